@@ -45,7 +45,7 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
     val found = (counted ++ spread).sorted(Bucket.order)
     val nan: Any = if (dataType == FloatType) Float.NaN else Double.NaN
     column.of(
-      found, if (column.nulls > 0 && holds(null)) column.nulls else 0, // scalastyle:ignore
+      found, if (column.nulls > 0 && holds(null)) column.nulls else 0,
       if (column.nans > 0 && holds(nan)) column.nans else 0)
   }
 
@@ -99,8 +99,8 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
   /** The literals of the condition, between which its truth rarely changes, in the order of the axis. */
   private def cutsOn(axis: Axis): Array[(Double, Any)] = {
     val literals = condition.collect {
-      case Literal(value, kind) if value != null && kind == dataType => Seq(value) // scalastyle:ignore
-      case InSet(child, values) if child.semanticEquals(leaf) => values.toSeq.filter(_ != null) // scalastyle:ignore
+      case Literal(value, kind) if value != null && kind == dataType => Seq(value)
+      case InSet(child, values) if child.semanticEquals(leaf) => values.toSeq.filter(_ != null)
     }.flatten
     val ends = literals.collect { case text: UTF8String if text.numBytes > 0 => afterPrefix(text) }.flatten
     (literals ++ ends).filterNot(ColumnHistogram.isNaN).map(value => axis.at(value) -> value).sortBy(_._1).toArray

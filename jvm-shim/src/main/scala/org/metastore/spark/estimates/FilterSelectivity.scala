@@ -40,18 +40,10 @@ private[estimates] final case class ColumnConditions(
   val ofNans: Double = if (whole.nans > 0) kept.nans / whole.nans else 0
 }
 
-/**
- * The share of rows that satisfies a condition, of which its columns tell more in some files than in others.
- *
- * @param columns the conditions on one column that it is made of
- * @param of      from the share that the conditions on one column have, say in a file
- */
+/** The share of rows that satisfies a condition, `of` the shares that conditions on one column have, say in a file. */
 private[estimates] final class Selectivity(val columns: Seq[ColumnConditions], val of: (ColumnConditions => Double) => Double)
 
-/**
- * What a scan's filter leaves, from the values of its columns: conditions on one column are evaluated on their values, those on
- * several columns take them to be independent.
- */
+/** What a scan's filter leaves by the values of its columns: conditions on several are taken to be independent. */
 private[estimates] final class FilterSelectivity(
     conjuncts: Seq[Expression], resolver: ColumnResolver, histograms: Seq[ColumnKey] => Map[ColumnKey, (ColumnHistogram, Boolean)]) {
   import FilterSelectivity._
@@ -217,10 +209,7 @@ private[estimates] object SparkSelectivity {
   }
 }
 
-/**
- * How many rows of a scan's files satisfy its filter: conditions on several columns are independent within a file, not within the
- * table, so that a column that follows the order of the files tells of the others too.
- */
+/** How many rows of files satisfy a filter: within a file conditions are independent, not within the table. */
 private[estimates] final class MatchingRowCount(
     filter: FilterSelectivity, statistics: PartitionStatistics, kept: Array[Int], rows: Int => Double, live: Int => Double, all: Double,
     dropped: Seq[Expression] => Double, isAncestor: Boolean) {

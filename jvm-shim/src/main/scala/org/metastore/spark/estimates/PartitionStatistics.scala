@@ -13,10 +13,7 @@ import org.metastore.spark.statistics.columns.{ColumnSizes, ColumnSummary, FileS
 import org.metastore.spark.statistics.objects.Snapshot
 import org.metastore.spark.statistics.values.ColumnHistogram
 
-/**
- * Statistics of a scan's files and, for estimates, what the table format knows of its partition columns: the one value that each
- * file has, whether or not it was analyzed.
- */
+/** Statistics of a scan's files, and the one value that each has of a partition column, analyzed or not. */
 private[estimates] final class PartitionStatistics(
     analyzed: FileSetStatistics, partitions: Array[Map[String, Literal]], counts: Array[Long]) {
 

@@ -145,14 +145,12 @@ private object ConjunctFilter {
     case _ => false
   }
 
-  private def used(predicate: Condition): Seq[ColumnReference] = predicate match {
-    case And(left, right) => used(left) ++ used(right)
-    case Or(left, right) => used(left) ++ used(right)
+  private def used(predicate: Condition): Seq[ColumnReference] = predicate.leaves.flatMap {
     case NullTest(column, _) => Seq(column)
     case NaNTest(column, _) => Seq(column)
     case Member(term, _, _) => Seq(term.column)
     case Related(left, _, right) => Seq(left.column, right.column)
-    case Always | Never | Unknown(_) => Nil
+    case _ => Nil
   }
 }
 

@@ -161,10 +161,7 @@ private final class BoundsComparison(left: Bounds, right: Bounds) {
     bounds.hasLo(i) && bounds.hasHi(i) && bounds.loExact(i) && bounds.hiExact(i)
 }
 
-/**
- * What bounds leave open, lists of all values and bloom filters may decide: whether a file holds one of some single values,
- * and whether it holds only these. They are read for the files alone that nothing else decides.
- */
+/** Looks single values up where bounds leave it open: lists of all values and bloom filters are read for these files alone. */
 private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Evaluation) {
   import FileSets.{either, without}
   import ValueLookups._
@@ -204,9 +201,7 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
 private[pruning] object ValueLookups {
 
   /** Whether single values decide some part of it. */
-  def hasPoints(predicate: Condition): Boolean = predicate match {
-    case And(left, right) => hasPoints(left) || hasPoints(right)
-    case Or(left, right) => hasPoints(left) || hasPoints(right)
+  def hasPoints(predicate: Condition): Boolean = predicate.leaves.exists {
     case Member(term, set, _) => term.isColumn && set.points.isDefined
     case _ => false
   }

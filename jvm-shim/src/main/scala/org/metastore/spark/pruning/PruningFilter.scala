@@ -11,13 +11,7 @@ import org.apache.spark.sql.types.{DataType, StringType, StructType}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.columns.FileSetStatistics
 
-/**
- * Says which column of the statistics an attribute of the plan is.
- *
- * {{{
- * val byName: ColumnResolver = (root, path) => Some(jsonArray(root.name +: path))   // Hudi, Parquet
- * }}}
- */
+/** Says which column of the statistics an attribute of the plan is. */
 trait ColumnResolver {
 
   /**
@@ -50,10 +44,7 @@ trait Verdicts {
 
   def keptCount: Int
 
-  /**
-   * Index of the conjunct that excludes the file, of the last one where several do so together; -1 where it is kept, -2 where
-   * it is skipped because it has no rows.
-   */
+  /** Index of the conjunct that excludes the file, the last of several; -1 where it is kept, -2 where it has no rows. */
   def skippedBy(file: Int): Int
 
   /** Why the file is kept or skipped, naming conjunct and statistic. Built when asked. */
@@ -81,10 +72,7 @@ trait PruningFilter {
    */
   def evaluate(files: FileSetStatistics): Verdicts
 
-  /**
-   * Finds the files all of whose physical rows match every conjunct: a second proof, never the negation of the first. Never
-   * throws.
-   */
+  /** The files all of whose physical rows match every conjunct: a proof of its own, no negation of the first. Never throws. */
   def allRowsMatch(files: FileSetStatistics): BitSet
 }
 

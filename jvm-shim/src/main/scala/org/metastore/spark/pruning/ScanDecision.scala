@@ -14,9 +14,9 @@ import org.metastore.spark.statistics.columns.FileList
  * @param files     the data files that the table format itself would have read
  * @param rows      physical rows of each file, -1 where unknown
  * @param outcome   the verdict on each file, or why the scan was left alone
- * @param distrusted files whose statistics contradict the table format: read whatever the verdict says
+ * @param contradictoryFiles files whose statistics contradict the table format: read whatever the verdict says
  * @param version   fingerprint of the statistics, empty where there are none
- * @param changed   files whose rows other files change: read whatever the verdict says
+ * @param filesWithChanges files whose rows other files change: read whatever the verdict says
  * @param live      all data files of the snapshot
  * @param estimate  how many rows satisfy the scan's filter
  */

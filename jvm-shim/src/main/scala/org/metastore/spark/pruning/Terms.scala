@@ -23,7 +23,7 @@ private[pruning] final class Terms(columns: ColumnLookup) {
       .map(use => Term(use, use.dataType, Nil))
     case cast: Cast => unapply(cast.child).flatMap(CastTerms(cast, _))
     case year: Year => Date.unapply(year.child)
-      .map(_.after(Some(Step.Monotone.exactly(days => DateTimeUtils.getYear(Math.toIntExact(days)).toLong)), IntegerType))
+      .map(_.after(IntegerType, Step.Monotone.exactly(days => DateTimeUtils.getYear(Math.toIntExact(days)).toLong)))
     case TruncDate(Date(term), Literal(format: UTF8String, _)) => truncatedDate(term, format)
     case t: TruncTimestamp if t.timeZoneId.isDefined => truncatedTimestamp(t)
     case DateAdd(Date(term), Literal(days: Int, IntegerType)) => Some(shift(term, days.toLong, IntegerType, DateType))
@@ -36,19 +36,17 @@ private[pruning] final class Terms(columns: ColumnLookup) {
     case _ => None
   }
 
-  private object Integral {
-    def unapply(expression: Expression): Option[Term] = Terms.this.unapply(expression).filter(t => isIntegral(t.dataType))
-  }
+  private object Integral extends TypedTerm(isIntegral)
+  private object Date extends TypedTerm(_ == DateType)
 
-  private object Date {
-    def unapply(expression: Expression): Option[Term] = Terms.this.unapply(expression).filter(_.dataType == DateType)
+  private abstract class TypedTerm(fits: DataType => Boolean) {
+    def unapply(expression: Expression): Option[Term] = Terms.this.unapply(expression).filter(term => fits(term.dataType))
   }
 
   private def truncatedDate(term: Term, format: UTF8String): Option[Term] = {
     val level = DateTimeUtils.parseTruncLevel(format)
     if (TruncDate(Literal(0, DateType), Literal(format, StringType)).eval() == null) None // not a unit of dates
-    else Some(term.after(
-      Some(Step.Monotone.exactly(days => DateTimeUtils.truncDate(Math.toIntExact(days), level).toLong)), DateType))
+    else Some(term.after(DateType, Step.Monotone.exactly(days => DateTimeUtils.truncDate(Math.toIntExact(days), level).toLong)))
   }
 
   /** Truncation goes from instants to local time and back, so that both sides may jump. */
@@ -58,7 +56,7 @@ private[pruning] final class Terms(columns: ColumnLookup) {
       val zone = DateTimeUtils.getZoneId(t.timeZoneId.get)
       val isUnit = t.copy(timestamp = Literal(0L, TimestampType)).eval() != null
       val step = ClockChanges.around(zone, MICROS_PER_DAY, MICROS_PER_DAY)(DateTimeUtils.truncTimestamp(_, level, zone))
-      unapply(t.timestamp).filter(_.dataType == TimestampType && isUnit).map(_.after(Some(step), TimestampType))
+      unapply(t.timestamp).filter(_.dataType == TimestampType && isUnit).map(_.after(TimestampType, step))
     case _ => None
   }
 }
@@ -79,13 +77,13 @@ private[pruning] object Terms {
   }
 
   private def shift(term: Term, by: Long, range: DataType, result: DataType): Term =
-    term.after(Some(Step.Arithmetic(value => within(range, Math.addExact(value, by)), falling = false)), result)
+    term.after(result, Step.Arithmetic(value => within(range, Math.addExact(value, by)), falling = false))
 
   private def minus(term: Term, value: Long): Option[Term] =
     if (value == Long.MinValue) None else Some(shift(term, -value, term.dataType, term.dataType))
 
-  private def mirror(term: Term, from: Long): Term = term.after(
-    Some(Step.Arithmetic(value => within(term.dataType, Math.subtractExact(from, value)), falling = true)), term.dataType)
+  private def mirror(term: Term, from: Long): Term =
+    term.after(term.dataType, Step.Arithmetic(value => within(term.dataType, Math.subtractExact(from, value)), falling = true))
 
   /** The value, if the type holds it: otherwise Spark's result would have wrapped around or failed. */
   private def within(dataType: DataType, value: Long): Long = {
@@ -102,12 +100,7 @@ private[pruning] object Terms {
 /** Functions of local time are not monotone where clocks jump: a day may come twice. */
 private[pruning] object ClockChanges {
 
-  /**
-   * A day is given away on both sides of an argument, and of a result that comes back from local time.
-   *
-   * @param argument how long a day is in the unit of the argument
-   * @param result   how long it is in that of the result; 0 where that is local time
-   */
+  /** A day, `argument` and `result` in units of each, is given away on both sides; none of a result that is local time. */
   def around(zone: ZoneId, argument: Long, result: Long)(function: Long => Long): Step =
     if (zone.getRules.isFixedOffset) Step.Monotone.exactly(function)
     else Step.Monotone(
@@ -121,11 +114,11 @@ private[pruning] object CastTerms {
   def apply(cast: Cast, term: Term): Option[Term] = (term.dataType, cast.dataType) match {
     case (from, to) if from == to => Some(term)
     case (from, to) if Terms.isIntegral(from) && Terms.isIntegral(to) =>
-      if (to.defaultSize > from.defaultSize) Some(term.after(None, to)) else None
+      if (to.defaultSize > from.defaultSize) Some(term.after(to)) else None
     case (from, DoubleType) if Terms.isIntegral(from) => rising(term, DoubleType)(value => DoubleOrder.key(value.toDouble))
     case (from, FloatType) if Terms.isIntegral(from) =>
       rising(term, FloatType)(value => DoubleOrder.key(value.toFloat.toDouble))
-    case (FloatType, DoubleType) => Some(term.after(None, DoubleType))
+    case (FloatType, DoubleType) => Some(term.after(DoubleType))
     case (from, to: DecimalType) if Terms.isIntegral(from) => rescale(term, digits(from), 0, to)
     case (from: DecimalType, to: DecimalType) => rescale(term, from.precision, from.scale, to)
     case (DateType, TimestampNTZType) => rising(term, TimestampNTZType)(Math.multiplyExact(_, MICROS_PER_DAY))
@@ -136,7 +129,7 @@ private[pruning] object CastTerms {
 
   private def convertZone(term: Term, from: DataType, to: DataType, zone: ZoneId): Option[Term] = {
     def after(argument: Long, result: Long)(function: Long => Long) =
-      Some(term.after(Some(ClockChanges.around(zone, argument, result)(function)), to))
+      Some(term.after(to, ClockChanges.around(zone, argument, result)(function)))
     (from, to) match {
       case (DateType, TimestampType) => after(1, MICROS_PER_DAY)(days => DateTimeUtils.daysToMicros(Math.toIntExact(days), zone))
       case (TimestampType, DateType) => after(MICROS_PER_DAY, 0)(DateTimeUtils.microsToDays(_, zone).toLong)
@@ -147,7 +140,7 @@ private[pruning] object CastTerms {
   }
 
   private def rising(term: Term, to: DataType)(function: Long => Long): Option[Term] =
-    Some(term.after(Some(Step.Monotone.exactly(function)), to))
+    Some(term.after(to, Step.Monotone.exactly(function)))
 
   private def digits(integral: DataType): Int = integral match {
     case ByteType => 3
@@ -160,10 +153,11 @@ private[pruning] object CastTerms {
   private def rescale(term: Term, precision: Int, scale: Int, to: DecimalType): Option[Term] = {
     val more = to.scale - scale
     if (more < 0 || to.precision - to.scale < precision - scale) None
-    else if (to.precision > 18) Some(term.after(if (precision > 18 && more == 0) None else Some(Step.ToLongDecimal(more)), to))
+    else if (more == 0 && (to.precision <= 18 || precision > 18)) Some(term.after(to))
+    else if (to.precision > 18) Some(term.after(to, Step.ToLongDecimal(more)))
     else {
       val factor = java.math.BigInteger.TEN.pow(more).longValueExact
-      Some(term.after(if (more == 0) None else Some(Step.Monotone.exactly(Math.multiplyExact(_, factor))), to))
+      rising(term, to)(Math.multiplyExact(_, factor))
     }
   }
 }
@@ -185,10 +179,7 @@ private[pruning] object Step {
     def exactly(function: Long => Long): Monotone = Monotone(function, function, attained = true)
   }
 
-  /**
-   * Integer arithmetic that may overflow, and then gives a smaller value or an error: both bounds must be known and pass, or
-   * nothing is.
-   */
+  /** Integer arithmetic that may overflow: both bounds must be known and pass, or nothing is. */
   final case class Arithmetic(function: Long => Long, falling: Boolean) extends Step {
     override def apply(bounds: Bounds): Bounds = mapLongs(bounds) { (from, to, i) =>
       if (from.hasLo(i) && from.hasHi(i)) {

@@ -84,7 +84,7 @@ private[scan] object DeltaScan {
 
   /** A value of a partition column as the log has it: the empty text is null. */
   private def literal(text: String, dataType: DataType): Option[Literal] =
-    if (text == null || text.isEmpty) Some(Literal(null, dataType)) // scalastyle:ignore
+    if (text == null || text.isEmpty) Some(Literal(null, dataType))
     else Option(Cast(Literal(text), dataType, Some(SQLConf.get.sessionLocalTimeZone), EvalMode.TRY).eval()).map(Literal(_, dataType))
 
   /** The Delta table behind a relation, if Delta has chosen its files. */
@@ -93,7 +93,7 @@ private[scan] object DeltaScan {
 
   /** Whether the query is part of a write to a Delta table: MERGE, INSERT .. SELECT, CTAS. */
   private def isInsideWrite(relation: HadoopFsRelation): Boolean = {
-    val companion = Reflection.load(s"$Transaction$$", relation.location.getClass.getClassLoader).getField("MODULE$").get(null) // scalastyle:ignore
+    val companion = Reflection.load(s"$Transaction$$", relation.location.getClass.getClassLoader).getField("MODULE$").get(null)
     Reflection.call[Option[_]](companion, "getActive").isDefined
   }
 

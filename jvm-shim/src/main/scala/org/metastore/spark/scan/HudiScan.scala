@@ -182,7 +182,7 @@ private[scan] object HudiListing {
     def is(index: FileIndex, slices: AnyRef, asked: ListingKey): Boolean =
       (ofIndex.get eq index) && (ofSlices.get eq slices) && by == asked
 
-    def isLost: Boolean = ofIndex.get == null || ofSlices.get == null // scalastyle:ignore
+    def isLost: Boolean = ofIndex.get == null || ofSlices.get == null
 
     def listing: Option[HudiListing] = StatisticsCache.get[HudiListing](key)
     def keep(listing: HudiListing): Unit = StatisticsCache.put(key, listing, listing.files.length * BytesOfFile)

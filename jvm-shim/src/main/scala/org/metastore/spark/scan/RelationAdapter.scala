@@ -23,19 +23,10 @@ import org.metastore.spark.statistics.columns.FileList
 import org.metastore.spark.statistics.objects.{FileKey, Manifest, TableIdentity}
 import org.metastore.spark.tables.UnsupportedRelease
 
-/**
- * One kind of relation: says which table it is, which data files its scan reads, drops files from it and hands the
- * optimizer the numbers of the files that stay.
- */
+/** Says which table a relation is, drops files from its scan and hands the optimizer the numbers of those that stay. */
 private[scan] trait RelationAdapter {
 
-  /**
-   * Prepares a relation before join reordering.
-   *
-   * @param relation  a leaf of the plan
-   * @param conjuncts the filters directly above it: every row that the query uses satisfies them
-   * @return the relation that is planned instead; None where it is not of this kind, or already prepared
-   */
+  /** What is planned in a leaf's place; every row that is used satisfies the conjuncts. None: not of this kind, or prepared. */
   def prepare(relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan]
 
   /** The table of a relation whose statistics are going to be asked for; None where it is not of this kind. May throw. */
@@ -182,11 +173,7 @@ private[scan] trait FileScan {
   /** The data files of a listing, in its order. */
   def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile]
 
-  /**
-   * The files that the table format leaves to us.
-   *
-   * @param decide what we decide about a listing
-   */
+  /** The files that the table format leaves to us; `decide` tells what we decide about a listing. */
   def list(index: FileIndex, statistics: Manifest, partitionFilters: Seq[Expression], dataFilters: Seq[Expression])(
       decide: Seq[PartitionDirectory] => ScanDecision): Seq[PartitionDirectory] = index.listFiles(partitionFilters, dataFilters)
 }
