@@ -83,8 +83,8 @@ private[pruning] final class Conjuncts(columns: ColumnLookup) {
   private def normal(condition: Expression, negated: Boolean): Condition = condition match {
     case expressions.Not(child) => normal(child, !negated)
     case both @ (_: expressions.And | _: expressions.Or) =>
-      val Seq(left, right) = both.children.map(normal(_, negated))
-      if (both.isInstanceOf[expressions.And] == negated) Or(left, right) else And(left, right)
+      val isOr = both.isInstanceOf[expressions.And] == negated
+      both.children.map(normal(_, negated)).reduceLeft((left, right) => if (isOr) Or(left, right) else And(left, right))
     case leaf => if (negated) leaves.negative(leaf) else leaves.positive(leaf)
   }
 }
