@@ -13,6 +13,7 @@ import bisect
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,7 @@ from metastore.kernel.reducer import count_distinct, merge_column
 from metastore.kernel.statistic_rows import partial_aggregate_row, summary_rows
 from metastore.kernel.theta_sketch import ALL, NOMINAL, ThetaSketch
 from metastore.table_level.column_groups import ColumnGroups, GroupAggregate, ReductionInput, aggregate_schema
-from metastore.table_level.group_tree import FAN_OUT, FileGroups, digest_of_facts
+from metastore.table_level.group_tree import FAN_OUT, FileGroups, GroupTree, digest_of_facts
 
 SCALARS = ["rows", "nulls", "nans", "lo_long", "hi_long", "distinct", "distinct_error"]
 FIELDS = pa.schema([field for field in SUMMARY if field.name not in ("column", "file", "extra")])
@@ -83,6 +84,20 @@ class Sketches(Sequence[DistinctSketch]):
         return found
 
 
+class MemoryCache(dict[bytes, GroupAggregate]):
+    """What groups were merged to, as a store's cache has it."""
+
+    def make_tree(self, groups: FileGroups, order: np.ndarray, what: bytes) -> GroupTree:
+        """The groups of a column's data files."""
+        return GroupTree(groups, order, what, self)
+
+    def merge(self, tree: GroupTree, files: Any, merge: Any, _codec: Any) -> Sequence[GroupAggregate]:
+        """Merge the data files of a column."""
+        parts, made = tree.merge(files, self, merge)
+        self |= made
+        return parts
+
+
 class Table:
     """What is known of the files of a table, and what was merged of it."""
 
@@ -98,7 +113,7 @@ class Table:
         ]
         self.pool = [parse_sketches(file[place].theta for file in known) for place in range(len(columns))]
         self.scalars = [pa.concat_tables(of).select(SCALARS).combine_chunks().take(self.which) for of in rows]
-        self.nodes: list[dict[bytes, GroupAggregate]] = [{} for _ in columns]
+        self.nodes = [MemoryCache() for _ in columns]
 
     def add(self, path: str, file: list[ColumnStatistics]) -> list[ColumnStatistics]:
         """The statistics of the table with one more file."""
@@ -134,7 +149,6 @@ class Table:
             found.append(
                 merge.reduce(ReductionInput(self.scalars[place], rows, self.sketches(place, merge.files_to_read)))
             )
-            self.nodes[place] |= merge.made
         return found
 
     def sketches(self, place: int, files: np.ndarray) -> Sketches:

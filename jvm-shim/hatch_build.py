@@ -94,7 +94,9 @@ def resources() -> dict[str, bytes]:
     """Returns the files that go into the jar as they are, by their name in the jar."""
     root = SOURCES / "resources"
     own = {f.relative_to(root).as_posix(): f for f in sorted(root.rglob("*")) if f.is_file()}
-    contract = {f"metastore-contract/{f.name}": f for f in sorted((SHIM.parent / "python/metastore/contract").glob("*.json"))}
+    contract = {
+        f"metastore-contract/{f.name}": f for f in sorted((SHIM.parent / "python/metastore/contract").glob("*.json"))
+    }
     return {name: f.read_bytes() for name, f in (own | contract).items()}
 
 

@@ -11,6 +11,7 @@ import pytest
 ROOT = "org.metastore.spark"
 SOURCES = Path(__file__).resolve().parents[2] / "jvm-shim/src/main/scala"
 ORDER = [
+    "contract",
     "reason",
     "conf",
     "statistics.cache",

@@ -12,10 +12,9 @@ import pytest
 from kernel.samples import ARROW, column, values
 from metastore.format.histogram_bins import EQUI_WIDTH, Histogram, divide_range
 from metastore.format.sortable_values import is_wide_decimal
-from metastore.kernel.budget import fit_to_file_size
+from metastore.kernel.budget import DetailLimits, fit_to_file_size
 from metastore.kernel.column_histogram import merge_equal_width_bins
 from metastore.kernel.column_kernel import ColumnKernel
-from metastore.kernel.descriptor import DetailLimits
 from table_level.made import stored_values
 
 WIDTHS = DetailLimits(bins=50, kind=EQUI_WIDTH)

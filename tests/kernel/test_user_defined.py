@@ -16,7 +16,7 @@ from metastore.format.extra_value import decode_value, encode_value
 from metastore.format.table_column import Column, encoding_of
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.kernel.column_statistics import constant_statistics
-from metastore.kernel.user_defined import TOO_LARGE, apply_to_constant, wrap_with_user_defined
+from metastore.kernel.user_defined import TOO_LARGE, apply_to_constant
 
 COUNT = metastore.statistic("number", merge=sum)(len)
 NULLS = metastore.statistic("null_count_again", merge=sum)(lambda values: values.null_count)
@@ -30,7 +30,7 @@ def column(kind):
 
 def computed(kind, chunks, *statistics, budget=1 << 20):
     of = column(kind)
-    kernel = wrap_with_user_defined(ColumnKernel(of, budget), of, statistics, budget)
+    kernel = ColumnKernel(of, budget, statistics=statistics)
     for chunk in chunks:
         kernel.add(chunk)
     return kernel.finish(sum(map(len, chunks)))

@@ -12,9 +12,8 @@ from metastore.adapters.table_facts import DataFile
 from metastore.format.manifest import TableIdentity
 from metastore.format.objects import decode_object, identify_object
 from metastore.format.table_column import Column, encoding_of
-from metastore.kernel.budget import fit_to_file_size
+from metastore.kernel.budget import DetailLimits, fit_to_file_size
 from metastore.kernel.column_kernel import ColumnKernel
-from metastore.kernel.descriptor import DetailLimits
 from metastore.kernel.parquet_file import analyze_parquet
 from metastore.kernel.parquet_schema import FileColumn
 from metastore.pipeline.block_task import BlockBuilder, BlockDestination

@@ -69,6 +69,6 @@ def test_a_killed_worker_is_told_of(spark, table):
 
     said = raised_when_killed(spark, table, analyze, "pyspark.daemon")
     assert said.startswith(f"[METASTORE_ANALYZE_FAILED] ANALYZE of {table} failed: ")
-    assert "spark.executor.memoryOverhead" in said
+    assert "spark.executor.memoryOverhead" in said, said
     assert len(said.splitlines()) == 1
     assert metastore.analyze(spark, table, progress=False).rows == 100

@@ -18,7 +18,8 @@ from metastore.kernel.statistic_rows import summary_rows
 from metastore.store import Store
 from metastore.store.block_files import read_block_files
 from metastore.table_level import column_groups, group_cache, group_tree, list_groups
-from metastore.table_level.column_groups import ColumnGroups, ReductionInput
+from metastore.table_level.column_groups import AGGREGATE_KIND, ColumnGroups, ReductionInput
+from metastore.table_level.group_cache import GroupCache
 from metastore.table_level.group_tree import FAN_OUT, FileGroups, digest_of_facts, find_group_ends
 from metastore.table_level.live_statistics import LiveStatistics
 from metastore.table_level.table_details import TableLevelOptions
@@ -135,6 +136,13 @@ def test_a_statistic_that_groups_lack_is_not_missing_from_the_table(tmp_path, mo
     assert (text["min_len"], text["max_len"], text["empty_texts"]) == (4, 4, 0)
 
 
+@pytest.mark.parametrize("kind", NODES)
+def test_groups_that_lack_a_field_are_not_found(monkeypatch, kind):
+    now = group_cache.group_cache_key(kind, 1, COLUMNS[0])
+    monkeypatch.setitem(group_cache.SCHEMAS, kind, pa.schema(list(group_cache.SCHEMAS[kind])[:-1]))
+    assert group_cache.group_cache_key(kind, 1, COLUMNS[0]) != now
+
+
 def test_columns_of_a_file_in_several_blocks(tmp_path):
     table = Table(tmp_path, 12)
     table.commit(table.append(120))
@@ -230,7 +238,7 @@ def test_groups_cover_all_in_order_and_change_little(count):
         assert len(set(levels[0].tolist()) ^ {end - (end > 17) for end in more[0].tolist()}) <= 2
 
 
-def test_percentiles_stay_near_in_rank():
+def test_percentiles_stay_near_in_rank(tmp_path):
     of, random, values, found = COLUMNS[0], np.random.default_rng(3), [], []
     for i in range(5 * FAN_OUT):
         numbers = np.sort((random.pareto(1.5, 500) * 1000 + i).astype(np.int64))
@@ -241,7 +249,8 @@ def test_percentiles_stay_near_in_rank():
     rows = summary_rows((0, i, one) for i, one in enumerate(found))
     thetas = [one.theta for one in found]
     words = np.stack([np.frombuffer(digest_of_facts(i), np.uint64) for i in range(len(found))])
-    merged = ColumnGroups(of, FileGroups(words), {}).reduce(ReductionInput(rows, rows, parse_sketches(thetas)))
+    none = GroupCache(Store.open(str(tmp_path), writable=True), AGGREGATE_KIND, ())
+    merged = ColumnGroups(of, FileGroups(words), none).reduce(ReductionInput(rows, rows, parse_sketches(thetas)))
     ordered = np.sort(np.concatenate(values))
     for percent, value in enumerate(merged.percentiles):
         low, high = np.searchsorted(ordered, [value, value + 1]) / len(ordered) * 100
@@ -257,13 +266,14 @@ def test_files_that_were_analyzed_again_are_merged_again(tmp_path):
     table = Table(tmp_path, 8)
     table.commit(table.append(100))
     facts, coverage, _ = table.analyze()
-    first = next(LiveStatistics(table.store, coverage.blocks, facts.files).read_columns(COLUMNS))
-    same = next(LiveStatistics(table.store, coverage.blocks, facts.files, first.groups.made).read_columns(COLUMNS))
-    assert not same.groups.made
+
+    def merge(blocks, nodes):
+        cache = GroupCache(table.store, AGGREGATE_KIND, nodes)
+        assert list(LiveStatistics(table.store, blocks, facts.files, cache).read_columns(COLUMNS))
+        return cache.finish()
+
+    first = merge(coverage.blocks, ())
+    assert first
+    assert merge(coverage.blocks, first) == first
     blocks = [*(one.block for one in coverage.blocks), table.block(table.files[:50])]
-    again = next(
-        LiveStatistics(table.store, read_block_files(table.store, blocks), facts.files, first.groups.made).read_columns(
-            COLUMNS
-        )
-    )
-    assert again.groups.made
+    assert merge(read_block_files(table.store, blocks), first) != first

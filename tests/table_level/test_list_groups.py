@@ -6,7 +6,9 @@ import pytest
 
 from metastore.spark_jobs.task_store import TaskStore
 from metastore.table_level import group_tree, list_groups, value_jobs
+from metastore.table_level.column_groups import AGGREGATE_KIND
 from metastore.table_level.detail_selection import DetailSlice
+from metastore.table_level.group_cache import GroupCache
 from metastore.table_level.group_tree import GroupTree
 from metastore.table_level.list_groups import GroupListSource
 from metastore.table_level.live_statistics import LiveStatistics
@@ -96,7 +98,8 @@ def test_groups_of_groups_and_lists_that_are_too_long(made, monkeypatch, most):
         _, coverage, scratch = table.analyze(nodes=())
         assert lists(table, level) == lists(table, scratch)
     if most:  # it is known of every group whether its list is too long, also where that of a part is
-        known = LiveStatistics(table.store, coverage.blocks, table.files).read_columns(COLUMNS)
+        none = GroupCache(table.store, AGGREGATE_KIND, ())
+        known = LiveStatistics(table.store, coverage.blocks, table.files, none).read_columns(COLUMNS)
         trees = [GroupTree(one.groups.groups, one.order, list_groups.list_cache_key(one.column), ()) for one in known]
         stored = [
             n for ref in nodes_of(level, list_groups.LIST_GROUP_KIND) for n in table.store.get(ref)["node"].to_pylist()

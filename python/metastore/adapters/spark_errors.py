@@ -13,7 +13,8 @@ SPARK_JOB_ERRORS = (PySparkException, Py4JError)
 
 _LOST = re.compile(
     r"Python worker exited unexpectedly|ExecutorLostFailure|[Ee]xit (?:code|status):? ?137|exceeding \w+ memory limits"
-    r"|reading the port number from \S+ stdout"  # killed as it started
+    r"|reading the port number from \S+ stdout|Python daemon failed to launch worker"  # killed as it started
+    r"|worker to connect back|java\.\S+Exception: (?:Broken pipe|Connection reset)"  # killed as it was spoken to
 )
 _MEMORY = (
     "Python or an executor was lost in the middle of a task, as where memory runs out: give executors more "

@@ -13,7 +13,7 @@ import metastore
 from metastore import jars
 from metastore.demo import tpch_tables
 from metastore.demo.measurement import WITHOUT, Measurement, count_matching_rows, measure_query
-from metastore.demo.questions import QUESTIONS
+from metastore.demo.questions import QUESTIONS, Question
 from metastore.errors import InvalidArgument, MetastoreError
 from metastore.spark.local_session import start_local_spark
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from metastore.answers import Answer
-    from metastore.demo.questions import Question
 
 
 LARGEST_SCALE = 10.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,11 +28,11 @@ ROW_GROUPS = 16
 HISTOGRAM_GROUPS = 64
 
 
-def find_run_starts(columns: Longs) -> Longs:
-    """Where each run of equal numbers begins."""
-    if len(columns) == 0:
+def find_run_starts(values: NDArray[Any]) -> Longs:
+    """Where each run of equal values begins."""
+    if len(values) == 0:
         return np.empty(0, np.int64)
-    return np.flatnonzero(np.concatenate([[True], columns[1:] != columns[:-1]]))
+    return np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
 
 
 def find_run_places(columns: Longs) -> Longs:

@@ -7,18 +7,48 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from metastore.format.hashing import BLOCK, MASKS, WORD, pad_buffer, split_batches, view_unaligned
 from metastore.format.murmur import murmur_bytes
+from metastore.format.sortable_values import is_wide_decimal, stored_to_sortable
 from metastore.format.value_rendering import CUT_BYTES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore.format.hashing import UInt64Array
+    from metastore.format.table_column import Column
 
     Rows = NDArray[np.int64]
     Flags = NDArray[np.bool_]
+
+
+def is_text_type(kind: pa.DataType) -> bool:
+    """Whether values are texts or bytes of any length."""
+    checks = (pa.types.is_binary, pa.types.is_string, pa.types.is_large_binary, pa.types.is_large_string)
+    return any(check(kind) for check in checks)
+
+
+def to_large_binary(values: pa.Array) -> pa.Array:
+    """The bytes of texts or binary values."""
+    kind = values.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return values.cast(pa.large_string()).view(pa.large_binary())
+    return values.cast(pa.large_binary())
+
+
+def rank_values(values: pa.Array, column: Column | None = None) -> tuple[Rows, pa.Array]:
+    """The places of stored values among the distinct ones in their order, and these; of a column where it matters."""
+    encoded = values.dictionary_encode()
+    distinct = encoded.dictionary
+    if column is not None and is_wide_decimal(column):
+        order = np.argsort(stored_to_sortable(distinct.to_pylist(), column))
+    else:
+        order = pc.sort_indices(distinct).to_numpy()
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return ranks[encoded.indices.to_numpy()], distinct.take(pa.array(order))
 
 
 class BinaryBuffer:

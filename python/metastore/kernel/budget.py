@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +13,43 @@ from metastore.format.histogram_bins import EQUI_HEIGHT
 from metastore.kernel.column_bloom import resize_bloom_filter
 from metastore.kernel.hyperloglog import Registers
 from metastore.kernel.theta_sketch import ThetaSketch
-from metastore.kernel.value_counts import COMPLETE
+from metastore.kernel.value_counts import COMPLETE, ValueCounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from metastore.kernel.column_histogram import ColumnHistogram
     from metastore.kernel.column_statistics import ColumnStatistics
-    from metastore.kernel.value_counts import ValueCounts
 
     Statistics = list[tuple[int, ColumnStatistics]]
 
+
+LONGEST_LIST = 1 << 18
+
+
+@dataclass(frozen=True)
+class DetailLimits:
+    """What lists of values and histograms may hold.
+
+    Attributes:
+        bins: Most bins of a histogram, 2 to 10,000.
+        top: Most frequent values kept where not all are.
+        list_bytes: Bytes that the longest list of values may take.
+        kind: Of histograms, `equi_height` or `equi_width`.
+    """
+
+    bins: int = 1_000
+    top: int = 1_000
+    list_bytes: int = 64 << 20
+    kind: str = EQUI_HEIGHT
+
+    @property
+    def longest_list(self) -> int:
+        """How many values a list that is not cut may hold."""
+        return max(min(LONGEST_LIST, self.list_bytes), self.top)
+
+
+DEFAULT_DETAIL_LIMITS = DetailLimits()
 
 _PREFIX = 8
 

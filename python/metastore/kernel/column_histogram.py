@@ -12,19 +12,16 @@ import pyarrow.compute as pc
 
 from metastore.format import sortable_values
 from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, choose_bin_ends, divide_range
-from metastore.format.table_column import decimal_type
+from metastore.format.histogram_bins import Histogram as Bars
+from metastore.format.table_column import Column, decimal_type
 from metastore.format.value_rendering import CUT_BYTES, decimal_from_bytes, decimal_to_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     Counts = NDArray[np.int64]
-    from collections.abc import Sequence
-
-    from metastore.format.histogram_bins import Histogram as Bars
-    from metastore.format.table_column import Column
 
     Numbers = NDArray[np.float64]
 

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from metastore.format import sortable_values
 from metastore.kernel import quantiles
-from metastore.kernel.binary_values import BinaryBuffer
+from metastore.kernel.binary_values import BinaryBuffer, is_text_type, to_large_binary
+from metastore.kernel.budget import DEFAULT_DETAIL_LIMITS, DetailLimits
 from metastore.kernel.column_bloom import ColumnBloomBuilder
 from metastore.kernel.column_statistics import ColumnStatistics, finish_statistics
-from metastore.kernel.descriptor import DEFAULT_DETAIL_LIMITS, DetailLimits
 from metastore.kernel.partial_aggregate import (
     PartialAggregate,
     aggregate_numbers,
@@ -22,12 +22,16 @@ from metastore.kernel.partial_aggregate import (
     aggregate_unique_texts,
     combine_aggregates,
 )
+from metastore.kernel.user_defined import UserDefinedKernel
 from metastore.kernel.value_runs import ValueRuns, count_integers, make_runs, merge_runs
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from metastore.format.table_column import Column
+    from metastore.statistics import Statistic
 
     _Piece = tuple[pa.Array, NDArray[np.int64] | None]
 
@@ -53,11 +57,14 @@ class ColumnKernel:
         budget_bytes: int = DEFAULT_BUDGET,
         detail: DetailLimits = DEFAULT_DETAIL_LIMITS,
         expected: tuple[int, int] = (0, 0),
+        statistics: Sequence[Statistic] = (),
     ) -> None:
-        """Begin with no rows."""
+        """Begin with no rows; user-defined statistics are computed too."""
         self._column, self._detail = column, detail
         self._rows = self._nulls = 0
         self._values = _collector(column, budget_bytes, detail, expected)
+        has_own = statistics and column.encoding is not None
+        self._own = UserDefinedKernel(column, statistics, budget_bytes // HEADROOM) if has_own else None
 
     def add(self, values: pa.Array | pa.ChunkedArray) -> None:
         """Add physical rows."""
@@ -67,6 +74,8 @@ class ColumnKernel:
             self._nulls += array.null_count
             if self._values is not None and len(array) > array.null_count:
                 self._values.add(array.drop_null() if array.null_count else array)
+        if self._own is not None:
+            self._own.add(values)
 
     def finish(
         self, rows: int, compressed_bytes: int | None = None, uncompressed_bytes: int | None = None
@@ -74,7 +83,11 @@ class ColumnKernel:
         """The statistics of the rows added."""
         if rows != self._rows:
             raise ValueError(f"{self._rows} rows of column {self._column.name} were added, {rows} expected")
-        sizes = (compressed_bytes, uncompressed_bytes)
+        found = self._built_in((compressed_bytes, uncompressed_bytes))
+        return found if self._own is None else self._own.finish(found)
+
+    def _built_in(self, sizes: tuple[int | None, int | None]) -> ColumnStatistics:
+        rows = self._rows
         if self._values is None:
             return ColumnStatistics(
                 rows, None, nulls=self._nulls, compressed_bytes=sizes[0], uncompressed_bytes=sizes[1]
@@ -174,9 +187,9 @@ class _Strings:
             counts = count_integers(array.indices.to_numpy(), 0, len(array.dictionary))
             present = np.flatnonzero(counts)
             values = array.dictionary if len(present) == len(counts) else array.dictionary.take(pa.array(present))
-            self._keep(_binary(values), counts[present])
+            self._keep(to_large_binary(values), counts[present])
         else:
-            self._plain.add(_binary(array))
+            self._plain.add(to_large_binary(array))
         if self._bytes + self._plain.nbytes > self._limit:
             values, counts = _deduplicated(self._taken())
             self._keep(values, counts)
@@ -224,24 +237,9 @@ def _plain(array: pa.Array) -> pa.Array:
     """Decode dictionaries that hold nulls or numbers; leave those of strings."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    if pa.types.is_dictionary(array.type) and (array.dictionary.null_count or not _is_text(array.type.value_type)):
+    if pa.types.is_dictionary(array.type) and (array.dictionary.null_count or not is_text_type(array.type.value_type)):
         return array.dictionary_decode()
     return array
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    checks = (pa.types.is_binary, pa.types.is_string, pa.types.is_large_binary, pa.types.is_large_string)
-    return any(check(kind) for check in checks)
-
-
-def _binary(values: pa.Array) -> pa.Array:
-    kind = values.type
-    if pa.types.is_large_binary(kind):
-        return values
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        values = values.cast(pa.large_string())
-        return values.view(pa.large_binary())
-    return values.cast(pa.large_binary())
 
 
 def _repeats(values: pa.Array) -> bool:

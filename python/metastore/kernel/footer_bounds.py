@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from metastore.format import sortable_values
 from metastore.format.sortable_values import make_comparison_key
-from metastore.format.table_column import decimal_type
+from metastore.format.table_column import Column, decimal_type
 from metastore.format.value_rendering import cut_lower, cut_upper, decimal_to_bytes
 from metastore.kernel.column_statistics import ColumnStatistics
 from metastore.kernel.parquet_file import FileStatistics, open_parquet_file, translate_arrow_errors
@@ -22,7 +22,6 @@ from metastore.kernel.parquet_schema import UnsupportedDataFile, is_uuid, requir
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from metastore.format.table_column import Column
     from metastore.kernel.parquet_schema import FileColumn, ParquetField
 
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metastore.format import sortable_values
-from metastore.format.table_column import decimal_type
+from metastore.format.table_column import Column, decimal_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from metastore.format.table_column import Column
     from metastore.kernel.value_runs import ValueRuns
 
 _LOW = 0xFFFFFFFF

@@ -13,10 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from metastore.adapters import refusals
+from metastore.kernel.budget import DEFAULT_DETAIL_LIMITS, DetailLimits
 from metastore.kernel.column_bloom import LazyBloomFilter
 from metastore.kernel.column_kernel import HEADROOM, ColumnKernel
-from metastore.kernel.column_statistics import ColumnStatistics
-from metastore.kernel.descriptor import DEFAULT_DETAIL_LIMITS, DetailLimits
 from metastore.kernel.parquet_schema import (
     FileColumn,
     ParquetFields,
@@ -32,7 +31,6 @@ from metastore.kernel.reader_casts import (
     statistics_of_unknown_cast,
     widen_float_bounds,
 )
-from metastore.kernel.user_defined import wrap_with_user_defined
 from metastore.store.location import local_path
 
 if TYPE_CHECKING:
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
     from metastore.adapters.table_facts import DataFile
     from metastore.format.table_column import Column
     from metastore.kernel.column_statistics import ColumnStatistics
-    from metastore.kernel.descriptor import DetailLimits
     from metastore.kernel.parquet_schema import FileColumn, ParquetField
     from metastore.statistics import Statistic
 
@@ -246,7 +243,7 @@ def _analyze_batch(
     most = budget if fits else budget // 2  # parts are merged beside the work on the next
     shares = [min(max(budget // len(batch), (HEADROOM + 1) * one.held_bytes), most) for one in batch]
     kernels = [
-        wrap_with_user_defined(ColumnKernel(_read_as(one), part, detail, one.texts), one.column, statistics, part)
+        ColumnKernel(_read_as(one), part, detail, one.texts, statistics)
         for one, part in zip(batch, shares, strict=True)
     ]
     indices = [one.node.first for one in batch]

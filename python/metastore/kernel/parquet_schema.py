@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from metastore.format import sortable_values
-from metastore.format.table_column import decimal_type
+from metastore.format.table_column import Column, decimal_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow.parquet as pq
-
-    from metastore.format.table_column import Column
 
 
 class UnsupportedDataFile(Exception):  # noqa: N818 - the name says what is wrong

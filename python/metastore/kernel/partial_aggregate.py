@@ -26,7 +26,7 @@ from metastore.kernel.column_histogram import (
 )
 from metastore.kernel.distinct_sketch import DistinctSketch, make_sketch, union_sketches
 from metastore.kernel.moments import add_sums, compute_moments, pool_moments
-from metastore.kernel.rank_selection import select_ranks
+from metastore.kernel.quantiles import select_ranks
 from metastore.kernel.value_counts import (
     DUPLICATES,
     TOP,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from metastore.kernel.descriptor import DetailLimits
+    from metastore.kernel.budget import DetailLimits
     from metastore.kernel.value_runs import ValueRuns
 
 

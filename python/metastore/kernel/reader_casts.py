@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.adapters import refusals
-from metastore.format.table_column import decimal_type, is_exact_cast
+from metastore.format.table_column import Column, decimal_type, is_exact_cast
 from metastore.kernel.column_statistics import ColumnStatistics
-from metastore.kernel.parquet_schema import UnsupportedDataFile, require_same_values
-
-if TYPE_CHECKING:
-    from metastore.format.table_column import Column
-    from metastore.kernel.parquet_schema import ParquetField
-
+from metastore.kernel.parquet_schema import ParquetField, UnsupportedDataFile, require_same_values
 
 _OF_INTEGERS = {"float": pa.float32(), "double": pa.float64(), "string": pa.string()}
 

@@ -19,9 +19,10 @@ import pyarrow.compute as pc
 
 from metastore.format import sortable_values
 from metastore.kernel import quantiles
+from metastore.kernel.binary_values import rank_values
 from metastore.kernel.built_in_statistics import COMPUTED
 from metastore.kernel.column_statistics import ColumnStatistics, sketch_fields
-from metastore.kernel.distinct_sketch import union_sketches
+from metastore.kernel.distinct_sketch import DistinctSketch, union_sketches
 from metastore.kernel.moments import add_sums, pool_moments
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore.format.table_column import Column
-    from metastore.kernel.distinct_sketch import DistinctSketch
 
     Longs = NDArray[np.int64]
     Bools = NDArray[np.bool_]
@@ -270,15 +270,8 @@ class _Segments:
 
     def _rank(self, values: pa.Array) -> tuple[Longs, list[bytes]]:
         """The places of stored values among the distinct ones, and these in their order."""
-        encoded = values.dictionary_encode()
-        distinct, column = encoded.dictionary, self._columns[0]
-        if sortable_values.is_wide_decimal(column):
-            order = np.argsort(sortable_values.stored_to_sortable(distinct.to_pylist(), column))
-        else:
-            order = pc.sort_indices(distinct).to_numpy()
-        ranks = np.empty(len(order), np.int64)
-        ranks[order] = np.arange(len(order))
-        return ranks[encoded.indices.to_numpy()], distinct.take(pa.array(order)).to_pylist() or [_PLACEHOLDER]
+        ranks, distinct = rank_values(values, self._columns[0])
+        return ranks, distinct.to_pylist() or [_PLACEHOLDER]
 
     def _moments(self, segment: int) -> dict[str, Any]:
         rows, column = self._with_values, self._columns[segment]

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from metastore.format.object_schemas import FREQUENCIES, HISTOGRAMS, SKETCHES, SUMMARY, TABLE_SKETCHES, TABLE_SUMMARY
 from metastore.kernel.built_in_statistics import COMPUTED_NAMES
-from metastore.kernel.column_statistics import ColumnStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from metastore.kernel.column_statistics import ColumnStatistics
 
     Rows = Iterable[tuple[int, int, ColumnStatistics]]
-    from collections.abc import Iterable
 
 
 _LONG, _DOUBLE, _BINARY = "long", "double", "binary"

@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from metastore.format.hashing import pad_buffer
 from metastore.format.murmur import murmur_bytes, murmur_words
+from metastore.format.object_layout import find_run_starts
 from metastore.format.sortable_values import decimal_halves, is_wide_decimal, stored_to_sortable
-from metastore.format.table_column import decimal_type
+from metastore.format.table_column import Column, decimal_type
 from metastore.format.value_rendering import DECIMAL_BYTES
 from metastore.kernel.binary_values import BinaryValues
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore.format.hashing import UInt64Array
-    from metastore.format.table_column import Column
+
 
 _FOUR_BYTES = {"tinyint", "smallint", "int", "date"}
 
@@ -224,9 +225,7 @@ def _least(sketch: ThetaSketch, limit: int) -> UInt64Array:
 
 def _once(ascending: UInt64Array) -> UInt64Array:
     """The distinct hashes (as `numpy.unique`, which is slower)."""
-    is_new = np.ones(len(ascending), dtype=np.bool_)
-    is_new[1:] = ascending[1:] != ascending[:-1]
-    found: UInt64Array = ascending[is_new]
+    found: UInt64Array = ascending[find_run_starts(ascending)]
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,15 +12,14 @@ import pyarrow.compute as pc
 
 from metastore.format import sortable_values
 from metastore.format.extra_value import encode_value
-from metastore.format.table_column import decimal_type
+from metastore.format.table_column import Column, decimal_type
 from metastore.format.value_encoding import ARROW_TYPES
 from metastore.format.value_rendering import to_python_value
-from metastore.kernel.column_kernel import HEADROOM
+from metastore.kernel.binary_values import is_text_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from metastore.format.table_column import Column
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.statistics import Statistic
 
@@ -39,18 +38,6 @@ class StatisticPickle:
     code: bytes
 
 
-class StatisticsKernel(Protocol):
-    """What computes the statistics of a column from its values."""
-
-    def add(self, values: pa.Array | pa.ChunkedArray) -> None:
-        """Add rows."""
-
-    def finish(
-        self, rows: int, compressed_bytes: int | None = None, uncompressed_bytes: int | None = None
-    ) -> ColumnStatistics:
-        """The statistics of the rows added."""
-
-
 class UserFunctionError(Exception):
     """A user's function failed; the text says how."""
 
@@ -64,29 +51,6 @@ def unpickle_statistics(shipped: Iterable[StatisticPickle]) -> tuple[tuple[Stati
         except Exception as error:  # noqa: BLE001 - whatever a user's module does when it is imported
             failed[one.name] = f"a worker cannot load it: {_first_line(error)}"
     return tuple(found), failed
-
-
-def wrap_with_user_defined(
-    kernel: StatisticsKernel, column: Column, statistics: Sequence[Statistic], budget: int
-) -> StatisticsKernel:
-    """A kernel that computes user-defined statistics too."""
-    if not statistics or column.encoding is None:
-        return kernel
-    return _WithOwn(kernel, UserDefinedKernel(column, statistics, budget // HEADROOM))
-
-
-class _WithOwn:
-    def __init__(self, kernel: StatisticsKernel, own: UserDefinedKernel) -> None:
-        self._kernel, self._own = kernel, own
-
-    def add(self, values: pa.Array | pa.ChunkedArray) -> None:
-        self._kernel.add(values)
-        self._own.add(values)
-
-    def finish(
-        self, rows: int, compressed_bytes: int | None = None, uncompressed_bytes: int | None = None
-    ) -> ColumnStatistics:
-        return self._own.finish(self._kernel.finish(rows, compressed_bytes, uncompressed_bytes))
 
 
 def apply_to_constant(
@@ -241,15 +205,10 @@ def _plain(piece: pa.Array, kind: pa.DataType) -> pa.Array:
 def _decoded_bytes(chunk: pa.Array) -> int:
     if not pa.types.is_dictionary(chunk.type):
         return int(chunk.nbytes)
-    if not _has_lengths(chunk.dictionary.type):
+    if not is_text_type(chunk.dictionary.type):
         return _WIDEST * len(chunk)
     lengths = pc.binary_length(chunk.dictionary)
     return int(pc.sum(lengths.take(chunk.indices)).as_py() or 0) + _OFFSET * len(chunk)
-
-
-def _has_lengths(kind: pa.DataType) -> bool:
-    checks = (pa.types.is_binary, pa.types.is_string, pa.types.is_large_binary, pa.types.is_large_string)
-    return any(check(kind) for check in checks)
 
 
 def _first_line(error: BaseException) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from metastore.kernel.descriptor import DetailLimits
+    from metastore.kernel.budget import DetailLimits
 
     Counts = NDArray[np.int64]
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from metastore.format.object_layout import find_run_starts
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -59,7 +61,7 @@ def merge_runs(one: ValueRuns, other: ValueRuns) -> ValueRuns:
         return one
     order = np.argsort(values, kind="stable")
     values, counts = values[order], np.concatenate([one.counts, other.counts])[order]
-    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    starts = find_run_starts(values)
     return ValueRuns(values[starts], np.add.reduceat(counts, starts))
 
 
@@ -71,9 +73,7 @@ def _sorted(values: NDArray[Any]) -> ValueRuns:
 
 
 def _of_sorted(values: NDArray[Any]) -> ValueRuns:
-    is_new = np.ones(len(values), np.bool_)
-    np.not_equal(values[1:], values[:-1], out=is_new[1:])
-    starts = np.flatnonzero(is_new)
+    starts = find_run_starts(values)
     return ValueRuns(_long(values[starts]), np.diff(starts, append=len(values)))
 
 

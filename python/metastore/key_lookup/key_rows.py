@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from metastore import jvm_session
-from metastore.adapters.catalog import look_up_table
-from metastore.adapters.descriptors import FORMATS
+from metastore.adapters.catalog import CatalogEntry, look_up_table
+from metastore.adapters.descriptors import FORMATS, TableFormat
 from metastore.adapters.identifiers import find_column, quote_name
 from metastore.adapters.loading import load_entry_facts
 from metastore.adapters.spark_versions import collect_arrow, create_frame, select_at_snapshot
@@ -27,13 +27,13 @@ from metastore.key_lookup.key_sql import (
 from metastore.key_lookup.search_tasks import SLICE, search_slices
 from metastore.key_lookup.spark_columns import find_char_length, has_char_column, read_spark_columns
 from metastore.reading.candidates import CandidateSearch
-from metastore.reading.evidence import gather_evidence
+from metastore.reading.evidence import ColumnEvidence, gather_evidence
 from metastore.reading.lookup_keys import KeyBatch
 from metastore.reading.snapshot_files import match_data_files
 from metastore.spark import session
 from metastore.spark_jobs.hadoop_store import open_table_store
 from metastore.spark_jobs.session_jobs import ship_package
-from metastore.spark_jobs.task_store import HadoopTaskStore
+from metastore.spark_jobs.task_store import HadoopTaskStore, TaskStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,13 +43,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField, StructType
 
-    from metastore.adapters.catalog import CatalogEntry
-    from metastore.adapters.descriptors import TableFormat
     from metastore.adapters.table_facts import TableFacts
     from metastore.format.table_column import Column
-    from metastore.reading.evidence import ColumnEvidence
     from metastore.reading.lookup_keys import Mask
-    from metastore.spark_jobs.task_store import TaskStore
 
     Lengths = Sequence[int | None]
     """For each of the key's columns the length of CHAR, to which values are padded; None of others."""

@@ -8,12 +8,10 @@ import pyarrow as pa
 
 from metastore.adapters.identifiers import quote_name
 from metastore.errors import InvalidArgument
-from metastore.format.table_column import decimal_type
+from metastore.format.table_column import Column, decimal_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from metastore.format.table_column import Column
 
 
 MOST_KEYS, MOST_BYTES = 1_000, 1 << 16

@@ -13,28 +13,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore.adapters import refusals
-from metastore.adapters.table_facts import Refusal
+from metastore.adapters.table_facts import DataFile, Refusal
 from metastore.format.block_writer import BlockContent, write_block
 from metastore.format.histogram_bins import EQUI_HEIGHT
-from metastore.format.manifest import FULL
-from metastore.kernel.budget import budget_for_lists, fit_to_file_size
+from metastore.format.manifest import FULL, Block, TableIdentity
+from metastore.kernel.budget import DEFAULT_DETAIL_LIMITS, DetailLimits, budget_for_lists, fit_to_file_size
 from metastore.kernel.column_statistics import ColumnStatistics, constant_statistics
-from metastore.kernel.descriptor import DEFAULT_DETAIL_LIMITS, DetailLimits
 from metastore.kernel.footer_bounds import analyze_footer
 from metastore.kernel.parquet_file import analyze_parquet
 from metastore.kernel.parquet_schema import FileColumn, UnsupportedDataFile
 from metastore.kernel.statistic_rows import file_histogram_rows, sketch_rows, summary_rows, value_count_rows
-from metastore.kernel.user_defined import apply_to_constant, unpickle_statistics
+from metastore.kernel.user_defined import StatisticPickle, apply_to_constant, unpickle_statistics
 from metastore.store.location import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from metastore.adapters.table_facts import DataFile
-    from metastore.format.manifest import Block, TableIdentity
     from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
-    from metastore.kernel.user_defined import StatisticPickle
     from metastore.spark_jobs.task_store import TaskStore
     from metastore.statistics import Statistic
 

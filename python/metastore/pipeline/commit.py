@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause
 from metastore.errors import AnalyzeFailed
-from metastore.format.manifest import Manifest, Snapshot
+from metastore.format.manifest import Block, Manifest, Snapshot, TableIdentity
 from metastore.pipeline.repair_plan import find_replacements, rewrite_zones, salvage_blocks
 from metastore.store.repair import repair_snapshot
-from metastore.table_level.snapshot_level import write_table_level
+from metastore.table_level.snapshot_level import TableLevel, write_table_level
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
 
-    from metastore.format.manifest import Block, TableIdentity
     from metastore.format.objects import ObjectRef
     from metastore.pipeline.plan import Plan, RoundState
     from metastore.pipeline.plan_inputs import PlanInputs
     from metastore.spark_jobs.progress import Progress
     from metastore.store.coverage import Coverage
-    from metastore.table_level.snapshot_level import TableLevel
 
 
 def newest_versions(blocks: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -10,14 +10,14 @@ from metastore.adapters import refusals
 from metastore.adapters.hudi_casts import group_by_file_schema, mark_unknown_columns
 from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause
 from metastore.adapters.spark_rows import read_rows_by_spark
-from metastore.adapters.table_facts import Refusal
+from metastore.adapters.table_facts import DataFile, Refusal, TableFacts
 from metastore.errors import AnalyzeFailed
 from metastore.format.block_writer import BlockContent, write_block
-from metastore.format.manifest import FULL
+from metastore.format.manifest import FULL, Block
 from metastore.kernel.parquet_file import find_spark_only_reason
 from metastore.pipeline.block_task import BlockDestination, BlockTask, BlockTaskResult, run_block_task
 from metastore.pipeline.row_task import analyze_spark_rows
-from metastore.spark_jobs.progress import StageProgress
+from metastore.spark_jobs.progress import Progress, StageProgress
 from metastore.spark_jobs.session_jobs import _weight, pack_files, run_cancellable, ship_package
 
 if TYPE_CHECKING:
@@ -25,12 +25,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from metastore.adapters.table_facts import DataFile, TableFacts
-    from metastore.format.manifest import Block
     from metastore.format.table_column import Column
     from metastore.pipeline.plan import MissingStatistics
     from metastore.pipeline.plan_inputs import PlanInputs
-    from metastore.spark_jobs.progress import Progress
     from metastore.store import Store
 
 

@@ -6,12 +6,11 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from metastore.format.table_column import decimal_type
+from metastore.format.table_column import Column, decimal_type
 from metastore.format.value_encoding import to_stored_value
 
 if TYPE_CHECKING:
     from metastore.adapters.table_facts import DataFile
-    from metastore.format.table_column import Column
 
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from metastore.format.manifest import FILES, FULL
+from metastore.format.manifest import FILES, FULL, Block, Manifest
 from metastore.pipeline.compute import ComputeResult
 from metastore.pipeline.repair_plan import (
     KnownDamage,
@@ -17,7 +17,7 @@ from metastore.pipeline.repair_plan import (
     make_repair_requests,
 )
 from metastore.store.block_files import DEPTHS, column_keys, list_block_objects
-from metastore.store.coverage import FileKnowledge, union_columns
+from metastore.store.coverage import Coverage, FileKnowledge, union_columns
 from metastore.store.orphan_blocks import find_orphan_blocks
 from metastore.table_level.snapshot_level import list_snapshot_objects, snapshot_id
 from metastore.table_level.value_jobs import AUTO
@@ -30,12 +30,10 @@ if TYPE_CHECKING:
 
     from metastore.adapters.table_facts import DataFile
     from metastore.format.data_files import FileKey
-    from metastore.format.manifest import Block, Manifest
     from metastore.format.table_column import Column
     from metastore.pipeline.extras import Extra
     from metastore.pipeline.plan_inputs import PlanInputs
     from metastore.pipeline.request import AnalyzeRequest
-    from metastore.store.coverage import Coverage
 
 
 _LOG = get_logger(__name__)

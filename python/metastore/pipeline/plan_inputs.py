@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from metastore import settings
 from metastore.adapters.identifiers import LOCATION, escape_glob
 from metastore.adapters.loading import load_facts
-from metastore.format.manifest import FULL
-from metastore.pipeline.extras import RanksExtra, ValueIndexExtra
-from metastore.pipeline.request import resolve_request
+from metastore.format.manifest import FULL, Block
+from metastore.pipeline.extras import Extra, RanksExtra, ValueIndexExtra
+from metastore.pipeline.request import AnalyzeRequest, AnalyzeStatement, resolve_request
 from metastore.spark_jobs.hadoop_store import open_table_store
 from metastore.spark_jobs.session_jobs import pickle_statistics
-from metastore.statistics import collect_statistics
+from metastore.statistics import Statistic, collect_statistics
 from metastore.store.block_damage import BlockDamageError
 from metastore.store.block_files import BlockFilesCache
 from metastore.store.coverage import Coverage
@@ -28,12 +28,8 @@ if TYPE_CHECKING:
 
     from metastore.adapters.table_facts import DataFile, TableFacts
     from metastore.format.data_files import FileKey
-    from metastore.format.manifest import Block
     from metastore.kernel.user_defined import StatisticPickle
-    from metastore.pipeline.extras import Extra
-    from metastore.pipeline.request import AnalyzeRequest, AnalyzeStatement
     from metastore.spark_jobs.task_store import TaskStore
-    from metastore.statistics import Statistic
     from metastore.store import Store
 
 

@@ -6,23 +6,21 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from metastore.adapters import refusals
-from metastore.adapters.table_facts import Refusal
+from metastore.adapters.table_facts import Refusal, TableFacts
 from metastore.errors import DamagedObject
 from metastore.format.data_files import FileKey, read_file_keys
 from metastore.store.block_files import DEPTHS
-from metastore.store.repair import list_lost_parts, repair_snapshot, salvage_block
+from metastore.store.repair import Salvage, list_lost_parts, repair_snapshot, salvage_block
 from metastore.store.verification import Damage, find_damage
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from metastore.adapters.table_facts import TableFacts
     from metastore.format.manifest import Block, Manifest, Snapshot
     from metastore.pipeline.request import AnalyzeRequest
     from metastore.store import Store
     from metastore.store.coverage import Coverage
-    from metastore.store.repair import Salvage
 
 
 _LOG = get_logger(__name__)

@@ -11,10 +11,10 @@ from metastore.errors import AnalyzeFailed
 from metastore.pipeline.commit import commit_plan
 from metastore.pipeline.compute import compute_missing
 from metastore.pipeline.plan import RoundState, make_plan
-from metastore.pipeline.plan_inputs import read_inputs
+from metastore.pipeline.plan_inputs import PlanInputs, read_inputs
 from metastore.pipeline.repair_plan import list_refusals
 from metastore.pipeline.report import AnalyzeReport
-from metastore.spark_jobs.progress import make_progress
+from metastore.spark_jobs.progress import Progress, make_progress
 from metastore.store.block_damage import BlockDamageError
 from metastore.store.commit_log import refuse_other_table
 from metastore.table_level.snapshot_level import snapshot_id
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from metastore.format.manifest import Manifest
-    from metastore.pipeline.plan_inputs import PlanInputs
     from metastore.pipeline.request import AnalyzeStatement
-    from metastore.spark_jobs.progress import Progress
 
 
 _ROUNDS = 5

@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from metastore.adapters import refusals
 from metastore.adapters.shim_calls import require_unchanged
-from metastore.adapters.table_facts import Refusal
+from metastore.adapters.table_facts import DataFile, Refusal
+from metastore.kernel.budget import DEFAULT_DETAIL_LIMITS, DetailLimits
 from metastore.kernel.column_kernel import ColumnKernel
-from metastore.kernel.descriptor import DEFAULT_DETAIL_LIMITS
-from metastore.kernel.user_defined import wrap_with_user_defined
 from metastore.pipeline.block_task import BlockBuilder, metadata_statistics, unknown_statistics
 
 if TYPE_CHECKING:
@@ -22,10 +21,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from metastore.adapters.table_facts import DataFile
     from metastore.format.table_column import Column
     from metastore.kernel.column_statistics import ColumnStatistics
-    from metastore.kernel.descriptor import DetailLimits
     from metastore.pipeline.block_task import BlockDestination, BlockTask, BlockTaskResult
     from metastore.statistics import Statistic
 
@@ -92,9 +89,7 @@ class _Reading:
         self.rows = 0
         self._columns = columns
         share = max(budget // max(len(columns), 1), 1)
-        self._kernels = [
-            wrap_with_user_defined(ColumnKernel(column, share, detail), column, statistics, share) for column in columns
-        ]
+        self._kernels = [ColumnKernel(column, share, detail, statistics=statistics) for column in columns]
 
     def add(self, rows: pa.RecordBatch) -> None:
         self.rows += rows.num_rows

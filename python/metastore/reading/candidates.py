@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +15,12 @@ import pyarrow.compute as pc
 
 from metastore.errors import DamagedObject, StoreNotReadable
 from metastore.format.bloom_filter import bloom_hashes, error_rate, may_hold
-from metastore.reading.evidence import UNKNOWN, gather_evidence
+from metastore.reading.evidence import UNKNOWN, ColumnEvidence, DetailObjects, gather_evidence
 from metastore.reading.lookup_keys import KeyBatch, KeyColumn
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
 
     from numpy.typing import NDArray
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from metastore.format.object_part import ObjectPart
     from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
-    from metastore.reading.evidence import ColumnEvidence, DetailObjects
     from metastore.reading.lookup_keys import Mask, Places
     from metastore.reading.snapshot_files import SnapshotFiles
     from metastore.store import Store

@@ -23,7 +23,7 @@ from metastore.reading import (
 )
 from metastore.reading.distribution_rows import check_probabilities
 from metastore.reading.evidence import UNKNOWN
-from metastore.reading.snapshot import TableSnapshots
+from metastore.reading.snapshot import SnapshotAnswer, TableSnapshots
 from metastore.reading.snapshot_files import SnapshotFiles, read_snapshot_files, read_statistics
 from metastore.suggestions import suggest_names
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from metastore.format.histogram_bins import Histogram
     from metastore.format.manifest import Snapshot
     from metastore.format.table_column import Column
-    from metastore.reading.snapshot import SnapshotAnswer
 
 
 A = TypeVar("A", bound=Answer)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.format.data_files import find_detail_files
 from metastore.format.histogram_bins import (
     EQUI_HEIGHT,
     Histogram,
@@ -17,17 +18,16 @@ from metastore.format.histogram_bins import (
     divide_range,
     percentile_ranks,
 )
-from metastore.format.object_part import ANY_ROWS, ObjectPart
 from metastore.format.object_schemas import HISTOGRAMS
-from metastore.format.objects import ObjectRef
-from metastore.format.table_column import is_compatible
+from metastore.format.table_column import Column, is_compatible
 from metastore.format.value_postings import POSTING_COLUMNS, read_postings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from metastore.format.manifest import Snapshot
-    from metastore.format.table_column import Column
+    from metastore.format.manifest import Block, Snapshot
+    from metastore.format.object_part import ObjectPart
+    from metastore.format.objects import ObjectRef
     from metastore.reading.snapshot_files import SnapshotFiles
     from metastore.store import Store
 
@@ -199,9 +199,7 @@ def read_file_details(
     for block, ordinal, live in stored.sources(column):
         inside = np.flatnonzero(live == file)
         if len(inside):
-            files = store.get(block.files)
-            row = files.filter(pc.equal(files["file"], int(inside[0]))).to_pylist()[0]
-            refs, at = dict(_refs(row)), ordinal
+            refs, at = _refs(store, block, int(inside[0])), ordinal
             break
     lists, place = refs.get("frequencies", (None, 0))
     bars, at_bars = refs.get("histograms", (None, place))
@@ -253,8 +251,7 @@ def _details_of(
     for block, live in stored.covered:
         inside = np.flatnonzero(live == file)
         if len(inside):
-            files = store.get(block.files)
-            refs = dict(_refs(files.filter(pc.equal(files["file"], int(inside[0]))).to_pylist()[0]))
+            refs = _refs(store, block, int(inside[0]))
             if kind in refs:
                 yield block.columns, *refs[kind]
 
@@ -274,11 +271,9 @@ def _tops(part: ObjectPart, file: int | None) -> dict[int, tuple[Any, int]]:
     return found
 
 
-def _refs(row: Mapping[str, Any]) -> Iterator[tuple[str, tuple[ObjectRef, int]]]:
-    for kind in ("frequencies", "histograms"):
-        if row[f"{kind}_name"] is not None:
-            name, length, digest, footer, of_footer = (
-                row[f"{kind}_{field}"] for field in ("name", "length", "sha256", "footer_length", "footer_sha256")
-            )
-            ref = ObjectRef(name, length, digest, ANY_ROWS, footer, of_footer)
-            yield kind, (ref, row[f"{kind}_file"])
+def _refs(store: Store, block: Block, file: int) -> dict[str, tuple[ObjectRef, int]]:
+    """The objects with details of a data file of a block, by their kind, and the file's place in each."""
+    files = store.get(block.files)
+    row = files.filter(pc.equal(files["file"], file))
+    found = ((kind, one) for kind in ("frequencies", "histograms") for one in find_detail_files(row, kind))
+    return {kind: (one.ref, int(one.inside[0])) for kind, one in found}

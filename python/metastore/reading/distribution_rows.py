@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from metastore.errors import InvalidArgument
-from metastore.format.histogram_bins import coarsen, find_quantiles
+from metastore.format.histogram_bins import Histogram, coarsen, find_quantiles
 from metastore.format.value_rendering import make_renderer
-from metastore.reading.summary_rows import render_bounds, render_edge
+from metastore.reading.summary_rows import Row, render_bounds, render_edge
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from metastore.format.histogram_bins import Histogram
     from metastore.reading.column_details import ColumnDetails
-    from metastore.reading.summary_rows import Row
 
 
 PROBABILITIES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)

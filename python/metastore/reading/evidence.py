@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.format.object_part import ANY_ROWS
-from metastore.format.objects import ObjectRef
+from metastore.format.data_files import find_detail_files
 from metastore.format.sortable_values import is_wide_decimal, stored_to_sortable
 from metastore.store.contradictions import find_contradictory_rows
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore.format.manifest import Block
+    from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
     from metastore.reading.lookup_keys import Mask, Places
     from metastore.reading.snapshot_files import SnapshotFiles
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 
 UNKNOWN = -1
-_REF = ("name", "length", "sha256", "footer_length", "footer_sha256")
 _NOWHERE = -1
 _LISTED = ("top", "duplicates", "complete")
 
@@ -187,16 +186,14 @@ def _details(
 ) -> DetailObjects:
     objects: dict[ObjectRef, int] = {}
     which, inside, ordinal = (np.full(count, _NOWHERE) for _ in range(3))
-    names = [f"{kind}_{field}" for field in _REF]
     for part in found:
-        place = dict(zip(part.rows["file"].to_pylist(), part.places.tolist(), strict=True))
         files = read(part.block.files)
-        files = files.filter(files[names[0]].is_valid()).select(["file", f"{kind}_file", *names]).to_pydict()
-        for row, file in enumerate(files["file"]):
-            at = place.get(file)
-            if at is not None:
-                name, length, digest, footer_length, footer_digest = (files[field][row] for field in names)
-                ref = ObjectRef(name, length, digest, ANY_ROWS, footer_length, footer_digest)
-                which[at] = objects.setdefault(ref, len(objects))
-                inside[at], ordinal[at] = files[f"{kind}_file"][row], part.ordinal
+        places = np.full(pc.max(files["file"]).as_py() + 1, _NOWHERE)
+        places[part.rows["file"].to_numpy()] = part.places
+        for ref, ordinals, place in find_detail_files(files, kind):
+            at = places[ordinals]
+            held = at != _NOWHERE
+            if held.any():
+                which[at[held]] = objects.setdefault(ref, len(objects))
+                inside[at[held]], ordinal[at[held]] = place[held], part.ordinal
     return DetailObjects(tuple(objects), which, inside, ordinal)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.adapters.identifiers import find_column
-from metastore.format.table_column import is_compatible
+from metastore.format.table_column import Column, is_compatible
 from metastore.format.value_rendering import render_value
 from metastore.reading.view_schemas import RANKS
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from metastore.format.manifest import Snapshot
     from metastore.format.manifest_references import RanksRef
-    from metastore.format.table_column import Column
     from metastore.reading.snapshot import SnapshotAnswer
     from metastore.reading.summary_rows import Row
     from metastore.store import Store

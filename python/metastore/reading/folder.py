@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import obstore
 from obstore.exceptions import BaseError
-from obstore.store import LocalStore, from_url
+from obstore.store import LocalStore, ObjectStore, from_url
 
 from metastore.errors import StoreNotReadable
 from metastore.store.credentials import read_client_options
@@ -16,8 +16,6 @@ from metastore.store.location import local_path, remote_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from obstore.store import ObjectStore
 
 
 class Folder:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from metastore.adapters.iceberg_lineage import read_lineage
+from metastore.adapters.iceberg_lineage import Lineage, read_lineage
 from metastore.errors import InvalidArgument, NoStatistics
 from metastore.reading import summary_rows
 from metastore.reading.folder import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
-    from metastore.adapters.iceberg_lineage import Lineage
     from metastore.format.manifest import Snapshot
     from metastore.format.table_column import Column
     from metastore.reading.discovery import Discovery

@@ -10,16 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format.data_files import FileKey, read_file_keys
-from metastore.format.manifest import COMPUTED
+from metastore.format.manifest import COMPUTED, Block, Manifest, Snapshot
 from metastore.format.object_schemas import FILES, SUMMARY
-from metastore.format.table_column import is_compatible
+from metastore.format.table_column import Column, is_compatible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from metastore.adapters.table_facts import DataFile
-    from metastore.format.manifest import Block, Manifest, Snapshot
-    from metastore.format.table_column import Column
     from metastore.store import Store
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from metastore.adapters.identifiers import find_column
 from metastore.answers import Answer, Summary
 from metastore.errors import InvalidArgument, NoStatistics, TableNotFound
-from metastore.format.table_column import is_compatible
+from metastore.format.table_column import Column, is_compatible
 from metastore.reading import column_details, exact_ranks, extra_columns, summary_rows, view_schemas, views
 from metastore.reading.column_answers import USER_DEFINED, ColumnAnswers, add_user_defined, shape_answer
 from metastore.reading.discovery import discover_all
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from metastore.format.table_column import Column
     from metastore.reading.snapshot import SnapshotAnswer
 
 

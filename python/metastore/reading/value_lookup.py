@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.errors import DamagedObject
-from metastore.format.table_column import is_compatible
+from metastore.format.table_column import Column, is_compatible
 from metastore.format.value_postings import (
     POSTING_COLUMNS,
     STARTS_KEY,
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from metastore.format.manifest import Snapshot
     from metastore.format.manifest_references import SummaryRef
     from metastore.format.object_part import ObjectPart
-    from metastore.format.table_column import Column
     from metastore.store import Store
 
 

@@ -8,14 +8,13 @@ import pyarrow as pa
 
 from metastore.answers import to_arrow_table
 from metastore.reading import distribution_rows, view_schemas
-from metastore.reading.summary_rows import render_edge
+from metastore.reading.summary_rows import Row, render_edge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from metastore.format.table_column import Column
     from metastore.reading.column_details import ColumnDetails
-    from metastore.reading.summary_rows import Row
 
 
 FREQUENCIES, HISTOGRAMS, WIDE = "frequencies", "histograms", "histograms_wide"

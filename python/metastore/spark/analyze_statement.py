@@ -8,14 +8,12 @@ from metastore.adapters.catalog import look_up_table
 from metastore.adapters.identifiers import quote_name, split_name
 from metastore.adapters.shim_calls import translate_errors
 from metastore.pipeline.report import AnalyzeReport
-from metastore.spark_jobs.progress import make_progress, show_stage
+from metastore.spark_jobs.progress import Progress, make_progress, show_stage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import SparkSession
-
-    from metastore.spark_jobs.progress import Progress
 
 
 def is_connect(spark: SparkSession) -> bool:

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from metastore.errors import AnalyzeFailed, MetastoreError
-from metastore.spark_jobs.progress import NoProgress, ProgressLine
+from metastore.spark_jobs.progress import NoProgress, Progress, ProgressLine
 from metastore.visible_text import VisibleFormatter
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
-
-    from metastore.spark_jobs.progress import Progress
 
 
 log = logging.getLogger("metastore")

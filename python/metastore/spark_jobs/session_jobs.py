@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from pyspark import inheritable_thread_target
+from pyspark import SparkContext, inheritable_thread_target
 
 import metastore
 from metastore.adapters.spark_versions import installed_spark_line
@@ -21,7 +21,6 @@ from metastore.kernel.user_defined import StatisticPickle
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from metastore.adapters.table_facts import DataFile

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,18 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from metastore import jvm_session
 from metastore.errors import DamagedObject
-from metastore.format.objects import content_name, encode_object, make_reference, mark_unique, object_kind
+from metastore.format.objects import ObjectRef, content_name, encode_object, make_reference, mark_unique, object_kind
 from metastore.store.arrow_blobs import read_object, write_object
 from metastore.store.credentials import FROM_ENVIRONMENT, Credentials
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     import pyarrow as pa
     from pyspark import RDD, SparkContext
     from pyspark.sql import DataFrame
-
-    from metastore.format.objects import ObjectRef
 
 
 T = TypeVar("T")

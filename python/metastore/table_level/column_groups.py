@@ -11,7 +11,6 @@ approach, 2010).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -21,30 +20,25 @@ import pyarrow as pa
 
 from metastore.format.object_schemas import TABLE_NODES
 from metastore.kernel.built_in_statistics import identify_merged_statistics
-from metastore.kernel.column_statistics import sketch_fields
-from metastore.kernel.distinct_sketch import parse_sketches
+from metastore.kernel.column_statistics import ColumnStatistics, sketch_fields
+from metastore.kernel.distinct_sketch import DistinctSketch, parse_sketches
 from metastore.kernel.reducer import count_distinct, merge_column, reduce_columns
 from metastore.kernel.statistic_rows import partial_aggregate_row
-from metastore.table_level.group_cache import GroupCache, GroupCodec
-from metastore.table_level.group_tree import FileGroups, GroupTree, digest_of_facts
+from metastore.table_level.group_cache import GroupCache, GroupCodec, group_cache_key
 from metastore.table_level.value_rows import ENCODINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
-    from metastore.kernel.column_statistics import ColumnStatistics
-    from metastore.kernel.distinct_sketch import DistinctSketch
-    from metastore.store import Store
+    from metastore.table_level.group_tree import FileGroups
 
     Longs = NDArray[np.int64]
     Words = NDArray[np.uint64]
 
 _MERGING = 2
-"""Raised whenever groups would be merged otherwise than before though no statistic has a new version."""
 
 _MERGED = [field for field in TABLE_NODES if field.name not in ("node", "theta", "registers")]
 
@@ -97,36 +91,6 @@ def decode_group_aggregate(row: pa.Table) -> GroupAggregate:
 _CODEC = GroupCodec(encode_group_aggregate, decode_group_aggregate)
 
 
-class GroupAggregates(Mapping[bytes, GroupAggregate]):
-    """What groups were merged to, by key: what the store has is decoded as it is read."""
-
-    def __init__(self, store: Store, refs: Sequence[ObjectRef]) -> None:
-        """Read the keys."""
-        self._cache = GroupCache(store, AGGREGATE_KIND, refs)
-        self.finish = self._cache.finish
-
-    def __getitem__(self, key: bytes) -> GroupAggregate:
-        """Read a group."""
-        return decode_group_aggregate(self._cache[key])
-
-    def __contains__(self, key: object) -> bool:
-        """Whether there is such a group; nothing is read."""
-        return key in self._cache
-
-    def __iter__(self) -> Iterator[bytes]:
-        """The keys."""
-        return iter(self._cache)
-
-    def __len__(self) -> int:
-        """How many groups there are."""
-        return len(self._cache)
-
-    def add(self, groups: ColumnGroups) -> None:
-        """Keep those of a column, and take those that were made."""
-        self._cache.keep(groups.keys())
-        self._cache.put_all(groups.made, _CODEC)
-
-
 def aggregate_schema(column: Column) -> pa.Schema:
     """The fields of `summary` that are merged for a column."""
     return _fields_of(column.encoding)
@@ -138,32 +102,22 @@ def _fields_of(kept: str | None) -> pa.Schema:
     return pa.schema([field for field in _MERGED if not field.name.endswith(others)])
 
 
-def _merged_facts() -> tuple[object, ...]:
-    """What a group was merged to: a statistic added or changed since cannot be missing from it unnoticed."""
-    return (_MERGING, *identify_merged_statistics())
-
-
 class ColumnGroups:
     """The reduction of a column: which groups are known, which files have to be merged again."""
 
-    def __init__(self, column: Column, groups: FileGroups, known: Mapping[bytes, GroupAggregate]) -> None:
+    def __init__(self, column: Column, groups: FileGroups, cache: GroupCache) -> None:
         """Look for what is known."""
         self.column = column
         self.groups = groups
-        self.made: dict[bytes, GroupAggregate] = {}
         self._fields = aggregate_schema(column)
-        self._known = known
-        places = np.arange(groups.count(0))
-        self._tree = GroupTree(groups, places, digest_of_facts(_merged_facts(), column.key, column.type), known)
+        self._cache = cache
+        what = group_cache_key(AGGREGATE_KIND, _MERGING, column, identify_merged_statistics())
+        self._tree = cache.make_tree(groups, np.arange(groups.count(0)), what)
 
     @property
     def files_to_read(self) -> Longs:
         """The places of the files of which rows and sketches are needed, ascending."""
         return self._tree.files_to_read
-
-    def keys(self) -> Iterator[bytes]:
-        """The keys of the column in all groups, the uppermost first."""
-        return self._tree.keys()
 
     @property
     def is_flat(self) -> bool:
@@ -181,9 +135,7 @@ class ColumnGroups:
             found = self._merged(parts)
             return GroupAggregate(partial_aggregate_row(found, self._fields), [found.sketch])
 
-        merged = self._tree.merge(files, self._known, merge)
-        self.made = merged.made
-        found = self._merged(merged.parts)
+        found = self._merged(self._cache.merge(self._tree, files, merge, _CODEC))
         # Whether files lie apart shows between files alone.
         return replace(found, **count_distinct(self.column, given.every, found.sketch))
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format.sortable_values import is_wide_decimal
-from metastore.table_level.count_bounds import COMPLETE, DUPLICATES
+from metastore.table_level.count_bounds import COMPLETE, DUPLICATES, FileValueCounts
 from metastore.table_level.list_reduction import DUPLICATES_ONLY, ListFacts, reduce_lists, table_frequency_rows
 from metastore.table_level.repeat_filter import RepeatFilter, RepeatFilterBuilder
 from metastore.table_level.shuffle_job import (
@@ -34,7 +34,7 @@ from metastore.table_level.shuffle_job import (
     write_lists,
 )
 from metastore.table_level.value_rows import VALUE_ROWS, iterate_columns, sum_value_rows
-from metastore.table_level.value_sources import hash_value_rows
+from metastore.table_level.value_sources import ValueSource, hash_value_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,9 +45,7 @@ if TYPE_CHECKING:
     from metastore.format.histogram_bins import Histogram
     from metastore.format.table_column import Column
     from metastore.spark_jobs.task_store import ReadContent, TaskStore
-    from metastore.table_level.count_bounds import FileValueCounts
     from metastore.table_level.shuffle_job import Sources
-    from metastore.table_level.value_sources import ValueSource
 
 
 ROWS_PER_PARTITION = 2_000_000

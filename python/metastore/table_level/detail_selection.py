@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from metastore.format.data_files import find_detail_files
 from metastore.format.objects import decode_detail
 from metastore.store.block_damage import attribute_damage
 from metastore.table_level.value_rows import VALUE_ROWS
@@ -112,22 +112,8 @@ class DetailSelection:
         for line, (column, (ordinal, files, of_files)) in enumerate(sorted(lines.items())):
             ordinals[column] = ordinal
             numbers[line, files] = of_files
-        for name, length, digest, files, inside in _objects(indexed.files, self._kind):
+        for ref, files, inside in find_detail_files(indexed.files, self._kind):
             of_object = np.full((len(lines), int(inside.max()) + 1), -1, np.int64)
             of_object[:, inside] = numbers[:, files]
             if (of_object >= 0).any():
-                yield DetailSlice(indexed.block.id, name, length, digest, ordinals, of_object)
-
-
-def _objects(files: pa.Table, kind: str) -> Iterator[tuple[str, int, str, Longs, Longs]]:
-    """Each object's name, length and digest, its files by their ordinals in the block, and those in the object."""
-    files = files.filter(pc.is_valid(files[f"{kind}_name"])).combine_chunks()
-    if not files.num_rows:
-        return
-    codes = files[f"{kind}_name"].combine_chunks().dictionary_encode().indices.to_numpy()
-    ordinals, inside = files["file"].to_numpy(), files[f"{kind}_file"].to_numpy().astype(np.int64)
-    for code in range(int(codes.max()) + 1):
-        rows = np.flatnonzero(codes == code)
-        first = files.slice(int(rows[0]), 1).to_pylist()[0]
-        named = (first[f"{kind}_name"], first[f"{kind}_length"], first[f"{kind}_sha256"])
-        yield (*named, ordinals[rows], inside[rows])
+                yield DetailSlice(indexed.block.id, ref.name, ref.length, ref.sha256, ordinals, of_object)

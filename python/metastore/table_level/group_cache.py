@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -13,15 +13,15 @@ from metastore.errors import DamagedObject, StoreNotReadable
 from metastore.format.object_layout import split_evenly
 from metastore.format.object_schemas import SCHEMAS
 from metastore.store.prefetch import prefetch
+from metastore.table_level.group_tree import GroupTree, digest_of_facts
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from metastore.format.object_part import ObjectPart
     from metastore.format.objects import ObjectRef
+    from metastore.format.table_column import Column
     from metastore.store import Store
-    from metastore.table_level.group_tree import GroupTree, Longs
+    from metastore.table_level.group_tree import FileGroups, Longs
 
 
 _LOG = get_logger(__name__)
@@ -32,6 +32,15 @@ ROW_GROUP_BYTES = 4 << 20
 """Of rows that are read a few at a time."""
 
 T = TypeVar("T")
+
+
+def group_cache_key(kind: str, version: int, column: Column, *more: object) -> bytes:
+    """Says what is kept of a group of a column's data files.
+
+    The version is raised whenever groups would be merged otherwise than before though they have the same fields.
+    """
+    fields = [(field.name, str(field.type)) for field in SCHEMAS[kind]]
+    return digest_of_facts(kind, version, fields, column.key, column.type, *more)
 
 
 @dataclass(frozen=True)
@@ -107,9 +116,13 @@ class GroupCache(Mapping[bytes, pa.Table]):
         at, group, row = self._keys[key]
         return self.refs[at], sum(self._sizes[at][:group]) + row
 
-    def keep(self, keys: Iterable[bytes]) -> None:
-        """Keep what is there of these."""
-        self._live.update(keys)
+    def make_tree(
+        self, groups: FileGroups, order: Longs, what: bytes, known: Container[bytes] | None = None
+    ) -> GroupTree:
+        """The groups of a column's data files; what is there of them is kept."""
+        tree = GroupTree(groups, order, what, self if known is None else known)
+        self._live.update(tree.keys())
+        return tree
 
     def merge(
         self,
@@ -120,15 +133,11 @@ class GroupCache(Mapping[bytes, pa.Table]):
     ) -> Sequence[T]:
         """Merge the data files of a column by groups, of which those that were not known are put."""
         known = {key: codec.decode(row) for key, row in self.read_rows_of(tree.known_groups)}
-        found = tree.merge(files, known, merge)
-        self.put_all({key: one for key, one in found.made.items() if key not in self}, codec)
-        return found.parts
-
-    def put_all(self, made: Mapping[bytes, T], codec: GroupCodec[T]) -> None:
-        """Take what is to be kept of groups."""
+        parts, made = tree.merge(files, known, merge)
         for key, one in made.items():
-            if (row := codec.encode(one)) is not None:
+            if key not in self and (row := codec.encode(one)) is not None:
                 self._put(key, row)
+        return parts
 
     def finish(self) -> tuple[ObjectRef, ...]:
         """Write the rest, and choose which objects are kept: those of which more than half is, if not too small."""

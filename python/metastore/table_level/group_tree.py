@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -41,8 +41,8 @@ class GroupTree:
 
     def merge(
         self, files: Callable[[Longs], Sequence[T]], known: Mapping[bytes, T], merge: Callable[[Sequence[T]], T]
-    ) -> GroupMerge[T]:
-        """Merge what is not known."""
+    ) -> tuple[Sequence[T], dict[bytes, T]]:
+        """Merge what is not known: what the uppermost groups, or files without any, became; what was made, by key."""
         made: dict[bytes, T] = {}
 
         def parts(level: int, places: range) -> Sequence[T]:
@@ -55,7 +55,7 @@ class GroupTree:
             made[key] = merge(parts(level - 1, self._groups.members(level, place)))
             return made[key]
 
-        return GroupMerge(parts(self._groups.top, self._top), made)
+        return parts(self._groups.top, self._top), made
 
     @cached_property
     def files_to_read(self) -> Longs:
@@ -101,19 +101,6 @@ class GroupTree:
                 self.known_groups.append(key)
             else:
                 self._look(level - 1, self._groups.members(level, place), known)
-
-
-class GroupMerge(Generic[T]):
-    """What a column was merged to.
-
-    Attributes:
-        parts: What the uppermost groups, or the data files if there are no groups, were merged to.
-        made: What was not known, by key.
-    """
-
-    def __init__(self, parts: Sequence[T], made: dict[bytes, T]) -> None:
-        self.parts = parts
-        self.made = made
 
 
 FAN_OUT = 64

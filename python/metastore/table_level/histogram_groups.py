@@ -14,9 +14,8 @@ from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, Histogram, 
 from metastore.format.object_schemas import TABLE_HISTOGRAM_NODES
 from metastore.kernel.quantiles import FINE
 from metastore.store.prefetch import prefetch
-from metastore.table_level.detail_selection import DetailSelection
-from metastore.table_level.group_cache import ROW_GROUP_BYTES, GroupCache, GroupCodec
-from metastore.table_level.group_tree import GroupTree, digest_of_facts
+from metastore.table_level.detail_selection import DetailSelection, DetailSlice
+from metastore.table_level.group_cache import ROW_GROUP_BYTES, GroupCache, GroupCodec, group_cache_key
 from metastore.table_level.histogram_sum import merge_histograms, merge_to_equal_width
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
     from metastore.store import Store
-    from metastore.table_level.detail_selection import DetailSlice
+    from metastore.table_level.group_tree import GroupTree
     from metastore.table_level.live_statistics import ColumnLevel
 
     Longs = NDArray[np.int64]
@@ -39,7 +38,6 @@ GROUP_BIN_FACTOR = 4
 EMPTY_HISTOGRAM = Histogram(EQUI_HEIGHT, (), np.zeros(0, np.int64))
 """That of files without values."""
 _MERGING = 3
-"""Raised whenever groups would be merged to other bins than before: what is stored is of no use then."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +99,7 @@ class HistogramGroups:
     @property
     def cache_key(self) -> bytes:
         """Says what is kept of a group."""
-        return digest_of_facts(
-            "histogram", _MERGING, self._files.column.key, self._files.column.type, self._bins, self._kind
-        )
+        return group_cache_key(HISTOGRAM_GROUP_KIND, _MERGING, self._files.column, self._bins, self._kind)
 
     def files_with_values(self, places: Longs) -> Longs:
         """The data files among these that hold values."""
@@ -178,10 +174,9 @@ class TableHistograms:
     def add(self, ordinal: int, known: ColumnLevel, files: HistogramFiles) -> None:
         """Take a column."""
         how = HistogramGroups(files, self._bins, self._kind)
-        tree = GroupTree(known.groups.groups, known.order, how.cache_key, self._cache)
+        tree = self._cache.make_tree(known.groups.groups, known.order, how.cache_key)
         self._columns[ordinal], self._groups[ordinal] = files, (how, tree)
         self._selection.add(ordinal, known.sources, tree.select_files(np.arange(known.rows.num_rows)))
-        self._cache.keep(tree.keys())
 
     def merge(self) -> dict[int, Histogram]:
         """Those of the columns that have one; those of groups are made on the way."""

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from metastore.format import sortable_values
 from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, Histogram, choose_bin_ends, coarsen
 from metastore.format.value_rendering import CUT_BYTES
+from metastore.kernel.binary_values import rank_values
 from metastore.kernel.column_histogram import make_equal_height_histogram, merge_equal_width_bins
 
 if TYPE_CHECKING:
@@ -159,11 +160,8 @@ class _Edges:
 def _values_of(parts: Sequence[Histogram], column: Column) -> tuple[Any, Longs]:
     """The distinct edges of all parts in order, and the place of each edge of each part among them."""
     if column.encoding == "binary" and not sortable_values.is_wide_decimal(column):
-        encoded = pa.array([edge for part in parts for edge in part.edges], pa.large_binary()).dictionary_encode()
-        order = pc.sort_indices(encoded.dictionary).to_numpy()
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(len(order))
-        return encoded.dictionary.take(pa.array(order)), places[encoded.indices.to_numpy()]
+        places, values = rank_values(pa.array([edge for part in parts for edge in part.edges], pa.large_binary()))
+        return values, places
     flat = np.concatenate([sortable_values.stored_to_sortable(part.edges, column) for part in parts])
     values, codes = np.unique(flat, return_inverse=True)
     return values, codes.astype(np.int64)

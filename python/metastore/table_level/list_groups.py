@@ -14,12 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.errors import DamagedObject
-from metastore.format.objects import decode_detail
+from metastore.format.objects import ObjectRef, decode_detail
 from metastore.format.sortable_values import is_wide_decimal
 from metastore.store.prefetch import prefetch
-from metastore.table_level.detail_selection import DetailSelection, read_listed_values
-from metastore.table_level.group_cache import ROW_GROUP_BYTES, GroupCache, GroupCodec
-from metastore.table_level.group_tree import GroupTree, digest_of_facts
+from metastore.table_level.detail_selection import DetailSelection, DetailSlice, read_listed_values
+from metastore.table_level.group_cache import ROW_GROUP_BYTES, GroupCache, GroupCodec, group_cache_key
 from metastore.table_level.value_rows import ENCODINGS, VALUE_ROWS, split_by_column, sum_value_rows
 
 if TYPE_CHECKING:
@@ -28,12 +27,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
     from metastore.spark_jobs.task_store import ReadContent
     from metastore.store import Store
     from metastore.table_level.count_bounds import FileValueCounts
-    from metastore.table_level.detail_selection import DetailSlice
+    from metastore.table_level.group_tree import GroupTree
     from metastore.table_level.live_statistics import ColumnLevel, RowSource
 
     Longs = NDArray[np.int64]
@@ -45,7 +43,6 @@ MOST_GROUP_VALUES, MOST_GROUP_BYTES = 1 << 16, 4 << 20
 NOT_KEPT = -1
 
 _MERGING = 1
-"""Raised whenever groups would be merged to other lists than before: what is stored is of no use then."""
 
 
 class NoGroupList(Enum):
@@ -60,7 +57,7 @@ _Group: TypeAlias = "pa.Table | NoGroupList"
 
 def list_cache_key(column: Column) -> bytes:
     """Says what is kept of a group of a column's data files."""
-    return digest_of_facts("list", _MERGING, column.key, column.type)
+    return group_cache_key(LIST_GROUP_KIND, _MERGING, column)
 
 
 def encode_group_list(rows: _Group) -> pa.Table | None:
@@ -182,9 +179,7 @@ class ListGroups:
 
     def make_tree(self, known: ColumnLevel) -> GroupTree:
         """The groups of a column's data files."""
-        tree = GroupTree(known.groups.groups, known.order, list_cache_key(known.column), self._short)
-        self._cache.keep(tree.keys())
-        return tree
+        return self._cache.make_tree(known.groups.groups, known.order, list_cache_key(known.column), self._short)
 
     def select_details(self, columns: Iterable[ColumnLists], *, floors: bool = False) -> list[DetailSlice]:
         """The objects with lists of files that are in no list of a group."""

@@ -11,14 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.format.data_files import find_detail_files
 from metastore.format.object_schemas import DETAILS, SUMMARY
-from metastore.format.objects import decode_detail
+from metastore.format.objects import ObjectRef, decode_detail
 from metastore.format.sortable_values import value_width
-from metastore.format.table_column import decimal_type, is_compatible
-from metastore.kernel.distinct_sketch import make_sketches, parse_sketches
+from metastore.format.table_column import Column, decimal_type, is_compatible
+from metastore.kernel.distinct_sketch import DistinctSketch, make_sketches, parse_sketches
 from metastore.kernel.value_counts import COMPLETE
 from metastore.store.block_damage import attribute_damage
-from metastore.store.block_files import DEPTHS
+from metastore.store.block_files import DEPTHS, BlockFiles
 from metastore.store.prefetch import prefetch
 from metastore.table_level.column_groups import ColumnGroups, ReductionInput, reduce_groups
 from metastore.table_level.group_tree import FileGroups, digest_of_facts
@@ -31,12 +32,10 @@ if TYPE_CHECKING:
     from metastore.adapters.table_facts import DataFile
     from metastore.format.data_files import FileKey
     from metastore.format.manifest_references import SummaryRef
-    from metastore.format.table_column import Column
     from metastore.kernel.column_statistics import ColumnStatistics
-    from metastore.kernel.distinct_sketch import DistinctSketch
     from metastore.store import Store
-    from metastore.store.block_files import BlockFiles
-    from metastore.table_level.column_groups import GroupAggregate, Words
+    from metastore.table_level.column_groups import Words
+    from metastore.table_level.group_cache import GroupCache
 
 
 T = TypeVar("T")
@@ -135,11 +134,11 @@ class LiveStatistics:
         store: Store,
         blocks: Sequence[BlockFiles],
         files: Sequence[DataFile],
-        nodes: Mapping[bytes, GroupAggregate] | None = None,
+        nodes: GroupCache,
     ) -> None:
         """Look where statistics are; nothing is read yet."""
         self._store = store
-        self._nodes = nodes or {}
+        self._nodes = nodes
         self._live = {file.key: place for place, file in enumerate(files)}
         self._ranks = np.zeros(len(files), np.int64)
         self._ranks[[self._live[key] for key in sorted(self._live)]] = np.arange(len(self._live))
@@ -281,11 +280,14 @@ class LiveStatistics:
         self, wanted: Sequence[Sequence[RowSource]], kind: str, names: Sequence[str]
     ) -> Iterator[tuple[str, dict[int, tuple[int, RowSource]], dict[int, int], pa.Table]]:
         """The wanted columns of detail objects: their block, sources, the files' ordinals by those inside, the rows."""
-        parts = [
-            (indexed.block.id, detail, sources, inside)
-            for indexed, sources in self._by_block(wanted)
-            for detail, inside in _objects(indexed.files, kind, _files_of(sources)).items()
-        ]
+        parts = []
+        for indexed, sources in self._by_block(wanted):
+            of_sources = np.concatenate([source.files for _, source in sources.values()])
+            for one in find_detail_files(indexed.files, kind):
+                held = np.isin(one.files, of_sources)
+                if held.any():
+                    inside = dict(zip(one.inside[held].tolist(), one.files[held].tolist(), strict=True))
+                    parts.append((indexed.block.id, one.ref, sources, inside))
         tables = prefetch(lambda part: self._stored(*part[:3], names), parts)
         for (block, _, sources, inside), rows in zip(parts, tables, strict=True):
             yield block, sources, inside, rows
@@ -306,11 +308,10 @@ class LiveStatistics:
             if indexed.block.id in of_blocks:
                 yield indexed, of_blocks[indexed.block.id]
 
-    def _stored(self, block: str, detail: tuple[str, str], columns: Collection[int], names: Sequence[str]) -> pa.Table:
+    def _stored(self, block: str, ref: ObjectRef, columns: Collection[int], names: Sequence[str]) -> pa.Table:
         """The rows of some columns in one detail object."""
-        name, digest = detail
         with attribute_damage(block):
-            table = decode_detail(name, digest, self._store.read_bytes(name), names)
+            table = decode_detail(ref.name, ref.sha256, self._store.read_bytes(ref.name), names)
         return table.filter(pc.is_in(table.column("column"), pa.array(columns, pa.int32())))
 
 
@@ -336,10 +337,6 @@ def _serving(held: Sequence[Column], wanted: Mapping[str, Column]) -> dict[int, 
         for ordinal, column in enumerate(held)
         if column.key in wanted and is_compatible(column, wanted[column.key])
     }
-
-
-def _files_of(sources: Mapping[int, tuple[int, RowSource]]) -> set[int]:
-    return {file for _, source in sources.values() for file in source.files.tolist()}
 
 
 def find_live_places(indexed: BlockFiles, live: Mapping[FileKey, int]) -> NDArray[np.int64]:
@@ -382,14 +379,3 @@ def _widened(rows: pa.Table, column: Column) -> pa.Table:
         length = pc.if_else(rows.column(name).is_valid(), pa.scalar(value_width(column), kind.type), None)
         rows = rows.set_column(place, kind, length.cast(kind.type))
     return rows
-
-
-def _objects(files: pa.Table, kind: str, wanted: Collection[int]) -> dict[tuple[str, str], dict[int, int]]:
-    """Detail objects (name, digest) of some files of a block, each with its file ordinals and those of the block."""
-    names = ("file", *(f"{kind}_{name}" for name in ("name", "sha256", "file")))
-    values = (files.column(name).to_pylist() for name in names)
-    found: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
-    for ordinal, name, digest, inside in zip(*values, strict=True):
-        if name is not None and ordinal in wanted:
-            found[name, digest][inside] = ordinal
-    return found

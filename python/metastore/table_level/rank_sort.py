@@ -22,7 +22,7 @@ from metastore.adapters.shim_calls import require_unchanged
 from metastore.adapters.spark_rows import read_rows_by_spark
 from metastore.format.manifest_references import RanksRef
 from metastore.format.object_schemas import TABLE_RANKS
-from metastore.format.objects import decode_object
+from metastore.format.objects import ObjectRef, decode_object
 from metastore.kernel.parquet_file import find_spark_only_reason, read_column_values
 from metastore.kernel.parquet_schema import FileColumn, UnsupportedDataFile
 from metastore.spark_jobs.session_jobs import pack_files, ship_package
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from metastore.adapters.table_facts import DataFile, TableFacts
-    from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
     from metastore.spark_jobs.task_store import ReadContent, TaskStore
 

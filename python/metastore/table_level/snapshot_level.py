@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -16,15 +16,15 @@ from metastore.format.object_schemas import TABLE_FILES
 from metastore.kernel.statistic_rows import table_sketch_rows, table_summary_rows
 from metastore.store.block_files import DEPTHS
 from metastore.store.prefetch import DetailPrefetch
-from metastore.table_level.column_groups import GroupAggregates
+from metastore.table_level.column_groups import AGGREGATE_KIND
+from metastore.table_level.group_cache import GroupCache
 from metastore.table_level.live_statistics import LiveStatistics
-from metastore.table_level.table_details import TableDetailWriter
+from metastore.table_level.table_details import TableDetailResult, TableDetailWriter, TableLevelOptions
 from metastore.table_level.user_defined_level import UserDefinedLevel
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
     from metastore.adapters.table_facts import DataFile, TableFacts
     from metastore.format.objects import ObjectRef
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from metastore.statistics import Statistic
     from metastore.store import Store
     from metastore.store.coverage import Coverage
-    from metastore.table_level.table_details import TableDetailResult, TableLevelOptions
     from metastore.table_level.value_jobs import ValueJobs
 
 _LOG = get_logger(__name__)
@@ -83,7 +82,7 @@ def _written(
     jobs: ValueJobs | None,
     refs: Sequence[ObjectRef],
 ) -> TableLevel:
-    nodes = GroupAggregates(store, refs)
+    nodes = GroupCache(store, AGGREGATE_KIND, refs)
     own = UserDefinedLevel(store, coverage.blocks, facts.files, statistics)
     extra = own.reduce(facts.columns)
     rows, depth = [], 0
@@ -95,7 +94,6 @@ def _written(
             reduced = replace(known.statistics, extra=extra.get((known.column.key, known.column.type), {}))
             rows.append((ordinals[known.column.key], reduced, known.rows.num_rows))
             details.add(ordinals[known.column.key], known, reduced)
-            nodes.add(known.groups)
             depth = max(depth, DEPTHS[known.computed])
         store.ensure_writable()
         sketches = threads.submit(_put, store, "table-sketches", table_sketch_rows(rows))

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from metastore.format import sortable_values
 from metastore.format.value_rendering import DECIMAL_BYTES
+from metastore.kernel.binary_values import to_large_binary
 from metastore.kernel.value_runs import make_runs
 from metastore.table_level.shuffle_job import rows_from_ipc, rows_to_ipc
 
@@ -84,7 +85,7 @@ def sort_values(array: pa.Array, column: Column) -> SortedRun:
         values = counted.field(0)
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
-        return _sorted(_as_binary(values), counted.field(1).to_numpy())
+        return _sorted(to_large_binary(values), counted.field(1).to_numpy())
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     numbers = sortable_values.sortable_array(array.drop_null(), column)
@@ -141,12 +142,6 @@ def _sorted(values: pa.Array, counts: NDArray[np.int64]) -> SortedRun:
     is_new[1:] = pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)).to_numpy(zero_copy_only=False)
     starts = np.flatnonzero(is_new)
     return SortedRun(values.filter(pa.array(is_new)), np.add.reduceat(counts, starts))
-
-
-def _as_binary(values: pa.Array) -> pa.Array:
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        return values.cast(pa.large_string()).view(pa.large_binary())
-    return values.cast(pa.large_binary())
 
 
 def _arrow(numbers: NDArray[Any]) -> pa.Array:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metastore.format import object_layout
-from metastore.format.histogram_bins import EQUI_HEIGHT, compute_percentiles
+from metastore.format.histogram_bins import EQUI_HEIGHT, Histogram, compute_percentiles
 from metastore.format.manifest import FULL
 from metastore.format.manifest_references import SummaryRef
 from metastore.format.object_layout import split_evenly
@@ -18,14 +18,14 @@ from metastore.format.object_schemas import TABLE_FREQUENCIES
 from metastore.store.block_damage import attribute_damage
 from metastore.table_level.count_bounds import COMPLETE, NONE, FileValueCounts
 from metastore.table_level.count_jobs import CountTarget
-from metastore.table_level.detail_selection import read_detail_object
+from metastore.table_level.detail_selection import DetailSlice, read_detail_object
 from metastore.table_level.histogram_groups import HistogramFiles, TableHistograms
 from metastore.table_level.histogram_sum import make_histogram_of_counts
 from metastore.table_level.list_groups import ColumnLists, ListGroups
 from metastore.table_level.list_reduction import REDUCE, SCATTER, THRESHOLD, ListFacts, reduce_lists
 from metastore.table_level.shuffle_job import JobResult
 from metastore.table_level.value_index_layout import index_coverage_rows
-from metastore.table_level.value_jobs import choose_job_algorithm
+from metastore.table_level.value_jobs import ValueJobs, choose_job_algorithm
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -34,14 +34,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from metastore.format.histogram_bins import Histogram
     from metastore.format.objects import ObjectRef
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.store import Store
     from metastore.store.prefetch import DetailPrefetch
-    from metastore.table_level.detail_selection import DetailSlice
     from metastore.table_level.live_statistics import ColumnLevel
-    from metastore.table_level.value_jobs import ValueJobs
     from metastore.table_level.value_sources import ValueSource
 
     Longs = NDArray[np.int64]

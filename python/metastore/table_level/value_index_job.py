@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from metastore.format.object_layout import find_run_starts
 from metastore.format.object_schemas import TABLE_FREQUENCIES
-from metastore.format.objects import decode_object
+from metastore.format.objects import ObjectRef, decode_object
 from metastore.format.value_postings import choose_part, hash_column_values, read_postings
-from metastore.table_level.count_jobs import ROWS_PER_PARTITION, gather_results
+from metastore.table_level.count_jobs import ROWS_PER_PARTITION, CountTarget, gather_results
 from metastore.table_level.shuffle_job import (
     JobResult,
     PartitionCounts,
@@ -42,10 +42,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark import SparkContext
 
-    from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
     from metastore.spark_jobs.task_store import ReadContent, TaskStore
-    from metastore.table_level.count_jobs import CountTarget
     from metastore.table_level.value_sources import ValueSource
 
     Longs = NDArray[np.int64]

@@ -11,9 +11,9 @@ from metastore.kernel.parquet_file import find_spark_only_reason
 from metastore.kernel.parquet_schema import FileColumn
 from metastore.spark_jobs.session_jobs import ship_package
 from metastore.table_level import count_jobs, value_index_job
-from metastore.table_level.detail_selection import DetailSelection
+from metastore.table_level.detail_selection import DetailSelection, DetailSlice
 from metastore.table_level.list_reduction import REDUCE, SCATTER, choose_algorithm
-from metastore.table_level.value_sources import DataFileSource
+from metastore.table_level.value_sources import DataFileSource, ValueSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,12 +25,10 @@ if TYPE_CHECKING:
     from metastore.spark_jobs.task_store import TaskStore
     from metastore.table_level.count_bounds import FileValueCounts
     from metastore.table_level.count_jobs import CountTarget
-    from metastore.table_level.detail_selection import DetailSlice
     from metastore.table_level.list_groups import ColumnLists, GroupListSource
     from metastore.table_level.live_statistics import RowSource
     from metastore.table_level.shuffle_job import JobResult
     from metastore.table_level.value_index_job import EarlierIndex
-    from metastore.table_level.value_sources import ValueSource
 
     Longs = NDArray[np.int64]
 

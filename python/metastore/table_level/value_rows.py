@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format.object_layout import find_run_starts
+from metastore.kernel.binary_values import rank_values
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -185,11 +186,8 @@ def make_equality_keys(values: pa.Array) -> tuple[Longs, Longs]:
         bits = doubles.view(np.int64)
         ordered = np.where(bits < 0, -(bits & _MAGNITUDE), bits)
         return ordered, ordered
-    encoded = values.dictionary_encode()
-    codes = encoded.indices.to_numpy().astype(np.int64)
-    ranks = np.empty(len(encoded.dictionary), np.int64)
-    ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(ranks))
-    return ranks[codes], ranks[codes]
+    ranks, _ = rank_values(values)
+    return ranks, ranks
 
 
 def _negative(values: pa.Array, places: Any) -> Longs:

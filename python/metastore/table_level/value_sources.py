@@ -12,7 +12,7 @@ from metastore.format import sortable_values
 from metastore.kernel import theta_sketch
 from metastore.kernel.binary_values import BinaryValues
 from metastore.kernel.parquet_file import read_column_values, translate_arrow_errors
-from metastore.kernel.parquet_schema import UnsupportedDataFile
+from metastore.kernel.parquet_schema import FileColumn, UnsupportedDataFile
 from metastore.store.location import local_path
 from metastore.table_level.value_rows import VALUE_ROWS, sum_value_rows
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore.format.table_column import Column
-    from metastore.kernel.parquet_schema import FileColumn
     from metastore.spark_jobs.task_store import ReadContent
 
 

@@ -3,13 +3,17 @@ package org.metastore.spark.conf
 import java.util.Locale
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.collection.JavaConverters._
 import scala.util.Try
+
+import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.internal.SQLConf
 
+import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.{MetastoreException, NearNames, VisibleText}
 
 /** The settings of one session, each read at the moment it is asked for: Spark conf, then environment, then default. */
@@ -50,75 +54,49 @@ final class MetastoreConf(conf: SQLConf) {
   }
 }
 
-/** The registry of settings. */
+/** The registry of settings: what `contract/settings.json` declares. */
 object MetastoreConf extends Logging {
   private val Prefix = "spark.metastore."
   private val truths =
     (Seq("true", "t", "yes", "y", "on", "1").map(_ -> true) ++ Seq("false", "f", "no", "n", "off", "0").map(_ -> false)).toMap
   private val Whole = java.util.regex.Pattern.compile("[+-]?[0-9]+") // Java would take the digits of all scripts
-  private val formats = Set("iceberg", "delta", "hudi", "parquet")
-
-  private def boolean(key: String, default: Boolean, meaning: String) =
-    Setting(key, default.toString, meaning, text => truths.get(text.toLowerCase(Locale.ROOT)))
-
-  private def text(key: String, meaning: String) = Setting(key, "", meaning, Some(_))
-
-  private def names(key: String, default: String, meaning: String) = Setting(key, default, meaning, text => Some(namesIn(text)))
-
-  private def namesIn(text: String): Seq[String] = text.split(",").map(_.trim).filter(_.nonEmpty).toSeq
-
-  private def duration(key: String, default: String, meaning: String) =
-    Setting(key, default, meaning, text => Try(JavaUtils.timeStringAsMs(text).longValue).toOption.filter(_ >= 0))
-
-  private def whole(key: String, default: Int, range: Range.Inclusive, meaning: String) =
-    Setting(
-      key, default.toString, meaning,
-      text => Some(text).filter(Whole.matcher(_).matches).flatMap(digits => Try(digits.toInt).toOption).filter(range.contains(_)))
-
-  val Enabled: Setting[Boolean] = boolean("spark.metastore.enabled", default = true,
-    "false: as if not installed (no pruning, no statistics to the optimizer); table functions still read")
-  val PruningEnabled: Setting[Boolean] = boolean("spark.metastore.pruning.enabled", default = true, "file pruning alone")
-  val CboEnabled: Setting[Boolean] = boolean("spark.metastore.cbo.enabled", default = true,
-    "statistics to the optimizer alone; also switches on spark.sql.cbo.enabled and spark.sql.cbo.joinReorder.enabled " +
-      "for the SparkContext where the user has set neither")
-  val PruneInsideWrites: Setting[Boolean] = boolean("spark.metastore.pruneInsideWrites", default = false,
-    "prune the reads of INSERT .. SELECT, MERGE sources, CTAS")
-  val HudiBypassSkipping: Setting[Boolean] = boolean("spark.metastore.hudi.bypassSkipping", default = true,
-    "Hudi's own skipping is not asked where our statistics cover the table")
-  val Store: Setting[String] = text("spark.metastore.store", "root URI for all statistics; not set: beside each table")
-  val AnalyzeFormats: Setting[Seq[String]] = Setting("spark.metastore.analyze.formats", "iceberg,delta,hudi",
-    "formats whose ANALYZE TABLE is ours; add parquet to take over session-catalog Parquet tables too",
-    text => Some(namesIn(text).map(_.toLowerCase(Locale.ROOT))).filter(_.forall(formats)))
-  val HistogramBins: Setting[Int] = whole("spark.metastore.histogram.bins", 1000, 2 to 10000, "bins of a histogram, 2..10000")
-  val HistogramKind: Setting[String] = Setting("spark.metastore.histogram.kind", "equi_height",
-    "bins that hold equally many values, or equi_width: bins equally wide",
-    text => Some(text).filter(Set("equi_height", "equi_width")))
-  val FrequenciesTop: Setting[Int] = whole("spark.metastore.frequencies.top", 1000, 1 to Int.MaxValue,
-    "most frequent values kept per column and file when not complete")
-  val FrequenciesAlgorithm: Setting[String] = Setting("spark.metastore.frequencies.algorithm", "auto",
-    "how a table's frequencies are made of those of its files: auto and exact take reduce, duplicates or scatter by the " +
-      "number of values; exact, and duplicates or scatter where asked for, read those columns again of which some file " +
-      "does not keep all values", text => Some(text).filter(Set("auto", "exact", "reduce", "duplicates", "scatter")))
-  val FrequenciesThreshold: Setting[Int] = whole("spark.metastore.frequencies.threshold", 1000000, 0 to Int.MaxValue - 1,
-    "number of distinct (or repeated) values from which they are many")
-  val RanksColumns: Setting[Seq[String]] = names("spark.metastore.ranks.columns", "", "columns that also get exact ranks")
-  val DistributionColumns: Setting[Seq[String]] = names("spark.metastore.distribution.columns", "",
-    "columns that also get the distribution of values over files")
-  val Python: Setting[String] = text("spark.metastore.python",
-    "interpreter that runs ANALYZE on the driver host; not set: found; a session cannot change it")
-  val SnapshotsKeep: Setting[Int] = whole("spark.metastore.snapshots.keep", 10, 1 to Int.MaxValue,
-    "analyzed snapshots kept in the manifest")
-  val CacheSize: Setting[Long] = Setting("spark.metastore.cache.size", "256m",
-    "decoded statistics and lists of data files kept in the driver",
-    text => Try(JavaUtils.byteStringAsBytes(text)).toOption.filter(_ >= 0))
-  val PlanningTimeout: Setting[Long] = duration("spark.metastore.planning.timeout", "2s", "past it a scan is planned without us")
-  val ReadTimeout: Setting[Long] = duration("spark.metastore.read.timeout", "30s",
-    "past it a table function, or the data source asked for a table's name, ends with an error")
 
   /** All settings, in the order in which they are shown. */
-  val all: Seq[Setting[_]] = Seq(Enabled, PruningEnabled, CboEnabled, PruneInsideWrites, HudiBypassSkipping, Store,
-    AnalyzeFormats, HistogramBins, HistogramKind, FrequenciesTop, FrequenciesAlgorithm, FrequenciesThreshold, RanksColumns, DistributionColumns, Python, SnapshotsKeep, CacheSize,
-    PlanningTimeout, ReadTimeout)
+  val all: Seq[Setting[_]] = Contract.read("settings").asScala.map { one =>
+    Setting[Any](one.get("key").asText, one.get("default").asText, one.get("meaning").asText.replace("`", ""), parser(one))
+  }.toSeq
+
+  val Enabled: Setting[Boolean] = find("enabled")
+  val PruningEnabled: Setting[Boolean] = find("pruning.enabled")
+  val CboEnabled: Setting[Boolean] = find("cbo.enabled")
+  val PruneInsideWrites: Setting[Boolean] = find("pruneInsideWrites")
+  val HudiBypassSkipping: Setting[Boolean] = find("hudi.bypassSkipping")
+  val Store: Setting[String] = find("store")
+  val AnalyzeFormats: Setting[Seq[String]] = find("analyze.formats")
+  val Python: Setting[String] = find("python")
+  val CacheSize: Setting[Long] = find("cache.size")
+  val PlanningTimeout: Setting[Long] = find("planning.timeout")
+  val ReadTimeout: Setting[Long] = find("read.timeout")
+
+  private def find[T](name: String): Setting[T] = all.find(_.key == Prefix + name).get.asInstanceOf[Setting[T]]
+
+  /** How the text of a setting is read, by its type. */
+  private def parser(declared: JsonNode): String => Option[Any] = declared.get("type").asText match {
+    case "flag" => text => truths.get(text.toLowerCase(Locale.ROOT))
+    case "text" => Some(_)
+    case "names" => text => Some(namesIn(text))
+    case "formats" => text => Some(namesIn(text.toLowerCase(Locale.ROOT))).filter(_.forall(formats))
+    case "choice" => Some(_).filter(Contract.texts(declared, "choices").contains)
+    case "whole" =>
+      val range = declared.get("min").intValue to declared.get("max").intValue
+      text => Some(text).filter(Whole.matcher(_).matches).flatMap(digits => Try(digits.toInt).toOption).filter(range.contains(_))
+    case "size" => text => Try(JavaUtils.byteStringAsBytes(text)).toOption.filter(_ >= 0)
+    case "duration" => text => Try(JavaUtils.timeStringAsMs(text).longValue).toOption.filter(_ >= 0)
+  }
+
+  private lazy val formats = Contract.named(Contract.read("formats")).map(_._1).toSet
+
+  private def namesIn(text: String): Seq[String] = text.split(",").map(_.trim).filter(_.nonEmpty).toSeq
 
   /**
    * The variables of an environment that look like settings and are none: name, value, "environment", and the hint that names

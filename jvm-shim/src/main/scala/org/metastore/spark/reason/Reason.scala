@@ -1,5 +1,7 @@
 package org.metastore.spark.reason
 
+import org.metastore.spark.contract.Contract
+
 /**
  * Why something was or was not done about one scan, one conjunct or one data file.
  *
@@ -40,69 +42,56 @@ trait ReasonedFailure extends Throwable {
 }
 
 /** One kind of reason: a stable name, and a sentence whose facts stand in braces. */
-sealed abstract class ReasonCode(val name: String, val template: String)
+final case class ReasonCode private (name: String, template: String)
 
-/** Every reason that the shim gives. Names are stable: tests and tools depend on them. */
+/** Every reason that the shim gives, as `contract/reasons.json` has it. Names are stable: tests and tools depend on them. */
 object ReasonCode {
 
-  // Data files
-  case object Skipped extends ReasonCode("SKIPPED", "no row can match {conjunct} because of {statistic}")
-  case object SkippedByValues extends ReasonCode(
-    "SKIPPED_BY_VALUES", "no row can match {conjunct} because of single values in {statistic}")
-  case object SkippedEmpty extends ReasonCode("SKIPPED_EMPTY", "the data file has no rows")
-  case object SkippedByFormat extends ReasonCode(
-    "SKIPPED_BY_FORMAT", "the table format, or the partitions and files that the query names, exclude the data file")
-  case object KeptMayMatch extends ReasonCode("KEPT_MAY_MATCH", "rows may match")
-  case object KeptFileUnknown extends ReasonCode("KEPT_FILE_UNKNOWN", "the statistics do not know this data file")
-  case object KeptColumnUnknown
-    extends ReasonCode("KEPT_COLUMN_UNKNOWN", "the statistics do not know column {column} of this data file")
-  case object KeptContradictory
-    extends ReasonCode("KEPT_CONTRADICTORY", "the statistics of column {column} of this data file contradict themselves")
-  case object KeptLogFiles extends ReasonCode("KEPT_LOG_FILES", "log files change rows of this data file")
+  /** Every code. */
+  val all: Seq[ReasonCode] =
+    Contract.named(Contract.read("reasons")).map { case (name, one) => new ReasonCode(name, one.get("sentence").asText) }
 
-  // Conjuncts and columns
-  case object NotDeterministic extends ReasonCode("NOT_DETERMINISTIC", "{expression} is not deterministic")
-  case object Subquery extends ReasonCode("SUBQUERY", "{expression} holds a sub-query or an outer reference")
-  case object UserFunction extends ReasonCode("USER_FUNCTION", "{expression} calls a user-defined function")
-  case object MetadataColumn extends ReasonCode("METADATA_COLUMN", "{expression} reads a metadata column")
-  case object UnknownColumn extends ReasonCode("UNKNOWN_COLUMN", "{column} is not a column with statistics")
-  case object TypeChanged
-    extends ReasonCode("TYPE_CHANGED", "the statistics of {column} were written for type {written}, not {read}")
-  case object Collation extends ReasonCode("COLLATION", "{column} has collation {collation}; bounds hold for UTF8_BINARY")
-  case object CharPadding extends ReasonCode("CHAR_PADDING", "{column} is CHAR, whose values are padded when read")
-  case object UnsupportedType extends ReasonCode("UNSUPPORTED_TYPE", "bounds of type {type} say nothing about {expression}")
-  case object UnsupportedExpression extends ReasonCode("UNSUPPORTED_EXPRESSION", "there is no rule for {expression}")
+  val Skipped: ReasonCode = find("SKIPPED")
+  val SkippedByValues: ReasonCode = find("SKIPPED_BY_VALUES")
+  val SkippedEmpty: ReasonCode = find("SKIPPED_EMPTY")
+  val SkippedByFormat: ReasonCode = find("SKIPPED_BY_FORMAT")
+  val KeptMayMatch: ReasonCode = find("KEPT_MAY_MATCH")
+  val KeptFileUnknown: ReasonCode = find("KEPT_FILE_UNKNOWN")
+  val KeptColumnUnknown: ReasonCode = find("KEPT_COLUMN_UNKNOWN")
+  val KeptContradictory: ReasonCode = find("KEPT_CONTRADICTORY")
+  val KeptLogFiles: ReasonCode = find("KEPT_LOG_FILES")
 
-  // Statistics of a table
-  case object NoStatistics extends ReasonCode("NO_STATISTICS", "there are no statistics of {table}; ANALYZE TABLE makes them")
-  case object OtherTable
-    extends ReasonCode("OTHER_TABLE", "the statistics belong to table {written}, not to {read}: it was dropped and created again")
-  case object FormatTooNew extends ReasonCode("FORMAT_TOO_NEW", "the statistics need a newer reader: {needs}")
-  case object DamagedObject extends ReasonCode("DAMAGED_OBJECT", "{object} is damaged: {damage}")
-  case object PlanningTimeout extends ReasonCode("PLANNING_TIMEOUT", "the statistics took longer than {limit} to read")
-  case object StoreUnreadable extends ReasonCode("STORE_UNREADABLE", "the statistics could not be read: {error}")
+  val NotDeterministic: ReasonCode = find("NOT_DETERMINISTIC")
+  val Subquery: ReasonCode = find("SUBQUERY")
+  val UserFunction: ReasonCode = find("USER_FUNCTION")
+  val MetadataColumn: ReasonCode = find("METADATA_COLUMN")
+  val UnknownColumn: ReasonCode = find("UNKNOWN_COLUMN")
+  val TypeChanged: ReasonCode = find("TYPE_CHANGED")
+  val Collation: ReasonCode = find("COLLATION")
+  val CharPadding: ReasonCode = find("CHAR_PADDING")
+  val UnsupportedType: ReasonCode = find("UNSUPPORTED_TYPE")
+  val UnsupportedExpression: ReasonCode = find("UNSUPPORTED_EXPRESSION")
 
-  // Scans
-  case object Pruned extends ReasonCode("PRUNED", "{total} -> {kept} files")
-  case object NothingToPrune extends ReasonCode("NOTHING_TO_PRUNE", "no filter of the scan has a rule")
-  case object NoFilter extends ReasonCode("NO_FILTER", "the scan has no filter")
-  case object Disabled extends ReasonCode("DISABLED", "{setting} is false")
-  case object InsideWrite
-    extends ReasonCode("INSIDE_WRITE", "the scan feeds a write and spark.metastore.pruneInsideWrites is false")
-  case object RowLevelCommand extends ReasonCode("ROW_LEVEL_COMMAND", "{command} reads its own target")
-  case object Incremental extends ReasonCode("INCREMENTAL", "incremental and change reads are left alone")
-  case object MetadataTable extends ReasonCode("METADATA_TABLE", "metadata tables are left alone")
-  case object AnsweredByFormat
-    extends ReasonCode("ANSWERED_BY_FORMAT", "the table format answers from its metadata: no data file is read")
-  case object RowPolicy extends ReasonCode("ROW_POLICY", "the table has a row filter or a column mask")
-  case object UnsupportedTable extends ReasonCode("UNSUPPORTED_TABLE", "{relation} is not a relation that is understood: {detail}")
-  case object NeedsRelease extends ReasonCode("NEEDS_RELEASE", "needs {needed}, found {found}")
-  case object Failed extends ReasonCode("FAILED", "{error}")
+  val NoStatistics: ReasonCode = find("NO_STATISTICS")
+  val OtherTable: ReasonCode = find("OTHER_TABLE")
+  val FormatTooNew: ReasonCode = find("FORMAT_TOO_NEW")
+  val DamagedObject: ReasonCode = find("DAMAGED_OBJECT")
+  val PlanningTimeout: ReasonCode = find("PLANNING_TIMEOUT")
+  val StoreUnreadable: ReasonCode = find("STORE_UNREADABLE")
 
-  /** Every code, for `metastore.help()` and the documentation. */
-  val all: Seq[ReasonCode] = Seq(
-    Skipped, SkippedByValues, SkippedEmpty, SkippedByFormat, KeptMayMatch, KeptFileUnknown, KeptColumnUnknown, KeptContradictory, KeptLogFiles, NotDeterministic, Subquery,
-    UserFunction, MetadataColumn, UnknownColumn, TypeChanged, Collation, CharPadding, UnsupportedType, UnsupportedExpression,
-    NoStatistics, OtherTable, FormatTooNew, DamagedObject, PlanningTimeout, StoreUnreadable, Pruned, NothingToPrune, NoFilter,
-    Disabled, InsideWrite, RowLevelCommand, Incremental, MetadataTable, AnsweredByFormat, RowPolicy, UnsupportedTable, NeedsRelease, Failed)
+  val Pruned: ReasonCode = find("PRUNED")
+  val NothingToPrune: ReasonCode = find("NOTHING_TO_PRUNE")
+  val NoFilter: ReasonCode = find("NO_FILTER")
+  val Disabled: ReasonCode = find("DISABLED")
+  val InsideWrite: ReasonCode = find("INSIDE_WRITE")
+  val RowLevelCommand: ReasonCode = find("ROW_LEVEL_COMMAND")
+  val Incremental: ReasonCode = find("INCREMENTAL")
+  val MetadataTable: ReasonCode = find("METADATA_TABLE")
+  val AnsweredByFormat: ReasonCode = find("ANSWERED_BY_FORMAT")
+  val RowPolicy: ReasonCode = find("ROW_POLICY")
+  val UnsupportedTable: ReasonCode = find("UNSUPPORTED_TABLE")
+  val NeedsRelease: ReasonCode = find("NEEDS_RELEASE")
+  val Failed: ReasonCode = find("FAILED")
+
+  private def find(name: String): ReasonCode = all.find(_.name == name).get
 }

@@ -2,6 +2,7 @@ package org.metastore.spark.sql
 
 import org.apache.spark.sql.SparkSession
 
+import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.statistics.objects.{DetailRef, ObjectRef, RanksRef, Snapshot, SummaryRow, TableFileRow, ValueCount}
 import org.metastore.spark.statistics.values.Histogram
@@ -70,7 +71,7 @@ final class ColumnDetails private (
 }
 
 object ColumnDetails {
-  private val Heads = 10
+  private val Heads = Contract.limit("heads")
 
   /** The most frequent first, of equally frequent ones the least, NaN last: as lists are stored. */
   private val Ranked: Ordering[ValueCount] = (one: ValueCount, other: ValueCount) =>
@@ -82,81 +83,74 @@ object ColumnDetails {
       case (a, b) => throw new IllegalArgumentException(s"values $a and $b of one column")
     }
 
-  /** The details of all columns that have any, or of one, in a table or in one of its data files. */
-  def all(session: SparkSession, table: String, column: Option[String], file: Option[String]): Seq[ColumnDetails] = {
-    val analyzed = TableContext.of(session, table)
-    val current = analyzed.table.current
-    val snapshot = analyzed.snapshotWithColumns(current)
-    val known = analyzed.table.leaves(current)
-    val leaves = column.fold[Seq[Leaf]](known)(name => Seq(analyzed.leaf(session, name, known)))
-    val isAsked = analyzed.isRequested(snapshot, current)
-    val encoded = snapshot.columns.filter(_.encoding.isDefined).map(_.key).toSet
-    if (column.isDefined) leaves.foreach(requireValues(snapshot, _))
-    file match {
-      case None => ofTable(analyzed, snapshot, isAsked, leaves)
-      case Some(path) =>
-        val files = new FileLevel(analyzed, snapshot)
-        val found = files.find(path)
-        leaves.filter(leaf => encoded(leaf.key)).flatMap(ofFile(analyzed, files, found, isAsked, _))
-    }
-  }
-
-  private def requireValues(snapshot: Snapshot, leaf: Leaf): Unit =
-    if (snapshot.columns.find(_.key == leaf.key).exists(_.encoding.isEmpty))
-      throw MetastoreException.invalidArgument("column", s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
-
-  private def ofTable(analyzed: TableContext, snapshot: Snapshot, isAsked: Boolean, leaves: Seq[Leaf]): Seq[ColumnDetails] = {
-    val rows = analyzed.store.tableSummary(snapshot).filter(_.files > 0).map(row => snapshot.columns(row.column).key -> row).toMap
-    for {
-      leaf <- leaves
-      row <- rows.get(leaf.key)
-      if snapshot.columns(row.column).encoding.isDefined
-    } yield ofTable(analyzed, snapshot, isAsked, leaf, row)
-  }
-
-  private def ofTable(
-      analyzed: TableContext, snapshot: Snapshot, isAsked: Boolean, leaf: Leaf, row: SummaryRow): ColumnDetails = {
-    val lists = snapshot.frequencies.filter(_.columns.contains(row.column)).map(_.ref)
-    new ColumnDetails(
-      analyzed, leaf, snapshot.columns(row.column).dataType, row, snapshot.exact && row.files == snapshot.filesTotal, isAsked,
-      row.column, None,
-      snapshot.frequencies.headOption.map(_.ref), lists, snapshot.histograms, Some(snapshot))
-  }
-
-  /** The details of the arguments `table`, `column`, `file` and `at` of a call. */
+  /** The details that a call asks for by `table`, `column`, `file` and `at`. */
   def of(session: SparkSession, call: Arguments): ColumnDetails = {
-    val analyzed = TableContext.of(session, call.text("table"))
-    val asked = analyzed.requestedSnapshot(call.value("at"))
-    val snapshot = analyzed.snapshotWithColumns(asked)
-    val leaf = analyzed.leaf(session, call.text("column"), analyzed.table.leaves(asked))
-    val isAsked = analyzed.isRequested(snapshot, asked)
-    val ordinal = snapshot.columns.indexWhere(_.key == leaf.key)
-    requireValues(snapshot, leaf)
-    def missing = MetastoreException.noStatistics(analyzed.name, s" of the column ${leaf.name}", s"COLUMNS ${leaf.name}")
-    call.optional("file") match {
-      case None if snapshot.filesTotal == 0 =>
-        new ColumnDetails(analyzed, leaf, "", SummaryRow.ofNoRows(ordinal), snapshot.exact, isAsked, ordinal, None, None, Nil, None)
-      case None =>
-        val row = analyzed.store.tableSummary(snapshot).find(_.column == ordinal).filter(_.files > 0).getOrElse(throw missing)
-        ofTable(analyzed, snapshot, isAsked, leaf, row)
-      case Some(path) =>
-        val files = new FileLevel(analyzed, snapshot)
-        val file = files.find(path)
-        ofFile(analyzed, files, file, isAsked, leaf).getOrElse(throw missing)
-    }
+    val analyzed = new Call(session, call)
+    analyzed.details(analyzed.leaf(call.text("column")))
   }
 
-  private def ofFile(
-      analyzed: TableContext, files: FileLevel, file: TableFileRow, isAsked: Boolean, leaf: Leaf): Option[ColumnDetails] =
-    for {
-      known <- files.columns(Seq(file), Seq(leaf.key)).headOption
-      (listed, at) <- files.details(file, leaf.key)
-    } yield {
-      // Both kinds of one file were written together: its place is the same in both.
-      val place = listed.frequencies.orElse(listed.histograms).map(_.file)
-      def inPlace(ref: Option[DetailRef]): Option[ObjectRef] = ref.filter(r => place.contains(r.file)).map(_.ref)
-      new ColumnDetails(
-        analyzed, leaf, known.column.dataType, known.row, file.deletes.isEmpty, isAsked, at,
-        place, inPlace(listed.frequencies), inPlace(listed.frequencies).toSeq, inPlace(listed.histograms))
+  /** As `of`, of every column that has any where none is asked for. */
+  def all(session: SparkSession, call: Arguments): Seq[ColumnDetails] = {
+    val analyzed = new Call(session, call)
+    call.optional("column").fold(analyzed.leaves)(name => IndexedSeq(analyzed.leaf(name))).flatMap(analyzed.known)
+  }
+
+  /** A call with what its columns share. */
+  private final class Call(session: SparkSession, call: Arguments) {
+    private val analyzed = TableContext.of(session, call.text("table"))
+    private val asked = analyzed.requestedSnapshot(call.value("at"))
+    private val snapshot = analyzed.snapshotWithColumns(asked)
+    private val isAsked = analyzed.isRequested(snapshot, asked)
+    private lazy val level = new FileLevel(analyzed, snapshot)
+    private lazy val file = call.optional("file").map(level.find)
+    private lazy val rows = analyzed.store.tableSummary(snapshot).filter(_.files > 0).map(row => row.column -> row).toMap
+
+    val leaves: IndexedSeq[Leaf] = analyzed.table.leaves(asked)
+
+    /** The leaf of a name, whose values have to be kept. */
+    def leaf(name: String): Leaf = {
+      val leaf = analyzed.leaf(session, name, leaves)
+      if (isOnlyCounted(leaf))
+        throw MetastoreException.invalidArgument("column", s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
+      leaf
     }
+
+    def details(leaf: Leaf): ColumnDetails =
+      if (file.isEmpty && snapshot.filesTotal == 0) ofNoRows(leaf)
+      else known(leaf).getOrElse(
+        throw MetastoreException.noStatistics(analyzed.name, s" of the column ${leaf.name}", s"COLUMNS ${leaf.name}"))
+
+    /** None where nothing is known, or only counts are kept. */
+    def known(leaf: Leaf): Option[ColumnDetails] =
+      if (isOnlyCounted(leaf)) None
+      else file.fold(rows.get(ordinal(leaf)).map(ofTable(leaf, _)))(ofFile(leaf, _))
+
+    private def isOnlyCounted(leaf: Leaf) = snapshot.columns.lift(ordinal(leaf)).exists(_.encoding.isEmpty)
+
+    private def ordinal(leaf: Leaf): Int = snapshot.columns.indexWhere(_.key == leaf.key)
+
+    private def ofNoRows(leaf: Leaf): ColumnDetails = new ColumnDetails(
+      analyzed, leaf, "", SummaryRow.ofNoRows(ordinal(leaf)), snapshot.exact, isAsked, ordinal(leaf), None, None, Nil, None)
+
+    private def ofTable(leaf: Leaf, row: SummaryRow): ColumnDetails = {
+      val lists = snapshot.frequencies.filter(_.columns.contains(row.column)).map(_.ref)
+      new ColumnDetails(
+        analyzed, leaf, snapshot.columns(row.column).dataType, row, snapshot.exact && row.files == snapshot.filesTotal, isAsked,
+        row.column, None, snapshot.frequencies.headOption.map(_.ref), lists, snapshot.histograms, Some(snapshot))
+    }
+
+    private def ofFile(leaf: Leaf, file: TableFileRow): Option[ColumnDetails] =
+      for {
+        known <- level.columns(Seq(file), Seq(leaf.key)).headOption
+        (listed, at) <- level.details(file, leaf.key)
+      } yield {
+        // Both kinds of one file were written together: its place is the same in both.
+        val place = listed.frequencies.orElse(listed.histograms).map(_.file)
+        def inPlace(ref: Option[DetailRef]): Option[ObjectRef] = ref.filter(r => place.contains(r.file)).map(_.ref)
+        val lists = inPlace(listed.frequencies)
+        new ColumnDetails(
+          analyzed, leaf, known.column.dataType, known.row, file.deletes.isEmpty, isAsked, at, place, lists, lists.toSeq,
+          inPlace(listed.histograms))
+      }
+  }
 }

@@ -5,14 +5,15 @@ import java.util.Locale
 import scala.collection.JavaConverters._
 import scala.util.Try
 
+import com.fasterxml.jackson.databind.JsonNode
+
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.{InternalRow, TableIdentifier}
-import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
 import org.apache.spark.sql.catalyst.catalog.CatalogUtils
 import org.apache.spark.sql.catalyst.expressions.{
-  Attribute, AttributeReference, EqualTo, Expression, In, InSet, Literal, NamedArgumentExpression, PredicateHelper
+  Attribute, AttributeReference, EqualTo, Expression, In, InSet, Literal, PredicateHelper
 }
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, LeafNode, LocalRelation, LogicalPlan, Statistics}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.{ArrayBasedMapData, GenericArrayData}
 import org.apache.spark.sql.connector.catalog.SupportsRead
@@ -22,6 +23,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.conf.{MetastoreConf, PythonInterpreter}
+import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.statistics.objects.SummaryRow
 import org.metastore.spark.tables.{Reflection, TableFormats, TableLookup}
@@ -32,8 +34,6 @@ import org.metastore.spark.tables.{Reflection, TableFormats, TableLookup}
  */
 final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
   private val PythonTable = "org.apache.spark.sql.execution.datasources.v2.python.PythonTable"
-  private val views: Map[String, TableFunction] =
-    Seq(SummaryFunction, FilesFunction, ColumnsFunction, SnapshotsFunction).map(view => view.name -> view).toMap
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators {
     case relation: DataSourceV2Relation if relation.table.getClass.getName == PythonTable && isOurs(relation) =>
@@ -56,66 +56,26 @@ final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
   }
 
   private def answer(relation: DataSourceV2Relation): Option[LogicalPlan] = {
-    val options = relation.options.asCaseSensitiveMap.asScala.map { case (k, v) => k.toLowerCase(Locale.ROOT) -> v }
-    val asked = options.getOrElse("view", SummaryFunction.name).toLowerCase(Locale.ROOT)
-    options.get("path").orElse(options.get("table")).filterNot(TableFormats.isLocation).flatMap { name =>
-      val narrowed = DataSourceRule.narrowing.filter(options.contains)
-      if (views.contains(asked) || DistributionViews.names(asked)) {
-        MetastoreConf.requireValid(session)
-        narrowed.filterNot(DataSourceRule.narrowedBy.getOrElse(asked, Set.empty)).foreach { option =>
-          throw MetastoreException.invalidArgument(option, s"the view $asked cannot be narrowed by it")
-        }
+    val options = relation.options.asCaseSensitiveMap.asScala.map { case (k, v) => k.toLowerCase(Locale.ROOT) -> v }.toMap
+    for {
+      name <- options.get("path").orElse(options.get("table")).filterNot(TableFormats.isLocation)
+      view <- View.named(options.getOrElse("view", "summary").toLowerCase(Locale.ROOT))
+    } yield {
+      MetastoreConf.requireValid(session)
+      val narrowing = View.narrowing.flatMap(option => options.get(option).map(option -> Literal(_)))
+      narrowing.map(_._1).filterNot(view.narrowedBy.contains).foreach { option =>
+        throw MetastoreException.invalidArgument(option, s"the view ${view.name} cannot be narrowed by it")
       }
-      if (DistributionViews.names(asked))
-        Some(TableFunctions.readWithinLimit(session, name)(
-          DistributionViews.relation(session, asked, name, options.get("column"), options.get("file"), relation.output)))
-      else views.get(asked).map {
-        case ColumnsFunction => columnsView(name, options.toMap, relation.output)
-        case SummaryFunction =>
-          rows(SummaryFunction, name, relation.output, options.get("file").map("file" -> _)) { (_, call) =>
-            SummaryFunction.known(session, call, options.get("column"))
-          }
-        case other => rows(other, name, relation.output) {
-          case (typed: StatisticsFunction, call) => typed.rowsWithStatistics(session, call)
-          case (plain, call) => plain.rows(session, call).map(_ -> None)
-        }
+      def read(keeps: (String, String) => Boolean): LocalRelation = TableFunctions.readWithinLimit(session, name) {
+        view.read(session, view.call(Map("table" -> Literal(name)) ++ narrowing, keeps), relation.output)
+      }
+      if (view.name != ColumnsFunction.name) read((_, _) => true)
+      else {
+        TableFunctions.readWithinLimit(session, name)(TableLookup.resolve(session, name))
+        FunctionCall(relation.output, view.name, (name, options))(Answer.WithFilters(read))
       }
     }
   }
-
-  private def columnsView(name: String, options: Map[String, String], output: Seq[Attribute]): ColumnsView = {
-    TableFunctions.readWithinLimit(session, name)(TableLookup.resolve(session, name))
-    ColumnsView(output, name, options) { (columns, files) =>
-      rows(ColumnsFunction, name, output, options.get("column").map("column" -> _)) { (_, call) =>
-        ColumnsFunction.known(session, call, options.get("file"), columns, files)
-      }
-    }
-  }
-
-  private def rows(view: TableFunction, name: String, output: Seq[Attribute], more: Option[(String, String)] = None)(
-      read: (TableFunction, Arguments) => Seq[(InternalRow, Option[SummaryRow])]): LocalRelation = {
-    val arguments = (Seq("table" -> name) ++ more).map { case (key, text) => NamedArgumentExpression(key, Literal(text)) }
-    val known = TableFunctions.readWithinLimit(session, name)(read(view, Arguments.bind(view, arguments)))
-    LocalRelation(output, known.map { case (row, statistics) =>
-      ResultRow.row(output.map(attribute => value(view, row, statistics, attribute)): _*)
-    })
-  }
-
-  private def value(view: TableFunction, row: InternalRow, statistics: Option[SummaryRow], attribute: Attribute): Any =
-    view.schema.fieldNames.indexOf(attribute.name) match {
-      case -1 => statistics.map(SummaryColumns.value(_, attribute.name))
-      case i => row.get(i, view.schema(i).dataType)
-    }
-}
-
-private[sql] object DataSourceRule {
-
-  /** The options that narrow what is read. */
-  val narrowing: Seq[String] = Seq("column", "file")
-
-  /** Which views they narrow, as the Python side knows too. */
-  val narrowedBy: Map[String, Set[String]] =
-    Seq("summary", "columns", "frequencies", "histograms", "histograms_wide").map(_ -> narrowing.toSet).toMap + ("ranks" -> Set("column"))
 }
 
 /** Finds `spark.read.format("metastore")` as Spark does, and says in one line what is wrong with it. */
@@ -167,45 +127,61 @@ object DataSourceErrorRule {
   }
 }
 
-/** The views `frequencies`, `histograms`, `histograms_wide` and `ranks` of the data source, for a table's name. */
-private[sql] object DistributionViews {
-  val names: Set[String] = Set("frequencies", "histograms", "histograms_wide", "ranks")
+/**
+ * A view of the data source, for a table's name, as `contract/functions.json` declares it. The fields of its rows are found by
+ * their names: those of the table function that it shows, or its own, and stored statistics.
+ */
+private[sql] final class View private (declared: JsonNode) {
+  private type Fields = String => Option[Any]
 
-  /** A view of all columns or of one, of the table or of one data file. */
-  def relation(
-      session: SparkSession, view: String, table: String, column: Option[String], file: Option[String],
-      output: Seq[Attribute]): LocalRelation = {
-    val columns = ColumnDetails.all(session, table, column, file)
-    view match {
-      case "frequencies" => LocalRelation(output, columns.filter(_.hasValueCounts).flatMap(frequencies).map(row(_, output)))
-      case "histograms" => LocalRelation(output, columns.flatMap(histogram).map(row(_, output)))
-      case "ranks" => LocalRelation(output, columns.flatMap(ranks).map(row(_, output)))
-      case _ => wide(columns, output)
+  val name: String = declared.get("name").asText
+  val narrowedBy: Seq[String] = Contract.texts(declared, "narrowed_by")
+  private lazy val function = TableFunctions.named(declared.path("function").asText(SummaryFunction.name))
+
+  def call(values: Map[String, Literal], keeps: (String, String) => Boolean): Arguments = new Arguments(function, values, keeps)
+
+  /** The rows of all columns or of one, of the table or of one data file. */
+  def read(session: SparkSession, call: Arguments, output: Seq[Attribute]): LocalRelation = name match {
+    case "histograms_wide" => wide(ColumnDetails.all(session, call), output)
+    case _ => LocalRelation(output, rows(session, call).map(ResultRow.named(output.map(_.name), _)))
+  }
+
+  private def rows(session: SparkSession, call: Arguments): Seq[Fields] = name match {
+    case "frequencies" => ColumnDetails.all(session, call).filter(_.hasValueCounts).flatMap(frequencies)
+    case "histograms" => ColumnDetails.all(session, call).flatMap(histogram)
+    case "ranks" => ColumnDetails.all(session, call).flatMap(ranks)
+    case _ => function match {
+      case typed: StatisticsFunction => typed.rowsWithStatistics(session, call).map { case (row, statistics) => fields(row, statistics) }
+      case plain => plain.rows(session, call).map(fields(_, None))
     }
   }
 
-  private def frequencies(column: ColumnDetails): Seq[Map[String, Any]] = column.frequent(None).map { found =>
-    Map(
-      "column_name" -> column.leaf.name, "value" -> column.text.value(Some(found.value)), "frequency" -> found.frequency,
-      "fraction" -> column.values.filter(_ > 0).map(found.frequency.toDouble / _), "exact" -> (column.isWhole && found.error == 0),
-      "error" -> Some(found.error).filter(_ => column.isWhole), s"value_${encoding(found.value)}" -> found.value, "files" -> files(column, found.files.toSeq.sorted))
+  private def fields(row: InternalRow, statistics: Option[SummaryRow]): Fields = name =>
+    function.schema.fieldNames.indexOf(name) match {
+      case -1 => statistics.map(SummaryColumns.value(_, name))
+      case i => Some(row.get(i, function.schema(i).dataType))
+    }
+
+  private def frequencies(column: ColumnDetails): Seq[Fields] = column.frequent(None).map { found =>
+    val files = if (found.files.isEmpty) None else Some(countsOfFiles(column, found.files.toSeq.sorted))
+    val shown = FrequenciesFunction.fields(column, found)
+    (shown ++ Map("column_name" -> column.leaf.name, s"value_${encoding(found.value)}" -> found.value, "files" -> files)).get _
   }
 
-  private def files(column: ColumnDetails, counts: Seq[(Int, Long)]): Option[ArrayBasedMapData] =
-    if (counts.isEmpty) None
-    else Some(ArrayBasedMapData(
-      counts.map { case (file, _) => UTF8String.fromString(column.paths(file)) }.toArray[Any], counts.map(_._2).toArray[Any]))
+  private def countsOfFiles(column: ColumnDetails, counts: Seq[(Int, Long)]): ArrayBasedMapData =
+    ArrayBasedMapData(
+      counts.map { case (file, _) => UTF8String.fromString(column.paths(file)) }.toArray[Any], counts.map(_._2).toArray[Any])
 
-  private def histogram(column: ColumnDetails): Option[Map[String, Any]] = column.bins.map { bins =>
-    Map(
+  private def histogram(column: ColumnDetails): Option[Fields] = column.bins.map { bins =>
+    Map[String, Any](
       "column_name" -> column.leaf.name, "kind" -> bins.kind, "bins" -> bins.counts.length.toLong,
       s"edges_${encoding(bins.edges.head)}" -> list(bins.edges), "counts" -> list(bins.counts),
       "distincts" -> (if (bins.distincts.isEmpty) None else list(bins.distincts)),
-      "exact" -> (column.isWhole && bins.counts.indices.forall(bins.isExact)))
+      "exact" -> (column.isWhole && bins.counts.indices.forall(bins.isExact))).get _
   }
 
-  private def ranks(column: ColumnDetails): Seq[Map[String, Any]] = column.rankedValues.map { case (value, rank) =>
-    Map("column_name" -> column.leaf.name, s"value_${encoding(value)}" -> value, "rank" -> rank)
+  private def ranks(column: ColumnDetails): Seq[Fields] = column.rankedValues.map { case (value, rank) =>
+    Map[String, Any]("column_name" -> column.leaf.name, s"value_${encoding(value)}" -> value, "rank" -> rank).get _
   }
 
   /** A row for each edge, a column for each column of the table. */
@@ -216,9 +192,6 @@ private[sql] object DistributionViews {
     LocalRelation(output ++ attributes, (0 until longest).map(i => ResultRow.row(Seq[Any](i.toLong) ++ edges.map(_.lift(i)): _*)))
   }
 
-  private def row(values: Map[String, Any], output: Seq[Attribute]): InternalRow =
-    ResultRow.row(output.map(attribute => values.getOrElse(attribute.name, None)): _*)
-
   private def encoding(value: Any): String = value match {
     case _: Long => "long"
     case _: Double => "double"
@@ -228,42 +201,33 @@ private[sql] object DistributionViews {
   private def list(values: Seq[Any]): GenericArrayData = new GenericArrayData(values.toArray[Any])
 }
 
-/**
- * The view `columns` of the data source before it is read: it has a row for every column of every data file, and what of it is
- * read depends on the filters of each query.
- */
-final case class ColumnsView(output: Seq[Attribute], table: String, options: Map[String, String])(
-    val read: (String => Boolean, String => Boolean) => LocalRelation) extends LeafNode with MultiInstanceRelation {
+private[sql] object View {
+  private lazy val all = Contract.named(Contract.read("functions").get("views")).map { case (name, one) => name -> new View(one) }.toMap
 
-  override protected def otherCopyArgs: Seq[AnyRef] = Seq(read)
-  override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))(read)
-  override def computeStats(): Statistics = Statistics(sizeInBytes = conf.defaultSizeInBytes)
+  /** The options that narrow a view. */
+  val narrowing: Seq[String] = Seq("column", "file")
 
-  /** The rows, under this plan's attributes. */
-  def rows(columns: String => Boolean, files: String => Boolean): LocalRelation = read(columns, files).copy(output = output)
+  def named(name: String): Option[View] = all.get(name)
 }
 
-/** Reads the view when the filters have reached it; Spark applies them once more. */
+/** Reads the view `columns` when the filters have reached it, and of its rows what they ask for; Spark applies them once more. */
 object ColumnsViewRule extends Rule[LogicalPlan] with PredicateHelper {
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan.transformDown {
-    case filter @ Filter(condition, view: ColumnsView) =>
-      val conjuncts = splitConjunctivePredicates(condition)
-      filter.copy(child = view.rows(allowed(conjuncts, view, "column_name"), allowed(conjuncts, view, "path")))
-    case call: FunctionCall => call.answer // an analyzer without our rules left it
-    case view: ColumnsView => view.rows(_ => true, _ => true)
+    case filter @ Filter(condition, view: FunctionCall) => filter.copy(child = view.read(allowed(splitConjunctivePredicates(condition), view.output)))
+    case call: FunctionCall => call.read((_, _) => true) // where an analyzer without our rules left it, too
   }
 
-  /** What the conjuncts leave of a text column's values. */
-  private def allowed(conjuncts: Seq[Expression], view: ColumnsView, name: String): String => Boolean = {
-    val column = view.output.filter(a => a.name == name && a.dataType == StringType)
-    def isIt(expression: Expression) = column.exists(_.semanticEquals(expression))
+  /** What the conjuncts leave of the values of a text column. */
+  private def allowed(conjuncts: Seq[Expression], output: Seq[Attribute]): (String, String) => Boolean = {
+    val columns = output.filter(_.dataType == StringType)
+    def name(expression: Expression) = columns.find(_.semanticEquals(expression)).map(_.name)
     val sets = conjuncts.collect {
-      case EqualTo(it, Literal(value, StringType)) if isIt(it) => Set(value)
-      case EqualTo(Literal(value, StringType), it) if isIt(it) => Set(value)
-      case In(it, values) if isIt(it) && values.forall(_.isInstanceOf[Literal]) => values.map(_.asInstanceOf[Literal].value).toSet
-      case InSet(it, values) if isIt(it) => values.toSet
-    }.map(_.filter(_ != null).map(_.toString))
-    text => sets.forall(_.contains(text))
+      case EqualTo(it, Literal(value, StringType)) => name(it) -> Set(value)
+      case EqualTo(Literal(value, StringType), it) => name(it) -> Set(value)
+      case In(it, values) if values.forall(_.isInstanceOf[Literal]) => name(it) -> values.map(_.asInstanceOf[Literal].value).toSet
+      case InSet(it, values) => name(it) -> values.toSet
+    }.collect { case (Some(column), values) => column -> values.filter(_ != null).map(_.toString) }
+    (column, text) => sets.forall { case (name, values) => name != column || values.contains(text) }
   }
 }

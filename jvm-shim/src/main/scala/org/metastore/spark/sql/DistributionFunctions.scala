@@ -4,42 +4,31 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.util.ArrayData
-import org.apache.spark.sql.types.{ArrayType, DoubleType, StringType, StructType}
+import org.apache.spark.sql.types.{ArrayType, DoubleType, StringType}
 
 import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.statistics.objects.ValueCount
 import org.metastore.spark.statistics.values.Histogram
 
 /** `metastore.frequencies(table, column [, top] [, file] [, at])`: one row a value, most frequent first. */
-object FrequenciesFunction extends TableFunction {
-  override val name = "frequencies"
-  override val arguments: Seq[Argument] = Seq(
-    Argument("table", required = true), Argument("column", required = true), Argument("top", required = false),
-    Argument("file", required = false), Argument("at", required = false))
-  override val schema: StructType = StructType.fromDDL("value STRING, frequency BIGINT, fraction DOUBLE, exact BOOLEAN, error BIGINT")
-  override val meaning = "The most frequent values of a column, all that are kept without top; fraction is of all values but null; " +
-    "a value may occur error times more often, NULL where that is not known"
-
+object FrequenciesFunction extends TableFunction("frequencies") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val top = call.positive("top")
     val column = ColumnDetails.of(session, call)
-    column.frequent(top).map { found =>
-      val fraction = column.values.filter(_ > 0).map(found.frequency.toDouble / _)
-      val error = Some(found.error).filter(_ => column.isWhole)
-      ResultRow.row(column.text.value(Some(found.value)), found.frequency, fraction, error.contains(0L), error)
-    }
+    column.frequent(top).map(found => ResultRow.named(schema.map(_.name), fields(column, found).get))
+  }
+
+  /** What is shown of a value, by the names of the fields. */
+  def fields(column: ColumnDetails, found: ValueCount): Map[String, Any] = {
+    val error = Some(found.error).filter(_ => column.isWhole)
+    Map(
+      "value" -> column.text.value(Some(found.value)), "frequency" -> found.frequency, "exact" -> error.contains(0L), "error" -> error,
+      "fraction" -> column.values.filter(_ > 0).map(found.frequency.toDouble / _))
   }
 }
 
 /** `metastore.histogram(table, column [, bins] [, file] [, at])`: one row a bin. */
-object HistogramFunction extends TableFunction {
-  override val name = "histogram"
-  override val arguments: Seq[Argument] = Seq(
-    Argument("table", required = true), Argument("column", required = true), Argument("bins", required = false),
-    Argument("file", required = false), Argument("at", required = false))
-  override val schema: StructType = StructType.fromDDL("bin BIGINT, lo STRING, hi STRING, count BIGINT, distinct BIGINT, exact BOOLEAN")
-  override val meaning = "How the values of a column are distributed, in bins of about equally many; at most as many bins as are kept; " +
-    "exact where a bin holds as many live rows as it says"
-
+object HistogramFunction extends TableFunction("histogram") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val wanted = call.positive("bins")
     val column = ColumnDetails.of(session, call)
@@ -53,19 +42,9 @@ object HistogramFunction extends TableFunction {
 }
 
 /** `metastore.quantiles(table, column [, probabilities] [, at])`: one row a probability. */
-object QuantilesFunction extends TableFunction {
-  override val name = "quantiles"
-  override val arguments: Seq[Argument] = Seq(
-    Argument("table", required = true), Argument("column", required = true), Argument("probabilities", required = false),
-    Argument("at", required = false))
-  override val schema: StructType = StructType.fromDDL("probability DOUBLE, value STRING, exact BOOLEAN, error DOUBLE")
-  override val meaning = "The values that these shares of a column's values do not exceed ('0.25,0.5' or array(0.25, 0.5)), " +
-    "exact where it has ranks, else from its histogram; error is the share of the values by which its rank may be off"
-
-  private val Usual = Seq(0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
-
+object QuantilesFunction extends TableFunction("quantiles") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val wanted = call.value("probabilities").fold(Usual)(probabilities)
+    val wanted = probabilities(call.value("probabilities").get)
     val column = ColumnDetails.of(session, call)
     column.quantiles(wanted) match {
       case Some(exact) => wanted.zip(exact).map { case (p, value) => ResultRow.row(p, column.text.value(value), column.isRequested, noErrorIf(column.isRequested)) }

@@ -7,20 +7,13 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
-import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.reason.{MetastoreException, SqlName, VisibleText}
 import org.metastore.spark.statistics.objects.{FileKey, SummaryRow, TableFileRow}
-import org.metastore.spark.tables.{Leaf, Namespaces, TableFormats, TableLookup}
+import org.metastore.spark.tables.{Namespaces, TableFormats, TableLookup}
 
 /** `metastore.files(table [, at])`: one row a live data file, analyzed or not. */
-object FilesFunction extends TableFunction {
-  override val name = "files"
-  override val arguments: Seq[Argument] = Seq(Argument("table", required = true), Argument("at", required = false))
-  override val schema: StructType = StructType.fromDDL(
-    "path STRING, size BIGINT, rows BIGINT, deleted_rows BIGINT, partition MAP<STRING, STRING>, analyzed BOOLEAN, columns_analyzed BIGINT")
-  override val meaning = "The data files of a snapshot; rows counts deleted rows too"
-
+object FilesFunction extends TableFunction("files") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val analyzed = TableContext.of(session, call.text("table"))
     val asked = analyzed.requestedSnapshot(call.value("at"))
@@ -42,33 +35,19 @@ object FilesFunction extends TableFunction {
 }
 
 /** `metastore.columns(table [, column])`: one row a data file and column. */
-object ColumnsFunction extends StatisticsFunction {
-  override val name = "columns"
-  override val arguments: Seq[Argument] = Seq(Argument("table", required = true), Argument("column", required = false))
-  override val schema: StructType = StructType.fromDDL(
-    "path STRING, column_name STRING, min STRING, max STRING, rows BIGINT, null_count BIGINT, nan_count BIGINT, distinct BIGINT, " +
-      "frequencies_kept STRING")
-  override val meaning = "Statistics of columns in each data file, deleted rows included"
-
-  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = rowsWithStatistics(session, call).map(_._1)
-
-  override def rowsWithStatistics(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])] =
-    known(session, call, None, _ => true, _ => true)
-
-  /** The rows of some columns and data files alone. */
-  def known(
-      session: SparkSession, call: Arguments, file: Option[String], columns: String => Boolean,
-      files: String => Boolean): Seq[(InternalRow, Option[SummaryRow])] = {
+object ColumnsFunction extends StatisticsFunction("columns") {
+  /** The rows of all data files; a view may ask for those of one. */
+  override def rowsWithStatistics(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])] = {
     val analyzed = TableContext.of(session, call.text("table"))
     val current = analyzed.table.current
     val snapshot = analyzed.snapshotWithColumns(current)
     val leaves = analyzed.table.leaves(current)
-    val wanted = call.optional("column").fold[Seq[Leaf]](leaves)(column => Seq(analyzed.leaf(session, column, leaves)))
-      .filter(leaf => columns(leaf.name))
+    val wanted = call.optional("column").fold(leaves)(column => IndexedSeq(analyzed.leaf(session, column, leaves)))
+      .filter(leaf => call.keeps("column_name", leaf.name))
     val byKey = wanted.map(leaf => leaf.key -> leaf).toMap
     val level = new FileLevel(analyzed, snapshot)
-    val shown = file.fold(level.files.filter(row => files(row.path)))(path => IndexedSeq(level.find(path)).filter(row => files(row.path)))
-    level.columns(shown, wanted.map(_.key)).map { case FileColumnSummary(file, column, row) =>
+    val files = call.optional("file").fold(level.files)(path => IndexedSeq(level.find(path)))
+    level.columns(files.filter(file => call.keeps("path", file.path)), wanted.map(_.key)).map { case FileColumnSummary(file, column, row) =>
       val leaf = byKey(column.key)
       val text = ValueText.of(column.dataType, leaf.dataType)
       ResultRow.row(file.path, leaf.name, text.bound(row.lo, row.loExact), text.bound(row.hi, row.hiExact), row.rows, row.nulls, row.nans,
@@ -78,14 +57,7 @@ object ColumnsFunction extends StatisticsFunction {
 }
 
 /** `metastore.snapshots(table)`: one row an analyzed snapshot, oldest first. */
-object SnapshotsFunction extends TableFunction {
-  override val name = "snapshots"
-  override val arguments: Seq[Argument] = Seq(Argument("table", required = true))
-  override val schema: StructType = StructType.fromDDL(
-    "snapshot STRING, analyzed_at TIMESTAMP, files BIGINT, files_total BIGINT, rows BIGINT, columns BIGINT, current BOOLEAN, " +
-      "size_bytes BIGINT, live_size_bytes BIGINT")
-  override val meaning = "The snapshots that were analyzed"
-
+object SnapshotsFunction extends TableFunction("snapshots") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val analyzed = TableContext.of(session, call.text("table"))
     analyzed.manifest.toSeq.flatMap(_.snapshots).map { snapshot =>
@@ -96,13 +68,7 @@ object SnapshotsFunction extends TableFunction {
 }
 
 /** `metastore.tables([database])`: one row a table that has statistics. */
-object TablesFunction extends TableFunction with Logging {
-  override val name = "tables"
-  override val arguments: Seq[Argument] = Seq(Argument("database", required = false))
-  override val schema: StructType = StructType.fromDDL(
-    "table STRING, format STRING, location STRING, snapshot STRING, current BOOLEAN, analyzed_at TIMESTAMP")
-  override val meaning = "The tables of a database (db, cat.db; the current one if not given) that have statistics"
-
+object TablesFunction extends TableFunction("tables") with Logging {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val (catalog, namespace) = TableLookup.namespace(session, call.optional("database").fold(Seq.empty[String])(parts(session, _)))
     catalog match {

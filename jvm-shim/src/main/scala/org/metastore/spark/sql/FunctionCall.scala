@@ -10,7 +10,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
 import org.apache.spark.sql.catalyst.expressions.{Attribute, UnsafeProjection}
-import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Statistics}
+import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LocalRelation, LogicalPlan, Statistics}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan, SparkStrategy, SQLExecution}
 import org.apache.spark.sql.internal.SQLConf
@@ -18,32 +18,47 @@ import org.apache.spark.sql.internal.SQLConf
 import org.metastore.spark.tables.ViewNamespace
 
 /**
- * The call of a table function before it is answered. Spark looks functions up with its catalog locked, and every other
- * statement of the session would wait for what is read there.
+ * The call of a table function, or a view of the data source, before it is answered. Spark looks functions up with its catalog
+ * locked, and every other statement of the session would wait for what is read there.
+ *
+ * @param asked tells calls of one function apart
  */
-final case class FunctionCall(output: Seq[Attribute], function: String)(val read: Seq[Attribute] => LogicalPlan)
+final case class FunctionCall(output: Seq[Attribute], function: String, asked: Any)(val answer: Answer)
   extends LeafNode with MultiInstanceRelation {
 
-  override protected def otherCopyArgs: Seq[AnyRef] = Seq(read)
-  override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))(read)
-  override def computeStats(): Statistics = Statistics(sizeInBytes = conf.defaultSizeInBytes)
-
-  def answer: LogicalPlan = read(output)
-}
-
-/** Answers calls once all names are resolved and nothing is locked; still in analysis, so that mistakes are told at once. */
-object FunctionCallRule extends Rule[LogicalPlan] {
-  override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators { case call: FunctionCall => call.answer }
-}
-
-/** The call of a table function that starts jobs: it is answered when the statement is executed, in its thread and job group. */
-final case class JobFunctionCall(output: Seq[Attribute], function: String, call: Arguments)(val run: () => Seq[InternalRow])
-  extends LeafNode with MultiInstanceRelation {
-
-  override protected def otherCopyArgs: Seq[AnyRef] = Seq(run)
+  override protected def otherCopyArgs: Seq[AnyRef] = Seq(answer)
   override protected def stringArgs: Iterator[Any] = Iterator(output, function)
-  override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))(run)
+  override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))(answer)
   override def computeStats(): Statistics = Statistics(sizeInBytes = conf.defaultSizeInBytes)
+
+  /** What can be read before the statement is executed, under this plan's attributes. */
+  def read(keeps: (String, String) => Boolean): LogicalPlan = answer match {
+    case Answer.InAnalysis(read) => read(output)
+    case Answer.WithFilters(read) => read(keeps).copy(output = output)
+    case _: Answer.InExecution => this
+  }
+}
+
+/** When a call is answered, and how. */
+sealed trait Answer
+
+object Answer {
+
+  /** Once all names are resolved and nothing is locked; still in analysis, so that mistakes are told at once. */
+  final case class InAnalysis(read: Seq[Attribute] => LogicalPlan) extends Answer
+
+  /** When the filters of the query are known: they say which texts of which columns are asked for. */
+  final case class WithFilters(read: ((String, String) => Boolean) => LocalRelation) extends Answer
+
+  /** When the statement is executed, in its thread and job group, for jobs are started. */
+  final case class InExecution(run: () => Seq[InternalRow]) extends Answer
+}
+
+/** Answers what is answered in analysis. */
+object FunctionCallRule extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators {
+    case call @ FunctionCall(_, _, _) if call.answer.isInstanceOf[Answer.InAnalysis] => call.read((_, _) => true)
+  }
 }
 
 /** Rows of a call that a statement makes once, however often it names them: a common table expression stands in it as often. */
@@ -62,9 +77,9 @@ private[sql] final class StatementMemo(session: SparkSession, rows: () => Seq[In
     }
 }
 
-/** The same in a physical plan. */
+/** A call that is answered in execution, in a physical plan. */
 final case class JobFunctionCallExec(
-    output: Seq[Attribute], function: String, @transient call: Arguments)(@transient run: () => Seq[InternalRow]) extends LeafExecNode {
+    output: Seq[Attribute], function: String, @transient asked: Any)(@transient run: () => Seq[InternalRow]) extends LeafExecNode {
 
   @transient private lazy val rows: Array[InternalRow] = {
     val unsafe = UnsafeProjection.create(output, output)
@@ -77,10 +92,13 @@ final case class JobFunctionCallExec(
   override def executeCollect(): Array[InternalRow] = rows
 }
 
-/** Plans deferred calls. */
+/** Plans calls that are answered in execution. */
 object JobFunctionStrategy extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-    case answer: JobFunctionCall => Seq(JobFunctionCallExec(answer.output, answer.function, answer.call)(answer.run))
+    case call: FunctionCall => call.answer match {
+      case Answer.InExecution(run) => Seq(JobFunctionCallExec(call.output, call.function, call.asked)(run))
+      case _ => Nil
+    }
     case _ => Nil
   }
 }

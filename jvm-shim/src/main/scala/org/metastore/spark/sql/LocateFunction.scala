@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.{
   AttributeReference, Cast, EqualNullSafe, EqualTo, Expression, GreaterThanOrEqual, LessThanOrEqual, Literal
 }
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{StringType, StructType}
+import org.apache.spark.sql.types.StringType
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.conf.MetastoreConf
@@ -19,16 +19,9 @@ import org.metastore.spark.statistics.objects.{FileKey, Snapshot}
 import org.metastore.spark.tables.{HudiTable, Leaf}
 
 /** `metastore.locate(table, column, value)`: one row a data file that may hold the value, as far as statistics tell. */
-object LocateFunction extends TableFunction {
+object LocateFunction extends TableFunction("locate") {
   private val MostForms = 1000
   private val Space = UTF8String.fromString(" ")
-
-  override val name = "locate"
-  override val arguments: Seq[Argument] = Seq(
-    Argument("table", required = true), Argument("column", required = true), Argument("value", required = true))
-  override val schema: StructType = StructType.fromDDL("path STRING, frequency BIGINT, exact BOOLEAN")
-  override val meaning = "The data files that may hold a value, NULL included, and how many of their rows have it: NULL where " +
-    "that is not known"
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val analyzed = TableContext.of(session, call.text("table"))

@@ -19,6 +19,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{BinaryType, CharType, DataType, Decimal, StringType, VarcharType}
 import org.apache.spark.unsafe.types.UTF8String
 
+import org.metastore.spark.contract.Contract
 import org.metastore.spark.statistics.columns.CatalystValue
 import org.metastore.spark.statistics.objects.SummaryRow
 
@@ -29,6 +30,9 @@ object ResultRow {
 
   /** One row; `None` is null, texts become Spark's. */
   def row(values: Any*): InternalRow = new GenericInternalRow(values.map(internal).toArray[Any])
+
+  /** One row, of fields by name; those that are not there are null. */
+  def named(columns: Seq[String], fields: String => Option[Any]): InternalRow = row(columns.map(fields): _*)
 
   /** A number of any size as DECIMAL(38,0), the largest there is beyond it. */
   def decimalOf(number: BigInt): Decimal = Decimal(BigDecimal(number.min(Most)), Digits, 0)
@@ -76,7 +80,7 @@ final class ValueText private (written: Option[DataType], shown: DataType) {
 }
 
 object ValueText {
-  private val CutBytes = 64
+  private val CutBytes = Contract.limit("cut_bytes")
 
   /** Renders values that were written under one type for a column that may have another one by now. */
   def of(written: String, shown: DataType): ValueText = {
@@ -152,8 +156,8 @@ object SummaryColumns {
 
 /** User-defined statistics as SQL shows them: a map from name to value, as JSON. docs/format.md: `extra`. */
 object UserDefinedStatistics {
-  private val MaxBytes = 16 << 10
-  private val MaxMemory = 1L << 20
+  private val MaxBytes = Contract.limit("extra_bytes")
+  private val MaxMemory = Contract.limit("extra_decoded_bytes")
   private val json = new ObjectMapper
 
   /** The map, as Catalyst's; null where there is none. What is damaged is left out. */

@@ -8,20 +8,14 @@ import com.fasterxml.jackson.databind.ObjectMapper
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.{MetastoreException, NearNames}
 import org.metastore.spark.tables.{FileFacts, FormatReleases, SnapshotFacts, TableFacts, TableHandle, TableLookup}
 
 /** `metastore.settings()`: one row a setting. */
-object SettingsFunction extends TableFunction {
-  override val name = "settings"
-  override val arguments: Seq[Argument] = Nil
-  override val schema: StructType = StructType.fromDDL("name STRING, value STRING, source STRING, default STRING, meaning STRING, problem STRING")
-  override val meaning = "The settings of this session: the value in force, where it comes from, and what is wrong with what is set"
-  override val needsSettings = false
-
+object SettingsFunction extends TableFunction("settings") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val conf = MetastoreConf.of(session)
     val known = MetastoreConf.all.map { setting =>
@@ -44,14 +38,8 @@ object SettingsFunction extends TableFunction {
 }
 
 /** `metastore.help()`: one row a table function. */
-object HelpFunction extends TableFunction {
-  override val name = "help"
-  override val arguments: Seq[Argument] = Nil
-  override val schema: StructType = StructType.fromDDL("function STRING, arguments STRING, columns STRING, meaning STRING")
-  override val meaning = "The table functions of the Metastore"
-  override val needsSettings = false
-
-  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = TableFunctions.all.map { function =>
+object HelpFunction extends TableFunction("help") {
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = TableFunctions.listed.map { function =>
     val (required, optional) = function.arguments.partition(_.required)
     val arguments = required.map(_.name).mkString(", ") + optional.map { argument =>
       if (argument == function.arguments.head) s"[${argument.name}]" else s" [, ${argument.name}]"
@@ -61,18 +49,10 @@ object HelpFunction extends TableFunction {
 }
 
 /** `metastore.version()`: one row. */
-object VersionFunction extends TableFunction {
-  private val StatisticsFormat = 1
-
-  override val name = "version"
-  override val arguments: Seq[Argument] = Nil
-  override val schema: StructType = StructType.fromDDL("version STRING, spark STRING, scala STRING, format INT, jar STRING")
-  override val meaning = "Versions of the shim, of Spark and Scala, of the statistics' format, and the jar that was loaded"
-  override val needsSettings = false
-
+object VersionFunction extends TableFunction("version") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val jar = Option(getClass.getProtectionDomain.getCodeSource).map(_.getLocation.getPath)
-    Seq(ResultRow.row(build.getProperty("version"), session.version, scala.util.Properties.versionNumberString, StatisticsFormat, jar))
+    Seq(ResultRow.row(build.getProperty("version"), session.version, scala.util.Properties.versionNumberString, Contract.limit("format_version").toInt, jar))
   }
 
   private lazy val build: Properties = {
@@ -85,13 +65,7 @@ object VersionFunction extends TableFunction {
 }
 
 /** `metastore_formats()`: one row a table format whose jar the session has. `metastore doctor` asks it. */
-object FormatsFunction extends TableFunction {
-  override val name = "formats"
-  override val arguments: Seq[Argument] = Nil
-  override val schema: StructType = StructType.fromDDL("format STRING, found STRING, oldest STRING, newest STRING, refusal STRING")
-  override val meaning = "Releases of the table formats that are found, and why one cannot be used"
-  override val needsSettings = false
-
+object FormatsFunction extends TableFunction("formats") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
     FormatReleases.all(session.sharedState.jarClassLoader).map { release =>
       val format = release.format
@@ -103,17 +77,7 @@ object FormatsFunction extends TableFunction {
  * `metastore_facts(table [, files])`: what ANALYZE has to know of a table as its name stands for it, where only the JVM reads
  * that from its metadata. Python asks it through SQL. The first row has `facts`, JSON; each other row is one data file.
  */
-object FactsFunction extends TableFunction {
-  override val name = "facts"
-  override val arguments: Seq[Argument] = Seq(Argument("table", required = true), Argument("files", required = false))
-  override val schema: StructType = StructType.fromDDL(
-    "facts STRING, path STRING, location STRING, size BIGINT, rows BIGINT, deleted_rows BIGINT, deletes STRING, " +
-      "partition MAP<STRING, STRING>, modified BIGINT")
-  override val meaning = "What ANALYZE knows of a table and its data files"
-
-  /** ANALYZE of a large table waits for its list of files. */
-  override def isLimited(call: Arguments): Boolean = false
-
+object FactsFunction extends TableFunction("facts") {
   private val mapper = new ObjectMapper
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {

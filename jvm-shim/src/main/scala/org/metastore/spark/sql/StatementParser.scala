@@ -99,7 +99,7 @@ private final class FunctionNames(sql: String) {
     }
   }
 
-  private def isFunctionName(i: Int): Boolean = dotted(i).exists(TableFunctions.names) && isTablePosition(i)
+  private def isFunctionName(i: Int): Boolean = dotted(i).exists(TableFunctions.names.contains) && isTablePosition(i)
 
   /** The name that is called as a function of ours, whether there is one of that name or not. */
   private def dotted(i: Int): Option[String] =
@@ -111,7 +111,7 @@ private final class FunctionNames(sql: String) {
     val plain = word(i).toLowerCase(Locale.ROOT)
     val single = if (plain.startsWith(FunctionNames.Prefix) && word(i + 1) == "(") Some(plain.stripPrefix(FunctionNames.Prefix)) else None
     dotted(i).orElse(single.filterNot(FunctionNames.isRegistered)).foreach { name =>
-      val known = TableFunctions.all.map(_.name)
+      val known = TableFunctions.names
       if (!known.contains(name) && isTablePosition(i) && NearNames.find(name, known).nonEmpty)
         throw MetastoreException.functionNotFound(name, known)
     }

@@ -2,7 +2,6 @@ package org.metastore.spark.sql
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.statistics.objects.{Snapshot, SummaryRow, ValueCount}
@@ -10,27 +9,14 @@ import org.metastore.spark.statistics.values.Histogram
 import org.metastore.spark.tables.Leaf
 
 /** `metastore.summary(table [, file] [, at])`: one row a column, of the table or of one of its data files. */
-object SummaryFunction extends StatisticsFunction {
-  override val name = "summary"
-  override val arguments: Seq[Argument] = Seq(Argument("table", required = true), Argument("file", required = false), Argument("at", required = false))
-  override val schema: StructType = StructType.fromDDL(
-    """column_name STRING, column_type STRING, min STRING, max STRING, approx_unique BIGINT, avg DOUBLE, std DOUBLE, q25 STRING,
-      |q50 STRING, q75 STRING, count BIGINT, null_percentage DOUBLE, null_count BIGINT, nan_count BIGINT, avg_len DOUBLE,
-      |max_len BIGINT, top_value STRING, top_count BIGINT, size_bytes BIGINT, exact BOOLEAN, distinct_error DOUBLE, files BIGINT,
-      |files_total BIGINT, snapshot STRING, current BOOLEAN, analyzed_at TIMESTAMP, user_defined MAP<STRING, STRING>""".stripMargin)
-  override val meaning = "Statistics of every column, of the table or of one data file; exact says whether count, nulls, min and max are"
-
-  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = rowsWithStatistics(session, call).map(_._1)
-
-  override def rowsWithStatistics(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])] = known(session, call, None)
-
-  /** The rows of all columns, or of one. */
-  def known(session: SparkSession, call: Arguments, column: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
+object SummaryFunction extends StatisticsFunction("summary") {
+  /** The rows of all columns; a view may ask for those of one. */
+  override def rowsWithStatistics(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])] = {
     val analyzed = TableContext.of(session, call.text("table"))
     val asked = analyzed.requestedSnapshot(call.value("at"))
     val snapshot = analyzed.snapshotWithColumns(asked)
     val all = analyzed.table.leaves(asked)
-    val leaves = column.fold[Seq[Leaf]](all)(name => Seq(analyzed.leaf(session, name, all)))
+    val leaves = call.optional("column").fold(all)(name => IndexedSeq(analyzed.leaf(session, name, all)))
     call.optional("file") match {
       case None => ofTable(analyzed, snapshot, leaves, asked)
       case Some(path) => ofFile(analyzed, snapshot, leaves, path, asked)

@@ -6,6 +6,8 @@ import java.util.concurrent.TimeoutException
 
 import scala.util.Try
 
+import com.fasterxml.jackson.databind.JsonNode
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.{FunctionIdentifier, InternalRow}
 import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry
@@ -19,28 +21,31 @@ import org.apache.spark.sql.types.{DataType, StringType, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.{MetastoreException, NearNames, StatisticsException}
 import org.metastore.spark.statistics.objects.SummaryRow
 import org.metastore.spark.tables.UnsupportedRelease
 
 /** Every table function there is, and how Spark gets to know them. */
 object TableFunctions {
-
-  /** In the order in which `metastore.help()` lists them. */
-  val all: Seq[TableFunction] = Seq(
+  private val all: Seq[TableFunction] = Seq(
     SummaryFunction, FrequenciesFunction, HistogramFunction, QuantilesFunction, LocateFunction, FilesFunction, ColumnsFunction,
-    ExplainFunction, EstimatesFunction, SnapshotsFunction, TablesFunction, SettingsFunction, HelpFunction, VersionFunction)
+    ExplainFunction, EstimatesFunction, SnapshotsFunction, TablesFunction, SettingsFunction, HelpFunction, VersionFunction,
+    FactsFunction, FormatsFunction)
 
-  /** What our own Python asks of the session: not listed, and not called by people. */
-  private val internal: Seq[TableFunction] = Seq(FactsFunction, FormatsFunction)
+  /** Those that people call, in the order in which `metastore.help()` lists them. */
+  val listed: Seq[TableFunction] = all.filterNot(_.isInternal)
 
-  val names: Set[String] = all.map(_.name).toSet
+  val names: Seq[String] = listed.map(_.name)
+
+  /** The function of a name that the contract has. */
+  def named(name: String): TableFunction = all.find(_.name == name).get
 
   /**
    * Makes the functions built-ins of Spark: persistent views refuse injected ones, which count as temporary. The registry is
    * the JVM's, so this is done once however many sessions there are.
    */
-  def register(): Unit = (all ++ internal).foreach { function =>
+  def register(): Unit = all.foreach { function =>
     val identifier = FunctionIdentifier(s"metastore_${function.name}")
     val registry = TableFunctionRegistry.builtin
     if (!registry.functionExists(identifier)) {
@@ -53,15 +58,15 @@ object TableFunctions {
     val session = SparkSession.active
     if (function.needsSettings) MetastoreConf.requireValid(session)
     val call = Arguments.bind(function, arguments)
-    val limit = if (function.isLimited(call)) Some(MetastoreConf.of(session).readTimeoutMillis) else None
-    FunctionCall(DataTypeUtils.toAttributes(function.schema), function.name) { output =>
+    val limit = if (function.isLimited) Some(MetastoreConf.of(session).readTimeoutMillis) else None
+    FunctionCall(DataTypeUtils.toAttributes(function.schema), function.name, call)(Answer.InAnalysis { output =>
       readWithinLimit(subject(arguments), limit) {
         function.jobRows(session, call) match {
-          case Some(run) => JobFunctionCall(output, function.name, call)(new StatementMemo(session, run))
+          case Some(run) => FunctionCall(output, function.name, call)(Answer.InExecution(new StatementMemo(session, run)))
           case None => LocalRelation(output, function.rows(session, call))
         }
       }
-    }
+    })
   }
 
   /** What a call is about, as it was written: its first argument. */
@@ -89,28 +94,36 @@ object TableFunctions {
   }
 }
 
-/** One argument of a table function, as `metastore.help()` shows it. */
-final case class Argument(name: String, required: Boolean)
+/** One argument of a table function, and what it is where it is not given. */
+final case class Argument(name: String, required: Boolean, default: Option[Literal])
 
 /**
- * A table function `metastore.<name>`: reads, never writes, never starts a job, unless it is deferred.
+ * A table function `metastore.<name>`, as `contract/functions.json` declares it: reads, never writes, never starts a job, unless it is deferred.
  *
  * The rows are made when the query is analyzed, so the answer of a view is as new as the query that reads it; by a thread of
  * their own, while no lock of Spark is held.
  */
-trait TableFunction {
-  def name: String
-  def arguments: Seq[Argument]
-  def schema: StructType
+abstract class TableFunction(val name: String) {
+  protected val declared: JsonNode = TableFunction.declared(name)
+
+  val arguments: Seq[Argument] =
+    Contract.named(declared.get("arguments")).map { case (argument, one) =>
+      Argument(argument, one.get("required").asBoolean, Option(one.get("default")).map(text => Literal(text.asText)))
+    }
+
+  lazy val schema: StructType = StructType.fromDDL(Contract.texts(declared, "columns").mkString(", "))
 
   /** One sentence for `metastore.help()`. */
-  def meaning: String
+  def meaning: String = declared.get("meaning").asText
+
+  /** Whether our own Python asks it: it is not listed, and not called by people. */
+  def isInternal: Boolean = declared.path("internal").asBoolean
 
   /** Whether a setting that has no value it can have stops the call. */
-  def needsSettings: Boolean = true
+  def needsSettings: Boolean = declared.path("needs_settings").asBoolean(true)
 
   /** Whether `spark.metastore.read.timeout` ends a call. */
-  def isLimited(call: Arguments): Boolean = true
+  def isLimited: Boolean = declared.path("limited").asBoolean(true)
 
   /**
    * What makes the rows when the statement is executed; None where they are made when it is analyzed.
@@ -127,15 +140,25 @@ trait TableFunction {
   def rows(session: SparkSession, call: Arguments): Seq[InternalRow]
 }
 
+private object TableFunction {
+  private val declared: Map[String, JsonNode] = Contract.named(Contract.read("functions").get("functions")).toMap
+}
+
 /** A table function whose rows are made of stored statistics: the data source shows these, typed, beside the texts. */
-trait StatisticsFunction extends TableFunction {
+abstract class StatisticsFunction(name: String) extends TableFunction(name) {
+  override final def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = rowsWithStatistics(session, call).map(_._1)
 
   /** The rows of the function, each with the statistics that it shows, if there are any. */
   def rowsWithStatistics(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])]
 }
 
-/** The values that one call gives to a function's arguments; an argument given as NULL counts as not given. */
-final class Arguments(function: TableFunction, values: Map[String, Literal]) {
+/**
+ * The values that one call gives to a function's arguments; an argument given as NULL counts as not given.
+ *
+ * @param keeps whether a row with this text in this column is asked for, as far as a query's filters tell; more may be given
+ */
+final class Arguments(
+    function: TableFunction, values: Map[String, Literal], val keeps: (String, String) => Boolean = (_, _) => true) {
 
   /** The text of an argument that must be there. */
   def text(name: String): String =
@@ -164,7 +187,8 @@ final class Arguments(function: TableFunction, values: Map[String, Literal]) {
   }
 
   /** An argument as it was given. */
-  def value(name: String): Option[Literal] = values.get(name).filter(_.value != null)
+  def value(name: String): Option[Literal] =
+    values.get(name).filter(_.value != null).orElse(function.arguments.find(_.name == name).flatMap(_.default))
 }
 
 object Arguments {

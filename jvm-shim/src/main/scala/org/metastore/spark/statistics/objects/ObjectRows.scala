@@ -9,7 +9,7 @@ import org.apache.parquet.example.data.simple.convert.GroupRecordConverter
 import org.apache.parquet.io.ColumnIOFactory
 import org.apache.parquet.schema.MessageType
 
-import org.metastore.spark.conf.Contract
+import org.metastore.spark.contract.Contract
 
 /** Reads whole rows of objects, lists and maps included: for answers to people, where a row is an object anyway. */
 private[statistics] final class RowReader(objects: ObjectReader) {

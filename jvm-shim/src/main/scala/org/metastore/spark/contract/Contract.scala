@@ -1,0 +1,32 @@
+package org.metastore.spark.contract
+
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.collection.JavaConverters._
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+
+/** What Python and the shim have to say alike: the documents of `contract/`, which the jar carries. */
+object Contract {
+
+  private val mapper = new ObjectMapper
+  private val documents = new ConcurrentHashMap[String, JsonNode]
+
+  /** A document, by its name without `.json`. It is parsed when it is first asked for. */
+  def read(name: String): JsonNode = documents.computeIfAbsent(name, parse(_))
+
+  /** The entries of a list by their names, in order. */
+  def named(entries: JsonNode): Seq[(String, JsonNode)] = entries.asScala.map(one => one.get("name").asText -> one).toSeq
+
+  /** The texts of a list; none where it is not there. */
+  def texts(entry: JsonNode, field: String): Seq[String] = entry.path(field).asScala.map(_.asText).toSeq
+
+  /** A number of `limits.json`. */
+  def limit(name: String): Long = read("limits").get(name).longValue
+
+  private def parse(name: String): JsonNode = {
+    val stream = getClass.getResourceAsStream(s"/metastore-contract/$name.json")
+    try mapper.readTree(stream)
+    finally stream.close()
+  }
+}
