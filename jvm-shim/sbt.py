@@ -1,6 +1,7 @@
 """Runs sbt on the shim for both Spark lines; what it needs it fetches.
 
     uv run python jvm-shim/sbt.py package
+    uv run python jvm-shim/sbt.py scalafmtAll
 
 After `package` it compares the jar for Spark 4.1 with the one that the Python build made: both have the same entries.
 sbt comes through `metastore.jars`, Spark 4.1's jars are those of this Python's pyspark, Spark 3.5's those of the locked
@@ -54,7 +55,8 @@ def differences() -> list[str]:
 
 def main() -> int:
     """Runs sbt with the arguments given and returns its exit code, or 1 if the two builds differ."""
-    folders = {"4.1": jars.pyspark_jars().parent, "3.5": spark35_folder()}
+    formats_only = all(task.startswith("scalafmt") for task in sys.argv[1:])
+    folders = {} if formats_only else {"4.1": jars.pyspark_jars().parent, "3.5": spark35_folder()}
     properties = [f"-Dpyspark.{line}={folder}" for line, folder in folders.items()]
     properties += [f"-Dsource.{line}={source_digest(line)}" for line in folders]
     launcher = jars.fetch("sbt-launch")
