@@ -6,21 +6,22 @@ import org.metastore.spark.statistics.columns.FileGroupStatistics
 
 /** The data files that nothing has excluded so far, and what excluded each of the others. */
 private[pruning] class Candidates(val length: Int) {
-  private val left = FileSets.all(length)
 
   /** For each file the mark of what excluded it first, or [[FileVerdicts.Kept]]. */
   val skippedBy: Array[Int] = new Array[Int](length)
   Arrays.fill(skippedBy, FileVerdicts.Kept)
 
-  def count: Int = left.cardinality
+  private var remaining = length
 
-  /** The files that are left, in their order. */
-  def survivors: BitSet = left.clone().asInstanceOf[BitSet]
+  final def count: Int = remaining
+
+  /** The files that are left. */
+  final def survivors: BitSet = FileSets.where(length)(skippedBy(_) == FileVerdicts.Kept)
 
   /** Excludes a file that nothing has excluded yet. */
-  final def exclude(file: Int, mark: Int): Unit = if (left.get(file)) {
-    left.clear(file)
+  final def exclude(file: Int, mark: Int): Unit = if (skippedBy(file) == FileVerdicts.Kept) {
     skippedBy(file) = mark
+    remaining -= 1
   }
 
   /** Excludes the files of groups, by the mark of each group. */
