@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from metastore.format import object_layout
+from metastore.format.documents import to_document
 from metastore.format.manifest import Block, Manifest, Snapshot, TableIdentity, describe_block
 from metastore.format.manifest_references import SummaryRef
 from metastore.format.object_schemas import FILES, SCHEMAS, SUMMARY, TABLE_SUMMARY
@@ -217,7 +218,7 @@ def _file_rows(details: dict[str, ObjectRef]) -> list[dict[str, Any]]:
     named: dict[str, Any] = {}
     for kind, ref in details.items():
         fields = ("name", "length", "sha256", "footer_length", "footer_sha256")
-        named |= {f"{kind}_{field}": ref.to_json()[field] for field in fields} | {f"{kind}_file": 0}
+        named |= {f"{kind}_{field}": to_document(ref)[field] for field in fields} | {f"{kind}_file": 0}
     files[0] |= {"modified": LONG_MIN, "partition": {"p": "a b", "": ""}, **named}
     files[1] |= {"modified": 1_700_000_000_123, "partition": {}}
     return files

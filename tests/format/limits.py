@@ -1,4 +1,4 @@
-"""What either reader takes and refuses, right at the limits: manifests and objects, every digest right.
+"""What either reader takes and refuses of manifests, right at the limits and with values replaced, every digest right.
 
 Both readers are held to this list: `tests/format/test_limits.py` and `tests/pruning/test_limits.py`.
 """
@@ -6,43 +6,101 @@ Both readers are held to this list: `tests/format/test_limits.py` and `tests/pru
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import random
-import struct
 from typing import Any
-
-from format import crafted, hostile
-from format.crafted import BINARY, GROUPS, STRUCT, TEXTS, Crafted, field, put
 
 READ, REFUSED = "read", "refused"
 
 
+def ref_json(kind: str) -> dict[str, Any]:
+    return {
+        "name": f"{kind}-00000000-0000-8000-8000-000000000000.parquet",
+        "length": 1000,
+        "sha256": "0" * 64,
+        "rows": 1,
+        "footer_length": 100,
+        "footer_sha256": "0" * 64,
+    }
+
+
+MANIFEST = {
+    "format": 1, "requires": [], "sequence": 1, "commit": "c", "previous": None, "written_at": "", "writer": "",
+    "table": {"format": "iceberg", "uuid": "u", "location": "l", "name": "n"}, "settings": {"a": 1}, "nodes": [],
+    "blocks": [{"id": "b", "computed": "full", "columns": 0, "files": ref_json("files"),
+                "summary": [{**ref_json("summary"), "columns": [0]}],
+                "zones": [{**ref_json("zones"), "columns": [0]}]}],
+    "snapshots": [{"id": "1", "analyzed_at": "", "computed": "full", "exact": True, "columns": 0, "files": 1,
+                   "files_total": 1, "rows": 1, "physical_rows": 1, "size_bytes": 1, "live_size_bytes": 1,
+                   "table_files": ref_json("table-files"), "summary": None, "sketches": None}],
+    "schemas": [[{"key": "1", "path": ["a"], "type": "int", "encoding": "long", "collation": None}]],
+}  # fmt: skip
+
+
+def line(text: bytes) -> bytes:
+    """A text as the line of a manifest, with its digest."""
+    first = text + b"\n"
+    return first + b"sha256:" + hashlib.sha256(first).hexdigest().encode() + b"\n"
+
+
+def manifest(body: Any) -> bytes:
+    return line(json.dumps(body).encode())
+
+
+ODD: tuple[Any, ...] = (None, True, -1, 2**63, 10**30, 0.5, "", "x" * 10_000, [], {}, [[]], "../x", "\0", 64)
+
+
+def changed(body: Any, chance: random.Random) -> Any:
+    """The document with one value replaced, removed or repeated."""
+    copy = json.loads(json.dumps(body))
+    places = []
+
+    def walk(part: Any) -> None:
+        keys = part.keys() if isinstance(part, dict) else range(len(part))
+        for key in list(keys):
+            places.append((part, key))
+            if isinstance(part[key], dict | list):
+                walk(part[key])
+
+    walk(copy)
+    part, key = chance.choice(places)
+    how = chance.randrange(8)
+    if how == 0:
+        del part[key]
+    elif how == 1 and isinstance(part[key], list):
+        part[key] *= chance.choice((2, 1_000))
+    else:
+        part[key] = chance.choice(ODD)
+    return copy
+
+
 def _manifest(**change: Any) -> bytes:
-    return hostile.manifest(copy.deepcopy(hostile.MANIFEST) | change)
+    return manifest(copy.deepcopy(MANIFEST) | change)
 
 
 def _block(**change: Any) -> bytes:
-    return _manifest(blocks=[hostile.MANIFEST["blocks"][0] | change])
+    return _manifest(blocks=[MANIFEST["blocks"][0] | change])
 
 
 def _ref(**change: Any) -> bytes:
-    return _block(files=hostile.ref_json("files") | change)
+    return _block(files=ref_json("files") | change)
 
 
 def _snapshot(**change: Any) -> bytes:
-    return _manifest(snapshots=[hostile.MANIFEST["snapshots"][0] | change])
+    return _manifest(snapshots=[MANIFEST["snapshots"][0] | change])
 
 
 def _ranks(**change: Any) -> bytes:
-    return _snapshot(ranks=[{**hostile.ref_json("table-ranks"), "columns": [0], "before": [0]} | change])
+    return _snapshot(ranks=[{**ref_json("table-ranks"), "columns": [0], "before": [0]} | change])
 
 
 def _lists(**change: Any) -> bytes:
-    return _snapshot(frequencies=[{**hostile.ref_json("table-frequencies"), "columns": [0]} | change])
+    return _snapshot(frequencies=[{**ref_json("table-frequencies"), "columns": [0]} | change])
 
 
 def _text(text: str) -> bytes:
-    return hostile.line(text.encode())
+    return line(text.encode())
 
 
 def _padded(size: int) -> bytes:
@@ -53,8 +111,8 @@ def _padded(size: int) -> bytes:
 
 def manifests() -> dict[str, tuple[bytes, str]]:
     """By name a manifest, and whether it is read."""
-    block, later = hostile.MANIFEST["blocks"][0], hostile.ref_json("later-kind")
-    whole = json.dumps(hostile.MANIFEST)
+    block, later = MANIFEST["blocks"][0], ref_json("later-kind")
+    whole = json.dumps(MANIFEST)
     return {
         "as it is": (_manifest(), READ),
         "16 MiB": (_padded(16 << 20), READ),
@@ -62,7 +120,7 @@ def manifests() -> dict[str, tuple[bytes, str]]:
         "1,024 blocks": (_manifest(blocks=[block] * 1024), READ),
         "1,025 blocks": (_manifest(blocks=[block] * 1025), REFUSED),
         "fields that may be absent": (
-            hostile.manifest({k: v for k, v in hostile.MANIFEST.items() if k not in ("requires", "settings", "nodes")}),
+            manifest({k: v for k, v in MANIFEST.items() if k not in ("requires", "settings", "nodes")}),
             READ,
         ),
         "fields that may be null": (_manifest(requires=None, settings=None, nodes=None, detail_nodes=None), READ),
@@ -93,20 +151,20 @@ def manifests() -> dict[str, tuple[bytes, str]]:
         "2^27 rows": (_ref(rows=1 << 27), READ),
         "more rows": (_ref(rows=(1 << 27) + 1), REFUSED),
         "fewer rows than none": (_ref(rows=-1), REFUSED),
-        "an object of another kind": (_block(files=hostile.ref_json("summary")), REFUSED),
-        "a name that is a path": (_ref(name="../" + hostile.ref_json("files")["name"]), REFUSED),
+        "an object of another kind": (_block(files=ref_json("summary")), REFUSED),
+        "a name that is a path": (_ref(name="../" + ref_json("files")["name"]), REFUSED),
         "a digest that is none": (_ref(sha256="0" * 63), REFUSED),
         "nodes of a later kind": (_manifest(detail_nodes=[later]), READ),
         "nodes that are none": (_manifest(detail_nodes=[later | {"rows": "1"}]), REFUSED),
-        "an ordinal that is no column": (_block(summary=[{**hostile.ref_json("summary"), "columns": [1]}]), REFUSED),
-        "an ordinal that is text": (_block(summary=[{**hostile.ref_json("summary"), "columns": ["0"]}]), REFUSED),
+        "an ordinal that is no column": (_block(summary=[{**ref_json("summary"), "columns": [1]}]), REFUSED),
+        "an ordinal that is text": (_block(summary=[{**ref_json("summary"), "columns": ["0"]}]), REFUSED),
         "an ordinal below zero": (_snapshot(distribution=[-1]), REFUSED),
         "a schema that is not there": (_block(columns=1), REFUSED),
         "a schema below zero": (_block(columns=-1), REFUSED),
-        "a column without a name": (_manifest(schemas=[[{**hostile.MANIFEST["schemas"][0][0], "path": []}]]), REFUSED),
-        "a name that is a number": (_manifest(schemas=[[{**hostile.MANIFEST["schemas"][0][0], "path": [1]}]]), REFUSED),
+        "a column without a name": (_manifest(schemas=[[{**MANIFEST["schemas"][0][0], "path": []}]]), REFUSED),
+        "a name that is a number": (_manifest(schemas=[[{**MANIFEST["schemas"][0][0], "path": [1]}]]), REFUSED),
         "an unknown encoding": (
-            _manifest(schemas=[[{**hostile.MANIFEST["schemas"][0][0], "encoding": "x"}]]), REFUSED
+            _manifest(schemas=[[{**MANIFEST["schemas"][0][0], "encoding": "x"}]]), REFUSED
         ),
         "a version that is text": (_block(statistics={"a": "1"}), REFUSED),
         "ranks": (_ranks(), READ),
@@ -124,70 +182,4 @@ def manifests() -> dict[str, tuple[bytes, str]]:
 
 def mutated(count: int) -> list[bytes]:
     """Manifests with one value replaced, removed or repeated."""
-    return [hostile.manifest(hostile.changed(hostile.MANIFEST, random.Random(number))) for number in range(count)]
-
-
-def _made(kind: str = "summary") -> Crafted:
-    return Crafted(kind)
-
-
-def _texts(count: int) -> bytes:
-    made = _made()
-    texts = field(made.footer, TEXTS)[1]
-    more = [[[1, BINARY, b"k%d" % i], [2, BINARY, b""]] for i in range(count - len(texts))]
-    put(made.footer, TEXTS, (STRUCT, texts + more))
-    return made.data()
-
-
-def _each_chunk(number: int, change: Any) -> bytes:
-    made = _made()
-    for _, meta in made.chunks():
-        put(meta, number, change(field(meta, number)))
-    return made.data()
-
-
-def _with_dictionary(at: int) -> bytes:
-    made = _made()
-    for _, meta in made.chunks():
-        place = next(i for i, one in enumerate(meta) if one[0] > 11) if any(one[0] > 11 for one in meta) else len(meta)
-        meta.insert(place, [11, crafted.I64, at])
-    return made.data()
-
-
-def _other_rows() -> bytes:
-    made = _made()
-    put(made.footer, 3, field(made.footer, 3) - 1)
-    return made.data()
-
-
-def _empty_group() -> bytes:
-    made = _made()
-    groups = made.groups
-    empty = copy.deepcopy(groups[0])
-    put(empty, 3, 0)
-    for chunk in field(empty, 1)[1]:
-        put(field(chunk, 3), crafted.VALUES, 0)
-        put(field(chunk, 3), crafted.LENGTH, 0)
-    put(made.footer, GROUPS, (STRUCT, [empty, *groups]))
-    return made.data()
-
-
-def objects() -> dict[str, tuple[bytes, str]]:
-    """By name a `summary` of fifteen rows, and whether it is read."""
-    return {
-        "as it is": (_made().data(), READ),
-        "1,024 texts": (_texts(1024), READ),
-        "1,025 texts": (_texts(1025), REFUSED),
-        "fewer values than rows": (_each_chunk(crafted.VALUES, lambda values: values - 1), REFUSED),
-        "much when decoded": (_each_chunk(crafted.DECODED, lambda _: 1 << 40), REFUSED),
-        "a dictionary": (_with_dictionary(4), REFUSED),
-        "a dictionary at the beginning": (_with_dictionary(0), REFUSED),
-        "row groups of other rows": (_other_rows(), REFUSED),
-        "an empty row group": (_empty_group(), REFUSED),
-        "no end": (_made().data()[:-4] + b"PAR2", REFUSED),
-        "a footer that is longer": (_longer(_made().data()), REFUSED),
-    }
-
-
-def _longer(data: bytes) -> bytes:
-    return data[:-8] + struct.pack("<i", int.from_bytes(data[-8:-4], "little") + 1) + data[-4:]
+    return [manifest(changed(MANIFEST, random.Random(number))) for number in range(count)]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import random
+
 import pytest
 
-from format import hostile, limits
+from format import limits
 from metastore.errors import DamagedObject, FormatTooNew
-from metastore.format.manifest import Manifest
-from metastore.format.objects import decode_object
+from metastore.format.documents import from_document
+from metastore.format.manifest import Manifest, parse_block_description
+from metastore.format.objects import ObjectRef
 
-MANIFESTS, OBJECTS = limits.manifests(), limits.objects()
+MANIFESTS = limits.manifests()
+FILES = from_document(ObjectRef, limits.ref_json("files"))
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
@@ -23,13 +28,33 @@ def test_manifests(name):
     assert found == expected
 
 
-@pytest.mark.parametrize("name", OBJECTS)
-def test_objects(name):
-    data, expected = OBJECTS[name]
-    ref = hostile.reference_of("summary", data, 15)
-    try:
-        decode_object(ref, data)
-        found = limits.READ
-    except DamagedObject:
-        found = limits.REFUSED
-    assert found == expected
+def test_mutated_manifests():
+    assert Manifest.from_bytes(limits.manifest(limits.MANIFEST)).blocks
+    whole = 0
+    for number in range(3_000):
+        data = limits.manifest(limits.changed(limits.MANIFEST, random.Random(number)))
+        try:
+            Manifest.from_bytes(data)
+            whole += 1
+        except (DamagedObject, FormatTooNew):
+            continue
+    assert 0 < whole < 2_000
+
+
+@pytest.mark.parametrize("text", ["[" * 1_000_000, '{"a":' * 100_000, "9" * 100_000, '"\\ud800"', "NaN", "\0", ""])
+def test_json_that_is_none(text):
+    with pytest.raises(DamagedObject):
+        Manifest.from_bytes(limits.line(text.encode()))
+    with pytest.raises(DamagedObject):
+        parse_block_description(text, FILES)
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "files-../../../../../../../x.parquet", "/etc/passwd", "files", ""]
+)
+@pytest.mark.parametrize("where", ["blocks", "snapshots"])
+def test_names_never_form_paths(name, where):
+    body = json.loads(json.dumps(limits.MANIFEST))
+    body[where][0]["files" if where == "blocks" else "table_files"]["name"] = name
+    with pytest.raises(DamagedObject, match="no name of an object"):
+        Manifest.from_bytes(limits.manifest(body))

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from metastore.errors import DamagedObject, InvalidArgument
+from metastore.errors import InvalidArgument
+from metastore.format.documents import from_document, to_document
 from metastore.format.spark_text import parse_spark_text as typed_text
 from metastore.format.table_column import Column, decimal_type, encoding_of
 from metastore.format.value_rendering import (
@@ -184,9 +185,9 @@ def test_names():
     [{"key": 1}, {"path": []}, {"path": "a"}, {"path": [1]}, {"type": None}, {"encoding": "text"}, {"collation": 1}],
 )
 def test_columns_that_are_none(change):
-    body = column("int").to_json() | change
-    with pytest.raises(DamagedObject):
-        Column.from_json(body, "iceberg")
+    body = to_document(column("int")) | change
+    with pytest.raises(TypeError):
+        from_document(Column, body)
 
 
 @pytest.mark.parametrize(

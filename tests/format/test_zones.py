@@ -100,7 +100,7 @@ def test_pages_have_whole_zones_and_their_digests():
     table = base64.b64decode(footer.texts[summary_pages.PAGES_KEY])
     size = 16 + 4 * len(summary_pages.PLANNED)
     assert len(table) == 3 * size
-    starts = {chunk.name: chunk.start for chunk in footer.groups[0]}
+    starts = {chunk.name: chunk.start for chunk in footer.chunks(0)}
     for page in range(3):
         entry = table[page * size : (page + 1) * size]
         body = b""

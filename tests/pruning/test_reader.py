@@ -38,10 +38,11 @@ def plain(value):
 
 def row_of(row):
     """A row of the reader, as `golden.expected` writes it."""
-    names = ["nulls", "nans", "distinct", *sorted(DOUBLES), "max_len", "trues", "compressed_bytes"]
-    names += ["uncompressed_bytes", *sorted(TEXTS), "frequencies_floor", "file", "rows"]
+    names = ["nulls", "nans", "distinct", *sorted(DOUBLES), "trues", "compressed_bytes", "uncompressed_bytes"]
+    names += [*sorted(TEXTS), "frequencies_floor", "file", "rows"]
     found = {name: option(getattr(row, camel(name))()) for name in names}
     found |= {"lo": option(row.lo()), "hi": option(row.hi()), "sum_exact": option(row.sumExact())}
+    found |= pairs(row.numbers())
     answer = {name: plain(value) for name, value in found.items() if value is not None}
     answer["column"] = plain(row.column())
     answer["lo_exact"], answer["hi_exact"] = row.loExact(), row.hiExact()

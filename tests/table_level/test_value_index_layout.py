@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter, defaultdict
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from kernel.samples import ARROW, column, values
+from metastore.format.documents import to_document
 from metastore.format.manifest import Snapshot
 from metastore.format.manifest_references import SummaryRef
 from metastore.format.object_part import ObjectPart
-from metastore.format.objects import encode_object, make_reference
+from metastore.format.objects import ObjectRef, encode_object, make_reference
 from metastore.format.value_postings import STARTS_KEY, choose_part, decode_hash_starts, hash_column_values
 from metastore.reading.value_lookup import look_up_value
 from metastore.table_level.value_index_job import POSTING_ROWS, make_postings
@@ -166,5 +166,5 @@ def test_many_columns_share_the_row_groups_of_what_is_told():
 
 
 def test_a_snapshot_names_parts():
-    ref = SummaryRef(SimpleNamespace(to_json=dict), (0,), (3, 4))
-    assert ref.to_json() == {"columns": [0], "part": [3, 4]}
+    ref = SummaryRef(ObjectRef("x", 1, "", 1, 1, ""), (0,), (3, 4))
+    assert to_document(ref) == to_document(ref.object) | {"columns": [0], "part": [3, 4]}

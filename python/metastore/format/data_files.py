@@ -47,8 +47,7 @@ def list_detail_objects(files: pa.Table, kind: str) -> set[tuple[str, int, str]]
 
 def describe_detail(kind: str, ref: ObjectRef) -> dict[str, Any]:
     """What a row of `files` says of a detail object."""
-    named = ref.to_json()
-    return {f"{kind}_{what}": named[what] for what in _NAMED}
+    return {f"{kind}_{what}": getattr(ref, what) for what in _NAMED}
 
 
 class DetailFiles(NamedTuple):

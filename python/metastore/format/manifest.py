@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field, is_dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from metastore.contract import read_contract
 from metastore.errors import DamagedObject, FormatTooNew
-from metastore.format.manifest_references import RanksRef, SummaryRef, optional_list, optional_mapping, require_type
+from metastore.format.documents import BRIEF, REQUIRED, UNSTORED, from_document, require_type, to_document
+from metastore.format.manifest_references import RanksRef, SummaryRef  # noqa: TC001 - types of fields are bound
 from metastore.format.objects import ObjectRef
-from metastore.format.table_column import Column
+from metastore.format.table_column import CASTING, Column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 FULL, FOOTER, FILES = "full", "footer", "files"
@@ -69,8 +71,15 @@ class Block:
     columns: tuple[Column, ...]
     files: ObjectRef
     summary: tuple[SummaryRef, ...]
-    statistics: dict[str, int] = field(default_factory=dict)
-    zones: tuple[SummaryRef, ...] = ()
+    statistics: dict[str, int] = field(default_factory=dict, metadata=BRIEF)
+    zones: tuple[SummaryRef, ...] = field(default=(), metadata=BRIEF)
+
+    def check(self) -> None:
+        """Refuses what no writer makes."""
+        _require_parts(self, (i for ref in (*self.summary, *self.zones) for i in ref.columns))
+        _require_kind("files", self.files)
+        _require_kind("summary", *(ref.object for ref in self.summary))
+        _require_kind("zones", *(ref.object for ref in self.zones))
 
 
 @dataclass(frozen=True)
@@ -121,6 +130,16 @@ class Snapshot:
     distribution: tuple[int, ...] = ()
     placed: ObjectRef | None = None
 
+    def check(self) -> None:
+        """Refuses what no writer makes."""
+        named = [ref.columns for ref in self.frequencies] + [ref.columns for ref in self.ranks]
+        _require_parts(self, chain(*named, self.distribution))
+        for part in ("files", "summary", "sketches", "histograms"):
+            _require_kind(f"table-{part}", self.table_files if part == "files" else getattr(self, part))
+        _require_kind("table-placed", self.placed)
+        _require_kind("table-frequencies", *(ref.object for ref in self.frequencies))
+        _require_kind("table-ranks", *(ref.object for ref in self.ranks))
+
 
 @dataclass(frozen=True)
 class Manifest:
@@ -134,14 +153,14 @@ class Manifest:
     blocks: tuple[Block, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
-    sequence: int = 0
-    commit: str = ""
+    sequence: int = field(default=0, metadata=REQUIRED)
+    commit: str = field(default="", metadata=REQUIRED)
     previous: str | None = None
-    written_at: str = ""
-    writer: str = ""
+    written_at: str = field(default="", metadata=REQUIRED)
+    writer: str = field(default="", metadata=REQUIRED)
     requires: tuple[str, ...] = ()
     nodes: tuple[ObjectRef, ...] = ()
-    digest: str = field(default="", compare=False)
+    digest: str = field(default="", compare=False, metadata=UNSTORED)
     """What its last line says, in hex: the next manifest's `previous`. Set by `from_bytes`."""
 
     def to_bytes(self) -> bytes:
@@ -155,13 +174,13 @@ class Manifest:
             "previous": self.previous,
             "written_at": self.written_at,
             "writer": self.writer,
-            "table": dict(self.table.__dict__),
+            "table": to_document(self.table),
             "settings": self.settings,
-            "blocks": [_block_to_json(b, schemas.setdefault(b.columns, len(schemas))) for b in self.blocks],
-            "snapshots": [_snapshot_to_json(s, schemas.setdefault(s.columns, len(schemas))) for s in self.snapshots],
-            "nodes": [ref.to_json() for ref in self.nodes if ref.kind == _NODES],
-            "detail_nodes": [ref.to_json() for ref in self.nodes if ref.kind != _NODES],
-            "schemas": [[column.to_json() for column in columns] for columns in schemas],
+            "blocks": [_to_shared(block, schemas) for block in self.blocks],
+            "snapshots": [_to_shared(snapshot, schemas) for snapshot in self.snapshots],
+            "nodes": [to_document(ref) for ref in self.nodes if ref.kind == _NODES],
+            "detail_nodes": [to_document(ref) for ref in self.nodes if ref.kind != _NODES],
+            "schemas": [to_document(columns) for columns in schemas],
         }
         line = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode() + b"\n"
         return line + _DIGEST + hashlib.sha256(line).hexdigest().encode() + b"\n"
@@ -210,12 +229,12 @@ def describe_block(
     body = {
         "id": block_id,
         "computed": computed,
-        "columns": [column.to_json() for column in columns],
-        "summary": [ref.to_json() for ref in summary],
-        "table": dict(table.__dict__),
+        "columns": to_document(columns),
+        "summary": to_document(summary),
+        "table": to_document(table),
         "settings": settings,
-        **_own_to_json(statistics or {}),
-        **_zones_to_json(zones),
+        **({"statistics": statistics} if statistics else {}),
+        **({"zones": to_document(zones)} if zones else {}),
     }
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -224,9 +243,9 @@ def parse_block_description(text: str, files: ObjectRef) -> tuple[Block, TableId
     """The block that a `files` object describes, with the table and the settings it was made for."""
     try:
         body = json.loads(text)
-        table = _identity(body["table"])
-        block = _block_from_json({**body, "files": files.to_json()}, _Schemas(table.format, []))
-        return block, table, dict(body["settings"])
+        table = from_document(TableIdentity, body["table"])
+        described = _with_columns({**body, "files": to_document(files)}, table.format, [])
+        return from_document(Block, described), table, dict(body["settings"])
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as e:
         raise DamagedObject(files.name, f"it does not describe a block ({e})") from e
 
@@ -253,8 +272,8 @@ def _refuse_constant(text: str) -> None:
 
 def _refuse_newer(body: dict[str, Any], name: str) -> None:
     try:
-        version = require_type(body.get("format"), int)
-        requires = [require_type(feature, str) for feature in optional_list(body, "requires")]
+        version = require_type(int, body.get("format"))
+        requires = [require_type(str, feature) for feature in _optional_list(body, "requires")]
     except TypeError as e:
         raise DamagedObject(name, f"it names no format ({e})") from e
     if version < 1:
@@ -267,126 +286,46 @@ def _refuse_newer(body: dict[str, Any], name: str) -> None:
 
 
 def _from_json(body: dict[str, Any]) -> Manifest:
-    table = _identity(body["table"])
-    schemas = _Schemas(table.format, optional_list(body, "schemas"))
-    if len(require_type(body["blocks"], list)) > MAX_READ_BLOCKS:
+    table_format = from_document(TableIdentity, body["table"]).format
+    shared = [_bind_columns(one, table_format) for one in _optional_list(body, "schemas")]
+    if len(require_type(list, body["blocks"])) > MAX_READ_BLOCKS:
         raise TypeError(f"{len(body['blocks'])} blocks")
-    return Manifest(
-        table=table,
-        blocks=tuple(_block_from_json(block, schemas) for block in body["blocks"]),
-        snapshots=tuple(_snapshot_from_json(snapshot, schemas) for snapshot in require_type(body["snapshots"], list)),
-        settings=optional_mapping(body, "settings"),
-        sequence=require_type(body["sequence"], int),
-        commit=require_type(body["commit"], str),
-        previous=require_type(body.get("previous"), str, type(None)),
-        written_at=require_type(body["written_at"], str),
-        writer=require_type(body["writer"], str),
-        requires=tuple(optional_list(body, "requires")),
-        nodes=tuple(
-            ObjectRef.from_json(ref) for name in ("nodes", "detail_nodes") for ref in optional_list(body, name)
-        ),
-    )
-
-
-def _identity(value: Any) -> TableIdentity:
-    return TableIdentity(*(require_type(value[name], str) for name in TableIdentity.__dataclass_fields__))
-
-
-class _Schemas:
-    """The lists of columns that blocks and snapshots share by number."""
-
-    def __init__(self, table_format: str, shared: Any) -> None:
-        self._format = table_format
-        self._shared = [self._read(one) for one in shared]
-
-    def columns(self, value: Any) -> tuple[Column, ...]:
-        return self._shared[value] if type(value) is int and value >= 0 else self._read(value)
-
-    def _read(self, value: Any) -> tuple[Column, ...]:
-        return tuple(Column.from_json(column, self._format) for column in require_type(value, list))
-
-
-def _block_to_json(block: Block, columns: int) -> dict[str, Any]:
-    return {
-        "id": block.id,
-        "computed": block.computed,
-        "columns": columns,
-        "files": block.files.to_json(),
-        "summary": [ref.to_json() for ref in block.summary],
-        **_own_to_json(block.statistics),
-        **_zones_to_json(block.zones),
+    nodes = (_optional_list(body, name) for name in ("nodes", "detail_nodes"))
+    parts = {
+        name: [_with_columns(part, table_format, shared) for part in require_type(list, body[name])]
+        for name in ("blocks", "snapshots")
     }
+    return from_document(Manifest, {**body, **parts, "nodes": list(chain(*nodes))})
 
 
-def _own_to_json(statistics: dict[str, int]) -> dict[str, Any]:
-    return {"statistics": statistics} if statistics else {}
+def _optional_list(body: dict[str, Any], name: str) -> list[Any]:
+    value: list[Any] = [] if body.get(name) is None else require_type(list, body[name])
+    return value
 
 
-def _zones_to_json(zones: tuple[SummaryRef, ...]) -> dict[str, Any]:
-    return {"zones": [ref.to_json() for ref in zones]} if zones else {}
+def _with_columns(part: dict[str, Any], table_format: str, shared: list[tuple[Column, ...]]) -> dict[str, Any]:
+    """A block or snapshot with the columns that its document has by their number among those of all, or as a list."""
+    columns = part["columns"]
+    is_shared = type(columns) is int and columns >= 0
+    return {**part, "columns": shared[columns] if is_shared else _bind_columns(columns, table_format)}
 
 
-def _block_from_json(value: Any, schemas: _Schemas) -> Block:
-    columns = schemas.columns(value["columns"])
-    summary = tuple(SummaryRef.from_json(ref, "summary") for ref in require_type(value["summary"], list))
-    zones = tuple(SummaryRef.from_json(ref, "zones") for ref in optional_list(value, "zones"))
-    named = {i for ref in (*summary, *zones) for i in ref.columns}
-    if value["computed"] not in COMPUTED or not named <= set(range(len(columns))):
-        raise TypeError("a block that no writer of this format makes")
-    own = {name: require_type(version, int) for name, version in optional_mapping(value, "statistics").items()}
-    files = ObjectRef.from_json(value["files"], "files")
-    return Block(require_type(value["id"], str), value["computed"], columns, files, summary, own, zones)
+def _bind_columns(value: Any, table_format: str) -> tuple[Column, ...]:
+    columns = [from_document(Column, one) for one in require_type(list, value)]
+    return tuple(replace(one, casts=True) for one in columns) if table_format in CASTING else tuple(columns)
 
 
-def _snapshot_to_json(snapshot: Snapshot, columns: int) -> dict[str, Any]:
-    objects = {
-        name: None if ref is None else ref.to_json()
-        for name, ref in (
-            ("table_files", snapshot.table_files),
-            ("summary", snapshot.summary),
-            ("sketches", snapshot.sketches),
-            ("histograms", snapshot.histograms),
-            ("placed", snapshot.placed),
-        )
-    }
-    lists = [ref.to_json() for ref in snapshot.frequencies]
-    ranks = [ref.to_json() for ref in snapshot.ranks]
-    return {**snapshot.__dict__, **objects, "frequencies": lists, "ranks": ranks, "columns": columns}
+def _to_shared(part: Block | Snapshot, schemas: dict[tuple[Column, ...], int]) -> dict[str, Any]:
+    number = schemas.setdefault(part.columns, len(schemas))
+    return {**to_document(replace(part, columns=())), "columns": number}
 
 
-def _snapshot_from_json(value: Any, schemas: _Schemas) -> Snapshot:
-    def optional(name: str) -> ObjectRef | None:
-        return None if value.get(name) is None else ObjectRef.from_json(value[name], f"table-{name}")
+def _require_kind(kind: str, *objects: ObjectRef | None) -> None:
+    for ref in objects:
+        if ref is not None and ref.kind != kind:
+            raise DamagedObject(ref.name, f"it stands where {kind} does")
 
-    columns = schemas.columns(value["columns"])
-    frequencies = tuple(SummaryRef.from_json(ref, "table-frequencies") for ref in optional_list(value, "frequencies"))
-    ranks = tuple(RanksRef.from_json(ref) for ref in optional_list(value, "ranks"))
-    distribution = tuple(require_type(i, int) for i in optional_list(value, "distribution"))
-    named = {i for ref in frequencies for i in ref.columns} | {i for ref in ranks for i in ref.columns}
-    named |= set(distribution)
-    if value["computed"] not in COMPUTED or not named <= set(range(len(columns))):
-        raise TypeError("a snapshot that no writer of this format makes")
-    return Snapshot(
-        id=require_type(value["id"], str),
-        analyzed_at=require_type(value["analyzed_at"], str),
-        computed=value["computed"],
-        exact=require_type(value["exact"], bool),
-        columns=columns,
-        files=require_type(value["files"], int),
-        files_total=require_type(value["files_total"], int),
-        rows=require_type(value.get("rows"), int, type(None)),
-        physical_rows=require_type(value.get("physical_rows"), int, type(None)),
-        size_bytes=require_type(value["size_bytes"], int),
-        live_size_bytes=require_type(value.get("live_size_bytes"), int, type(None)),
-        table_files=ObjectRef.from_json(value["table_files"], "table-files"),
-        summary=optional("summary"),
-        sketches=optional("sketches"),
-        frequencies=frequencies,
-        histograms=optional("histograms"),
-        frequencies_asked="auto"
-        if value.get("frequencies_asked") is None
-        else require_type(value["frequencies_asked"], str),
-        ranks=ranks,
-        distribution=distribution,
-        placed=optional("placed"),
-    )
+
+def _require_parts(part: Block | Snapshot, ordinals: Iterable[int]) -> None:
+    if part.computed not in COMPUTED or not set(ordinals) <= set(range(len(part.columns))):
+        raise TypeError(f"a {type(part).__name__} that no writer of this format makes")

@@ -8,18 +8,17 @@ import hashlib
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from metastore.errors import DamagedObject
 from metastore.format.objects import DIGESTS_KEY, read_rows
-from metastore.format.parquet_footer import read_detached_footer
+from metastore.format.parquet_footer import read_footer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import pyarrow as pa
+
     from metastore.format.objects import ObjectRef
-    from metastore.format.parquet_footer import ColumnChunk
 
     Fetch = Callable[[int, int], bytes]
 
@@ -37,20 +36,19 @@ class ObjectPart:
         footer = fetch(ref.length - ref.footer_length, ref.footer_length)
         if hashlib.sha256(footer).hexdigest() != ref.footer_sha256:
             raise DamagedObject(ref.name, "its footer has another digest than was named")
-        self._footer = read_detached_footer(ref.name, footer, ref.length)
+        self._footer = read_footer(ref.name, footer, ref.length)
         if ref.rows not in (ANY_ROWS, self._footer.rows):
             raise DamagedObject(ref.name, f"{self._footer.rows} rows where {ref.rows} were named")
         self._ref, self._fetch = ref, fetch
         try:
             self._digests = base64.b64decode(self._footer.texts[DIGESTS_KEY], validate=True)
-            self._metadata = pq.read_metadata(pa.BufferReader(footer))
-        except (pa.ArrowException, OSError, KeyError, binascii.Error) as e:
+        except (KeyError, binascii.Error) as e:
             raise DamagedObject(ref.name, f"its footer cannot be read ({e})") from e
 
     @property
     def groups(self) -> int:
         """How many row groups there are."""
-        return len(self._footer.groups)
+        return int(self._footer.metadata.num_row_groups)
 
     @property
     def num_rows(self) -> int:
@@ -67,17 +65,13 @@ class ObjectPart:
 
     def read_rows(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """Some columns of some row groups."""
-        present = [name for name in columns if any(chunk.name == name for chunk in self._chunks(0))]
         data = np.zeros(self._ref.length, np.uint8)
-        for group in groups if present else ():
-            self._load(data, group, present)
-        return read_rows(self._ref.name, self._footer, data.data, columns, groups=groups, metadata=self._metadata)
-
-    def _chunks(self, group: int) -> Sequence[ColumnChunk]:
-        return self._footer.groups[group] if self._footer.groups else ()
+        for group in groups:
+            self._load(data, group, columns)
+        return read_rows(self._ref.name, self._footer, data.data, columns, groups)
 
     def _may_hold(self, group: int, column: int) -> bool:
-        row_group = self._metadata.row_group(group)
+        row_group = self._footer.metadata.row_group(group)
         for place in range(row_group.num_columns):
             chunk = row_group.column(place)
             if chunk.path_in_schema == "column":
@@ -86,12 +80,15 @@ class ObjectPart:
         return True
 
     def _load(self, data: np.ndarray, group: int, columns: Sequence[str]) -> None:
-        wanted = [chunk for chunk in self._chunks(group) if chunk.name in columns]
+        chunks = self._footer.chunks(group)
+        wanted = [chunk for chunk in chunks if chunk.name in columns]
+        if not wanted:
+            return
         start, end = min(one.start for one in wanted), max(one.start + one.length for one in wanted)
         read = self._fetch(start, end - start)
         for one in wanted:
             chunk = read[one.start - start : one.start - start + one.length]
-            digest = _DIGEST_BYTES * (group * len(self._chunks(group)) + one.leaf)
+            digest = _DIGEST_BYTES * (group * len(chunks) + one.leaf)
             if hashlib.sha256(chunk).digest()[:_DIGEST_BYTES] != self._digests[digest : digest + _DIGEST_BYTES]:
                 raise DamagedObject(self._ref.name, "a column has another digest than its footer names")
             data[one.start : one.start + one.length] = np.frombuffer(chunk, np.uint8)

@@ -16,19 +16,12 @@ import pyarrow.parquet as pq
 from metastore.errors import DamagedObject
 from metastore.format import summary_pages
 from metastore.format.object_schemas import SCHEMAS
-from metastore.format.parquet_footer import (
-    MAX_FOOTER_BYTES,
-    MAX_ROWS,
-    decoded_limit,
-    footer_length,
-    largest_page_bytes,
-    read_footer,
-)
+from metastore.format.parquet_footer import MAX_FOOTER_BYTES, MAX_ROWS, decoded_limit, footer_length, read_footer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from metastore.format.parquet_footer import ColumnChunk, ParquetFooter
+    from metastore.format.parquet_footer import ParquetFooter
 
 
 KIND_KEY = "metastore.kind"
@@ -46,7 +39,7 @@ _NAME_IN_BYTES = re.compile(_PATTERN.encode())
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _DIGEST_BYTES = 16
 _LEAST_LENGTH, _LEAST_FOOTER, _MAX_LENGTH = 12, 8, 1 << 40
-_BATCH_ROWS, _BATCH_BYTES = 16_384, 512 << 20
+_BATCH_ROWS = 16_384
 
 
 @dataclass(frozen=True)
@@ -74,29 +67,15 @@ class ObjectRef:
         """The kind of object that the name says."""
         return object_kind(self.name)
 
-    def to_json(self) -> dict[str, Any]:
-        """The reference as it stands in a manifest."""
-        return dict(self.__dict__)
-
-    @classmethod
-    def from_json(cls, value: Any, kind: str | None = None) -> ObjectRef:
-        """The reference of a manifest."""
-        try:
-            ref = cls(*(value[field] for field in cls.__dataclass_fields__))
-        except (TypeError, KeyError) as e:
-            raise DamagedObject("manifest", f"an object lacks {e}") from e
-        if not all(type(count) is int for count in (ref.length, ref.rows, ref.footer_length)) or not _is_possible(ref):
-            raise DamagedObject("manifest", "an object has sizes that none has")
-        for digest in (ref.sha256, ref.footer_sha256):
-            if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
-                raise DamagedObject("manifest", "an object has a digest that is none")
-        if kind not in (None, object_kind(ref.name)):
-            raise DamagedObject(ref.name, f"it stands where {kind} does")
-        return ref
+    def check(self) -> None:
+        """Refuses what names no object, and sizes that none has, before anything is allocated."""
+        if object_kind(self.name) and not _is_possible(self):
+            raise TypeError("an object has sizes that none has")
+        if not all(_SHA256.fullmatch(digest) for digest in (self.sha256, self.footer_sha256)):
+            raise TypeError("an object has a digest that is none")
 
 
 def _is_possible(ref: ObjectRef) -> bool:
-    """Whether an object may have these sizes: they are checked before anything is allocated."""
     footer = _LEAST_FOOTER < ref.footer_length <= MAX_FOOTER_BYTES and ref.footer_length < ref.length
     return footer and _LEAST_LENGTH < ref.length <= _MAX_LENGTH and 0 <= ref.rows <= MAX_ROWS
 
@@ -155,9 +134,10 @@ def encode_object(
             offset += rows
         writer.add_key_value_metadata(texts)
     data = sink.getbuffer()
-    found = {DIGESTS_KEY: _digests(data, writer.writer.metadata)}
+    footer = read_footer("object", data)
+    found = {DIGESTS_KEY: chunk_digests(footer, data)}
     if page_rows:
-        of_pages = summary_pages.build_page_table("object", read_footer("object", data), data, page_rows)
+        of_pages = summary_pages.build_page_table("object", footer, data, page_rows)
         if of_pages is None:  # so many rows that the writer cuts pages by their bytes
             others = {key: text for key, text in (extra or {}).items() if key != summary_pages.PAGE_ROWS_KEY}
             return encode_object(kind, table, row_groups, others)
@@ -201,21 +181,18 @@ def read_rows(
     footer: ParquetFooter,
     data: Any,
     columns: Sequence[str] | None = None,
-    *,
     groups: Sequence[int] | None = None,
-    metadata: pq.FileMetaData | None = None,
 ) -> pa.Table:
     """Columns of row groups of an object, all of its kind unless they are named."""
-    schema, groups = _select_schema(name, columns), range(len(footer.groups)) if groups is None else groups
-    chunks = [footer.groups[group] for group in groups]
-    at_once = choose_batch_rows(name, chunks, data, schema.names)  # before any library reads it: some end the process
+    schema, metadata = _select_schema(name, columns), footer.metadata
+    groups = range(metadata.num_row_groups) if groups is None else groups
     try:
         file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)), metadata=metadata, page_checksum_verification=True)
         present = [name for name in schema.names if name in file.schema_arrow.names]
-        batches = file.iter_batches(at_once, row_groups=list(groups), columns=present) if groups else ()
+        batches = file.iter_batches(_BATCH_ROWS, row_groups=list(groups), columns=present) if groups else ()
         found = pa.schema([file.schema_arrow.field(name) for name in present])
         table = pa.Table.from_batches(list(_limit_decoded_bytes(name, len(data), batches)), found)
-        return _conform(name, table, sum(file.metadata.row_group(group).num_rows for group in groups), schema)
+        return _conform(name, table, sum(metadata.row_group(group).num_rows for group in groups), schema)
     except (pa.ArrowException, OSError, ValueError) as e:
         raise DamagedObject(name, f"it is no Parquet file of its kind ({e})") from e
 
@@ -228,31 +205,30 @@ def identify_object(name: str, data: bytes) -> tuple[ObjectRef, dict[str, str]]:
     return make_reference(name, data, footer.rows), footer.texts
 
 
-def chunk_digests(data: bytes | memoryview) -> bytes:
+def chunk_digests(footer: ParquetFooter, data: bytes | memoryview) -> bytes:
     """The first 16 bytes of SHA-256 of every column chunk, row group by row group in column order."""
-    view = memoryview(data)
-    chunks = (chunk for group in read_footer("object", data).groups for chunk in group)
-    return b"".join(_digest(view, chunk.start, chunk.length) for chunk in chunks)
+    view, groups = memoryview(data), range(footer.metadata.num_row_groups)
+    chunks = (chunk for group in groups for chunk in footer.chunks(group))
+    return b"".join(
+        hashlib.sha256(view[chunk.start : chunk.start + chunk.length]).digest()[:_DIGEST_BYTES] for chunk in chunks
+    )
 
 
-def verify_chunks(ref: ObjectRef, data: bytes) -> None:
+def verify_chunks(ref: ObjectRef, data: bytes) -> ParquetFooter:
     """Checks what partial reads rely on: the footer's digest in the reference and the chunks' digests in the footer."""
-    footer = data[len(data) - ref.footer_length :]
-    if len(footer) != footer_length(ref.name, data) or _hex(footer) != ref.footer_sha256:
+    tail = data[len(data) - ref.footer_length :]
+    if len(tail) != footer_length(ref.name, data) or _hex(tail) != ref.footer_sha256:
         raise DamagedObject(ref.name, "its footer has another digest than the manifest names")
-    read = read_footer(ref.name, data)
-    if read.texts.get(DIGESTS_KEY) != base64.b64encode(chunk_digests(data)).decode():
+    footer = read_footer(ref.name, data)
+    if footer.texts.get(DIGESTS_KEY) != base64.b64encode(chunk_digests(footer, data)).decode():
         raise DamagedObject(ref.name, "its footer has other digests than its columns")
-    if summary_pages.PAGES_KEY in read.texts:
-        found = summary_pages.build_page_table(ref.name, read, data, max(1, summary_pages.parse_page_rows(read.texts)))
-        if found is None or read.texts[summary_pages.PAGES_KEY] != base64.b64encode(found).decode():
+    pages = footer.texts.get(summary_pages.PAGES_KEY)
+    if pages is not None:
+        page_rows = max(1, summary_pages.parse_page_rows(footer.texts))
+        found = summary_pages.build_page_table(ref.name, footer, data, page_rows)
+        if found is None or pages != base64.b64encode(found).decode():
             raise DamagedObject(ref.name, "its footer has other digests than its pages")
-
-
-def _digests(data: memoryview, written: pq.FileMetaData) -> bytes:
-    groups = (written.row_group(i) for i in range(written.num_row_groups))
-    chunks = (group.column(leaf) for group in groups for leaf in range(written.num_columns))
-    return b"".join(_digest(data, chunk.data_page_offset, chunk.total_compressed_size) for chunk in chunks)
+    return footer
 
 
 def _filled(data: memoryview, texts: Sequence[tuple[str, str]]) -> bytes:
@@ -265,10 +241,6 @@ def _filled(data: memoryview, texts: Sequence[tuple[str, str]]) -> bytes:
             raise AssertionError(f"the footer has {places} places for {len(text)} bytes of digests")
         footer = footer.replace(placeholder.encode(), text.encode()) if placeholder else footer
     return bytes(data[:body]) + footer
-
-
-def _digest(data: memoryview, start: int, length: int) -> bytes:
-    return hashlib.sha256(data[start : start + length]).digest()[:_DIGEST_BYTES]
 
 
 def _placeholder(key: str, length: int) -> str:
@@ -284,7 +256,7 @@ def _writer_options(schema: pa.Schema) -> dict[str, Any]:
     encodings = {path: encoding for field in schema for path, encoding in _encodings(field)}
     return {
         "compression": "zstd",
-        "use_dictionary": False,  # it doubles columns of bounds, and hides bombs from a reader's limits
+        "use_dictionary": False,  # it doubles columns of bounds
         "column_encoding": encodings,
         "store_schema": False,
         # Row groups are chosen by `column` and `rank`; nothing else is looked up, and it would double the footer.
@@ -319,21 +291,6 @@ def _select_schema(name: str, columns: Sequence[str] | None) -> pa.Schema:
     if schema is None:
         raise DamagedObject(name, "this kind of object is not known")
     return schema if columns is None else pa.schema([schema.field(name) for name in columns])
-
-
-def choose_batch_rows(
-    name: str, groups: Sequence[Sequence[ColumnChunk]], data: bytes | memoryview, columns: Sequence[str]
-) -> int:
-    """Checks pages, and gives how many rows may be decoded at once.
-
-    No value is longer than its page, but DELTA_BYTE_ARRAY lets every value of a page be nearly as long: sizes are known
-    only when they are decoded.
-    """
-    wanted, largest = set(columns), 1
-    for group in groups:
-        sizes = [(chunk.binary, largest_page_bytes(name, data, chunk)) for chunk in group if chunk.name in wanted]
-        largest = max(largest, sum(size for binary, size in sizes if binary))
-    return max(1, min(_BATCH_ROWS, _BATCH_BYTES // largest))
 
 
 def _limit_decoded_bytes(name: str, length: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
 
 from metastore.contract import read_contract
-from metastore.errors import DamagedObject
+from metastore.format.documents import UNSTORED
 
 _LONG_TYPES = {"boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz"}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
@@ -60,37 +59,17 @@ class Column:
     type: str
     encoding: str | None
     collation: str | None = None
-    casts: bool = field(default=False, compare=False)
+    casts: bool = field(default=False, compare=False, metadata=UNSTORED)
 
     @property
     def name(self) -> str:
         """The dotted name; parts that hold a dot or a back-quote are back-quoted."""
         return ".".join(_quoted(part) for part in self.path)
 
-    def to_json(self) -> dict[str, Any]:
-        """The column as it stands in a manifest."""
-        return {
-            "key": self.key,
-            "path": list(self.path),
-            "type": self.type,
-            "encoding": self.encoding,
-            "collation": self.collation,
-        }
-
-    @classmethod
-    def from_json(cls, value: Any, table_format: str) -> Column:
-        """The column of a manifest."""
-        try:
-            key, path, spark_type = value["key"], value["path"], value["type"]
-            encoding, collation = value.get("encoding"), value.get("collation")
-        except (TypeError, KeyError, AttributeError) as e:
-            raise DamagedObject("manifest", f"a column lacks {e}") from e
-        texts = type(key) is type(spark_type) is str and type(path) is list and {*map(type, path)} == {str}
-        if not texts:
-            raise DamagedObject("manifest", "a column has a field of another type")
-        if encoding not in (None, "long", "double", "binary") or not isinstance(collation, str | None):
-            raise DamagedObject("manifest", "a column has an unknown encoding")
-        return cls(key, tuple(path), spark_type, encoding, collation, casts=table_format in CASTING)
+    def check(self) -> None:
+        """Refuses what is no column of a manifest."""
+        if not self.path or self.encoding not in (None, "long", "double", "binary"):
+            raise TypeError(f"a column {self.path} of encoding {self.encoding}")
 
 
 def is_compatible(stored: Column, wanted: Column) -> bool:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from metastore.errors import DamagedObject
 from metastore.format.data_files import list_detail_objects
 from metastore.format.manifest import iterate_objects
@@ -21,6 +18,7 @@ from metastore.format.objects import (
     object_kind,
     verify_chunks,
 )
+from metastore.format.parquet_footer import read_footer
 from metastore.format.zones import IDENTITIES_KEY, build_zones, read_row_counts
 from metastore.store import commit_log
 from metastore.store.contradictions import (
@@ -34,6 +32,8 @@ from metastore.store.retention import is_leftover
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
 
     from metastore.format.manifest import Block, Manifest, Snapshot
     from metastore.format.objects import ObjectRef
@@ -165,8 +165,7 @@ def _block(store: Store, block: Block, details: dict[str, tuple[int, str]]) -> I
 
 
 def _identities(store: Store, ref: ObjectRef) -> str | None:
-    found = pq.read_metadata(pa.BufferReader(store.read_bytes(ref.name))).metadata.get(IDENTITIES_KEY.encode())
-    return None if found is None else found.decode()
+    return read_footer(ref.name, store.read_bytes(ref.name)).texts.get(IDENTITIES_KEY)
 
 
 def _snapshot(store: Store, snapshot: Snapshot) -> Iterator[ObjectFinding]:
@@ -217,11 +216,11 @@ def _detail(store: Store, name: str, length: int, digest: str) -> ObjectFinding:
 
 def _check_footer(ref: ObjectRef, data: bytes) -> None:
     """Checks what only partial reads rely on: a whole object may be sound and its footer not."""
-    verify_chunks(ref, data)
-    footer = pq.read_metadata(pa.BufferReader(data))
-    if (footer.metadata or {}).get(KIND_KEY.encode()) != ref.kind.encode():
+    footer = verify_chunks(ref, data)
+    if footer.texts.get(KIND_KEY) != ref.kind:
         raise DamagedObject(ref.name, "its footer names another kind")
-    missing = [field.name for field in SCHEMAS[ref.kind] if field.name not in footer.schema.to_arrow_schema().names]
+    present = footer.metadata.schema.to_arrow_schema().names
+    missing = [field.name for field in SCHEMAS[ref.kind] if field.name not in present]
     required = [name for name in missing if not SCHEMAS[ref.kind].field(name).nullable]
     if required:
         raise DamagedObject(ref.name, f"it has no column {required[0]}")

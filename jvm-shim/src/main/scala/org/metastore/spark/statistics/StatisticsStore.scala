@@ -7,6 +7,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.hadoop.security.UserGroupInformation
 import org.apache.parquet.column.page.DataPageV1
+import org.apache.parquet.format.{FileMetaData, PageHeader}
 
 import org.apache.spark.sql.internal.SQLConf
 
@@ -15,9 +16,9 @@ import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool, StatisticsCache}
 import org.metastore.spark.statistics.columns.{BlockColumnLoader, BlockReader, ColumnLoader, SummaryAssembler}
 import org.metastore.spark.statistics.objects.{
-  Block, ChunkPages, ColumnDecoder, CompactThrift, DataFileRow, HistogramRow, LevelRuns, Manifest, ManifestLog,
-  ManifestReader, ObjectReader, ObjectRef, ObjectRow, ObjectRows, PackedBytes, PackedIntegers, PageHead, ParquetFooter,
-  RanksRef, RowGroup, RowGroupMemory, RowReader, Snapshot, StoreFolder, SummaryRow, TableFileRow, ValueCount
+  Block, ChunkPages, ColumnDecoder, DataFileRow, HistogramRow, Manifest, ManifestLog,
+  ManifestReader, ObjectReader, ObjectRef, ObjectRow, ObjectRows, PageValues, ParquetFooter,
+  RanksRef, RowGroup, RowReader, Snapshot, StoreFolder, SummaryRow, TableFileRow, ValueCount
 }
 import org.metastore.spark.statistics.values.{HistogramReader, RankReader, ValueCountReader, ValueIndexReader}
 import org.metastore.spark.statistics.zones.ZoneReader
@@ -187,8 +188,8 @@ object StatisticsStore {
 
   /** The classes that read statistics, for who loads them before the first query. */
   private[spark] def readingClasses: Seq[Class[_]] = Seq(ManifestReader.getClass, classOf[ManifestLog], classOf[ObjectReader],
-    ParquetFooter.getClass, classOf[CompactThrift], RowGroupMemory.getClass, classOf[ChunkPages], PageHead.getClass,
-    ColumnDecoder.getClass, LevelRuns.getClass, classOf[PackedIntegers], PackedBytes.getClass, classOf[BlockReader],
+    ParquetFooter.getClass, classOf[FileMetaData], classOf[ChunkPages], classOf[PageHeader],
+    ColumnDecoder.getClass, PageValues.getClass, classOf[BlockReader],
     classOf[BlockColumnLoader], classOf[RowGroup], classOf[ColumnLoader[_]], classOf[FileJoiner], classOf[BlockStatistics],
     classOf[SummaryAssembler], PlanningPool.getClass, classOf[DataPageV1], classOf[ObjectMapper])
 }

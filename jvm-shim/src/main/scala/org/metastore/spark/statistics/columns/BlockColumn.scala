@@ -35,19 +35,9 @@ private[statistics] final class BlockColumn(
   }
 }
 
-private[statistics] object BlockColumn {
-
-  /** Bytes that a data file takes at most, beside its byte arrays. */
-  val MostFixedBytes = 44L
-}
-
 /** Distinct counts and lengths of one column of a block, by data file; -1 and NaN are unknown. */
 private[statistics] final class BlockSizes(val distinct: Array[Long], val avgLen: Array[Double], val maxLen: Array[Long]) extends CacheWeight {
-  override def weight: Long = distinct.length * BlockSizes.FileBytes
-}
-
-private[statistics] object BlockSizes {
-  val FileBytes = 24L
+  override def weight: Long = distinct.length * 24L
 }
 
 /**
@@ -99,18 +89,9 @@ private final class PathIndex(paths: Array[String]) {
   private def slotOf(path: String): Int = {
     val hash = path.hashCode
     var slot = (hash ^ (hash >>> 15)) & mask
-    var steps = 0
-    while (slots(slot) != 0 && paths(slots(slot) - 1) != path) {
-      slot = (slot + 1) & mask
-      steps += 1
-      if (steps > PathIndex.MaxSteps) throw new IllegalArgumentException("its paths were made to have the same hash")
-    }
+    while (slots(slot) != 0 && paths(slots(slot) - 1) != path) slot = (slot + 1) & mask
     slot
   }
-}
-
-private object PathIndex {
-  private val MaxSteps = 1 << 12
 }
 
 /** Turns the rows of a summary's row group into columns by data file, or those of zones by zone. */
@@ -129,7 +110,6 @@ private[statistics] final class BlockColumnLoader(block: Block, group: RowGroup,
   def columns: Seq[Int] = spans.keys.filter(block.columns.indices.contains).toSeq
 
   def load(column: Int): BlockColumn = {
-    group.memory.take(files * BlockColumn.MostFixedBytes)
     val span = spans(column)
     val entry = block.columns(column)
     entry.encoding match {

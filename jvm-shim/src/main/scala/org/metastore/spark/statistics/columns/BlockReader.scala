@@ -4,7 +4,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 
 import org.metastore.spark.reason.DamagedObjectException
 import org.metastore.spark.statistics.cache.StatisticsCache
-import org.metastore.spark.statistics.objects.{Block, ColumnDecoder, Fill, ObjectReader, ObjectRef, RowGroup, RowGroupMemory}
+import org.metastore.spark.statistics.objects.{Block, Fill, ObjectReader, ObjectRef, RowGroup}
 
 /** Decodes what planning needs of a block: its files, and single columns of its summaries. */
 private[statistics] final class BlockReader(objects: ObjectReader) {
@@ -35,7 +35,6 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
     StatisticsCache.getOrLoad[BlockRows](s"rows:${block.files.name}:${block.files.footerSha256}", _.files.length * 8L) {
       val written = objects.footer(block.files).rowGroups
       if (written.map(_.rows).sum != block.files.rows) throw anotherNumberOfRows(block.files)
-      RowGroupMemory.lend(block.files.name)(_.take(filesOf(block) * RowsBytes))
       val groups = written.indices.map { group =>
         read(block.files, group, Seq("file", "rows"))(part => (part.longs("file", -1), part.longs("rows", -1)))
       }
@@ -63,7 +62,6 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
     val avgLen = rows.doubles("avg_len")
     val maxLen = rows.longs("max_len", -1)
     rows.spans(filesOf(block)).map { case (column, span) =>
-      rows.memory.take(filesOf(block) * BlockSizes.FileBytes)
       val sizes = new BlockSizes(
         span.scatter(distinct, -1), span.scatter(avgLen, Double.NaN), span.scatter(maxLen, -1))
       StatisticsCache.put(sizesKey(ref, column), sizes, sizes.weight)
@@ -77,7 +75,6 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
       objects.footer(ref).rowGroups.indices.flatMap { group =>
         read(ref, group, Seq("column", "distinct", "files")) { rows =>
           val (columns, distinct, files) = (rows.longs("column", -1), rows.longs("distinct", -1), rows.longs("files", 1))
-          rows.memory.take(columns.length * DistinctBytes)
           columns.indices.filter(distinct(_) >= 0).map { i =>
             columns(i).toInt -> TableDistinct(distinct(i).toDouble, files(i).toInt)
           }
@@ -99,7 +96,6 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
     val groups = footer.rowGroups.indices.map { group =>
       RowGroup.read(objects, ref, group, Seq("path", "size") ++ modified) { rows =>
         val paths = rows.bytes("path")
-        rows.memory.take(paths.length * FileBytes + paths.iterator.filter(_ != null).map(_.length.toLong).sum)
         if (paths.contains(null)) throw new IllegalArgumentException("it has a file without a path") // scalastyle:ignore
         val times = modified.headOption.fold(Fill.longs(paths.length, -1))(rows.longs(_, -1))
         (paths.map(new String(_, UTF_8)), rows.longs("size", -1), times)
@@ -110,21 +106,15 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
     new BlockFiles(paths, sizes, times, new BlockRows(Fill.longs(paths.length, -1)))
   }
 
-  private def readFiles(ref: ObjectRef): BlockFiles =
-    objects.asDamage(ref)(RowGroupMemory.lend(ref.name)(readFiles(ref, _)))
-
-  private def readFiles(ref: ObjectRef, memory: RowGroupMemory): BlockFiles = {
-    val footer = objects.footer(ref)
-    val groups = footer.rowGroups.indices.map { group =>
-      val rows = footer.rowGroups(group).rows.toInt
-      val leaves = FileFields.map(footer.leaf)
-      val pages = objects.chunks(ref, footer, group, leaves, memory)
-      def longs(field: String): Array[Long] = ColumnDecoder.longs(pages(footer.leaf(field)), rows, -1)
-      (longs("file"), ColumnDecoder.bytes(pages(footer.leaf("path")), rows), longs("size"), longs("modified"), longs("rows"))
+  private def readFiles(ref: ObjectRef): BlockFiles = {
+    val groups = objects.footer(ref).rowGroups.indices.map { group =>
+      read(ref, group, FileFields) { part =>
+        def longs(field: String): Array[Long] = part.longs(field, -1)
+        (longs("file"), part.bytes("path"), longs("size"), longs("modified"), longs("rows"))
+      }
     }
     val length = groups.map(_._1.length).sum
     if (length != ref.rows) throw anotherNumberOfRows(ref)
-    memory.take(length * FileBytes + groups.map(_._2.iterator.filter(_ != null).map(_.length.toLong).sum).sum)
     val paths = new Array[String](length)
     val sizes, modified, rows = Fill.longs(length, -1)
     groups.foreach { case (ordinals, path, size, time, counts) =>
@@ -143,9 +133,6 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
 }
 
 private[statistics] object BlockReader {
-  private val FileBytes = 100L // of the arrays of a data file, its path's object and its places among the others
-  private val DistinctBytes = 100L
-  private val RowsBytes = 24L // of an ordinal and a count as they are read, and of the count in its place
   private val FileFields = Seq("file", "path", "size", "modified", "rows")
   private val BoundFields = Seq(
     "column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary", "hi_binary",

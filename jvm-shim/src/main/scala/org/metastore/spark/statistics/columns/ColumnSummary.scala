@@ -53,7 +53,7 @@ final class ColumnSummary(
 
 /** Distinct counts and lengths of one column, aligned with a [[FileList]]; -1 and NaN mean unknown. */
 final class ColumnSizes(val distinct: Array[Long], val avgLen: Array[Double], val maxLen: Array[Long]) extends CacheWeight {
-  override def weight: Long = distinct.length * BlockSizes.FileBytes
+  override def weight: Long = distinct.length * 24L
 }
 
 private[statistics] object ColumnSizes {

@@ -1,363 +1,186 @@
 package org.metastore.spark.statistics.objects
 
-import java.nio.{ByteBuffer, ByteOrder}
-import java.util.Arrays
+import java.nio.ByteOrder
 
-import org.apache.parquet.bytes.{ByteBufferInputStream, BytesInput}
+import org.apache.parquet.bytes.ByteBufferInputStream
 import org.apache.parquet.column.{Encoding => ParquetEncoding}
 import org.apache.parquet.column.page.{DataPage, DataPageV1, DataPageV2}
-import org.apache.parquet.column.values.rle.RunLengthBitPackingHybridDecoder
+import org.apache.parquet.column.values.deltastrings.DeltaByteArrayReader
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName._
 
-/** Decodes a column chunk that is not nested into primitive arrays, page by page, in the encodings of docs/format.md. */
+import org.apache.spark.sql.execution.datasources.parquet.{
+  VectorizedDeltaBinaryPackedReader, VectorizedPlainValuesReader, VectorizedRleValuesReader
+}
+import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector
+import org.apache.spark.sql.types.{BooleanType, IntegerType, LongType}
+
+/** Decodes a column chunk that is not nested into arrays, page by page, in the encodings of docs/format.md. */
 private[statistics] object ColumnDecoder {
 
   /** Integers, booleans as 0 and 1, doubles as `DoubleOrder.key`; `missing` where the value is null. */
   def longs(pages: ChunkPages, rows: Int, missing: Long): Array[Long] = {
-    pages.memory.take(rows * 8L)
-    val out = new Array[Long](rows)
-    if (missing != 0) Arrays.fill(out, missing)
-    decode(pages, rows, new LongSink(pages.leaf.physical, out, missing), null)
+    val out = if (missing == 0) new Array[Long](rows) else Fill.longs(rows, missing)
+    new ColumnDecoder(pages, rows).decode(out, PageValues.longs)
     out
   }
 
   /** As `longs`, and tells for each row whether it has a value. */
   def longsWithPresence(pages: ChunkPages, rows: Int): (Array[Long], Array[Boolean]) = {
-    pages.memory.take(rows * 9L)
     val out = new Array[Long](rows)
     val present = new Array[Boolean](rows)
-    decode(pages, rows, new LongSink(pages.leaf.physical, out, missing = 0), present)
+    new ColumnDecoder(pages, rows, Some(present)).decode(out, PageValues.longs)
     (out, present)
   }
 
   /** Doubles as they are; NaN where the value is null. */
   def doubles(pages: ChunkPages, rows: Int): Array[Double] = {
     val (keys, present) = longsWithPresence(pages, rows)
-    pages.memory.take(rows * 8L)
     Array.tabulate(rows)(i => if (present(i)) DoubleOrder.value(keys(i)) else Double.NaN)
   }
 
   /** Bytes; null where the value is null. */
   def bytes(pages: ChunkPages, rows: Int): Array[Array[Byte]] = {
-    pages.memory.take(rows * 8L)
     val out = new Array[Array[Byte]](rows)
-    decode(pages, rows, new BytesSink(out, pages), null)
+    new ColumnDecoder(pages, rows).decode(out, PageValues.bytes)
     out
   }
+}
 
-  /** @param present set where a row has a value; null: nobody asks */
-  private def decode(pages: ChunkPages, rows: Int, sink: Sink, present: Array[Boolean]): Unit = {
-    if (pages.leaf.repeated != 0 || pages.leaf.nullable > 1) throw new IllegalArgumentException("the column is nested")
+/** @param present set where a row has a value, if somebody asks */
+private final class ColumnDecoder(pages: ChunkPages, rows: Int, present: Option[Array[Boolean]] = None) {
+  private val isRequired = pages.leaf.getMaxDefinitionLevel == 0
+  private val physical = pages.leaf.getPrimitiveType.getPrimitiveTypeName
+
+  /** Puts the values into their places of an array: nothing is put where there is none. */
+  def decode(out: AnyRef, values: PageValues.Reader): Unit = {
+    if (pages.leaf.getMaxRepetitionLevel != 0 || pages.leaf.getMaxDefinitionLevel > 1)
+      throw new IllegalArgumentException("the column is nested")
     if (pages.getTotalValueCount != rows) throw new IllegalArgumentException("columns differ in length")
     var row = 0
-    var page = pages.readPage()
-    while (page != null) {
-      val until = row + page.getValueCount
-      if (until > rows) throw new IllegalArgumentException("columns differ in length")
-      decodePage(pages, page, row, until, sink, present)
-      row = until
-      page = pages.readPage()
+    Iterator.continually(pages.readPage()).takeWhile(_ != null).foreach { page => // scalastyle:ignore
+      val count = page.getValueCount
+      if (row + count > rows) throw new IllegalArgumentException("columns differ in length")
+      ParquetFooter.inMemory(decodePage(page, count, row, out, values))
+      row += count
     }
   }
 
-  private def decodePage(
-      pages: ChunkPages, page: DataPage, first: Int, until: Int, sink: Sink, present: Array[Boolean]): Unit = {
-    val isRequired = pages.leaf.nullable == 0
-    val (levels, encoding, values) = page match {
-      case v1: DataPageV1 if isRequired => (null, v1.getValueEncoding, whole(v1.getBytes))
-      case v1: DataPageV1 if v1.getDlEncoding == ParquetEncoding.RLE =>
-        val body = whole(v1.getBytes).order(ByteOrder.LITTLE_ENDIAN)
-        val length = body.getInt()
-        if (length < 0 || length > body.remaining) throw new IllegalArgumentException("its levels are not as encoded")
-        val levels = body.slice()
-        levels.limit(length)
-        body.position(body.position() + length)
-        (levels, v1.getValueEncoding, body)
-      case v2: DataPageV2 => (whole(v2.getDefinitionLevels), v2.getDataEncoding, whole(v2.getData))
+  private def decodePage(page: DataPage, count: Int, first: Int, out: AnyRef, values: PageValues.Reader): Unit = {
+    val (levels, encoding, body) = page match {
+      case v1: DataPageV1 =>
+        val body = v1.getBytes.toInputStream // levels with their length, then values
+        (if (isRequired) None else Some(PageValues.runs(body, count, hasLength = true)), v1.getValueEncoding, body)
+      case v2: DataPageV2 =>
+        val levels = if (isRequired) None else Some(PageValues.runs(v2.getDefinitionLevels.toInputStream, count, hasLength = false))
+        (levels, v2.getDataEncoding, v2.getData.toInputStream)
       case other => throw new IllegalArgumentException(s"a page of kind ${other.getClass.getName}")
     }
-    val run = if (isRequired) 1 else onlyLevel(levels, until - first)
-    if (run == 1) {
-      sink.fill(encoding, values, first, until)
-      if (present != null) Arrays.fill(present, first, until, true)
-    } else if (run < 0) mixed(levels, encoding, values, first, until, sink, present)
+    val number = levels.fold(count)(PageValues.count)
+    val there = levels.filter(_ => number < count)
+    if (number > 0) {
+      val decoded = values(physical, encoding, body, number)
+      there.fold(System.arraycopy(decoded, 0, out, first, count))(place(decoded, _, out, first))
+    }
+    present.foreach { all =>
+      there.fold(java.util.Arrays.fill(all, first, first + count, true))(System.arraycopy(_, 0, all, first, count))
+    }
   }
 
-  private def whole(bytes: BytesInput): ByteBuffer = bytes.toInputStream.slice(Math.toIntExact(bytes.size))
-
-  /** Values first, without gaps; then each goes to its row, from the last to the first. */
-  private def mixed(
-      levels: ByteBuffer, encoding: ParquetEncoding, values: ByteBuffer, first: Int, until: Int, sink: Sink,
-      present: Array[Boolean]): Unit = {
-    LevelRuns.check(levels.duplicate(), 1, until - first)
-    val decoder = new RunLengthBitPackingHybridDecoder(1, ByteBufferInputStream.wrap(levels))
-    val there = Array.fill(until - first)(decoder.readInt() == 1)
-    var from = first + there.count(identity)
-    sink.fill(encoding, values, first, from)
-    var row = until - 1
-    while (row >= first) {
-      if (there(row - first)) {
-        from -= 1
-        sink.move(from, row)
-      } else sink.clear(row)
-      row -= 1
+  /** Values without gaps go to the rows that have one, run by run. */
+  private def place(decoded: AnyRef, there: Array[Boolean], out: AnyRef, first: Int): Unit = {
+    var (row, from) = (0, 0)
+    while (row < there.length) {
+      var until = row
+      while (until < there.length && there(until)) until += 1
+      System.arraycopy(decoded, from, out, first + row, until - row)
+      from += until - row
+      row = until + 1
     }
-    if (present != null) System.arraycopy(there, 0, present, first, there.length)
-  }
-
-  /** The level that all values of a page have, if one run says so: 1 all there, 0 all null; -1 they differ. */
-  private def onlyLevel(levels: ByteBuffer, count: Int): Int = {
-    val peek = levels.duplicate()
-    var header = 0L
-    var shift = 0
-    var byte = 0x80
-    while ((byte & 0x80) != 0 && shift < 35 && peek.hasRemaining) {
-      byte = peek.get()
-      header |= (byte & 0x7fL) << shift
-      shift += 7
-    }
-    if ((header & 1) == 0 && (header >> 1) >= count && peek.hasRemaining) peek.get().toInt else -1
   }
 }
 
-/** Takes decoded values into an array. */
-private sealed abstract class Sink {
+/** The values of one page, nulls left out, by the readers of Spark and of parquet-mr. */
+private[statistics] object PageValues {
+  type Reader = (PrimitiveTypeName, ParquetEncoding, ByteBufferInputStream, Int) => AnyRef
 
-  /** Puts the page's values into the rows from `from` until `until`, which must be all of them. */
-  def fill(encoding: ParquetEncoding, values: ByteBuffer, from: Int, until: Int): Unit
-
-  /** Moves a value to another row; `clear` makes a row null again. */
-  def move(from: Int, to: Int): Unit
-
-  def clear(row: Int): Unit
-
-  protected def refuse(encoding: ParquetEncoding): Nothing =
-    throw new IllegalArgumentException(s"the encoding $encoding is not the format's")
-}
-
-private final class LongSink(physical: PrimitiveTypeName, out: Array[Long], missing: Long) extends Sink {
-  override def fill(encoding: ParquetEncoding, values: ByteBuffer, from: Int, until: Int): Unit = (physical, encoding) match {
-    case _ if from == until => ()
-    case (INT64, ParquetEncoding.DELTA_BINARY_PACKED) => packed(values, from, until)
-    case (INT32, ParquetEncoding.DELTA_BINARY_PACKED) =>
-      packed(values, from, until)
-      narrow(from, until)
-    case (DOUBLE, ParquetEncoding.PLAIN) => keys(values.order(ByteOrder.LITTLE_ENDIAN), from, until)
-    case (BOOLEAN, ParquetEncoding.PLAIN) => bits(values, from, until)
-    case (BOOLEAN, ParquetEncoding.RLE) => runs(values.order(ByteOrder.LITTLE_ENDIAN), from, until)
+  val longs: Reader = (physical, encoding, body, count) => (physical, encoding) match {
+    case (INT64, ParquetEncoding.DELTA_BINARY_PACKED) => packedLongs(body, count)
+    case (INT32, ParquetEncoding.DELTA_BINARY_PACKED) => packedInts(body, count)
+    case (DOUBLE, ParquetEncoding.PLAIN) => keys(body, count)
+    case (BOOLEAN, ParquetEncoding.PLAIN) => asLongs(bits(body, count))
+    case (BOOLEAN, ParquetEncoding.RLE) => asLongs(runs(body, count, hasLength = true))
     case _ => refuse(encoding)
   }
 
-  override def move(from: Int, to: Int): Unit = out(to) = out(from)
-  override def clear(row: Int): Unit = out(row) = missing
-
-  private def packed(values: ByteBuffer, from: Int, until: Int): Unit = {
-    val start = values.arrayOffset + values.position()
-    new PackedIntegers(values.array, start, start + values.remaining).read(until - from, out, from)
+  val bytes: Reader = (_, encoding, body, count) => encoding match {
+    case ParquetEncoding.DELTA_BYTE_ARRAY =>
+      val reader = new DeltaByteArrayReader
+      reader.initFromPage(count, body)
+      Array.fill(count)(reader.readBytes().getBytesUnsafe)
+    case _ => refuse(encoding)
   }
 
-  private def narrow(from: Int, until: Int): Unit = {
-    var row = from
-    while (row < until) {
-      out(row) = out(row).toInt.toLong
-      row += 1
-    }
+  /** Levels, or truth values. */
+  def runs(body: ByteBufferInputStream, count: Int, hasLength: Boolean): Array[Boolean] = {
+    val (reader, vector) = (new VectorizedRleValuesReader(1, hasLength), new OnHeapColumnVector(count, BooleanType))
+    reader.initFromPage(count, body)
+    reader.readBooleans(count, vector, 0)
+    vector.getBooleans(0, count)
   }
 
-  private def keys(values: ByteBuffer, from: Int, until: Int): Unit = {
-    val base = values.position() - from * 8
-    var row = from
-    while (row < until) {
-      out(row) = DoubleOrder.key(values.getDouble(base + row * 8))
-      row += 1
-    }
-  }
-
-  private def bits(values: ByteBuffer, from: Int, until: Int): Unit = {
-    val base = values.position()
-    var row = from
-    while (row < until) {
-      val i = row - from
-      out(row) = (values.get(base + (i >> 3)) >> (i & 7)) & 1L
-      row += 1
-    }
-  }
-
-  private def runs(values: ByteBuffer, from: Int, until: Int): Unit = {
-    values.getInt() // the length of what follows
-    LevelRuns.check(values.duplicate(), 1, until - from)
-    val decoder = new RunLengthBitPackingHybridDecoder(1, ByteBufferInputStream.wrap(values))
-    var row = from
-    while (row < until) {
-      out(row) = decoder.readInt().toLong
-      row += 1
-    }
-  }
-}
-
-private final class BytesSink(out: Array[Array[Byte]], pages: ChunkPages) extends Sink {
-  override def fill(encoding: ParquetEncoding, values: ByteBuffer, from: Int, until: Int): Unit =
-    if (from < until) {
-      if (encoding != ParquetEncoding.DELTA_BYTE_ARRAY) refuse(encoding)
-      val start = values.arrayOffset + values.position()
-      pages.borrow(values.array.length + (until - from) * 16L)
-      PackedBytes.read(values.array, start, start + values.remaining, until - from, out, from, pages.memory)
-    }
-
-  override def move(from: Int, to: Int): Unit = out(to) = out(from)
-  override def clear(row: Int): Unit = out(row) = null
-}
-
-/**
- * DELTA_BINARY_PACKED integers, straight from bytes into an array: parquet-mr's reader copies every value twice, and planning
- * decodes millions.
- */
-private[statistics] final class PackedIntegers(bytes: Array[Byte], private var at: Int, end: Int) {
-  import PackedIntegers._
-  private val words = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN)
-
-  /** Where the next byte stands that was not read. */
-  def position: Int = at
-
-  /** Reads all of the integers, of which there must be `count`, into `out` from `first` on. */
-  def read(count: Int, out: Array[Long], first: Int): Unit = {
-    val valuesABlock = checked(unsigned(), MaxBlock)
-    val miniBlocks = checked(unsigned(), valuesABlock)
-    val valuesAMiniBlock = if (miniBlocks == 0) 0 else valuesABlock / miniBlocks
-    if (valuesAMiniBlock == 0 || valuesAMiniBlock % 32 != 0 || unsigned() != count) refuse()
-    var last = signed()
-    if (count > 0) out(first) = last
-    var row = first + 1
-    val until = first + count
-    while (row < until) {
-      val smallest = signed()
-      val widths = at
-      at += miniBlocks
-      if (at > end) refuse()
-      var mini = 0
-      while (mini < miniBlocks && row < until) {
-        val width = bytes(widths + mini) & 0xff
-        val taken = math.min(valuesAMiniBlock, until - row)
-        val length = valuesAMiniBlock / 8 * width
-        if (width > 64 || length > end - at) refuse()
-        last = unpack(width, smallest, last, out, row, row + taken)
-        at += length
-        row += taken
-        mini += 1
-      }
-    }
-  }
-
-  private def unpack(width: Int, smallest: Long, before: Long, out: Array[Long], from: Int, until: Int): Long =
-    if (width == 0) ramp(smallest, before, out, from, until)
-    else if (width <= WordWidth && at + (until - from) * width / 8 + 8 <= bytes.length) {
-      val mask = (1L << width) - 1
-      var last = before
-      var bit = at.toLong * 8
-      var row = from
-      while (row < until) {
-        last += smallest + ((words.getLong((bit >>> 3).toInt) >>> (bit & 7)) & mask)
-        out(row) = last
-        bit += width
-        row += 1
-      }
-      last
-    } else bitwise(width, smallest, before, out, from, until)
-
-  private def ramp(step: Long, before: Long, out: Array[Long], from: Int, until: Int): Long = {
-    var last = before
-    var row = from
-    while (row < until) {
-      last += step
-      out(row) = last
-      row += 1
-    }
-    last
-  }
-
-  /** Where a value may span more than eight bytes, or the array ends. */
-  private def bitwise(width: Int, smallest: Long, before: Long, out: Array[Long], from: Int, until: Int): Long = {
-    var last = before
-    var bit = at.toLong * 8
-    var row = from
-    while (row < until) {
-      var value = 0L
-      var i = 0
-      while (i < width) {
-        value |= ((bytes((bit >>> 3).toInt) >>> (bit & 7).toInt) & 1L) << i
-        bit += 1
-        i += 1
-      }
-      last += smallest + value
-      out(row) = last
-      row += 1
-    }
-    last
-  }
-
-  private def unsigned(): Long = {
-    var value = 0L
-    var shift = 0
-    var byte = 0x80
-    while ((byte & 0x80) != 0) {
-      if (shift > 63 || at >= end) refuse()
-      byte = bytes(at)
-      value |= (byte & 0x7fL) << shift
-      shift += 7
-      at += 1
-    }
-    value
-  }
-
-  private def signed(): Long = {
-    val value = unsigned()
-    (value >>> 1) ^ -(value & 1)
-  }
-
-  private def checked(value: Long, limit: Int): Int = {
-    if (value <= 0 || value > limit) refuse()
-    value.toInt
-  }
-
-  private def refuse(): Nothing = throw new IllegalArgumentException("its integers are not as encoded")
-}
-
-private object PackedIntegers {
-  private val MaxBlock = 1 << 20
-  private val WordWidth = 57 // with 7 bits of the byte it begins in, the widest value that eight bytes hold
-}
-
-/** DELTA_BYTE_ARRAY values, straight from bytes: each is a prefix of the one before and a suffix. */
-private[statistics] object PackedBytes {
-
-  private val ArrayBytes = 24L // of the object beside its elements
-
-  /** Reads `count` values into `out` from `first` on. Equal neighbours are one array: nobody writes into it. */
-  def read(
-      bytes: Array[Byte], start: Int, end: Int, count: Int, out: Array[Array[Byte]], first: Int, memory: RowGroupMemory): Unit = {
-    val (prefixes, suffixes) = (new Array[Long](count), new Array[Long](count))
-    val lengths = new PackedIntegers(bytes, start, end)
-    lengths.read(count, prefixes, 0)
-    val suffixLengths = new PackedIntegers(bytes, lengths.position, end)
-    suffixLengths.read(count, suffixes, 0)
-    var at = suffixLengths.position
-    var last = Array.emptyByteArray
-    var i = 0
-    while (i < count) {
-      val (shared, added) = (prefixes(i), suffixes(i))
-      if (shared < 0 || shared > last.length || added < 0 || added > end - at)
-        throw new IllegalArgumentException("its byte strings are not as encoded")
-      if (added > 0 || shared < last.length) {
-        memory.take(ArrayBytes + shared + added)
-        val value = new Array[Byte]((shared + added).toInt)
-        System.arraycopy(last, 0, value, 0, shared.toInt)
-        System.arraycopy(bytes, at, value, shared.toInt, added.toInt)
-        at += added.toInt
-        last = value
-      }
-      out(first + i) = last
+  /** How many are true. Scala's own `count` makes an object of every element. */
+  def count(flags: Array[Boolean]): Int = {
+    var (i, found) = (0, 0)
+    while (i < flags.length) {
+      if (flags(i)) found += 1
       i += 1
     }
+    found
   }
+
+  private def asLongs(flags: Array[Boolean]): Array[Long] = {
+    val out = new Array[Long](flags.length)
+    var i = 0
+    while (i < out.length) {
+      if (flags(i)) out(i) = 1
+      i += 1
+    }
+    out
+  }
+
+  private def bits(body: ByteBufferInputStream, count: Int): Array[Boolean] = {
+    val (reader, vector) = (new VectorizedPlainValuesReader, new OnHeapColumnVector(count, BooleanType))
+    reader.initFromPage(count, body)
+    reader.readBooleans(count, vector, 0)
+    vector.getBooleans(0, count)
+  }
+
+  private def packedLongs(body: ByteBufferInputStream, count: Int): Array[Long] = {
+    val (reader, vector) = (new VectorizedDeltaBinaryPackedReader, new OnHeapColumnVector(count, LongType))
+    reader.initFromPage(count, body)
+    reader.readLongs(count, vector, 0)
+    vector.getLongs(0, count)
+  }
+
+  /** Their deltas wrap at 32 bits. */
+  private def packedInts(body: ByteBufferInputStream, count: Int): Array[Long] = {
+    val (reader, vector) = (new VectorizedDeltaBinaryPackedReader, new OnHeapColumnVector(count, IntegerType))
+    reader.initFromPage(count, body)
+    reader.readIntegers(count, vector, 0)
+    java.util.Arrays.stream(vector.getInts(0, count)).asLongStream.toArray
+  }
+
+  private def keys(body: ByteBufferInputStream, count: Int): Array[Long] = {
+    val doubles = body.slice(count * java.lang.Double.BYTES).order(ByteOrder.LITTLE_ENDIAN).asDoubleBuffer
+    val out = new Array[Long](count)
+    var i = 0
+    while (i < count) {
+      out(i) = DoubleOrder.key(doubles.get(i))
+      i += 1
+    }
+    out
+  }
+
+  private def refuse(encoding: ParquetEncoding): Nothing = throw new IllegalArgumentException(s"the encoding $encoding is not the format's")
 }

@@ -26,29 +26,28 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
     CacheEntry[ParquetFooter](s"footer:${ref.name}:${ref.footerSha256}", _ => ref.footerLength * 3L)(asDamage(ref)(readFooter(ref)))
 
   /** Some columns of one row group, verified. Neighbouring column chunks come by one request. */
-  def chunks(
-      ref: ObjectRef, footer: ParquetFooter, rowGroup: Int, leaves: Seq[Int], memory: RowGroupMemory): Map[Int, ChunkPages] =
+  def chunks(ref: ObjectRef, footer: ParquetFooter, rowGroup: Int, leaves: Seq[Int]): Map[Int, ChunkPages] =
     asDamage(ref) {
-      read(ref, leaves.map(leaf => leaf -> footer.chunk(rowGroup, leaf)), memory).map { piece =>
+      read(ref, leaves.map(leaf => leaf -> footer.chunk(rowGroup, leaf))).map { piece =>
         if (!footer.verify(rowGroup, piece.leaf, piece.bytes, piece.offset, piece.chunk.length.toInt))
           throw damaged(ref, "a column's digest does not agree")
-        piece.leaf -> piece.pages(ref, footer, memory)
+        piece.leaf -> piece.pages(ref, footer)
       }.toMap
     }
 
   /** As `chunks`, parts of some of them. */
   def parts(
-      ref: ObjectRef, footer: ParquetFooter, wanted: Seq[(Int, ColumnChunk)], expected: Array[Byte], memory: RowGroupMemory): Map[Int, ChunkPages] =
+      ref: ObjectRef, footer: ParquetFooter, wanted: Seq[(Int, ColumnChunk)], expected: Array[Byte]): Map[Int, ChunkPages] =
     asDamage(ref) {
-      val pieces = read(ref, wanted, memory).map(piece => piece.leaf -> piece).toMap
+      val pieces = read(ref, wanted).map(piece => piece.leaf -> piece).toMap
       val digest = MessageDigest.getInstance("SHA-256")
       wanted.foreach { case (leaf, chunk) => digest.update(pieces(leaf).bytes, pieces(leaf).offset, chunk.length.toInt) }
       if (!java.util.Arrays.equals(digest.digest(), 0, expected.length, expected, 0, expected.length))
         throw damaged(ref, "a page's digest does not agree")
-      pieces.map { case (leaf, piece) => leaf -> piece.pages(ref, footer, memory) }
+      pieces.map { case (leaf, piece) => leaf -> piece.pages(ref, footer) }
     }
 
-  private def read(ref: ObjectRef, chunks: Seq[(Int, ColumnChunk)], memory: RowGroupMemory): Seq[ChunkBytes] = {
+  private def read(ref: ObjectRef, chunks: Seq[(Int, ColumnChunk)]): Seq[ChunkBytes] = {
     val wanted = chunks.map { case (leaf, chunk) => ByteRange(leaf, chunk) }.sortBy(_.start)
     wanted.foreach { range =>
       if (range.start < 4 || range.length > ref.length - range.start) throw damaged(ref, "a column lies outside of it")
@@ -58,7 +57,6 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
     try spans(wanted).flatMap { span =>
       val start = span.head.start
       val length = span.map(_.end).max - start
-      memory.take(length)
       val bytes = source.read(start, length.toInt)
       span.map(range => ChunkBytes(range.leaf, byLeaf(range.leaf), bytes, (range.start - start).toInt))
     } finally source.close()
@@ -115,8 +113,7 @@ private[statistics] object ObjectReader {
 
   /** A column chunk, or a part of one, in bytes that were read. */
   private final case class ChunkBytes(leaf: Int, chunk: ColumnChunk, bytes: Array[Byte], offset: Int) {
-    def pages(ref: ObjectRef, footer: ParquetFooter, memory: RowGroupMemory): ChunkPages =
-      new ChunkPages(ref.name, chunk, footer.leaves(leaf), bytes, offset, memory)
+    def pages(ref: ObjectRef, footer: ParquetFooter): ChunkPages = new ChunkPages(ref.name, chunk, footer.leaves(leaf), bytes, offset)
   }
 
   private object ByteRange {

@@ -13,15 +13,11 @@ import org.metastore.spark.contract.Contract
 
 /** Reads whole rows of objects, lists and maps included: for answers to people, where a row is an object anyway. */
 private[statistics] final class RowReader(objects: ObjectReader) {
-  import RowReader._
-
   /** The rows of some row groups. */
   def rows[T](ref: ObjectRef, groups: ParquetFooter => Seq[Int])(make: ObjectRow => Option[T]): IndexedSeq[T] = {
     val footer = objects.footer(ref)
     objects.asDamage(ref) {
-      RowGroupMemory.lend(ref.name) { memory =>
-        groups(footer).flatMap(group => readGroup(ref, footer, group, memory, make)).toIndexedSeq
-      }
+      groups(footer).flatMap(group => readGroup(ref, footer, group, make)).toIndexedSeq
     }
   }
 
@@ -29,13 +25,9 @@ private[statistics] final class RowReader(objects: ObjectReader) {
     rows(ref, _.rowGroups.indices)(row => Some(make(row)))
 
   private def readGroup[T](
-      ref: ObjectRef, footer: ParquetFooter, group: Int, memory: RowGroupMemory, make: ObjectRow => Option[T]): Seq[T] = {
+      ref: ObjectRef, footer: ParquetFooter, group: Int, make: ObjectRow => Option[T]): Seq[T] = {
     val schema = footer.schema
-    footer.leaves.indices.foreach { leaf =>
-      val bytes = if (footer.leaves(leaf).repeated == 0) ValueBytes else ElementBytes
-      memory.take(footer.chunk(group, leaf).values * bytes)
-    }
-    val pages = objects.chunks(ref, footer, group, footer.leaves.indices, memory)
+    val pages = objects.chunks(ref, footer, group, footer.leaves.indices)
     val count = footer.rowGroups(group).rows
     val records = new ColumnIOFactory().getColumnIO(schema)
       .getRecordReader(new PageStore(pages.values.toSeq, count), new GroupRecordConverter(schema))
@@ -49,16 +41,10 @@ private[statistics] final class RowReader(objects: ObjectReader) {
   }
 }
 
-private object RowReader {
-  private val ValueBytes = 8L
-  private val ElementBytes = 48L // of a list: an object each, and all of a row at a time
-}
-
 private[statistics] final class PageStore(chunks: Seq[ChunkPages], rows: Long) extends PageReadStore {
-  private val byPath = chunks.map(chunk => chunk.leaf.path -> chunk).toMap
+  private val byPath = chunks.map(chunk => chunk.leaf.getPath.toSeq -> chunk).toMap
 
-  override def getPageReader(descriptor: ColumnDescriptor): PageReader =
-    new LimitedPages(byPath(descriptor.getPath.toSeq), descriptor)
+  override def getPageReader(descriptor: ColumnDescriptor): PageReader = byPath(descriptor.getPath.toSeq)
   override def getRowCount: Long = rows
 }
 

@@ -64,8 +64,7 @@ private[statistics] final class ColumnRows(val from: Int, val until: Int, ordina
 }
 
 /** Some fields of one row group of a summary, or of some of its rows, decoded when asked. */
-private[statistics] final class RowGroup(
-    footer: ParquetFooter, rows: Int, pages: Map[Int, ChunkPages], first: Int, val memory: RowGroupMemory) {
+private[statistics] final class RowGroup(footer: ParquetFooter, rows: Int, pages: Map[Int, ChunkPages], first: Int) {
   private def leaves(field: String): Int = footer.leaf(field)
 
   def has(field: String): Boolean = footer.has(field)
@@ -90,7 +89,6 @@ private[statistics] final class RowGroup(
       while (until < rows && columns(until) == columns(from)) until += 1
       val column = columns(from).toInt
       if (spans.contains(column)) throw new IllegalArgumentException(s"its rows of column $column do not stand together")
-      memory.take(RowGroup.SpanBytes)
       spans += column -> new ColumnRows(from, until, ordinals, files)
       from = until
     }
@@ -99,15 +97,11 @@ private[statistics] final class RowGroup(
 }
 
 private[statistics] object RowGroup {
-  private val SpanBytes = 128L // with its place in a map
-
-  /** Decodes fields of one row group within the memory that it may take; what goes wrong is damage of the object. */
+  /** Decodes fields of one row group ; what goes wrong is damage of the object. */
   def read[T](objects: ObjectReader, ref: ObjectRef, group: Int, fields: Seq[String])(decode: RowGroup => T): T =
     objects.asDamage(ref) {
-      RowGroupMemory.lend(ref.name) { memory =>
-        val footer = objects.footer(ref)
-        val pages = objects.chunks(ref, footer, group, fields.map(footer.leaf), memory)
-        decode(new RowGroup(footer, footer.rowGroups(group).rows.toInt, pages, 0, memory))
-      }
+      val footer = objects.footer(ref)
+      val pages = objects.chunks(ref, footer, group, fields.map(footer.leaf))
+      decode(new RowGroup(footer, footer.rowGroups(group).rows.toInt, pages, first = 0))
     }
 }

@@ -162,7 +162,6 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
         }
         val places = columns.indices.filter(i => columns(i) == column).take(MostValues - found)
         found += places.length
-        part.memory.take(places.length * ValueBytes)
         places.map(i => ValueCount(value(i), counts(i), errors(i), Map.empty)).filter(_.value != null) // scalastyle:ignore
       }
     }.toIndexedSeq
@@ -171,7 +170,6 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
 
 private object HistogramReader {
   private val MostValues = 1 << 15 // of a column, for estimates
-  private val ValueBytes = 160L
 }
 
 /** Looks up which value stands at a rank, in `table-ranks` objects. */

@@ -10,7 +10,7 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.statistics.cache.{Budget, CacheEntry, PlanningPool}
 import org.metastore.spark.statistics.columns.{BlockJoin, TypePromotion}
 import org.metastore.spark.statistics.objects.{
-  Block, Fill, ManifestReader, ObjectReader, ObjectRef, ParquetFooter, Values, RowGroup, RowGroupMemory
+  Block, Fill, ManifestReader, ObjectReader, ObjectRef, ParquetFooter, Values, RowGroup
 }
 
 /**
@@ -159,7 +159,6 @@ private[statistics] object DetailObjects {
     val footer = reader.footer(block.files)
     val files = Math.toIntExact(block.files.rows)
     val fields = Seq("name", "length", "footer_length", "footer_sha256", "file").map(field => s"${kind}_$field")
-    RowGroupMemory.lend(block.files.name)(_.take(files * FileBytes))
     val found = new Builder(files, kind)
     if (fields.forall(footer.has)) footer.rowGroups.indices.foreach { group =>
       RowGroup.read(reader, block.files, group, "file" +: fields)(found.add)
@@ -182,13 +181,12 @@ private[statistics] object DetailObjects {
         if (file < 0 || file >= files) throw new IllegalArgumentException(s"it has a row for file $file")
         // Only the footer's digest is asked for: it vouches for every part that is read.
         val ref = ObjectRef(text(names(i)), lengths(i), "", ObjectRef.AnyRows, Math.toIntExact(footers(i)), text(digests(i)))
-        place(file) = places.getOrElseUpdate(ref, register(ref, rows.memory))
+        place(file) = places.getOrElseUpdate(ref, register(ref))
         inside(file) = Math.toIntExact(insides(i))
       }
     }
 
-    private def register(ref: ObjectRef, memory: RowGroupMemory): Int = {
-      memory.take(ObjectBytes)
+    private def register(ref: ObjectRef): Int = {
       ManifestReader.requireName(ref, kind)
       objects += ref
       places.size

@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.{DataType, DecimalType}
 import org.metastore.spark.statistics.cache.CacheEntry
 import org.metastore.spark.statistics.columns.{ColumnValues, TypePromotion, ValueEvidence}
 import org.metastore.spark.statistics.objects.{
-  Block, DecimalBytes, Encoding, Fill, ObjectReader, ObjectRef, ParquetFooter, Values, RowGroup, RowGroupMemory,
+  Block, DecimalBytes, Encoding, Fill, ObjectReader, ObjectRef, ParquetFooter, Values, RowGroup,
   UnsignedOrder, ValueHash
 }
 
@@ -53,7 +53,6 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
   private def filesOf(block: Block): Int = Math.toIntExact(block.files.rows)
 
   private def readCounts(summary: ObjectRef, column: Int, files: Int): Array[Long] = {
-    RowGroupMemory.lend(summary.name)(_.take(files * 8L))
     val out = Fill.longs(files, -1)
     for (group <- objects.footer(summary).groupsOf(Set(column))) RowGroup.read(objects, summary, group, CountFields) { rows =>
       for (span <- rows.spans(files).get(column)) {
@@ -167,12 +166,9 @@ private[statistics] final class ValueCountLists(values: Array[FileValues], total
 }
 
 private[statistics] object ValueCountLists {
-  private val MostFiles = 1 << 20
-
   /** @param found ordinal, values and total of each file */
   def of(found: Iterable[(Int, FileValues, Long)]): ValueCountLists = {
     val length = if (found.isEmpty) 0 else found.map(_._1).max + 1
-    if (length > MostFiles) throw new IllegalArgumentException(s"it has a row for file ${length - 1}")
     val values = new Array[FileValues](length)
     val totals = new Array[Long](length)
     found.foreach { case (file, list, total) =>

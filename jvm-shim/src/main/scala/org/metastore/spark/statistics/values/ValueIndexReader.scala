@@ -2,13 +2,14 @@ package org.metastore.spark.statistics.values
 
 import org.apache.parquet.column.impl.ColumnReadStoreImpl
 import org.apache.parquet.example.data.simple.convert.GroupRecordConverter
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.statistics.cache.CacheEntry
 import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.{
-  ChunkPages, ColumnDecoder, Encoding, Fill, ObjectReader, ObjectRef, PageStore, ParquetFooter, RowGroup, RowGroupMemory,
+  ChunkPages, ColumnDecoder, Encoding, Fill, ObjectReader, ObjectRef, PageStore, ParquetFooter, RowGroup,
   Values
 }
 
@@ -21,7 +22,6 @@ private[statistics] final class ValueIndexReader(objects: ObjectReader) {
 
   /** By data file of a snapshot: of how many of its rows the lists of a column tell, -1 where nothing is said of it. */
   def coveredRows(ref: ObjectRef, column: Int, files: Int): Array[Long] = {
-    RowGroupMemory.lend(ref.name)(_.take(files * 8L))
     val out = Fill.longs(files, -1)
     for (group <- objects.footer(ref).groupsOf(Set(column)))
       RowGroup.read(objects, ref, group, Seq("column", "file", "rows")) { rows =>
@@ -54,25 +54,21 @@ private[statistics] final class ValueIndexReader(objects: ObjectReader) {
   /** The values of a column in a row group. */
   def cached(from: PostingRowGroup, column: Int, dataType: DataType, files: Int): CacheEntry[Postings] =
     CacheEntry[Postings](s"places:${from.ref.name}:${from.ref.footerSha256}:${from.group}:$column:$files", _.weight) {
-      objects.asDamage(from.ref) {
-        RowGroupMemory.lend(from.ref.name)(readGroup(from.ref, from.group, column, dataType, files, _))
-      }
+      objects.asDamage(from.ref)(readGroup(from.ref, from.group, column, dataType, files))
     }
 
-  private def readGroup(
-      ref: ObjectRef, group: Int, column: Int, dataType: DataType, files: Int, memory: RowGroupMemory): Postings = {
+  private def readGroup(ref: ObjectRef, group: Int, column: Int, dataType: DataType, files: Int): Postings = {
     val footer = objects.footer(ref)
     val rows = footer.rowGroups(group).rows.toInt
     val leaves = leavesOf(footer, dataType)
-    val pages = objects.chunks(ref, footer, group, leaves, memory)
+    val pages = objects.chunks(ref, footer, group, leaves)
     val (from, until) = span(ColumnDecoder.longs(pages(leaves.head), rows, -1), column)
     val values = valuesOf(pages(leaves(1)), rows, from, until, dataType)
     val lists = leaves.drop(2).map(pages)
-    memory.take(lists.map(_.getTotalValueCount).sum * EntryBytes)
     val store = new ColumnReadStoreImpl(
       new PageStore(lists, rows), new GroupRecordConverter(footer.schema).getRootConverter,
       footer.schema, "")
-    val entries = lists.map(new ListEntries(store, footer, _))
+    val entries = lists.map(new ListEntries(store, _))
     val built = new Builder(files)
     for (row <- 0 until rows) {
       val wanted = row >= from && row < until
@@ -115,25 +111,24 @@ private[statistics] final class ValueIndexReader(objects: ObjectReader) {
 }
 
 private object ValueIndexReader {
-  private val EntryBytes = 48L // decoded, and in arrays that grow
   private val MostHash = -1L // as an unsigned number
   private val MapKey = Seq("files_sparse", "key_value", "key")
   private val MapValue = Seq("files_sparse", "key_value", "value")
   private val ListElement = Seq("files_dense", "list", "element")
 
   /** The entries of a column's lists, row by row. */
-  private final class ListEntries(store: ColumnReadStoreImpl, footer: ParquetFooter, pages: ChunkPages) {
+  private final class ListEntries(store: ColumnReadStoreImpl, pages: ChunkPages) {
     private val leaf = pages.leaf
-    private val reader = store.getColumnReader(footer.schema.getColumnDescription(leaf.path.toArray))
-    private val isInt = leaf.physical == org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName.INT32
+    private val reader = store.getColumnReader(leaf)
+    private val isInt = leaf.getPrimitiveType.getPrimitiveTypeName == PrimitiveTypeName.INT32
     private var left = pages.getTotalValueCount
     private val none = Array.emptyLongArray
-    if (leaf.repeated != 1) throw new IllegalArgumentException("its lists are none")
+    if (leaf.getMaxRepetitionLevel != 1) throw new IllegalArgumentException("its lists are none")
 
     def next(): Array[Long] = {
       if (left == 0) throw new IllegalArgumentException("columns differ in length")
       val level = reader.getCurrentDefinitionLevel
-      if (level == leaf.nullable) {
+      if (level == leaf.getMaxDefinitionLevel) {
         val found = Array.newBuilder[Long]
         do found += entry() while (left > 0 && reader.getCurrentRepetitionLevel > 0)
         found.result()
@@ -145,7 +140,7 @@ private object ValueIndexReader {
     }
 
     private def entry(): Long = {
-      if (reader.getCurrentDefinitionLevel != leaf.nullable) throw new IllegalArgumentException("a list has an entry without a value")
+      if (reader.getCurrentDefinitionLevel != leaf.getMaxDefinitionLevel) throw new IllegalArgumentException("a list has an entry without a value")
       val value = if (isInt) reader.getInteger.toLong else reader.getLong
       if (value < 0) throw new IllegalArgumentException(s"a list has the entry $value")
       consume()

@@ -30,7 +30,7 @@ private[statistics] final class ZoneIdentities private (entries: ByteBuffer) {
   def places(files: FileList, blockFiles: Int): Array[Int] = {
     val found = new Array[Int](zones)
     Arrays.fill(found, -1)
-    lazy val byFirst = (0 until zones).groupBy(first).map { case (crc, some) => crc -> some.take(Alike) }
+    lazy val byFirst = (0 until zones).groupBy(first)
     var (at, zone, alone) = (0, 0, files.length / Alone + Zone.Files)
     while (at < files.length && alone > 0) {
       if (zone == zones || !fits(zone, at, files, blockFiles))
@@ -71,7 +71,6 @@ private[statistics] object ZoneIdentities {
 
   private val EntryBytes = 24
   private val Alone = 8 // one file of so many
-  private val Alike = 4 // zones that may begin alike; more are made to cost time
 
   /** What a footer says; `None` where it says nothing that can be used. */
   def of(footer: ParquetFooter): Option[ZoneIdentities] = Try {

@@ -2,7 +2,7 @@ package org.metastore.spark.statistics.zones
 
 import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.columns.{BlockColumn, BlockColumnLoader, BlockReader}
-import org.metastore.spark.statistics.objects.{Block, ObjectReader, ObjectRef, RowGroup, RowGroupMemory}
+import org.metastore.spark.statistics.objects.{Block, ObjectReader, ObjectRef, RowGroup}
 
 /** Reads what large blocks have beside whole columns: zones, single pages, and what tells their files from others. */
 private[statistics] final class ZoneReader(objects: ObjectReader) {
@@ -28,12 +28,12 @@ private[statistics] final class ZoneReader(objects: ObjectReader) {
   /** One page of a column: by file, the first of them is that of its first row. */
   def readPage(block: Block, ref: ObjectRef, column: Int, group: Int, table: PageTable, page: Int): BlockColumn =
     StatisticsCache.getOrLoad[BlockColumn](s"${BlockReader.columnKey(ref, column)}:$page", _.weight) {
-      objects.asDamage(ref)(RowGroupMemory.lend(ref.name) { memory =>
+      objects.asDamage(ref) {
         val footer = objects.footer(ref)
-        val pages = objects.parts(ref, footer, table.chunks(group, page), table.digest(group, page), memory)
+        val pages = objects.parts(ref, footer, table.chunks(group, page), table.digest(group, page))
         val rows = table.rowsOf(group, page)
-        new BlockColumnLoader(block, new RowGroup(footer, rows, pages, page * table.rows, memory), rows).load(column)
-      })
+        new BlockColumnLoader(block, new RowGroup(footer, rows, pages, page * table.rows), rows).load(column)
+      }
     }
 
   /** What tells the files of each zone from others, where the list of a block's files says so. */

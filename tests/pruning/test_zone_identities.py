@@ -1,47 +1,17 @@
-"""Hostile zones, pages and identities of files, with right digests: a scan is planned without them, and soon."""
+"""Identities of zones stand in for the paths of their data files."""
 
 from __future__ import annotations
 
-import random
-import time
-from dataclasses import replace
-
 import pytest
 
-from format import hostile
-from metastore.format.manifest_references import SummaryRef
 from metastore.format.object_layout import ZONE_FILES
 from metastore.format.parquet_footer import read_footer
 from metastore.jvm_session import find_shim_package
 from pruning import zoned
 from pruning.scala import module, no_limits, open_store
-from pruning.test_zones import probe_of
 
 pytestmark = pytest.mark.spark
-FILES, COUNT = 2 * ZONE_FILES + 40, 40
-CONDITION = "c0 = 1 AND c1 > 1 AND c2 < 'x' AND c3 <> 3 AND c5"
-
-
-def written(folder, kind: str, seed: int):
-    """A store of blocks that share all objects but one: that is hostile in each."""
-    files, summary = zoned.random_block(1, FILES)
-    manifest = zoned.write(folder, files, summary, zoned.SMALL)
-    [block] = manifest.blocks
-    ref = {"zones": block.zones[0].object, "summary": block.summary[0].object, "files": block.files}[kind]
-    data, blocks = (folder / "objects" / ref.name).read_bytes(), []
-    for number in range(seed, seed + COUNT):
-        changed = hostile.mutated(data, random.Random(number))
-        other = hostile.reference_of(kind, changed, ref.rows)
-        (folder / "objects" / other.name).write_bytes(changed)
-        if kind == "files":
-            blocks.append(replace(block, id=str(number), files=other))
-        else:
-            refs = getattr(block, kind)
-            one = SummaryRef(other, refs[0].columns)
-            blocks.append(replace(block, id=str(number), **{kind: (one, *refs[1:])}))
-    hostile_ones = replace(manifest, blocks=tuple(blocks), sequence=2)
-    (folder / "log" / f"{2:020}.json").write_bytes(hostile_ones.to_bytes())
-    return files
+FILES = 2 * ZONE_FILES + 40
 
 
 def joined(spark, folder, paths: list[str], sizes: list[int]):
@@ -55,29 +25,12 @@ def joined(spark, folder, paths: list[str], sizes: list[int]):
     return found.of(find_shim_package(spark).statistics.columns.FileList(of_paths, of_sizes), nothing)
 
 
-@pytest.mark.parametrize("kind", ["zones", "summary"])
-def test_mutated_zones_and_pages(spark, tmp_path, kind):
-    files = written(tmp_path, kind, seed=0)
-    began = time.monotonic()
-    assert len(probe_of(spark, tmp_path).kept(CONDITION)) == files.num_rows
-    assert time.monotonic() - began < 60
-
-
-def test_mutated_lists_of_files(spark, tmp_path):
-    listed = written(tmp_path, "files", seed=0)
-    module(spark, "org.metastore.spark.statistics.cache.StatisticsCache").clear()
-    began = time.monotonic()
-    files = joined(spark, tmp_path, listed["path"].to_pylist(), listed["size"].to_pylist())
-    assert 0 <= files.knownFiles() <= listed.num_rows
-    assert time.monotonic() - began < 60
-
-
 def test_paths_are_not_read_where_zones_are_found(spark, tmp_path):
     files, summary = zoned.random_block(1, FILES)
     block = zoned.write(tmp_path, files, summary, zoned.SMALL).blocks[0]
     path = tmp_path / "objects" / block.files.name
     data = bytearray(path.read_bytes())
-    [chunk] = [chunk for chunk in read_footer("files", data).groups[0] if chunk.name == "path"]
+    [chunk] = [chunk for chunk in read_footer("files", data).chunks(0) if chunk.name == "path"]
     data[chunk.start + chunk.length // 2] ^= 0xFF
     path.write_bytes(data)
     module(spark, "org.metastore.spark.statistics.cache.StatisticsCache").clear()
