@@ -1,6 +1,6 @@
 """Every error that the Metastore raises on purpose.
 
-One tree, one stable code an error: the same codes stand in the shim's error class list, so that a mistake
+One tree, one stable code an error, as `contract/errors.json` has it for the shim, too, so that a mistake
 reads the same from SQL, Python and the command line. The facts of an error are attributes; its text is built
 from them.
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from metastore.contract import read_contract
 from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ __all__ = [
 ]
 
 
+_CODES: dict[str, str] = {one["class"]: one["code"] for one in read_contract("errors")["errors"]}
 _SHOWN = 5
 
 
@@ -57,6 +59,9 @@ class MetastoreError(Exception):
     """
 
     code: ClassVar[str] = "METASTORE_ERROR"
+
+    def __init_subclass__(cls) -> None:
+        cls.code = _CODES.get(cls.__name__, cls.code)
 
     def __init__(self, message: str, hint: str = "") -> None:
         self.message = make_visible(message)
@@ -107,8 +112,6 @@ class NoStatistics(MetastoreError):
         command: The statement that makes the statistics; with `<its name>` where the user gave a location.
     """
 
-    code = "METASTORE_NO_STATISTICS"
-
     def __init__(self, table: str, command: str | None = None, detail: str = "", columns: str = "ALL COLUMNS") -> None:
         self.table = table
         self.command = command or f"ANALYZE TABLE {_in_sql(table)} COMPUTE STATISTICS FOR {columns}"
@@ -123,8 +126,6 @@ class TableNotFound(MetastoreError):
         near: Existing names that look like it.
         known: The names that were found where it was looked for.
     """
-
-    code = "METASTORE_TABLE_NOT_FOUND"
 
     def __init__(self, table: str, near: Sequence[str] = (), hint: str = "", known: Sequence[str] = ()) -> None:
         self.table = table
@@ -143,8 +144,6 @@ class ColumnNotFound(MetastoreError):
         known: The columns of the table.
     """
 
-    code = "METASTORE_COLUMN_NOT_FOUND"
-
     def __init__(self, column: str, table: str, near: Sequence[str] = (), known: Sequence[str] = ()) -> None:
         self.column = column
         self.table = table
@@ -160,8 +159,6 @@ class FormatTooNew(MetastoreError):
         where: The object that says so.
         found: The format version, or the feature, that is not known here.
     """
-
-    code = "METASTORE_FORMAT_TOO_NEW"
 
     def __init__(self, where: str, found: str) -> None:
         self.where = where
@@ -180,8 +177,6 @@ class StoreNotReadable(MetastoreError):
         reason: Why.
     """
 
-    code = "METASTORE_STORE_NOT_READABLE"
-
     def __init__(self, store: str, reason: str, hint: str = "") -> None:
         self.store = store
         self.reason = reason
@@ -195,8 +190,6 @@ class StoreNotWritable(MetastoreError):
         store: The URI of the store.
         reason: Why.
     """
-
-    code = "METASTORE_STORE_NOT_WRITABLE"
 
     def __init__(self, store: str, reason: str, hint: str = "") -> None:
         self.store = store
@@ -219,8 +212,6 @@ class CommitUnknown(MetastoreError):
         reason: The last answer of the store.
     """
 
-    code = "METASTORE_COMMIT_UNKNOWN"
-
     def __init__(self, store: str, sequence: int, reason: str) -> None:
         self.store = store
         self.sequence = sequence
@@ -239,8 +230,6 @@ class UnsupportedTable(MetastoreError):
         reason: What is not handled.
     """
 
-    code = "METASTORE_UNSUPPORTED_TABLE"
-
     def __init__(self, table: str, reason: str, hint: str = "") -> None:
         self.table = table
         self.reason = reason
@@ -254,8 +243,6 @@ class AccessDenied(MetastoreError):
         table: The table.
         reason: Who refuses, in their own words.
     """
-
-    code = "METASTORE_ACCESS_DENIED"
 
     def __init__(self, table: str, reason: str) -> None:
         self.table, self.reason = table, reason
@@ -275,8 +262,6 @@ class DamagedObject(MetastoreError):
         reason: What is wrong with it.
     """
 
-    code = "METASTORE_DAMAGED_OBJECT"
-
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
         self.reason = reason
@@ -290,8 +275,6 @@ class CollectionRefused(MetastoreError):
         reason: What cannot be read.
     """
 
-    code = "METASTORE_COLLECTION_REFUSED"
-
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"Nothing was deleted: {reason}.", f"{_REPAIR} gc works after the grace period.")
@@ -304,8 +287,6 @@ class InvalidArgument(MetastoreError):
         argument: The name of the argument.
         reason: What is wrong with its value.
     """
-
-    code = "METASTORE_INVALID_ARGUMENT"
 
     def __init__(self, argument: str, reason: str, hint: str = "") -> None:
         self.argument = argument
@@ -322,8 +303,6 @@ class InvalidSetting(MetastoreError):
         reason: What is wrong with it.
     """
 
-    code = "METASTORE_INVALID_SETTING"
-
     def __init__(self, setting: str, value: object, reason: str) -> None:
         self.setting = setting
         self.value = value
@@ -338,8 +317,6 @@ class NoSpark(MetastoreError):
         reason: What is missing.
     """
 
-    code = "METASTORE_NO_SPARK"
-
     def __init__(self, reason: str, hint: str = "") -> None:
         self.reason = reason
         super().__init__(f"{reason}.", hint or "Run `metastore doctor` to see what is missing.")
@@ -347,8 +324,6 @@ class NoSpark(MetastoreError):
 
 class JarNotFound(MetastoreError):
     """A jar is neither installed nor to be had; the message says which and where it was looked for."""
-
-    code = "METASTORE_JAR_NOT_FOUND"
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(f"{message}.", hint or "Run `metastore doctor` to see what is missing.")
@@ -361,8 +336,6 @@ class AnalyzeFailed(MetastoreError):
         table: The table.
         reason: The first cause.
     """
-
-    code = "METASTORE_ANALYZE_FAILED"
 
     def __init__(self, table: str, reason: str, hint: str = "") -> None:
         self.table = table

@@ -11,6 +11,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from format import golden
+from metastore.contract import read_contract
 from pruning.scala import items, module, no_limits, open_store, option, pairs
 
 pytestmark = pytest.mark.spark
@@ -26,10 +27,6 @@ def store(spark, tmp_path):
     return open_store(spark, tmp_path)
 
 
-def camel(name):
-    return re.sub(r"_(.)", lambda match: match[1].upper(), name)
-
-
 def plain(value):
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).hex()
@@ -38,11 +35,11 @@ def plain(value):
 
 def row_of(row):
     """A row of the reader, as `golden.expected` writes it."""
-    names = ["nulls", "nans", "distinct", *sorted(DOUBLES), "trues", "compressed_bytes", "uncompressed_bytes"]
-    names += [*sorted(TEXTS), "frequencies_floor", "file", "rows"]
-    found = {name: option(getattr(row, camel(name))()) for name in names}
-    found |= {"lo": option(row.lo()), "hi": option(row.hi()), "sum_exact": option(row.sumExact())}
-    found |= pairs(row.numbers())
+    names = ["nulls", "nans", "distinct", "sum_exact", *sorted(DOUBLES), "trues", "compressed_bytes"]
+    names += ["uncompressed_bytes", *sorted(TEXTS), "frequencies_floor", "file", "rows"]
+    names += [one["name"] for one in read_contract("statistics") if one["merge"] in ("sum", "min", "max")]
+    found = {name: option(row.get(name)) for name in names}
+    found |= {"lo": option(row.lo()), "hi": option(row.hi())}
     answer = {name: plain(value) for name, value in found.items() if value is not None}
     answer["column"] = plain(row.column())
     answer["lo_exact"], answer["hi_exact"] = row.loExact(), row.hiExact()

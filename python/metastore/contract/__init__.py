@@ -9,8 +9,9 @@
 - `errors.json`: codes, what they mean, with which exit code a command ends; `shim`: raised there, too.
 - `statistics.json`: the built-in statistics, written out by their descriptors.
 - `reasons.json`: why a scan, a conjunct or a data file was treated as it was, by codes; facts stand in braces.
-- `formats.json`: table formats, and the oldest and newest release whose jars are known.
-- `limits.json`: what readers take at most.
+- `formats.json`: table formats; of those in jars of their own the oldest and newest release that are known, the
+  `packages` of their classes, and one class that shows they are there. `casts`: readers cast a float through its text.
+- `limits.json`: what readers take at most, and how far writers go.
 
 Only data stands here: sentences of errors differ on purpose between a shell, SQL and Python.
 """

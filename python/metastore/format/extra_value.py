@@ -6,9 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from metastore.contract import read_contract
 from metastore.errors import DamagedObject
 
-MAX_BYTES, _MAX_DECODED = 16 << 10, 1 << 20
+_LIMITS = read_contract("limits")
+MAX_BYTES: int = _LIMITS["extra_bytes"]
+_MAX_DECODED: int = _LIMITS["extra_decoded_bytes"]
 _VALUE = "value"
 _PLAIN = (
     *(pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Longs = NDArray[np.int64]
 
 
-HEADS = 10
+HEADS: int = read_contract("limits")["heads"]
 """So many of the most frequent values of each column stand in the first row group."""
 ROW_GROUPS = 16
 HISTOGRAM_GROUPS = 64

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from metastore.contract import read_contract
 from metastore.errors import DamagedObject
 from metastore.format import summary_pages
 from metastore.format.object_schemas import SCHEMAS
@@ -30,7 +31,7 @@ BLOCK_KEY = "metastore.block"
 WRITE_KEY = "metastore.write"
 """A footer key with a fresh uuid: equal rows written twice are two objects, so that one may be deleted for good."""
 
-MAX_OBJECT_BYTES = 4 << 30
+MAX_OBJECT_BYTES: int = read_contract("limits")["decoded_bytes"]
 """The most bytes that are read of an object at once."""
 
 _PATTERN = r"([a-z]+(?:-[a-z]+)*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet"
@@ -38,7 +39,8 @@ _NAME = re.compile(_PATTERN)
 _NAME_IN_BYTES = re.compile(_PATTERN.encode())
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _DIGEST_BYTES = 16
-_LEAST_LENGTH, _LEAST_FOOTER, _MAX_LENGTH = 12, 8, 1 << 40
+_LEAST_LENGTH, _LEAST_FOOTER = 12, 8
+_MAX_LENGTH: int = read_contract("limits")["object_length"]
 _BATCH_ROWS = 16_384
 
 

@@ -11,12 +11,15 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from metastore.contract import read_contract
 from metastore.errors import DamagedObject
 
-MAX_FOOTER_BYTES = 16 << 20
-MAX_ROWS = 1 << 27
-MAX_BYTES = 4 << 30
-FEW_BYTES, MOST_EXPANSION = 256 << 20, 1000
+_LIMITS = read_contract("limits")
+MAX_FOOTER_BYTES: int = _LIMITS["footer_bytes"]
+MAX_ROWS: int = _LIMITS["object_rows"]
+MAX_BYTES: int = _LIMITS["decoded_bytes"]
+FEW_BYTES: int = _LIMITS["decoded_few"]
+MOST_EXPANSION: int = _LIMITS["decoded_expansion"]
 
 _TAIL_BYTES = 8
 

@@ -18,6 +18,7 @@ from metastore.format.histogram_bins import (
     divide_range,
     percentile_ranks,
 )
+from metastore.format.object_layout import HEADS
 from metastore.format.object_schemas import HISTOGRAMS
 from metastore.format.table_column import Column, is_compatible
 from metastore.format.value_postings import POSTING_COLUMNS, read_postings
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from metastore.store import Store
 
 
-HEADS = 10
 _LISTED = ("none", None)
 
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from metastore.contract import read_contract
 from metastore.errors import InvalidArgument
 from metastore.format.histogram_bins import Histogram, coarsen, find_quantiles
 from metastore.format.value_rendering import make_renderer
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from metastore.reading.column_details import ColumnDetails
 
 
-PROBABILITIES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+_ARGUMENTS = (argument for function in read_contract("functions")["functions"] for argument in function["arguments"])
+_DEFAULTS = {one["name"]: one["default"] for one in _ARGUMENTS if "default" in one}
+PROBABILITIES = tuple(map(float, _DEFAULTS["probabilities"].split(",")))
 
 
 def build_frequency_rows(details: ColumnDetails, top: int | None, zone: str, *, exact: bool) -> list[Row]:

@@ -15,6 +15,7 @@ from itertools import pairwise, takewhile
 from typing import Any, TypeVar
 
 import metastore
+from metastore.contract import read_contract
 from metastore.errors import (
     AnalyzeFailed,
     CommitUnknown,
@@ -31,7 +32,7 @@ _LOG = get_logger(__name__)
 
 CONFLICTS = 64
 RESENDS = 5
-FARTHEST = 10**12
+FARTHEST: int = read_contract("limits")["manifests_ahead"]
 """How far a manifest's number may be ahead of the one before it, which it follows by one wherever nothing was lost."""
 
 _LOG_FILE = re.compile(r"(\d{20})\.json", re.ASCII)

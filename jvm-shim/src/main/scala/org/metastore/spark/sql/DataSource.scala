@@ -165,7 +165,7 @@ private[sql] final class View private (declared: JsonNode) {
   private def frequencies(column: ColumnDetails): Seq[Fields] = column.frequent(None).map { found =>
     val files = if (found.files.isEmpty) None else Some(countsOfFiles(column, found.files.toSeq.sorted))
     val shown = FrequenciesFunction.fields(column, found)
-    (shown ++ Map("column_name" -> column.leaf.name, s"value_${encoding(found.value)}" -> found.value, "files" -> files)).get _
+    (shown ++ Map("column_name" -> column.leaf.name, s"value_${SummaryRow.encodingOf(found.value)}" -> found.value, "files" -> files)).get _
   }
 
   private def countsOfFiles(column: ColumnDetails, counts: Seq[(Int, Long)]): ArrayBasedMapData =
@@ -175,13 +175,13 @@ private[sql] final class View private (declared: JsonNode) {
   private def histogram(column: ColumnDetails): Option[Fields] = column.bins.map { bins =>
     Map[String, Any](
       "column_name" -> column.leaf.name, "kind" -> bins.kind, "bins" -> bins.counts.length.toLong,
-      s"edges_${encoding(bins.edges.head)}" -> list(bins.edges), "counts" -> list(bins.counts),
+      s"edges_${SummaryRow.encodingOf(bins.edges.head)}" -> list(bins.edges), "counts" -> list(bins.counts),
       "distincts" -> (if (bins.distincts.isEmpty) None else list(bins.distincts)),
       "exact" -> (column.isWhole && bins.counts.indices.forall(bins.isExact))).get _
   }
 
   private def ranks(column: ColumnDetails): Seq[Fields] = column.rankedValues.map { case (value, rank) =>
-    Map[String, Any]("column_name" -> column.leaf.name, s"value_${encoding(value)}" -> value, "rank" -> rank).get _
+    Map[String, Any]("column_name" -> column.leaf.name, s"value_${SummaryRow.encodingOf(value)}" -> value, "rank" -> rank).get _
   }
 
   /** A row for each edge, a column for each column of the table. */
@@ -190,12 +190,6 @@ private[sql] final class View private (declared: JsonNode) {
     val attributes = columns.map(column => AttributeReference(column.leaf.name, StringType)())
     val longest = if (edges.isEmpty) 0 else edges.map(_.length).max
     LocalRelation(output ++ attributes, (0 until longest).map(i => ResultRow.row(Seq[Any](i.toLong) ++ edges.map(_.lift(i)): _*)))
-  }
-
-  private def encoding(value: Any): String = value match {
-    case _: Long => "long"
-    case _: Double => "double"
-    case _ => "binary"
   }
 
   private def list(values: Seq[Any]): GenericArrayData = new GenericArrayData(values.toArray[Any])

@@ -25,7 +25,7 @@ import org.metastore.spark.statistics.objects.SummaryRow
 
 /** Builds rows from what Scala code has at hand: texts, options and numbers. */
 object ResultRow {
-  private val Digits = 38
+  private[sql] val Digits = 38
   private val Most = BigInt(10).pow(Digits) - 1
 
   /** One row; `None` is null, texts become Spark's. */
@@ -100,57 +100,24 @@ object ValueText {
   def text(text: String): UTF8String = UTF8String.fromString(text)
 }
 
-/** The columns of `table-summary` (docs/format.md) that the data source adds to the texts of a view. */
+/** The fields of `table-summary` (docs/format.md) that the data source adds to the texts of a view. */
 object SummaryColumns {
 
-  /** The value of a column, as Catalyst's; null where there is none, or no such column. */
-  def value(row: SummaryRow, column: String): Any = column match {
-    case "rows" => opt(row.rows)
-    case "nulls" => opt(row.nulls)
-    case "nans" => opt(row.nans)
-    case "lo_long" | "lo_double" | "lo_binary" => encoded(row.lo, column)
-    case "hi_long" | "hi_double" | "hi_binary" => encoded(row.hi, column)
+  /** The value of a field, as Catalyst's; null where there is none. */
+  def value(row: SummaryRow, field: String): Any = field match {
     case "lo_exact" => row.loExact
     case "hi_exact" => row.hiExact
-    case "distinct" => opt(row.distinct)
-    case "distinct_error" => opt(row.distinctError)
-    case "sum_exact" => opt(row.sumExact.map(sum => Decimal(sum, SumPrecision, 0)))
-    case "sum" => opt(row.sum)
-    case "mean" => opt(row.mean)
-    case "m2" => opt(row.m2)
-    case "avg_len" => opt(row.avgLen)
-    case "trues" => opt(row.trues)
-    case "compressed_bytes" => opt(row.compressedBytes)
-    case "uncompressed_bytes" => opt(row.uncompressedBytes)
-    case "frequencies_floor" => opt(row.frequenciesFloor)
-    case "percentiles_long" | "percentiles_double" | "percentiles_binary" => percentiles(row.percentiles, column)
-    case "singles" => opt(row.singles)
-    case "frequencies_algorithm" => opt(row.frequenciesAlgorithm.map(UTF8String.fromString))
-    case "extra" => extra(row.extra)
-    case field => opt(row.numbers.get(field))
+    case _ => row.get[Any](field).map(catalyst).orNull
   }
 
-  private val SumPrecision = 38
-
-  private def opt(value: Option[Any]): Any = value match {
-    case Some(found) => found
-    case None => null
-  }
-
-  private def isIn(value: Any, column: String): Boolean = value match {
-    case _: Long => column.endsWith("_long")
-    case _: Double => column.endsWith("_double")
-    case _ => column.endsWith("_binary")
-  }
-
-  private def encoded(value: Option[Any], column: String): Any = opt(value.filter(isIn(_, column)))
-
-  private def percentiles(values: IndexedSeq[Any], column: String): Any =
-    if (values.headOption.exists(isIn(_, column))) new GenericArrayData(values.toArray[Any]) else null
-
-  private def extra(values: Map[String, Array[Byte]]): Any = {
-    val (names, bytes) = values.toSeq.unzip
-    if (names.isEmpty) null else ArrayBasedMapData(names.map(UTF8String.fromString).toArray[Any], bytes.toArray[Any])
+  private def catalyst(value: Any): Any = value match {
+    case text: String => UTF8String.fromString(text)
+    case number: java.math.BigDecimal => Decimal(number, ResultRow.Digits, 0)
+    case list: Seq[_] => new GenericArrayData(list.map(catalyst).toArray[Any])
+    case map: Map[_, _] =>
+      val (keys, values) = map.toSeq.unzip
+      ArrayBasedMapData(keys.map(catalyst).toArray[Any], values.map(catalyst).toArray[Any])
+    case plain => plain
   }
 }
 

@@ -51,7 +51,7 @@ object SummaryFunction extends StatisticsFunction("summary") {
   private def withRanks(analyzed: TableContext, snapshot: Snapshot, row: SummaryRow): SummaryRow =
     analyzed.store.quantiles(snapshot.ranks, row.column, Quartiles.map(_ / 100.0)) match {
       case Some(exact) if row.percentiles.nonEmpty =>
-        row.copy(percentiles = Quartiles.zip(exact).foldLeft(row.percentiles) {
+        row.withPercentiles(Quartiles.zip(exact).foldLeft(row.percentiles) {
           case (found, (place, value)) => value.fold(found)(found.updated(place, _))
         })
       case _ => row
@@ -66,7 +66,7 @@ object SummaryFunction extends StatisticsFunction("summary") {
     lazy val histograms = files.histograms(file)
     def withPercentiles(row: SummaryRow, key: String): SummaryRow =
       if (row.percentiles.nonEmpty) row
-      else histograms.get(key).flatMap(Histogram.of(_, row)).fold(row)(bins => row.copy(percentiles = bins.percentiles))
+      else histograms.get(key).flatMap(Histogram.of(_, row)).fold(row)(bins => row.withPercentiles(bins.percentiles))
     val known = files.columns(Seq(file), leaves.map(_.key))
       .map(known => known.column.key -> known.copy(row = withPercentiles(known.row, known.column.key))).toMap
     if (known.isEmpty) throw MetastoreException.noStatistics(analyzed.name, s" of the data file $path")
@@ -93,7 +93,7 @@ object SummaryFunction extends StatisticsFunction("summary") {
     val bounds = Seq(
       known.fold(null: Any)(row => text.bound(row.lo, row.loExact)), known.fold(null: Any)(row => text.bound(row.hi, row.hiExact)))
     // Nothing where a value that its list leaves out may be more frequent.
-    val sureTop = top.filter(_.frequency >= known.flatMap(_.frequenciesFloor).getOrElse(0L))
+    val sureTop = top.filter(_.frequency >= known.flatMap(_.get[Long]("frequencies_floor")).getOrElse(0L))
     // All rows, not those of some of the files.
     val described = known.flatMap(_.rows).filter(scope.rows.contains(_))
     def live(part: Option[Long]): Option[Long] = for (p <- part; all <- described; found <- LiveShare.of(p, all, scope.live)) yield found
@@ -101,21 +101,21 @@ object SummaryFunction extends StatisticsFunction("summary") {
     val nullShare = for (n <- nulls; rows <- scope.live if rows > 0) yield n * 100.0 / rows
     val most = scope.live.map(_ - nulls.getOrElse(0L))
     val distinct = known.flatMap(_.distinct).map(n => most.fold(n)(math.min(n, _)))
-    val distinctError = known.flatMap(_.distinctError).filter(_ => described.isDefined && scope.live == described)
+    val distinctError = known.flatMap(_.get[Double]("distinct_error")).filter(_ => described.isDefined && scope.live == described)
     val files = LiveShare.of(known.fold(0L)(_.files.toLong), scope.files, Some(scope.filesLeft))
     val isExact = scope.exact && files.contains(scope.filesTotal) &&
       known.forall(row => row.nulls.isDefined && (row.lo.isEmpty || row.loExact) && (row.hi.isEmpty || row.hiExact))
     ResultRow.row(Seq(leaf.name, leaf.dataType.simpleString) ++ bounds ++ Seq[Any](
-      distinct, known.flatMap(_.mean), known.flatMap(deviation), percentile(25), percentile(50), percentile(75),
-      scope.live, nullShare, nulls, live(known.flatMap(_.nans)), known.flatMap(_.avgLen), known.flatMap(_.numbers.get("max_len")),
+      distinct, known.flatMap(_.get[Double]("mean")), known.flatMap(deviation), percentile(25), percentile(50), percentile(75),
+      scope.live, nullShare, nulls, live(known.flatMap(_.nans)), known.flatMap(_.get[Double]("avg_len")), known.flatMap(_.get[Long]("max_len")),
       text.value(sureTop.map(_.value)), live(sureTop.map(_.frequency)),
-      known.flatMap(_.compressedBytes), isExact, distinctError, files, scope.filesTotal) ++ scope.origin ++
+      known.flatMap(_.get[Long]("compressed_bytes")), isExact, distinctError, files, scope.filesTotal) ++ scope.origin ++
       Seq(known.map(row => UserDefinedStatistics.texts(row.extra))): _*)
   }
 
   /** Of a sample: of fewer than two values there is none. */
   private def deviation(row: SummaryRow): Option[Double] = for {
-    m2 <- row.m2
+    m2 <- row.get[Double]("m2")
     rows <- row.rows
     nulls <- row.nulls
     n = rows - nulls - row.nans.getOrElse(0L)

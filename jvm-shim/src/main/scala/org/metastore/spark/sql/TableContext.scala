@@ -8,7 +8,7 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.statistics.StatisticsStore
 import org.metastore.spark.statistics.objects.{
-  Block, ColumnEntry, DataFileRow, DetailRef, FileKey, HistogramRow, Manifest, Snapshot, SummaryRow, TableFileRow,
+  Block, ColumnEntry, DataFileRow, DetailRef, HistogramRow, Manifest, Snapshot, SummaryRow, TableFileRow,
   TableIdentity, ValueCount
 }
 import org.metastore.spark.tables.{LakeTable, Leaf, TableLookup}
@@ -113,7 +113,13 @@ final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
   def columns(of: Seq[TableFileRow], keys: Seq[String]): Seq[FileColumnSummary] = {
     val wanted = of.map(file => file.key -> file).toMap
     val position = keys.zipWithIndex.toMap
-    val found = blocks.flatMap(block => inBlock(block, wanted, position.keySet))
+    val found = inBlocks(of) { (block, listed) =>
+      val shown = listed.map(file => file.file -> wanted(file.key)).toMap
+      val columns = ordinals(block, position.keySet)
+      if (shown.isEmpty || columns.isEmpty) Nil
+      else analyzed.store.summary(block, Some(columns), Some(shown.keySet))
+        .map(row => FileColumnSummary(shown(row.file.get), block.columns(row.column), row))
+    }
     val deepest = found.foldLeft(Map.empty[(String, String), FileColumnSummary]) { (kept, known) =>
       kept.updated((known.file.path, known.column.key), known)
     }
@@ -131,50 +137,38 @@ final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
 
   /** What detail objects tell of the columns of a data file. */
   private def ofDetails[T](of: TableFileRow, kind: DataFileRow => Option[DetailRef])(read: DetailRef => Map[Int, T]): Map[String, T] =
-    blocks.foldLeft(Map.empty[String, T]) { (found, block) =>
-      val detail = analyzed.store.dataFiles(block).find(file => file.key == of.key).flatMap(kind)
-      found ++ detail.fold(Map.empty[Int, T])(read).map { case (column, known) => block.columns(column).key -> known }
-    }
+    inBlocks(Seq(of)) { (block, listed) =>
+      listed.flatMap(kind(_)).flatMap(read).map { case (column, known) => block.columns(column).key -> known }
+    }.toMap
 
   /** The row of `files` of the deepest block that knows a column of a data file, and the column's ordinal there. */
   def details(of: TableFileRow, key: String): Option[(DataFileRow, Int)] =
-    blocks.reverseIterator.flatMap { block =>
-      val ordinal = block.columns.indexWhere(_.key == key)
-      if (ordinal < 0) None
-      else analyzed.store.dataFiles(block).find(file => file.key == of.key).map(_ -> ordinal)
-    }.take(1).toList.headOption
+    inBlocks(Seq(of))((block, listed) => ordinals(block, Set(key)).toSeq.flatMap(ordinal => listed.map(_ -> ordinal))).lastOption
 
   /** How many of some columns have statistics in each file, by path. */
   def columnCounts(of: Seq[TableFileRow], keys: Set[String]): Map[String, Int] = {
-    val wanted = of.map(file => file.key -> file).toMap
-    val perBlock = blocks.flatMap { block =>
-      val files = analyzed.store.dataFiles(block).filter(file => wanted.contains(file.key))
-      val known = keysOf(block, files.map(_.file).toSet, keys)
-      files.map(file => file.path -> known(file.file))
+    val perBlock = inBlocks(of) { (block, listed) =>
+      val known = keysOf(block, listed.map(_.file).toSet, keys)
+      listed.map(file => file.path -> known(file.file))
     }
     perBlock.groupBy(_._1).map { case (path, known) => path -> known.map(_._2).reduce(_ ++ _).size }
   }
 
   /** The columns with a row in a block, by file. Merged blocks may have gaps: only then the rows are read. */
   private def keysOf(block: Block, files: Set[Int], keys: Set[String]): Int => Set[String] = {
-    val columns = block.columns.indices.filter(i => keys.contains(block.columns(i).key)).toSet
+    val columns = ordinals(block, keys)
     if (block.summary.map(_.ref.rows).sum == block.files.rows * block.columns.length) _ => columns.map(block.columns(_).key)
     else if (files.isEmpty || columns.isEmpty) _ => Set.empty
     else analyzed.store.summary(block, Some(columns), Some(files)).groupBy(_.file.get)
       .map { case (file, rows) => file -> rows.map(row => block.columns(row.column).key).toSet }.withDefaultValue(Set.empty)
   }
 
-  /** From the one that counts least to the one that counts most: `full` before `footer`, later before earlier. */
-  private def blocks: Seq[Block] = {
-    val blocks = analyzed.manifest.toSeq.flatMap(_.blocks).filter(_.computed != "files")
-    blocks.filter(_.computed != "full") ++ blocks.filter(_.computed == "full")
-  }
+  private def ordinals(block: Block, keys: Set[String]): Set[Int] = block.columns.indices.filter(i => keys(block.columns(i).key)).toSet
 
-  private def inBlock(block: Block, wanted: Map[FileKey, TableFileRow], keys: Set[String]): Seq[FileColumnSummary] = {
-    val files = analyzed.store.dataFiles(block).flatMap(file => wanted.get(file.key).map(file.file -> _)).toMap
-    val columns = block.columns.indices.filter(i => keys.contains(block.columns(i).key)).toSet
-    if (files.isEmpty || columns.isEmpty) Nil
-    else analyzed.store.summary(block, Some(columns), Some(files.keySet))
-      .map(row => FileColumnSummary(files(row.file.get), block.columns(row.column), row))
+  /** What blocks tell of some files, from the one that counts least on: `full` after `footer`, earlier after later. */
+  private def inBlocks[T](of: Seq[TableFileRow])(read: (Block, Seq[DataFileRow]) => Seq[T]): Seq[T] = {
+    val keys = of.map(_.key).toSet
+    val (deep, shallow) = analyzed.manifest.toSeq.flatMap(_.blocks).filter(_.computed != "files").partition(_.computed == "full")
+    (shallow ++ deep).flatMap(block => read(block, analyzed.store.dataFiles(block).filter(file => keys(file.key))))
   }
 }

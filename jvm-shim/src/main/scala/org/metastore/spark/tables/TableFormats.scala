@@ -2,6 +2,7 @@ package org.metastore.spark.tables
 
 import java.util.Locale
 
+import scala.collection.JavaConverters._
 import scala.util.Try
 
 import org.apache.hadoop.fs.Path
@@ -13,6 +14,7 @@ import org.apache.spark.sql.connector.catalog.{Table, TableCatalog}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
+import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.{Reason, ReasonCode, ReasonedFailure}
 import org.metastore.spark.statistics.objects.TableIdentity
 
@@ -91,10 +93,10 @@ final case class TableFormat(name: String, packages: Seq[String], shown: String,
 
 /** The releases of table formats that are found, and which of them are known. */
 object FormatReleases {
-  private val formats = Seq(
-    TableFormat("Iceberg", Seq("org.apache.iceberg."), "org.apache.iceberg.spark.source.SparkTable", "1.6", "1.12"),
-    TableFormat("Delta", Seq("org.apache.spark.sql.delta.", "io.delta."), "org.apache.spark.sql.delta.catalog.DeltaTableV2", "3.2", "4.4"),
-    TableFormat("Hudi", Seq("org.apache.hudi.", "org.apache.spark.sql.hudi."), "org.apache.hudi.HoodieFileIndex", "0.15", "1.2"))
+  private val formats = Contract.read("formats").asScala.filter(_.has("packages")).map { one =>
+    def text(field: String) = one.get(field).asText
+    TableFormat(text("title"), Contract.texts(one, "packages"), text("shown_by"), text("oldest"), text("newest"))
+  }.toSeq
 
   // What is found goes with its class: formats may be loaded and unloaded again.
   private val ofClass = new ClassValue[Option[Release]] {

@@ -9,20 +9,22 @@ import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectM
 import org.apache.hadoop.fs.FileStatus
 import org.slf4j.LoggerFactory
 
+import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.{DamagedObjectException, FormatTooNewException}
 import org.metastore.spark.statistics.cache.StatisticsCache
 
 /** Reads a manifest's bytes: checksum first, then the JSON, every field checked before it is used. */
 private[statistics] object ManifestReader {
-  val MaxBytes: Int = 16 << 20 // writers aim at 1 MB, which very wide schemas pass
-  private val Format = 1
-  private val MaxBlocks = 1024 // writers keep 64, more where blocks cannot share a list of columns
+  val MaxBytes: Int = Contract.limit("manifest_bytes").toInt // writers aim at 1 MB, which very wide schemas pass
+  private val Format = Contract.limit("format_version")
+  private val MaxBlocks = Contract.limit("manifest_blocks") // writers keep 64, more where blocks cannot share a list of columns
   private val Known = Set.empty[String] // entries of `requires` that this reader understands
   private val Computed = Set("files", "footer", "full")
   private val ObjectName =
     Pattern.compile("[a-z]+(?:-[a-z]+)*-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\\.parquet")
   private val Sha256 = Pattern.compile("[0-9a-f]{64}")
-  private val Casting = Set("hudi") // formats whose readers cast a float to a double through its text
+  private val Casting = // formats whose readers cast a float to a double through its text
+    Contract.named(Contract.read("formats")).collect { case (name, one) if one.path("casts").asBoolean => name }.toSet
   private val json = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
 
   def read(name: String, bytes: Array[Byte]): Manifest = new ManifestReader(name).read(bytes)
@@ -303,7 +305,7 @@ private object ManifestLog {
   private val Name = java.util.regex.Pattern.compile("\\d{20}\\.json")
 
   /** As in Python's `protocol`: how far a manifest's number may be ahead of the one before it. */
-  private val Farthest = BigInt(10).pow(12)
+  private val Farthest = BigInt(Contract.limit("manifests_ahead"))
 
   private def numberOf(file: FileStatus): BigInt = BigInt(file.getPath.getName.stripSuffix(".json"))
 

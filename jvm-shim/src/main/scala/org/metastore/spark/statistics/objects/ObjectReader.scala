@@ -7,6 +7,7 @@ import java.security.MessageDigest
 
 import org.apache.hadoop.fs.{FileStatus, FileSystem, FSDataInputStream, Path}
 
+import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.{DamagedObjectException, StatisticsException}
 import org.metastore.spark.statistics.cache.CacheEntry
 
@@ -99,12 +100,12 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
 }
 
 private[statistics] object ObjectReader {
-  private val MaxFooter = 16 << 20
-  private val MaxLength = 1L << 40
-  private val MaxRows = 1L << 27
-  private val MaxBytes = 4L << 30
-  private val FewBytes = 256L << 20
-  private val MostExpansion = 1000L
+  private val MaxFooter = Contract.limit("footer_bytes")
+  private val MaxLength = Contract.limit("object_length")
+  private val MaxRows = Contract.limit("object_rows")
+  private val MaxBytes = Contract.limit("decoded_bytes")
+  private val FewBytes = Contract.limit("decoded_few")
+  private val MostExpansion = Contract.limit("decoded_expansion")
   private val Gap = 32 << 10 // bytes of unwanted columns that are cheaper to read than another request
 
   private final case class ByteRange(leaf: Int, start: Long, length: Int) {

@@ -1,15 +1,13 @@
 package org.metastore.spark.statistics.objects
 
-import scala.collection.JavaConverters._
-
 import org.apache.parquet.column.ColumnDescriptor
 import org.apache.parquet.column.page.{PageReader, PageReadStore}
 import org.apache.parquet.example.data.Group
 import org.apache.parquet.example.data.simple.convert.GroupRecordConverter
 import org.apache.parquet.io.ColumnIOFactory
-import org.apache.parquet.schema.MessageType
-
-import org.metastore.spark.contract.Contract
+import org.apache.parquet.schema.{LogicalTypeAnnotation, MessageType, PrimitiveType}
+import org.apache.parquet.schema.LogicalTypeAnnotation.{DecimalLogicalTypeAnnotation, StringLogicalTypeAnnotation}
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 
 /** Reads whole rows of objects, lists and maps included: for answers to people, where a row is an object anyway. */
 private[statistics] final class RowReader(objects: ObjectReader) {
@@ -70,10 +68,39 @@ private[statistics] final class ObjectRow(schema: MessageType, row: Group) {
   def map[T](field: String)(item: Group => T): Map[String, T] =
     repeated(field).map(entry => entry.getString(0, 0) -> item(entry)).toMap
 
-  private def repeated(field: String): IndexedSeq[Group] = value(field) { i =>
-    val outer = row.getGroup(i, 0)
-    (0 until outer.getFieldRepetitionCount(0)).map(n => outer.getGroup(0, n))
-  }.getOrElse(IndexedSeq.empty)
+  /** All fields by their names: numbers, texts, bytes, lists and maps of them; none where null or empty. */
+  def fields: String => Option[Any] = {
+    val (known, values) = (schema, (0 until schema.getFieldCount).map(read(row, _)))
+    name => if (known.containsField(name)) Option(values(known.getFieldIndex(name))) else None
+  }
+
+  private def read(group: Group, field: Int): Any =
+    if (group.getFieldRepetitionCount(field) == 0) null
+    else group.getType.getType(field) match {
+      case primitive: PrimitiveType => read(group, field, primitive)
+      case nested =>
+        val entries = entriesOf(group.getGroup(field, 0))
+        if (entries.isEmpty) null
+        else if (nested.getLogicalTypeAnnotation == LogicalTypeAnnotation.mapType) entries.map(e => read(e, 0) -> read(e, 1)).toMap
+        else entries.map(read(_, 0))
+    }
+
+  private def read(group: Group, field: Int, stored: PrimitiveType): Any = stored.getPrimitiveTypeName match {
+    case PrimitiveTypeName.INT32 => group.getInteger(field, 0)
+    case PrimitiveTypeName.INT64 => group.getLong(field, 0)
+    case PrimitiveTypeName.DOUBLE => group.getDouble(field, 0)
+    case PrimitiveTypeName.BOOLEAN => group.getBoolean(field, 0)
+    case _ => stored.getLogicalTypeAnnotation match {
+      case _: StringLogicalTypeAnnotation => group.getString(field, 0)
+      case decimal: DecimalLogicalTypeAnnotation =>
+        new java.math.BigDecimal(new java.math.BigInteger(group.getBinary(field, 0).getBytes), decimal.getScale)
+      case _ => group.getBinary(field, 0).getBytes
+    }
+  }
+
+  private def repeated(field: String): IndexedSeq[Group] = value(field)(i => entriesOf(row.getGroup(i, 0))).getOrElse(IndexedSeq.empty)
+
+  private def entriesOf(outer: Group): IndexedSeq[Group] = (0 until outer.getFieldRepetitionCount(0)).map(outer.getGroup(0, _))
 
   private def value[T](field: String)(get: Int => T): Option[T] =
     if (!schema.containsField(field)) None
@@ -81,15 +108,6 @@ private[statistics] final class ObjectRow(schema: MessageType, row: Group) {
       val index = schema.getFieldIndex(field)
       if (row.getFieldRepetitionCount(index) == 0) None else Some(get(index))
     }
-}
-
-/** The statistics that descriptors compute, each a whole number (contract/statistics.json). */
-private[statistics] object ComputedStatistics {
-  private val merges = Set("sum", "min", "max")
-
-  /** Their fields. */
-  val names: Seq[String] =
-    Contract.read("statistics").asScala.filter(one => merges(one.get("merge").asText)).map(_.get("name").asText).toSeq
 }
 
 /** Makes the rows of each kind of object (docs/format.md, "Objects"). */
@@ -130,37 +148,7 @@ private[statistics] object ObjectRows {
     row.text("block"), row.int("file"), row.text("path").get, row.long("size").get, row.long("rows"), row.text("deletes"),
     row.long("deleted_rows"), row.long("modified"))
 
-  def summary(row: ObjectRow): SummaryRow = SummaryRow(
-    column = row.int("column").get,
-    file = row.int("file"),
-    rows = row.long("rows"),
-    nulls = row.long("nulls"),
-    nans = row.long("nans"),
-    lo = bound(row, "lo"),
-    hi = bound(row, "hi"),
-    loExact = row.boolean("lo_exact").contains(true),
-    hiExact = row.boolean("hi_exact").contains(true),
-    distinct = row.long("distinct"),
-    distinctError = row.double("distinct_error"),
-    sumExact = row.bytes("sum_exact").map(bytes => new java.math.BigDecimal(new java.math.BigInteger(bytes))),
-    sum = row.double("sum"),
-    mean = row.double("mean"),
-    m2 = row.double("m2"),
-    avgLen = row.double("avg_len"),
-    numbers = ComputedStatistics.names.flatMap(name => row.long(name).map(name -> _)).toMap,
-    trues = row.long("trues"),
-    compressedBytes = row.long("compressed_bytes"),
-    uncompressedBytes = row.long("uncompressed_bytes"),
-    frequencies = row.text("frequencies"),
-    frequenciesFloor = row.long("frequencies_floor"),
-    percentiles = typedList(row, "percentiles"),
-    extra = row.map("extra")(entry => entry.getBinary(1, 0).getBytes),
-    files = row.int("files").getOrElse(1),
-    singles = row.long("singles"),
-    frequenciesAlgorithm = row.text("frequencies_algorithm"))
-
-  private def bound(row: ObjectRow, side: String): Option[Any] =
-    row.long(s"${side}_long").orElse[Any](row.double(s"${side}_double")).orElse(row.bytes(s"${side}_binary"))
+  def summary(row: ObjectRow): SummaryRow = new SummaryRow(row.fields)
 
   private def typedList(row: ObjectRow, field: String): IndexedSeq[Any] = {
     def of(encoding: String)(item: Group => Any): IndexedSeq[Any] = row.list(s"${field}_$encoding")(item)
@@ -206,28 +194,53 @@ final case class TableFileRow(
 }
 
 /**
- * A row of `summary` or `table-summary`: everything known of one column in one data file, or in a table. `lo`, `hi` and
- * `percentiles` are values in the column's encoding: `Long`, `Double` or `Array[Byte]`; `CatalystValue` converts them to
- * Catalyst's.
- *
- * @param file data file in the block; `None` at table level
- * @param numbers statistics that the contract says are computed one by one, by their names
+ * A row of `summary` or `table-summary`: everything known of one column in one data file, or in a table, by the names of its
+ * fields. `lo`, `hi` and `percentiles` are values in the column's encoding: `Long`, `Double` or `Array[Byte]`; `CatalystValue`
+ * converts them to Catalyst's.
  */
-final case class SummaryRow(
-    column: Int, file: Option[Int], rows: Option[Long], nulls: Option[Long], nans: Option[Long], lo: Option[Any], hi: Option[Any],
-    loExact: Boolean, hiExact: Boolean, distinct: Option[Long], distinctError: Option[Double],
-    sumExact: Option[java.math.BigDecimal], sum: Option[Double], mean: Option[Double], m2: Option[Double],
-    avgLen: Option[Double], numbers: Map[String, Long], trues: Option[Long], compressedBytes: Option[Long],
-    uncompressedBytes: Option[Long], frequencies: Option[String], frequenciesFloor: Option[Long],
-    percentiles: IndexedSeq[Any], extra: Map[String, Array[Byte]], files: Int, singles: Option[Long] = None,
-    frequenciesAlgorithm: Option[String] = None)
+final class SummaryRow(stored: String => Option[Any]) {
+  val column: Int = get[Int]("column").get
+
+  /** The data file in the block; `None` at table level. */
+  def file: Option[Int] = get("file")
+
+  def rows: Option[Long] = get("rows")
+  def nulls: Option[Long] = get("nulls")
+  def nans: Option[Long] = get("nans")
+  def lo: Option[Any] = encoded("lo")
+  def hi: Option[Any] = encoded("hi")
+  def loExact: Boolean = get[Boolean]("lo_exact").contains(true)
+  def hiExact: Boolean = get[Boolean]("hi_exact").contains(true)
+  def distinct: Option[Long] = get("distinct")
+  def frequencies: Option[String] = get("frequencies")
+  def percentiles: IndexedSeq[Any] = encoded("percentiles").fold(IndexedSeq.empty[Any])(_.asInstanceOf[IndexedSeq[Any]])
+  def extra: Map[String, Array[Byte]] = get[Map[String, Array[Byte]]]("extra").getOrElse(Map.empty)
+  def files: Int = get[Int]("files").getOrElse(1)
+
+  /** A field as it is stored: contract/statistics.json has those that statistics compute. */
+  def get[T](field: String): Option[T] = stored(field).map(_.asInstanceOf[T])
+
+  def withPercentiles(values: IndexedSeq[Any]): SummaryRow = {
+    val field = values.headOption.map(value => s"percentiles_${SummaryRow.encodingOf(value)}")
+    new SummaryRow(name => if (field.contains(name)) Some(values) else stored(name))
+  }
+
+  private def encoded(field: String): Option[Any] =
+    SummaryRow.Encodings.iterator.map(encoding => stored(s"${field}_$encoding")).find(_.isDefined).flatten
+}
 
 object SummaryRow {
+  private val Encodings = Seq("long", "double", "binary")
+
+  /** How fields for values of this kind end. */
+  def encodingOf(value: Any): String = value match {
+    case _: Long => "long"
+    case _: Double => "double"
+    case _ => "binary"
+  }
 
   /** What is known of a column in a table without rows. */
-  def ofNoRows(column: Int): SummaryRow = SummaryRow(
-    column, file = None, rows = Some(0), nulls = Some(0), nans = Some(0), lo = None, hi = None, loExact = true, hiExact = true,
-    distinct = Some(0), distinctError = None, sumExact = None, sum = None, mean = None, m2 = None, avgLen = None, numbers = Map.empty,
-    trues = None, compressedBytes = None, uncompressedBytes = None, frequencies = Some("complete"), frequenciesFloor = None,
-    percentiles = IndexedSeq.empty, extra = Map.empty, files = 0)
+  def ofNoRows(column: Int): SummaryRow = new SummaryRow(Map[String, Any](
+    "column" -> column, "rows" -> 0L, "nulls" -> 0L, "nans" -> 0L, "lo_exact" -> true, "hi_exact" -> true, "distinct" -> 0L,
+    "frequencies" -> "complete", "files" -> 0).get)
 }

@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.XXH64
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.Platform
 
+import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.Reason
 import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.columns.{
@@ -121,7 +122,7 @@ private[statistics] object ZoneIdentities {
 
 /** Consecutive data files of a block, of which something is known together. */
 private[statistics] object Zone {
-  val Files = 1024
+  val Files: Int = Contract.limit("zone_files").toInt
 
   /** How many zones so many files make. */
   def count(files: Int): Int = (files + Files - 1) / Files
