@@ -18,21 +18,13 @@ import org.apache.spark.api.java.JavaRDD
 import org.apache.spark.sql.{Dataset, Row}
 import org.apache.spark.util.SerializableConfiguration
 
-/**
- * A folder of a Hadoop file system, for Python, which calls these methods over py4j: names, bytes and rules are Python's.
- *
- * @param uri  where it is; it need not exist
- * @param conf Hadoop's settings, with the credentials
- */
+/** A folder of a Hadoop file system, which need not exist: Python calls these methods, names and rules are its own. */
 final class HadoopFolder(uri: String, conf: Configuration) {
   private val folder = new Path(uri)
   private lazy val files = folder.getFileSystem(conf)
   private lazy val context = FileContext.getFileContext(folder.toUri, conf)
 
-  /**
-   * Makes the folder and says what serves it, behind all mounts: the name of Hadoop's class. Whether a rename there can
-   * overwrite is a promise of that class; no trial can prove it.
-   */
+  /** Makes the folder and says what class serves it, behind all mounts: whether a rename may overwrite is that one's promise. */
   def servedBy(): String = {
     files.mkdirs(folder)
     val place = context.resolvePath(folder)
@@ -110,37 +102,32 @@ final class HadoopObjects(uri: String, conf: Configuration) {
   import HadoopObjects._
 
   /** Writes the records that have a name, and passes the others on. */
-  def write(records: JavaRDD[Array[Byte]]): JavaRDD[Array[Byte]] = {
-    val (to, settings) = (uri, shared(records.context))
-    records.rdd.mapPartitions { some =>
-      val folder = new HadoopFolder(to, settings.value.value)
-      some.filter { record =>
-        val name = nameOf(record)
-        if (name.nonEmpty) folder.put(pathOf(name), record.drop(name.length + 1))
-        name.isEmpty
-      }
-    }.toJavaRDD()
+  def write(records: JavaRDD[Array[Byte]]): JavaRDD[Array[Byte]] = inTasks(records) { (folder, some) =>
+    some.filter { record =>
+      val name = nameOf(record)
+      if (name.nonEmpty) folder.put(pathOf(name), record.drop(name.length + 1))
+      name.isEmpty
+    }
   }
 
   /** The same for a column of records. */
   def write(rows: Dataset[Row]): JavaRDD[Array[Byte]] =
     write(rows.rdd.map(_.getAs[Array[Byte]](0)).toJavaRDD())
 
-  /**
-   * Adds to every record the bytes of the object that it names, none where it is missing, after the length of the record
-   * in four bytes.
-   */
-  def read(records: JavaRDD[Array[Byte]]): JavaRDD[Array[Byte]] = {
-    val (from, settings) = (uri, shared(records.context))
-    records.rdd.mapPartitions { some =>
-      val folder = new HadoopFolder(from, settings.value.value)
-      some.map { record =>
-        val name = nameOf(record)
-        val found = if (name.isEmpty) null else folder.part(pathOf(name), 0, Int.MaxValue)
-        val length = ByteBuffer.allocate(Integer.BYTES).putInt(record.length).array
-        length ++ record ++ Option(found).getOrElse(Array.emptyByteArray)
-      }
-    }.toJavaRDD()
+  /** Adds to each record its length in four bytes, and the bytes of the object that it names, if there is one. */
+  def read(records: JavaRDD[Array[Byte]]): JavaRDD[Array[Byte]] = inTasks(records) { (folder, some) =>
+    some.map { record =>
+      val name = nameOf(record)
+      val found = if (name.isEmpty) null else folder.part(pathOf(name), 0, Int.MaxValue)
+      val length = ByteBuffer.allocate(Integer.BYTES).putInt(record.length).array
+      length ++ record ++ Option(found).getOrElse(Array.emptyByteArray)
+    }
+  }
+
+  private def inTasks(records: JavaRDD[Array[Byte]])(
+      use: (HadoopFolder, Iterator[Array[Byte]]) => Iterator[Array[Byte]]): JavaRDD[Array[Byte]] = {
+    val (place, settings) = (uri, shared(records.context))
+    records.rdd.mapPartitions(some => use(new HadoopFolder(place, settings.value.value), some)).toJavaRDD()
   }
 
   /** The settings, for tasks, whose executors get this jar too. */

@@ -46,11 +46,7 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
 
   def isAlive: Boolean = process.isAlive && !context.isStopped
 
-  /**
-   * Hands a statement over and waits for the answer. Interrupting the waiting thread ends process and jobs.
-   *
-   * @throws PythonLost the process died
-   */
+  /** Hands a statement over and waits for the answer, or [[PythonLost]]. Interrupting the thread ends process and jobs. */
   def ask(session: SparkSession, statement: AnalyzeStatement): String = {
     val key = UUID.randomUUID().toString
     val tag = s"metastore-analyze-$key"
@@ -213,11 +209,7 @@ object AttachedPython extends Logging {
     process = None
   }
 
-  /**
-   * Runs one ANALYZE in Python, after those that came before it.
-   *
-   * @throws MetastoreException what Python said, in one line
-   */
+  /** Runs one ANALYZE in Python, after those that came before it; raises what Python said as a MetastoreException. */
   def run(session: SparkSession, statement: AnalyzeStatement): JsonNode = {
     lock.lockInterruptibly()
     val answer = try of(session).ask(session, statement) catch {
@@ -293,10 +285,7 @@ final class PythonEntry(ready: CountDownLatch) {
   def answer(key: String, json: String): Unit = Option(lent.get(key)).foreach(_.answer.trySuccess(json))
 }
 
-/**
- * Who reads the driver's standard error while it runs: a person at a terminal, or in a notebook, whose kernel shows what the
- * JVM of its Python says. Nobody reads that of a server, of a batch job or of what was told not to show progress.
- */
+/** Whether somebody reads the driver's standard error while it runs: at a terminal or in a notebook, not of a server or job. */
 object ProgressConsole {
   private val Servers = Seq("HiveThriftServer2", "SparkConnectServer")
   private val PythonDriver = "pyspark-shell" // what `python` starts: a shell, a script, a notebook

@@ -9,10 +9,7 @@ import org.apache.spark.sql.types.BooleanType
 import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.tables.{ReadPermission, TableLookup}
 
-/**
- * What ANALYZE asks of its own queries, where Spark reads rows for it: what this user is shown otherwise than it is stored
- * must never become everybody's statistics. Python calls these methods over py4j.
- */
+/** What ANALYZE asks of its own queries, over py4j: what hides rows or values must never become everybody's statistics. */
 object RowPermission {
 
   /**

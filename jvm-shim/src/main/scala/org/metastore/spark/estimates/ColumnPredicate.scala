@@ -45,7 +45,7 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
     val found = (counted ++ spread).sorted(Bucket.order)
     val nan: Any = if (dataType == FloatType) Float.NaN else Double.NaN
     column.of(
-      found, if (column.nulls > 0 && holds(null)) column.nulls else 0, // scalastyle:ignore
+      found, if (column.nulls > 0 && holds(null)) column.nulls else 0,
       if (column.nans > 0 && holds(nan)) column.nans else 0)
   }
 
@@ -99,8 +99,8 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
   /** The literals of the condition, between which its truth rarely changes, in the order of the axis. */
   private def cutsOn(axis: Axis): Array[(Double, Any)] = {
     val literals = condition.collect {
-      case Literal(value, kind) if value != null && kind == dataType => Seq(value) // scalastyle:ignore
-      case InSet(child, values) if child.semanticEquals(leaf) => values.toSeq.filter(_ != null) // scalastyle:ignore
+      case Literal(value, kind) if value != null && kind == dataType => Seq(value)
+      case InSet(child, values) if child.semanticEquals(leaf) => values.toSeq.filter(_ != null)
     }.flatten
     val ends = literals.collect { case text: UTF8String if text.numBytes > 0 => afterPrefix(text) }.flatten
     (literals ++ ends).filterNot(ColumnHistogram.isNaN).map(value => axis.at(value) -> value).sortBy(_._1).toArray
@@ -183,6 +183,10 @@ private[estimates] object ColumnPredicate {
     case own: StaticInvoke => !own.staticObject.getName.startsWith("org.apache.")
     case call => call.isInstanceOf[InvokeLike]
   }
+
+  /** The rows of a column for which conditions on it alone are true; None where one fails on a value, as under ANSI. */
+  def select(column: ColumnHistogram, conditions: Seq[Expression], leaf: Expression): Option[ColumnHistogram] =
+    EvaluationFailure.orNone(conditions.reduceOption(And(_, _)).fold(column)(new ColumnPredicate(_, leaf).of(column)))
 
   /** Some rows, and values of which some are theirs. */
   private final case class BucketSample(bucket: Bucket, samples: Seq[Any])

@@ -12,9 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint, Le
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.tables.TableFormats
 
-/**
- * Switches cost-based optimization on where the user has decided nothing: without it Spark uses none of our numbers but sizes.
- */
+/** Switches cost-based optimization on where the user has decided nothing: without it Spark uses our sizes alone. */
 object CboSwitch extends Logging {
   private val Cbo = "spark.sql.cbo.enabled"
   private val JoinReorder = "spark.sql.cbo.joinReorder.enabled"
@@ -37,10 +35,7 @@ object CboSwitch extends Logging {
       }
 }
 
-/**
- * Leaves joins where they were written of whose keys Spark's estimator knows nothing: keys that come out of a `UNION`, that are
- * computed (`cast(a.id as bigint) = b.id`) or compared by `<=>`, or whose type has no statistics.
- */
+/** Leaves joins where they were written of whose keys Spark's estimator knows nothing: out of a `UNION`, computed, by `<=>`. */
 object QueryJoinOrder extends PredicateHelper {
 
   // A hint that asks for nothing: Spark reorders no join that has one.

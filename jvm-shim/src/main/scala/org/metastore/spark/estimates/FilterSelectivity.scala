@@ -3,6 +3,7 @@ package org.metastore.spark.estimates
 import java.util.IdentityHashMap
 import java.util.Arrays.stream
 
+import scala.util.Try
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -11,7 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.FilterEstimat
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.pruning.{ColumnLookup, ColumnResolver}
-import org.metastore.spark.statistics.columns.{CatalystValue, FileSetStatistics}
+import org.metastore.spark.statistics.columns.CatalystValue
 import org.metastore.spark.statistics.values.ColumnHistogram
 
 /** A column of the statistics as a filter names it. */
@@ -39,35 +40,10 @@ private[estimates] final case class ColumnConditions(
   val ofNans: Double = if (whole.nans > 0) kept.nans / whole.nans else 0
 }
 
-/** The share of rows that satisfies a condition, of which its columns tell more in some files than in others. */
-private[estimates] sealed trait Selectivity {
+/** The share of rows that satisfies a condition, `of` the shares that conditions on one column have, say in a file. */
+private[estimates] final class Selectivity(val columns: Seq[ColumnConditions], val of: (ColumnConditions => Double) => Double)
 
-  /** The conditions on one column that it is made of. */
-  def columns: Seq[ColumnConditions]
-
-  /** @param among the share that the conditions on one column have, say in a file */
-  def of(among: ColumnConditions => Double): Double
-}
-
-private[estimates] final case class SelectivityOfColumn(column: ColumnConditions) extends Selectivity {
-  override def columns: Seq[ColumnConditions] = Seq(column)
-  override def of(among: ColumnConditions => Double): Double = among(column)
-}
-
-private[estimates] final case class ConstantSelectivity(share: Double) extends Selectivity {
-  override def columns: Seq[ColumnConditions] = Nil
-  override def of(among: ColumnConditions => Double): Double = share
-}
-
-private[estimates] final case class JointSelectivity(left: Selectivity, right: Selectivity)(joined: (Double, Double) => Double) extends Selectivity {
-  override def columns: Seq[ColumnConditions] = left.columns ++ right.columns
-  override def of(among: ColumnConditions => Double): Double = joined(left.of(among), right.of(among))
-}
-
-/**
- * What a scan's filter leaves, from the values of its columns: conditions on one column are evaluated on their values, those on
- * several columns take them to be independent.
- */
+/** What a scan's filter leaves by the values of its columns: conditions on several are taken to be independent. */
 private[estimates] final class FilterSelectivity(
     conjuncts: Seq[Expression], resolver: ColumnResolver, histograms: Seq[ColumnKey] => Map[ColumnKey, (ColumnHistogram, Boolean)]) {
   import FilterSelectivity._
@@ -76,11 +52,11 @@ private[estimates] final class FilterSelectivity(
     .flatMap(c => columnsOf(c).map(c -> _))
 
   private val known: Map[ColumnKey, (ColumnHistogram, Boolean)] =
-    try histograms(usable.flatMap(_._2).distinct) catch { case NonFatal(_) => Map.empty }
+    Try(histograms(usable.flatMap(_._2).distinct)).getOrElse(Map.empty)
 
   /** Conditions on one column, together. */
   val columns: Seq[ColumnConditions] = usable.collect { case (condition, Seq(asked)) => asked -> condition }
-    .groupBy(_._1).toSeq.flatMap { case (asked, of) => restricted(asked, of.map(_._2)) }
+    .groupBy(_._1).toSeq.flatMap { case (asked, of) => restricted(asked, of.map(_._2), known.get(asked)) }
 
   private val joint: Seq[(Expression, Selectivity)] = usable.collect {
     case (condition, asked) if asked.size > 1 && leavesOf(condition).size <= MostLeaves => shareOf(condition, asked).map(condition -> _)
@@ -114,14 +90,10 @@ private[estimates] final class FilterSelectivity(
     if (found.size < leaves.size || found.isEmpty) None else Some(found.distinct)
   }
 
-  private def restricted(asked: ColumnKey, conditions: Seq[Expression]): Option[ColumnConditions] =
-    known.get(asked).filter(_._1.rows > 0).flatMap { case (whole, ofTable) =>
-      try {
-        val kept = new ColumnPredicate(conditions.reduce(And(_, _)), asked.leaf).of(whole)
-        Some(ColumnConditions(asked, conditions, whole, kept, ofTable))
-      }
-      catch { case EvaluationFailure(_) => None } // what fails on a value, as under ANSI, is not known
-    }
+  private def restricted(
+      asked: ColumnKey, conditions: Seq[Expression], column: Option[(ColumnHistogram, Boolean)]): Option[ColumnConditions] =
+    for ((whole, ofTable) <- column if whole.rows > 0; kept <- ColumnPredicate.select(whole, conditions, asked.leaf))
+      yield ColumnConditions(asked, conditions, whole, kept, ofTable)
 
   /** The values of a column that the conditions on it alone leave, where there are any. */
   private def remaining(asked: ColumnKey): Option[(ColumnHistogram, Boolean)] =
@@ -129,28 +101,28 @@ private[estimates] final class FilterSelectivity(
 
   /** The share of rows that satisfies a condition on several columns. */
   private def shareOf(condition: Expression, asked: Seq[ColumnKey]): Option[Selectivity] = asked match {
-    case Seq(one) => remaining(one).filter(_._1.rows > 0).flatMap { case (column, ofTable) =>
-      try Some(SelectivityOfColumn(ColumnConditions(one, Seq(condition), column, new ColumnPredicate(condition, one.leaf).of(column), ofTable)))
-      catch { case EvaluationFailure(_) => None }
-    }
+    case Seq(one) => restricted(one, Seq(condition), remaining(one)).map(column => new Selectivity(Seq(column), _(column)))
     case _ => condition match {
       case And(left, right) => both(left, right)(_ * _)
       case Or(left, right) => both(left, right)((a, b) => a + b - a * b)
       case EqualTo(left, right) if asked.size == 2 && isLeaf(left) && isLeaf(right) =>
         val counts = asked.flatMap(remaining(_)).map(_._1.distinct)
-        if (counts.size == 2) Some(ConstantSelectivity(1 / math.max(1.0, counts.max))) else None
-      case other => sampled(other, asked).map(ConstantSelectivity(_))
+        if (counts.size == 2) Some(constant(1 / math.max(1.0, counts.max))) else None
+      case other => sampled(other, asked).map(constant)
     }
   }
 
+  private def constant(share: Double) = new Selectivity(Nil, _ => share)
+
   private def both(left: Expression, right: Expression)(joined: (Double, Double) => Double): Option[Selectivity] =
-    for (l <- columnsOf(left); r <- columnsOf(right); a <- shareOf(left, l); b <- shareOf(right, r)) yield JointSelectivity(a, b)(joined)
+    for (l <- columnsOf(left); r <- columnsOf(right); a <- shareOf(left, l); b <- shareOf(right, r))
+      yield new Selectivity(a.columns ++ b.columns, among => joined(a.of(among), b.of(among)))
 
   /** By rows that are put together of values drawn independently, the same ones each time. */
   private def sampled(condition: Expression, asked: Seq[ColumnKey]): Option[Double] = {
     val whole = asked.flatMap(remaining(_)).map(_._1)
     if (whole.size < asked.size || whole.exists(_.buckets.isEmpty)) None
-    else try {
+    else EvaluationFailure.orNone {
       val bound = condition.transformDown {
         case one if asked.exists(_.leaf.semanticEquals(one)) =>
           BoundReference(asked.indexWhere(_.leaf.semanticEquals(one)), one.dataType, nullable = true)
@@ -161,17 +133,17 @@ private[estimates] final class FilterSelectivity(
         bound.eval(row) == true
       }
       val filled = whole.map(column => column.values / math.max(1.0, column.rows)).product
-      Some(math.max(held, 0.5) / Samples * filled)
-    } catch { case EvaluationFailure(_) => None }
+      math.max(held, 0.5) / Samples * filled
+    }
   }
 }
 
-/** What evaluating a condition may raise, errors of its own stack and classes too, without harm to who plans a query. */
 private[estimates] object EvaluationFailure {
-  def unapply(e: Throwable): Option[Throwable] = e match {
-    case _: StackOverflowError | _: LinkageError => Some(e)
-    case other => NonFatal.unapply(other)
-  }
+
+  /** None where evaluating a condition fails, by an error of its own stack and classes too, without harm to who plans a query. */
+  def orNone[A](evaluate: => A): Option[A] =
+    try Some(evaluate)
+    catch { case NonFatal(_) | _: StackOverflowError | _: LinkageError => None }
 }
 
 private[estimates] object FilterSelectivity {
@@ -237,12 +209,9 @@ private[estimates] object SparkSelectivity {
   }
 }
 
-/**
- * How many rows of a scan's files satisfy its filter: conditions on several columns are independent within a file, not within the
- * table, so that a column that follows the order of the files tells of the others too.
- */
+/** How many rows of files satisfy a filter: within a file conditions are independent, not within the table. */
 private[estimates] final class MatchingRowCount(
-    filter: FilterSelectivity, statistics: FileSetStatistics, kept: Array[Int], rows: Int => Double, live: Int => Double, all: Double,
+    filter: FilterSelectivity, statistics: PartitionStatistics, kept: Array[Int], rows: Int => Double, live: Int => Double, all: Double,
     dropped: Seq[Expression] => Double, isAncestor: Boolean) {
   import MatchingRowCount._
 

@@ -165,7 +165,6 @@ object JoinKeys extends PredicateHelper {
     private lazy val others = beside.share
     private def isWhole: Boolean = !unknown && beside.isEstimated
 
-
     /** How likely a row of this side and one of the other that their conditions leave have the same value. */
     def share(other: Key): Double = math.min(1.0, JoinSelectivity.share(values, other.values) * correlation(other) * other.correlation(this))
 
@@ -175,7 +174,9 @@ object JoinKeys extends PredicateHelper {
       lazy val found = JoinSelectivity.found(values, other.values, other.others)
       def unmatched = math.max(0.0, rows - (if (keepsNulls) 0.0 else values.nulls) - found) / rows
       // Of a side of which less comes than is known, more may stay without a match.
-      if (isIn) found / rows else if (!other.isWhole) 1.0 else if (values.isComplete && other.values.isComplete) unmatched else math.max(Key.LeastUnmatched, unmatched)
+      if (isIn) found / rows
+      else if (!other.isWhole) 1.0
+      else math.max(if (values.isComplete && other.values.isComplete) 0.0 else Key.LeastUnmatched, unmatched)
     }
 
     /** How many times likelier than any row one that other conditions leave has a value of the other side. */
@@ -204,9 +205,7 @@ object JoinKeys extends PredicateHelper {
         key <- known.resolver.key(origin.column, Nil)
         whole <- known.histogram(key, origin.column.dataType)
       } yield {
-        val kept =
-          try own.reduceOption(And(_, _)).fold(whole)(new ColumnPredicate(_, origin.column).of(whole))
-          catch { case EvaluationFailure(_) => whole } // as if there were no condition on it
+        val kept = ColumnPredicate.select(whole, own, origin.column).getOrElse(whole) // as if there were no condition on it
         new Key(kept, beside, unknown = origin.isJoined || own.size + others.size < origin.conjuncts.size)
       }
     }
@@ -233,7 +232,7 @@ private[estimates] object JoinSelectivity {
 
   private def pairs(one: ColumnHistogram, other: ColumnHistogram): Double = {
     val (left, right) = comparable(one, other)
-    sum(left, right)((a, b) => pairs(a, b, left, right)).getOrElse(0.0) + one.nans * other.nans
+    sum(left, right)((a, b) => rowsFound(a, b, left, right) * b.rows / b.distinct).getOrElse(0.0) + one.nans * other.nans
   }
 
   /** Both on one axis: that of texts depends on what all begin with. */
@@ -262,7 +261,8 @@ private[estimates] object JoinSelectivity {
     if (compared > MostPairs) None else Some(found)
   }
 
-  // As below: of two ranges all values of that with fewer are among those of the other.
+  // The values of a range are taken to be among those of the other side, as those of a foreign key are: of two ranges all
+  // values of that with fewer are.
   private def rowsFound(a: Bucket, b: Bucket, one: ColumnHistogram, other: ColumnHistogram): Double =
     if (a.isSingle && b.isSingle) { if (isSame(a, b)) a.rows else 0 }
     else if (a.isSingle) { if (b.from < a.from && a.from <= b.until && !other.hasSingle(a.from, a.lo)) a.rows else 0 }
@@ -270,16 +270,6 @@ private[estimates] object JoinSelectivity {
     else {
       val (left, right) = (part(a, b), part(b, a))
       if (left <= 0 || right <= 0) 0 else left * a.rows * math.min(1.0, right * b.distinct / (left * a.distinct))
-    }
-
-  // The values of a range are taken to be among those of the other side, as those of a foreign key are.
-  private def pairs(a: Bucket, b: Bucket, one: ColumnHistogram, other: ColumnHistogram): Double =
-    if (a.isSingle && b.isSingle) { if (isSame(a, b)) a.rows * b.rows else 0 }
-    else if (a.isSingle) { if (b.from < a.from && a.from <= b.until && !other.hasSingle(a.from, a.lo)) a.rows * b.rows / b.distinct else 0 }
-    else if (b.isSingle) pairs(b, a, other, one)
-    else {
-      val (left, right) = (part(a, b), part(b, a))
-      if (left <= 0 || right <= 0) 0 else left * a.rows * right * b.rows / math.max(left * a.distinct, right * b.distinct)
     }
 
   private def isSame(a: Bucket, b: Bucket): Boolean = a.from == b.from && ((a.lo, b.lo) match {

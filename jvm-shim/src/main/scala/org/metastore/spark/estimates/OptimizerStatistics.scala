@@ -21,6 +21,10 @@ private[estimates] object OptimizerStatistics {
   // As EstimationUtils.getSizePerRow has it.
   private val (rowOverhead, stringOverhead) = (8L, 12L)
 
+  /** What is known of the files that a scan reads; None where the rows of one are unknown. */
+  def of(schema: StructType, files: ScanStatistics, keyOf: String => Option[String]): Option[OptimizerStatistics] =
+    files.rowCount.map(of(schema, _, field => keyOf(field.name).flatMap(files.column(_, field.dataType))))
+
   /** @param known finds the numbers of a column */
   def of(schema: StructType, rows: Double, known: StructField => Option[ColumnStat]): OptimizerStatistics = {
     val count = BigInt(math.max(1L, math.round(rows)))
@@ -31,10 +35,7 @@ private[estimates] object OptimizerStatistics {
     OptimizerStatistics(count, columns, EstimationUtils.getOutputSize(attributes, count, stats))
   }
 
-  /**
-   * The columns without the bytes that Spark adds to each row where rows are counted, and does not add where they are not: a side
-   * of a join would no longer be broadcast for being known better.
-   */
+  /** Takes off what Spark adds to each counted row: a side of a join would no longer be broadcast for being known better. */
   private def narrowColumns(columns: Seq[(StructField, ColumnStat)]): Seq[(StructField, ColumnStat)] =
     columns.zipWithIndex.map { case ((field, stat), place) =>
       val part = rowOverhead / columns.size + (if (place < rowOverhead % columns.size) 1 else 0)
@@ -50,36 +51,22 @@ private[estimates] object OptimizerStatistics {
 object V1Statistics {
 
   /** None where the rows of a file are unknown: a size without rows says less than Spark's own. */
-  def of(
-      schema: StructType, files: ScanStatistics,
-      keyOf: String => Option[String]): Option[CatalogStatistics] = files.rowCount.map { rows =>
-    val told = OptimizerStatistics.of(schema, rows, field => keyOf(field.name).flatMap(files.column(_, field.dataType)))
-    val columns = told.columns.map { case (field, stat) => field.name -> stat.toCatalogColumnStat(field.name, field.dataType) }
-    CatalogStatistics(told.size, Some(told.rows), columns.toMap)
-  }
+  def of(schema: StructType, files: ScanStatistics, keyOf: String => Option[String]): Option[CatalogStatistics] =
+    OptimizerStatistics.of(schema, files, keyOf).map { told =>
+      val columns = told.columns.map { case (field, stat) => field.name -> stat.toCatalogColumnStat(field.name, field.dataType) }
+      CatalogStatistics(told.size, Some(told.rows), columns.toMap)
+    }
 }
 
-/**
- * Answers in Iceberg's place when Spark asks a scan for its statistics. Iceberg's own answer is harmful where cost-based
- * optimization is on: distinct counts without bounds, and an exception where a column with statistics was dropped.
- */
+/** Answers in Iceberg's place, whose counts without bounds harm the optimizer, and which fails on dropped columns. */
 object V2Statistics extends Logging {
 
-  /**
-   * The statistics of the files read.
-   *
-   * @param known rows of the files read, as the format counts them; None where unknown
-   */
+  /** The statistics of the files read; `known` are their rows as the format counts them. */
   def answer(
       own: () => Statistics, schema: StructType, known: Option[Double], numbers: Option[ScanStatistics],
       keyOf: String => Option[String]): Statistics =
-    try {
-      numbers.filter(_.rowCount.isDefined) match {
-        case Some(files) =>
-          answered(OptimizerStatistics.of(schema, files.rowCount.get, field => keyOf(field.name).flatMap(files.column(_, field.dataType))))
-        case None => withoutColumns(own, schema, known)
-      }
-    } catch {
+    try numbers.flatMap(OptimizerStatistics.of(schema, _, keyOf)).fold(withoutColumns(own, schema, known))(answered)
+    catch {
       case NonFatal(e) =>
         logWarning("The optimizer gets no column statistics from the Metastore", e)
         withoutColumns(own, schema, known)
@@ -93,7 +80,9 @@ object V2Statistics extends Logging {
     } catch {
       case NonFatal(e) =>
         logDebug("The table format could not estimate its scan", e)
-        known.map(rows => answered(OptimizerStatistics.of(schema, rows, _ => None))).getOrElse(new ReportedStatistics(OptionalLong.empty, OptionalLong.empty, new HashMap))
+        known.fold[Statistics](new ReportedStatistics(OptionalLong.empty, OptionalLong.empty, new HashMap)) { rows =>
+          answered(OptimizerStatistics.of(schema, rows, (_: StructField) => None))
+        }
     }
 
   private def answered(told: OptimizerStatistics): Statistics = {

@@ -9,18 +9,13 @@ import org.apache.spark.unsafe.types.UTF8String
 import org.metastore.spark.pruning.ScanDecision
 import org.metastore.spark.reason.Reason
 import org.metastore.spark.statistics.InMemoryStatistics
-import org.metastore.spark.statistics.columns.{
-  ColumnSizes, ColumnSummary, ColumnValues, FileGroupStatistics, FileList, FileSetStatistics, FileSummary
-}
+import org.metastore.spark.statistics.columns.{ColumnSizes, ColumnSummary, FileSetStatistics, FileSummary}
 import org.metastore.spark.statistics.objects.Snapshot
 import org.metastore.spark.statistics.values.ColumnHistogram
 
-/**
- * Statistics of a scan's files and, for estimates, what the table format knows of its partition columns: the one value that each
- * file has, whether or not it was analyzed.
- */
+/** Statistics of a scan's files, and the one value that each has of a partition column, analyzed or not. */
 private[estimates] final class PartitionStatistics(
-    analyzed: FileSetStatistics, partitions: Array[Map[String, Literal]], counts: Array[Long]) extends FileSetStatistics {
+    analyzed: FileSetStatistics, partitions: Array[Map[String, Literal]], counts: Array[Long]) {
 
   private val told: Map[(String, DataType), Seq[Option[FileSummary]]] =
     partitions.headOption.fold(Set.empty[String])(_.keySet).iterator.map(key => key -> partitions.flatMap(_.get(key))).collect {
@@ -33,28 +28,14 @@ private[estimates] final class PartitionStatistics(
   /** Whether the values of a column are those of the partitions. */
   def isPartition(key: String, dataType: DataType): Boolean = told.contains((key, dataType))
 
-  override def column(key: String, dataType: DataType): Either[Reason, ColumnSummary] = of(key, dataType).column(key, dataType)
+  def column(key: String, dataType: DataType): Either[Reason, ColumnSummary] = of(key, dataType).column(key, dataType)
 
-  override def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes] = of(key, dataType).sizes(key, dataType)
+  def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes] = of(key, dataType).sizes(key, dataType)
 
   private def of(key: String, dataType: DataType): FileSetStatistics = if (isPartition(key, dataType)) partitioned else analyzed
 
-  override def among(files: Array[Int]): PartitionStatistics =
+  def among(files: Array[Int]): PartitionStatistics =
     new PartitionStatistics(analyzed.among(files), files.map(partitions(_)), files.map(counts(_)))
-
-  override def files: FileList = analyzed.files
-  override def fingerprint: String = analyzed.fingerprint
-  override def rows: Array[Long] = analyzed.rows
-  override def isKnown(file: Int): Boolean = analyzed.isKnown(file)
-  override def knownFiles: Int = analyzed.knownFiles
-  override def load(columns: Seq[(String, DataType)]): Unit = analyzed.load(columns)
-  override def groups(columns: Seq[(String, DataType)]): Seq[FileGroupStatistics] = analyzed.groups(columns)
-
-  override def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean): ColumnValues =
-    analyzed.values(key, dataType, among, filters)
-
-  override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] =
-    analyzed.frequencies(key, dataType, value, among)
 }
 
 private object PartitionStatistics {

@@ -10,11 +10,8 @@ import org.apache.spark.sql.catalyst.plans.logical.ColumnStat
 import org.apache.spark.sql.types._
 
 import org.metastore.spark.pruning.{ScanDecision, ScanEstimate}
-import org.metastore.spark.statistics.columns.{
-  BytesBounds, CatalystValue, ColumnSizes, ColumnSummary, FileSetStatistics, LongBounds, TableDistinct
-}
-import org.metastore.spark.statistics.objects.DoubleOrder
-import org.metastore.spark.statistics.objects.UnsignedOrder.compare
+import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSizes, ColumnSummary, FileSetStatistics, LongBounds, TableDistinct}
+import org.metastore.spark.statistics.objects.{DoubleOrder, Values}
 import org.metastore.spark.statistics.values.ColumnHistogram
 
 /**
@@ -33,7 +30,7 @@ final class ScanStatistics(
 
   /** Of a table of very many files the statistics of those that are read are enough: `places` are theirs. */
   private val (statistics, places) =
-    if (kept.length <= files.files.length / Fewer && files.groups(Nil).nonEmpty) (files.among(kept), kept.indices.toArray)
+    if (kept.length <= analyzed.files.length / Fewer && analyzed.groups(Nil).nonEmpty) (files.among(kept), kept.indices.toArray)
     else (files, kept)
 
   private def isTrusted(place: Int): Boolean = !decision.contradictoryFiles.get(fileAt(place))
@@ -83,7 +80,7 @@ final class ScanStatistics(
     kept.forall(f => !rows.isBySize(f) && deleted(f).contains(0.0)) && (filter.isEmpty || isAncestor) &&
       (kept.isEmpty || filter.isEmpty || conditions.isExact && conditions.columns.forall { one =>
         files.isPartition(one.asked.key, one.asked.dataType) ||
-          isRead && tableDistinct(one.asked.key).exists(_.files == decision.total) && kept.forall(files.isKnown)
+          isRead && tableDistinct(one.asked.key).exists(_.files == decision.total) && kept.forall(analyzed.isKnown)
       })
 
   /** What Spark will take the filter to let through, of the columns that it is told of. */
@@ -136,13 +133,9 @@ final class ScanStatistics(
       val repeated = if (one.ofTable) 1.0 else read.flatMap(_.distinctCount).fold(1.0)(n => math.min(1.0, n.toDouble / one.whole.distinct))
       val distinct = column.buckets.iterator.map(bucket => expectDistinct(bucket.distinct, bucket.rows, share)).sum * repeated
       if (isOrdered(dataType) && !isFinite(dataType, bounds._1.get, bounds._2.get)) None
-      else Some(ColumnStat(
-        distinctCount = Some(roundToWhole(math.max(1, math.min(distinct, rows)))),
-        min = bounds._1,
-        max = bounds._2,
-        nullCount = Some(roundToWhole(rows * column.nulls / math.max(1.0, column.rows))),
-        avgLen = read.flatMap(_.avgLen).orElse(Some(length(dataType, -1))),
-        maxLen = read.flatMap(_.maxLen).orElse(Some(length(dataType, -1)))))
+      else Some(statOf(
+        math.min(distinct, rows), bounds, rows * column.nulls / math.max(1.0, column.rows),
+        read.flatMap(_.avgLen).getOrElse(length(dataType, -1)), read.flatMap(_.maxLen).getOrElse(length(dataType, -1))))
     }
   }
 
@@ -193,23 +186,18 @@ final class ScanStatistics(
     val distinct = singles(summary, sizes, nonNull).getOrElse(DistinctEstimate.estimate(
       stream(sizes.distinct).filter(_ >= 0).toArray, stream(nonNull).mapToLong(sizes.distinct(_)).toArray, rows - nulls,
       tableDistinct(key)))
-    ColumnStat(
-      distinctCount = Some(roundToWhole(math.max(1, math.min(distinct, limit)))),
-      min = bounds._1,
-      max = bounds._2,
-      nullCount = Some(roundToWhole(nulls * scale)),
-      avgLen = Some(length(dataType, weighted(summary, sizes, nonNull))),
-      maxLen = Some(length(dataType, stream(nonNull).mapToLong(sizes.maxLen(_)).max.getAsLong.toDouble)))
+    statOf(
+      math.min(distinct, limit), bounds, nulls * scale, length(dataType, weighted(summary, sizes, nonNull)),
+      length(dataType, stream(nonNull).mapToLong(sizes.maxLen(_)).max.getAsLong.toDouble))
   }
 
   /** Of files that hold one value each, such as those of a partition, the values themselves tell how many there are. */
   private def singles(summary: ColumnSummary, sizes: ColumnSizes, nonNull: Array[Int]): Option[Double] =
     if (!stream(nonNull).allMatch(f => sizes.distinct(f) == 1 && summary.bounds.hasLo(f))) None
-    else summary.bounds match {
-      case b: LongBounds => Some(stream(nonNull).mapToLong(b.lo(_)).distinct.count.toDouble)
-      case b: BytesBounds => Some(stream(nonNull).mapToObj[ByteBuffer](f => ByteBuffer.wrap(b.lo(f))).distinct.count.toDouble)
-      case _ => None
-    }
+    else Some(summary.bounds.los match {
+      case Values.Longs(los) => stream(nonNull).mapToLong(los(_)).distinct.count.toDouble
+      case Values.Bytes(los) => stream(nonNull).mapToObj[ByteBuffer](f => ByteBuffer.wrap(los(f))).distinct.count.toDouble
+    })
 
   private def total(of: Array[Int], counts: Array[Long]): Double = stream(of).mapToDouble(counts(_).toDouble).sum
 
@@ -221,21 +209,17 @@ final class ScanStatistics(
     stream(nonNull).mapToDouble(f => values(f) * sizes.avgLen(f)).sum / stream(nonNull).mapToDouble(values(_)).sum
   }
 
-  private def bounds(
-      dataType: DataType, summary: ColumnSummary, nonNull: Array[Int]): Option[(Option[Any], Option[Any])] =
+  private def bounds(dataType: DataType, summary: ColumnSummary, nonNull: Array[Int]): Option[(Option[Any], Option[Any])] =
     if (!stream(nonNull).allMatch(f => summary.bounds.hasLo(f) && summary.bounds.hasHi(f))) None
     else {
-      val (lowest, highest) = summary.bounds match {
-        case b: LongBounds =>
-          val numbers = b.hiUpTo(DoubleOrder.NaN - 1)
-          (first(nonNull, b.lo(_) < b.lo(_)), first(nonNull, numbers(_) > numbers(_)))
-        case b: BytesBounds =>
-          (first(nonNull, (f, g) => compare(b.lo(f), b.lo(g)) < 0), first(nonNull, (f, g) => compare(b.hi(f), b.hi(g)) > 0))
-        case _ => (nonNull.head, nonNull.head)
+      val los = summary.bounds.los
+      val his = summary.bounds match {
+        case numbers: LongBounds => Values.Longs(numbers.hiUpTo(DoubleOrder.NaN - 1))
+        case other => other.his
       }
       for {
-        lo <- CatalystValue.lo(summary, lowest)
-        hi <- CatalystValue.hiNumber(summary, highest)
+        lo <- CatalystValue.lo(summary, first(nonNull, (f, best) => los.compare(f, los, best) < 0))
+        hi <- CatalystValue.hiNumber(summary, first(nonNull, (f, best) => his.compare(f, his, best) > 0))
         if isFinite(dataType, lo, hi)
       } yield (Some(lo), Some(hi))
     }
@@ -269,6 +253,9 @@ private[estimates] object ScanStatistics {
       !width.isNaN && !width.isInfinite
     case _ => true
   }
+
+  private def statOf(distinct: Double, bounds: (Option[Any], Option[Any]), nulls: Double, avgLen: Long, maxLen: Long): ColumnStat =
+    ColumnStat(Some(roundToWhole(math.max(1, distinct))), bounds._1, bounds._2, Some(roundToWhole(nulls)), Some(avgLen), Some(maxLen))
 
   /** How many values the range can hold. */
   def domain(dataType: DataType, bounds: (Option[Any], Option[Any])): Double = (dataType, bounds) match {

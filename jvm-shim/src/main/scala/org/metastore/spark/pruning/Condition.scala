@@ -2,6 +2,7 @@ package org.metastore.spark.pruning
 
 import org.apache.spark.sql.catalyst.expressions
 import org.apache.spark.sql.catalyst.expressions.{Expression, OuterReference, PlanExpression, UserDefinedExpression}
+import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.pruning.Condition.{And, Member, NaNTest, NullTest, Or}
 import org.metastore.spark.reason.{Reason, ReasonCode}
@@ -9,7 +10,15 @@ import org.metastore.spark.statistics.columns.Bounds
 import org.metastore.spark.statistics.objects.DoubleOrder
 
 /** A condition in negation normal form: NOT is gone, because it was pushed into the leaves when the conjunct was compiled. */
-private[pruning] sealed trait Condition
+private[pruning] sealed trait Condition {
+
+  /** What AND and OR join. */
+  final def leaves: Seq[Condition] = this match {
+    case And(left, right) => left.leaves ++ right.leaves
+    case Or(left, right) => left.leaves ++ right.leaves
+    case leaf => Seq(leaf)
+  }
+}
 
 private[pruning] object Condition {
   final case class And(left: Condition, right: Condition) extends Condition
@@ -52,7 +61,7 @@ private[pruning] object Relation {
 }
 
 /** A column seen through monotone steps; `dataType` is the type of the result. NULL exactly where the column is. */
-private[pruning] final case class Term(column: ColumnReference, dataType: org.apache.spark.sql.types.DataType, steps: List[Step]) {
+private[pruning] final case class Term(column: ColumnReference, dataType: DataType, steps: List[Step]) {
 
   /** Bounds of the term's values, from those of the column. */
   def bounds(column: Bounds): Bounds =
@@ -60,8 +69,7 @@ private[pruning] final case class Term(column: ColumnReference, dataType: org.ap
 
   def isColumn: Boolean = steps.isEmpty
 
-  def after(step: Option[Step], result: org.apache.spark.sql.types.DataType): Term =
-    Term(column, result, steps ++ step)
+  def after(result: DataType, more: Step*): Term = Term(column, result, steps ++ more)
 }
 
 /** Compiles a conjunct into negation normal form. */
@@ -74,10 +82,9 @@ private[pruning] final class Conjuncts(columns: ColumnLookup) {
   /** NOT goes down to the leaves first (De Morgan); only there it is known whether a rule is exact. */
   private def normal(condition: Expression, negated: Boolean): Condition = condition match {
     case expressions.Not(child) => normal(child, !negated)
-    case expressions.And(left, right) if negated => Condition.Or(normal(left, negated), normal(right, negated))
-    case expressions.And(left, right) => Condition.And(normal(left, negated), normal(right, negated))
-    case expressions.Or(left, right) if negated => Condition.And(normal(left, negated), normal(right, negated))
-    case expressions.Or(left, right) => Condition.Or(normal(left, negated), normal(right, negated))
+    case both @ (_: expressions.And | _: expressions.Or) =>
+      val isOr = both.isInstanceOf[expressions.And] == negated
+      both.children.map(normal(_, negated)).reduceLeft((left, right) => if (isOr) Or(left, right) else And(left, right))
     case leaf => if (negated) leaves.negative(leaf) else leaves.positive(leaf)
   }
 }
@@ -124,20 +131,15 @@ private[pruning] object Intersections {
     case leaf => Seq(leaf)
   }
 
-  /**
-   * A condition on the bare column.
-   *
-   * @param values the values of which it is true; `None`: all
-   */
-  private final case class OnColumn(use: ColumnReference, values: Option[ValueSet], ofNull: Boolean, onlyNull: Boolean)
+  /** A condition on the bare column; `values` are those of which it is true, `None`: all. */
+  private final case class OnColumn(
+      use: ColumnReference, values: Option[ValueSet], ofNull: Boolean = false, onlyNull: Boolean = false)
 
   private def onColumn(condition: Condition): Option[OnColumn] = condition match {
-    case Member(term, set, true) if term.isColumn => Some(OnColumn(term.column, Some(set), ofNull = false, onlyNull = false))
+    case Member(term, set, true) if term.isColumn => Some(OnColumn(term.column, Some(set)))
     case NullTest(use, isNull) => Some(OnColumn(use, None, ofNull = isNull, onlyNull = isNull))
-    case NaNTest(use, true) =>
-      Some(OnColumn(use, Some(ValueSet.LongRange(DoubleOrder.NaN, DoubleOrder.NaN)), ofNull = false, onlyNull = false))
-    case NaNTest(use, false) =>
-      Some(OnColumn(use, Some(ValueSet.LongRange(Long.MinValue, DoubleOrder.NaN - 1)), ofNull = true, onlyNull = false))
+    case NaNTest(use, true) => Some(OnColumn(use, Some(ValueSet.LongRange(DoubleOrder.NaN, DoubleOrder.NaN))))
+    case NaNTest(use, false) => Some(OnColumn(use, Some(ValueSet.LongRange(Long.MinValue, DoubleOrder.NaN - 1)), ofNull = true))
     case _ => None
   }
 

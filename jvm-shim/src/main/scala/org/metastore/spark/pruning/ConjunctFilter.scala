@@ -1,5 +1,7 @@
 package org.metastore.spark.pruning
 
+import java.util.BitSet
+
 import scala.util.control.NonFatal
 
 import org.slf4j.LoggerFactory
@@ -17,84 +19,88 @@ private[pruning] final class ConjunctFilter(
     override val conjuncts: IndexedSeq[Expression], compiled: IndexedSeq[Condition]) extends PruningFilter {
   import ConjunctFilter._
 
-  private val predicates = compiled.map(Intersections.tighten)
+  /** What follows from several conjuncts together, and from which. */
+  private val intersections: IndexedSeq[(Condition, Seq[Int])] = Intersections.of(compiled).toIndexedSeq
 
-  /** What follows from several conjuncts together, and from which: numbered after the conjuncts. */
-  private[pruning] val intersections: IndexedSeq[(Condition, Seq[Int])] = Intersections.of(compiled).toIndexedSeq
+  /** The conjuncts, and behind them what follows from several: the place of a condition is its mark. */
+  private val conditions: IndexedSeq[Condition] = compiled.map(Intersections.tighten) ++ intersections.map(_._1)
 
-  private[pruning] val columnsOf: IndexedSeq[Seq[ColumnReference]] = predicates.map(used(_).distinct)
+  private[pruning] val columnsOf: IndexedSeq[Seq[ColumnReference]] = conditions.map(used(_).distinct)
 
   override val columns: Seq[ColumnReference] = columnsOf.flatten.distinct
 
   /** Numbers are compared before byte strings: each of these lies somewhere else in memory, and few files may be left. */
-  private val cheapestFirst: IndexedSeq[Int] = predicates.indices.sortBy(columnsOf(_).count(use => isBytes(use.dataType)))
+  private val cheapestFirst: IndexedSeq[Int] =
+    conditions.indices.sortBy(i => (i >= conjuncts.size, columnsOf(i).count(use => isBytes(use.dataType))))
 
   override def evaluate(files: FileSetStatistics): Verdicts = {
-    val groups = new GroupCandidates(files, () => files.groups(columnKeys).map(group => group -> judgeGroups(group)))
-    groups.survivors match {
-      case Some(none) if none.isEmpty =>
-        val unused = predicates.zipWithIndex.collect { case (Unknown(reason), i) => i -> reason }.toMap
-        new FileVerdicts(this, files, groups.completeMarks(none, none), 0, unused)
-      case Some(few) =>
-        val (candidates, unused) = judgeFiles(files.among(few))
-        new FileVerdicts(this, files, groups.completeMarks(few, candidates.skippedBy), candidates.count, unused)
+    val candidates = new Candidates(files.files.length)
+    keptByGroups(files, candidates) match {
       case None =>
-        val (candidates, unused) = judgeFiles(files)
-        new FileVerdicts(this, files, candidates.skippedBy, candidates.count, unused)
+        val (judged, unused) = judgeFiles(files)
+        new FileVerdicts(this, files, judged.skippedBy, judged.count, unused)
+      case Some(Array()) =>
+        val unused = conditions.zipWithIndex.collect { case (Unknown(reason), i) => i -> reason }.toMap
+        new FileVerdicts(this, files, candidates.skippedBy, 0, unused)
+      case Some(few) =>
+        val (judged, unused) = judgeFiles(files.among(few))
+        few.indices.foreach(i => candidates.skippedBy(few(i)) = judged.skippedBy(i))
+        new FileVerdicts(this, files, candidates.skippedBy, judged.count, unused)
     }
   }
 
+  /** The files that are left once whole groups of them are excluded, where they are few; else all are judged one by one. */
+  private def keptByGroups(files: FileSetStatistics, candidates: Candidates): Option[Array[Int]] =
+    try {
+      val groups = files.groups(columnKeys).map(group => group -> judgeGroups(group))
+      groups.foreach { case (group, marks) => candidates.excludeGroups(group, marks) }
+      if (groups.isEmpty || candidates.count > candidates.length / Fewer) None else Some(candidates.survivors.stream.toArray)
+    } catch {
+      case NonFatal(e) =>
+        log.warn("Files are judged one by one", e)
+        None
+    }
+
   /** For each group of files the mark of what excludes all of them, or [[FileVerdicts.Kept]]. */
   private def judgeGroups(group: FileGroupStatistics): Array[Int] = {
-    val candidates = new Candidates(new Evaluation(group))
-    val all = cheapestFirst.map(i => predicates(i) -> i) ++ intersections.indices.map(i => intersections(i)._1 -> (conjuncts.size + i))
-    for ((predicate, mark) <- all)
-      try candidates.narrow(predicate, mark)
+    val candidates = new EvaluatedCandidates(new Evaluation(group))
+    for (mark <- cheapestFirst)
+      try candidates.narrow(conditions(mark), mark)
       catch { case NonFatal(e) => log.debug("Files are judged one by one", e) } // which says why
     candidates.skippedBy
   }
 
+  /** The files as they are judged one by one, and why conjuncts could not be used. */
   private def judgeFiles(files: FileSetStatistics): (Candidates, Map[Int, Reason]) = {
     val evaluation = loadColumns(files)
-    val candidates = new Candidates(evaluation)
-    var unused = Map.empty[Int, Reason]
-    for (i <- cheapestFirst) whyUnused(i, evaluation) match {
-      case Some(reason) => unused += i -> reason
-      case None =>
-        try candidates.narrow(predicates(i), i)
-        catch { case NonFatal(e) => unused += i -> failed(i, e) }
+    val candidates = new EvaluatedCandidates(evaluation)
+    val unused = cheapestFirst.flatMap { mark =>
+      whyUnused(mark, evaluation).orElse(whyFailed(mark)(candidates.narrow(conditions(mark), mark))).map(mark -> _)
+    }.toMap
+    files.rows.indices.foreach(file => if (files.rows(file) == 0) candidates.exclude(file, FileVerdicts.Empty))
+    if (candidates.count <= MostLookedUp) {
+      val lookUps = new ValueLookups(files, evaluation)
+      conditions.indices.filterNot(unused.contains).foreach(lookUp(_, lookUps, candidates))
     }
-    for (((condition, _), i) <- intersections.zipWithIndex)
-      try candidates.narrow(condition, conjuncts.size + i)
-      catch { case NonFatal(e) => log.warn(VisibleText(s"No file is skipped by ${conjuncts.map(_.sql).mkString(" AND ")}"), e) }
-    candidates.excludeEmpty(files.rows)
-    lookUp(evaluation, files, candidates, unused.keySet)
-    (candidates, unused)
+    (candidates, unused.filter { case (mark, _) => mark < conjuncts.size })
   }
 
   /** Looks single values up in the files that bounds keep. */
-  private def lookUp(evaluation: Evaluation, files: FileSetStatistics, candidates: Candidates, unused: Set[Int]): Unit =
-    if (candidates.count <= MostLookedUp) {
-      val all = predicates.indices.filterNot(unused).map(i => predicates(i) -> i) ++
-        intersections.indices.map(i => intersections(i)._1 -> (conjuncts.size + i))
-      for ((predicate, i) <- all if candidates.count > 0 && ValueLookups.hasPoints(predicate))
-        try candidates.excludeAll(new ValueLookups(files, evaluation).noRowMatches(predicate, candidates.survivors), lookUps + i)
-        catch { case NonFatal(e) => log.warn(VisibleText(s"No value is looked up for ${conjuncts.map(_.sql).mkString(" AND ")}"), e) }
+  private def lookUp(mark: Int, lookUps: ValueLookups, candidates: Candidates): Unit =
+    if (candidates.count > 0 && ValueLookups.hasPoints(conditions(mark))) whyFailed(mark) {
+      lookUps.noRowMatches(conditions(mark), candidates.survivors).stream.forEach(candidates.exclude(_, firstLookUp + mark))
     }
 
   /** Marks from here on tell of a look-up of single values; less this number they tell by what, as all marks do. */
-  private[pruning] val lookUps: Int = conjuncts.size + intersections.size
+  private[pruning] val firstLookUp: Int = conditions.size
 
-  override def allRowsMatch(files: FileSetStatistics): Array[Boolean] = {
+  override def allRowsMatch(files: FileSetStatistics): BitSet = {
     val evaluation = loadColumns(files)
-    predicates.indices.map { i =>
-      try evaluation.allRowsMatch(predicates(i))
-      catch {
-        case NonFatal(e) =>
-          failed(i, e)
-          new Array[Boolean](files.files.length)
-      }
-    }.foldLeft(Array.fill(files.files.length)(true))((all, one) => all.zip(one).map { case (a, b) => a && b })
+    conjuncts.indices.map { i =>
+      var proven = new BitSet
+      whyFailed(i) { proven = evaluation.allRowsMatch(conditions(i)) }
+      proven
+    }.foldLeft(FileSets.all(files.files.length))(FileSets.both)
   }
 
   private def loadColumns(files: FileSetStatistics): Evaluation = {
@@ -102,30 +108,36 @@ private[pruning] final class ConjunctFilter(
     new Evaluation(files)
   }
 
-  /** Why conjunct i cannot skip any file: it has no rule, or nothing is known of its columns. */
-  private def whyUnused(i: Int, evaluation: Evaluation): Option[Reason] = predicates(i) match {
+  /** Why a condition cannot skip any file: it has no rule, or nothing is known of its columns. */
+  private def whyUnused(mark: Int, evaluation: Evaluation): Option[Reason] = conditions(mark) match {
     case Unknown(reason) => Some(reason)
     case _ =>
-      val known = columnsOf(i).map(evaluation.summaryOf)
+      val known = columnsOf(mark).map(evaluation.summaryOf)
       if (known.nonEmpty && known.forall(_.isLeft)) known.head.left.toOption else None
   }
 
   /** The conjuncts behind a mark. */
   private[pruning] def conjunctsOfMark(mark: Int): Seq[Int] =
     if (mark < conjuncts.size) Seq(mark)
-    else if (mark < lookUps) intersections(mark - conjuncts.size)._2
-    else conjunctsOfMark(mark - lookUps)
+    else if (mark < firstLookUp) intersections(mark - conjuncts.size)._2
+    else conjunctsOfMark(mark - firstLookUp)
 
-  private def failed(i: Int, cause: Throwable): Reason = {
-    log.warn(VisibleText(s"No file is skipped by ${conjuncts(i).sql}"), cause)
-    Reason.failure(cause)
-  }
+  private def whyFailed(mark: Int)(use: => Unit): Option[Reason] =
+    try {
+      use
+      None
+    } catch {
+      case NonFatal(e) =>
+        log.warn(VisibleText(s"No file is skipped by ${conjunctsOfMark(mark).map(conjuncts(_).sql).mkString(" AND ")}"), e)
+        Some(Reason.failure(e))
+    }
 }
 
 private object ConjunctFilter {
   private val log = LoggerFactory.getLogger("org.metastore.spark.pruning")
 
   private val MostLookedUp = 16384 // data files
+  private val Fewer = 16 // of more than that share, what whole columns tell is worth keeping for later queries
 
   private def isBytes(dataType: DataType): Boolean = dataType match {
     case decimal: DecimalType => decimal.precision > Decimal.MAX_LONG_DIGITS
@@ -133,14 +145,12 @@ private object ConjunctFilter {
     case _ => false
   }
 
-  private def used(predicate: Condition): Seq[ColumnReference] = predicate match {
-    case And(left, right) => used(left) ++ used(right)
-    case Or(left, right) => used(left) ++ used(right)
+  private def used(predicate: Condition): Seq[ColumnReference] = predicate.leaves.flatMap {
     case NullTest(column, _) => Seq(column)
     case NaNTest(column, _) => Seq(column)
     case Member(term, _, _) => Seq(term.column)
     case Related(left, _, right) => Seq(left.column, right.column)
-    case Always | Never | Unknown(_) => Nil
+    case _ => Nil
   }
 }
 
@@ -159,7 +169,7 @@ private[pruning] final class FileVerdicts(
     case Empty => Reason(ReasonCode.SkippedEmpty)
     case mark =>
       val behind = filter.conjunctsOfMark(mark)
-      val byValues = mark >= filter.lookUps
+      val byValues = mark >= filter.firstLookUp
       val statistic = behind.flatMap(filter.columnsOf(_)).distinct.map(known(_, file, byValues)).mkString("; ")
       Reason(
         if (byValues) ReasonCode.SkippedByValues else ReasonCode.Skipped,

@@ -1,5 +1,8 @@
 package org.metastore.spark.pruning
 
+import java.util.{Arrays, BitSet}
+import java.util.stream.IntStream
+
 import scala.collection.mutable
 
 import org.metastore.spark.pruning.Condition._
@@ -7,10 +10,42 @@ import org.metastore.spark.reason.Reason
 import org.metastore.spark.statistics.columns.{Bounds, ColumnSummary, FileGroupStatistics, FileSetStatistics, NoBounds}
 import org.metastore.spark.statistics.objects.Values
 
-/** Evaluates predicates over many files at once. The two questions have separate rules: neither negates the other. */
+/** Files of a scan, by their places in it. */
+private[spark] object FileSets {
+
+  def all(length: Int): BitSet = {
+    val files = new BitSet(length)
+    files.set(0, length)
+    files
+  }
+
+  /** Those of which a test is true. */
+  def where(length: Int)(test: Int => Boolean): BitSet = {
+    val words = new Array[Long]((length + 63) / 64)
+    var file = 0
+    while (file < length) {
+      if (test(file)) words(file >> 6) |= 1L << file
+      file += 1
+    }
+    BitSet.valueOf(words)
+  }
+
+  def both(some: BitSet, others: BitSet): BitSet = combine(some)(_.and(others))
+  def either(some: BitSet, others: BitSet): BitSet = combine(some)(_.or(others))
+  def without(some: BitSet, others: BitSet): BitSet = combine(some)(_.andNot(others))
+
+  private def combine(files: BitSet)(change: BitSet => Unit): BitSet = {
+    val made = files.clone().asInstanceOf[BitSet]
+    change(made)
+    made
+  }
+}
+
+/** Finds files of which predicates are proven, many at once. The two questions have separate rules: neither negates the other. */
 private[pruning] final class Evaluation private (val length: Int, column: ColumnReference => Either[Reason, ColumnSummary]) {
+  import FileSets.{both, either}
+
   private val summaries = mutable.Map.empty[ColumnReference, Either[Reason, ColumnSummary]]
-  private lazy val none = new Array[Boolean](length)
 
   /** Over all files of a scan. */
   def this(files: FileSetStatistics) = this(files.files.length, use => files.column(use.key, use.dataType))
@@ -18,62 +53,46 @@ private[pruning] final class Evaluation private (val length: Int, column: Column
   /** Over groups of files, each as if it were one file. */
   def this(groups: FileGroupStatistics) = this(groups.length, use => groups.column(use.key, use.dataType))
 
-  /** Over some of the files: answers are aligned with `files`. */
+  /** Over some of the files: the places in answers are those in `files`. */
   def among(files: Array[Int]): Evaluation = new Evaluation(files.length, summaryOf(_).map(_.at(files)))
 
   /** The column in all files; `Left` where nothing is known of it. */
   def summaryOf(use: ColumnReference): Either[Reason, ColumnSummary] = summaries.getOrElseUpdate(use, column(use))
 
-  /** Whether an answer is the one that proves nothing of any file. */
-  def isNone(proven: Array[Boolean]): Boolean = proven eq none
-
-  /** For each file, whether it is proven that no row makes the predicate true. */
-  def noRowMatches(predicate: Condition): Array[Boolean] = predicate match {
+  /** The files of which it is proven that no row makes the predicate true. */
+  def noRowMatches(predicate: Condition): BitSet = predicate match {
     case And(left, right) => either(noRowMatches(left), noRowMatches(right))
     case Or(left, right) => both(noRowMatches(left), noRowMatches(right))
-    case Never => Array.fill(length)(true)
-    case Always | Unknown(_) => none
+    case Never => FileSets.all(length)
+    case Always | Unknown(_) => new BitSet
     case NullTest(use, true) => where(use)((summary, i) => summary.nulls(i) == 0)
-    case NullTest(use, false) if summaryOf(use).exists(_.boundsDecide) => none
+    case NullTest(use, false) if summaryOf(use).exists(_.boundsDecide) => new BitSet
     case NullTest(use, false) => where(use)(allNull)
     case NaNTest(use, true) => where(use)((summary, i) => summary.nans(i) == 0 || allNull(summary, i))
     case NaNTest(use, false) => where(use)((summary, i) => summary.nans(i) == summary.rows(i))
-    case member: Member => noMember(member)
-    case Related(left, relation, right) => compareTerms(left, right)(new BoundsComparison(_, _).never(relation)) { (a, b, proven, i) =>
+    case Member(term, set, inside) => whereMembers(term, set, inside) { (summary, proven) =>
+      if (summary.boundsDecide) proven else where(summary)(i => proven.get(i) || allNull(summary, i))
+    }
+    case Related(left, relation, right) => whereTerms(left, right)(new BoundsComparison(_, _).never(relation)) { (a, b, proven, i) =>
       if (relation == Relation.NullSafeEqual) nullSafeNever(a, b, proven, i)
       else proven || allNull(a, i) || allNull(b, i)
     }
   }
 
-  private def noMember(member: Member): Array[Boolean] = summaryOf(member.term.column).fold(_ => none, { summary =>
-    val bounds = member.term.bounds(summary.bounds)
-    val proven = if (member.inside) member.set.disjoint(bounds) else member.set.covers(bounds)
-    if (!summary.boundsDecide) {
-      var i = 0
-      while (i < length) {
-        proven(i) = summary.hasStatistics(i) && (proven(i) || allNull(summary, i))
-        i += 1
-      }
-    }
-    proven
-  })
-
-  /** For each file, whether it is proven that the predicate is true of every row. */
-  def allRowsMatch(predicate: Condition): Array[Boolean] = predicate match {
+  /** The files of which it is proven that the predicate is true of every row. */
+  def allRowsMatch(predicate: Condition): BitSet = predicate match {
     case And(left, right) => both(allRowsMatch(left), allRowsMatch(right))
     case Or(left, right) => either(allRowsMatch(left), allRowsMatch(right))
-    case Always => Array.fill(length)(true)
-    case Never | Unknown(_) => none
+    case Always => FileSets.all(length)
+    case Never | Unknown(_) => new BitSet
     case NullTest(use, true) => where(use)(allNull)
     case NullTest(use, false) => where(use)((summary, i) => summary.nulls(i) == 0)
     case NaNTest(use, true) => where(use)((summary, i) => summary.nans(i) == summary.rows(i))
     case NaNTest(use, false) => where(use)((summary, i) => summary.nans(i) == 0)
-    case Member(term, set, inside) => summaryOf(term.column).fold(_ => none, { summary =>
-      val bounds = term.bounds(summary.bounds)
-      val proven = if (inside) set.covers(bounds) else set.disjoint(bounds)
-      each(i => summary.hasStatistics(i) && proven(i) && summary.nulls(i) == 0)
-    })
-    case Related(left, relation, right) => compareTerms(left, right)(new BoundsComparison(_, _).always(relation)) { (a, b, proven, i) =>
+    case Member(term, set, inside) => whereMembers(term, set, !inside) { (summary, proven) =>
+      where(summary)(i => proven.get(i) && summary.nulls(i) == 0)
+    }
+    case Related(left, relation, right) => whereTerms(left, right)(new BoundsComparison(_, _).always(relation)) { (a, b, proven, i) =>
       proven && a.nulls(i) == 0 && b.nulls(i) == 0
     }
   }
@@ -85,69 +104,27 @@ private[pruning] final class Evaluation private (val length: Int, column: Column
     (apart && (a.nulls(i) == 0 || b.nulls(i) == 0)) ||
       (allNull(a, i) && b.nulls(i) == 0) || (a.nulls(i) == 0 && allNull(b, i))
 
-  private def where(use: ColumnReference)(test: (ColumnSummary, Int) => Boolean): Array[Boolean] =
-    summaryOf(use).fold(_ => none, summary => each(i => summary.hasStatistics(i) && test(summary, i)))
+  private def where(use: ColumnReference)(test: (ColumnSummary, Int) => Boolean): BitSet =
+    summaryOf(use).fold(_ => new BitSet, summary => where(summary)(test(summary, _)))
 
-  private def compareTerms(left: Term, right: Term)(prove: (Bounds, Bounds) => Int => Boolean)(
-      test: (ColumnSummary, ColumnSummary, Boolean, Int) => Boolean): Array[Boolean] =
+  private def where(summary: ColumnSummary)(test: Int => Boolean): BitSet =
+    FileSets.where(length)(i => summary.hasStatistics(i) && test(i))
+
+  /** @param outside whether the values of a file are to lie outside of the set, or else in it */
+  private def whereMembers(term: Term, set: ValueSet, outside: Boolean)(prove: (ColumnSummary, BitSet) => BitSet): BitSet =
+    summaryOf(term.column).fold(_ => new BitSet, { summary =>
+      val bounds = term.bounds(summary.bounds)
+      prove(summary, if (outside) set.disjoint(bounds) else set.covers(bounds))
+    })
+
+  private def whereTerms(left: Term, right: Term)(prove: (Bounds, Bounds) => Int => Boolean)(
+      test: (ColumnSummary, ColumnSummary, Boolean, Int) => Boolean): BitSet =
     (summaryOf(left.column), summaryOf(right.column)) match {
       case (Right(a), Right(b)) =>
         val proven = prove(left.bounds(a.bounds), right.bounds(b.bounds))
-        each(i => a.hasStatistics(i) && b.hasStatistics(i) && test(a, b, proven(i), i))
-      case _ => none
+        FileSets.where(length)(i => a.hasStatistics(i) && b.hasStatistics(i) && test(a, b, proven(i), i))
+      case _ => new BitSet
     }
-
-  private def each(test: Int => Boolean): Array[Boolean] = {
-    val out = new Array[Boolean](length)
-    var i = 0
-    while (i < length) {
-      out(i) = test(i)
-      i += 1
-    }
-    out
-  }
-
-  private def both(a: Array[Boolean], b: Array[Boolean]): Array[Boolean] =
-    if (isNone(a) || isNone(b)) none
-    else {
-      val out = new Array[Boolean](length)
-      var i = 0
-      while (i < length) {
-        out(i) = a(i) & b(i)
-        i += 1
-      }
-      out
-    }
-
-  private def either(a: Array[Boolean], b: Array[Boolean]): Array[Boolean] =
-    if (isNone(a)) b
-    else if (isNone(b)) a
-    else {
-      val out = new Array[Boolean](length)
-      var i = 0
-      while (i < length) {
-        out(i) = a(i) | b(i)
-        i += 1
-      }
-      out
-    }
-}
-
-private[pruning] object Evaluation {
-
-  /** Those of some files for which something is proven. */
-  def select(files: Array[Int], proven: Array[Boolean]): Array[Int] = {
-    val out = new Array[Int](files.length)
-    var (found, i) = (0, 0)
-    while (i < files.length) {
-      if (proven(i)) {
-        out(found) = files(i)
-        found += 1
-      }
-      i += 1
-    }
-    java.util.Arrays.copyOf(out, found)
-  }
 }
 
 /** Compares the bounds of two terms of a row. */
@@ -184,38 +161,39 @@ private final class BoundsComparison(left: Bounds, right: Bounds) {
     bounds.hasLo(i) && bounds.hasHi(i) && bounds.loExact(i) && bounds.hiExact(i)
 }
 
-/**
- * What bounds leave open, lists of all values and bloom filters may decide: whether a file holds one of some single values,
- * and whether it holds only these. They are read for the files alone that nothing else decides.
- */
+/** Looks single values up where bounds leave it open: lists of all values and bloom filters are read for these files alone. */
 private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Evaluation) {
+  import FileSets.{either, without}
   import ValueLookups._
 
   /** Those of some files of which it is proven that no row makes the predicate true. */
-  def noRowMatches(predicate: Condition, among: Array[Int]): Array[Int] = predicate match {
+  def noRowMatches(predicate: Condition, among: BitSet): BitSet = predicate match {
     case And(left, right) =>
       val proven = noRowMatches(left, among)
-      proven ++ noRowMatches(right, less(among, proven))
+      either(proven, noRowMatches(right, without(among, proven)))
     case Or(left, right) =>
       val (first, second) = if (hasPoints(left)) (right, left) else (left, right)
       noRowMatches(second, noRowMatches(first, among))
     case Member(term, set, inside) if hasPoints(predicate) =>
       val proven = excludeByBounds(predicate, among)
       bounds.summaryOf(term.column).fold(_ => proven, { summary =>
-        proven ++ excludeByValues(term.column, summary, set.points.get, inside, less(among, proven))
+        either(proven, excludeByValues(term.column, summary, set.points.get, inside, without(among, proven)))
       })
     case other => excludeByBounds(other, among)
   }
 
-  private def excludeByBounds(predicate: Condition, among: Array[Int]): Array[Int] =
-    if (among.isEmpty) among else Evaluation.select(among, bounds.among(among).noRowMatches(predicate))
+  private def excludeByBounds(predicate: Condition, among: BitSet): BitSet = {
+    val places = among.stream.toArray
+    if (places.isEmpty) among else setOf(bounds.among(places).noRowMatches(predicate).stream.map(places(_)))
+  }
 
-  private def excludeByValues(use: ColumnReference, summary: ColumnSummary, points: Values, inside: Boolean, among: Array[Int]): Array[Int] = {
-    val open = among.filter(i => summary.hasStatistics(i) && isOpen(summary.bounds, points, inside, i))
-    if (open.isEmpty) open
+  private def excludeByValues(use: ColumnReference, summary: ColumnSummary, points: Values, inside: Boolean, among: BitSet): BitSet = {
+    val open = among.stream.filter(i => summary.hasStatistics(i) && isOpen(summary.bounds, points, inside, i)).toArray
+    if (open.isEmpty) new BitSet
     else {
       val values = files.values(use.key, use.dataType, open, filters = inside)
-      open.filter(if (inside) values.lack(points) else values.within(points))
+      val decides = if (inside) values.lack(points) else values.within(points)
+      setOf(Arrays.stream(open).filter(decides(_)))
     }
   }
 }
@@ -223,9 +201,7 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
 private[pruning] object ValueLookups {
 
   /** Whether single values decide some part of it. */
-  def hasPoints(predicate: Condition): Boolean = predicate match {
-    case And(left, right) => hasPoints(left) || hasPoints(right)
-    case Or(left, right) => hasPoints(left) || hasPoints(right)
+  def hasPoints(predicate: Condition): Boolean = predicate.leaves.exists {
     case Member(term, set, _) => term.isColumn && set.points.isDefined
     case _ => false
   }
@@ -235,10 +211,9 @@ private[pruning] object ValueLookups {
     bounds != NoBounds && !(bounds.hasLo(i) && bounds.loExact(i) && bounds.los.isIn(points, i) == inside) &&
       !(bounds.hasHi(i) && bounds.hiExact(i) && bounds.his.isIn(points, i) == inside)
 
-  private def less(files: Array[Int], proven: Array[Int]): Array[Int] =
-    if (proven.isEmpty) files
-    else {
-      val done = proven.toSet
-      files.filterNot(done)
-    }
+  private def setOf(files: IntStream): BitSet = {
+    val set = new BitSet
+    files.forEach(set.set(_))
+    set
+  }
 }

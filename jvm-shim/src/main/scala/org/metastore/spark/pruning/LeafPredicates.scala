@@ -23,8 +23,7 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup) {
     case IsNaN(child) => nanTest(child, isNaN = true)
     case In(PrefixTerm(term, length), list) if list.forall(_.isInstanceOf[Literal]) =>
       list.map(item => comparePrefix(term, length, item.asInstanceOf[Literal], condition)).reduceOption(Condition.Or(_, _)).getOrElse(Never)
-    case In(value, list) if list.forall(_.isInstanceOf[Literal]) => in(value, list.map(_.asInstanceOf[Literal].value), condition)
-    case InSet(value, set) => in(value, set.toSeq, condition)
+    case LiteralList(value, list) => in(value, list, condition)
     case StartsWith(terms(term), Literal(prefix: UTF8String, StringType)) => startsWith(term, prefix.getBytes, inside = true)
     case Like(terms(term), Literal(pattern: UTF8String, StringType), escape) => like(term, pattern.toString, escape, condition)
     case EqualTo(PrefixTerm(term, length), literal: Literal) => comparePrefix(term, length, literal, condition)
@@ -41,13 +40,11 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup) {
     case IsNull(child) => nullTest(child, isNull = false)
     case IsNotNull(child) => nullTest(child, isNull = true)
     case IsNaN(child) => nanTest(child, isNaN = false)
-    case In(value, list) if list.forall(_.isInstanceOf[Literal]) =>
-      notIn(value, list.map(_.asInstanceOf[Literal].value), condition)
-    case InSet(value, set) => notIn(value, set.toSeq, condition)
+    case LiteralList(value, list) => notIn(value, list, condition)
     case StartsWith(terms(term), Literal(prefix: UTF8String, StringType)) => startsWith(term, prefix.getBytes, inside = false)
     case Like(terms(term), Literal(pattern: UTF8String, StringType), escape) => notLike(term, pattern.toString, escape, condition)
-    case EqualTo(left, right) => notEqual(left, right, condition)
-    case EqualNullSafe(left, right) => notNullSafeEqual(left, right, condition)
+    case equality: EqualTo => notEqual(equality, equality)
+    case equality: EqualNullSafe => notNullSafeEqual(equality)
     case LessThan(left, right) => compare(GreaterThanOrEqual(left, right))
     case LessThanOrEqual(left, right) => compare(GreaterThan(left, right))
     case GreaterThan(left, right) => compare(LessThanOrEqual(left, right))
@@ -56,13 +53,10 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup) {
     case other => unknown(other)
   }
 
-  private def compare(comparison: BinaryComparison): Condition = comparison match {
+  private def compare(comparison: BinaryComparison): Condition = literalLast(comparison) match {
     case EqualNullSafe(child, Literal(null, _)) => nullTest(child, isNull = true)
-    case EqualNullSafe(Literal(null, _), child) => nullTest(child, isNull = true)
     case BinaryComparison(_, Literal(null, _)) | BinaryComparison(Literal(null, _), _) => Never
-    case BinaryComparison(terms(term), literal: Literal) => withKey(term, literal, comparison)(against(term, comparison, _))
-    case BinaryComparison(literal: Literal, terms(term)) =>
-      withKey(term, literal, comparison)(against(term, mirror(comparison), _))
+    case ordered @ BinaryComparison(terms(term), literal: Literal) => withKey(term, literal, comparison)(against(term, ordered, _))
     case BinaryComparison(terms(left), terms(right)) if left.dataType == right.dataType => related(left, comparison, right)
     case _ => unknown(comparison)
   }
@@ -79,13 +73,16 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup) {
     }
   }
 
-  /** The comparison with its sides exchanged. */
-  private def mirror(comparison: BinaryComparison): BinaryComparison = comparison match {
-    case LessThan(left, right) => GreaterThan(right, left)
-    case LessThanOrEqual(left, right) => GreaterThanOrEqual(right, left)
-    case GreaterThan(left, right) => LessThan(right, left)
-    case GreaterThanOrEqual(left, right) => LessThanOrEqual(right, left)
-    case symmetric => symmetric
+  /** The same comparison with a literal on the right, where one is on the left alone. */
+  private def literalLast(comparison: BinaryComparison): BinaryComparison = (comparison.left, comparison) match {
+    case (_, BinaryComparison(_, _: Literal)) => comparison
+    case (literal: Literal, EqualTo(_, right)) => EqualTo(right, literal)
+    case (literal: Literal, EqualNullSafe(_, right)) => EqualNullSafe(right, literal)
+    case (literal: Literal, LessThan(_, right)) => GreaterThan(right, literal)
+    case (literal: Literal, LessThanOrEqual(_, right)) => GreaterThanOrEqual(right, literal)
+    case (literal: Literal, GreaterThan(_, right)) => LessThan(right, literal)
+    case (literal: Literal, GreaterThanOrEqual(_, right)) => LessThanOrEqual(right, literal)
+    case _ => comparison
   }
 
   private def related(left: Term, comparison: BinaryComparison, right: Term): Condition = comparison match {
@@ -98,20 +95,18 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup) {
     case other => unknown(other)
   }
 
-  private def notEqual(left: Expression, right: Expression, whole: Expression): Condition = (left, right) match {
-    case (_, Literal(null, _)) | (Literal(null, _), _) => Never
-    case (terms(term), literal: Literal) => withKey(term, literal, whole)(k => Member(term, LiteralValues.point(k), inside = false))
-    case (literal: Literal, terms(term)) => withKey(term, literal, whole)(k => Member(term, LiteralValues.point(k), inside = false))
-    case (terms(a), terms(b)) if a.dataType == b.dataType => Related(a, Relation.NotEqual, b)
+  private def notEqual(equality: EqualTo, whole: Expression): Condition = literalLast(equality) match {
+    case BinaryComparison(_, Literal(null, _)) | BinaryComparison(Literal(null, _), _) => Never
+    case BinaryComparison(terms(term), literal: Literal) =>
+      withKey(term, literal, whole)(key => Member(term, LiteralValues.point(key), inside = false))
+    case BinaryComparison(terms(a), terms(b)) if a.dataType == b.dataType => Related(a, Relation.NotEqual, b)
     case _ => unknown(whole)
   }
 
-  private def notNullSafeEqual(left: Expression, right: Expression, whole: Expression): Condition = (left, right) match {
-    case (child, Literal(null, _)) => nullTest(child, isNull = false)
-    case (Literal(null, _), child) => nullTest(child, isNull = false)
-    case (child, _: Literal) => Condition.Or(nullTest(child, isNull = true), notEqual(left, right, whole))
-    case (_: Literal, child) => Condition.Or(nullTest(child, isNull = true), notEqual(left, right, whole))
-    case _ => unknown(whole)
+  private def notNullSafeEqual(equality: EqualNullSafe): Condition = literalLast(equality) match {
+    case EqualNullSafe(child, Literal(null, _)) => nullTest(child, isNull = false)
+    case EqualNullSafe(child, literal: Literal) => Condition.Or(nullTest(child, isNull = true), notEqual(EqualTo(child, literal), equality))
+    case _ => unknown(equality)
   }
 
   /** NULL in the list only adds rows where the condition is NULL. */
@@ -189,6 +184,15 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup) {
     causes.flatMap(columns.whyNoBounds(_)).headOption
       .orElse(causes.flatMap(columns.find(_).left.toOption).headOption)
       .getOrElse(Reason(ReasonCode.UnsupportedExpression, "expression" -> expression.sql))
+  }
+}
+
+/** An expression and the literals of an IN list, which the optimizer may have made a set. */
+private[spark] object LiteralList {
+  def unapply(condition: Expression): Option[(Expression, Seq[Any])] = condition match {
+    case In(value, list) if list.forall(_.isInstanceOf[Literal]) => Some(value -> list.map(_.asInstanceOf[Literal].value))
+    case InSet(value, set) => Some(value -> set.toSeq)
+    case _ => None
   }
 }
 

@@ -1,5 +1,7 @@
 package org.metastore.spark.pruning
 
+import java.util.BitSet
+
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
@@ -9,13 +11,7 @@ import org.apache.spark.sql.types.{DataType, StringType, StructType}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.columns.FileSetStatistics
 
-/**
- * Says which column of the statistics an attribute of the plan is.
- *
- * {{{
- * val byName: ColumnResolver = (root, path) => Some(jsonArray(root.name +: path))   // Hudi, Parquet
- * }}}
- */
+/** Says which column of the statistics an attribute of the plan is. */
 trait ColumnResolver {
 
   /**
@@ -48,10 +44,7 @@ trait Verdicts {
 
   def keptCount: Int
 
-  /**
-   * Index of the conjunct that excludes the file, of the last one where several do so together; -1 where it is kept, -2 where
-   * it is skipped because it has no rows.
-   */
+  /** Index of the conjunct that excludes the file, the last of several; -1 where it is kept, -2 where it has no rows. */
   def skippedBy(file: Int): Int
 
   /** Why the file is kept or skipped, naming conjunct and statistic. Built when asked. */
@@ -79,13 +72,8 @@ trait PruningFilter {
    */
   def evaluate(files: FileSetStatistics): Verdicts
 
-  /**
-   * Finds the files all of whose physical rows match every conjunct: a second proof, never the negation of the first. Never
-   * throws.
-   *
-   * @return for each file, whether it is proven
-   */
-  def allRowsMatch(files: FileSetStatistics): Array[Boolean]
+  /** The files all of whose physical rows match every conjunct: a proof of its own, no negation of the first. Never throws. */
+  def allRowsMatch(files: FileSetStatistics): BitSet
 }
 
 object PruningFilter {

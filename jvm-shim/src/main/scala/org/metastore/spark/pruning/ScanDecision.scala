@@ -14,9 +14,9 @@ import org.metastore.spark.statistics.columns.FileList
  * @param files     the data files that the table format itself would have read
  * @param rows      physical rows of each file, -1 where unknown
  * @param outcome   the verdict on each file, or why the scan was left alone
- * @param distrusted files whose statistics contradict the table format: read whatever the verdict says
+ * @param contradictoryFiles files whose statistics contradict the table format: read whatever the verdict says
  * @param version   fingerprint of the statistics, empty where there are none
- * @param changed   files whose rows other files change: read whatever the verdict says
+ * @param filesWithChanges files whose rows other files change: read whatever the verdict says
  * @param live      all data files of the snapshot
  * @param estimate  how many rows satisfy the scan's filter
  */
@@ -32,12 +32,8 @@ final class ScanDecision(
     estimate: () => Option[ScanEstimate] = () => None) {
 
   /** The files that are read. */
-  val survivors: BitSet = {
-    val set = new BitSet(files.length)
-    (0 until files.length).foreach { file =>
-      set.set(file, filesWithChanges.get(file) || contradictoryFiles.get(file) || outcome.fold(_ => true, _.verdicts.isKept(file)))
-    }
-    set
+  val survivors: BitSet = FileSets.where(files.length) { file =>
+    filesWithChanges.get(file) || contradictoryFiles.get(file) || outcome.fold(_ => true, _.verdicts.isKept(file))
   }
 
   /** How many rows satisfy the scan's filter; None where nothing tells. */
@@ -60,11 +56,13 @@ final class ScanDecision(
   }
 
   /** The same scan if no file of it is dropped, for another reason. */
-  def withoutPruning(why: Reason): ScanDecision = new ScanDecision(table, files, rows, Left(why), contradictoryFiles, version, filesWithChanges, live, estimate)
+  def withoutPruning(why: Reason): ScanDecision = copy(Left(why), estimate)
 
   /** The same scan with the number that the optimizer was told. */
-  def withEstimate(told: ScanEstimate): ScanDecision =
-    new ScanDecision(table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, () => Some(told))
+  def withEstimate(told: ScanEstimate): ScanDecision = copy(outcome, () => Some(told))
+
+  private def copy(outcome: Either[Reason, ScanDecision.Verdict], estimate: () => Option[ScanEstimate]): ScanDecision =
+    new ScanDecision(table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, estimate)
 
   /** The text on the scan in EXPLAIN. */
   def label: String = outcome match {

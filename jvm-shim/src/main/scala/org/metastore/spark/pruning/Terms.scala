@@ -1,10 +1,11 @@
 package org.metastore.spark.pruning
 
-import java.time.ZoneId
+import java.time.{ZoneId, ZoneOffset}
 
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.util.DateTimeConstants.MICROS_PER_DAY
 import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
@@ -21,8 +22,8 @@ private[pruning] final class Terms(columns: ColumnLookup) {
     case ColumnLookup.BoundedColumn() => columns.find(expression).toOption.filter(use => TypePromotion.hasBounds(use.dataType))
       .map(use => Term(use, use.dataType, Nil))
     case cast: Cast => unapply(cast.child).flatMap(CastTerms(cast, _))
-    case year: Year => unapply(year.child).filter(_.dataType == DateType)
-      .map(_.after(Some(Step.Monotone.exactly(days => DateTimeUtils.getYear(Math.toIntExact(days)).toLong)), IntegerType))
+    case year: Year => Date.unapply(year.child)
+      .map(_.after(IntegerType, Step.Monotone.exactly(days => DateTimeUtils.getYear(Math.toIntExact(days)).toLong)))
     case TruncDate(Date(term), Literal(format: UTF8String, _)) => truncatedDate(term, format)
     case t: TruncTimestamp if t.timeZoneId.isDefined => truncatedTimestamp(t)
     case DateAdd(Date(term), Literal(days: Int, IntegerType)) => Some(shift(term, days.toLong, IntegerType, DateType))
@@ -35,19 +36,17 @@ private[pruning] final class Terms(columns: ColumnLookup) {
     case _ => None
   }
 
-  private object Integral {
-    def unapply(expression: Expression): Option[Term] = Terms.this.unapply(expression).filter(t => isIntegral(t.dataType))
-  }
+  private object Integral extends TypedTerm(isIntegral)
+  private object Date extends TypedTerm(_ == DateType)
 
-  private object Date {
-    def unapply(expression: Expression): Option[Term] = Terms.this.unapply(expression).filter(_.dataType == DateType)
+  private abstract class TypedTerm(fits: DataType => Boolean) {
+    def unapply(expression: Expression): Option[Term] = Terms.this.unapply(expression).filter(term => fits(term.dataType))
   }
 
   private def truncatedDate(term: Term, format: UTF8String): Option[Term] = {
     val level = DateTimeUtils.parseTruncLevel(format)
     if (TruncDate(Literal(0, DateType), Literal(format, StringType)).eval() == null) None // not a unit of dates
-    else Some(term.after(
-      Some(Step.Monotone.exactly(days => DateTimeUtils.truncDate(Math.toIntExact(days), level).toLong)), DateType))
+    else Some(term.after(DateType, Step.Monotone.exactly(days => DateTimeUtils.truncDate(Math.toIntExact(days), level).toLong)))
   }
 
   /** Truncation goes from instants to local time and back, so that both sides may jump. */
@@ -56,10 +55,8 @@ private[pruning] final class Terms(columns: ColumnLookup) {
       val level = DateTimeUtils.parseTruncLevel(format)
       val zone = DateTimeUtils.getZoneId(t.timeZoneId.get)
       val isUnit = t.copy(timestamp = Literal(0L, TimestampType)).eval() != null
-      unapply(t.timestamp).filter(_.dataType == TimestampType && isUnit).map { term =>
-        term.after(
-          Some(ClockChanges.around(zone, DateTimeUtils.truncTimestamp(_, level, zone), ClockChanges.Micros, ClockChanges.Micros)), TimestampType)
-      }
+      val step = ClockChanges.around(zone, MICROS_PER_DAY, MICROS_PER_DAY)(DateTimeUtils.truncTimestamp(_, level, zone))
+      unapply(t.timestamp).filter(_.dataType == TimestampType && isUnit).map(_.after(TimestampType, step))
     case _ => None
   }
 }
@@ -80,13 +77,13 @@ private[pruning] object Terms {
   }
 
   private def shift(term: Term, by: Long, range: DataType, result: DataType): Term =
-    term.after(Some(Step.Arithmetic(value => within(range, Math.addExact(value, by)), falling = false)), result)
+    term.after(result, Step.Arithmetic(value => within(range, Math.addExact(value, by)), falling = false))
 
   private def minus(term: Term, value: Long): Option[Term] =
     if (value == Long.MinValue) None else Some(shift(term, -value, term.dataType, term.dataType))
 
-  private def mirror(term: Term, from: Long): Term = term.after(
-    Some(Step.Arithmetic(value => within(term.dataType, Math.subtractExact(from, value)), falling = true)), term.dataType)
+  private def mirror(term: Term, from: Long): Term =
+    term.after(term.dataType, Step.Arithmetic(value => within(term.dataType, Math.subtractExact(from, value)), falling = true))
 
   /** The value, if the type holds it: otherwise Spark's result would have wrapped around or failed. */
   private def within(dataType: DataType, value: Long): Long = {
@@ -102,62 +99,48 @@ private[pruning] object Terms {
 
 /** Functions of local time are not monotone where clocks jump: a day may come twice. */
 private[pruning] object ClockChanges {
-  private val MicrosADay = 24L * 60 * 60 * 1000000
 
-  /** How long a day is in the unit of a function's argument or result. */
-  sealed abstract class Unit(val day: Long)
-  case object Micros extends Unit(MicrosADay)
-  case object Days extends Unit(1)
-
-  /** @param result moved as well where the function comes back from local time; `None`: it stays there */
-  def around(zone: ZoneId, function: Long => Long, argument: Unit, result: Unit): Step =
+  /** A day, `argument` and `result` in units of each, is given away on both sides; none of a result that is local time. */
+  def around(zone: ZoneId, argument: Long, result: Long)(function: Long => Long): Step =
     if (zone.getRules.isFixedOffset) Step.Monotone.exactly(function)
     else Step.Monotone(
-      value => Math.subtractExact(function(Math.subtractExact(value, argument.day)), result.day),
-      value => Math.addExact(function(Math.addExact(value, argument.day)), result.day), attained = false)
-
-  /** As `around`, for functions whose result is local time. */
-  def toLocal(zone: ZoneId, function: Long => Long): Step =
-    if (zone.getRules.isFixedOffset) Step.Monotone.exactly(function)
-    else Step.Monotone(
-      value => function(Math.subtractExact(value, MicrosADay)), value => function(Math.addExact(value, MicrosADay)),
-      attained = false)
+      value => Math.subtractExact(function(Math.subtractExact(value, argument)), result),
+      value => Math.addExact(function(Math.addExact(value, argument)), result), attained = false)
 }
 
 /** Casts that keep the order. */
 private[pruning] object CastTerms {
-  private val MicrosADay = 24L * 60 * 60 * 1000000
 
   def apply(cast: Cast, term: Term): Option[Term] = (term.dataType, cast.dataType) match {
     case (from, to) if from == to => Some(term)
     case (from, to) if Terms.isIntegral(from) && Terms.isIntegral(to) =>
-      if (to.defaultSize > from.defaultSize) Some(term.after(None, to)) else None
+      if (to.defaultSize > from.defaultSize) Some(term.after(to)) else None
     case (from, DoubleType) if Terms.isIntegral(from) => rising(term, DoubleType)(value => DoubleOrder.key(value.toDouble))
     case (from, FloatType) if Terms.isIntegral(from) =>
       rising(term, FloatType)(value => DoubleOrder.key(value.toFloat.toDouble))
-    case (FloatType, DoubleType) => Some(term.after(None, DoubleType))
+    case (FloatType, DoubleType) => Some(term.after(DoubleType))
     case (from, to: DecimalType) if Terms.isIntegral(from) => rescale(term, digits(from), 0, to)
     case (from: DecimalType, to: DecimalType) => rescale(term, from.precision, from.scale, to)
-    case (DateType, TimestampNTZType) => rising(term, TimestampNTZType)(Math.multiplyExact(_, MicrosADay))
-    case (TimestampNTZType, DateType) => rising(term, DateType)(Math.floorDiv(_, MicrosADay))
+    case (DateType, TimestampNTZType) => rising(term, TimestampNTZType)(Math.multiplyExact(_, MICROS_PER_DAY))
+    case (TimestampNTZType, DateType) => rising(term, DateType)(Math.floorDiv(_, MICROS_PER_DAY))
     case (from, to) if cast.timeZoneId.isDefined => convertZone(term, from, to, cast.zoneId)
     case _ => None
   }
 
-  private def convertZone(term: Term, from: DataType, to: DataType, zone: ZoneId): Option[Term] = (from, to) match {
-    case (DateType, TimestampType) => Some(term.after(
-      Some(ClockChanges.around(zone, days => DateTimeUtils.daysToMicros(Math.toIntExact(days), zone), ClockChanges.Days, ClockChanges.Micros)), to))
-    case (TimestampType, DateType) =>
-      Some(term.after(Some(ClockChanges.toLocal(zone, DateTimeUtils.microsToDays(_, zone).toLong)), to))
-    case (TimestampType, TimestampNTZType) =>
-      Some(term.after(Some(ClockChanges.toLocal(zone, DateTimeUtils.convertTz(_, java.time.ZoneOffset.UTC, zone))), to))
-    case (TimestampNTZType, TimestampType) => Some(term.after(
-      Some(ClockChanges.around(zone, DateTimeUtils.convertTz(_, zone, java.time.ZoneOffset.UTC), ClockChanges.Micros, ClockChanges.Micros)), to))
-    case _ => None
+  private def convertZone(term: Term, from: DataType, to: DataType, zone: ZoneId): Option[Term] = {
+    def after(argument: Long, result: Long)(function: Long => Long) =
+      Some(term.after(to, ClockChanges.around(zone, argument, result)(function)))
+    (from, to) match {
+      case (DateType, TimestampType) => after(1, MICROS_PER_DAY)(days => DateTimeUtils.daysToMicros(Math.toIntExact(days), zone))
+      case (TimestampType, DateType) => after(MICROS_PER_DAY, 0)(DateTimeUtils.microsToDays(_, zone).toLong)
+      case (TimestampType, TimestampNTZType) => after(MICROS_PER_DAY, 0)(DateTimeUtils.convertTz(_, ZoneOffset.UTC, zone))
+      case (TimestampNTZType, TimestampType) => after(MICROS_PER_DAY, MICROS_PER_DAY)(DateTimeUtils.convertTz(_, zone, ZoneOffset.UTC))
+      case _ => None
+    }
   }
 
   private def rising(term: Term, to: DataType)(function: Long => Long): Option[Term] =
-    Some(term.after(Some(Step.Monotone.exactly(function)), to))
+    Some(term.after(to, Step.Monotone.exactly(function)))
 
   private def digits(integral: DataType): Int = integral match {
     case ByteType => 3
@@ -170,10 +153,11 @@ private[pruning] object CastTerms {
   private def rescale(term: Term, precision: Int, scale: Int, to: DecimalType): Option[Term] = {
     val more = to.scale - scale
     if (more < 0 || to.precision - to.scale < precision - scale) None
-    else if (to.precision > 18) Some(term.after(if (precision > 18 && more == 0) None else Some(Step.ToLongDecimal(more)), to))
+    else if (more == 0 && (to.precision <= 18 || precision > 18)) Some(term.after(to))
+    else if (to.precision > 18) Some(term.after(to, Step.ToLongDecimal(more)))
     else {
       val factor = java.math.BigInteger.TEN.pow(more).longValueExact
-      Some(term.after(if (more == 0) None else Some(Step.Monotone.exactly(Math.multiplyExact(_, factor))), to))
+      rising(term, to)(Math.multiplyExact(_, factor))
     }
   }
 }
@@ -195,10 +179,7 @@ private[pruning] object Step {
     def exactly(function: Long => Long): Monotone = Monotone(function, function, attained = true)
   }
 
-  /**
-   * Integer arithmetic that may overflow, and then gives a smaller value or an error: both bounds must be known and pass, or
-   * nothing is.
-   */
+  /** Integer arithmetic that may overflow: both bounds must be known and pass, or nothing is. */
   final case class Arithmetic(function: Long => Long, falling: Boolean) extends Step {
     override def apply(bounds: Bounds): Bounds = mapLongs(bounds) { (from, to, i) =>
       if (from.hasLo(i) && from.hasHi(i)) {

@@ -1,21 +1,21 @@
 package org.metastore.spark.pruning
 
-import java.util.Arrays
+import java.util.BitSet
 
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.statistics.columns.{Bounds, BytesBounds, LongBounds}
-import org.metastore.spark.statistics.objects.{DecimalBytes, DoubleOrder, Values, UnsignedOrder}
+import org.metastore.spark.statistics.objects.{DecimalBytes, DoubleOrder, UnsignedOrder, Values}
 
 /** The values that a leaf accepts, in the order of the bounds. */
 private[pruning] sealed trait ValueSet {
 
-  /** No value between the file's bounds is in the set. */
-  def disjoint(bounds: Bounds): Array[Boolean]
+  /** The files between whose bounds no value is in the set. */
+  def disjoint(bounds: Bounds): BitSet
 
-  /** Every value between the file's bounds is in the set. */
-  def covers(bounds: Bounds): Array[Boolean]
+  /** The files between whose bounds every value is in the set. */
+  def covers(bounds: Bounds): BitSet
 
   /** The values that are in another set of the same kind too. */
   def intersect(other: ValueSet): ValueSet
@@ -25,133 +25,78 @@ private[pruning] sealed trait ValueSet {
 }
 
 private[pruning] object ValueSet {
-  private def each(length: Int)(test: Int => Boolean): Array[Boolean] = {
-    val out = new Array[Boolean](length)
-    var i = 0
-    while (i < length) {
-      out(i) = test(i)
-      i += 1
-    }
-    out
-  }
 
   /** No value at all. */
   case object Nothing extends ValueSet {
-    override def disjoint(bounds: Bounds): Array[Boolean] = each(lengthOf(bounds))(_ => true)
-    override def covers(bounds: Bounds): Array[Boolean] = new Array[Boolean](lengthOf(bounds))
+    override def disjoint(bounds: Bounds): BitSet = FileSets.all(bounds.los.length)
+    override def covers(bounds: Bounds): BitSet = new BitSet
     override def intersect(other: ValueSet): ValueSet = this
+  }
 
-    private def lengthOf(bounds: Bounds): Int = bounds match {
-      case b: LongBounds => b.lo.length
-      case b: BytesBounds => b.lo.length
-      case _ => throw new IllegalArgumentException("there are no bounds")
-    }
+  /** All values between two. */
+  sealed trait Range extends ValueSet {
+    def contains(values: Values, i: Int): Boolean
   }
 
   /** Integers from `lo` to `hi`, both included; the extremes mean no limit. */
-  final case class LongRange(lo: Long, hi: Long) extends ValueSet {
+  final case class LongRange(lo: Long, hi: Long) extends Range {
     override def points: Option[Values] = if (lo == hi) Some(Values.Longs(Array(lo))) else None
 
-    override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
-      case b: LongBounds =>
-        val (lows, highs) = (b.lo, b.hiUpTo(hi))
-        val out = new Array[Boolean](lows.length)
-        var i = 0
-        while (i < out.length) {
-          out(i) = lows(i) > hi | highs(i) < lo
-          i += 1
-        }
-        out
-      case _ => throw new IllegalArgumentException("bounds are not integers")
+    override def disjoint(bounds: Bounds): BitSet = {
+      val (lows, highs) = (longs(bounds).lo, longs(bounds).hiUpTo(hi))
+      FileSets.where(lows.length)(i => lows(i) > hi || highs(i) < lo)
     }
 
-    override def covers(bounds: Bounds): Array[Boolean] = bounds match {
-      case b: LongBounds if lo == hi => each(b.lo.length)(i => b.lo(i) == lo && b.hi(i) == hi && exact(b, i))
-      case b: LongBounds => each(b.lo.length)(i => b.lo(i) >= lo && b.hi(i) <= hi)
-      case _ => throw new IllegalArgumentException("bounds are not integers")
+    override def covers(bounds: Bounds): BitSet = {
+      val b = longs(bounds)
+      FileSets.where(b.lo.length)(i => b.lo(i) >= lo && b.hi(i) <= hi && (lo != hi || exact(b, i)))
+    }
+
+    override def contains(values: Values, i: Int): Boolean = values match {
+      case Values.Longs(array) => lo <= array(i) && array(i) <= hi
+      case _ => otherKind
     }
 
     override def intersect(other: ValueSet): ValueSet = other match {
       case that: LongRange =>
         val (least, most) = (math.max(lo, that.lo), math.min(hi, that.hi))
         if (least > most) Nothing else LongRange(least, most)
-      case that: LongPoints => that.intersect(this)
-      case Nothing => Nothing
-      case _ => throw new IllegalArgumentException("sets of two kinds")
-    }
-  }
-
-  /** Single integers, sorted. */
-  final case class LongPoints(values: Array[Long]) extends ValueSet {
-    override def points: Option[Values] = if (values.length <= Values.MostLookedUp) Some(Values.Longs(values)) else None
-
-    override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
-      case b: LongBounds =>
-        val highs = b.hiUpTo(values.last)
-        each(b.lo.length) { i =>
-          val at = firstFrom(b.lo(i))
-          at == values.length || values(at) > highs(i)
-        }
-      case _ => throw new IllegalArgumentException("bounds are not integers")
+      case _: BytesRange => otherKind
+      case that => that.intersect(this)
     }
 
-    override def covers(bounds: Bounds): Array[Boolean] = bounds match {
-      case b: LongBounds => each(b.lo.length) { i =>
-        b.lo(i) == b.hi(i) && exact(b, i) && Arrays.binarySearch(values, b.lo(i)) >= 0
-      }
-      case _ => throw new IllegalArgumentException("bounds are not integers")
-    }
-
-    override def intersect(other: ValueSet): ValueSet = other match {
-      case LongRange(lo, hi) => only(value => lo <= value && value <= hi)
-      case LongPoints(others) => only(Arrays.binarySearch(others, _) >= 0)
-      case Nothing => Nothing
-      case _ => throw new IllegalArgumentException("sets of two kinds")
-    }
-
-    private def only(test: Long => Boolean): ValueSet = values.filter(test) match {
-      case Array() => Nothing
-      case Array(point) => LongRange(point, point)
-      case left => LongPoints(left)
-    }
-
-    private def firstFrom(value: Long): Int = {
-      val found = Arrays.binarySearch(values, value)
-      if (found >= 0) found else -found - 1
+    private def longs(bounds: Bounds): LongBounds = bounds match {
+      case integers: LongBounds => integers
+      case _ => otherKind
     }
   }
 
   /** Byte strings from `lo`, included, to `hi`, included or not; null means no limit. */
-  final case class BytesRange(lo: Array[Byte], hi: Array[Byte], hiIncluded: Boolean) extends ValueSet {
-    private val isPoint = lo != null && hi != null && hiIncluded && Arrays.equals(lo, hi)
+  final case class BytesRange(lo: Array[Byte], hi: Array[Byte], hiIncluded: Boolean) extends Range {
+    private val isPoint = lo != null && hi != null && hiIncluded && UnsignedOrder.compare(lo, hi) == 0
 
     override def points: Option[Values] = if (isPoint) Some(Values.Bytes(Array(lo))) else None
 
-    override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
-      case b: BytesBounds =>
-        val heads = b.heads
-        val (least, most) = (if (lo == null) Long.MinValue else heads.of(lo), if (hi == null) Long.MaxValue else heads.of(hi))
-        val (lows, highs) = (heads.lo, heads.hi)
-        val out = new Array[Boolean](lows.length)
-        var i = 0
-        while (i < out.length) {
-          out(i) = lows(i) > most || highs(i) < least ||
-            (lows(i) == most && above(b.lo(i))) || (highs(i) == least && below(b.hi(i)))
-          i += 1
-        }
-        out
-      case _ => throw new IllegalArgumentException("bounds are not bytes")
-    }
-
-    override def covers(bounds: Bounds): Array[Boolean] = bounds match {
-      case b: BytesBounds => each(b.lo.length) { i =>
-        (lo == null || b.lo(i) != null && UnsignedOrder.compare(b.lo(i), lo) >= 0) &&
-          (hi == null || b.hi(i) != null && !above(b.hi(i))) && (!isPoint || exact(b, i))
+    override def disjoint(bounds: Bounds): BitSet = {
+      val (b, heads) = (bytes(bounds), bytes(bounds).heads)
+      val (least, most) = (if (lo == null) Long.MinValue else heads.of(lo), if (hi == null) Long.MaxValue else heads.of(hi))
+      val (lows, highs) = (heads.lo, heads.hi)
+      FileSets.where(lows.length) { i =>
+        lows(i) > most || highs(i) < least || (lows(i) == most && above(b.lo(i))) || (highs(i) == least && below(b.hi(i)))
       }
-      case _ => throw new IllegalArgumentException("bounds are not bytes")
     }
 
-    def contains(value: Array[Byte]): Boolean = !above(value) && !below(value)
+    override def covers(bounds: Bounds): BitSet = {
+      val b = bytes(bounds)
+      FileSets.where(b.lo.length) { i =>
+        (lo == null || b.hasLo(i) && !below(b.lo(i))) && (hi == null || b.hasHi(i) && !above(b.hi(i))) && (!isPoint || exact(b, i))
+      }
+    }
+
+    override def contains(values: Values, i: Int): Boolean = values match {
+      case Values.Bytes(array) => !above(array(i)) && !below(array(i))
+      case _ => otherKind
+    }
 
     override def intersect(other: ValueSet): ValueSet = other match {
       case that: BytesRange =>
@@ -159,9 +104,8 @@ private[pruning] object ValueSet {
         val narrower = if (hi == null || that.hi != null && that.above(hi)) that else this
         val both = BytesRange(least, narrower.hi, narrower.hiIncluded)
         if (least != null && both.above(least)) Nothing else both
-      case that: BytesPoints => that.intersect(this)
-      case Nothing => Nothing
-      case _ => throw new IllegalArgumentException("sets of two kinds")
+      case _: LongRange => otherKind
+      case that => that.intersect(this)
     }
 
     private def above(value: Array[Byte]): Boolean = value != null && hi != null && {
@@ -170,47 +114,58 @@ private[pruning] object ValueSet {
     }
 
     private def below(value: Array[Byte]): Boolean = value != null && lo != null && UnsignedOrder.compare(value, lo) < 0
+
+    private def bytes(bounds: Bounds): BytesBounds = bounds match {
+      case strings: BytesBounds => strings
+      case _ => otherKind
+    }
   }
 
-  /** Single byte strings, sorted. */
-  final case class BytesPoints(values: Array[Array[Byte]]) extends ValueSet {
-    override def points: Option[Values] = if (values.length <= Values.MostLookedUp) Some(Values.Bytes(values)) else None
+  /** Several single values, sorted. */
+  final case class Points(values: Values) extends ValueSet {
+    private val last = values.length - 1
 
-    private val order: java.util.Comparator[Array[Byte]] = (a, b) => UnsignedOrder.compare(a, b)
+    override def points: Option[Values] = if (values.length <= Values.MostLookedUp) Some(values) else None
 
-    override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
-      case b: BytesBounds => each(b.lo.length) { i =>
-        val at = if (b.lo(i) == null) 0 else firstFrom(b.lo(i))
-        at == values.length || (b.hi(i) != null && UnsignedOrder.compare(values(at), b.hi(i)) > 0)
+    override def disjoint(bounds: Bounds): BitSet = {
+      val los = bounds.los
+      val highest = firstBelow(bounds)
+      FileSets.where(los.length) { i =>
+        val found = if (bounds.hasLo(i)) los.search(values, i) else 0
+        val first = if (found < 0) -found - 1 else found
+        first > last || highest(first, i)
       }
-      case _ => throw new IllegalArgumentException("bounds are not bytes")
     }
 
-    override def covers(bounds: Bounds): Array[Boolean] = bounds match {
-      case b: BytesBounds => each(b.lo.length) { i =>
-        b.lo(i) != null && b.hi(i) != null && exact(b, i) && Arrays.equals(b.lo(i), b.hi(i)) &&
-          Arrays.binarySearch(values, b.lo(i), order) >= 0
-      }
-      case _ => throw new IllegalArgumentException("bounds are not bytes")
+    /** Whether a file's upper bound is known, and below one of the values; NaN does not count where none is asked for. */
+    private def firstBelow(bounds: Bounds): (Int, Int) => Boolean = (bounds, values) match {
+      case (b: LongBounds, Values.Longs(array)) =>
+        val highs = b.hiUpTo(array(last))
+        (value, i) => array(value) > highs(i)
+      case _ => (value, i) => bounds.hasHi(i) && values.compare(value, bounds.his, i) > 0
+    }
+
+    override def covers(bounds: Bounds): BitSet = FileSets.where(bounds.los.length) { i =>
+      bounds.hasLo(i) && bounds.hasHi(i) && exact(bounds, i) && bounds.los.compare(i, bounds.his, i) == 0 && bounds.los.isIn(values, i)
     }
 
     override def intersect(other: ValueSet): ValueSet = other match {
-      case range: BytesRange => only(range.contains)
-      case BytesPoints(others) => only(Arrays.binarySearch(others, _, order) >= 0)
       case Nothing => Nothing
-      case _ => throw new IllegalArgumentException("sets of two kinds")
+      case range: Range => only(range.contains(values, _))
+      case Points(others) => only(values.isIn(others, _))
     }
 
-    private def only(test: Array[Byte] => Boolean): ValueSet = values.filter(test) match {
+    private def only(test: Int => Boolean): ValueSet = Array.range(0, values.length).filter(test) match {
       case Array() => Nothing
-      case Array(point) => BytesRange(point, point, hiIncluded = true)
-      case left => BytesPoints(left)
+      case left => ofSorted(values.at(left))
     }
+  }
 
-    private def firstFrom(value: Array[Byte]): Int = {
-      val found = Arrays.binarySearch(values, value, order)
-      if (found >= 0) found else -found - 1
-    }
+  /** Some values, at least one. */
+  def ofSorted(values: Values): ValueSet = values match {
+    case Values.Longs(Array(point)) => LongRange(point, point)
+    case Values.Bytes(Array(point)) => BytesRange(point, point, hiIncluded = true)
+    case several => Points(several)
   }
 
   /** Byte strings that begin with the prefix. */
@@ -222,6 +177,8 @@ private[pruning] object ValueSet {
   }
 
   private def exact(bounds: Bounds, file: Int): Boolean = bounds.loExact(file) && bounds.hiExact(file)
+
+  private def otherKind = throw new IllegalArgumentException("values of two kinds")
 }
 
 /** Takes values of literals to the order in which bounds are kept, and builds sets of them. */
@@ -256,19 +213,15 @@ private[pruning] object LiteralValues {
   }
 
   /** The single value. */
-  def point(key: Key): ValueSet = key match {
-    case LongKey(value) => ValueSet.LongRange(value, value)
-    case BytesKey(value) => ValueSet.BytesRange(value, value, hiIncluded = true)
-  }
+  def point(key: Key): ValueSet = points(Seq(key)).get
 
   /** The single values, of one kind; `None` where there is none. */
-  def points(keys: Seq[Key]): Option[ValueSet] = keys match {
-    case Seq() => None
-    case Seq(only) => Some(point(only))
-    case Seq(_: LongKey, _*) => Some(ValueSet.LongPoints(keys.collect { case LongKey(v) => v }.distinct.sorted.toArray))
-    case _ =>
-      val sorted = keys.collect { case BytesKey(v) => v }.sortWith((a, b) => UnsignedOrder.compare(a, b) < 0)
-      Some(ValueSet.BytesPoints(sorted.toArray))
+  def points(keys: Seq[Key]): Option[ValueSet] = {
+    val (numbers, texts) = (keys.collect { case LongKey(value) => value }, keys.collect { case BytesKey(value) => value })
+    if (keys.isEmpty) None
+    else Some(ValueSet.ofSorted(
+      if (texts.isEmpty) Values.Longs(numbers.distinct.sorted.toArray)
+      else Values.Bytes(texts.sortWith((a, b) => UnsignedOrder.compare(a, b) < 0).toArray)))
   }
 
   /** All values below the key; `None` where there cannot be any. */

@@ -6,21 +6,21 @@ import scala.util.Try
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
 import org.apache.spark.sql.catalyst.expressions.{Cast, EvalMode, Expression, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Subquery}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{BinaryType, DataType, TimestampType}
 
+import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ColumnResolver, LiveFiles}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 import org.metastore.spark.tables.{DeltaTable, LakeTable, Reflection}
 
 /** A Delta table at the version that a query reads, after Delta has chosen files itself. */
-private[scan] final class DeltaScan private (index: FileIndex, label: Option[String]) extends FileScan {
-  private val table = DeltaTable.of(index)
+private[scan] final class DeltaScan private (override val relation: HadoopFsRelation, label: Option[String]) extends FileScan {
+  private val table = DeltaTable.of(relation.location)
 
   override val root: Path = new Path(table.location)
   override val id: TableIdentity = TableIdentity(DeltaTable.name, table.uuid, table.location, label.getOrElse(s"${DeltaTable.name}.`$root`"))
@@ -32,6 +32,13 @@ private[scan] final class DeltaScan private (index: FileIndex, label: Option[Str
     val same = SQLConf.get.resolver
     (root, path) => DeltaTable.key(schema, root.name +: path, same)
   }
+
+  // Delta must find its own index in the relation until its filter of deleted rows is in place.
+  override def restriction(settings: MetastoreConf): Option[Reason] =
+    if (!settings.pruneInsideWrites && DeltaScan.isInsideWrite(relation)) Some(Reason(ReasonCode.InsideWrite))
+    else FileScan.conversionRefusal(relation)
+
+  override def countedFiles(read: HadoopFsRelation, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]] = Some(deltaFiles)
 
   override def lineage: Iterator[String] = table.current.iterator.flatMap(table.lineage)
 
@@ -45,14 +52,13 @@ private[scan] final class DeltaScan private (index: FileIndex, label: Option[Str
       ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None)
     }
 
-  private def scan: AnyRef = Reflection.call[AnyRef](index, "preparedScan")
+  private def scan: AnyRef = Reflection.call[AnyRef](relation.location, "preparedScan")
 
   /** The files that Delta has chosen for the query. */
-  def deltaFiles: IndexedSeq[ScanFile] = {
+  private def deltaFiles: IndexedSeq[ScanFile] =
     table.files(Reflection.call[scala.collection.Seq[AnyRef]](scan, "files")).toIndexedSeq.map { file =>
       ScanFile(file.path, file.size, file.rows, file.deletedRows.map(_.toDouble), partition = partitionOf(file.partition))
     }
-  }
 
   private lazy val partitionFields = for {
     name <- table.partitionColumns
@@ -78,16 +84,16 @@ private[scan] object DeltaScan {
 
   /** A value of a partition column as the log has it: the empty text is null. */
   private def literal(text: String, dataType: DataType): Option[Literal] =
-    if (text == null || text.isEmpty) Some(Literal(null, dataType)) // scalastyle:ignore
+    if (text == null || text.isEmpty) Some(Literal(null, dataType))
     else Option(Cast(Literal(text), dataType, Some(SQLConf.get.sessionLocalTimeZone), EvalMode.TRY).eval()).map(Literal(_, dataType))
 
   /** The Delta table behind a relation, if Delta has chosen its files. */
   def of(relation: HadoopFsRelation, label: Option[String]): Option[DeltaScan] =
-    if (relation.location.getClass.getName == Prepared) Some(new DeltaScan(relation.location, label)) else None
+    if (relation.location.getClass.getName == Prepared) Some(new DeltaScan(relation, label)) else None
 
   /** Whether the query is part of a write to a Delta table: MERGE, INSERT .. SELECT, CTAS. */
-  def isInsideWrite(relation: HadoopFsRelation): Boolean = {
-    val companion = Reflection.load(s"$Transaction$$", relation.location.getClass.getClassLoader).getField("MODULE$").get(null) // scalastyle:ignore
+  private def isInsideWrite(relation: HadoopFsRelation): Boolean = {
+    val companion = Reflection.load(s"$Transaction$$", relation.location.getClass.getClassLoader).getField("MODULE$").get(null)
     Reflection.call[Option[_]](companion, "getActive").isDefined
   }
 
@@ -103,20 +109,4 @@ private[scan] object DeltaScan {
     }
     case _ => false
   }
-}
-
-/** Delta tables, which must find their own index in the relation until their filter of deleted rows is in place. */
-private[scan] final class DeltaAdapter extends FileRelationAdapter[DeltaScan] {
-
-  override protected def tableOf(files: HadoopFsRelation, label: Option[String]): Option[DeltaScan] = DeltaScan.of(files, label)
-
-  override protected def restriction(files: HadoopFsRelation, table: DeltaScan, planner: ScanPlanner): Option[Reason] =
-    if (!planner.settings.pruneInsideWrites && DeltaScan.isInsideWrite(files)) Some(Reason(ReasonCode.InsideWrite))
-    else ParquetAdapter.conversionRefusal(files)
-
-  override protected def countedFiles(
-      files: HadoopFsRelation, table: DeltaScan, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]] = Some(table.deltaFiles)
-
-  /** Numbers that ANALYZE TABLES of Spark once left in the catalog are of an unknown version. */
-  override protected def fallbackStatistics(numbers: Option[CatalogStatistics]): Option[CatalogStatistics] = None
 }

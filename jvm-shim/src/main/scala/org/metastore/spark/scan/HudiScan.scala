@@ -9,28 +9,30 @@ import scala.util.Try
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, Expression, ExprId, PlanExpression}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, PartitionDirectory}
 import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.pruning.{ColumnResolver, LiveFiles, ScanDecision}
+import org.metastore.spark.pruning.{ColumnResolver, FileSets, LiveFiles, ScanDecision}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 import org.metastore.spark.tables.{FormatReleases, HudiTable, LakeTable, Leaf, Reflection}
 
 /** A Hudi table as of one instant: one data file, the base file, for each file slice. */
-private[scan] final class HudiScan private (relation: HadoopFsRelation, label: Option[String]) extends FileScan {
+private[scan] final class HudiScan private (override val relation: HadoopFsRelation, label: Option[String]) extends FileScan {
 
   override val root: Path = HudiTable.root(relation)
   override val id: TableIdentity = TableIdentity(HudiTable.name, LakeTable.uuidOf(root), root.toString, label.getOrElse(s"${HudiTable.name}.`$root`"))
 
   private val partitionColumns = HudiTable.partitionColumns(relation.location).map(_.toLowerCase(Locale.ROOT)).toSet
 
-  /** Why no file may be dropped, whatever the statistics say. */
-  def refusal: Option[String] = HudiTable.refusal(relation)
+  override def restriction(settings: MetastoreConf): Option[Reason] =
+    HudiScan.hudiQuery.orElse(HudiTable.refusal(relation).map(FileScan.refuse)).orElse(FileScan.conversionRefusal(relation))
+
+  override def countedFiles(read: HadoopFsRelation, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]] =
+    Some(listSlices(read.location, FileScan.conjunctsOver(partitionColumns, conjuncts)).files)
 
   /** Columns by name, Hudi's own among them. */
   override def resolver(statistics: Manifest): ColumnResolver = new FileColumns(relation.partitionSchema.fieldNames)
@@ -57,7 +59,7 @@ private[scan] final class HudiScan private (relation: HadoopFsRelation, label: O
   @volatile private var shared = Option.empty[HudiListing]
 
   /** What the index lists without Hudi's own skipping. */
-  def listSlices(index: FileIndex, partitionFilters: Seq[Expression]): HudiListing = {
+  private def listSlices(index: FileIndex, partitionFilters: Seq[Expression]): HudiListing = {
     val found = HudiListing.of(index, partitionFilters) {
       val directories = index.listFiles(partitionFilters, Nil)
       new HudiListing(directories, new ScanFiles(filesIn(directories)))
@@ -100,10 +102,6 @@ private[scan] final class HudiScan private (relation: HadoopFsRelation, label: O
         FileScan.selectFiles(all)(file => !untold.get(file) || left(paths(file)))
       }
     }
-
-  /** Conjuncts by which Hudi itself chooses partitions. */
-  def partitionFilters(conjuncts: Seq[Expression]): Seq[Expression] =
-    FileScan.conjunctsOver(partitionColumns, conjuncts)
 }
 
 private[scan] object HudiScan {
@@ -145,9 +143,7 @@ private[scan] object HudiScan {
   /** Files that are read because the statistics tell nothing of them that the filters ask. */
   private def unknownFiles(decision: ScanDecision, statistics: Manifest, filters: Seq[Expression]): BitSet = {
     val why = if (isAnalyzed(statistics, filters)) Set[ReasonCode](ReasonCode.KeptFileUnknown) else unknowns
-    val set = new BitSet(decision.before)
-    (0 until decision.before).filter(decision.survivors.get).foreach(file => set.set(file, why(decision.reason(file).code)))
-    set
+    FileSets.where(decision.before)(file => decision.survivors.get(file) && why(decision.reason(file).code))
   }
 
   private val unknowns = Set[ReasonCode](ReasonCode.KeptFileUnknown, ReasonCode.KeptColumnUnknown)
@@ -157,25 +153,7 @@ private[scan] object HudiScan {
     val named = filters.flatMap(_.references).map(_.name.toLowerCase(Locale.ROOT)).toSet
     statistics.pathsIgnoringCase.keysIterator.exists(path => named(path.head))
   }
-}
 
-/** Hudi tables as of one instant. */
-private[scan] final class HudiAdapter extends FileRelationAdapter[HudiScan] {
-
-  override protected def tableOf(files: HadoopFsRelation, label: Option[String]): Option[HudiScan] = HudiScan.of(files, label)
-
-  override protected def restriction(files: HadoopFsRelation, table: HudiScan, planner: ScanPlanner): Option[Reason] =
-    HudiAdapter.hudiQuery.orElse(table.refusal.map(ParquetAdapter.refuse)).orElse(ParquetAdapter.conversionRefusal(files))
-
-  override protected def countedFiles(
-      files: HadoopFsRelation, table: HudiScan, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]] =
-    Some(table.listSlices(files.location, table.partitionFilters(conjuncts)).files)
-
-  /** Numbers of Spark's own ANALYZE are of an unknown instant, and count files that are no longer read. */
-  override protected def fallbackStatistics(numbers: Option[CatalogStatistics]): Option[CatalogStatistics] = None
-}
-
-private[scan] object HudiAdapter {
   private val packages = Seq("org.apache.spark.sql.hudi.command.", "org.apache.hudi.")
 
   /** Hudi's commands read their target by queries of their own, whose plans do not show what they are for: the stack does. */
@@ -204,7 +182,7 @@ private[scan] object HudiListing {
     def is(index: FileIndex, slices: AnyRef, asked: ListingKey): Boolean =
       (ofIndex.get eq index) && (ofSlices.get eq slices) && by == asked
 
-    def isLost: Boolean = ofIndex.get == null || ofSlices.get == null // scalastyle:ignore
+    def isLost: Boolean = ofIndex.get == null || ofSlices.get == null
 
     def listing: Option[HudiListing] = StatisticsCache.get[HudiListing](key)
     def keep(listing: HudiListing): Unit = StatisticsCache.put(key, listing, listing.files.length * BytesOfFile)

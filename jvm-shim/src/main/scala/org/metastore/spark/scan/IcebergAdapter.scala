@@ -2,9 +2,7 @@ package org.metastore.spark.scan
 
 import scala.util.control.NonFatal
 
-import org.apache.spark.sql.catalyst.expressions.{
-  Attribute, AttributeReference, EqualTo, Expression, In, InSet, Literal, MetadataAttribute
-}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, EqualTo, Expression, Literal, MetadataAttribute}
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
 import org.apache.spark.sql.connector.catalog.Table
@@ -15,7 +13,7 @@ import org.apache.spark.sql.metastore.RowLevelTarget
 import org.apache.spark.sql.types.{StringType, StructType}
 
 import org.metastore.spark.estimates.{RelationColumns, V2Statistics}
-import org.metastore.spark.pruning.{ColumnResolver, ScanDecision}
+import org.metastore.spark.pruning.{ColumnResolver, LiteralList, ScanDecision}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.TableIdentity
 import org.metastore.spark.tables.{DelegateProxy, FormatReleases, IcebergTable}
@@ -57,7 +55,7 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
     }
 
   private def before(relation: DataSourceV2Relation, scans: IcebergInterceptor): LogicalPlan = {
-    val prepared = relation.copy(table = DelegateProxy.create(new IcebergTableProxy(relation.table, scans), classOf[Table]))
+    val prepared = relation.copy(table = DelegateProxy.create(new IcebergSourceProxy(relation.table, scans), classOf[Table]))
     prepared.copyTagsFrom(relation)
     prepared
   }
@@ -72,7 +70,7 @@ private[scan] object IcebergAdapter {
       IcebergScan.of(table).map { iceberg =>
         val why = Reason(ReasonCode.RowLevelCommand, "command" -> operation.command.toString)
         val shield = new IcebergPassThrough(iceberg.name, why, planner.estimates)
-        DelegateProxy.create(new IcebergOperationProxy(operation, shield), classOf[RowLevelOperation])
+        DelegateProxy.create(new IcebergSourceProxy(operation, shield), classOf[RowLevelOperation])
       }
     }
 
@@ -168,11 +166,10 @@ private[scan] object FileColumnFilter {
     conjuncts.collect {
       case EqualTo(file, Literal(path, StringType)) if isFile(file) => texts(Seq(path))
       case EqualTo(Literal(path, StringType), file) if isFile(file) => texts(Seq(path))
-      case In(file, paths) if isFile(file) && paths.forall(_.isInstanceOf[Literal]) => texts(paths.map(_.asInstanceOf[Literal].value))
-      case InSet(file, paths) if isFile(file) => texts(paths)
+      case LiteralList(file, paths) if isFile(file) => texts(paths)
     }.reduceOption(_ intersect _)
   }
 
   // Null equals nothing.
-  private def texts(values: Iterable[Any]): Set[String] = values.filter(_ != null).map(_.toString).toSet
+  private def texts(values: Seq[Any]): Set[String] = values.filter(_ != null).map(_.toString).toSet
 }

@@ -8,8 +8,8 @@ import org.apache.spark.sql.connector.read.{Batch, Scan, ScanBuilder, Statistics
 import org.metastore.spark.pruning.ScanDecision
 import org.metastore.spark.tables.DelegateProxy
 
-/** Stands before what has scan builders, so that its scans pass through us. */
-private[scan] abstract class IcebergSourceProxy(source: AnyRef, scans: IcebergInterceptor) extends DelegateProxy(source) {
+/** Stands before what has scan builders, a SparkTable or the UPDATE, DELETE or MERGE of one: its scans pass through us. */
+private[scan] final class IcebergSourceProxy(source: AnyRef, scans: IcebergInterceptor) extends DelegateProxy(source) {
   override protected def fingerprint: AnyRef = scans.fingerprint
 
   override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
@@ -19,13 +19,6 @@ private[scan] abstract class IcebergSourceProxy(source: AnyRef, scans: IcebergIn
     case _ => None
   }
 }
-
-/** Stands before a SparkTable. */
-private[scan] final class IcebergTableProxy(table: AnyRef, scans: IcebergInterceptor) extends IcebergSourceProxy(table, scans)
-
-/** Stands before the UPDATE, DELETE or MERGE of a table. */
-private[scan] final class IcebergOperationProxy(operation: AnyRef, scans: IcebergInterceptor)
-  extends IcebergSourceProxy(operation, scans)
 
 /** Stands before a SparkScanBuilder: what it builds is treated once Iceberg's own push-down is done. */
 private[scan] final class IcebergBuilderProxy(builder: AnyRef, scans: IcebergInterceptor) extends DelegateProxy(builder) {
@@ -103,23 +96,19 @@ private[scan] object IcebergScanProxy {
   }
 }
 
-/** Live data files of the snapshot. Spark creates it again by its class name, to show its value. */
-class FilesBeforeMetric extends CustomSumMetric {
-  override def name: String = FileMetrics.Before
-  override def description: String = "Metastore: data files before"
+/** A number of data files. Spark creates it again by its class name, to show its value. */
+private[scan] abstract class FilesMetric(override val name: String, what: String) extends CustomSumMetric {
+  override def description: String = s"Metastore: data files $what"
 }
+
+/** Live data files of the snapshot. */
+class FilesBeforeMetric extends FilesMetric(FileMetrics.Before, "before")
 
 /** Data files that are left to read. */
-class FilesAfterMetric extends CustomSumMetric {
-  override def name: String = FileMetrics.After
-  override def description: String = "Metastore: data files after"
-}
+class FilesAfterMetric extends FilesMetric(FileMetrics.After, "after")
 
 /** Data files of the snapshot that the table format left out. */
-class FilesByFormatMetric extends CustomSumMetric {
-  override def name: String = FileMetrics.ByFormat
-  override def description: String = "Metastore: data files skipped by the table format"
-}
+class FilesByFormatMetric extends FilesMetric(FileMetrics.ByFormat, "skipped by the table format")
 
 private[scan] final case class FileCount(name: String, value: Long) extends CustomTaskMetric
 

@@ -32,9 +32,7 @@ private[scan] final class IcebergScan(spark: Table) {
   /** The snapshot that is read; None where there is none. */
   def snapshot: Option[String] = table.current
 
-  /**
-   * The schema whose field ids a scan reads by: the scan's own where it tells it, otherwise the table's for the snapshot read.
-   */
+  /** The schema whose field ids a scan reads by: its own where it tells it, else the table's for the snapshot read. */
   def schemaOf(scan: AnyRef): Option[IcebergSchema] = {
     val candidates = Iterator(
       Try(schemaFrom(scan, "schema")), Try(schemaFrom(spark, "snapshotSchema"))).flatMap(_.toOption)
@@ -181,6 +179,6 @@ private[scan] object IcebergTasks {
     val io = Reflection.call[AnyRef](Reflection.call[AnyRef](scan, "table"), "io")
     val manifests = Reflection.call[JavaList[AnyRef]](snapshot(scan), "dataManifests", io).asScala
     val counts = manifests.flatMap(m => Seq("addedFilesCount", "existingFilesCount").map(Reflection.call[Integer](m, _)))
-    if (counts.contains(null)) None else Some(counts.map(_.longValue).sum) // scalastyle:ignore
+    if (counts.contains(null)) None else Some(counts.map(_.longValue).sum)
   }
 }

@@ -17,12 +17,12 @@ import org.metastore.spark.tables.TableFormats
 /** Decides, before joins are reordered, which data files each scan reads, and tells the optimizer how much is left. */
 final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] with PredicateHelper {
 
-  private val adapters: Seq[RelationAdapter] = Seq(new IcebergAdapter, new DeltaAdapter, new HudiAdapter, new ParquetAdapter(session))
+  private val adapters: Seq[RelationAdapter] = Seq(new IcebergAdapter, new FileRelationAdapter)
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     val settings = new MetastoreConf(conf)
     if (!settings.pruningEnabled && !settings.cboEnabled) plan
-    else try {
+    else ScanPlanner.orElse("A query", plan) {
       PlanScope.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites).fold(plan) { scope =>
         val prepared = DeltaScan.prepareRelations(plan, session)
         val planner = ScanPlanner.of(session, settings, scope, joinsOf(prepared, _))
@@ -31,10 +31,6 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
         if (settings.cboEnabled && conf.cboEnabled && conf.joinReorderEnabled && !rewritten.fastEquals(prepared)) QueryJoinOrder.keep(rewritten)
         else rewritten
       }
-    } catch {
-      case NonFatal(e) if !ScanPlanner.isCancelled(e) =>
-        ScanPlanner.warn("A query", Reason.failure(e), e)
-        plan
     }
   }
 
@@ -79,11 +75,7 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     orUnchanged(leaf)(adapters.iterator.flatMap(_.prepare(leaf, conjuncts, planner)).toSeq.headOption.getOrElse(leaf))
 
   private def orUnchanged(plan: LogicalPlan)(changed: => LogicalPlan): LogicalPlan =
-    try changed catch {
-      case NonFatal(e) if !ScanPlanner.isCancelled(e) =>
-        ScanPlanner.warn(plan.nodeName, Reason.failure(e), e)
-        plan
-    }
+    ScanPlanner.orElse(plan.nodeName, plan)(changed)
 }
 
 private object LogicalScanRule {

@@ -80,10 +80,7 @@ object PlanningStartRule extends Rule[LogicalPlan] {
   }
 }
 
-/**
- * Loads the classes and the native library that read statistics, beside the start of a session: the first query would pay for
- * them from its planning timeout, which is about storage.
- */
+/** Loads what reads statistics beside the start of a session: the first query would pay from its planning timeout. */
 object WarmUp {
   private val log = LoggerFactory.getLogger("org.metastore.spark.scan")
   private val begun = new AtomicBoolean

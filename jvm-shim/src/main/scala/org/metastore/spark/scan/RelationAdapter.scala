@@ -3,7 +3,6 @@ package org.metastore.spark.scan
 import java.util.Locale
 
 import scala.collection.immutable
-import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 
@@ -12,28 +11,22 @@ import org.apache.spark.sql.catalyst.catalog.{CatalogStatistics, CatalogStorageF
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression, Literal, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{DataType, StructType, TimestampType}
 
+import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{RelationColumns, V1Statistics}
 import org.metastore.spark.pruning.{ColumnResolver, LiveFiles, ScanDecision}
-import org.metastore.spark.reason.Reason
+import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.TableStatistics
 import org.metastore.spark.statistics.columns.FileList
 import org.metastore.spark.statistics.objects.{FileKey, Manifest, TableIdentity}
 import org.metastore.spark.tables.UnsupportedRelease
 
-/**
- * One kind of relation: says which table it is, which data files its scan reads, drops files from it and hands the
- * optimizer the numbers of the files that stay.
- */
+/** Says which table a relation is, drops files from its scan and hands the optimizer the numbers of those that stay. */
 private[scan] trait RelationAdapter {
 
-  /**
-   * Prepares a relation before join reordering.
-   *
-   * @param relation  a leaf of the plan
-   * @param conjuncts the filters directly above it: every row that the query uses satisfies them
-   * @return the relation that is planned instead; None where it is not of this kind, or already prepared
-   */
+  /** What is planned in a leaf's place; every row that is used satisfies the conjuncts. None: not of this kind, or prepared. */
   def prepare(relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan]
 
   /** The table of a relation whose statistics are going to be asked for; None where it is not of this kind. May throw. */
@@ -43,25 +36,10 @@ private[scan] trait RelationAdapter {
   def columns(relation: LogicalPlan, planner: ScanPlanner): Option[RelationColumns]
 }
 
-/** Tables that Spark reads as file relations. */
-private[scan] abstract class FileRelationAdapter[T <: FileScan] extends RelationAdapter {
+/** Tables that Spark reads as file relations: Delta's, Hudi's, and plain Parquet. */
+private[scan] final class FileRelationAdapter extends RelationAdapter {
 
-  /** The table behind a relation, if it is of this adapter's kind. */
-  protected def tableOf(files: HadoopFsRelation, label: Option[String]): Option[T]
-
-  /** Why no file of such a relation may be dropped, beside what the whole plan forbids. */
-  protected def restriction(files: HadoopFsRelation, table: T, planner: ScanPlanner): Option[Reason]
-
-  /** The data files that an estimate counts; None where there is none to be made now. */
-  protected def countedFiles(files: HadoopFsRelation, table: T, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]]
-
-  /** The relation that is planned, of which the files that an estimate counts are listed. */
-  protected def listPartitions(files: HadoopFsRelation, table: T, conjuncts: Seq[Expression]): HadoopFsRelation = files
-
-  /** The numbers that stay where ours are not known. */
-  protected def fallbackStatistics(numbers: Option[CatalogStatistics]): Option[CatalogStatistics]
-
-  override final def prepare(
+  override def prepare(
       relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan] = relation match {
     case Files(logical, files) if ScanMark.of(files).isEmpty =>
       try tableBehind(logical, files).map(prepareRelation(logical, files, _, conjuncts, planner))
@@ -69,20 +47,20 @@ private[scan] abstract class FileRelationAdapter[T <: FileScan] extends Relation
     case _ => None
   }
 
-  override final def table(relation: LogicalPlan): Option[TableIdentity] = relation match {
+  override def table(relation: LogicalPlan): Option[TableIdentity] = relation match {
     case Files(logical, files) if ScanMark.of(files).isEmpty => tableBehind(logical, files).map(_.id)
     case _ => None
   }
 
-  override final def columns(relation: LogicalPlan, planner: ScanPlanner): Option[RelationColumns] = relation match {
+  override def columns(relation: LogicalPlan, planner: ScanPlanner): Option[RelationColumns] = relation match {
     case Files(logical, files) =>
       for (table <- tableBehind(logical, files); known <- planner.statistics(table.id).toOption)
         yield planner.columns(table.id, known, table.estimateResolver(known.manifest), table.lineage)
     case _ => None
   }
 
-  private def tableBehind(logical: LogicalRelation, files: HadoopFsRelation): Option[T] =
-    tableOf(files, logical.catalogTable.map(_.identifier.unquotedString))
+  private def tableBehind(logical: LogicalRelation, files: HadoopFsRelation): Option[FileScan] =
+    FileScan.of(files, logical.catalogTable.map(_.identifier.unquotedString))
 
   /** A relation that reads a fixed list of files. */
   private object Files {
@@ -94,18 +72,18 @@ private[scan] abstract class FileRelationAdapter[T <: FileScan] extends Relation
   }
 
   private def prepareRelation(
-      logical: LogicalRelation, files: HadoopFsRelation, table: T, above: Seq[Expression],
+      logical: LogicalRelation, files: HadoopFsRelation, table: FileScan, above: Seq[Expression],
       planner: ScanPlanner): LogicalPlan = {
     val conjuncts = above.map(withRelationNames(_, logical))
     lazy val known = planner.statistics(table.id)
-    val mark = planner.restriction.orElse(restriction(files, table, planner)) match {
+    val mark = planner.restriction.orElse(table.restriction(planner.settings)) match {
       case Some(why) => ScanMark.refuse(why)
       case None => known.fold(ScanMark.refuse, s => ScanMark.Permit(s.fingerprint, table.root.toString))
     }
     if (!planner.estimates) withMark(logical, files, mark, logical.catalogTable)
     else {
-      val read = if (known.isRight) orNone(table)(Some(listPartitions(files, table, conjuncts))).getOrElse(files) else files
-      val planned = this.planScan(logical, read, table, conjuncts, planner, known)
+      val read = if (known.isRight) orNone(table)(Some(table.listPartitions(conjuncts))).getOrElse(files) else files
+      val planned = planScan(logical, read, table, conjuncts, planner, known)
       val numbers = planned.flatMap(catalogNumbers(files, table, _, known))
       val fixed = if (numbers.isDefined && mark.isInstanceOf[ScanMark.Permit]) read else files // who is left alone lists when it runs, as without us
       val copy = withMark(logical, fixed, mark, withStatistics(logical, files, table, numbers))
@@ -127,16 +105,16 @@ private[scan] abstract class FileRelationAdapter[T <: FileScan] extends Relation
   }
 
   private def planScan(
-      logical: LogicalRelation, files: HadoopFsRelation, table: T, conjuncts: Seq[Expression], planner: ScanPlanner,
+      logical: LogicalRelation, files: HadoopFsRelation, table: FileScan, conjuncts: Seq[Expression], planner: ScanPlanner,
       known: => Either[Reason, TableStatistics]): Option[ScanPlan] =
-    for (statistics <- known.toOption; listed <- orNone(table)(countedFiles(files, table, conjuncts)))
+    for (statistics <- known.toOption; listed <- orNone(table)(table.countedFiles(files, conjuncts)))
     yield {
       val asked = EstimateRequest(logical.output, table.estimateResolver(statistics.manifest), () => table.lineage)
       planner.plan(table.id, listed, conjuncts, table.resolver(statistics.manifest), LiveFiles.Unknown, Some(asked))
     }
 
   private def catalogNumbers(
-      files: HadoopFsRelation, table: T, planned: ScanPlan, known: => Either[Reason, TableStatistics]): Option[CatalogStatistics] =
+      files: HadoopFsRelation, table: FileScan, planned: ScanPlan, known: => Either[Reason, TableStatistics]): Option[CatalogStatistics] =
     orNone(table) {
       val attributes = files.schema.map(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)()).toMap
       for (numbers <- planned.numbers; statistics <- known.toOption; estimated = table.estimateResolver(statistics.manifest);
@@ -144,19 +122,16 @@ private[scan] abstract class FileRelationAdapter[T <: FileScan] extends Relation
         yield found
     }
 
-  private def orNone[A](table: T)(found: => Option[A]): Option[A] =
-    try found catch { case NonFatal(e) if !ScanPlanner.isCancelled(e) =>
-      ScanPlanner.warn(s"The size of ${table.id.name}", Reason.failure(e), e)
-      None
-    }
+  private def orNone[A](table: FileScan)(found: => Option[A]): Option[A] =
+    ScanPlanner.orElse(s"The size of ${table.id.name}", Option.empty[A])(found)
 
   private def withStatistics(
-      logical: LogicalRelation, files: HadoopFsRelation, table: T, numbers: Option[CatalogStatistics]): Option[CatalogTable] =
-    if (numbers.isEmpty) logical.catalogTable.map(known => known.copy(stats = fallbackStatistics(known.stats)))
+      logical: LogicalRelation, files: HadoopFsRelation, table: FileScan, numbers: Option[CatalogStatistics]): Option[CatalogTable] =
+    if (numbers.isEmpty) logical.catalogTable.map(known => known.copy(stats = table.fallbackStatistics(known.stats)))
     else Some(logical.catalogTable.getOrElse(pathTable(table, files)).copy(stats = numbers))
 
   // A table read by its path has no entry in a catalog, where Spark looks for numbers.
-  private def pathTable(table: T, files: HadoopFsRelation): CatalogTable =
+  private def pathTable(table: FileScan, files: HadoopFsRelation): CatalogTable =
     CatalogTable(
       identifier = TableIdentifier(table.root.toString, Some(table.id.format)),
       tableType = CatalogTableType.EXTERNAL,
@@ -169,6 +144,19 @@ private[scan] abstract class FileRelationAdapter[T <: FileScan] extends Relation
 private[scan] trait FileScan {
   def id: TableIdentity
   def root: Path
+  def relation: HadoopFsRelation
+
+  /** Why no file may be dropped, beside what the whole plan forbids. */
+  def restriction(settings: MetastoreConf): Option[Reason]
+
+  /** The relation that is planned, of which the files that an estimate counts are listed. */
+  def listPartitions(conjuncts: Seq[Expression]): HadoopFsRelation = relation
+
+  /** The data files that an estimate counts; None where there is none to be made now. */
+  def countedFiles(read: HadoopFsRelation, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]]
+
+  /** Those of Spark's own ANALYZE that stay where our numbers are not known: of most formats they are of an unknown version. */
+  def fallbackStatistics(numbers: Option[CatalogStatistics]): Option[CatalogStatistics] = None
 
   /** Finds columns of the statistics by their names in queries. */
   def resolver(statistics: Manifest): ColumnResolver
@@ -185,16 +173,16 @@ private[scan] trait FileScan {
   /** The data files of a listing, in its order. */
   def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile]
 
-  /**
-   * The files that the table format leaves to us.
-   *
-   * @param decide what we decide about a listing
-   */
+  /** The files that the table format leaves to us; `decide` tells what we decide about a listing. */
   def list(index: FileIndex, statistics: Manifest, partitionFilters: Seq[Expression], dataFilters: Seq[Expression])(
       decide: Seq[PartitionDirectory] => ScanDecision): Seq[PartitionDirectory] = index.listFiles(partitionFilters, dataFilters)
 }
 
 private[scan] object FileScan {
+
+  /** The table behind a relation; None where it is none that we know. */
+  def of(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
+    DeltaScan.of(relation, label).orElse(HudiScan.of(relation, label)).orElse(ParquetScan.of(relation, label))
 
   /** The table behind the relation of a physical scan that was marked with its root; None where it is none that we know. */
   def at(relation: HadoopFsRelation, root: String, label: Option[String]): Option[FileScan] =
@@ -214,6 +202,32 @@ private[scan] object FileScan {
     c.deterministic && !SubqueryExpression.hasSubquery(c) && c.references.nonEmpty &&
       c.references.forall(a => columns(a.name.toLowerCase(Locale.ROOT)))
   }
+
+  private val rebaseModes = Seq(
+    "datetimeRebaseMode" -> SQLConf.PARQUET_REBASE_MODE_IN_READ, "int96RebaseMode" -> SQLConf.PARQUET_INT96_REBASE_MODE_IN_READ)
+
+  /** Why the scan's dates or timestamps are other values than those that were analyzed. */
+  def conversionRefusal(files: HadoopFsRelation): Option[Reason] = {
+    val conf = SQLConf.get
+    def legacy = rebaseModes.exists { case (option, setting) =>
+      // The setting itself knows its older names.
+      val mode = files.options.find(_._1.equalsIgnoreCase(option)).fold(conf.getConf(setting).toString)(_._2)
+      mode.equalsIgnoreCase("LEGACY")
+    }
+    if (legacy) Some(refuse("it reads by the legacy calendar"))
+    else if (conf.getConf(SQLConf.PARQUET_INT96_TIMESTAMP_CONVERSION) && holdsTimestamps(files.dataSchema))
+      Some(refuse("it moves timestamps of other writers to another time zone"))
+    else None
+  }
+
+  private def holdsTimestamps(dataType: DataType): Boolean = dataType match {
+    case struct: StructType => struct.fields.exists(field => holdsTimestamps(field.dataType))
+    case other => other == TimestampType // what stands in lists and maps has no statistics
+  }
+
+  /** A scan that is read as without us. */
+  def refuse(detail: String): Reason =
+    Reason(ReasonCode.UnsupportedTable, "relation" -> "this scan", "detail" -> detail)
 }
 
 /** A data file of a scan, as the table format lists it at planning. */

@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
-import org.metastore.spark.pruning.{ColumnResolver, LiveFiles, PruningFilter, ScanDecision}
+import org.metastore.spark.pruning.{ColumnResolver, FileSets, LiveFiles, PruningFilter, ScanDecision, ScanEstimate}
 import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
 import org.metastore.spark.statistics.columns.{FileSetStatistics, TableDistinct}
@@ -35,11 +35,7 @@ private[scan] final class ScanPlanner(
   val estimates: Boolean = settings.cboEnabled && !leavesAlone
 
   private lazy val joins: JoinKeys =
-    try if (estimates) joinsOf(this) else JoinKeys.Unknown
-    catch { case NonFatal(e) =>
-      ScanPlanner.warn("A join", Reason.failure(e), e)
-      JoinKeys.Unknown
-    }
+    if (estimates) ScanPlanner.orElse("A join", JoinKeys.Unknown)(joinsOf(this)) else JoinKeys.Unknown
 
   /** What a table's statistics know of its columns. */
   def columns(id: TableIdentity, known: TableStatistics, resolver: ColumnResolver, lineage: => Iterator[String]): RelationColumns = {
@@ -78,58 +74,48 @@ private[scan] final class ScanPlanner(
       live: LiveFiles, asked: Option[EstimateRequest] = None): ScanPlan = {
     val list = ScanFiles.listOf(files)
     val rows = IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray
-    def refused(why: Reason) =
-      ScanPlan(new ScanDecision(table.name, list, rows, Left(why), new BitSet, "", ScanPlanner.filesWithChanges(files), live), None)
-    try {
-      statistics(table) match {
-        case Left(why) => refused(why)
-        case Right(known) => context.countTime {
-          val compiled = PruningFilter.compile(conjuncts, resolver)
-          val joined = known.of(list, if (restriction.isDefined) Nil else compiled.columnKeys)
-          val distrusted = contradictoryFiles(joined, rows)
-          val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
-          val outcome = judge(joined, compiled, isWhole = live.beyond(files.length) == 0)
-          lazy val decided: ScanDecision = new ScanDecision(
-            table.name, list, counted, outcome, distrusted, known.fingerprint, ScanPlanner.filesWithChanges(files), live,
-            () => numbers.summary)
-          lazy val numbers: ScanStatistics = {
-            val described = DistributionSnapshot.of(known.manifest, asked.fold[Iterator[String]](Iterator.empty)(_.lineage()))
-            lazy val distinct = described.fold(Map.empty[String, TableDistinct])(distinctOf(known, _))
-            val filter = new FilterRequest(
-              conjuncts, asked.fold(resolver)(_.resolver), histogramsOf(table, known, described, _),
-              asked.fold(Seq.empty[Attribute])(_.output), joins)
-            val counts = new RowCounts(decided, known.manifest.latest.flatMap(RowCounts.perByte))
-            new ScanStatistics(
-              joined, decided, files(_).partition, counts, files(_).deletedRows, distinct.get, filter, described.forall(_.isAncestor),
-              described.exists(_.isRead))
-          }
-          ScanPlanner.logDecision(decided)
-          ScanPlan(decided, orNone(table)(numbers))
-        }
-      }
-    } catch {
+    def decision(
+        rows: Array[Long], outcome: Either[Reason, ScanDecision.Verdict], distrusted: BitSet = new BitSet, version: String = "",
+        estimate: () => Option[ScanEstimate] = () => None) =
+      new ScanDecision(table.name, list, rows, outcome, distrusted, version, ScanPlanner.filesWithChanges(files), live, estimate)
+    def decide(known: TableStatistics): ScanPlan = {
+      val compiled = PruningFilter.compile(conjuncts, resolver)
+      val joined = known.of(list, if (restriction.isDefined) Nil else compiled.columnKeys)
+      val distrusted = contradictoryFiles(joined, rows)
+      val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
+      val outcome = judge(joined, compiled, isWhole = live.beyond(files.length) == 0)
+      lazy val decided: ScanDecision = decision(counted, outcome, distrusted, known.fingerprint, () => numbers.summary)
+      lazy val numbers: ScanStatistics = numbersOf(table, known, joined, decided, files, conjuncts, asked.getOrElse(EstimateRequest(Nil, resolver)))
+      ScanPlanner.logDecision(decided)
+      ScanPlan(decided, ScanPlanner.orElse(s"The size of ${table.name}", Option.empty[ScanStatistics])(Some(numbers)))
+    }
+    try statistics(table).fold(why => ScanPlan(decision(rows, Left(why)), None), known => context.countTime(decide(known)))
+    catch {
       case NonFatal(e) =>
         val why = Reason.failure(e)
         ScanPlanner.warn(table.name, why, e)
-        refused(why)
+        ScanPlan(decision(rows, Left(why)), None)
     }
   }
 
-  // What fails in an estimate costs no more than the estimate.
-  private def orNone[A](table: TableIdentity)(numbers: => A): Option[A] =
-    try Some(numbers) catch { case NonFatal(e) =>
-      ScanPlanner.warn(s"The size of ${table.name}", Reason.failure(e), e)
-      None
-    }
+  private def numbersOf(
+      table: TableIdentity, known: TableStatistics, joined: FileSetStatistics, decided: ScanDecision, files: IndexedSeq[ScanFile],
+      conjuncts: Seq[Expression], asked: EstimateRequest): ScanStatistics = {
+    val described = DistributionSnapshot.of(known.manifest, asked.lineage())
+    lazy val distinct = described.fold(Map.empty[String, TableDistinct])(distinctOf(known, _))
+    val filter = new FilterRequest(conjuncts, asked.resolver, histogramsOf(table, known, described, _), asked.output, joins)
+    val counts = new RowCounts(decided, known.manifest.latest.flatMap(RowCounts.perByte))
+    new ScanStatistics(
+      joined, decided, files(_).partition, counts, files(_).deletedRows, distinct.get, filter, described.forall(_.isAncestor),
+      described.exists(_.isRead))
+  }
 
   // Where they cannot be read, bounds tell less.
   private def histogramsOf(
       table: TableIdentity, known: TableStatistics, described: Option[DistributionSnapshot],
       columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] =
-    try described.fold(Map.empty[(String, DataType), ColumnHistogram])(one => known.histograms(one.snapshot, columns))
-    catch { case NonFatal(e) =>
-      ScanPlanner.warn(s"A filter on ${table.name}", Reason.failure(e), e)
-      Map.empty
+    ScanPlanner.orElse(s"A filter on ${table.name}", Map.empty[(String, DataType), ColumnHistogram]) {
+      described.fold(Map.empty[(String, DataType), ColumnHistogram])(one => known.histograms(one.snapshot, columns))
     }
 
   private def distinctOf(known: TableStatistics, described: DistributionSnapshot): Map[String, TableDistinct] =
@@ -143,11 +129,8 @@ private[scan] final class ScanPlanner(
     else Right(ScanDecision.Verdict(filter.evaluate(joined), filter.conjuncts.map(_.sql)))
 
   // Other rows than the table format counts: the statistics are not of this file.
-  private def contradictoryFiles(joined: FileSetStatistics, rows: Array[Long]): BitSet = {
-    val set = new BitSet(rows.length)
-    rows.indices.foreach(i => set.set(i, rows(i) >= 0 && joined.rows(i) >= 0 && rows(i) != joined.rows(i)))
-    set
-  }
+  private def contradictoryFiles(joined: FileSetStatistics, rows: Array[Long]): BitSet =
+    FileSets.where(rows.length)(i => rows(i) >= 0 && joined.rows(i) >= 0 && rows(i) != joined.rows(i))
 }
 
 private[scan] object ScanPlanner extends Logging {
@@ -157,10 +140,7 @@ private[scan] object ScanPlanner extends Logging {
       session: SparkSession, settings: MetastoreConf, scope: PlanScope.Scope, joins: ScanPlanner => JoinKeys): ScanPlanner =
     new ScanPlanner(session, settings, scope, PlanningContext.current, joins)
 
-  /**
-   * A planner for scans that were decided on before, in whatever thread they are planned physically: what a thread planned
-   * earlier, and how long that took, belongs to another query.
-   */
+  /** A planner for scans that were decided on: what this thread planned earlier may belong to another query. */
   def physical(session: SparkSession, settings: MetastoreConf): ScanPlanner =
     new ScanPlanner(session, settings, PlanScope.Everything, new PlanningContext(None))
 
@@ -168,18 +148,19 @@ private[scan] object ScanPlanner extends Logging {
   private def logDecision(decision: ScanDecision): Unit = logInfo(VisibleText(s"${decision.table} ${decision.label}"))
 
   /** The files whose rows other files change. */
-  private def filesWithChanges(files: IndexedSeq[ScanFile]): BitSet = {
-    val set = new BitSet(files.length)
-    var i = 0
-    while (i < files.length) {
-      if (files(i).hasChanges) set.set(i)
-      i += 1
-    }
-    set
-  }
+  private def filesWithChanges(files: IndexedSeq[ScanFile]): BitSet = FileSets.where(files.length)(files(_).hasChanges)
 
   /** Whether a job of the query's own was cancelled: then the query is. */
   def isCancelled(e: Throwable): Boolean = Option(e.getMessage).exists(_.contains("SPARK_JOB_CANCELLED"))
+
+  /** What fails in an estimate costs no more than the estimate. */
+  def orElse[A](about: String, instead: A)(estimate: => A): A =
+    try estimate
+    catch {
+      case NonFatal(e) if !isCancelled(e) =>
+        warn(about, Reason.failure(e), e)
+        instead
+    }
 
   /** Planning goes on without us: one line says why. */
   def warn(table: String, why: Reason, cause: Throwable): Unit = {
@@ -189,11 +170,10 @@ private[scan] object ScanPlanner extends Logging {
 }
 
 /** A scan whose rows are estimated. */
-private[scan] final case class EstimateRequest(output: Seq[Attribute], resolver: ColumnResolver, lineage: () => Iterator[String])
+private[scan] final case class EstimateRequest(
+    output: Seq[Attribute], resolver: ColumnResolver, lineage: () => Iterator[String] = () => Iterator.empty)
 
-/**
- * The analyzed snapshot whose distributions stand for those of the snapshot that is read: for an estimate it need not be that.
- */
+/** The analyzed snapshot whose distributions serve estimates for the one that is read. */
 private[scan] final case class DistributionSnapshot(snapshot: Snapshot, isAncestor: Boolean, isRead: Boolean)
 
 private[scan] object DistributionSnapshot {

@@ -39,8 +39,10 @@ final class PruningProbe private (
   def keptByAll(filters: Array[String]): Array[String] = filters.map(kept)
 
   /** For each file `1` if it is proven that all its rows match. */
-  def matchedFully(filter: String): String =
-    compiled(filter).allRowsMatch(statistics).map(proven => if (proven) '1' else '0').mkString
+  def matchedFully(filter: String): String = {
+    val proven = compiled(filter).allRowsMatch(statistics)
+    paths.indices.map(i => if (proven.get(i)) '1' else '0').mkString
+  }
 
   /** Why each file is kept or skipped, and which conjuncts could not be used and why: one JSON object. */
   def explain(filter: String): String = {

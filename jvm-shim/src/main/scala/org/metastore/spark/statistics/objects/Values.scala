@@ -65,8 +65,14 @@ sealed trait Values {
   /** Order of one of these and of one of others, which are of the same kind. */
   def compare(i: Int, others: Values, j: Int): Int
 
-  /** Whether one of these is among some that are sorted, and of the same kind. */
-  def isIn(sorted: Values, i: Int): Boolean
+  /** The place of one of these among some that are sorted, and of the same kind, as `Arrays.binarySearch` tells it. */
+  def search(sorted: Values, i: Int): Int
+
+  /** Those at some places. */
+  def at(places: Array[Int]): Values
+
+  /** Whether one of these is among some that are sorted. */
+  final def isIn(sorted: Values, i: Int): Boolean = search(sorted, i) >= 0
 
   /** Places of those that are among some that are sorted. */
   final def placesIn(sorted: Values): Array[Int] = {
@@ -100,10 +106,12 @@ object Values {
       case _ => otherKind
     }
 
-    override def isIn(sorted: Values, i: Int): Boolean = sorted match {
-      case Longs(those) => Arrays.binarySearch(those, array(i)) >= 0
+    override def search(sorted: Values, i: Int): Int = sorted match {
+      case Longs(those) => Arrays.binarySearch(those, array(i))
       case _ => otherKind
     }
+
+    override def at(places: Array[Int]): Values = Longs(Gather.longs(array, places))
   }
 
   final case class Bytes(array: Array[Array[Byte]]) extends Values {
@@ -115,10 +123,12 @@ object Values {
       case _ => otherKind
     }
 
-    override def isIn(sorted: Values, i: Int): Boolean = sorted match {
-      case Bytes(those) => Arrays.binarySearch(those, array(i), UnsignedOrder.comparator) >= 0
+    override def search(sorted: Values, i: Int): Int = sorted match {
+      case Bytes(those) => Arrays.binarySearch(those, array(i), UnsignedOrder.comparator)
       case _ => otherKind
     }
+
+    override def at(places: Array[Int]): Values = Bytes(places.map(array(_)))
   }
 
   private def otherKind: Nothing = throw new IllegalArgumentException("values of two kinds")
