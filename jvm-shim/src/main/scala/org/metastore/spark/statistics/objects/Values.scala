@@ -111,7 +111,7 @@ object Values {
       case _ => otherKind
     }
 
-    override def at(places: Array[Int]): Values = Longs(Gather.longs(array, places))
+    override def at(places: Array[Int]): Values = Longs(Gather(array, places))
   }
 
   final case class Bytes(array: Array[Array[Byte]]) extends Values {
