@@ -63,7 +63,9 @@ object MetastoreExtensions {
   private def builtFor(): String = {
     val facts = new Properties
     val stream = getClass.getResourceAsStream("/metastore-shim.properties")
-    if (stream != null) try facts.load(stream) finally stream.close()
+    if (stream != null)
+      try facts.load(stream)
+      finally stream.close()
     facts.getProperty("lines", "")
   }
 }

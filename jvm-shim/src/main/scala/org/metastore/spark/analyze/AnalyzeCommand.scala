@@ -61,10 +61,12 @@ final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[Stri
   }
 
   /** As Spark says it of its own catalog, where there is no such namespace. */
-  private def tables: Seq[Identifier] = try catalog.listTables(namespace.toArray).toSeq catch {
-    case NonFatal(e) if Namespaces.isMissing(catalog, namespace.toArray, e) =>
-      throw new NoSuchNamespaceException((catalog.name +: namespace).toArray)
-  }
+  private def tables: Seq[Identifier] =
+    try catalog.listTables(namespace.toArray).toSeq
+    catch {
+      case NonFatal(e) if Namespaces.isMissing(catalog, namespace.toArray, e) =>
+        throw new NoSuchNamespaceException((catalog.name +: namespace).toArray)
+    }
 
   // Spark passes over the tables of its catalog that it cannot analyze, too.
   private def analyzedBySpark(session: SparkSession, table: Identifier): Unit =

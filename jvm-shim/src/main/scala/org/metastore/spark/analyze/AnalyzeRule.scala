@@ -28,7 +28,8 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
     case AnalyzeTables(namespace: ResolvedNamespace, noScan) => all(namespace.catalog, namespace.namespace, noScan).getOrElse(plan)
     case stock.AnalyzeTablesCommand(database, noScan) =>
       val state = session.sessionState
-      all(state.catalogManager.catalog(AnalyzeScope.SessionCatalog), Seq(database.getOrElse(state.catalog.getCurrentDatabase)), noScan).getOrElse(plan)
+      all(state.catalogManager.catalog(AnalyzeScope.SessionCatalog), Seq(database.getOrElse(state.catalog.getCurrentDatabase)),
+        noScan).getOrElse(plan)
     case other => other
   }
 

@@ -80,7 +80,8 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
     builder.environment.putAll(PythonInterpreter.environment(interpreter, gateway.getJavaServer.getListeningPort, secret).asJava)
     PythonInterpreter.variablesToUnset.foreach(builder.environment.remove(_))
     builder.redirectErrorStream(true)
-    try builder.start() catch {
+    try builder.start()
+    catch {
       case e: IOException =>
         gateway.shutdown()
         throw new PythonUnavailable(s"the interpreter ${interpreter.command} cannot be started", e)
@@ -151,11 +152,11 @@ object PythonProcess {
   private def gateway(entry: PythonEntry, secret: String): ClientServer = {
     val built = Promise[ClientServer]()
     daemon("metastore-python-gateway")(built.complete(Try {
-      val server = new ClientServer.ClientServerBuilder(entry).authToken(secret)
-        .javaPort(0).javaAddress(InetAddress.getLoopbackAddress).build()
-      server.startServer()
-      server
-    }))
+    val server = new ClientServer.ClientServerBuilder(entry).authToken(secret)
+      .javaPort(0).javaAddress(InetAddress.getLoopbackAddress).build()
+    server.startServer()
+    server
+  }))
     Await.result(built.future, Duration.Inf)
   }
 
@@ -185,10 +186,12 @@ object PythonLost {
 
   /** A signal ended it: SIGKILL is what the system's want of memory looks like. */
   def killed(signal: Int): PythonLost = {
-    val memory = if (signal != Kill) "" else
+    val memory = if (signal != Kill) ""
+    else
       ", as a host or container does that runs out of memory: give the driver's more (spark.driver.memoryOverhead), or " +
         "analyze fewer columns at a time (FOR COLUMNS)"
-    new PythonLost(s"its Python process was killed by ${Names.getOrElse(signal, s"signal $signal")} (exit ${128 + signal})$memory. $NextOne")
+    new PythonLost(
+      s"its Python process was killed by ${Names.getOrElse(signal, s"signal $signal")} (exit ${128 + signal})$memory. $NextOne")
   }
 
   /** It ended by itself. */
@@ -212,10 +215,12 @@ object AttachedPython extends Logging {
   /** Runs one ANALYZE in Python, after those that came before it; raises what Python said as a MetastoreException. */
   def run(session: SparkSession, statement: AnalyzeStatement): JsonNode = {
     lock.lockInterruptibly()
-    val answer = try of(session).ask(session, statement) catch {
-      case e: PythonUnavailable => throw unavailable(session.sparkContext, statement, e)
-      case e: PythonLost => throw MetastoreException.analyzeFailed(statement.table, e.getMessage, Some(e))
-    } finally lock.unlock()
+    val answer =
+      try of(session).ask(session, statement)
+      catch {
+        case e: PythonUnavailable => throw unavailable(session.sparkContext, statement, e)
+        case e: PythonLost => throw MetastoreException.analyzeFailed(statement.table, e.getMessage, Some(e))
+      } finally lock.unlock()
     val json = AnalyzeStatement.mapper.readTree(answer)
     if (json.has("report")) json.get("report") else throw failed(statement, json.path("error"))
   }
@@ -245,8 +250,9 @@ object AttachedPython extends Logging {
 
   private def unavailable(context: SparkContext, statement: AnalyzeStatement, cause: PythonUnavailable): MetastoreException = {
     val python = PythonInterpreter.of(context).command
-    MetastoreException.analyzeFailed(statement.table, s"${cause.getMessage}. Start Spark with spark.metastore.python set to an " +
-      s"interpreter of the driver's host with the package (now it is $python), after: pip install pyspark-metastore", Some(cause))
+    MetastoreException.analyzeFailed(statement.table,
+      s"${cause.getMessage}. Start Spark with spark.metastore.python set to an " +
+        s"interpreter of the driver's host with the package (now it is $python), after: pip install pyspark-metastore", Some(cause))
   }
 }
 
@@ -296,7 +302,7 @@ object ProgressConsole {
   def isThere(context: SparkContext): Boolean = {
     val command = sys.props.getOrElse("sun.java.command", "")
     !context.getConf.getOption(Progress).contains("false") && !Servers.exists(command.contains(_)) &&
-      (command.contains(PythonDriver) || isTerminal)
+    (command.contains(PythonDriver) || isTerminal)
   }
 
   /** A line, or several. On a terminal they take the place of Spark's bar, which comes again below them. */

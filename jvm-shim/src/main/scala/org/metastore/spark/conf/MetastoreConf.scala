@@ -38,7 +38,8 @@ final class MetastoreConf(conf: SQLConf) {
       .getOrElse(SettingValue(setting.default, "default"))
 
   /** What stands somewhere for a setting and is no value of it. */
-  def findInvalid(setting: Setting[_]): Option[SettingValue] = Some(resolve(setting)).filter(found => setting.parse(found.text.trim).isEmpty)
+  def findInvalid(setting: Setting[_]): Option[SettingValue] =
+    Some(resolve(setting)).filter(found => setting.parse(found.text.trim).isEmpty)
 
   /** Settings of this session that there are not, by their keys. */
   def unknownKeys: Map[String, String] =
@@ -104,8 +105,9 @@ object MetastoreConf extends Logging {
    */
   def findMisspelt(environment: Map[String, String]): Seq[(String, String, String, String)] = {
     val (begin, known) = ("METASTORE_", all.map(_.environment))
-    environment.toSeq.sorted.collect { case (name, text) if name.startsWith(begin) && !known.contains(name) =>
-      (name, text, "environment", NearNames.phraseSuggestion(name, known, begin))
+    environment.toSeq.sorted.collect {
+      case (name, text) if name.startsWith(begin) && !known.contains(name) =>
+        (name, text, "environment", NearNames.phraseSuggestion(name, known, begin))
     }.filter(_._4.nonEmpty)
   }
 
@@ -138,7 +140,7 @@ object MetastoreConf extends Logging {
   private def warnOnce(setting: Setting[_], found: SettingValue): Unit =
     if (warned.add(s"${setting.key}=${found.text}")) {
       logWarning(VisibleText(s"[METASTORE_INVALID_SETTING] '${found.text}' is no value for ${setting.key} (from ${found.source}): " +
-        s"'${setting.default}' is used."))
+          s"'${setting.default}' is used."))
     }
 }
 

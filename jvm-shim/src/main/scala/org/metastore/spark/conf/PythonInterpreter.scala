@@ -11,6 +11,7 @@ import org.apache.spark.SparkContext
 final case class PythonInterpreter(command: String)
 
 object PythonInterpreter {
+
   /** A driver that was started as, or for, a Connect client must not make a Connect client of the attached process. */
   val variablesToUnset: Seq[String] = Seq("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_API_MODE",
     "PYSPARK_SUBMIT_ARGS", "PYSPARK_DRIVER_PYTHON", "PYTHONSTARTUP")
@@ -24,9 +25,9 @@ object PythonInterpreter {
     def set(key: String) = conf.getOption(key).filter(_.nonEmpty)
     def environment(name: String) = sys.env.get(name).filter(_.nonEmpty)
     PythonInterpreter(set(MetastoreConf.Python.key).orElse(environment(MetastoreConf.Python.environment))
-      .orElse(set("spark.pyspark.python")).orElse(environment("PYSPARK_PYTHON"))
-      .orElse(besideSpark)
-      .getOrElse("python3"))
+        .orElse(set("spark.pyspark.python")).orElse(environment("PYSPARK_PYTHON"))
+        .orElse(besideSpark)
+        .getOrElse("python3"))
   }
 
   /** What the process is told besides its own environment: how to reach this JVM, and Spark's own Python. */

@@ -37,7 +37,8 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
   private def selectRows(column: ColumnHistogram): ColumnHistogram = {
     val cuts = cutsOn(column.axis)
     val (singles, ranges) = column.buckets.partition(_.isSingle)
-    if (ranges.length.toLong * (cuts.length + 1) > MostParts) throw new TimeoutException("a condition has too many literals for as many files")
+    if (ranges.length.toLong * (cuts.length + 1) > MostParts)
+      throw new TimeoutException("a condition has too many literals for as many files")
     val counted = selectSingles(singles, cuts.map(_._1).distinct)
     val spread =
       if (isPlain) ranges.indices.flatMap(i => parts(ranges(i), cuts, column, i == 0)).flatMap(scaleBucket(_))
@@ -112,7 +113,9 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
     if (inside.isEmpty) Seq(BucketSample(bucket, Seq(bucket.hi))) // as all of it
     else {
       val each = bucket.rows / math.max(1.0, bucket.distinct)
-      val points = inside.collect { case (place, value) if !column.hasSingle(place, value) => BucketSample(Bucket.single(value, place, each), Seq(value)) }
+      val points = inside.collect {
+        case (place, value) if !column.hasSingle(place, value) => BucketSample(Bucket.single(value, place, each), Seq(value))
+      }
       val places = (bucket.from, bucket.lo) +: inside :+ ((bucket.until, bucket.hi))
       val spans = places.zip(places.tail).zipWithIndex.map { case (((from, lo), (until, hi)), i) =>
         val isOpen = i < inside.size // the end of the last one belongs to it
@@ -121,7 +124,8 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
       val (left, width) = (math.max(0.0, bucket.rows - each * points.size), spans.map(_._2).sum)
       val between = spans.map { case (span, size, isOpen) =>
         val share = size / width
-        BucketSample(span.copy(rows = left * share, distinct = math.max(1.0, bucket.distinct * share)), Seq(inner(span.lo, span.hi, isOpen)))
+        BucketSample(span.copy(rows = left * share, distinct = math.max(1.0, bucket.distinct * share)),
+          Seq(inner(span.lo, span.hi, isOpen)))
       }
       points ++ between
     }

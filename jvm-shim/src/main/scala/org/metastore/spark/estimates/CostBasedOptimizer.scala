@@ -20,10 +20,11 @@ object CboSwitch extends Logging {
   /** Sets all, unless optimization is decided already or the Metastore is told to keep out. Never throws. */
   def apply(): Unit =
     try ContextConf.active.filter(wanted).foreach { conf =>
-      conf.set(Cbo, "true").set(JoinReorder, "true")
-      TableFormats.all.flatMap(_.optimizerDefaults).foreach { case (key, value) => conf.setIfMissing(key, value) }
-      logInfo(s"$Cbo and $JoinReorder are switched on; set one of them, or ${MetastoreConf.CboEnabled.key}=false, to decide")
-    } catch {
+        conf.set(Cbo, "true").set(JoinReorder, "true")
+        TableFormats.all.flatMap(_.optimizerDefaults).foreach { case (key, value) => conf.setIfMissing(key, value) }
+        logInfo(s"$Cbo and $JoinReorder are switched on; set one of them, or ${MetastoreConf.CboEnabled.key}=false, to decide")
+      }
+    catch {
       case NonFatal(e) => logWarning(s"$Cbo stays as it is", e)
     }
 

@@ -103,13 +103,13 @@ private[estimates] final class FilterSelectivity(
   private def shareOf(condition: Expression, asked: Seq[ColumnKey]): Option[Selectivity] = asked match {
     case Seq(one) => restricted(one, Seq(condition), remaining(one)).map(column => new Selectivity(Seq(column), _(column)))
     case _ => condition match {
-      case And(left, right) => both(left, right)(_ * _)
-      case Or(left, right) => both(left, right)((a, b) => a + b - a * b)
-      case EqualTo(left, right) if asked.size == 2 && isLeaf(left) && isLeaf(right) =>
-        val counts = asked.flatMap(remaining(_)).map(_._1.distinct)
-        if (counts.size == 2) Some(constant(1 / math.max(1.0, counts.max))) else None
-      case other => sampled(other, asked).map(constant)
-    }
+        case And(left, right) => both(left, right)(_ * _)
+        case Or(left, right) => both(left, right)((a, b) => a + b - a * b)
+        case EqualTo(left, right) if asked.size == 2 && isLeaf(left) && isLeaf(right) =>
+          val counts = asked.flatMap(remaining(_)).map(_._1.distinct)
+          if (counts.size == 2) Some(constant(1 / math.max(1.0, counts.max))) else None
+        case other => sampled(other, asked).map(constant)
+      }
   }
 
   private def constant(share: Double) = new Selectivity(Nil, _ => share)
@@ -245,7 +245,8 @@ private[estimates] final class MatchingRowCount(
     filter.columns.size == 1 || !column.ofTable || column.kept.values < column.whole.values
 
   // What lies between two places among overlapping bounds takes a look at all of them.
-  private def mostFiles: Int = if ((filter.columns ++ filter.jointConditions.flatMap(_.columns)).forall(_.ofTable)) MostFiles else MostOverlapping
+  private def mostFiles: Int =
+    if ((filter.columns ++ filter.jointConditions.flatMap(_.columns)).forall(_.ofTable)) MostFiles else MostOverlapping
 
   /** Rows that the conditions on one column leave: of files that the statistics do not tell of, all may match. */
   private final class OfColumn(column: ColumnConditions) {

@@ -55,8 +55,8 @@ object JoinKeys extends PredicateHelper {
         case aggregate: Aggregate => grouped ++= aggregate.groupingExpressions.flatMap(_.references).map(_.exprId)
         case expand: Expand => grouped ++= expand.projections.flatten.flatMap(_.references).map(_.exprId)
         case union: Union => union.children.foreach { child =>
-          union.output.zip(child.output).foreach { case (out, in) => sources(out.exprId) = sources(out.exprId) + in.exprId }
-        }
+            union.output.zip(child.output).foreach { case (out, in) => sources(out.exprId) = sources(out.exprId) + in.exprId }
+          }
         case _ => ()
       }
     }
@@ -82,13 +82,14 @@ object JoinKeys extends PredicateHelper {
     def keyOf(origin: Origin) = keys.getOrElseUpdate(origin.column.exprId, known(origin.leaf).flatMap(Key.of(origin, _)))
     val elsewhere = uses.elsewhere ++ groupingColumns(plan)
     val found = uses.joined.toSeq.flatMap { case (left, right) =>
-      for (a <- keyOf(left).toSeq; b <- keyOf(right).toSeq; share = a.share(b) if share > 0; isOwn = !Seq(left, right).exists(one => elsewhere(one.column.exprId))
-          if isOwn || isNear(1 / share, math.max(a.values.distinct, b.values.distinct)); one <- Seq(left, right))
+      for (a <- keyOf(left).toSeq; b <- keyOf(right).toSeq; share = a.share(b) if share > 0;
+        isOwn = !Seq(left, right).exists(one => elsewhere(one.column.exprId))
+        if isOwn || isNear(1 / share, math.max(a.values.distinct, b.values.distinct)); one <- Seq(left, right))
         yield one.column.exprId -> 1 / share
     }
     // A key of several joins has the least of its counts: each of the other sides then decides its own.
-    val left = for (one <- uses.sought.toSeq; a <- keyOf(one.column); b <- keyOf(one.in)) yield
-      one.column.column.exprId -> a.leftBy(b, one.isIn, one.keepsNulls)
+    val left = for (one <- uses.sought.toSeq; a <- keyOf(one.column); b <- keyOf(one.in))
+      yield one.column.column.exprId -> a.leftBy(b, one.isIn, one.keepsNulls)
     new JoinKeys(
       found.groupBy(_._1).map { case (id, of) => id -> of.map(_._2).min },
       left.groupBy(_._1).map { case (id, of) => id -> of.map(_._2).product })
@@ -144,15 +145,16 @@ object JoinKeys extends PredicateHelper {
   /** What a condition looks for in a sub-query: Spark makes semi joins and anti joins of such only after joins are reordered. */
   private def soughtBy(condition: Expression, of: Map[ExprId, Origin]): Option[Sought] = condition match {
     case Not(other) => soughtBy(other, of).map(one => one.copy(isIn = !one.isIn, keepsNulls = other.isInstanceOf[Exists]))
-    case in: InSubquery if in.query.outerAttrs.isEmpty && in.query.joinCond.isEmpty => (in.values, in.query.plan.output) match {
-      case (Seq(a: Attribute), Seq(b)) => soughtIn(a, b, in.query.plan, of)
-      case _ => None
-    }
+    case in: InSubquery if in.query.outerAttrs.isEmpty && in.query.joinCond.isEmpty =>
+      (in.values, in.query.plan.output) match {
+        case (Seq(a: Attribute), Seq(b)) => soughtIn(a, b, in.query.plan, of)
+        case _ => None
+      }
     case exists: Exists => exists.joinCond match {
-      case Seq(EqualTo(a: Attribute, b: Attribute)) =>
-        soughtIn(a, b, exists.plan, of).orElse(soughtIn(b, a, exists.plan, of))
-      case _ => None
-    }
+        case Seq(EqualTo(a: Attribute, b: Attribute)) =>
+          soughtIn(a, b, exists.plan, of).orElse(soughtIn(b, a, exists.plan, of))
+        case _ => None
+      }
     case _ => None
   }
 
@@ -166,7 +168,8 @@ object JoinKeys extends PredicateHelper {
     private def isWhole: Boolean = !unknown && beside.isEstimated
 
     /** How likely a row of this side and one of the other that their conditions leave have the same value. */
-    def share(other: Key): Double = math.min(1.0, JoinSelectivity.share(values, other.values) * correlation(other) * other.correlation(this))
+    def share(other: Key): Double =
+      math.min(1.0, JoinSelectivity.share(values, other.values) * correlation(other) * other.correlation(this))
 
     /** The share of this side's rows whose value the other side has, or has not. */
     def leftBy(other: Key, isIn: Boolean, keepsNulls: Boolean): Double = {
@@ -187,7 +190,8 @@ object JoinKeys extends PredicateHelper {
 
     /** Of the rows that are not null the share between the other side's least value and its greatest. */
     private def within(other: ColumnHistogram): Double =
-      if (values.dataType == StringType || values.dataType == BinaryType || other.buckets.isEmpty || values.values <= 0) 1.0 // no common axis
+      if (values.dataType == StringType || values.dataType == BinaryType || other.buckets.isEmpty || values.values <= 0)
+        1.0 // no common axis
       else values.between(other.buckets.head.from, other.buckets.iterator.map(_.until).max) / values.values
   }
 

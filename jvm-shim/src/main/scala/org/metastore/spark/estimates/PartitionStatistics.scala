@@ -50,7 +50,7 @@ private object PartitionStatistics {
         case _ => value.dataType.defaultSize.toLong
       }
       Some(FileSummary(
-        rows, Some(0L), Some(0L), Some(one), Some(one), loExact = true, hiExact = true, Some(1L), Some(bytes.toDouble), Some(bytes)))
+          rows, Some(0L), Some(0L), Some(one), Some(one), loExact = true, hiExact = true, Some(1L), Some(bytes.toDouble), Some(bytes)))
   }
 }
 

@@ -61,10 +61,11 @@ final class ScanStatistics(
     }
   }
 
-  private def droppedBy(conditions: Seq[Expression]): Double = decision.outcome.fold(_ => 0.0, { verdict =>
-    val places = filter.places(conditions)
-    rows.sum(Array.range(0, decision.rows.length).filter(f => !decision.survivors.get(f) && places(verdict.verdicts.skippedBy(f))))
-  })
+  private def droppedBy(conditions: Seq[Expression]): Double = decision.outcome.fold(_ => 0.0,
+    { verdict =>
+      val places = filter.places(conditions)
+      rows.sum(Array.range(0, decision.rows.length).filter(f => !decision.survivors.get(f) && places(verdict.verdicts.skippedBy(f))))
+    })
 
   /** The rows that satisfy the filter and that joins look for, for Spark at least one; None where those of a file are unknown. */
   private lazy val estimate: Option[Double] =
@@ -80,7 +81,7 @@ final class ScanStatistics(
     kept.forall(f => !rows.isBySize(f) && deleted(f).contains(0.0)) && (filter.isEmpty || isAncestor) &&
       (kept.isEmpty || filter.isEmpty || conditions.isExact && conditions.columns.forall { one =>
         files.isPartition(one.asked.key, one.asked.dataType) ||
-          isRead && tableDistinct(one.asked.key).exists(_.files == decision.total) && kept.forall(analyzed.isKnown)
+        isRead && tableDistinct(one.asked.key).exists(_.files == decision.total) && kept.forall(analyzed.isKnown)
       })
 
   /** What Spark will take the filter to let through, of the columns that it is told of. */
@@ -91,7 +92,8 @@ final class ScanStatistics(
       if (share > Impossible) (share, Set.empty[String])
       else {
         val named = conditions.columns.map(_.asked.key).toSet
-        (filter.sparkShare(conditions.estimatedConjuncts, (key, dataType) => if (named(key)) None else statOfMatching(key, dataType)), named)
+        (filter.sparkShare(conditions.estimatedConjuncts, (key, dataType) => if (named(key)) None else statOfMatching(key, dataType)),
+          named)
       }
     }
 
@@ -113,13 +115,13 @@ final class ScanStatistics(
   private def statOfMatching(key: String, dataType: DataType): Option[ColumnStat] =
     if (!isSupported(dataType)) None
     else statsOfMatching.getOrElseUpdate((key, dataType), {
-      val rows = estimate.getOrElse(physicalRows)
-      val stat = conditions.columns.find(one => one.asked.key == key && one.asked.dataType == dataType) match {
-        case Some(one) => statOfCondition(one, rows)
-        case None => ofFilesRead(key, dataType).map(thin(_, rows))
-      }
-      filter.joinDistinctCounts.get(key).fold(stat)(count => stat.map(_.copy(distinctCount = Some(roundToWhole(math.max(1.0, count))))))
-    })
+        val rows = estimate.getOrElse(physicalRows)
+        val stat = conditions.columns.find(one => one.asked.key == key && one.asked.dataType == dataType) match {
+          case Some(one) => statOfCondition(one, rows)
+          case None => ofFilesRead(key, dataType).map(thin(_, rows))
+        }
+        filter.joinDistinctCounts.get(key).fold(stat)(count => stat.map(_.copy(distinctCount = Some(roundToWhole(math.max(1.0, count))))))
+      })
 
   private def statOfCondition(one: ColumnConditions, rows: Double): Option[ColumnStat] = {
     val (column, dataType) = (one.kept, one.asked.dataType)
@@ -134,8 +136,8 @@ final class ScanStatistics(
       val distinct = column.buckets.iterator.map(bucket => expectDistinct(bucket.distinct, bucket.rows, share)).sum * repeated
       if (isOrdered(dataType) && !isFinite(dataType, bounds._1.get, bounds._2.get)) None
       else Some(statOf(
-        math.min(distinct, rows), bounds, rows * column.nulls / math.max(1.0, column.rows),
-        read.flatMap(_.avgLen).getOrElse(length(dataType, -1)), read.flatMap(_.maxLen).getOrElse(length(dataType, -1))))
+          math.min(distinct, rows), bounds, rows * column.nulls / math.max(1.0, column.rows),
+          read.flatMap(_.avgLen).getOrElse(length(dataType, -1)), read.flatMap(_.maxLen).getOrElse(length(dataType, -1))))
     }
   }
 
@@ -145,7 +147,8 @@ final class ScanStatistics(
     else {
       val (share, nulls) = (rows / read, stat.nullCount.fold(0.0)(_.toDouble))
       stat.copy(
-        distinctCount = stat.distinctCount.map(n => roundToWhole(math.max(1.0, expectDistinct(n.toDouble, math.max(n.toDouble, read - nulls), share)))),
+        distinctCount = stat.distinctCount.map(n =>
+          roundToWhole(math.max(1.0, expectDistinct(n.toDouble, math.max(n.toDouble, read - nulls), share)))),
         nullCount = stat.nullCount.map(n => roundToWhole(n.toDouble * share)))
     }
   }
@@ -184,8 +187,8 @@ final class ScanStatistics(
     val scale = readRows.getOrElse(physicalRows) / rows
     val limit = math.min((rows - nulls) * scale, domain(dataType, bounds))
     val distinct = singles(summary, sizes, nonNull).getOrElse(DistinctEstimate.estimate(
-      stream(sizes.distinct).filter(_ >= 0).toArray, stream(nonNull).mapToLong(sizes.distinct(_)).toArray, rows - nulls,
-      tableDistinct(key)))
+        stream(sizes.distinct).filter(_ >= 0).toArray, stream(nonNull).mapToLong(sizes.distinct(_)).toArray, rows - nulls,
+        tableDistinct(key)))
     statOf(
       math.min(distinct, limit), bounds, nulls * scale, length(dataType, weighted(summary, sizes, nonNull)),
       length(dataType, stream(nonNull).mapToLong(sizes.maxLen(_)).max.getAsLong.toDouble))
@@ -226,6 +229,7 @@ final class ScanStatistics(
 }
 
 private[estimates] object ScanStatistics {
+
   /** After an append the rest of the files still describes a scan, if it is most of it. */
   val EnoughRows = 0.8
 

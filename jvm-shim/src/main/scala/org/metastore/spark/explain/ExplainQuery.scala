@@ -57,7 +57,8 @@ object MetadataAnswers {
     else {
       val reading = Reflection.call[SparkSession](session, "cloneSession")
       TableFormats.all.flatMap(_.metadataAnswers).foreach(reading.conf.set(_, "false"))
-      val all = ReadPermission.asActive(reading)(ScanDecisions.of(reading.sessionState.executePlan(plan, CommandExecutionMode.SKIP).executedPlan))
+      val all =
+        ReadPermission.asActive(reading)(ScanDecisions.of(reading.sessionState.executePlan(plan, CommandExecutionMode.SKIP).executedPlan))
       all.map(_.table).diff(shown.map(_.table)).map(ScanDecision.withoutPruning(_, Reason(ReasonCode.AnsweredByFormat)))
     }
 

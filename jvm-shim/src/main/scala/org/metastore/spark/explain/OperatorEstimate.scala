@@ -59,7 +59,8 @@ object OperatorEstimate {
 
   /** What the filter of a scan leaves: Spark is told of fewer rows where a semi join is going to look for some of them. */
   private def filtered(node: LogicalPlan): Option[BigInt] =
-    if (node.isInstanceOf[LeafNode] || !isScan(node)) None else ScanDecisions.estimateOf(node.collectLeaves().head).map(one => BigInt(math.max(1L, one.rows)))
+    if (node.isInstanceOf[LeafNode] || !isScan(node)) None
+    else ScanDecisions.estimateOf(node.collectLeaves().head).map(one => BigInt(math.max(1L, one.rows)))
 
   /** @param counter the operator whose rows are counted, which are its own too */
   private final case class Operator(node: LogicalPlan, place: Int, parent: Option[Int], counter: Int, isLimited: Boolean)
@@ -69,7 +70,8 @@ object OperatorEstimate {
     def below(node: LogicalPlan, parent: Option[Operator]): Seq[Operator] = {
       val place = next
       next += 1
-      val counter = parent.fold(place)(above => if (!isScan(above.node)) place else if (above.node.isInstanceOf[Project]) above.counter else Nowhere)
+      val counter =
+        parent.fold(place)(above => if (!isScan(above.node)) place else if (above.node.isInstanceOf[Project]) above.counter else Nowhere)
       val limits = parent.exists(above => above.isLimited || above.node.isInstanceOf[GlobalLimit] || above.node.isInstanceOf[LocalLimit])
       val operator = Operator(node, place, parent.map(_.place), counter, limits)
       operator +: node.children.flatMap(below(_, Some(operator)))

@@ -149,7 +149,8 @@ private[pruning] object Intersections {
     else {
       val common = if (conditions.exists(_.onlyNull)) ValueSet.Nothing else sets.reduceLeft(_.intersect(_))
       val use = conditions.head.use
-      if (conditions.exists(c => c.values.contains(common) && !c.ofNull)) None else Some(Member(Term(use, use.dataType, Nil), common, inside = true))
+      if (conditions.exists(c => c.values.contains(common) && !c.ofNull)) None
+      else Some(Member(Term(use, use.dataType, Nil), common, inside = true))
     }
   }
 }

@@ -11,12 +11,11 @@ import org.apache.spark.sql.types.{BinaryType, DataType, Decimal, DecimalType, S
 
 import org.metastore.spark.pruning.Condition._
 import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
-import org.metastore.spark.statistics.columns.{
-  CatalystValue, ColumnSummary, FileGroupStatistics, FileSetStatistics, ValueEvidence
-}
+import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSummary, FileGroupStatistics, FileSetStatistics, ValueEvidence}
 
 private[pruning] final class ConjunctFilter(
-    override val conjuncts: IndexedSeq[Expression], compiled: IndexedSeq[Condition]) extends PruningFilter {
+    override val conjuncts: IndexedSeq[Expression], compiled: IndexedSeq[Condition])
+  extends PruningFilter {
   import ConjunctFilter._
 
   /** What follows from several conjuncts together, and from which. */
@@ -157,7 +156,8 @@ private object ConjunctFilter {
 /** The verdicts of one evaluation, with reasons built when asked. */
 private[pruning] final class FileVerdicts(
     filter: ConjunctFilter, files: FileSetStatistics, skipped: Array[Int], override val keptCount: Int,
-    override val unusedConjuncts: Map[Int, Reason]) extends Verdicts {
+    override val unusedConjuncts: Map[Int, Reason])
+  extends Verdicts {
   import FileVerdicts._
 
   override def length: Int = skipped.length
@@ -219,7 +219,9 @@ private[pruning] object SummaryText {
   }
 
   private def text(bound: Option[Any], dataType: DataType, exact: Boolean): String = bound.fold("?") { value =>
-    val shown = try Literal(value, dataType).toString catch { case NonFatal(_) => value.toString }
+    val shown =
+      try Literal(value, dataType).toString
+      catch { case NonFatal(_) => value.toString }
     if (exact) shown else s"$shown…"
   }
 

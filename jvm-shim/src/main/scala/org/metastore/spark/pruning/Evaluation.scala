@@ -71,12 +71,12 @@ private[pruning] final class Evaluation private (val length: Int, column: Column
     case NaNTest(use, true) => where(use)((summary, i) => summary.nans(i) == 0 || allNull(summary, i))
     case NaNTest(use, false) => where(use)((summary, i) => summary.nans(i) == summary.rows(i))
     case Member(term, set, inside) => whereMembers(term, set, inside) { (summary, proven) =>
-      if (summary.boundsDecide) proven else where(summary)(i => proven.get(i) || allNull(summary, i))
-    }
+        if (summary.boundsDecide) proven else where(summary)(i => proven.get(i) || allNull(summary, i))
+      }
     case Related(left, relation, right) => whereTerms(left, right)(new BoundsComparison(_, _).never(relation)) { (a, b, proven, i) =>
-      if (relation == Relation.NullSafeEqual) nullSafeNever(a, b, proven, i)
-      else proven || allNull(a, i) || allNull(b, i)
-    }
+        if (relation == Relation.NullSafeEqual) nullSafeNever(a, b, proven, i)
+        else proven || allNull(a, i) || allNull(b, i)
+      }
   }
 
   /** The files of which it is proven that the predicate is true of every row. */
@@ -90,11 +90,11 @@ private[pruning] final class Evaluation private (val length: Int, column: Column
     case NaNTest(use, true) => where(use)((summary, i) => summary.nans(i) == summary.rows(i))
     case NaNTest(use, false) => where(use)((summary, i) => summary.nans(i) == 0)
     case Member(term, set, inside) => whereMembers(term, set, !inside) { (summary, proven) =>
-      where(summary)(i => proven.get(i) && summary.nulls(i) == 0)
-    }
+        where(summary)(i => proven.get(i) && summary.nulls(i) == 0)
+      }
     case Related(left, relation, right) => whereTerms(left, right)(new BoundsComparison(_, _).always(relation)) { (a, b, proven, i) =>
-      proven && a.nulls(i) == 0 && b.nulls(i) == 0
-    }
+        proven && a.nulls(i) == 0 && b.nulls(i) == 0
+      }
   }
 
   private def allNull(summary: ColumnSummary, i: Int): Boolean = summary.nulls(i) == summary.rows(i)
@@ -112,10 +112,11 @@ private[pruning] final class Evaluation private (val length: Int, column: Column
 
   /** @param outside whether the values of a file are to lie outside of the set, or else in it */
   private def whereMembers(term: Term, set: ValueSet, outside: Boolean)(prove: (ColumnSummary, BitSet) => BitSet): BitSet =
-    summaryOf(term.column).fold(_ => new BitSet, { summary =>
-      val bounds = term.bounds(summary.bounds)
-      prove(summary, if (outside) set.disjoint(bounds) else set.covers(bounds))
-    })
+    summaryOf(term.column).fold(_ => new BitSet,
+      { summary =>
+        val bounds = term.bounds(summary.bounds)
+        prove(summary, if (outside) set.disjoint(bounds) else set.covers(bounds))
+      })
 
   private def whereTerms(left: Term, right: Term)(prove: (Bounds, Bounds) => Int => Boolean)(
       test: (ColumnSummary, ColumnSummary, Boolean, Int) => Boolean): BitSet =
@@ -176,9 +177,10 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
       noRowMatches(second, noRowMatches(first, among))
     case Member(term, set, inside) if hasPoints(predicate) =>
       val proven = excludeByBounds(predicate, among)
-      bounds.summaryOf(term.column).fold(_ => proven, { summary =>
-        either(proven, excludeByValues(term.column, summary, set.points.get, inside, without(among, proven)))
-      })
+      bounds.summaryOf(term.column).fold(_ => proven,
+        { summary =>
+          either(proven, excludeByValues(term.column, summary, set.points.get, inside, without(among, proven)))
+        })
     case other => excludeByBounds(other, among)
   }
 

@@ -122,9 +122,9 @@ private[pruning] final class ColumnLookup(resolver: ColumnResolver) {
   def whyNoBounds(expression: Expression): Option[Reason] = expression match {
     case ColumnPath(root, _) if isChar(root) => Some(Reason(ReasonCode.CharPadding, "column" -> root.name))
     case ColumnPath(root, _) => expression.dataType match {
-      case s: StringType if s != StringType => Some(Reason(ReasonCode.Collation, "column" -> root.name, "collation" -> s.typeName))
-      case _ => None
-    }
+        case s: StringType if s != StringType => Some(Reason(ReasonCode.Collation, "column" -> root.name, "collation" -> s.typeName))
+        case _ => None
+      }
     case _ => None
   }
 }
@@ -146,8 +146,8 @@ private[spark] object ColumnLookup {
     def unapply(expression: Expression): Option[(Attribute, Seq[String])] = expression match {
       case attribute: Attribute => Some((attribute, Nil))
       case field: GetStructField => unapply(field.child).map { case (root, path) =>
-        (root, path :+ field.child.dataType.asInstanceOf[StructType](field.ordinal).name)
-      }
+          (root, path :+ field.child.dataType.asInstanceOf[StructType](field.ordinal).name)
+        }
       case _ => None
     }
   }

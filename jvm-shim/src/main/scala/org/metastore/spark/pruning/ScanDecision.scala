@@ -37,7 +37,9 @@ final class ScanDecision(
   }
 
   /** How many rows satisfy the scan's filter; None where nothing tells. */
-  lazy val rowEstimate: Option[ScanEstimate] = try estimate() catch { case NonFatal(_) => None }
+  lazy val rowEstimate: Option[ScanEstimate] =
+    try estimate()
+    catch { case NonFatal(_) => None }
 
   def before: Int = files.length
   def after: Int = survivors.cardinality
@@ -91,8 +93,9 @@ final class ScanDecision(
       row(scan, Some(files.paths(file)), survivors.get(file), reason(file), Some(rows(file)).filter(_ >= 0))
     }
     val paths = files.paths.toSet
-    val all = left ++ live.list().collect { case (path, number) if !paths(path) =>
-      row(scan, Some(path), isKept = false, Reason(ReasonCode.SkippedByFormat), number)
+    val all = left ++ live.list().collect {
+      case (path, number) if !paths(path) =>
+        row(scan, Some(path), isKept = false, Reason(ReasonCode.SkippedByFormat), number)
     }
     if (all.nonEmpty) all
     else outcome.left.toOption.toSeq.map(why => row(scan, None, isKept = why.code != ReasonCode.AnsweredByFormat, why, None))

@@ -20,10 +20,10 @@ private[pruning] final class Terms(columns: ColumnLookup) {
   /** The expression as a term; `None` where there is no proof for it, or its type has no usable bounds. */
   def unapply(expression: Expression): Option[Term] = expression match {
     case ColumnLookup.BoundedColumn() => columns.find(expression).toOption.filter(use => TypePromotion.hasBounds(use.dataType))
-      .map(use => Term(use, use.dataType, Nil))
+        .map(use => Term(use, use.dataType, Nil))
     case cast: Cast => unapply(cast.child).flatMap(CastTerms(cast, _))
     case year: Year => Date.unapply(year.child)
-      .map(_.after(IntegerType, Step.Monotone.exactly(days => DateTimeUtils.getYear(Math.toIntExact(days)).toLong)))
+        .map(_.after(IntegerType, Step.Monotone.exactly(days => DateTimeUtils.getYear(Math.toIntExact(days)).toLong)))
     case TruncDate(Date(term), Literal(format: UTF8String, _)) => truncatedDate(term, format)
     case t: TruncTimestamp if t.timeZoneId.isDefined => truncatedTimestamp(t)
     case DateAdd(Date(term), Literal(days: Int, IntegerType)) => Some(shift(term, days.toLong, IntegerType, DateType))

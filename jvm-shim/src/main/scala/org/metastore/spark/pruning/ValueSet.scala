@@ -220,8 +220,8 @@ private[pruning] object LiteralValues {
     val (numbers, texts) = (keys.collect { case LongKey(value) => value }, keys.collect { case BytesKey(value) => value })
     if (keys.isEmpty) None
     else Some(ValueSet.ofSorted(
-      if (texts.isEmpty) Values.Longs(numbers.distinct.sorted.toArray)
-      else Values.Bytes(texts.sortWith((a, b) => UnsignedOrder.compare(a, b) < 0).toArray)))
+        if (texts.isEmpty) Values.Longs(numbers.distinct.sorted.toArray)
+        else Values.Bytes(texts.sortWith((a, b) => UnsignedOrder.compare(a, b) < 0).toArray)))
   }
 
   /** All values below the key; `None` where there cannot be any. */

@@ -61,12 +61,14 @@ object MetastoreException {
 
   /** A policy hides rows or values of the table from this user. */
   def rowsHidden(table: String): MetastoreException = unsupportedTable(
-    table, "this user does not see it as it is: it is a view, it has a row filter or a column mask, or a rule of this session " +
+    table,
+    "this user does not see it as it is: it is a view, it has a row filter or a column mask, or a rule of this session " +
       "adds something to every query, such as a LIMIT, which may hide rows, too")
 
   /** A policy or a catalog refuses to let this user read the table. */
   def accessDenied(table: String, cause: Throwable): MetastoreException = new MetastoreException(
-    "METASTORE_ACCESS_DENIED", s"$table cannot be read by this user: ${firstLine(cause).stripSuffix(".")}.", Map("table" -> table), Some(cause))
+    "METASTORE_ACCESS_DENIED", s"$table cannot be read by this user: ${firstLine(cause).stripSuffix(".")}.", Map("table" -> table),
+    Some(cause))
 
   def invalidArgument(argument: String, reason: String, hint: String = ""): MetastoreException =
     new MetastoreException("METASTORE_INVALID_ARGUMENT", s"$argument: $reason.$hint",
@@ -114,7 +116,8 @@ object MetastoreException {
   /** The error of ours that our Python raised, where Spark tells of it in a line of its own. */
   def fromPython(wrapped: Exception): Option[MetastoreException] = wrapped match {
     case known: MetastoreException => Some(known)
-    case other => Option(other.getMessage).flatMap(Raised.findFirstMatchIn).map(found => new MetastoreException(found.group(1), found.group(2), Map.empty))
+    case other => Option(other.getMessage).flatMap(Raised.findFirstMatchIn).map(found =>
+        new MetastoreException(found.group(1), found.group(2), Map.empty))
   }
 
   private val Raised = raw"metastore\.errors\.\w+: \[(METASTORE_[A-Z_]+)\] ([^\n]*)".r
@@ -135,8 +138,7 @@ sealed abstract class StatisticsException(val code: String, val reason: Reason, 
   extends RuntimeException(s"[$code] ${reason.sentence}", cause)
 
 /** An object or a manifest is not what was written: wrong digest, wrong length, not readable, contradictory. */
-final class DamagedObjectException(val obj: String, val damage: String, cause: Throwable = None.orNull)
-  extends StatisticsException(
+final class DamagedObjectException(val obj: String, val damage: String, cause: Throwable = None.orNull) extends StatisticsException(
     "METASTORE_DAMAGED_OBJECT", Reason(ReasonCode.DamagedObject, "object" -> obj, "damage" -> damage), cause)
 
 /** The manifest was written by a later version and needs what this reader does not know. */

@@ -23,7 +23,8 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
   private val table = DeltaTable.of(relation.location)
 
   override val root: Path = new Path(table.location)
-  override val id: TableIdentity = TableIdentity(DeltaTable.name, table.uuid, table.location, label.getOrElse(s"${DeltaTable.name}.`$root`"))
+  override val id: TableIdentity =
+    TableIdentity(DeltaTable.name, table.uuid, table.location, label.getOrElse(s"${DeltaTable.name}.`$root`"))
 
   // The relation's schema does not know the physical names, the snapshot's does.
   private lazy val schema = table.schema(None)
@@ -104,9 +105,9 @@ private[scan] object DeltaScan {
 
   private def isUnprepared(plan: LogicalPlan): Boolean = plan match {
     case logical: LogicalRelation => logical.relation match {
-      case files: HadoopFsRelation => files.location.getClass.getName == Unprepared
-      case _ => false
-    }
+        case files: HadoopFsRelation => files.location.getClass.getName == Unprepared
+        case _ => false
+      }
     case _ => false
   }
 }

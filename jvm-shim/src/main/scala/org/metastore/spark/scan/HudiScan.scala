@@ -24,7 +24,8 @@ import org.metastore.spark.tables.{FormatReleases, HudiTable, LakeTable, Leaf, R
 private[scan] final class HudiScan private (override val relation: HadoopFsRelation, label: Option[String]) extends FileScan {
 
   override val root: Path = HudiTable.root(relation)
-  override val id: TableIdentity = TableIdentity(HudiTable.name, LakeTable.uuidOf(root), root.toString, label.getOrElse(s"${HudiTable.name}.`$root`"))
+  override val id: TableIdentity =
+    TableIdentity(HudiTable.name, LakeTable.uuidOf(root), root.toString, label.getOrElse(s"${HudiTable.name}.`$root`"))
 
   private val partitionColumns = HudiTable.partitionColumns(relation.location).map(_.toLowerCase(Locale.ROOT)).toSet
 
@@ -84,7 +85,8 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
       val slice = HudiScan.slice(partition.values, file.getPath)
       val base = slice.map(_.base).getOrElse(Some(HudiScan.Base(file.getPath, file.getLen)))
       val (path, size) = base.fold(file.getPath -> file.getLen)(known => known.path -> known.size)
-      ScanFile(LakeTable.pathInTable(path, root), size, None, deletedRows = if (slice.isDefined) None else Some(0), hasChanges = slice.isDefined)
+      ScanFile(LakeTable.pathInTable(path, root), size, None, deletedRows = if (slice.isDefined) None else Some(0),
+        hasChanges = slice.isDefined)
     }
   }
 

@@ -50,7 +50,8 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
       table: IcebergScan, iceberg: DataSourceV2Relation, conjuncts: Seq[Expression], planner: ScanPlanner): IcebergInterceptor =
     planner.restriction match {
       case Some(why) if planner.leavesAlone => new IcebergPassThrough(table.name, why, harmless = false)
-      case _ if IcebergAdapter.isIncremental(iceberg) => new IcebergPassThrough(table.name, Reason(ReasonCode.Incremental), planner.estimates)
+      case _ if IcebergAdapter.isIncremental(iceberg) =>
+        new IcebergPassThrough(table.name, Reason(ReasonCode.Incremental), planner.estimates)
       case _ => new IcebergPruning(table, iceberg.output, conjuncts, planner)
     }
 
@@ -97,8 +98,9 @@ private[scan] final class IcebergPassThrough(table: String, why: Reason, harmles
 
   override def prepare(scan: AnyRef): AnyRef = scan match {
     case _: LocalScan => IcebergScanProxy.before(scan, ScanDecision.withoutPruning(table, Reason(ReasonCode.AnsweredByFormat)), _())
-    case _ => IcebergScanProxy.before(scan, ScanDecision.withoutPruning(table, why), own =>
-      if (harmless) V2Statistics.withoutColumns(own, scan.asInstanceOf[Scan].readSchema, None) else own())
+    case _ => IcebergScanProxy.before(scan, ScanDecision.withoutPruning(table, why),
+        own =>
+          if (harmless) V2Statistics.withoutColumns(own, scan.asInstanceOf[Scan].readSchema, None) else own())
   }
 }
 
@@ -125,15 +127,17 @@ private[scan] final class IcebergPruning(
       val schema = table.schemaOf(scan)
       val live = table.live(if (filesOfQuery.isEmpty) "Iceberg" else "the query", scan, all.live)
       val columns = new OutputColumns(output, keyOf(schema, _))
-      val planned = planner.plan(table.id, tasks.files, conjuncts, columns, live, Some(EstimateRequest(output, columns, () => table.lineage)))
+      val planned =
+        planner.plan(table.id, tasks.files, conjuncts, columns, live, Some(EstimateRequest(output, columns, () => table.lineage)))
       val decision = planned.decision
       val kept = tasks.files.indices.filter(decision.survivors.get)
       if (kept.size < all.tasks.size) tasks.at(kept).giveTo(scan)
       val counted = kept.map(tasks.files(_).rows)
       val rows = if (counted.forall(_.isDefined)) Some(counted.flatten.map(_.toDouble).sum) else None
-      IcebergScanProxy.before(scan, decision, own =>
-        if (!planner.estimates) own()
-        else V2Statistics.answer(own, readSchema(scan), rows, planned.numbers, name => keyOf(schema, Seq(name))), Some(all))
+      IcebergScanProxy.before(scan, decision,
+        own =>
+          if (!planner.estimates) own()
+          else V2Statistics.answer(own, readSchema(scan), rows, planned.numbers, name => keyOf(schema, Seq(name))), Some(all))
     } catch {
       case NonFatal(e) =>
         val why = Reason.failure(e)
@@ -161,7 +165,8 @@ private[scan] object FileColumnFilter {
 
   /** The paths that every row of the scan comes from; None where the query names no files. */
   def by(conjuncts: Seq[Expression], output: Seq[AttributeReference]): Option[Set[String]] = {
-    val files = output.filter(column => column.name == Column && column.dataType == StringType && MetadataAttribute.isValid(column.metadata))
+    val files =
+      output.filter(column => column.name == Column && column.dataType == StringType && MetadataAttribute.isValid(column.metadata))
     def isFile(expression: Expression) = files.exists(_.semanticEquals(expression))
     conjuncts.collect {
       case EqualTo(file, Literal(path, StringType)) if isFile(file) => texts(Seq(path))

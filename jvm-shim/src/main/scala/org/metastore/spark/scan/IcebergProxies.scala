@@ -35,7 +35,8 @@ private[scan] final class IcebergScanProxy(
     scan: AnyRef,
     val decision: ScanDecision,
     statistics: (() => Statistics) => Statistics,
-    planned: Option[IcebergTasks]) extends DelegateProxy(scan) {
+    planned: Option[IcebergTasks])
+  extends DelegateProxy(scan) {
 
   override protected def fingerprint: AnyRef = decision.fingerprint
 
@@ -78,9 +79,9 @@ private[scan] final class IcebergBatchProxy(batch: AnyRef, kept: AnyRef) extends
 
   override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
     case "planInputPartitions" => synchronized {
-      if (partitions.isEmpty) partitions = Some(forward(method, arguments))
-      partitions
-    }
+        if (partitions.isEmpty) partitions = Some(forward(method, arguments))
+        partitions
+      }
     case _ => None
   }
 }

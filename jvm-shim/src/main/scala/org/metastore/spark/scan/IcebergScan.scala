@@ -24,10 +24,11 @@ private[scan] final class IcebergScan(spark: Table) {
   def id: TableIdentity = TableIdentity(IcebergTable.name, uuid, location, name)
 
   /** The files of the snapshot that a scan reads. */
-  def live(by: String, scan: AnyRef, number: Option[Long]): LiveFiles = new LiveFiles(by, number, () => {
-    val snapshot = Reflection.call[AnyRef](IcebergTasks.snapshot(scan), "snapshotId").toString
-    table.dataFiles(snapshot).map(file => file.path -> file.rows)
-  })
+  def live(by: String, scan: AnyRef, number: Option[Long]): LiveFiles = new LiveFiles(by, number,
+    () => {
+      val snapshot = Reflection.call[AnyRef](IcebergTasks.snapshot(scan), "snapshotId").toString
+      table.dataFiles(snapshot).map(file => file.path -> file.rows)
+    })
 
   /** The snapshot that is read; None where there is none. */
   def snapshot: Option[String] = table.current

@@ -28,7 +28,8 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
         val planner = ScanPlanner.of(session, settings, scope, joinsOf(prepared, _))
         if (!planner.leavesAlone) begin(prepared, planner)
         val rewritten = rewrite(prepared, Nil, planner)
-        if (settings.cboEnabled && conf.cboEnabled && conf.joinReorderEnabled && !rewritten.fastEquals(prepared)) QueryJoinOrder.keep(rewritten)
+        if (settings.cboEnabled && conf.cboEnabled && conf.joinReorderEnabled && !rewritten.fastEquals(prepared))
+          QueryJoinOrder.keep(rewritten)
         else rewritten
       }
     }
@@ -59,10 +60,10 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
       plan.mapChildren(rewrite(_, above ++ splitConjunctivePredicates(condition), planner))
     case leaf: LeafNode => prepare(leaf, above, planner)
     case command: Command => shieldTarget(command, planner).mapChildren {
-      // The target of a command is not a scan, and Spark refreshes cached tables by comparing it.
-      case target: LeafNode if !LogicalScanRule.isQueryOf(command) => target
-      case query => rewrite(query, Nil, planner)
-    }
+        // The target of a command is not a scan, and Spark refreshes cached tables by comparing it.
+        case target: LeafNode if !LogicalScanRule.isQueryOf(command) => target
+        case query => rewrite(query, Nil, planner)
+      }
     case other => other.mapChildren(rewrite(_, Nil, planner))
   }
 
@@ -93,8 +94,10 @@ object PlanScope {
   /** What may be done to the scans of a plan. */
   sealed trait Scope
   case object Everything extends Scope
+
   /** Nothing; every scan says why. */
   final case class NoChange(reason: Reason) extends Scope
+
   /** Estimates may be corrected, no file may be dropped. */
   final case class NumbersOnly(reason: Reason) extends Scope
 

@@ -22,7 +22,8 @@ import org.metastore.spark.tables.{LakeTable, Leaf, ParquetTable}
 private[scan] final class ParquetScan(override val relation: HadoopFsRelation, override val root: Path, label: Option[String])
   extends FileScan {
 
-  override val id: TableIdentity = TableIdentity(ParquetTable.name, LakeTable.uuidOf(root), root.toString, label.getOrElse(s"${ParquetTable.name}.`$root`"))
+  override val id: TableIdentity =
+    TableIdentity(ParquetTable.name, LakeTable.uuidOf(root), root.toString, label.getOrElse(s"${ParquetTable.name}.`$root`"))
 
   private val partitionColumns = relation.partitionSchema.fieldNames.map(_.toLowerCase(Locale.ROOT)).toSet
 
@@ -43,8 +44,9 @@ private[scan] final class ParquetScan(override val relation: HadoopFsRelation, o
   override def estimateResolver(statistics: Manifest): ColumnResolver = {
     val stored = resolver(statistics)
     val same = SQLConf.get.resolver
-    (root, path) => relation.partitionSchema.fieldNames.find(same(_, root.name)).filter(_ => path.isEmpty).map(name => Leaf.key(Seq(name)))
-      .orElse(stored.key(root, path))
+    (root, path) =>
+      relation.partitionSchema.fieldNames.find(same(_, root.name)).filter(_ => path.isEmpty).map(name => Leaf.key(Seq(name)))
+        .orElse(stored.key(root, path))
   }
 
   private val readsById = ParquetUtils.hasFieldIds(relation.dataSchema)

@@ -36,9 +36,10 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
 
   private def marked(scan: FileSourceScanExec, planner: => ScanPlanner): Option[SparkPlan] =
     try ScanMark.of(scan.relation).filterNot(_ => isDone(scan)).flatMap {
-      case ScanMark.Refusal(_, why) => Some(withLabel(scan, scan.relation, s"[Metastore: $why]"))
-      case allowed: ScanMark.Permit => pruned(scan, allowed, planner)
-    } catch {
+        case ScanMark.Refusal(_, why) => Some(withLabel(scan, scan.relation, s"[Metastore: $why]"))
+        case allowed: ScanMark.Permit => pruned(scan, allowed, planner)
+      }
+    catch {
       case NonFatal(e) =>
         ScanPlanner.warn(scan.nodeName, Reason.failure(e), e)
         None
@@ -92,7 +93,8 @@ final class PhysicalScanColumnarRule(session: SparkSession) extends ColumnarRule
 
 /** The files of a physical scan without those in which no row can match. Everything else is the delegate's. */
 private[scan] final class PruningFileIndex(
-    val delegate: FileIndex, table: FileScan, statistics: Manifest, planner: ScanPlanner) extends FileIndex {
+    val delegate: FileIndex, table: FileScan, statistics: Manifest, planner: ScanPlanner)
+  extends FileIndex {
 
   private val resolver = table.resolver(statistics)
 
@@ -123,16 +125,17 @@ private[scan] final class PruningFileIndex(
 
   // Every partition filter goes to the delegate: nothing above the scan repeats it.
   private def decide(partitionFilters: Seq[Expression], data: Seq[Expression]): (Seq[PartitionDirectory], ScanDecision) =
-    decided.computeIfAbsent((partitionFilters, data), _ => {
-      var last = Option.empty[(Seq[PartitionDirectory], ScanDecision)]
-      def about(listed: Seq[PartitionDirectory]) = last.collect { case (same, known) if same eq listed => known }.getOrElse {
-        val made = planner.plan(table.id, table.files(listed), data, resolver, table.live(delegate)).decision
-        last = Some(listed -> made)
-        made
-      }
-      val listed = FilePathFilter.by(data, table.list(delegate, statistics, partitionFilters, data)(about))
-      (listed, about(listed))
-    })
+    decided.computeIfAbsent((partitionFilters, data),
+      _ => {
+        var last = Option.empty[(Seq[PartitionDirectory], ScanDecision)]
+        def about(listed: Seq[PartitionDirectory]) = last.collect { case (same, known) if same eq listed => known }.getOrElse {
+          val made = planner.plan(table.id, table.files(listed), data, resolver, table.live(delegate)).decision
+          last = Some(listed -> made)
+          made
+        }
+        val listed = FilePathFilter.by(data, table.list(delegate, statistics, partitionFilters, data)(about))
+        (listed, about(listed))
+      })
 
   // Spark shows filters with sub-queries at one time and not at another.
   private def isFixed(filter: Expression): Boolean = filter.find(_.isInstanceOf[PlanExpression[_]]).isEmpty
@@ -153,10 +156,11 @@ private[scan] object FilePathFilter {
     if (ofPaths.isEmpty) listed
     else Try {
       val predicate = Predicate.createInterpreted(ofPaths.map(bound).reduce(And(_, _)))
-      listed.map(partition => partition.copy(files = partition.files.filter { file =>
-        predicate.eval(FileFormat.createMetadataInternalRow(
-          InternalRow.empty, Seq(FileFormat.FILE_PATH), SparkPath.fromPath(file.getPath), file.getLen, file.getModificationTime))
-      }))
+      listed.map(partition =>
+        partition.copy(files = partition.files.filter { file =>
+          predicate.eval(FileFormat.createMetadataInternalRow(
+              InternalRow.empty, Seq(FileFormat.FILE_PATH), SparkPath.fromPath(file.getPath), file.getLen, file.getModificationTime))
+        }))
     }.getOrElse(listed) // the query says what is wrong with its filter
   }
 

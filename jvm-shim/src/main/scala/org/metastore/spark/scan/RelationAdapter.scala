@@ -85,7 +85,8 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
       val read = if (known.isRight) orNone(table)(Some(table.listPartitions(conjuncts))).getOrElse(files) else files
       val planned = planScan(logical, read, table, conjuncts, planner, known)
       val numbers = planned.flatMap(catalogNumbers(files, table, _, known))
-      val fixed = if (numbers.isDefined && mark.isInstanceOf[ScanMark.Permit]) read else files // who is left alone lists when it runs, as without us
+      val fixed =
+        if (numbers.isDefined && mark.isInstanceOf[ScanMark.Permit]) read else files // who is left alone lists when it runs, as without us
       val copy = withMark(logical, fixed, mark, withStatistics(logical, files, table, numbers))
       planned.foreach(one => copy.setTagValue(ScanDecisions.Decision, one.decision))
       copy
@@ -108,17 +109,17 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
       logical: LogicalRelation, files: HadoopFsRelation, table: FileScan, conjuncts: Seq[Expression], planner: ScanPlanner,
       known: => Either[Reason, TableStatistics]): Option[ScanPlan] =
     for (statistics <- known.toOption; listed <- orNone(table)(table.countedFiles(files, conjuncts)))
-    yield {
-      val asked = EstimateRequest(logical.output, table.estimateResolver(statistics.manifest), () => table.lineage)
-      planner.plan(table.id, listed, conjuncts, table.resolver(statistics.manifest), LiveFiles.Unknown, Some(asked))
-    }
+      yield {
+        val asked = EstimateRequest(logical.output, table.estimateResolver(statistics.manifest), () => table.lineage)
+        planner.plan(table.id, listed, conjuncts, table.resolver(statistics.manifest), LiveFiles.Unknown, Some(asked))
+      }
 
   private def catalogNumbers(
       files: HadoopFsRelation, table: FileScan, planned: ScanPlan, known: => Either[Reason, TableStatistics]): Option[CatalogStatistics] =
     orNone(table) {
       val attributes = files.schema.map(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)()).toMap
       for (numbers <- planned.numbers; statistics <- known.toOption; estimated = table.estimateResolver(statistics.manifest);
-          found <- V1Statistics.of(files.schema, numbers, name => estimated.key(attributes(name), Nil)))
+        found <- V1Statistics.of(files.schema, numbers, name => estimated.key(attributes(name), Nil)))
         yield found
     }
 
@@ -200,7 +201,7 @@ private[scan] object FileScan {
   /** The conjuncts that name nothing but some columns, given in lower case: by those of partitions Spark or Hudi chooses them. */
   def conjunctsOver(columns: Set[String], conjuncts: Seq[Expression]): Seq[Expression] = conjuncts.filter { c =>
     c.deterministic && !SubqueryExpression.hasSubquery(c) && c.references.nonEmpty &&
-      c.references.forall(a => columns(a.name.toLowerCase(Locale.ROOT)))
+    c.references.forall(a => columns(a.name.toLowerCase(Locale.ROOT)))
   }
 
   private val rebaseModes = Seq(

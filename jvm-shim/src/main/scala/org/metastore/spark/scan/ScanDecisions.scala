@@ -52,17 +52,19 @@ object ScanDecisions {
       val decision = index.decision(scan.partitionFilters, scan.dataFilters)
       Some(estimateOfRelation(scan).fold(decision)(decision.withEstimate))
     case _ => ScanMark.of(scan.relation).map { mark =>
-      val table = PhysicalScanRule.tableOf(scan)
-      ScanDecision.withoutPruning(table, mark match {
-        case ScanMark.Refusal(code, _) => Reason(code)
-        case ScanMark.Permit(_, _) => Reason(ReasonCode.UnsupportedTable, "relation" -> table, "detail" -> "physical scan")
-      })
-    }
+        val table = PhysicalScanRule.tableOf(scan)
+        ScanDecision.withoutPruning(table,
+          mark match {
+            case ScanMark.Refusal(code, _) => Reason(code)
+            case ScanMark.Permit(_, _) => Reason(ReasonCode.UnsupportedTable, "relation" -> table, "detail" -> "physical scan")
+          })
+      }
   }
 }
 
 /** The decision on a file relation, as an option of the relation: it survives every later rewrite and every thread. */
 private[scan] sealed trait ScanMark {
+
   /** The option; equal decisions are equal texts, so that equal scans stay equal. */
   def asOption: (String, String)
 }

@@ -85,7 +85,8 @@ private[scan] final class ScanPlanner(
       val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
       val outcome = judge(joined, compiled, isWhole = live.beyond(files.length) == 0)
       lazy val decided: ScanDecision = decision(counted, outcome, distrusted, known.fingerprint, () => numbers.summary)
-      lazy val numbers: ScanStatistics = numbersOf(table, known, joined, decided, files, conjuncts, asked.getOrElse(EstimateRequest(Nil, resolver)))
+      lazy val numbers: ScanStatistics =
+        numbersOf(table, known, joined, decided, files, conjuncts, asked.getOrElse(EstimateRequest(Nil, resolver)))
       ScanPlanner.logDecision(decided)
       ScanPlan(decided, ScanPlanner.orElse(s"The size of ${table.name}", Option.empty[ScanStatistics])(Some(numbers)))
     }

@@ -10,9 +10,7 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.{InternalRow, TableIdentifier}
 import org.apache.spark.sql.catalyst.catalog.CatalogUtils
-import org.apache.spark.sql.catalyst.expressions.{
-  Attribute, AttributeReference, EqualTo, Expression, In, InSet, Literal, PredicateHelper
-}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, EqualTo, Expression, In, InSet, Literal, PredicateHelper}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.{ArrayBasedMapData, GenericArrayData}
@@ -85,14 +83,15 @@ final class DataSourceErrorRule(session: SparkSession) extends Rule[LogicalPlan]
     .getConstructors.head.newInstance(session).asInstanceOf[Rule[LogicalPlan]]
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators {
-    case source if isOurs(source) => withClearErrors {
-      val found = finding(source)
-      found.foreach {
-        case relation: DataSourceV2Relation if isReadInPython(relation) => read(relation)
-        case _ =>
+    case source if isOurs(source) =>
+      withClearErrors {
+        val found = finding(source)
+        found.foreach {
+          case relation: DataSourceV2Relation if isReadInPython(relation) => read(relation)
+          case _ =>
+        }
+        found
       }
-      found
-    }
   }
 
   private def isOurs(node: LogicalPlan): Boolean = node.getClass.getName == Unresolved && (node.productElement(0) match {
@@ -111,11 +110,13 @@ final class DataSourceErrorRule(session: SparkSession) extends Rule[LogicalPlan]
     case _ =>
   }
 
-  private def withClearErrors(find: => LogicalPlan): LogicalPlan = try find catch {
-    case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
-      throw MetastoreException.sourceNotFound(PythonInterpreter.of(session.sparkContext).command, e)
-    case e: Exception => throw MetastoreException.fromPython(e).getOrElse(e)
-  }
+  private def withClearErrors(find: => LogicalPlan): LogicalPlan =
+    try find
+    catch {
+      case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
+        throw MetastoreException.sourceNotFound(PythonInterpreter.of(session.sparkContext).command, e)
+      case e: Exception => throw MetastoreException.fromPython(e).getOrElse(e)
+    }
 }
 
 object DataSourceErrorRule {
@@ -151,9 +152,9 @@ private[sql] final class View private (declared: JsonNode) {
     case "histograms" => ColumnDetails.all(session, call).flatMap(histogram)
     case "ranks" => ColumnDetails.all(session, call).flatMap(ranks)
     case _ => function match {
-      case typed: StatisticsFunction => typed.rowsWithStatistics(session, call).map { case (row, statistics) => fields(row, statistics) }
-      case plain => plain.rows(session, call).map(fields(_, None))
-    }
+        case typed: StatisticsFunction => typed.rowsWithStatistics(session, call).map { case (row, statistics) => fields(row, statistics) }
+        case plain => plain.rows(session, call).map(fields(_, None))
+      }
   }
 
   private def fields(row: InternalRow, statistics: Option[SummaryRow]): Fields = name =>
@@ -208,7 +209,8 @@ private[sql] object View {
 object ColumnsViewRule extends Rule[LogicalPlan] with PredicateHelper {
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan.transformDown {
-    case filter @ Filter(condition, view: FunctionCall) => filter.copy(child = view.read(allowed(splitConjunctivePredicates(condition), view.output)))
+    case filter @ Filter(condition, view: FunctionCall) =>
+      filter.copy(child = view.read(allowed(splitConjunctivePredicates(condition), view.output)))
     case call: FunctionCall => call.read((_, _) => true) // where an analyzer without our rules left it, too
   }
 

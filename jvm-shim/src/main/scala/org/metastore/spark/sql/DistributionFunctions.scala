@@ -47,11 +47,13 @@ object QuantilesFunction extends TableFunction("quantiles") {
     val wanted = probabilities(call.value("probabilities").get)
     val column = ColumnDetails.of(session, call)
     column.quantiles(wanted) match {
-      case Some(exact) => wanted.zip(exact).map { case (p, value) => ResultRow.row(p, column.text.value(value), column.isRequested, noErrorIf(column.isRequested)) }
+      case Some(exact) => wanted.zip(exact).map { case (p, value) =>
+          ResultRow.row(p, column.text.value(value), column.isRequested, noErrorIf(column.isRequested))
+        }
       case None => column.rankHistogram match {
-        case Some(bins) => wanted.map(quantile(column, bins, _))
-        case None => wanted.map(ResultRow.row(_, None, column.isWhole, noErrorIf(column.isWhole)))
-      }
+          case Some(bins) => wanted.map(quantile(column, bins, _))
+          case None => wanted.map(ResultRow.row(_, None, column.isWhole, noErrorIf(column.isWhole)))
+        }
     }
   }
 
@@ -76,7 +78,8 @@ object QuantilesFunction extends TableFunction("quantiles") {
       case _ => Arguments.cast(asked, StringType).toString.split(',').toSeq.map(one => Literal(one.trim))
     }
     if (values.isEmpty) throw MetastoreException.invalidArgument("probabilities", "none is given")
-    values.map(one => Option(Arguments.cast(one, DoubleType)).map(_.asInstanceOf[Double]).filter(p => p >= 0 && p <= 1)
-      .getOrElse(throw MetastoreException.invalidArgument("probabilities", s"${one.toString} is not a number from 0 to 1")))
+    values.map(one =>
+      Option(Arguments.cast(one, DoubleType)).map(_.asInstanceOf[Double]).filter(p => p >= 0 && p <= 1)
+        .getOrElse(throw MetastoreException.invalidArgument("probabilities", s"${one.toString} is not a number from 0 to 1")))
   }
 }

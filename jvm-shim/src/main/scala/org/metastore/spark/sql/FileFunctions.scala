@@ -28,7 +28,8 @@ object FilesFunction extends TableFunction("files") {
     live.map { file =>
       val deleted = deletes.get(file.key).flatMap(_.deletedRows).orElse(file.deletedRows)
       val rows = file.rows.orElse(known.get(file.key).flatMap(_.rows))
-      ResultRow.row(file.path, file.size, rows, deleted, ResultRow.texts(file.partition.toSeq), known.get(file.key).exists(_.block.isDefined),
+      ResultRow.row(file.path, file.size, rows, deleted, ResultRow.texts(file.partition.toSeq),
+        known.get(file.key).exists(_.block.isDefined),
         counts.getOrElse(file.path, 0).toLong)
     }
   }
@@ -36,6 +37,7 @@ object FilesFunction extends TableFunction("files") {
 
 /** `metastore.columns(table [, column])`: one row a data file and column. */
 object ColumnsFunction extends StatisticsFunction("columns") {
+
   /** The rows of all data files; a view may ask for those of one. */
   override def rowsWithStatistics(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])] = {
     val analyzed = TableContext.of(session, call.text("table"))
@@ -78,23 +80,25 @@ object TablesFunction extends TableFunction("tables") with Logging {
   }
 
   private def parts(session: SparkSession, database: String): Seq[String] =
-    try session.sessionState.sqlParser.parseMultipartIdentifier(database) catch {
+    try session.sessionState.sqlParser.parseMultipartIdentifier(database)
+    catch {
       case _: ParseException => throw MetastoreException.invalidArgument("database", s"'$database' is not the name of a database")
     }
 
   private def listed(catalog: TableCatalog, namespace: Array[String]): Seq[Identifier] =
-    try catalog.listTables(namespace).toSeq catch {
+    try catalog.listTables(namespace).toSeq
+    catch {
       case NonFatal(e) if Namespaces.isMissing(catalog, namespace, e) =>
         throw MetastoreException.databaseNotFound(catalog.name +: namespace.toSeq, Namespaces.siblings(catalog, namespace))
       case NonFatal(e) => throw MetastoreException.invalidArgument(
-        "database", s"the tables of ${SqlName(catalog.name +: namespace.toSeq)} cannot be listed: ${MetastoreException.firstLine(e)}")
+          "database", s"the tables of ${SqlName(catalog.name +: namespace.toSeq)} cannot be listed: ${MetastoreException.firstLine(e)}")
     }
 
   /** A table that cannot be loaded, or that this user may not read, is not a reason to hide the others. */
   private def analyzed(session: SparkSession, catalog: TableCatalog, table: Identifier): Option[InternalRow] = {
     val name = SqlName(catalog.name +: table.namespace.toSeq :+ table.name)
     try TableFormats.identity(session, catalog.loadTable(table))
-      .filter(TableContext.store(session, _).manifest().isDefined).flatMap(_ => row(TableContext.of(session, name)))
+        .filter(TableContext.store(session, _).manifest().isDefined).flatMap(_ => row(TableContext.of(session, name)))
     catch {
       // Plug-ins refuse with exceptions of their own.
       case NonFatal(e) =>

@@ -69,17 +69,18 @@ private[sql] final class StatementMemo(session: SparkSession, rows: () => Seq[In
     session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) match {
       case null => rows() // scalastyle:ignore
       case statement => synchronized {
-        last.filter(_._1 == statement).getOrElse {
-          last = Some(statement -> rows())
-          last.get
-        }._2
-      }
+          last.filter(_._1 == statement).getOrElse {
+            last = Some(statement -> rows())
+            last.get
+          }._2
+        }
     }
 }
 
 /** A call that is answered in execution, in a physical plan. */
 final case class JobFunctionCallExec(
-    output: Seq[Attribute], function: String, @transient asked: Any)(@transient run: () => Seq[InternalRow]) extends LeafExecNode {
+    output: Seq[Attribute], function: String, @transient asked: Any)(@transient run: () => Seq[InternalRow])
+  extends LeafExecNode {
 
   @transient private lazy val rows: Array[InternalRow] = {
     val unsafe = UnsafeProjection.create(output, output)
@@ -96,9 +97,9 @@ final case class JobFunctionCallExec(
 object JobFunctionStrategy extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case call: FunctionCall => call.answer match {
-      case Answer.InExecution(run) => Seq(JobFunctionCallExec(call.output, call.function, call.asked)(run))
-      case _ => Nil
-    }
+        case Answer.InExecution(run) => Seq(JobFunctionCallExec(call.output, call.function, call.asked)(run))
+        case _ => Nil
+      }
     case _ => Nil
   }
 }
@@ -121,16 +122,18 @@ private final class ReadThread[T](read: () => T) extends Thread("metastore-read"
     user.doAs(reading)
   }
 
-  private def await(limitMillis: Option[Long]): T = try limitMillis match {
-    case Some(limit) => result.get(limit, TimeUnit.MILLISECONDS)
-    case None => result.get()
-  } catch {
-    case e: ExecutionException => throw e.getCause
-    case e @ (_: TimeoutException | _: InterruptedException) =>
-      ReadThread.hangingThreads.add(this)
-      interrupt()
-      throw e
-  }
+  private def await(limitMillis: Option[Long]): T =
+    try limitMillis match {
+        case Some(limit) => result.get(limit, TimeUnit.MILLISECONDS)
+        case None => result.get()
+      }
+    catch {
+      case e: ExecutionException => throw e.getCause
+      case e @ (_: TimeoutException | _: InterruptedException) =>
+        ReadThread.hangingThreads.add(this)
+        interrupt()
+        throw e
+    }
 }
 
 private[sql] object ReadThread {

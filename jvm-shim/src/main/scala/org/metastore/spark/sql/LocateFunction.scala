@@ -44,7 +44,8 @@ object LocateFunction extends TableFunction("locate") {
   /** Those of the table as the name stands for it: of newer ones than were analyzed nothing is known. */
   private def filesOf(analyzed: TableContext, snapshot: Snapshot): Seq[Live] =
     if (analyzed.isCurrent(snapshot)) analyzed.store.tableFiles(snapshot).map(file => Live(file.path, file.key, file.deletes.isEmpty))
-    else analyzed.table.current.toSeq.flatMap(analyzed.table.dataFiles).map(file => Live(file.path, file.key, file.deletedRows.contains(0L)))
+    else
+      analyzed.table.current.toSeq.flatMap(analyzed.table.dataFiles).map(file => Live(file.path, file.key, file.deletedRows.contains(0L)))
 
   private def located(analyzed: TableContext, leaf: Leaf, value: Literal, files: IndexedSeq[Live]): Seq[(Live, Option[Long])] = {
     val attribute = AttributeReference(leaf.name, leaf.dataType)()

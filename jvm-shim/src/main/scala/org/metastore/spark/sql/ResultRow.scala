@@ -70,10 +70,11 @@ final class ValueText private (written: Option[DataType], shown: DataType) {
   }
 
   /** An edge of a bin or a quantile: a string that may be the beginning of longer ones ends in an ellipsis. */
-  def edge(edge: Any, column: SummaryRow): UTF8String = bound(Some(edge), edge match {
-    case cut: Array[Byte] => cut.length < ValueText.CutBytes || (column.loExact && column.hiExact)
-    case _ => true
-  })
+  def edge(edge: Any, column: SummaryRow): UTF8String = bound(Some(edge),
+    edge match {
+      case cut: Array[Byte] => cut.length < ValueText.CutBytes || (column.loExact && column.hiExact)
+      case _ => true
+    })
 
   private def asText(value: Any, from: DataType): UTF8String = {
     val literal = Literal(CatalystValue.catalyst(value, from), from)
@@ -138,7 +139,9 @@ object UserDefinedStatistics {
 
   private def text(bytes: Array[Byte]): Option[String] =
     if (bytes.length > MaxBytes) None
-    else try Some(json.writeValueAsString(plain(value(bytes)))) catch { case NonFatal(_) => None }
+    else
+      try Some(json.writeValueAsString(plain(value(bytes))))
+      catch { case NonFatal(_) => None }
 
   private def value(bytes: Array[Byte]): Any = {
     val allocator = new RootAllocator(MaxMemory)

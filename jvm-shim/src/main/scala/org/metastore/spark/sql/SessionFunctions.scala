@@ -37,11 +37,13 @@ object EstimatesFunction extends TableFunction("estimates") {
 
   private def answer(session: SparkSession, call: Arguments): () => Seq[InternalRow] = {
     val estimates = OperatorEstimate.of(session, call.text("query"), call.flag(Run))
-    () => estimates().map { one =>
-      ResultRow.row(
-        one.operator, one.parent, one.name, one.detail, one.rows.map(ResultRow.decimalOf), ResultRow.decimalOf(one.bytes), one.scan.map(_.rows),
-        one.scan.map(_.source), one.scan.map(_.isExact), one.countedRows, one.qError)
-    }
+    () =>
+      estimates().map { one =>
+        ResultRow.row(
+          one.operator, one.parent, one.name, one.detail, one.rows.map(ResultRow.decimalOf), ResultRow.decimalOf(one.bytes),
+          one.scan.map(_.rows),
+          one.scan.map(_.source), one.scan.map(_.isExact), one.countedRows, one.qError)
+      }
   }
 }
 
@@ -83,13 +85,15 @@ object HelpFunction extends TableFunction("help") {
 object VersionFunction extends TableFunction("version") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val jar = Option(getClass.getProtectionDomain.getCodeSource).map(_.getLocation.getPath)
-    Seq(ResultRow.row(build.getProperty("version"), session.version, scala.util.Properties.versionNumberString, Contract.limit("format_version").toInt, jar))
+    Seq(ResultRow.row(build.getProperty("version"), session.version, scala.util.Properties.versionNumberString,
+      Contract.limit("format_version").toInt, jar))
   }
 
   private lazy val build: Properties = {
     val properties = new Properties
     Option(getClass.getResourceAsStream("/metastore-shim.properties")).foreach { stream =>
-      try properties.load(stream) finally stream.close()
+      try properties.load(stream)
+      finally stream.close()
     }
     properties
   }

@@ -103,7 +103,8 @@ private final class FunctionNames(sql: String) {
 
   /** The name that is called as a function of ours, whether there is one of that name or not. */
   private def dotted(i: Int): Option[String] =
-    if (word(i).equalsIgnoreCase(FunctionNames.Schema) && word(i + 1) == "." && word(i + 3) == "(") Some(word(i + 2).toLowerCase(Locale.ROOT))
+    if (word(i).equalsIgnoreCase(FunctionNames.Schema) && word(i + 1) == "." && word(i + 3) == "(")
+      Some(word(i + 2).toLowerCase(Locale.ROOT))
     else None
 
   /** Spark would only say that it knows no such function. */
@@ -146,7 +147,8 @@ private final class FunctionNames(sql: String) {
 
   /** The token's text in upper case, a quoted name without its quotes; empty outside the text. */
   private def word(i: Int): String =
-    if (i < 0 || i >= tokens.length) "" else {
+    if (i < 0 || i >= tokens.length) ""
+    else {
       val text = tokens(i).getText
       if (tokens(i).getType == SqlBaseLexer.BACKQUOTED_IDENTIFIER) text.substring(1, text.length - 1) else text
     }
@@ -167,9 +169,9 @@ object PartitionClause {
     val plan = parse(sql)
     plan match {
       case analyze: AnalyzeColumn => withoutColumns(sql).map(parse).foreach {
-        case AnalyzeTable(_, partition, _) if partition.nonEmpty => analyze.setTagValue(tag, partition)
-        case _ =>
-      }
+          case AnalyzeTable(_, partition, _) if partition.nonEmpty => analyze.setTagValue(tag, partition)
+          case _ =>
+        }
       case _ =>
     }
     plan

@@ -10,6 +10,7 @@ import org.metastore.spark.tables.Leaf
 
 /** `metastore.summary(table [, file] [, at])`: one row a column, of the table or of one of its data files. */
 object SummaryFunction extends StatisticsFunction("summary") {
+
   /** The rows of all columns; a view may ask for those of one. */
   override def rowsWithStatistics(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])] = {
     val analyzed = TableContext.of(session, call.text("table"))
@@ -25,7 +26,8 @@ object SummaryFunction extends StatisticsFunction("summary") {
 
   private def ofTable(
       analyzed: TableContext, snapshot: Snapshot, leaves: Seq[Leaf], asked: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
-    val byKey = analyzed.store.tableSummary(snapshot).map(row => snapshot.columns(row.column).key -> withRanks(analyzed, snapshot, row)).toMap
+    val byKey =
+      analyzed.store.tableSummary(snapshot).map(row => snapshot.columns(row.column).key -> withRanks(analyzed, snapshot, row)).toMap
     val written = snapshot.columns.map(column => column.key -> column.dataType).toMap
     val tops = snapshot.frequencies.headOption.fold(Map.empty[Int, ValueCount])(lists => analyzed.store.mostFrequent(lists.ref, None))
       .map { case (column, top) => snapshot.columns(column).key -> top }
@@ -106,11 +108,12 @@ object SummaryFunction extends StatisticsFunction("summary") {
     val isExact = scope.exact && files.contains(scope.filesTotal) &&
       known.forall(row => row.nulls.isDefined && (row.lo.isEmpty || row.loExact) && (row.hi.isEmpty || row.hiExact))
     ResultRow.row(Seq(leaf.name, leaf.dataType.simpleString) ++ bounds ++ Seq[Any](
-      distinct, known.flatMap(_.get[Double]("mean")), known.flatMap(deviation), percentile(25), percentile(50), percentile(75),
-      scope.live, nullShare, nulls, live(known.flatMap(_.nans)), known.flatMap(_.get[Double]("avg_len")), known.flatMap(_.get[Long]("max_len")),
-      text.value(sureTop.map(_.value)), live(sureTop.map(_.frequency)),
-      known.flatMap(_.get[Long]("compressed_bytes")), isExact, distinctError, files, scope.filesTotal) ++ scope.origin ++
-      Seq(known.map(row => UserDefinedStatistics.texts(row.extra))): _*)
+        distinct, known.flatMap(_.get[Double]("mean")), known.flatMap(deviation), percentile(25), percentile(50), percentile(75),
+        scope.live, nullShare, nulls, live(known.flatMap(_.nans)), known.flatMap(_.get[Double]("avg_len")),
+        known.flatMap(_.get[Long]("max_len")),
+        text.value(sureTop.map(_.value)), live(sureTop.map(_.frequency)),
+        known.flatMap(_.get[Long]("compressed_bytes")), isExact, distinctError, files, scope.filesTotal) ++ scope.origin ++
+        Seq(known.map(row => UserDefinedStatistics.texts(row.extra))): _*)
   }
 
   /** Of a sample: of fewer than two values there is none. */

@@ -40,7 +40,7 @@ final class TableContext private (val name: String, val table: LakeTable, val st
   /** As `answeringSnapshot`, raising METASTORE_NO_STATISTICS. Statistics of file lists alone say nothing about columns. */
   def snapshotWithColumns(asked: Option[String]): Snapshot =
     answeringSnapshot(asked, s => s.computed != "files" || s.filesTotal == 0).getOrElse(throw MetastoreException.noStatistics(name,
-      if (manifest.exists(_.snapshots.nonEmpty)) " of columns for this snapshot or one that it was made from" else ""))
+        if (manifest.exists(_.snapshots.nonEmpty)) " of columns for this snapshot or one that it was made from" else ""))
 
   /** Whether an analyzed snapshot is the one that the name now points to. */
   def isCurrent(snapshot: Snapshot): Boolean = isRequested(snapshot, table.current)
@@ -54,14 +54,16 @@ final class TableContext private (val name: String, val table: LakeTable, val st
     val parts = scala.util.Try(session.sessionState.sqlParser.parseMultipartIdentifier(column)).getOrElse(Seq(column))
     val under = among.filter(leaf => leaf.path.length >= parts.length && leaf.path.zip(parts).forall { case (a, b) => same(a, b) })
     under.find(_.path.length == parts.length).orElse(among.find(leaf => same(leaf.name, column))).getOrElse(throw under.headOption match {
-      case Some(field) => MetastoreException.invalidArgument("column", s"$column is a struct", s" Name a field of it, such as ${field.name}.")
+      case Some(field) =>
+        MetastoreException.invalidArgument("column", s"$column is a struct", s" Name a field of it, such as ${field.name}.")
       case None => MetastoreException.columnNotFound(column, name, among.map(_.name))
     })
   }
 
   private def unknownSnapshot(text: String): MetastoreException =
     if (manifest.exists(_.snapshots.exists(_.id == text))) MetastoreException.invalidArgument("at",
-      s"$name no longer has snapshot $text, which was analyzed: it has expired", " Its statistics are shown by metastore.open of the location.")
+      s"$name no longer has snapshot $text, which was analyzed: it has expired",
+      " Its statistics are shown by metastore.open of the location.")
     else MetastoreException.invalidArgument("at", s"$name has no snapshot $text")
 
   private def snapshotOf(literal: Literal): Option[String] = literal.dataType match {
@@ -86,7 +88,8 @@ object TableContext {
   def of(session: SparkSession, name: String): TableContext = of(session, name, TableLookup.resolve(session, name))
 
   /** Opens the statistics of a table. */
-  def of(session: SparkSession, name: String, table: LakeTable): TableContext = new TableContext(name, table, store(session, table.identity))
+  def of(session: SparkSession, name: String, table: LakeTable): TableContext =
+    new TableContext(name, table, store(session, table.identity))
 
   /** Where the statistics of a table are. */
   def store(session: SparkSession, table: TableIdentity): StatisticsStore =

@@ -82,7 +82,8 @@ object TableFunctions {
     readWithinLimit(asked, Some(MetastoreConf.of(session).readTimeoutMillis))(read)
 
   private def readWithinLimit[T](asked: => String, limitMillis: Option[Long])(read: => T): T =
-    try ReadThread.run(limitMillis)(read) catch {
+    try ReadThread.run(limitMillis)(read)
+    catch {
       case _: TimeoutException => throw MetastoreException.timedOut(asked, limitMillis.getOrElse(0L))
       case e: StatisticsException => throw MetastoreException.statisticsUnusable(asked, e)
       case e: IOException => throw MetastoreException.storeUnreadable(asked, e)
@@ -91,7 +92,8 @@ object TableFunctions {
 
   private def info(function: TableFunction): ExpressionInfo = {
     val usage = s"metastore.${function.name}(${function.arguments.map(_.name).mkString(", ")}) - ${function.meaning}"
-    new ExpressionInfo(function.getClass.getName, "", s"metastore_${function.name}", usage, "", "", "", "table_funcs", "0.1.0", "", "built-in")
+    new ExpressionInfo(function.getClass.getName, "", s"metastore_${function.name}", usage, "", "", "", "table_funcs", "0.1.0", "",
+      "built-in")
   }
 }
 

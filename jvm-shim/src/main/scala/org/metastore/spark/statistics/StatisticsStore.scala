@@ -71,9 +71,10 @@ final class StatisticsStore private (folder: Path, conf: Configuration) {
       manifest(budget).flatMap { found =>
         if (found.table.uuid == tableUuid)
           Right(new TableStatistics(
-            new StatisticsReaders(
-              new BlockReader(objects), new ZoneReader(objects), new ValueCountReader(objects), new ValueIndexReader(objects), new HistogramReader(objects),
-              found, budget)))
+              new StatisticsReaders(
+                new BlockReader(objects), new ZoneReader(objects), new ValueCountReader(objects), new ValueIndexReader(objects),
+                new HistogramReader(objects),
+                found, budget)))
         else Left(Reason(ReasonCode.OtherTable, "written" -> found.table.uuid, "read" -> tableUuid))
       }
     } catch { case scala.util.control.NonFatal(e) => Left(PlanningPool.explain(e, budget)) }
@@ -83,12 +84,13 @@ final class StatisticsStore private (folder: Path, conf: Configuration) {
     val user = UserGroupInformation.getCurrentUser
     val reading: PrivilegedExceptionAction[Option[Manifest]] = () => manifest()
     val begun = PlanningPool.begin(Seq(() => user.doAs(reading)), root, limitMillis)
-    budget => begun(budget).head.flatMap {
-      case None => Left(Reason(ReasonCode.NoStatistics, "table" -> folder.getParent.toString))
-      case Some(found) =>
-        StatisticsCache.put(versionKey(found.fingerprint), found, weight = 0) // it counts where the log is cached
-        Right(found)
-    }
+    budget =>
+      begun(budget).head.flatMap {
+        case None => Left(Reason(ReasonCode.NoStatistics, "table" -> folder.getParent.toString))
+        case Some(found) =>
+          StatisticsCache.put(versionKey(found.fingerprint), found, weight = 0) // it counts where the log is cached
+          Right(found)
+      }
   }
 
   private def versionKey(fingerprint: String): String = s"version:$root:$fingerprint"

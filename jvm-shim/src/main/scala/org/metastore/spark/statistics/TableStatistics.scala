@@ -4,9 +4,7 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.reason.Reason
 import org.metastore.spark.statistics.cache.{Budget, CacheEntry, PlanningPool}
-import org.metastore.spark.statistics.columns.{
-  BlockJoin, BlockReader, FileJoin, FileList, FileSetStatistics, TableDistinct, TypePromotion
-}
+import org.metastore.spark.statistics.columns.{BlockJoin, BlockReader, FileJoin, FileList, FileSetStatistics, TableDistinct, TypePromotion}
 import org.metastore.spark.statistics.objects.{Manifest, Snapshot}
 import org.metastore.spark.statistics.values.ColumnHistogram
 import org.metastore.spark.statistics.zones.{Zone, ZoneJoin, ZoneReader}
@@ -115,7 +113,8 @@ private[statistics] final class FileJoiner(reader: BlockReader, zones: ZoneReade
 
   /** Large blocks of which zones may be in the scan, by their places. */
   private def byZones: Seq[(Int, ZoneJoin)] = {
-    val large = blocks.indices.filter(place => blocks(place).zones.nonEmpty && math.min(blocks(place).files.rows, Zone.Files) <= files.length)
+    val large =
+      blocks.indices.filter(place => blocks(place).zones.nonEmpty && math.min(blocks(place).files.rows, Zone.Files) <= files.length)
     large.zip(PlanningPool.run(large.map(place => () => zones.identities(blocks(place))), budget)).collect {
       case (place, Right(Some(identities))) => place -> new ZoneJoin(identities, files, blocks(place).files.rows.toInt)
     }
@@ -123,10 +122,11 @@ private[statistics] final class FileJoiner(reader: BlockReader, zones: ZoneReade
 
   private def byPaths(places: Seq[Int]): () => Seq[Either[Reason, BlockJoin]] =
     PlanningPool.start(
-      places.map(place => () => {
-        val known = reader.files(blocks(place))
-        val found = new BlockJoin(blocks(place), known.rows, known.join(files))
-        if (found.matches > 0) budget.reserve(known.weight + files.length * 4L)
-        found
-      }), budget)
+      places.map(place =>
+        () => {
+          val known = reader.files(blocks(place))
+          val found = new BlockJoin(blocks(place), known.rows, known.join(files))
+          if (found.matches > 0) budget.reserve(known.weight + files.length * 4L)
+          found
+        }), budget)
 }

@@ -162,9 +162,9 @@ object DeltaTable extends TableFormat {
     def names(struct: StructType, left: Seq[String]): Option[Vector[String]] = struct.fields.filter(f => same(f.name, left.head)) match {
       case Array(field) if left.length == 1 => Some(Vector(physicalName(field)))
       case Array(field) => field.dataType match {
-        case inner: StructType => names(inner, left.tail).map(physicalName(field) +: _)
-        case _ => None
-      }
+          case inner: StructType => names(inner, left.tail).map(physicalName(field) +: _)
+          case _ => None
+        }
       case _ => None
     }
     names(schema, path).map(Leaf.key)

@@ -117,9 +117,9 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
   private def at(snapshot: String): HadoopFsRelation =
     if (current.contains(snapshot)) relation
     else known.getOrElseUpdate(snapshot, {
-      val read = relation.sparkSession.read.format("hudi").option(HudiTable.AsOf, snapshot).load(location)
-      read.queryExecution.analyzed.collectFirst(HudiTable.relation).get
-    })
+        val read = relation.sparkSession.read.format("hudi").option(HudiTable.AsOf, snapshot).load(location)
+        read.queryExecution.analyzed.collectFirst(HudiTable.relation).get
+      })
 }
 
 object HudiTable extends TableFormat {
@@ -180,7 +180,8 @@ object HudiTable extends TableFormat {
   /** Why nothing can be said of a table's columns, or of its files. */
   def refusal(relation: HadoopFsRelation): Option[String] = {
     val metaClient = Reflection.call[AnyRef](relation.location, "metaClient")
-    val properties = Reflection.call[java.util.Map[String, String]](Reflection.call[AnyRef](metaClient, "getTableConfig"), "propsMap").asScala
+    val properties =
+      Reflection.call[java.util.Map[String, String]](Reflection.call[AnyRef](metaClient, "getTableConfig"), "propsMap").asScala
     if (properties.get("hoodie.bootstrap.base.path").exists(_.nonEmpty)) Some("it was bootstrapped: rows of a file lie in two places")
     else if (isEvolved(relation, metaClient))
       Some("its schema was changed by schema-on-read: files call columns by names that now may mean others")
@@ -216,7 +217,8 @@ object HudiTable extends TableFormat {
 
   /** The slices that an index reads, each with the values of its partition as text. */
   private def slices(index: FileIndex): Seq[(Map[String, String], AnyRef)] = {
-    val fields = partitionColumns(index).map(name => index.partitionSchema.fields.find(_.name == name).getOrElse(StructField(name, StringType)))
+    val fields =
+      partitionColumns(index).map(name => index.partitionSchema.fields.find(_.name == name).getOrElse(StructField(name, StringType)))
     val all = Reflection.call[java.util.Map[AnyRef, java.util.List[AnyRef]]](index, "getAllInputFileSlices")
     all.asScala.toSeq.flatMap { case (partition, slices) =>
       val texts = LakeTable.partitionTexts(fields.zip(Reflection.value[Array[AnyRef]](partition, "getValues", "values")))

@@ -36,7 +36,7 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
   override def lineage(snapshot: String): Iterator[String] =
     Iterator.iterate(bySnapshotId(snapshot))(_.flatMap(s => Option(call[java.lang.Long](s, "parentId")))
-      .flatMap(parent => bySnapshotId(parent.toString))).takeWhile(_.isDefined).map(s => id(s.get))
+        .flatMap(parent => bySnapshotId(parent.toString))).takeWhile(_.isDefined).map(s => id(s.get))
 
   override def hasExpired(snapshot: String): Boolean = bySnapshotId(snapshot).isEmpty
 
@@ -67,12 +67,14 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   private def plan[T](snapshot: String)(of: AnyRef => T): Vector[T] = {
     val scan = call[AnyRef](call[AnyRef](table, "newScan"), "useSnapshot", java.lang.Long.valueOf(snapshot))
     val tasks = call[java.lang.Iterable[AnyRef] with AutoCloseable](scan, "planFiles")
-    try tasks.asScala.iterator.map(of).toVector finally tasks.close()
+    try tasks.asScala.iterator.map(of).toVector
+    finally tasks.close()
   }
 
   private def liveFile(task: AnyRef, partition: Map[String, String]): DataFile = {
     val file = call[AnyRef](task, "file")
-    DataFile(pathOf(file), call[Long](file, "fileSizeInBytes"), Some(call[Long](file, "recordCount")), deletedRows(list(task, "deletes")), partition)
+    DataFile(pathOf(file), call[Long](file, "fileSizeInBytes"), Some(call[Long](file, "recordCount")), deletedRows(list(task, "deletes")),
+      partition)
   }
 
   private def partitionOf(task: AnyRef): AnyRef = call[AnyRef](call[AnyRef](task, "file"), "partition")
@@ -118,7 +120,9 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   private def fileFacts(task: AnyRef): FileFacts = {
     val file = call[AnyRef](task, "file")
     val values = partitionValues(call[AnyRef](task, "spec"), partitionOf(task))
-    val texts = LakeTable.partitionTexts(values.map { case (field, kind, value) => StructField(call[String](field, "name"), kind) -> value })
+    val texts = LakeTable.partitionTexts(values.map { case (field, kind, value) =>
+      StructField(call[String](field, "name"), kind) -> value
+    })
     val vectors = list(task, "deletes").filter(isVector).map { vector =>
       s"${pathOf(vector)}#${call[AnyRef](vector, "contentOffset")}+${call[AnyRef](vector, "contentSizeInBytes")}"
     }
@@ -141,7 +145,9 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     val decided = values.filter { case (field, _, _) =>
       call[Boolean](call[AnyRef](field, "transform"), "isIdentity") && topLevel(call[Int](field, "sourceId"))
     }
-    FileConstants(decided.map { case (field, kind, value) => call[Int](field, "sourceId").toString -> StoredText.of(value, kind).orNull }.toMap)
+    FileConstants(decided.map { case (field, kind, value) =>
+      call[Int](field, "sourceId").toString -> StoredText.of(value, kind).orNull
+    }.toMap)
   }
 
   private lazy val topLevel = list(schema, "columns").map(call[Int](_, "fieldId")).toSet
@@ -197,7 +203,8 @@ object IcebergTable extends TableFormat {
 
   // Its jars have it in a class.
   override def release(c: Class[_]): Option[String] =
-    Try(Class.forName("org.apache.iceberg.IcebergBuild", true, c.getClassLoader).getMethod("version").invoke(null).toString).toOption // scalastyle:ignore
+    Try(Class.forName("org.apache.iceberg.IcebergBuild", true, c.getClassLoader).getMethod("version").invoke(
+        null).toString).toOption // scalastyle:ignore
 
   private val DataTableClass = "org.apache.iceberg.BaseTable"
   private val MetadataTableClass = "org.apache.iceberg.BaseMetadataTable"

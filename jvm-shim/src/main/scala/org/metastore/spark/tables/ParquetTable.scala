@@ -85,5 +85,6 @@ object ParquetTable extends TableFormat {
   }
 
   private def digest(files: Seq[FileFacts]): String =
-    LakeTable.sha256(files.map(_.live).map(live => s"${live.path}\u0000${live.size}\u0000${live.modified.getOrElse(0L)}\n").mkString).take(32)
+    LakeTable.sha256(files.map(_.live).map(live => s"${live.path}\u0000${live.size}\u0000${live.modified.getOrElse(0L)}\n").mkString).take(
+      32)
 }

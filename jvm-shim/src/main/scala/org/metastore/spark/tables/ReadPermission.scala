@@ -37,14 +37,15 @@ private[spark] object ReadPermission {
     val rules = new ExtensionRules(query.sparkSession)
     val (optimized, alone) = (rules.optimizeWith(query.analyzed), rules.optimizeWithout(query.analyzed))
     optimized.zip(alone).forall { case (one, other) => one.sameResult(other) } && rules.leavePlanning(optimized.head) &&
-      rules.leavePhysical(query.sparkPlan)
+    rules.leavePhysical(query.sparkPlan)
   })
 
   /** Rules ask the active session who its user is: it must be the one that will run the query. */
   private[spark] def asActive[T](session: SparkSession)(ask: => T): T = {
     val before = SparkSession.getActiveSession
     SparkSession.setActiveSession(session)
-    try ask finally before.fold(SparkSession.clearActiveSession())(SparkSession.setActiveSession(_))
+    try ask
+    finally before.fold(SparkSession.clearActiveSession())(SparkSession.setActiveSession(_))
   }
 
   /**
@@ -80,21 +81,26 @@ private[spark] object ReadPermission {
 
   // Nothing is known of the values of a table whose release is refused.
   private def isLakeTable(relation: LogicalPlan): Boolean =
-    try TableFormats.of(relation).isDefined catch { case _: UnsupportedRelease => false }
+    try TableFormats.of(relation).isDefined
+    catch { case _: UnsupportedRelease => false }
 
   /** Those of its views and sub-queries too, each once. */
   private def relations(query: LogicalPlan): Seq[LogicalPlan] =
     query.collectWithSubqueries { case relation @ (_: DataSourceV2Relation | _: LogicalRelation) => relation }
       .groupBy(source).values.map(_.head).toSeq
 
-  private def requireAllowed(name: String)(isAllowed: => Boolean): Unit = if (!asPermissionError(name)(isAllowed)) throw MetastoreException.rowsHidden(name)
+  private def requireAllowed(name: String)(isAllowed: => Boolean): Unit =
+    if (!asPermissionError(name)(isAllowed)) throw MetastoreException.rowsHidden(name)
 
   /** Says in one line whatever a plug-in throws to refuse; errors of Spark's own are those of every query. */
-  def asPermissionError[T](name: String)(ask: => T): T = try ask catch {
-    case e @ (_: AnalysisException | _: IOException) => throw e
-    case e: Exception if TableFormats.all.exists(_.isUnreadable(e)) => throw MetastoreException.unsupportedTable(name, s"it cannot be loaded: ${MetastoreException.firstLine(e)}")
-    case NonFatal(e) => throw MetastoreException.accessDenied(name, e)
-  }
+  def asPermissionError[T](name: String)(ask: => T): T =
+    try ask
+    catch {
+      case e @ (_: AnalysisException | _: IOException) => throw e
+      case e: Exception if TableFormats.all.exists(_.isUnreadable(e)) =>
+        throw MetastoreException.unsupportedTable(name, s"it cannot be loaded: ${MetastoreException.firstLine(e)}")
+      case NonFatal(e) => throw MetastoreException.accessDenied(name, e)
+    }
 
   /** Whether a plan reads all rows and columns of a relation as they are. */
   private def showsAll(plan: LogicalPlan, relation: LogicalPlan): Boolean = plan match {
@@ -124,10 +130,11 @@ private[spark] object FullProjection {
     case plain: Attribute => Some(plain)
     // Any other expression over the column, even one with padding in it, may be somebody's mask.
     case padded @ Alias(expression, name) => expression.references.toSeq match {
-      case Seq(of) if of.name == name && expression.semanticEquals(CharVarcharUtils.addPaddingForScan(of.withMetadata(padded.metadata))) =>
-        Some(of)
-      case _ => None
-    }
+        case Seq(of)
+            if of.name == name && expression.semanticEquals(CharVarcharUtils.addPaddingForScan(of.withMetadata(padded.metadata))) =>
+          Some(of)
+        case _ => None
+      }
     case _ => None
   }
 }

@@ -103,14 +103,15 @@ object Reflection {
   }
 
   private def find(owner: Class[_], name: String, arguments: Seq[Class[_]]): Option[Method] =
-    methods.get(owner).computeIfAbsent((name, arguments), _ => {
-      def named(among: Array[Method]) = among.iterator.filter(m => m.getName == name && accepts(m.getParameterTypes, arguments))
-      // A public class shows what it inherits from one that is not public as bridges only.
-      val found = named(owner.getMethods).toSeq.sortBy(_.isBridge).headOption
-        .orElse(lineage(owner).flatMap(c => named(c.getDeclaredMethods)).take(1).toList.headOption)
-      found.foreach(_.setAccessible(true))
-      found
-    })
+    methods.get(owner).computeIfAbsent((name, arguments),
+      _ => {
+        def named(among: Array[Method]) = among.iterator.filter(m => m.getName == name && accepts(m.getParameterTypes, arguments))
+        // A public class shows what it inherits from one that is not public as bridges only.
+        val found = named(owner.getMethods).toSeq.sortBy(_.isBridge).headOption
+          .orElse(lineage(owner).flatMap(c => named(c.getDeclaredMethods)).take(1).toList.headOption)
+        found.foreach(_.setAccessible(true))
+        found
+      })
 
   private def accepts(parameters: Array[Class[_]], arguments: Seq[Class[_]]): Boolean =
     parameters.length == arguments.length && parameters.zip(arguments).forall { case (parameter, argument) =>

@@ -147,7 +147,8 @@ object TableFormats {
   /** How a path is asked about, as a part of a sentence. */
   def pathForms(path: String): String = {
     val (byPath, byName) = all.partition(_.hasPaths)
-    val named = byName.map(format => s", ${if ("AEIOU".contains(format.title.head)) "an" else "a"} ${format.title} table by the name in its catalog")
+    val named =
+      byName.map(format => s", ${if ("AEIOU".contains(format.title.head)) "an" else "a"} ${format.title} table by the name in its catalog")
     listed(byPath.map(format => s"${format.name}.`$path`"), "or") + named.mkString
   }
 

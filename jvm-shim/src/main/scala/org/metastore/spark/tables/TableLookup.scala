@@ -35,7 +35,7 @@ object TableLookup {
       case other if other.children.nonEmpty => throw MetastoreException.rowsHidden(name)
       case leaf =>
         val table = TableFormats.of(leaf).getOrElse(throw MetastoreException.unsupportedTable(
-          name, s"it is no ${TableFormats.kinds}"))
+            name, s"it is no ${TableFormats.kinds}"))
         ReadPermission.require(session, name, query, leaf)
         TableHandle(table, catalogName(leaf))
     }
@@ -51,9 +51,9 @@ object TableLookup {
   /** The name by which SQL finds what a relation reads again, if it has one. */
   private[spark] def sqlName(relation: LogicalPlan): Option[String] = relation match {
     case v2: DataSourceV2Relation => for {
-      catalog <- v2.catalog
-      identifier <- v2.identifier if !identifier.getClass.getName.endsWith("PathIdentifier")
-    } yield SqlName(catalog.name +: identifier.namespace.toSeq :+ identifier.name)
+        catalog <- v2.catalog
+        identifier <- v2.identifier if !identifier.getClass.getName.endsWith("PathIdentifier")
+      } yield SqlName(catalog.name +: identifier.namespace.toSeq :+ identifier.name)
     case v1: LogicalRelation => v1.catalogTable.map(table => SqlName(table.identifier.nameParts))
     case _ => None
   }
@@ -61,21 +61,25 @@ object TableLookup {
   /** The analyzed query of all columns of what a name stands for. */
   private def selectAll(session: SparkSession, name: String): LogicalPlan = {
     val state = session.sessionState
-    val parts = try state.sqlParser.parseMultipartIdentifier(name) catch {
-      case _: ParseException => throw MetastoreException.invalidArgument("table", s"'$name' is not the name of a table", ofPath(name))
-    }
+    val parts =
+      try state.sqlParser.parseMultipartIdentifier(name)
+      catch {
+        case _: ParseException => throw MetastoreException.invalidArgument("table", s"'$name' is not the name of a table", ofPath(name))
+      }
     // What a parser or an analyzer of others makes of a name, it may make of a whole query alone.
     def parsed = state.sqlParser.parsePlan(s"SELECT * FROM ${SqlName.everyPart(fromInsideView(session, parts))}")
     def atPath = TableFormats.atPath(session, parts).map(Project(Seq(UnresolvedStar(None)), _))
-    val analyzed = try state.analyzer.execute(atPath.getOrElse(parsed)) catch {
-      case e: Exception if TableFormats.all.exists(_.isNotFound(e)) => throw notFound(session, parts)
-      case e: AnalysisException if NotFound.exists(code => e.getMessage.startsWith(s"[$code]")) =>
-        throw notFound(session, parts)
-      case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
-        throw MetastoreException.unsupportedTable(name, s"this Spark does not have the format ${parts.head}")
-      case e: AnalysisException if e.getMessage.startsWith("[UNABLE_TO_INFER_SCHEMA]") =>
-        throw MetastoreException.unsupportedTable(name, "no file of it says what its columns are")
-    }
+    val analyzed =
+      try state.analyzer.execute(atPath.getOrElse(parsed))
+      catch {
+        case e: Exception if TableFormats.all.exists(_.isNotFound(e)) => throw notFound(session, parts)
+        case e: AnalysisException if NotFound.exists(code => e.getMessage.startsWith(s"[$code]")) =>
+          throw notFound(session, parts)
+        case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
+          throw MetastoreException.unsupportedTable(name, s"this Spark does not have the format ${parts.head}")
+        case e: AnalysisException if e.getMessage.startsWith("[UNABLE_TO_INFER_SCHEMA]") =>
+          throw MetastoreException.unsupportedTable(name, "no file of it says what its columns are")
+      }
     if (analyzed.exists(_.isInstanceOf[UnresolvedRelation])) throw notFound(session, parts)
     analyzed
   }
@@ -138,7 +142,8 @@ private[spark] object ViewNamespace {
   /** For a thread that looks up names for another one. */
   def within[T](namespace: Seq[String])(body: => T): T = {
     ofThread.set(namespace)
-    try body finally ofThread.remove()
+    try body
+    finally ofThread.remove()
   }
 }
 

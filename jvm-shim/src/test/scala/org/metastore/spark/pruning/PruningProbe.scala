@@ -5,9 +5,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Alias, And, Attribute, AttributeReference, Cast, Expression, Literal}
-import org.apache.spark.sql.catalyst.plans.logical.{
-  Filter, LeafNode, LocalRelation, LogicalPlan, OneRowRelation, Project, Statistics
-}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LeafNode, LocalRelation, LogicalPlan, OneRowRelation, Project, Statistics}
 import org.apache.spark.sql.types.{BooleanType, DataType, StructType}
 
 import org.metastore.spark.statistics.{InMemoryStatistics, StatisticsStore}
@@ -101,19 +99,21 @@ object PruningProbe {
     val list = (0 until files.size).map(files.get)
     val rows = list.map(file => optionalLong(file, "rows").getOrElse(-1L))
     def known(file: JsonNode, path: Seq[String]) = Option(file.path("columns").get(path.mkString(".")))
-    val bounds = constants(filters, for {
-      (path, dataType) <- leaves(schema, Nil)
-      column <- list.flatMap(known(_, path))
-      text <- Bounds.flatMap(bound => Option(column.get(bound)))
-    } yield (text.asText, dataType))
+    val bounds = constants(filters,
+      for {
+        (path, dataType) <- leaves(schema, Nil)
+        column <- list.flatMap(known(_, path))
+        text <- Bounds.flatMap(bound => Option(column.get(bound)))
+      } yield (text.asText, dataType))
     val columns = leaves(schema, Nil).map { case (path, dataType) =>
       (key(path), dataType) -> list.map { file =>
         known(file, path).map(zone(_, optionalLong(file, "rows"), text => bounds((text, dataType))))
       }
     }.toMap
-    new PruningProbe(filters, new InMemoryStatistics(rows.toArray, columns), byName(leaves(schema, Nil).map { case (path, _) =>
-      path -> key(path)
-    }.toMap))
+    new PruningProbe(filters, new InMemoryStatistics(rows.toArray, columns),
+      byName(leaves(schema, Nil).map { case (path, _) =>
+        path -> key(path)
+      }.toMap))
   }
 
   private def key(path: Seq[String]): String = path.mkString("\u0000")

@@ -75,7 +75,8 @@ final class LookupTimer private (
 
   private def lookUp(): Verdicts = {
     val begin = System.nanoTime()
-    val statistics = StatisticsStore.open(root, conf).planning(uuid, LookupTimer.LimitMillis).fold(why => throw new IllegalStateException(why.toString), identity)
+    val statistics = StatisticsStore.open(root, conf).planning(uuid, LookupTimer.LimitMillis).fold(
+      why => throw new IllegalStateException(why.toString), identity)
     val filter = PruningFilter.compile(conjuncts, resolver)
     val known = System.nanoTime()
     val files = statistics.of(joined, filter.columnKeys)
@@ -107,7 +108,8 @@ object LookupTimer {
    * @param listing text with a line for each file that the scan lists: size, blank, path
    */
   def open(spark: SparkSession, ddl: String, root: String, uuid: String, filter: String, listing: String): LookupTimer = {
-    val manifest = StatisticsStore.open(root, spark.sessionState.newHadoopConf()).manifest().getOrElse(throw new IllegalArgumentException(s"there are no statistics in $root"))
+    val manifest = StatisticsStore.open(root, spark.sessionState.newHadoopConf()).manifest().getOrElse(
+      throw new IllegalArgumentException(s"there are no statistics in $root"))
     val lines = Files.readAllLines(Paths.get(listing)).toArray(Array.empty[String])
     val (sizes, paths) = lines.map(_.span(_ != ' ')).unzip
     val keys = manifest.blocks.flatMap(_.columns).map(entry => entry.path -> entry.key).toMap

@@ -17,13 +17,13 @@ object RowLevelTarget {
   def replace(command: V2WriteCommand)(replaced: (Table, RowLevelOperation) => Option[RowLevelOperation]): LogicalPlan =
     command.table match {
       case target: DataSourceV2Relation => target.table match {
-        case old: RowLevelOperationTable => replaced(old.table, old.operation).fold[LogicalPlan](command) { operation =>
-          val table = old.copy(operation = operation)
-          val query = command.query.transform { case read: DataSourceV2Relation if read.table eq old => withTable(read, table) }
-          command.withNewTable(withTable(target, table)).withNewQuery(query)
+          case old: RowLevelOperationTable => replaced(old.table, old.operation).fold[LogicalPlan](command) { operation =>
+              val table = old.copy(operation = operation)
+              val query = command.query.transform { case read: DataSourceV2Relation if read.table eq old => withTable(read, table) }
+              command.withNewTable(withTable(target, table)).withNewQuery(query)
+            }
+          case _ => command
         }
-        case _ => command
-      }
       case _ => command
     }
 

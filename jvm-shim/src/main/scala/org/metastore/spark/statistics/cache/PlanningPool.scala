@@ -102,17 +102,19 @@ private[statistics] object PlanningPool {
     else {
       val started = reads.map(read => new Read(read, store))
       started.foreach(executor.execute(_))
-      (started, budget => started.map { read =>
-        try Right(budget.await(read.result))
-        catch {
-          case e: InterruptedException => // the query is cancelled
-            started.foreach(_.giveUp())
-            throw e
-          case NonFatal(e) =>
-            if (e.isInstanceOf[TimeoutException]) read.giveUp()
-            Left(logReason(reason(e, budget)))
-        }
-      })
+      (started,
+        budget =>
+          started.map { read =>
+            try Right(budget.await(read.result))
+            catch {
+              case e: InterruptedException => // the query is cancelled
+                started.foreach(_.giveUp())
+                throw e
+              case NonFatal(e) =>
+                if (e.isInstanceOf[TimeoutException]) read.giveUp()
+                Left(logReason(reason(e, budget)))
+            }
+          })
     }
 
   /** As `run`, in this thread: for what reads no storage and takes no time. */

@@ -17,7 +17,8 @@ private[statistics] trait CacheWeight {
  */
 private[statistics] final class BlockColumn(
     val present: Array[Boolean], val rows: Array[Long], val nulls: Array[Long], val nans: Array[Long], val lo: Array[Long],
-    val hi: Array[Long], val loBytes: Array[Array[Byte]], val hiBytes: Array[Array[Byte]], val flags: Array[Byte]) extends CacheWeight {
+    val hi: Array[Long], val loBytes: Array[Array[Byte]], val hiBytes: Array[Array[Byte]], val flags: Array[Byte])
+  extends CacheWeight {
 
   override def weight: Long = {
     val fixed = present.length * (1L + 3 * 8 + 1) + (if (lo == null) 0 else present.length * 16L)
@@ -36,7 +37,8 @@ private[statistics] final class BlockColumn(
 }
 
 /** Distinct counts and lengths of one column of a block, by data file; -1 and NaN are unknown. */
-private[statistics] final class BlockSizes(val distinct: Array[Long], val avgLen: Array[Double], val maxLen: Array[Long]) extends CacheWeight {
+private[statistics] final class BlockSizes(val distinct: Array[Long], val avgLen: Array[Double], val maxLen: Array[Long])
+  extends CacheWeight {
   override def weight: Long = distinct.length * 24L
 }
 

@@ -39,9 +39,8 @@ private[statistics] final class ColumnLoader[T <: CacheWeight](
     val needed = (for (column <- columns; block <- blocks; source <- sources(block, column)) yield source).distinct
     val missing = needed.filterNot(source => failed.contains(source.ref) || isLoaded(source.ref, source.ordinal))
     val wanted = missing.groupBy(source => (source.block.files, source.ref)).values.toSeq
-    val groups = attempt(wanted.map(_.head.ref), wanted.map { all =>
-      () => reader.rowGroups(all.head.ref, all.map(_.ordinal).toSet).map(all.head -> _)
-    }).flatten
+    val groups = attempt(wanted.map(_.head.ref),
+      wanted.map { all => () => reader.rowGroups(all.head.ref, all.map(_.ordinal).toSet).map(all.head -> _) }).flatten
     val reads = groups.map { case (source, group) =>
       () => {
         val columns = read(source.block, source.ref, group)

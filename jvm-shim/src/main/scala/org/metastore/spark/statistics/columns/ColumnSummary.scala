@@ -25,7 +25,8 @@ final case class FileSummary(
  */
 final class ColumnSummary(
     val key: String, val dataType: DataType, val hasStatistics: Array[Boolean], val rows: Array[Long], val nulls: Array[Long],
-    val nans: Array[Long], val bounds: Bounds, contradictory: java.util.BitSet) extends CacheWeight {
+    val nans: Array[Long], val bounds: Bounds, contradictory: java.util.BitSet)
+  extends CacheWeight {
 
   /** Every file's statistics are usable, and no file's values are all null: then bounds alone decide comparisons. */
   lazy val boundsDecide: Boolean = {
@@ -109,8 +110,7 @@ case object NoBounds extends Bounds {
  *
  * @param numbers of doubles, upper bounds of the values that are no NaN; null where it is `hi`
  */
-final class LongBounds(val lo: Array[Long], val hi: Array[Long], val flags: Array[Byte], numbers: Array[Long] = null)
-  extends Bounds {
+final class LongBounds(val lo: Array[Long], val hi: Array[Long], val flags: Array[Byte], numbers: Array[Long] = null) extends Bounds {
 
   /** By file: no value up to `limit` is above it. NaN does not count where the limit is below NaN. */
   def hiUpTo(limit: Long): Array[Long] = if (numbers == null || limit >= DoubleOrder.NaN) hi else numbers
@@ -269,7 +269,7 @@ private[statistics] final class SummaryAssembler(key: String, dataType: DataType
     val counted = column.rows(file)
     val (nullCount, nanCount) = (column.nulls(file), column.nans(file))
     counted >= 0 && (rowsOfFile < 0 || counted == rowsOfFile) && nullCount >= -1 && nullCount <= counted &&
-      nanCount >= -1 && nanCount <= counted - math.max(nullCount, 0)
+    nanCount >= -1 && nanCount <= counted - math.max(nullCount, 0)
   }
 
   /** Bounds must be in order, must not be NaN, and must not exist where no value does. */

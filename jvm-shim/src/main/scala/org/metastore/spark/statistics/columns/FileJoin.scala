@@ -42,7 +42,8 @@ private[statistics] final class BlockJoin(val block: Block, val counted: BlockRo
 
 /** All blocks of one version joined with a list of files. */
 private[statistics] final class FileJoin(
-    val fingerprint: String, length: Int, val blocks: IndexedSeq[BlockJoin], val failure: Option[Reason]) extends CacheWeight {
+    val fingerprint: String, length: Int, val blocks: IndexedSeq[BlockJoin], val failure: Option[Reason])
+  extends CacheWeight {
   private lazy val number = FileJoin.counter.incrementAndGet()
 
   /** By list of a snapshot's files: where each known file stands in it, or -1. */

@@ -46,7 +46,8 @@ private[statistics] object ColumnDecoder {
 
   /** @param present set where a row has a value; null: nobody asks */
   private def decode(pages: ChunkPages, rows: Int, sink: Sink, present: Array[Boolean]): Unit = {
-    if (pages.leaf.getMaxRepetitionLevel != 0 || pages.leaf.getMaxDefinitionLevel > 1) throw new IllegalArgumentException("the column is nested")
+    if (pages.leaf.getMaxRepetitionLevel != 0 || pages.leaf.getMaxDefinitionLevel > 1)
+      throw new IllegalArgumentException("the column is nested")
     if (pages.getTotalValueCount != rows) throw new IllegalArgumentException("columns differ in length")
     var row = 0
     var page = pages.readPage()

@@ -18,7 +18,8 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
   /** The object's footer, from the cache or by one request. The cache goes by the digest that is checked, not by a claim. */
   def footer(ref: ObjectRef): ParquetFooter = {
     val found = cachedFooter(ref).get()
-    if (ref.rows != ObjectRef.AnyRows && ref.rows != found.rows) throw damaged(ref, s"it has ${found.rows} rows where ${ref.rows} were named")
+    if (ref.rows != ObjectRef.AnyRows && ref.rows != found.rows)
+      throw damaged(ref, s"it has ${found.rows} rows where ${ref.rows} were named")
     if (found.decodedBytes > mostBytes(ref.length)) throw damaged(ref, s"it has ${found.decodedBytes} bytes when decoded")
     found
   }
@@ -56,11 +57,12 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
     val byLeaf = chunks.toMap
     val source = new ObjectFile(ref)
     try spans(wanted).flatMap { span =>
-      val start = span.head.start
-      val length = span.map(_.end).max - start
-      val bytes = source.read(start, length.toInt)
-      span.map(range => ChunkBytes(range.leaf, byLeaf(range.leaf), bytes, (range.start - start).toInt))
-    } finally source.close()
+        val start = span.head.start
+        val length = span.map(_.end).max - start
+        val bytes = source.read(start, length.toInt)
+        span.map(range => ChunkBytes(range.leaf, byLeaf(range.leaf), bytes, (range.start - start).toInt))
+      }
+    finally source.close()
   }
 
   private def readFooter(ref: ObjectRef): ParquetFooter = {
@@ -171,9 +173,9 @@ private[statistics] final class StoreFolder(fs: FileSystem, store: Path, name: S
       throw new DamagedObjectException(name, s"it is ${kind(found)}")
     }
     try fs.openFile(path)
-      .opt("fs.option.openfile.length", length.toString)
-      .opt("fs.option.openfile.read.policy", "random")
-      .build().get()
+        .opt("fs.option.openfile.length", length.toString)
+        .opt("fs.option.openfile.read.policy", "random")
+        .build().get()
     catch { case e: java.util.concurrent.ExecutionException => throw unwrapped(e) }
   }
 
@@ -186,6 +188,7 @@ private[statistics] final class StoreFolder(fs: FileSystem, store: Path, name: S
 }
 
 private object StoreFolder {
+
   /** What lies at a local path; `None` where there is nothing, or where Java does not get at it, as opening will tell. */
   private def attributes(path: Path): Option[BasicFileAttributes] =
     try Some(Files.readAttributes(Paths.get(path.toUri.getPath), classOf[BasicFileAttributes], LinkOption.NOFOLLOW_LINKS))

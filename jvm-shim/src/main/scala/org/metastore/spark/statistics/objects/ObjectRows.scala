@@ -11,6 +11,7 @@ import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 
 /** Reads whole rows of objects, lists and maps included: for answers to people, where a row is an object anyway. */
 private[statistics] final class RowReader(objects: ObjectReader) {
+
   /** The rows of some row groups. */
   def rows[T](ref: ObjectRef, groups: ParquetFooter => Seq[Int])(make: ObjectRow => Option[T]): IndexedSeq[T] = {
     val footer = objects.footer(ref)
@@ -91,11 +92,11 @@ private[statistics] final class ObjectRow(schema: MessageType, row: Group) {
     case PrimitiveTypeName.DOUBLE => group.getDouble(field, 0)
     case PrimitiveTypeName.BOOLEAN => group.getBoolean(field, 0)
     case _ => stored.getLogicalTypeAnnotation match {
-      case _: StringLogicalTypeAnnotation => group.getString(field, 0)
-      case decimal: DecimalLogicalTypeAnnotation =>
-        new java.math.BigDecimal(new java.math.BigInteger(group.getBinary(field, 0).getBytes), decimal.getScale)
-      case _ => group.getBinary(field, 0).getBytes
-    }
+        case _: StringLogicalTypeAnnotation => group.getString(field, 0)
+        case decimal: DecimalLogicalTypeAnnotation =>
+          new java.math.BigDecimal(new java.math.BigInteger(group.getBinary(field, 0).getBytes), decimal.getScale)
+        case _ => group.getBinary(field, 0).getBytes
+      }
   }
 
   private def repeated(field: String): IndexedSeq[Group] = value(field)(i => entriesOf(row.getGroup(i, 0))).getOrElse(IndexedSeq.empty)
@@ -241,6 +242,6 @@ object SummaryRow {
 
   /** What is known of a column in a table without rows. */
   def ofNoRows(column: Int): SummaryRow = new SummaryRow(Map[String, Any](
-    "column" -> column, "rows" -> 0L, "nulls" -> 0L, "nans" -> 0L, "lo_exact" -> true, "hi_exact" -> true, "distinct" -> 0L,
-    "frequencies" -> "complete", "files" -> 0).get)
+      "column" -> column, "rows" -> 0L, "nulls" -> 0L, "nans" -> 0L, "lo_exact" -> true, "hi_exact" -> true, "distinct" -> 0L,
+      "frequencies" -> "complete", "files" -> 0).get)
 }

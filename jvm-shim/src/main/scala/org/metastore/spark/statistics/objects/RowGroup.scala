@@ -78,6 +78,7 @@ private[statistics] final class RowGroup(footer: ParquetFooter, rows: Int, pages
 }
 
 private[statistics] object RowGroup {
+
   /** Decodes fields of one row group ; what goes wrong is damage of the object. */
   def read[T](objects: ObjectReader, ref: ObjectRef, group: Int, fields: Seq[String])(decode: RowGroup => T): T =
     objects.asDamage(ref) {

@@ -23,6 +23,7 @@ final case class Bucket(lo: Any, hi: Any, from: Double, until: Double, rows: Dou
 }
 
 object Bucket {
+
   /** By their places on the axis. */
   val order: Ordering[Bucket] = (a, b) => {
     val begin = java.lang.Double.compare(a.from, b.from)
@@ -182,7 +183,8 @@ object ColumnHistogram {
       val rest = rows - nulls - nans - singles.iterator.map(_.rows).sum
       val isComplete = row.frequencies.contains("complete") && rest == 0
       val unlisted = math.max(1.0, row.distinct.getOrElse(rest.toLong).toDouble - singles.length - (if (nans > 0) 1 else 0))
-      val ranges = if (rest <= 0) Array.empty[Bucket] else bins.fold(Array.empty[Bucket])(residual(_, singles, listed.forall(_.error == 0), axis, catalyst))
+      val ranges = if (rest <= 0) Array.empty[Bucket]
+      else bins.fold(Array.empty[Bucket])(residual(_, singles, listed.forall(_.error == 0), axis, catalyst))
       new ColumnHistogram(
         dataType, axis, (singles ++ scaled(ranges, rest, unlisted)).sorted(Bucket.order), nulls.toDouble,
         nans, isComplete)
@@ -206,8 +208,8 @@ object ColumnHistogram {
         if (sizes.distinct(f) == 1) Bucket.single(lo, until, rows) else Bucket(lo, hi, from, until, rows, weight * sizes.distinct(f))
       }
       Some(new ColumnHistogram(
-        dataType, places, buckets.sorted(Bucket.order), stream(told).mapToDouble(summary.nulls(_).toDouble).sum,
-        stream(told).mapToDouble(f => math.max(0L, summary.nans(f)).toDouble).sum, isComplete))
+          dataType, places, buckets.sorted(Bucket.order), stream(told).mapToDouble(summary.nulls(_).toDouble).sum,
+          stream(told).mapToDouble(f => math.max(0L, summary.nans(f)).toDouble).sum, isComplete))
     }
   }
 

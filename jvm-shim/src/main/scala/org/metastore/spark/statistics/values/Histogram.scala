@@ -21,7 +21,8 @@ final case class Histogram(
   def coarsen(bins: Int): Histogram =
     if (bins >= counts.length) this
     else {
-      val starts = (if (kind == Histogram.EquiHeight) byRank(bins) else (0 to bins).map(i => (i.toLong * counts.length / bins).toInt)).distinct
+      val starts =
+        (if (kind == Histogram.EquiHeight) byRank(bins) else (0 to bins).map(i => (i.toLong * counts.length / bins).toInt)).distinct
       val spans = starts.zip(starts.tail)
       def joined(of: IndexedSeq[Long]) = if (of.isEmpty) of else spans.map { case (from, until) => of.slice(from, until).sum }
       Histogram(kind, starts.map(edges), joined(counts), joined(distincts), if (errors.isEmpty) errors else starts.map(errors))
@@ -93,8 +94,10 @@ object Histogram {
   }
 
   /** The percentiles of a column as bins. */
-  def ofPercentiles(row: SummaryRow): Option[Histogram] = of(HistogramRow(EquiHeight, row.percentiles, IndexedSeq.empty, IndexedSeq.empty), row)
-    .map(bins => bins.copy(counts = (0L +: (1 to Percent).map(rankOf(_, bins.number))).sliding(2).map(ends => ends(1) - ends(0)).toIndexedSeq))
+  def ofPercentiles(
+      row: SummaryRow): Option[Histogram] = of(HistogramRow(EquiHeight, row.percentiles, IndexedSeq.empty, IndexedSeq.empty), row)
+    .map(bins =>
+      bins.copy(counts = (0L +: (1 to Percent).map(rankOf(_, bins.number))).sliding(2).map(ends => ends(1) - ends(0)).toIndexedSeq))
 
   private def rankOf(percent: Int, number: Long): Long =
     math.max(1L, ((BigInt(percent) * number + Percent - 1) / Percent).toLong)
@@ -120,7 +123,8 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
       val row = rows.rows(summary, _.groupsOf(Set(column))) { row =>
         if (row.int("column").contains(column)) Some(ObjectRows.summary(row)) else None
       }.headOption
-      row.flatMap(known => ColumnHistogram.of(dataType, known, readValues(snapshot, column, known, dataType), bins(snapshot, column, known)))
+      row.flatMap(known =>
+        ColumnHistogram.of(dataType, known, readValues(snapshot, column, known, dataType), bins(snapshot, column, known)))
     }
 
   private def bins(snapshot: Snapshot, column: Int, row: SummaryRow): Option[Histogram] =

@@ -9,9 +9,7 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.statistics.cache.{Budget, CacheEntry, PlanningPool}
 import org.metastore.spark.statistics.columns.{BlockJoin, TypePromotion}
-import org.metastore.spark.statistics.objects.{
-  Block, Fill, ManifestReader, ObjectReader, ObjectRef, ParquetFooter, Values, RowGroup
-}
+import org.metastore.spark.statistics.objects.{Block, Fill, ManifestReader, ObjectReader, ObjectRef, ParquetFooter, Values, RowGroup}
 
 /**
  * Finds out what is known of single values of a column in some files of one scan: first where it stands, then the footers,
@@ -72,13 +70,15 @@ private[statistics] final class ValueCountLoader(reader: ValueCountReader, block
     import source.{column, files, joined}
 
     val reads: Seq[ObjectRead] =
-      lists.toSeq.flatMap(details => objectsOf(details, listed(_) >= 0).map { place =>
-        val ref = details.objects(place)
-        new ObjectRead(ref, false, place, reader.lists(ref, column, dataType), reader.sizeOfLists(_, column, dataType))
-      }) ++ blooms.toSeq.flatMap(details => objectsOf(details, listed(_) < 0).map { place =>
-        val ref = details.objects(place)
-        new ObjectRead(ref, true, place, reader.blooms(ref, column), reader.sizeOfBlooms(_, column))
-      })
+      lists.toSeq.flatMap(details =>
+        objectsOf(details, listed(_) >= 0).map { place =>
+          val ref = details.objects(place)
+          new ObjectRead(ref, false, place, reader.lists(ref, column, dataType), reader.sizeOfLists(_, column, dataType))
+        }) ++ blooms.toSeq.flatMap(details =>
+        objectsOf(details, listed(_) < 0).map { place =>
+          val ref = details.objects(place)
+          new ObjectRead(ref, true, place, reader.blooms(ref, column), reader.sizeOfBlooms(_, column))
+        })
 
     def fill(found: mutable.Map[Int, FileValues], read: ObjectRead, values: ValueCountLists): Unit = {
       val details = if (read.isBloom) blooms.get else lists.get

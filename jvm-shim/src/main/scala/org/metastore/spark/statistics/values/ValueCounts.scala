@@ -110,10 +110,10 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
     val footer = objects.footer(ref)
     val groups = if (footer.has(Bloom)) footer.groupsOf(Set(column)) else Nil
     ValueCountLists.of(groups.flatMap(RowGroup.read(objects, ref, _, Seq("column", "file", Bloom)) { rows =>
-      val (columns, files, bits) = (rows.longs("column", -1), rows.longs("file", -1), rows.bytes(Bloom))
-      columns.indices.filter(i => columns(i) == column && isBloom(bits(i)))
-        .map(i => (Math.toIntExact(files(i)), new FileValues.Bloom(bits(i)), -1L))
-    }))
+    val (columns, files, bits) = (rows.longs("column", -1), rows.longs("file", -1), rows.bytes(Bloom))
+    columns.indices.filter(i => columns(i) == column && isBloom(bits(i)))
+      .map(i => (Math.toIntExact(files(i)), new FileValues.Bloom(bits(i)), -1L))
+  }))
   }
 }
 
@@ -166,6 +166,7 @@ private[statistics] final class ValueCountLists(values: Array[FileValues], total
 }
 
 private[statistics] object ValueCountLists {
+
   /** @param found ordinal, values and total of each file */
   def of(found: Iterable[(Int, FileValues, Long)]): ValueCountLists = {
     val length = if (found.isEmpty) 0 else found.map(_._1).max + 1

@@ -3,9 +3,7 @@ package org.metastore.spark.statistics.values
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.statistics.cache.{Budget, CacheEntry, PlanningPool}
-import org.metastore.spark.statistics.columns.{
-  BlockReader, ColumnSummary, ColumnValues, FileJoin, FileList, TypePromotion, ValueEvidence
-}
+import org.metastore.spark.statistics.columns.{BlockReader, ColumnSummary, ColumnValues, FileJoin, FileList, TypePromotion, ValueEvidence}
 import org.metastore.spark.statistics.objects.{Gather, Manifest, Values, Snapshot, ValueHash}
 
 /** Finds the values of a column in the data files of one scan where a snapshot's lists tell in which of them each value lives. */
@@ -102,7 +100,7 @@ private[statistics] final class IndexFiles(
   def tells(file: Int): Boolean = {
     val place = where(file)
     place >= 0 && place < told.length && summary.hasStatistics(file) && summary.nulls(file) >= 0 &&
-      told(place) == summary.rows(file) - summary.nulls(file)
+    told(place) == summary.rows(file) - summary.nulls(file)
   }
 
   /** How many rows of a file have one of the points, asked only of files that are known. */
@@ -113,8 +111,7 @@ private[statistics] final class IndexFiles(
 }
 
 /** Single values by where they live; of the other files what else is known. */
-private[statistics] final class IndexValues(placed: IndexFiles, among: Array[Int], load: Array[Int] => ColumnValues)
-  extends ColumnValues {
+private[statistics] final class IndexValues(placed: IndexFiles, among: Array[Int], load: Array[Int] => ColumnValues) extends ColumnValues {
   private lazy val others = load(among.filterNot(placed.tells(_)))
 
   override def lack(points: Values): Int => Boolean = decided(points, _.lack(points))((rows, _) => rows == 0)

@@ -140,7 +140,8 @@ private object ValueIndexReader {
     }
 
     private def entry(): Long = {
-      if (reader.getCurrentDefinitionLevel != leaf.getMaxDefinitionLevel) throw new IllegalArgumentException("a list has an entry without a value")
+      if (reader.getCurrentDefinitionLevel != leaf.getMaxDefinitionLevel)
+        throw new IllegalArgumentException("a list has an entry without a value")
       val value = if (isInt) reader.getInteger.toLong else reader.getLong
       if (value < 0) throw new IllegalArgumentException(s"a list has the entry $value")
       consume()

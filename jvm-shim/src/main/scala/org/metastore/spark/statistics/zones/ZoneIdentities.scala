@@ -150,8 +150,8 @@ private[statistics] final class ZoneJoin(identities: ZoneIdentities, files: File
   private val places = identities.places(files, blockFiles)
 
   /** Tasks that give the zones whose files stand where they may stand. */
-  def checks: Seq[() => Seq[Int]] = places.indices.filter(places(_) >= 0).grouped(AtOnce).toVector.map { zones =>
-    () => identities.confirm(zones, places, files, blockFiles)
+  def checks: Seq[() => Seq[Int]] = places.indices.filter(places(_) >= 0).grouped(AtOnce).toVector.map { zones => () =>
+    identities.confirm(zones, places, files, blockFiles)
   }
 
   /** Whether these zones tell of all files whether they are in the block. */
@@ -182,7 +182,8 @@ private object ZoneJoin {
 private[statistics] final class ZoneGroups(joined: BlockJoin, loader: ColumnLoader[BlockColumn]) extends FileGroupStatistics {
   private lazy val asFiles = {
     val files = joined.block.files
-    val rows = StatisticsCache.getOrLoad[Array[Long]](s"zone-rows:${files.name}:${files.footerSha256}", _.length * 8L)(Zone.rows(joined.rows))
+    val rows =
+      StatisticsCache.getOrLoad[Array[Long]](s"zone-rows:${files.name}:${files.footerSha256}", _.length * 8L)(Zone.rows(joined.rows))
     new BlockJoin(joined.block, new BlockRows(rows), Array.range(0, length))
   }
 
