@@ -128,15 +128,7 @@ TARGETS = (
 )
 
 GAPS = (
-    Gap(
-        "path",
-        "iceberg",
-        ("4.1",),
-        "never",
-        _BY_CATALOG,
-        "METASTORE_UNSUPPORTED_TABLE",
-    ),
-    Gap("path", "iceberg", ("3.5",), "never", _BY_CATALOG, "METASTORE_TABLE_NOT_FOUND"),
+    Gap("path", "iceberg", ("3.5", "4.1"), "never", _BY_CATALOG, "METASTORE_UNSUPPORTED_TABLE"),
     Gap(
         "snapshots",
         "parquet",
