@@ -100,7 +100,7 @@ def damage(folder, block, share: float) -> None:
     part = Store.open(str(folder)).open_part(ref)
     path = folder / "objects" / ref.name
     data = bytearray(path.read_bytes())
-    for chunk in part._chunks(0):
+    for chunk in part._footer.chunks(0):
         if chunk.name in ("lo_long", "hi_long"):
             data[chunk.start + int(chunk.length * share)] ^= 0xFF
     path.write_bytes(data)

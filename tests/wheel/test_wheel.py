@@ -79,7 +79,8 @@ def test_jar_registers_itself_and_holds_a_build_for_every_line(wheel, tmp_path):
         assert f"org/metastore/spark/v{line.replace('.', '')}/SessionExtensions.class" in jar.namelist()
     neutral = {name for name in jar.namelist() if not re.search(r"/v(35|40|41)/", name)}
     classes = {f"{ENTRY}.class", f"{ENTRY}$.class"}
-    assert neutral == {*classes, service, "metastore-shim.properties"}
+    documents = {f"metastore-contract/{file.name}" for file in (ROOT / "contract").glob("*.json")}
+    assert neutral == {*classes, *documents, service, "metastore-shim.properties"}
     assert {jar.read(name)[7] for name in classes} == {JAVA_8}
 
 
