@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 from pydantic_settings import NoDecode
 
-from metastore.contract import read_contract
+from metastore.contract import format_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +64,7 @@ def _names(value: object) -> tuple[str, ...]:
 
 def _formats(value: object) -> tuple[str, ...]:
     names = tuple(name.lower() for name in _names(value))
-    known = [one["name"] for one in read_contract("formats")]
+    known = format_names()
     unknown = [name for name in names if name not in known]
     if unknown:
         raise ValueError(f"{unknown[0]!r} is none of {', '.join(known)}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from metastore.contract import read_contract
+from metastore.contract import describe_function
 from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ def _columns_of_summary() -> set[str]:
     """The names of the view `summary`: of its texts, and of the stored fields that it shows."""
     from metastore.format.object_schemas import TABLE_SUMMARY  # noqa: PLC0415 - pyarrow is slow to import
 
-    (declared,) = (one for one in read_contract("functions")["functions"] if one["name"] == "summary")
-    return {column.split()[0] for column in declared["columns"]} | (
+    return {column.split()[0] for column in describe_function("summary")["columns"]} | (
         set(TABLE_SUMMARY.names) - {"column", "frequencies"}
     )
 

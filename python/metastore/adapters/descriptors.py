@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from metastore.adapters.identifiers import location_sql
-from metastore.contract import read_contract
+from metastore.contract import format_names, read_contract
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from metastore.reading.folder import Folder
 
 
-FORMAT_NAMES = tuple(one["name"] for one in read_contract("formats"))
-WITH_LOG_FILES = tuple(one["name"] for one in read_contract("formats") if one.get("log_files"))
+FORMAT_NAMES = format_names()
+WITH_LOG_FILES = format_names("log_files")
 """Table formats that have files beside the data files which may change any value of their rows."""
 
 

@@ -32,3 +32,14 @@ def read_contract(name: str) -> Any:
     if content is None:
         raise FileNotFoundError(f"{name}.json is missing beside {__file__}")
     return json.loads(content)
+
+
+def format_names(having: str | None = None) -> tuple[str, ...]:
+    """The names of all table formats, or of those of which something is said to be so, such as `casts`."""
+    return tuple(one["name"] for one in read_contract("formats") if having is None or one.get(having))
+
+
+def describe_function(name: str) -> dict[str, Any]:
+    """What is declared of a table function."""
+    found: dict[str, Any] = next(one for one in read_contract("functions")["functions"] if one["name"] == name)
+    return found

@@ -17,7 +17,14 @@ from metastore.contract import read_contract
 from metastore.errors import DamagedObject
 from metastore.format import summary_pages
 from metastore.format.object_schemas import SCHEMAS
-from metastore.format.parquet_footer import MAX_FOOTER_BYTES, MAX_ROWS, decoded_limit, footer_length, read_footer
+from metastore.format.parquet_footer import (
+    MAX_BYTES,
+    MAX_FOOTER_BYTES,
+    MAX_ROWS,
+    decoded_limit,
+    footer_length,
+    read_footer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +38,7 @@ BLOCK_KEY = "metastore.block"
 WRITE_KEY = "metastore.write"
 """A footer key with a fresh uuid: equal rows written twice are two objects, so that one may be deleted for good."""
 
-MAX_OBJECT_BYTES: int = read_contract("limits")["decoded_bytes"]
+MAX_OBJECT_BYTES = MAX_BYTES
 """The most bytes that are read of an object at once."""
 
 _PATTERN = r"([a-z]+(?:-[a-z]+)*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from metastore.contract import read_contract
+from metastore.contract import format_names
 from metastore.format.documents import UNSTORED
 
 _LONG_TYPES = {"boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz"}
@@ -14,7 +14,7 @@ _TEXT = re.compile(r"string(?: collate .+)?|(?:char|varchar)\(\d+\)")
 _INTERVAL = re.compile(r"interval (?:year|month|day|hour|minute|second)(?: to (?:month|hour|minute|second))?")
 
 LONG_DECIMAL_DIGITS = 18
-CASTING = tuple(one["name"] for one in read_contract("formats") if one.get("casts"))
+CASTING = format_names("casts")
 """Table formats whose readers cast a float to a double through its text: 0.1 stays 0.1."""
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 FROM_INTEGERS = ("float", "double", "string")

@@ -8,7 +8,7 @@ from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from metastore.contract import read_contract
+from metastore.contract import describe_function
 from metastore.errors import InvalidArgument
 from metastore.format.histogram_bins import Histogram, coarsen, find_quantiles
 from metastore.format.value_rendering import make_renderer
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from metastore.reading.column_details import ColumnDetails
 
 
-_ARGUMENTS = (argument for function in read_contract("functions")["functions"] for argument in function["arguments"])
-_DEFAULTS = {one["name"]: one["default"] for one in _ARGUMENTS if "default" in one}
+_DEFAULTS = {one["name"]: one.get("default", "") for one in describe_function("quantiles")["arguments"]}
 PROBABILITIES = tuple(map(float, _DEFAULTS["probabilities"].split(",")))
 
 

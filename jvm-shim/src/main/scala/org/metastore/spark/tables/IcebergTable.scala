@@ -5,6 +5,7 @@ import java.nio.ByteBuffer
 import java.util.{Locale, UUID}
 
 import scala.collection.JavaConverters._
+import scala.collection.mutable
 import scala.util.Try
 
 import org.apache.hadoop.fs.Path
@@ -60,8 +61,10 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
   private lazy val schema = call[AnyRef](table, "schema")
 
-  override def dataFiles(snapshot: String): Seq[DataFile] =
-    plan(snapshot)(task => liveFile(task, partition(call[AnyRef](task, "spec"), partitionOf(task)))).distinct
+  override def dataFiles(snapshot: String): Seq[DataFile] = plan(snapshot) { task =>
+    val file = call[AnyRef](task, "file")
+    liveFile(file, list(task, "deletes"), partition(call[AnyRef](task, "spec"), call[AnyRef](file, "partition")))
+  }.distinct
 
   /** Something of every data file of a snapshot. */
   private def plan[T](snapshot: String)(of: AnyRef => T): Vector[T] = {
@@ -71,13 +74,8 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     finally tasks.close()
   }
 
-  private def liveFile(task: AnyRef, partition: Map[String, String]): DataFile = {
-    val file = call[AnyRef](task, "file")
-    DataFile(pathOf(file), call[Long](file, "fileSizeInBytes"), Some(call[Long](file, "recordCount")), deletedRows(list(task, "deletes")),
-      partition)
-  }
-
-  private def partitionOf(task: AnyRef): AnyRef = call[AnyRef](call[AnyRef](task, "file"), "partition")
+  private def liveFile(file: AnyRef, deletes: Seq[AnyRef], partition: Map[String, String]): DataFile = DataFile(
+    pathOf(file), call[Long](file, "fileSizeInBytes"), Some(call[Long](file, "recordCount")), deletedRows(deletes), partition)
 
   private def pathOf(file: AnyRef): String = Reflection.value[CharSequence](file, "location", "path").toString
 
@@ -110,45 +108,43 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   }
 
   override def facts: SnapshotFacts = {
-    val planned = current.toSeq.flatMap(plan(_)(task => fileFacts(task) -> list(task, "deletes")))
-    val equality = planned.flatMap { case (_, deletes) => deletes.filter(call[AnyRef](_, "content").toString == "EQUALITY_DELETES") }
+    val fields = mutable.Map.empty[Int, Seq[PartitionField]]
+    val planned = current.toSeq.flatMap(plan(_) { task =>
+      val (spec, deletes) = (call[AnyRef](task, "spec"), list(task, "deletes"))
+      val file = fileFacts(call[AnyRef](task, "file"), deletes, fields.getOrElseUpdate(call[Int](spec, "specId"), partitionFields(spec)))
+      file -> deletes.filter(call[AnyRef](_, "content").toString == "EQUALITY_DELETES").map(pathOf)
+    })
     val ofSnapshot = current.flatMap(bySnapshotId).map(call[Integer](_, "schemaId")).filter(_ != null) // scalastyle:ignore
-    SnapshotFacts(current, planned.map(_._1).sortBy(_.location), equalityDeletes = equality.map(pathOf).distinct,
+    SnapshotFacts(current, planned.map(_._1).sortBy(_.location), equalityDeletes = planned.flatMap(_._2).distinct,
       hasCurrentSchema = ofSnapshot.forall(_ == call[Integer](schema, "schemaId")))
   }
 
-  private def fileFacts(task: AnyRef): FileFacts = {
-    val file = call[AnyRef](task, "file")
-    val values = partitionValues(call[AnyRef](task, "spec"), partitionOf(task))
-    val texts = LakeTable.partitionTexts(values.map { case (field, kind, value) =>
-      StructField(call[String](field, "name"), kind) -> value
-    })
-    val vectors = list(task, "deletes").filter(isVector).map { vector =>
+  private def fileFacts(file: AnyRef, deletes: Seq[AnyRef], fields: Seq[PartitionField]): FileFacts = {
+    val partition = call[AnyRef](file, "partition")
+    val values = fields.map { field =>
+      field -> catalyst(call[AnyRef](partition, "get", Integer.valueOf(field.place), classOf[Object]), field.shown.dataType)
+    }
+    val constants = values.flatMap { case (field, value) => field.decides.map(_ -> StoredText.of(value, field.shown.dataType).orNull) }
+    val vectors = deletes.filter(isVector).map { vector =>
       s"${pathOf(vector)}#${call[AnyRef](vector, "contentOffset")}+${call[AnyRef](vector, "contentSizeInBytes")}"
     }
-    FileFacts(liveFile(task, texts), pathOf(file), vectors.sorted.reduceOption(_ + "\n" + _),
-      call[AnyRef](file, "format").toString.toLowerCase(Locale.ROOT),
-      isEncrypted = call[AnyRef](file, "keyMetadata") != null, constants = constants(values)) // scalastyle:ignore
+    FileFacts(
+      liveFile(file, deletes, LakeTable.partitionTexts(values.map { case (field, value) => field.shown -> value })), pathOf(file),
+      vectors.sorted.reduceOption(_ + "\n" + _), call[AnyRef](file, "format").toString.toLowerCase(Locale.ROOT),
+      isEncrypted = call[AnyRef](file, "keyMetadata") != null, constants = FileConstants(constants.toMap)) // scalastyle:ignore
   }
 
-  /** The partition fields of a data file whose source columns there still are, with their types and values in Spark. */
-  private def partitionValues(spec: AnyRef, partition: AnyRef): Seq[(AnyRef, DataType, Any)] =
+  /**
+   * The partition fields of a spec whose source columns there still are. Partitioning gives a value to all rows where a column
+   * partitions as it is; one inside a struct is read from the file: the struct may be null.
+   */
+  private def partitionFields(spec: AnyRef): Seq[PartitionField] =
     for {
       (field, place) <- list(spec, "fields").zipWithIndex
-      transform = call[AnyRef](field, "transform") if !call[Boolean](transform, "isVoid")
-      source <- Option(call[AnyRef](schema, "findType", call[Integer](field, "sourceId")))
-      kind = sparkType(call[AnyRef](transform, "getResultType", source))
-    } yield (field, kind, catalyst(call[AnyRef](partition, "get", Integer.valueOf(place), classOf[Object]), kind))
-
-  /** The values that partitioning gives to columns. One inside a struct is read from the file: the struct may be null. */
-  private def constants(values: Seq[(AnyRef, DataType, Any)]): FileConstants = {
-    val decided = values.filter { case (field, _, _) =>
-      call[Boolean](call[AnyRef](field, "transform"), "isIdentity") && topLevel(call[Int](field, "sourceId"))
-    }
-    FileConstants(decided.map { case (field, kind, value) =>
-      call[Int](field, "sourceId").toString -> StoredText.of(value, kind).orNull
-    }.toMap)
-  }
+      (transform, source) = (call[AnyRef](field, "transform"), call[Integer](field, "sourceId")) if !call[Boolean](transform, "isVoid")
+      kind <- Option(call[AnyRef](schema, "findType", source))
+      shown = StructField(call[String](field, "name"), sparkType(call[AnyRef](transform, "getResultType", kind)))
+    } yield PartitionField(shown, place, Some(source.toString).filter(_ => call[Boolean](transform, "isIdentity") && topLevel(source)))
 
   private lazy val topLevel = list(schema, "columns").map(call[Int](_, "fieldId")).toSet
 
@@ -196,6 +192,9 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
   private def id(snapshot: AnyRef): String = call[Long](snapshot, "snapshotId").toString
 }
+
+/** A field of a partition spec as Spark shows it, its place there, and the key of the column whose value it is. */
+private final case class PartitionField(shown: StructField, place: Int, decides: Option[String])
 
 object IcebergTable extends TableFormat {
   override val name: String = "iceberg"

@@ -56,8 +56,6 @@ private[statistics] final class ObjectRow(schema: MessageType, row: Group) {
 
   def double(field: String): Option[Double] = value(field)(i => row.getDouble(i, 0))
 
-  def boolean(field: String): Option[Boolean] = value(field)(i => row.getBoolean(i, 0))
-
   def text(field: String): Option[String] = value(field)(i => row.getString(i, 0))
 
   def bytes(field: String): Option[Array[Byte]] = value(field)(i => row.getBinary(i, 0).getBytes)
