@@ -22,6 +22,7 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.ScanDecision
 import org.metastore.spark.reason.Reason
 import org.metastore.spark.statistics.objects.Manifest
+import org.metastore.spark.tables.ParquetTable
 
 /**
  * Drops files from the physical scans of marked file relations, and writes the decision on them. It runs where adaptive
@@ -67,7 +68,7 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
   }
 
   private def formatOf(relation: HadoopFsRelation): String =
-    DeltaScan.of(relation, None).orElse(HudiScan.of(relation, None)).fold("parquet")(_.id.format)
+    FileScan.ofFormatWithLog(relation, None).fold(ParquetTable.name)(_.id.format)
 
   private def isDone(scan: FileSourceScanExec): Boolean =
     scan.relation.location.isInstanceOf[PruningFileIndex] || scan.tableIdentifier.exists(_.table.contains(PhysicalScanRule.Label))

@@ -183,11 +183,15 @@ private[scan] object FileScan {
 
   /** The table behind a relation; None where it is none that we know. */
   def of(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
-    DeltaScan.of(relation, label).orElse(HudiScan.of(relation, label)).orElse(ParquetScan.of(relation, label))
+    ofFormatWithLog(relation, label).orElse(ParquetScan.of(relation, label))
 
   /** The table behind the relation of a physical scan that was marked with its root; None where it is none that we know. */
   def at(relation: HadoopFsRelation, root: String, label: Option[String]): Option[FileScan] =
-    DeltaScan.of(relation, label).orElse(HudiScan.of(relation, label)).orElse(ParquetScan.at(relation, root, label))
+    ofFormatWithLog(relation, label).orElse(ParquetScan.at(relation, root, label))
+
+  /** The table of a format that keeps a log of its data files. */
+  def ofFormatWithLog(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
+    DeltaScan.of(relation, label).orElse(HudiScan.of(relation, label))
 
   /** Some files of a listing, by their place in it. */
   def selectFiles(listed: Seq[PartitionDirectory])(keep: Int => Boolean): Seq[PartitionDirectory] = {

@@ -70,7 +70,7 @@ final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
       if (view.name != ColumnsFunction.name) read((_, _) => true)
       else {
         TableFunctions.readWithinLimit(session, name)(TableLookup.resolve(session, name))
-        FunctionCall(relation.output, view.name, (name, options))(Answer.WithFilters(read))
+        FunctionCall(relation.output, view.name, (name, options), Answer.WithFilters(read))
       }
     }
   }

@@ -21,14 +21,13 @@ import org.metastore.spark.tables.ViewNamespace
  * The call of a table function, or a view of the data source, before it is answered. Spark looks functions up with its catalog
  * locked, and every other statement of the session would wait for what is read there.
  *
- * @param asked tells calls of one function apart, and a call from what answers it
+ * @param asked tells calls of one function apart
  */
-final case class FunctionCall(output: Seq[Attribute], function: String, asked: Any)(val answer: Answer)
+final case class FunctionCall(output: Seq[Attribute], function: String, asked: Any, answer: Answer)
   extends LeafNode with MultiInstanceRelation {
 
-  override protected def otherCopyArgs: Seq[AnyRef] = Seq(answer)
   override protected def stringArgs: Iterator[Any] = Iterator(output, function)
-  override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))(answer)
+  override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))
   override def computeStats(): Statistics = Statistics(sizeInBytes = conf.defaultSizeInBytes)
 
   /** What can be read before the statement is executed, under this plan's attributes. */
@@ -39,8 +38,14 @@ final case class FunctionCall(output: Seq[Attribute], function: String, asked: A
   }
 }
 
-/** When a call is answered, and how. */
-sealed trait Answer
+/**
+ * When a call is answered, and how. Answers of a kind are equal, for what is asked tells calls apart; of two kinds they are not:
+ * Spark drops what a rule makes where it equals what the rule was given.
+ */
+sealed abstract class Answer {
+  final override def equals(other: Any): Boolean = other.isInstanceOf[Answer] && other.getClass == getClass
+  final override def hashCode: Int = getClass.hashCode
+}
 
 object Answer {
 
@@ -57,7 +62,7 @@ object Answer {
 /** Answers what is answered in analysis. */
 object FunctionCallRule extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators {
-    case call @ FunctionCall(_, _, _) if call.answer.isInstanceOf[Answer.InAnalysis] => call.read((_, _) => true)
+    case call: FunctionCall if call.answer.isInstanceOf[Answer.InAnalysis] => call.read((_, _) => true)
   }
 }
 

@@ -59,15 +59,15 @@ object TableFunctions {
     if (function.needsSettings) MetastoreConf.requireValid(session)
     val call = Arguments.bind(function, arguments)
     val limit = if (function.isLimited) Some(MetastoreConf.of(session).readTimeoutMillis) else None
-    FunctionCall(DataTypeUtils.toAttributes(function.schema), function.name, call)(Answer.InAnalysis { output =>
-      readWithinLimit(subject(arguments), limit) {
-        function.jobRows(session, call) match {
-          // A rule's result that equals what it was given is dropped: this call has to differ from the one that it replaces.
-          case Some(run) => FunctionCall(output, function.name, "run" -> call)(Answer.InExecution(new StatementMemo(session, run)))
-          case None => LocalRelation(output, function.rows(session, call))
+    FunctionCall(DataTypeUtils.toAttributes(function.schema), function.name, call,
+      Answer.InAnalysis { output =>
+        readWithinLimit(subject(arguments), limit) {
+          function.jobRows(session, call) match {
+            case Some(run) => FunctionCall(output, function.name, call, Answer.InExecution(new StatementMemo(session, run)))
+            case None => LocalRelation(output, function.rows(session, call))
+          }
         }
-      }
-    })
+      })
   }
 
   /** What a call is about, as it was written: its first argument. */
