@@ -4,7 +4,7 @@ import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvi
 
 import org.metastore.spark.analyze.AnalyzeRule
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.estimates.CboSwitch
+import org.metastore.spark.estimates.{CboSwitch, StageStatisticsRule}
 import org.metastore.spark.scan.{LogicalScanRule, PhysicalScanColumnarRule, PhysicalScanRule, PlanningStartRule, WarmUp}
 import org.metastore.spark.sql.{
   ColumnsViewRule, DataSourceErrorRule, DataSourceRule, FunctionCallRule, JobFunctionStrategy, MetastoreParser,
@@ -30,6 +30,7 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
     extensions.injectPlanNormalizationRule(_ => PlanningStartRule)
     extensions.injectPreCBORule(new LogicalScanRule(_))
     extensions.injectPlannerStrategy(_ => JobFunctionStrategy)
+    extensions.injectRuntimeOptimizerRule(_ => StageStatisticsRule)
     extensions.injectQueryStagePrepRule(new PhysicalScanRule(_))
     extensions.injectColumnar(new PhysicalScanColumnarRule(_))
     MetastoreConf.warnOfMisspeltVariables()

@@ -1,0 +1,58 @@
+package org.metastore.spark.estimates
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.catalyst.expressions.AttributeMap
+import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, LogicalPlan, Statistics}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
+
+import org.metastore.spark.conf.MetastoreConf
+
+/**
+ * Keeps what is known of columns when adaptive execution plans a query again.
+ *
+ * A stage that has run tells its rows and bytes and nothing of its columns, and then Spark takes each join with it for a
+ * cartesian product: it no longer broadcasts what was rightly estimated to be small.
+ */
+object StageStatisticsRule extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    if (!conf.cboEnabled || !new MetastoreConf(conf).cboEnabled) plan
+    else plan.transform { case stage: LogicalQueryStage if !stage.isInstanceOf[StageWithColumns] => new StageWithColumns(stage) }
+}
+
+/** A stage that has the rows that came and the columns that were estimated. */
+private final class StageWithColumns(stage: LogicalQueryStage)
+  extends LogicalQueryStage(stage.logicalPlan, stage.physicalPlan) with Logging {
+
+  copyTagsFrom(stage)
+
+  override def computeStats(): Statistics = {
+    val came = super.computeStats()
+    try if (came.isRuntime) withColumns(came, logicalPlan.stats) else came
+    catch {
+      case NonFatal(e) =>
+        logDebug("A stage that has run has no column statistics", e)
+        came
+    }
+  }
+
+  private def withColumns(came: Statistics, estimated: Statistics): Statistics = {
+    val ratio = for (rows <- came.rowCount; expected <- estimated.rowCount if expected > 0) yield rows.toDouble / expected.toDouble
+    ratio.fold(came) { ratio =>
+      val columns = estimated.attributeStats.toSeq.map { case (column, stat) => column -> scaled(stat, ratio) }
+      came.copy(attributeStats = AttributeMap(columns))
+    }
+  }
+
+  // Distinct values stay: two rows are as likely to meet in a join, however many came.
+  private def scaled(stat: ColumnStat, ratio: Double): ColumnStat = stat.copy(
+    nullCount = stat.nullCount.map(nulls => BigDecimal(nulls.toDouble * ratio).toBigInt),
+    histogram = stat.histogram.map(histogram => histogram.copy(height = histogram.height * ratio)))
+
+  // Otherwise equal to the stage that it stands for, and a rule whose result is equal is taken for one that did nothing.
+  override def canEqual(other: Any): Boolean = other.isInstanceOf[StageWithColumns]
+  override def equals(other: Any): Boolean = canEqual(other) && super.equals(other)
+  override def hashCode: Int = super.hashCode
+}
