@@ -22,6 +22,7 @@ final class MetastoreConf(conf: SQLConf) {
 
   def enabled: Boolean = get(Enabled)
   def pruningEnabled: Boolean = enabled && get(PruningEnabled)
+  def pruningLimitEnabled: Boolean = pruningEnabled && get(PruningLimitEnabled)
   def cboEnabled: Boolean = enabled && get(CboEnabled)
   def pruneInsideWrites: Boolean = get(PruneInsideWrites)
   def hudiBypassSkipping: Boolean = get(HudiBypassSkipping)
@@ -69,6 +70,7 @@ object MetastoreConf extends Logging {
 
   val Enabled: Setting[Boolean] = find("enabled")
   val PruningEnabled: Setting[Boolean] = find("pruning.enabled")
+  val PruningLimitEnabled: Setting[Boolean] = find("pruning.limit.enabled")
   val CboEnabled: Setting[Boolean] = find("cbo.enabled")
   val PruneInsideWrites: Setting[Boolean] = find("pruneInsideWrites")
   val HudiBypassSkipping: Setting[Boolean] = find("hudi.bypassSkipping")

@@ -19,6 +19,7 @@ import org.metastore.spark.statistics.columns.FileList
  * @param filesWithChanges files whose rows other files change: read whatever the verdict says
  * @param live      all data files of the snapshot
  * @param estimate  how many rows satisfy the scan's filter
+ * @param limited   what a LIMIT leaves unread
  */
 final class ScanDecision(
     val table: String,
@@ -29,12 +30,16 @@ final class ScanDecision(
     val version: String,
     val filesWithChanges: BitSet = new BitSet,
     live: LiveFiles = LiveFiles.Unknown,
-    estimate: () => Option[ScanEstimate] = () => None) {
+    estimate: () => Option[ScanEstimate] = () => None,
+    limited: Option[LimitedFiles] = None) {
 
   /** The files that are read. */
   val survivors: BitSet = FileSets.where(files.length) { file =>
-    filesWithChanges.get(file) || contradictoryFiles.get(file) || outcome.fold(_ => true, _.verdicts.isKept(file))
+    !isLimited(file) &&
+    (filesWithChanges.get(file) || contradictoryFiles.get(file) || outcome.fold(_ => true, _.verdicts.isKept(file)))
   }
+
+  private def isLimited(file: Int): Boolean = limited.exists(_.dropped.get(file))
 
   /** How many rows satisfy the scan's filter; None where nothing tells. */
   lazy val rowEstimate: Option[ScanEstimate] =
@@ -58,19 +63,22 @@ final class ScanDecision(
   }
 
   /** The same scan if no file of it is dropped, for another reason. */
-  def withoutPruning(why: Reason): ScanDecision = copy(Left(why), estimate)
+  def withoutPruning(why: Reason): ScanDecision = copy(Left(why), estimate, None)
 
   /** The same scan with the number that the optimizer was told. */
-  def withEstimate(told: ScanEstimate): ScanDecision = copy(outcome, () => Some(told))
+  def withEstimate(told: ScanEstimate): ScanDecision = copy(outcome, () => Some(told), limited)
 
-  private def copy(outcome: Either[Reason, ScanDecision.Verdict], estimate: () => Option[ScanEstimate]): ScanDecision =
-    new ScanDecision(table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, estimate)
+  private def copy(
+      outcome: Either[Reason, ScanDecision.Verdict], estimate: () => Option[ScanEstimate],
+      limited: Option[LimitedFiles]): ScanDecision =
+    new ScanDecision(table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, estimate, limited)
 
   /** The text on the scan in EXPLAIN. */
   def label: String = outcome match {
     case Right(_) =>
       val byFormat = if (skippedByFormat > 0) s", $skippedByFormat by ${live.by}" else ""
-      s"[Metastore: $total -> $after files$byFormat${unusedStatistics.fold("")(why => s", ${why.sentence}")}]"
+      val byLimit = if (limited.isDefined) ", LIMIT" else ""
+      s"[Metastore: $total -> $after files$byFormat$byLimit${unusedStatistics.fold("")(why => s", ${why.sentence}")}]"
     case Left(reason) if reason.code == ReasonCode.Failed => "[Metastore: failed, the log says why]"
     case Left(reason) => s"[Metastore: ${reason.sentence}]"
   }
@@ -82,6 +90,7 @@ final class ScanDecision(
   /** Why a file is read or not. */
   def reason(file: Int): Reason = outcome match {
     case Left(why) => why
+    case Right(_) if isLimited(file) => Reason(ReasonCode.SkippedByLimit, "limit" -> limited.get.limit.toString)
     case Right(_) if filesWithChanges.get(file) => Reason(ReasonCode.KeptLogFiles)
     case Right(_) if contradictoryFiles.get(file) => Reason(ReasonCode.KeptContradictory, "column" -> "(row count)")
     case Right(verdict) => verdict.verdicts.reason(file)

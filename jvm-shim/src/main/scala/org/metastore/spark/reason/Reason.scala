@@ -54,6 +54,7 @@ object ReasonCode {
   val Skipped: ReasonCode = find("SKIPPED")
   val SkippedByValues: ReasonCode = find("SKIPPED_BY_VALUES")
   val SkippedEmpty: ReasonCode = find("SKIPPED_EMPTY")
+  val SkippedByLimit: ReasonCode = find("SKIPPED_BY_LIMIT")
   val SkippedByFormat: ReasonCode = find("SKIPPED_BY_FORMAT")
   val KeptMayMatch: ReasonCode = find("KEPT_MAY_MATCH")
   val KeptFileUnknown: ReasonCode = find("KEPT_FILE_UNKNOWN")

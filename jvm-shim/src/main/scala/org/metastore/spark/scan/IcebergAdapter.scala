@@ -21,13 +21,12 @@ import org.metastore.spark.tables.{DelegateProxy, FormatReleases, IcebergTable}
 /** Iceberg tables: stand-ins before table, scan builder and scan, put in place before Iceberg's own push-down. */
 private[scan] final class IcebergAdapter extends RelationAdapter {
 
-  override def prepare(
-      relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan] = relation match {
+  override def prepare(relation: LogicalPlan, above: ScanContext, planner: ScanPlanner): Option[LogicalPlan] = relation match {
     case metadata: DataSourceV2Relation if IcebergTable.isMetadataTable(metadata.table) =>
       Some(before(metadata, new IcebergPassThrough(metadata.table.name, Reason(ReasonCode.MetadataTable), harmless = false)))
     case iceberg: DataSourceV2Relation if IcebergTable.is(iceberg.table) =>
       val scans = FormatReleases.refusal(iceberg.table).map(new IcebergPassThrough(iceberg.table.name, _, harmless = false))
-      Some(before(iceberg, scans.getOrElse(scansOf(new IcebergScan(iceberg.table), iceberg, conjuncts, planner))))
+      Some(before(iceberg, scans.getOrElse(scansOf(new IcebergScan(iceberg.table), iceberg, above, planner))))
     case _ => None
   }
 
@@ -47,12 +46,12 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
   }
 
   private def scansOf(
-      table: IcebergScan, iceberg: DataSourceV2Relation, conjuncts: Seq[Expression], planner: ScanPlanner): IcebergInterceptor =
+      table: IcebergScan, iceberg: DataSourceV2Relation, above: ScanContext, planner: ScanPlanner): IcebergInterceptor =
     planner.restriction match {
       case Some(why) if planner.leavesAlone => new IcebergPassThrough(table.name, why, harmless = false)
       case _ if IcebergAdapter.isIncremental(iceberg) =>
         new IcebergPassThrough(table.name, Reason(ReasonCode.Incremental), planner.estimates)
-      case _ => new IcebergPruning(table, iceberg.output, conjuncts, planner)
+      case _ => new IcebergPruning(table, iceberg.output, above, planner)
     }
 
   private def before(relation: DataSourceV2Relation, scans: IcebergInterceptor): LogicalPlan = {
@@ -106,11 +105,12 @@ private[scan] final class IcebergPassThrough(table: String, why: Reason, harmles
 
 /** What the planner wants of one Iceberg relation. */
 private[scan] final class IcebergPruning(
-    table: IcebergScan, output: Seq[AttributeReference], conjuncts: Seq[Expression], planner: ScanPlanner)
+    table: IcebergScan, output: Seq[AttributeReference], above: ScanContext, planner: ScanPlanner)
   extends IcebergInterceptor {
+  import above.conjuncts
 
   override val fingerprint: AnyRef =
-    (conjuncts.map(QueryPlan.normalizeExpressions(_, output).canonicalized), planner.restriction, planner.estimates)
+    (conjuncts.map(QueryPlan.normalizeExpressions(_, output).canonicalized), above.limit, planner.restriction, planner.estimates)
 
   /** Prunes a scan, and stands before it. */
   override def prepare(scan: AnyRef): AnyRef = scan.getClass.getName match {
@@ -128,7 +128,7 @@ private[scan] final class IcebergPruning(
       val live = table.live(if (filesOfQuery.isEmpty) "Iceberg" else "the query", scan, all.live)
       val columns = new OutputColumns(output, keyOf(schema, _))
       val planned =
-        planner.plan(table.id, tasks.files, conjuncts, columns, live, Some(EstimateRequest(output, columns, () => table.lineage)))
+        planner.plan(table.id, tasks.files, above, columns, live, Some(EstimateRequest(output, columns, () => table.lineage)))
       val decision = planned.decision
       val kept = tasks.files.indices.filter(decision.survivors.get)
       if (kept.size < all.tasks.size) tasks.at(kept).giveTo(scan)

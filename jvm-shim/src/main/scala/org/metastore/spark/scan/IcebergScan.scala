@@ -94,6 +94,8 @@ private[scan] final class IcebergTasks private (
   private lazy val content = Reflection.load("org.apache.iceberg.ContentFile", loader)
   private lazy val locationOf = Reflection.method(content, "location", "path")
   private lazy val sizeOf = Reflection.method(content, "fileSizeInBytes")
+  private lazy val startOf = Reflection.method(taskClass, "start")
+  private lazy val lengthOf = Reflection.method(taskClass, "length")
   private lazy val recordsOf = Reflection.method(content, "recordCount")
   private lazy val contentOf = Reflection.method(content, "content")
   private lazy val offsetOf = Try(Reflection.method(Reflection.load("org.apache.iceberg.DeleteFile", loader), "contentOffset")).toOption
@@ -108,7 +110,7 @@ private[scan] final class IcebergTasks private (
   lazy val size: TaskTotals = {
     val ofFiles = tasks.filter(taskClass.isInstance)
     def sum(method: Method): Long = ofFiles.map(method.invoke(_).asInstanceOf[java.lang.Long].longValue).sum
-    val bytes = sum(Reflection.method(taskClass, "length"))
+    val bytes = sum(lengthOf)
     TaskTotals(tasks.size.toLong, bytes, ofFiles.map(deletes(_).size.toLong).sum, sum(Reflection.method(taskClass, "sizeBytes")) - bytes)
   }
 
@@ -118,7 +120,9 @@ private[scan] final class IcebergTasks private (
     val applied = deletes(task)
     val deleted = applied.map(d => shares.getOrElse(keyOf(d), 0.0)).sum
     val known = if (applied.exists(isEquality)) None else Some(deleted)
-    ScanFile(locationOf.invoke(file).toString, sizeOf.invoke(file).asInstanceOf[java.lang.Long], Some(rows), known)
+    val size = sizeOf.invoke(file).asInstanceOf[java.lang.Long]
+    val isWhole = applied.isEmpty && startOf.invoke(task) == 0L && lengthOf.invoke(task) == size
+    ScanFile(locationOf.invoke(file).toString, size, Some(rows), known, isWhole = isWhole)
   }
 
   /** Those of the files of these paths, and what is not one data file. */

@@ -3,8 +3,8 @@ package org.metastore.spark.scan
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.{Expression, PredicateHelper, SubqueryExpression}
-import org.apache.spark.sql.catalyst.plans.logical.{Command, Filter, LeafNode, LogicalPlan, Subquery, V2WriteCommand}
+import org.apache.spark.sql.catalyst.expressions.{IntegerLiteral, PredicateHelper, SubqueryExpression}
+import org.apache.spark.sql.catalyst.plans.logical.{Command, Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project, Subquery, V2WriteCommand}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.execution.command.DataWritingCommand
@@ -25,9 +25,9 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     else ScanPlanner.orElse("A query", plan) {
       PlanScope.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites).fold(plan) { scope =>
         val prepared = DeltaScan.prepareRelations(plan, session)
-        val planner = ScanPlanner.of(session, settings, scope, joinsOf(prepared, _))
+        val planner = ScanPlanner.of(session, settings, scope, mayLimit = !isWrite(plan), joinsOf(prepared, _))
         if (!planner.leavesAlone) begin(prepared, planner)
-        val rewritten = rewrite(prepared, Nil, planner)
+        val rewritten = rewrite(prepared, ScanContext(), planner)
         if (settings.cboEnabled && conf.cboEnabled && conf.joinReorderEnabled && !rewritten.fastEquals(prepared))
           QueryJoinOrder.keep(rewritten)
         else rewritten
@@ -44,27 +44,35 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     }
   }
 
+  private def isWrite(plan: LogicalPlan): Boolean = PlanScope.write(plan).orElse(PlanningContext.current.write).isDefined
+
   private def joinsOf(plan: LogicalPlan, planner: ScanPlanner): JoinKeys =
     JoinKeys.of(plan, leaf => adapters.iterator.flatMap(_.columns(leaf, planner)).toSeq.headOption)
 
   // Most sub-queries were prepared when they were optimized; Delta chooses their files with the main plan.
-  private def rewrite(plan: LogicalPlan, above: Seq[Expression], planner: ScanPlanner): LogicalPlan =
+  private def rewrite(plan: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan =
     rewriteNode(plan, above, planner).transformExpressionsWithPruning(_.containsPattern(TreePattern.PLAN_EXPRESSION)) {
       case subquery: SubqueryExpression =>
-        val rewritten = rewrite(subquery.plan, Nil, planner)
+        val rewritten = rewrite(subquery.plan, ScanContext(), planner)
         if (rewritten.fastEquals(subquery.plan)) subquery else subquery.withNewPlan(rewritten)
     }
 
-  private def rewriteNode(plan: LogicalPlan, above: Seq[Expression], planner: ScanPlanner): LogicalPlan = plan match {
+  private def rewriteNode(plan: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan = plan match {
     case Filter(condition, child) =>
-      plan.mapChildren(rewrite(_, above ++ splitConjunctivePredicates(condition), planner))
+      val conjuncts = above.conjuncts ++ splitConjunctivePredicates(condition)
+      plan.mapChildren(rewrite(_, above.copy(conjuncts = conjuncts), planner))
+    // So many rows are enough, whatever takes them.
+    case LocalLimit(IntegerLiteral(limit), _) if limit > 0 && planner.limits =>
+      plan.mapChildren(rewrite(_, ScanContext(limit = Some(limit.toLong)), planner))
+    // A scan is not told of filters that stand above one of these.
+    case _: Project | _: GlobalLimit if above.conjuncts.isEmpty => plan.mapChildren(rewrite(_, above, planner))
     case leaf: LeafNode => prepare(leaf, above, planner)
     case command: Command => shieldTarget(command, planner).mapChildren {
         // The target of a command is not a scan, and Spark refreshes cached tables by comparing it.
         case target: LeafNode if !LogicalScanRule.isQueryOf(command) => target
-        case query => rewrite(query, Nil, planner)
+        case query => rewrite(query, ScanContext(), planner)
       }
-    case other => other.mapChildren(rewrite(_, Nil, planner))
+    case other => other.mapChildren(rewrite(_, ScanContext(), planner))
   }
 
   private def shieldTarget(command: Command, planner: ScanPlanner): LogicalPlan = command match {
@@ -72,8 +80,8 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     case other => other
   }
 
-  private def prepare(leaf: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): LogicalPlan =
-    orUnchanged(leaf)(adapters.iterator.flatMap(_.prepare(leaf, conjuncts, planner)).toSeq.headOption.getOrElse(leaf))
+  private def prepare(leaf: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan =
+    orUnchanged(leaf)(adapters.iterator.flatMap(_.prepare(leaf, above, planner)).toSeq.headOption.getOrElse(leaf))
 
   private def orUnchanged(plan: LogicalPlan)(changed: => LogicalPlan): LogicalPlan =
     ScanPlanner.orElse(plan.nodeName, plan)(changed)

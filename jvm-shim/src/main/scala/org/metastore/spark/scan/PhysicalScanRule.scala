@@ -130,7 +130,7 @@ private[scan] final class PruningFileIndex(
       _ => {
         var last = Option.empty[(Seq[PartitionDirectory], ScanDecision)]
         def about(listed: Seq[PartitionDirectory]) = last.collect { case (same, known) if same eq listed => known }.getOrElse {
-          val made = planner.plan(table.id, table.files(listed), data, resolver, table.live(delegate)).decision
+          val made = planner.plan(table.id, table.files(listed), ScanContext(data), resolver, table.live(delegate)).decision
           last = Some(listed -> made)
           made
         }

@@ -23,11 +23,19 @@ import org.metastore.spark.statistics.columns.FileList
 import org.metastore.spark.statistics.objects.{FileKey, Manifest, TableIdentity}
 import org.metastore.spark.tables.UnsupportedRelease
 
+/**
+ * What stands above a scan.
+ *
+ * @param conjuncts every row that is used satisfies them
+ * @param limit     so many of the rows that satisfy them are enough, whichever they are: no other filter stands between
+ */
+private[scan] final case class ScanContext(conjuncts: Seq[Expression] = Nil, limit: Option[Long] = None)
+
 /** Says which table a relation is, drops files from its scan and hands the optimizer the numbers of those that stay. */
 private[scan] trait RelationAdapter {
 
-  /** What is planned in a leaf's place; every row that is used satisfies the conjuncts. None: not of this kind, or prepared. */
-  def prepare(relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan]
+  /** What is planned in a leaf's place, by what stands above it. None: not of this kind, or prepared. */
+  def prepare(relation: LogicalPlan, above: ScanContext, planner: ScanPlanner): Option[LogicalPlan]
 
   /** The table of a relation whose statistics are going to be asked for; None where it is not of this kind. May throw. */
   def table(relation: LogicalPlan): Option[TableIdentity]
@@ -39,10 +47,9 @@ private[scan] trait RelationAdapter {
 /** Tables that Spark reads as file relations: Delta's, Hudi's, and plain Parquet. */
 private[scan] final class FileRelationAdapter extends RelationAdapter {
 
-  override def prepare(
-      relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan] = relation match {
+  override def prepare(relation: LogicalPlan, above: ScanContext, planner: ScanPlanner): Option[LogicalPlan] = relation match {
     case Files(logical, files) if ScanMark.of(files).isEmpty =>
-      try tableBehind(logical, files).map(prepareRelation(logical, files, _, conjuncts, planner))
+      try tableBehind(logical, files).map(prepareRelation(logical, files, _, above.conjuncts, planner))
       catch { case unknown: UnsupportedRelease => Some(withMark(logical, files, ScanMark.refuse(unknown.reason), logical.catalogTable)) }
     case _ => None
   }
@@ -111,7 +118,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
     for (statistics <- known.toOption; listed <- orNone(table)(table.countedFiles(files, conjuncts)))
       yield {
         val asked = EstimateRequest(logical.output, table.estimateResolver(statistics.manifest), () => table.lineage)
-        planner.plan(table.id, listed, conjuncts, table.resolver(statistics.manifest), LiveFiles.Unknown, Some(asked))
+        planner.plan(table.id, listed, ScanContext(conjuncts), table.resolver(statistics.manifest), LiveFiles.Unknown, Some(asked))
       }
 
   private def catalogNumbers(
@@ -235,7 +242,7 @@ private[scan] object FileScan {
     Reason(ReasonCode.UnsupportedTable, "relation" -> "this scan", "detail" -> detail)
 }
 
-/** A data file of a scan, as the table format lists it at planning. */
+/** A data file of a scan, as the table format lists it at planning; `isWhole` where all its rows are known to be read. */
 final case class ScanFile(
     path: String,
     size: Long,
@@ -243,6 +250,7 @@ final case class ScanFile(
     deletedRows: Option[Double] = Some(0),
     modified: Option[Long] = None,
     hasChanges: Boolean = false,
+    isWhole: Boolean = false,
     partition: Map[String, Literal] = Map.empty)
 
 /** The data files of several scans, with the list by which their join with the statistics is found again. */

@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
-import org.metastore.spark.pruning.{ColumnResolver, FileSets, LiveFiles, PruningFilter, ScanDecision, ScanEstimate}
+import org.metastore.spark.pruning.{ColumnResolver, FileSets, LimitedFiles, LiveFiles, PruningFilter, ScanDecision, ScanEstimate}
 import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
 import org.metastore.spark.statistics.columns.{FileSetStatistics, TableDistinct}
@@ -22,7 +22,7 @@ import org.metastore.spark.statistics.values.ColumnHistogram
 /** Decides which data files of the scans of one query are read. One decision is all that EXPLAIN, metrics and estimates say. */
 private[scan] final class ScanPlanner(
     session: SparkSession, val settings: MetastoreConf, val scope: PlanScope.Scope, context: PlanningContext,
-    joinsOf: ScanPlanner => JoinKeys = _ => JoinKeys.Unknown) {
+    mayLimit: Boolean = false, joinsOf: ScanPlanner => JoinKeys = _ => JoinKeys.Unknown) {
 
   /** Why no file of this plan may be dropped, whatever the statistics say. */
   val restriction: Option[Reason] = scope match {
@@ -31,6 +31,9 @@ private[scan] final class ScanPlanner(
     case PlanScope.Everything if settings.pruningEnabled => None
     case PlanScope.Everything => Some(Reason(ReasonCode.Disabled, "setting" -> MetastoreConf.PruningEnabled.key))
   }
+
+  /** Whether a LIMIT may choose files. */
+  val limits: Boolean = mayLimit && restriction.isEmpty && settings.pruningLimitEnabled
 
   val estimates: Boolean = settings.cboEnabled && !leavesAlone
 
@@ -70,21 +73,26 @@ private[scan] final class ScanPlanner(
 
   /** Joins a scan's files with the statistics and asks the rules. Never throws. */
   def plan(
-      table: TableIdentity, files: IndexedSeq[ScanFile], conjuncts: Seq[Expression], resolver: ColumnResolver,
+      table: TableIdentity, files: IndexedSeq[ScanFile], above: ScanContext, resolver: ColumnResolver,
       live: LiveFiles, asked: Option[EstimateRequest] = None): ScanPlan = {
+    import above.conjuncts
     val list = ScanFiles.listOf(files)
     val rows = IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray
     def decision(
         rows: Array[Long], outcome: Either[Reason, ScanDecision.Verdict], distrusted: BitSet = new BitSet, version: String = "",
-        estimate: () => Option[ScanEstimate] = () => None) =
-      new ScanDecision(table.name, list, rows, outcome, distrusted, version, ScanPlanner.filesWithChanges(files), live, estimate)
+        estimate: () => Option[ScanEstimate] = () => None,
+        limited: Option[LimitedFiles] = None) =
+      new ScanDecision(table.name, list, rows, outcome, distrusted, version, ScanPlanner.filesWithChanges(files), live, estimate,
+        limited)
     def decide(known: TableStatistics): ScanPlan = {
       val compiled = PruningFilter.compile(conjuncts, resolver)
       val joined = known.of(list, if (restriction.isDefined) Nil else compiled.columnKeys)
       val distrusted = contradictoryFiles(joined, rows)
       val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
-      val outcome = judge(joined, compiled, isWhole = live.beyond(files.length) == 0)
-      lazy val decided: ScanDecision = decision(counted, outcome, distrusted, known.fingerprint, () => numbers.summary)
+      val judged = judge(joined, compiled, isWhole = live.beyond(files.length) == 0)
+      val limited = limitFiles(above, compiled, joined, files, decision(counted, judged, distrusted))
+      val outcome = if (limited.isDefined && judged.isLeft) Right(verdictOf(joined, compiled)) else judged
+      lazy val decided: ScanDecision = decision(counted, outcome, distrusted, known.fingerprint, () => numbers.summary, limited)
       lazy val numbers: ScanStatistics =
         numbersOf(table, known, joined, decided, files, conjuncts, asked.getOrElse(EstimateRequest(Nil, resolver)))
       ScanPlanner.logDecision(decided)
@@ -127,7 +135,24 @@ private[scan] final class ScanPlanner(
     if (restriction.isDefined) Left(restriction.get)
     else if (filter.conjuncts.isEmpty && isWhole) Left(Reason(ReasonCode.NoFilter))
     else if (filter.conjuncts.nonEmpty && filter.columns.isEmpty) Left(Reason(ReasonCode.NothingToPrune))
-    else Right(ScanDecision.Verdict(filter.evaluate(joined), filter.conjuncts.map(_.sql)))
+    else Right(verdictOf(joined, filter))
+
+  private def verdictOf(joined: FileSetStatistics, filter: PruningFilter): ScanDecision.Verdict =
+    ScanDecision.Verdict(filter.evaluate(joined), filter.conjuncts.map(_.sql))
+
+  // The format and the statistics must count the same rows, and no delete may take one away.
+  private def limitFiles(
+      above: ScanContext, filter: PruningFilter, joined: FileSetStatistics, files: IndexedSeq[ScanFile],
+      decided: ScanDecision): Option[LimitedFiles] =
+    above.limit.filter(_ => limits && decided.outcome.fold(_.code == ReasonCode.NoFilter, _ => true)).flatMap { limit =>
+      ScanPlanner.orElse(s"A LIMIT on ${decided.table}", Option.empty[LimitedFiles]) {
+        val proven = filter.allRowsMatch(joined)
+        val full = FileSets.where(files.length) { i =>
+          proven.get(i) && files(i).isWhole && !files(i).hasChanges && files(i).rows.contains(joined.rows(i))
+        }
+        LimitedFiles.choose(limit, decided.survivors, full, joined.rows(_), files(_).path)
+      }
+    }
 
   // Other rows than the table format counts: the statistics are not of this file.
   private def contradictoryFiles(joined: FileSetStatistics, rows: Array[Long]): BitSet =
@@ -138,8 +163,9 @@ private[scan] object ScanPlanner extends Logging {
 
   /** A planner for one optimizer run of a session; `joins` finds the keys of its joins. */
   def of(
-      session: SparkSession, settings: MetastoreConf, scope: PlanScope.Scope, joins: ScanPlanner => JoinKeys): ScanPlanner =
-    new ScanPlanner(session, settings, scope, PlanningContext.current, joins)
+      session: SparkSession, settings: MetastoreConf, scope: PlanScope.Scope, mayLimit: Boolean,
+      joins: ScanPlanner => JoinKeys): ScanPlanner =
+    new ScanPlanner(session, settings, scope, PlanningContext.current, mayLimit, joins)
 
   /** A planner for scans that were decided on: what this thread planned earlier may belong to another query. */
   def physical(session: SparkSession, settings: MetastoreConf): ScanPlanner =
