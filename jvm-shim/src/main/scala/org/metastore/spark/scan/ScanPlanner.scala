@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
-import org.metastore.spark.pruning.{ColumnResolver, FileSets, LiveFiles, PruningFilter, ScanDecision, ScanEstimate}
+import org.metastore.spark.pruning.{ColumnResolver, EvaluationAllowance, FileSets, LiveFiles, PruningFilter, ScanDecision, ScanEstimate}
 import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
 import org.metastore.spark.statistics.columns.{FileSetStatistics, TableDistinct}
@@ -31,6 +31,8 @@ private[scan] final class ScanPlanner(
     case PlanScope.Everything if settings.pruningEnabled => None
     case PlanScope.Everything => Some(Reason(ReasonCode.Disabled, "setting" -> MetastoreConf.PruningEnabled.key))
   }
+
+  private val allowance = new EvaluationAllowance(settings.maxEvaluations)
 
   val estimates: Boolean = settings.cboEnabled && !leavesAlone
 
@@ -79,7 +81,7 @@ private[scan] final class ScanPlanner(
         estimate: () => Option[ScanEstimate] = () => None) =
       new ScanDecision(table.name, list, rows, outcome, distrusted, version, ScanPlanner.filesWithChanges(files), live, estimate)
     def decide(known: TableStatistics): ScanPlan = {
-      val compiled = PruningFilter.compile(conjuncts, resolver)
+      val compiled = PruningFilter.compile(conjuncts, resolver, allowance)
       val joined = known.of(list, if (restriction.isDefined) Nil else compiled.columnKeys)
       val distrusted = contradictoryFiles(joined, rows)
       val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
