@@ -41,6 +41,8 @@ def main() -> int:
         campaign.until(given.verdicts, tell=lambda line: print(line, flush=True), minutes=given.minutes)
         took = time.monotonic() - began
         print(campaign.text())
+        for source, report in campaign.reports.items():
+            print(source, "undecided:", *report.undecided.most_common(40), sep="\n  ")
         print(f"{campaign.verdicts} verdicts in {took:.0f} s: {campaign.verdicts / took:.0f} a second")
         session.stop()
     wrong = [wrong for report in campaign.reports.values() for wrong in report.wrong]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from oracle.generate import Generator
 from oracle.minimise import smallest
-from oracle.report import Report, Wrong, cells_of
+from oracle.report import Report, Wrong, cells_of, on_one_column
 from oracle.truth import matching_files
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ def judge(
                 continue
             assert not truth & provable, f"the oracle's own bounds are wrong: {predicate.sql()} on {subject.kind}"
             report.count(predicate, len(subject.zones), len(kept), len(provable), len(provable & kept))
+            if pruner.looks_up and on_one_column(predicate):
+                report.count_decided(predicate, plain.keys() - truth, kept)
             for file in sorted(truth - kept):
                 part = smallest(predicate, lambda p, f=file, by=pruner: _wrong(spark, subject, p, f, by))
                 report.wrong.append(Wrong(subject, part, file, source, conditions.items()))

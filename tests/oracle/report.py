@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
     from oracle.predicates import Predicate
     from oracle.tables import Subject
 
@@ -40,6 +42,11 @@ def cells_of(predicate: Predicate) -> set[tuple[str, str]]:
     return {("decimal" if name.startswith("decimal") else name, operator) for name, operator in predicate.cells()}
 
 
+def on_one_column(predicate: Predicate) -> bool:
+    """Tells whether a predicate compares one column, or a function of it, with literals."""
+    return not predicate.parts() and all(operator != "column" for _, operator in predicate.cells())
+
+
 @dataclass(frozen=True)
 class Wrong:
     """A file that was skipped although a row in it matches."""
@@ -70,6 +77,9 @@ class Report:
     provable_verdicts: int = 0
     proven_verdicts: int = 0
     missed: Counter[str] = field(default_factory=Counter)
+    useless_verdicts: int = 0
+    decided_verdicts: int = 0
+    undecided: Counter[str] = field(default_factory=Counter)
 
     def count(self, predicate: Predicate, files: int, kept: int, provable: int, missed: int) -> None:
         """Adds the verdicts of one predicate on `files` files."""
@@ -83,6 +93,18 @@ class Report:
             self.proven[cell] += provable - missed
         if missed:
             self.missed[predicate.sql()] += missed
+
+    def count_decided(self, predicate: Predicate, useless: AbstractSet[str], kept: AbstractSet[str]) -> None:
+        """Adds the verdicts of a predicate on one column on files none of whose rows match."""
+        self.useless_verdicts += len(useless)
+        self.decided_verdicts += len(useless - kept)
+        if useless & kept:
+            self.undecided[predicate.sql()] += len(useless & kept)
+
+    @property
+    def decided(self) -> float:
+        """Share of the files without a matching row that predicates on one column skipped."""
+        return self.decided_verdicts / max(self.useless_verdicts, 1)
 
     @property
     def power(self) -> float:
@@ -103,6 +125,9 @@ class Report:
         ]
         lines = [f"{self.verdicts} verdicts, {len(self.wrong)} wrong, {self.raised} predicates raised"]
         lines.append(f"provable {self.provable_verdicts}, skipped of these {self.power:.2%}")
+        lines.append(
+            f"on one column: {self.useless_verdicts} files without a match, skipped of these {self.decided:.2%}"
+        )
         lines.append("type, operator: verdicts, skipped, provable, skipped of the provable")
         for name in sorted({t for t, _ in self.cells}):
             for op in operators:

@@ -67,10 +67,8 @@ def test_filters_and_limits_in_layers(spark, analyzed):
     inner = f"(SELECT id, id % 2 AS odd FROM {analyzed} WHERE id >= 100 LIMIT 250)"
     assert spark.sql(f"SELECT count(*) FROM {inner}").first()[0] == 250
     assert all(row.id >= 300 for row in spark.sql(f"SELECT * FROM {inner} WHERE id >= 300 LIMIT 5").collect())
-    computed = (
-        f"SELECT * FROM (SELECT id, rand(1) r FROM {analyzed} WHERE id >= 100) WHERE r < 0.999 AND id < 150 LIMIT 40"
-    )
-    found = spark.sql(computed).collect()
+    numbered = f"(SELECT id, rand(1) r FROM {analyzed} WHERE id >= 100)"
+    found = spark.sql(f"SELECT * FROM {numbered} WHERE r < 0.999 AND id < 150 LIMIT 40").collect()
     assert len(found) == 40
     assert all(100 <= row.id < 150 for row in found)
     union = spark.sql(f"SELECT id FROM {analyzed} UNION ALL SELECT id FROM {analyzed} LIMIT 150")

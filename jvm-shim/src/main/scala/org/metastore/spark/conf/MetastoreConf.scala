@@ -28,6 +28,7 @@ final class MetastoreConf(conf: SQLConf) {
   def hudiBypassSkipping: Boolean = get(HudiBypassSkipping)
   def store: Option[String] = Some(get(Store)).filter(_.nonEmpty)
   def analyzeFormats: Set[String] = get(AnalyzeFormats).toSet
+  def maxEvaluations: Long = get(MaxEvaluations).toLong
   def cacheBytes: Long = get(CacheSize)
   def planningTimeoutMillis: Long = get(PlanningTimeout)
   def readTimeoutMillis: Long = get(ReadTimeout)
@@ -72,6 +73,7 @@ object MetastoreConf extends Logging {
   val PruningEnabled: Setting[Boolean] = find("pruning.enabled")
   val PruningLimitEnabled: Setting[Boolean] = find("pruning.limit.enabled")
   val CboEnabled: Setting[Boolean] = find("cbo.enabled")
+  val MaxEvaluations: Setting[Int] = find("pruning.values.maxEvaluations")
   val PruneInsideWrites: Setting[Boolean] = find("pruneInsideWrites")
   val HudiBypassSkipping: Setting[Boolean] = find("hudi.bypassSkipping")
   val Store: Setting[String] = find("store")

@@ -4,35 +4,23 @@ import java.util.Arrays
 import java.util.concurrent.TimeoutException
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.objects.{InvokeLike, StaticInvoke}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-import org.metastore.spark.pruning.Conjuncts
+import org.metastore.spark.pruning.ValuePredicate
 import org.metastore.spark.statistics.values.{Axis, Bucket, ColumnHistogram}
 
-/** A condition on one column, answered by evaluating Catalyst's own expression on values: any deterministic one will do. */
+/** Which rows of a column, by its histogram, a condition on it leaves. */
 private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expression) {
   import ColumnPredicate._
 
   private val dataType = leaf.dataType
-  private val row = new GenericInternalRow(1)
-  private val until = System.nanoTime() + MostNanos
-  private var asked = 0
-  private val bound = condition.transformDown {
-    case one if one.semanticEquals(leaf) => BoundReference(0, dataType, nullable = true)
-  }
+  private val predicate = new ValuePredicate(condition, leaf)
 
-  /** Whether it is true of a value; null, false and null are not. */
-  def holds(value: Any): Boolean = {
-    asked += 1
-    if (asked % CheckEvery == 0 && System.nanoTime() > until) throw new TimeoutException("a condition takes too long to evaluate")
-    row.update(0, value)
-    bound.eval(row) == true
-  }
+  private def holds(value: Any): Boolean = predicate.holds(value)
 
   /** The rows for which it is true. Raises what evaluating the expression raises, and TimeoutException. */
-  def of(column: ColumnHistogram): ColumnHistogram = column.derived(bound.canonicalized)(selectRows(column))
+  def of(column: ColumnHistogram): ColumnHistogram = column.derived(predicate.bound.canonicalized)(selectRows(column))
 
   private def selectRows(column: ColumnHistogram): ColumnHistogram = {
     val cuts = cutsOn(column.axis)
@@ -175,18 +163,10 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
 }
 
 private[estimates] object ColumnPredicate {
-  private val MostNanos = 500L * 1000 * 1000 // counted values are few: what takes as long is no plain condition
-  private val CheckEvery = 16
   private val MostParts = 1L << 20
   private val CutBytes = 60 // of texts, about which bounds and edges may be cut
   private val Shares = Seq(0.2, 0.5, 0.8)
   private val Few = 32 // in each of a thousand bins
-
-  /** Whether a condition can be answered while a query is planned, by Spark's own code. */
-  def canEvaluate(condition: Expression): Boolean = Conjuncts.refusal(condition).isEmpty && !condition.exists {
-    case own: StaticInvoke => !own.staticObject.getName.startsWith("org.apache.")
-    case call => call.isInstanceOf[InvokeLike]
-  }
 
   /** The rows of a column for which conditions on it alone are true; None where one fails on a value, as under ANSI. */
   def select(column: ColumnHistogram, conditions: Seq[Expression], leaf: Expression): Option[ColumnHistogram] =

@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, Filter, LeafNode
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.FilterEstimation
 import org.apache.spark.sql.types.DataType
 
-import org.metastore.spark.pruning.{ColumnLookup, ColumnResolver}
+import org.metastore.spark.pruning.{ColumnLookup, ColumnResolver, ValuePredicate}
 import org.metastore.spark.statistics.columns.CatalystValue
 import org.metastore.spark.statistics.values.ColumnHistogram
 
@@ -48,7 +48,7 @@ private[estimates] final class FilterSelectivity(
     conjuncts: Seq[Expression], resolver: ColumnResolver, histograms: Seq[ColumnKey] => Map[ColumnKey, (ColumnHistogram, Boolean)]) {
   import FilterSelectivity._
 
-  private val usable = conjuncts.filter(ColumnPredicate.canEvaluate)
+  private val usable = conjuncts.filter(ValuePredicate.canEvaluate)
     .flatMap(c => columnsOf(c).map(c -> _))
 
   private val known: Map[ColumnKey, (ColumnHistogram, Boolean)] =

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Expand, Filter, J
 import org.apache.spark.sql.types.{BinaryType, DataType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
-import org.metastore.spark.pruning.ColumnResolver
+import org.metastore.spark.pruning.{ColumnResolver, ValuePredicate}
 import org.metastore.spark.statistics.values.{Axis, Bucket, ColumnHistogram}
 
 /** How the statistics know the columns of a scan. */
@@ -201,7 +201,7 @@ object JoinKeys extends PredicateHelper {
     private val Most = 0.5 // of rows that the other side may have: of more the conditions need not be asked
 
     def of(origin: Origin, known: RelationColumns): Option[Key] = {
-      val (own, others) = origin.conjuncts.filter(ColumnPredicate.canEvaluate)
+      val (own, others) = origin.conjuncts.filter(ValuePredicate.canEvaluate)
         .partition(c => c.references.size == 1 && c.references.head.exprId == origin.column.exprId)
       lazy val beside = new FilterSelectivity(
         others, known.resolver, _.flatMap(asked => known.histogram(asked.key, asked.dataType).map(found => asked -> ((found, true)))).toMap)

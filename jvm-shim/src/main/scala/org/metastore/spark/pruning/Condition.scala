@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.expressions
 import org.apache.spark.sql.catalyst.expressions.{Expression, OuterReference, PlanExpression, UserDefinedExpression}
 import org.apache.spark.sql.types.DataType
 
-import org.metastore.spark.pruning.Condition.{And, Member, NaNTest, NullTest, Or}
+import org.metastore.spark.pruning.Condition.{And, Evaluated, Member, NaNTest, NullTest, Or}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.columns.Bounds
 import org.metastore.spark.statistics.objects.DoubleOrder
@@ -16,6 +16,7 @@ private[pruning] sealed trait Condition {
   final def leaves: Seq[Condition] = this match {
     case And(left, right) => left.leaves ++ right.leaves
     case Or(left, right) => left.leaves ++ right.leaves
+    case Evaluated(rules, _, _, _) => rules.leaves
     case leaf => Seq(leaf)
   }
 }
@@ -41,6 +42,9 @@ private[pruning] object Condition {
 
   /** The term is not NULL, and in the set (`inside`) or not in it. */
   final case class Member(term: Term, set: ValueSet, inside: Boolean) extends Condition
+
+  /** What Catalyst's own expression says of single values of the one column that it reads; of bounds `rules` say the same or less. */
+  final case class Evaluated(rules: Condition, column: ColumnReference, condition: Expression, leaf: Expression) extends Condition
 
   /** One term against another term of the same row. */
   final case class Related(left: Term, relation: Relation, right: Term) extends Condition
@@ -74,22 +78,64 @@ private[pruning] final case class Term(column: ColumnReference, dataType: DataTy
 
 /** Compiles a conjunct into negation normal form. */
 private[pruning] final class Conjuncts(columns: ColumnLookup) {
+  import Conjuncts.{isDecided, Part}
+
   private val leaves = new LeafPredicates(columns)
 
   def compile(conjunct: Expression): Condition =
-    Conjuncts.refusal(conjunct).fold(normal(conjunct, negated = false))(Condition.Unknown)
+    Conjuncts.refusal(conjunct).fold(withValues(normal(conjunct, negated = false)))(Condition.Unknown)
+
+  /** What follows from several conjuncts on the same column, each of which leaves values open, and from which. */
+  def together(conjuncts: Seq[Expression]): Seq[(Condition, Seq[Int])] = {
+    val onOne = for {
+      (conjunct, i) <- conjuncts.zipWithIndex if !conjunct.isInstanceOf[expressions.IsNotNull]
+      leaf <- ValuePredicate.columnOf(conjunct)
+    } yield (leaf, conjunct, i)
+    onOne.groupBy(_._1.canonicalized).values.filter(_.size > 1).toSeq.sortBy(_.head._3).flatMap { some =>
+      val (leaf, all) = (some.head._1, some.map(_._2).reduceLeft(expressions.And(_, _)))
+      val condition =
+        withValues(Part(Condition.Unknown(Reason(ReasonCode.UnsupportedExpression, "expression" -> all.sql)), all, Some(leaf)))
+      if (condition.isInstanceOf[Evaluated]) Some(condition -> some.map(_._3)) else None
+    }
+  }
 
   /** NOT goes down to the leaves first (De Morgan); only there it is known whether a rule is exact. */
-  private def normal(condition: Expression, negated: Boolean): Condition = condition match {
+  private def normal(condition: Expression, negated: Boolean): Part = condition match {
     case expressions.Not(child) => normal(child, !negated)
     case both @ (_: expressions.And | _: expressions.Or) =>
       val isOr = both.isInstanceOf[expressions.And] == negated
-      both.children.map(normal(_, negated)).reduceLeft((left, right) => if (isOr) Or(left, right) else And(left, right))
-    case leaf => if (negated) leaves.negative(leaf) else leaves.positive(leaf)
+      both.children.map(normal(_, negated)).reduceLeft(join(isOr))
+    case leaf =>
+      val (rules, expression) = if (negated) (leaves.negative(leaf), expressions.Not(leaf)) else (leaves.positive(leaf), leaf)
+      Part(rules, expression, ValuePredicate.columnOf(leaf))
+  }
+
+  private def join(isOr: Boolean)(left: Part, right: Part): Part = {
+    val leaf = left.leaf.filter(one => right.leaf.exists(_.semanticEquals(one)))
+    def rulesOf(part: Part) = if (leaf.isDefined) part.rules else withValues(part)
+    val (first, second) = (rulesOf(left), rulesOf(right))
+    if (isOr) Part(Or(first, second), expressions.Or(left.expression, right.expression), leaf)
+    else Part(And(first, second), expressions.And(left.expression, right.expression), leaf)
+  }
+
+  /** The rules, and the expression itself where they do not decide all that values can tell. */
+  private def withValues(part: Part): Condition = {
+    val use = part.leaf.filterNot(_ => part.rules.leaves.forall(isDecided)).flatMap(columns.find(_).toOption)
+    use.fold(part.rules)(Evaluated(part.rules, _, part.expression, part.leaf.get))
   }
 }
 
 private[spark] object Conjuncts {
+
+  /** A part of a conjunct, and the column that it reads if that is one alone. */
+  private final case class Part(rules: Condition, expression: Expression, leaf: Option[Expression])
+
+  /** Whether counts of nulls and look-ups of single values say all about it that the values of a file can. */
+  private def isDecided(leaf: Condition): Boolean = leaf match {
+    case Member(term, set, _) => term.isColumn && set.points.isDefined
+    case Condition.Unknown(_) | Condition.Related(_, _, _) => false
+    case _ => true
+  }
 
   /** Why nothing may be made of a conjunct: its answer is not fixed while a query is planned, or users' code gives it. */
   def refusal(conjunct: Expression): Option[Reason] = {
@@ -109,7 +155,7 @@ private[pruning] object Intersections {
   def of(conditions: IndexedSeq[Condition]): Seq[(Condition, Seq[Int])] = {
     val parts = for {
       (condition, i) <- conditions.zipWithIndex
-      part <- conjuncts(condition)
+      part <- conjuncts(condition).flatMap(rulesOf(_))
       column <- onColumn(part)
     } yield (column, i)
     parts.groupBy(_._1.use).values.toSeq
@@ -120,6 +166,7 @@ private[pruning] object Intersections {
   /** An equal condition: each AND inside it stands together with what follows from it. */
   def tighten(condition: Condition): Condition = condition match {
     case Or(left, right) => Or(tighten(left), tighten(right))
+    case part: Evaluated => part.copy(rules = tighten(part.rules))
     case and: And =>
       val parts = conjuncts(and).map(tighten).toIndexedSeq
       (parts ++ of(parts).map(_._1)).reduceLeft(And(_, _))
@@ -129,6 +176,11 @@ private[pruning] object Intersections {
   private def conjuncts(condition: Condition): Seq[Condition] = condition match {
     case And(left, right) => conjuncts(left) ++ conjuncts(right)
     case leaf => Seq(leaf)
+  }
+
+  private def rulesOf(part: Condition): Seq[Condition] = part match {
+    case Evaluated(rules, _, _, _) => conjuncts(rules)
+    case other => Seq(other)
   }
 
   /** A condition on the bare column; `values` are those of which it is true, `None`: all. */

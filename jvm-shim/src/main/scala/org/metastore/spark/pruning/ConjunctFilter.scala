@@ -14,12 +14,13 @@ import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
 import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSummary, FileGroupStatistics, FileSetStatistics, ValueEvidence}
 
 private[pruning] final class ConjunctFilter(
-    override val conjuncts: IndexedSeq[Expression], compiled: IndexedSeq[Condition])
+    override val conjuncts: IndexedSeq[Expression], compiled: IndexedSeq[Condition], together: Seq[(Condition, Seq[Int])],
+    allowance: EvaluationAllowance)
   extends PruningFilter {
   import ConjunctFilter._
 
   /** What follows from several conjuncts together, and from which. */
-  private val intersections: IndexedSeq[(Condition, Seq[Int])] = Intersections.of(compiled).toIndexedSeq
+  private val intersections: IndexedSeq[(Condition, Seq[Int])] = (Intersections.of(compiled) ++ together).toIndexedSeq
 
   /** The conjuncts, and behind them what follows from several: the place of a condition is its mark. */
   private val conditions: IndexedSeq[Condition] = compiled.map(Intersections.tighten) ++ intersections.map(_._1)
@@ -78,17 +79,24 @@ private[pruning] final class ConjunctFilter(
     }.toMap
     files.rows.indices.foreach(file => if (files.rows(file) == 0) candidates.exclude(file, FileVerdicts.Empty))
     if (candidates.count <= MostLookedUp) {
-      val lookUps = new ValueLookups(files, evaluation)
-      conditions.indices.filterNot(unused.contains).foreach(lookUp(_, lookUps, candidates))
-    }
-    (candidates, unused.filter { case (mark, _) => mark < conjuncts.size })
+      val lookUps = new ValueLookups(files, evaluation, allowance)
+      val open = conditions.indices.filterNot(unused.contains).sortBy(conditions(_).isInstanceOf[Evaluated])
+      val useless = open.flatMap(mark => lookUp(mark, lookUps, candidates).map(mark -> _))
+      (candidates, (unused ++ useless).filter { case (mark, _) => mark < conjuncts.size })
+    } else (candidates, unused.filter { case (mark, _) => mark < conjuncts.size })
   }
 
-  /** Looks single values up in the files that bounds keep. */
-  private def lookUp(mark: Int, lookUps: ValueLookups, candidates: Candidates): Unit =
-    if (candidates.count > 0 && ValueLookups.hasPoints(conditions(mark))) whyFailed(mark) {
+  /** Looks single values up in the files that bounds keep. Why that is of no use, where nothing else is. */
+  private def lookUp(mark: Int, lookUps: ValueLookups, candidates: Candidates): Option[Reason] = {
+    val before = lookUps.evaluations
+    if (candidates.count > 0 && ValueLookups.asksForValues(conditions(mark))) whyFailed(mark) {
       lookUps.noRowMatches(conditions(mark), candidates.survivors).stream.forEach(candidates.exclude(_, firstLookUp + mark))
     }
+    conditions(mark) match {
+      case Evaluated(Unknown(reason), _, _, _) if lookUps.evaluations == before && candidates.count > 0 => Some(reason)
+      case _ => None
+    }
+  }
 
   /** Marks from here on tell of a look-up of single values; less this number they tell by what, as all marks do. */
   private[pruning] val firstLookUp: Int = conditions.size
@@ -144,7 +152,10 @@ private object ConjunctFilter {
     case _ => false
   }
 
-  private def used(predicate: Condition): Seq[ColumnReference] = predicate.leaves.flatMap {
+  private def used(predicate: Condition): Seq[ColumnReference] = predicate match {
+    case And(left, right) => used(left) ++ used(right)
+    case Or(left, right) => used(left) ++ used(right)
+    case Evaluated(rules, column, _, _) => used(rules) :+ column
     case NullTest(column, _) => Seq(column)
     case NaNTest(column, _) => Seq(column)
     case Member(term, _, _) => Seq(term.column)

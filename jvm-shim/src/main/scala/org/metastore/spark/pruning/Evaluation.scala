@@ -4,6 +4,9 @@ import java.util.{Arrays, BitSet}
 import java.util.stream.IntStream
 
 import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.types.{DoubleType, FloatType}
 
 import org.metastore.spark.pruning.Condition._
 import org.metastore.spark.reason.Reason
@@ -65,6 +68,7 @@ private[pruning] final class Evaluation private (val length: Int, column: Column
     case Or(left, right) => both(noRowMatches(left), noRowMatches(right))
     case Never => FileSets.all(length)
     case Always | Unknown(_) => new BitSet
+    case Evaluated(rules, _, _, _) => noRowMatches(rules)
     case NullTest(use, true) => where(use)((summary, i) => summary.nulls(i) == 0)
     case NullTest(use, false) if summaryOf(use).exists(_.boundsDecide) => new BitSet
     case NullTest(use, false) => where(use)(allNull)
@@ -85,6 +89,7 @@ private[pruning] final class Evaluation private (val length: Int, column: Column
     case Or(left, right) => either(allRowsMatch(left), allRowsMatch(right))
     case Always => FileSets.all(length)
     case Never | Unknown(_) => new BitSet
+    case Evaluated(rules, _, _, _) => allRowsMatch(rules)
     case NullTest(use, true) => where(use)(allNull)
     case NullTest(use, false) => where(use)((summary, i) => summary.nulls(i) == 0)
     case NaNTest(use, true) => where(use)((summary, i) => summary.nans(i) == summary.rows(i))
@@ -162,10 +167,15 @@ private final class BoundsComparison(left: Bounds, right: Bounds) {
     bounds.hasLo(i) && bounds.hasHi(i) && bounds.loExact(i) && bounds.hiExact(i)
 }
 
-/** Looks single values up where bounds leave it open: lists of all values and bloom filters are read for these files alone. */
-private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Evaluation) {
+/** Asks single values where bounds leave it open: lists of all values and bloom filters are read for these files alone. */
+private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Evaluation, allowance: EvaluationAllowance) {
   import FileSets.{either, without}
   import ValueLookups._
+
+  private var evaluated = 0
+
+  /** Of how many files all values were put through an expression. */
+  def evaluations: Int = evaluated
 
   /** Those of some files of which it is proven that no row makes the predicate true. */
   def noRowMatches(predicate: Condition, among: BitSet): BitSet = predicate match {
@@ -173,9 +183,13 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
       val proven = noRowMatches(left, among)
       either(proven, noRowMatches(right, without(among, proven)))
     case Or(left, right) =>
-      val (first, second) = if (hasPoints(left)) (right, left) else (left, right)
+      val (first, second) = if (asksForValues(left)) (right, left) else (left, right)
       noRowMatches(second, noRowMatches(first, among))
-    case Member(term, set, inside) if hasPoints(predicate) =>
+    case Evaluated(rules, use, condition, leaf) =>
+      val proven = noRowMatches(rules, among)
+      val open = without(without(among, proven), matchedByBounds(rules, without(among, proven)))
+      either(proven, excludeByExpression(use, new ValueTrial(new ValuePredicate(condition, leaf), use, allowance), open))
+    case Member(term, set, inside) if asksForValues(predicate) =>
       val proven = excludeByBounds(predicate, among)
       bounds.summaryOf(term.column).fold(_ => proven,
         { summary =>
@@ -184,9 +198,39 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
     case other => excludeByBounds(other, among)
   }
 
-  private def excludeByBounds(predicate: Condition, among: BitSet): BitSet = {
+  private def excludeByBounds(predicate: Condition, among: BitSet): BitSet = evaluateAmong(among)(_.noRowMatches(predicate))
+
+  private def matchedByBounds(predicate: Condition, among: BitSet): BitSet = evaluateAmong(among)(_.allRowsMatch(predicate))
+
+  private def evaluateAmong(among: BitSet)(ask: Evaluation => BitSet): BitSet = {
     val places = among.stream.toArray
-    if (places.isEmpty) among else setOf(bounds.among(places).noRowMatches(predicate).stream.map(places(_)))
+    if (places.isEmpty) among else setOf(ask(bounds.among(places)).stream.map(places(_)))
+  }
+
+  /** Files all of whose values are listed, and the expression is true of none of them. */
+  private def excludeByExpression(use: ColumnReference, trial: ValueTrial, among: BitSet): BitSet =
+    bounds.summaryOf(use).fold(_ => new BitSet,
+      { summary =>
+        val open = among.stream.filter(summary.hasStatistics(_)).toArray
+        if (open.isEmpty || allowance.isEmpty) new BitSet
+        else {
+          val values = files.values(use.key, use.dataType, open, filters = false, allowance.worthReading)
+          def listed(file: Int) = if (summary.nulls(file) == summary.rows(file)) Some(Values.none) else values.listed(file)
+          setOf(Arrays.stream(open).filter(i => listed(i).exists(list => !mayHold(trial, summary, list, i))))
+        }
+      })
+
+  /** Whether the expression may be true of a row; an error of it is the query's to raise. */
+  private def mayHold(trial: ValueTrial, summary: ColumnSummary, list: Values, file: Int): Boolean = {
+    evaluated += 1
+    try
+      summary.nulls(file) != 0 && trial.holdsForNull || mayHaveNaN(summary, file) && trial.holdsForNaN || trial.holdsForSome(list)
+    catch { case NonFatal(_) => true }
+  }
+
+  private def mayHaveNaN(summary: ColumnSummary, file: Int): Boolean = summary.dataType match {
+    case FloatType | DoubleType => summary.nans(file) != 0
+    case _ => false
   }
 
   private def excludeByValues(use: ColumnReference, summary: ColumnSummary, points: Values, inside: Boolean, among: BitSet): BitSet = {
@@ -203,9 +247,11 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
 private[pruning] object ValueLookups {
 
   /** Whether single values decide some part of it. */
-  def hasPoints(predicate: Condition): Boolean = predicate.leaves.exists {
+  def asksForValues(predicate: Condition): Boolean = predicate match {
+    case And(left, right) => asksForValues(left) || asksForValues(right)
+    case Or(left, right) => asksForValues(left) || asksForValues(right)
     case Member(term, set, _) => term.isColumn && set.points.isDefined
-    case _ => false
+    case other => other.isInstanceOf[Evaluated]
   }
 
   /** An exact bound is a value of the file: where it is one that is asked for, or one that is not, all is said already. */

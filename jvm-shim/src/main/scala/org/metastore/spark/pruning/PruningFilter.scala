@@ -82,15 +82,21 @@ object PruningFilter {
    * Compiles the conjuncts of a scan. Never throws: a conjunct without a rule is left out, with its reason.
    *
    * @param conjuncts the filter above the scan, split at AND, over the scan's output
+   * @param allowance how many values may be put through the conjuncts' own expressions
    */
-  def compile(conjuncts: Seq[Expression], resolver: ColumnResolver): PruningFilter = {
+  def compile(
+      conjuncts: Seq[Expression], resolver: ColumnResolver,
+      allowance: EvaluationAllowance = EvaluationAllowance.unlimited): PruningFilter = {
     val columns = new ColumnLookup(resolver)
     val compiler = new Conjuncts(columns)
     val compiled = conjuncts.map { conjunct =>
       try compiler.compile(conjunct)
       catch { case NonFatal(e) => Condition.Unknown(Reason.failure(e)) }
     }
-    new ConjunctFilter(conjuncts.toIndexedSeq, compiled.toIndexedSeq)
+    val together =
+      try compiler.together(conjuncts)
+      catch { case NonFatal(_) => Nil }
+    new ConjunctFilter(conjuncts.toIndexedSeq, compiled.toIndexedSeq, together, allowance)
   }
 
   /** The classes that judge files, for who loads them before the first query. */

@@ -4,7 +4,9 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{IntegerLiteral, PredicateHelper, SubqueryExpression}
-import org.apache.spark.sql.catalyst.plans.logical.{Command, Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project, Subquery, V2WriteCommand}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Command, Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project, Subquery, V2WriteCommand
+}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.execution.command.DataWritingCommand

@@ -12,7 +12,9 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
-import org.metastore.spark.pruning.{ColumnResolver, FileSets, LimitedFiles, LiveFiles, PruningFilter, ScanDecision, ScanEstimate}
+import org.metastore.spark.pruning.{
+  ColumnResolver, EvaluationAllowance, FileSets, LimitedFiles, LiveFiles, PruningFilter, ScanDecision, ScanEstimate
+}
 import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
 import org.metastore.spark.statistics.columns.{FileSetStatistics, TableDistinct}
@@ -34,6 +36,8 @@ private[scan] final class ScanPlanner(
 
   /** Whether a LIMIT may choose files. */
   val limits: Boolean = mayLimit && restriction.isEmpty && settings.pruningLimitEnabled
+
+  private val allowance = new EvaluationAllowance(settings.maxEvaluations)
 
   val estimates: Boolean = settings.cboEnabled && !leavesAlone
 
@@ -85,7 +89,7 @@ private[scan] final class ScanPlanner(
       new ScanDecision(table.name, list, rows, outcome, distrusted, version, ScanPlanner.filesWithChanges(files), live, estimate,
         limited)
     def decide(known: TableStatistics): ScanPlan = {
-      val compiled = PruningFilter.compile(conjuncts, resolver)
+      val compiled = PruningFilter.compile(conjuncts, resolver, allowance)
       val joined = known.of(list, if (restriction.isDefined) Nil else compiled.columnKeys)
       val distrusted = contradictoryFiles(joined, rows)
       val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
@@ -143,14 +147,16 @@ private[scan] final class ScanPlanner(
   // The format and the statistics must count the same rows, and no delete may take one away.
   private def limitFiles(
       above: ScanContext, filter: PruningFilter, joined: FileSetStatistics, files: IndexedSeq[ScanFile],
-      decided: ScanDecision): Option[LimitedFiles] =
-    above.limit.filter(_ => limits && decided.outcome.fold(_.code == ReasonCode.NoFilter, _ => true)).flatMap { limit =>
-      ScanPlanner.orElse(s"A LIMIT on ${decided.table}", Option.empty[LimitedFiles]) {
+      unlimited: => ScanDecision): Option[LimitedFiles] =
+    above.limit.filter(_ => limits).flatMap { limit =>
+      ScanPlanner.orElse("A LIMIT", Option.empty[LimitedFiles]) {
+        val decided = unlimited
         val proven = filter.allRowsMatch(joined)
         val full = FileSets.where(files.length) { i =>
           proven.get(i) && files(i).isWhole && !files(i).hasChanges && files(i).rows.contains(joined.rows(i))
         }
-        LimitedFiles.choose(limit, decided.survivors, full, joined.rows(_), files(_).path)
+        if (decided.outcome.fold(_.code != ReasonCode.NoFilter, _ => false)) None
+        else LimitedFiles.choose(limit, decided.survivors, full, joined.rows(_), files(_).path)
       }
     }
 

@@ -92,11 +92,11 @@ private[statistics] final class BlockStatistics(
     }
   }
 
-  override def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean): ColumnValues =
+  override def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean, most: Long): ColumnValues =
     try {
       def listed(open: Array[Int]): ColumnValues =
         if (open.isEmpty) ColumnValues.Unknown
-        else new ListValues(dataType, new ValueCountLoader(valueReader, joined.blocks, budget).load(key, dataType, open, filters))
+        else new ListValues(dataType, new ValueCountLoader(valueReader, joined.blocks, budget, most).load(key, dataType, open, filters))
       placedOf(key, dataType, among).fold(listed(among))(new IndexValues(_, among, listed(_)))
     } catch {
       case NonFatal(e) =>

@@ -40,7 +40,7 @@ final class InMemoryStatistics(override val rows: Array[Long], columns: Map[(Str
       new ColumnSizes(of(-1L)(_.distinct).toArray, of(Double.NaN)(_.avgLen).toArray, of(-1L)(_.maxLen).toArray)
     }.toRight(Reason(ReasonCode.UnknownColumn, "column" -> key))
 
-  override def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean): ColumnValues =
+  override def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean, most: Long): ColumnValues =
     ColumnValues.Unknown
 
   override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] =

@@ -60,8 +60,9 @@ trait FileSetStatistics {
    *
    * @param among   the files that are going to be asked about: the others answer false
    * @param filters whether bloom filters are of use too
+   * @param most    how many listed values are worth reading
    */
-  def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean): ColumnValues
+  def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean, most: Long = Long.MaxValue): ColumnValues
 
   /**
    * How many rows of each of some files have a value, deleted ones included; -1: not known, perhaps none. Never throws.
@@ -92,6 +93,9 @@ trait ColumnValues {
   /** For each file, whether it is certain that each row has one of the values, or NULL. */
   def within(points: Values): Int => Boolean
 
+  /** All values of a file but NULL, where they are listed. */
+  def listed(file: Int): Option[Values]
+
   /** What tells so of a file. */
   def evidence(file: Int): Option[ValueEvidence]
 }
@@ -102,6 +106,7 @@ object ColumnValues {
   object Unknown extends ColumnValues {
     override def lack(points: Values): Int => Boolean = _ => false
     override def within(points: Values): Int => Boolean = _ => false
+    override def listed(file: Int): Option[Values] = None
     override def evidence(file: Int): Option[ValueEvidence] = None
   }
 }

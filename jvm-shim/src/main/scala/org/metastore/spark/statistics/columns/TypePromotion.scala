@@ -86,6 +86,12 @@ object CatalystValue {
     case _ => None
   }
 
+  /** One of some values in the order of bounds, as Catalyst's internal value. */
+  def ordered(values: Values, place: Int, dataType: DataType): Any = values match {
+    case Values.Longs(array) => ofLong(array(place), dataType)
+    case Values.Bytes(array) => ofBytes(array(place), dataType)
+  }
+
   /** A value as stored in a column's encoding, as Catalyst's internal value. */
   def catalyst(value: Any, dataType: DataType): Any = (value, dataType) match {
     case (long: Long, _) => ofLong(long, dataType)

@@ -97,6 +97,8 @@ object Values {
   /** More than these are not looked up one by one. */
   val MostLookedUp = 1000
 
+  val none: Values = Longs(Array.empty)
+
   final case class Longs(array: Array[Long]) extends Values {
     override def length: Int = array.length
     override def weight: Long = 24 + array.length * 8L

@@ -15,7 +15,7 @@ import org.metastore.spark.statistics.objects.{Block, Fill, ManifestReader, Obje
  * Finds out what is known of single values of a column in some files of one scan: first where it stands, then the footers,
  * then lists and bloom filters, each side by side. It reads no more than planning may wait for.
  */
-private[statistics] final class ValueCountLoader(reader: ValueCountReader, blocks: Seq[BlockJoin], budget: Budget) {
+private[statistics] final class ValueCountLoader(reader: ValueCountReader, blocks: Seq[BlockJoin], budget: Budget, most: Long) {
   import ValueCountLoader._
 
   def load(key: String, dataType: DataType, among: Array[Int], filters: Boolean): collection.Map[Int, FileValues] = {
@@ -95,7 +95,7 @@ private[statistics] final class ValueCountLoader(reader: ValueCountReader, block
 
   /** What may still be read. */
   private final class Allowance {
-    private var (rows, bytes) = (MostRows, MostBytes)
+    private var (rows, bytes) = (math.min(most, MostRows), MostBytes)
 
     def take(read: ObjectRead, footers: Map[ObjectRef, ParquetFooter]): Boolean =
       read.lists.find.isDefined || footers.get(read.ref).exists { footer =>

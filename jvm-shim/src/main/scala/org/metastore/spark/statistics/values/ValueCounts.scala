@@ -244,6 +244,8 @@ private[statistics] final class ListValues(dataType: DataType, files: collection
 
   override def within(points: Values): Int => Boolean = file => files.get(file).exists(_.within(points))
 
+  override def listed(file: Int): Option[Values] = files.get(file).flatMap(_.listed)
+
   override def evidence(file: Int): Option[ValueEvidence] = files.get(file).map(_.known)
 }
 
@@ -254,6 +256,9 @@ private[statistics] sealed trait FileValues {
   def lack(points: Values, hashes: => Array[Long]): Boolean
 
   def within(points: Values): Boolean
+
+  /** All of them, where they are at hand. */
+  def listed: Option[Values] = None
 
   def known: ValueEvidence
 
@@ -267,6 +272,7 @@ private[statistics] object FileValues {
   final class Sorted(values: Values) extends FileValues {
     override def lack(points: Values, hashes: => Array[Long]): Boolean = points.areOutOf(values)
     override def within(points: Values): Boolean = values.length <= points.length && values.areIn(points)
+    override def listed: Option[Values] = Some(values)
     override def known: ValueEvidence = ValueEvidence.InList(values.length)
     override def weight: Long = values.weight
   }

@@ -119,6 +119,10 @@ private[statistics] final class IndexValues(placed: IndexFiles, among: Array[Int
   override def within(points: Values): Int => Boolean =
     decided(points, _.within(points))((rows, file) => rows == placed.values(file))
 
+  private lazy val lists = load(among)
+
+  override def listed(file: Int): Option[Values] = lists.listed(file)
+
   override def evidence(file: Int): Option[ValueEvidence] = if (placed.tells(file)) Some(ValueEvidence.InIndex) else others.evidence(file)
 
   private def decided(points: Values, otherwise: ColumnValues => Int => Boolean)(told: (Long, Int) => Boolean): Int => Boolean =

@@ -1,0 +1,111 @@
+package org.metastore.spark.pruning
+
+import java.util.concurrent.TimeoutException
+import java.util.concurrent.atomic.AtomicLong
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.expressions.{Attribute, BoundReference, Expression, GenericInternalRow}
+import org.apache.spark.sql.catalyst.expressions.objects.{InvokeLike, StaticInvoke}
+import org.apache.spark.sql.types.FloatType
+
+import org.metastore.spark.statistics.columns.{CatalystValue, TypePromotion}
+import org.metastore.spark.statistics.objects.Values
+
+/**
+ * A condition on one column, answered by evaluating Catalyst's own expression on values: any deterministic one will do.
+ *
+ * Not for several threads: some of Spark's expressions keep what they made of the last value.
+ */
+private[spark] final class ValuePredicate(condition: Expression, leaf: Expression) {
+  import ValuePredicate._
+
+  private val row = new GenericInternalRow(1)
+  private lazy val until = System.nanoTime() + MostNanos
+  private var asked = 0
+
+  /** The condition over a row that has the column's value alone. */
+  val bound: Expression = condition.transformDown {
+    case one if one.semanticEquals(leaf) => BoundReference(0, leaf.dataType, nullable = true)
+  }
+
+  /** Whether it is true of a value; null, false and null are not. Raises what the expression raises, and TimeoutException. */
+  def holds(value: Any): Boolean = {
+    asked += 1
+    if (asked % CheckEvery == 0 && System.nanoTime() > until) throw new TimeoutException("a condition takes too long to evaluate")
+    row.update(0, value)
+    bound.eval(row) == true
+  }
+}
+
+private[spark] object ValuePredicate {
+  private val MostNanos = 500L * 1000 * 1000 // counted values are few: what takes as long is no plain condition
+  private val CheckEvery = 16
+
+  /** Whether a condition can be answered while a query is planned, by Spark's own code. */
+  def canEvaluate(condition: Expression): Boolean = Conjuncts.refusal(condition).isEmpty && !condition.exists {
+    case own: StaticInvoke => !own.staticObject.getName.startsWith("org.apache.")
+    case call => call.isInstanceOf[InvokeLike]
+  }
+
+  /** The one column that a condition reads, if that is all, and its values are read as they are stored. */
+  def columnOf(condition: Expression): Option[Expression] = leavesOf(condition) match {
+    case Seq(leaf @ ColumnLookup.BoundedColumn()) if TypePromotion.hasBounds(leaf.dataType) && canEvaluate(condition) =>
+      val isAll = !new ValuePredicate(condition, leaf).bound.exists(_.isInstanceOf[Attribute])
+      if (isAll) Some(leaf) else None
+    case _ => None
+  }
+
+  private def leavesOf(expression: Expression): Seq[Expression] = expression match {
+    case ColumnLookup.ColumnPath(_, _) => Seq(expression)
+    case other =>
+      other.children.flatMap(leavesOf).foldLeft(Seq.empty[Expression]) { (found, leaf) =>
+        if (found.exists(_.semanticEquals(leaf))) found else found :+ leaf
+      }
+  }
+}
+
+/** How many values of a query may still be put through its predicates. */
+private[spark] final class EvaluationAllowance(most: Long) {
+  import EvaluationAllowance._
+
+  private val left = new AtomicLong(most)
+
+  def isEmpty: Boolean = left.get <= 0
+
+  /** How many are worth reading: they stand together with those of files that are not asked about. */
+  def worthReading: Long = left.get.min(Long.MaxValue / ReadForOne) * ReadForOne
+
+  /** Takes some, if as many are left. */
+  def take(values: Long): Boolean = left.getAndUpdate(rest => if (values <= rest) rest - values else rest) >= values
+}
+
+private[spark] object EvaluationAllowance {
+  private val ReadForOne = 8
+
+  def unlimited: EvaluationAllowance = new EvaluationAllowance(Long.MaxValue)
+}
+
+/** Asks one predicate about the values of many files, each different value once. */
+private[pruning] final class ValueTrial(predicate: ValuePredicate, use: ColumnReference, allowance: EvaluationAllowance) {
+  private val answers = mutable.HashMap.empty[Any, Boolean]
+
+  lazy val holdsForNull: Boolean = predicate.holds(null)
+  lazy val holdsForNaN: Boolean = predicate.holds(if (use.dataType == FloatType) Float.NaN else Double.NaN)
+
+  /** Whether it is true of some of the values; true where no more may be asked. */
+  def holdsForSome(values: Values): Boolean =
+    values.length > 0 && (!allowance.take(values.length) || (0 until values.length).exists(i => holds(values, i)))
+
+  private def holds(values: Values, i: Int): Boolean = values match {
+    case Values.Longs(array) => answers.getOrElseUpdate(array(i), holdsInAnyForm(CatalystValue.ordered(values, i, use.dataType)))
+    case _ => predicate.holds(CatalystValue.ordered(values, i, use.dataType))
+  }
+
+  /** Statistics hold one zero, and files may hold two. */
+  private def holdsInAnyForm(value: Any): Boolean = value match {
+    case zero: Double if zero == 0 => predicate.holds(0.0d) || predicate.holds(-0.0d)
+    case zero: Float if zero == 0 => predicate.holds(0.0f) || predicate.holds(-0.0f)
+    case other => predicate.holds(other)
+  }
+}
