@@ -11,6 +11,7 @@ pytestmark = pytest.mark.spark
 
 VERDICTS = 100_000
 POWER = 0.97
+DECIDED = 0.9  # the rest: files without statistics, collections, columns that changed their type
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +45,10 @@ def test_what_bounds_exclude_is_skipped(campaign, source):
     report = campaign.reports[source]
     assert report.provable_verdicts > report.verdicts / 20
     assert report.power >= POWER, report.missed.most_common(20)
+
+
+@pytest.mark.parametrize("source", ["stored statistics", "whole queries"])
+def test_files_without_a_match_are_skipped_by_predicates_on_one_column(campaign, source):
+    report = campaign.reports[source]
+    assert report.useless_verdicts > 1_000
+    assert report.decided >= DECIDED, report.undecided.most_common(20)

@@ -70,7 +70,6 @@ object ReasonCode {
   val TypeChanged: ReasonCode = find("TYPE_CHANGED")
   val Collation: ReasonCode = find("COLLATION")
   val CharPadding: ReasonCode = find("CHAR_PADDING")
-  val UnsupportedType: ReasonCode = find("UNSUPPORTED_TYPE")
   val UnsupportedExpression: ReasonCode = find("UNSUPPORTED_EXPRESSION")
 
   val NoStatistics: ReasonCode = find("NO_STATISTICS")
@@ -80,7 +79,6 @@ object ReasonCode {
   val PlanningTimeout: ReasonCode = find("PLANNING_TIMEOUT")
   val StoreUnreadable: ReasonCode = find("STORE_UNREADABLE")
 
-  val Pruned: ReasonCode = find("PRUNED")
   val NothingToPrune: ReasonCode = find("NOTHING_TO_PRUNE")
   val NoFilter: ReasonCode = find("NO_FILTER")
   val Disabled: ReasonCode = find("DISABLED")
