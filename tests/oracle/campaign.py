@@ -46,6 +46,7 @@ def main() -> int:
         print(f"{campaign.verdicts} verdicts in {took:.0f} s: {campaign.verdicts / took:.0f} a second")
         session.stop()
     wrong = [wrong for report in campaign.reports.values() for wrong in report.wrong]
+    wrong += [wrong for report in campaign.reports.values() for wrong in report.wrong_matches]
     for one in wrong:
         print(one)
     return 1 if wrong else 0

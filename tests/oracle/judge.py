@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from oracle.generate import Generator
 from oracle.minimise import smallest
@@ -28,6 +28,13 @@ class Pruner(Protocol):
     looks_up: bool
 
     def kept(self, predicates: Sequence[str]) -> Sequence[frozenset[str] | None]: ...
+
+
+@runtime_checkable
+class Matcher(Protocol):
+    """Whatever can be asked which files match fully."""
+
+    def matched(self, predicates: Sequence[str]) -> Sequence[frozenset[str]]: ...
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,21 @@ def judge(
             for file in sorted(truth - kept):
                 part = smallest(predicate, lambda p, f=file, by=pruner: _wrong(spark, subject, p, f, by))
                 report.wrong.append(Wrong(subject, part, file, source, conditions.items()))
+        if isinstance(pruner, Matcher):
+            _judge_matches(spark, subject, [p for p, _ in answered], pruner, report)
+
+
+def _judge_matches(
+    spark: SparkSession, subject: Subject, predicates: Sequence[Predicate], pruner: Matcher, report: Report
+) -> None:
+    """Adds the files that are said to match fully; one with a row that does not is wrong."""
+    texts = [p.sql() for p in predicates]
+    with_others = matching_files(spark, subject, [f"({text} IS NOT TRUE)" for text in texts])
+    for text, others, matched in zip(texts, with_others, pruner.matched(texts), strict=True):
+        if others is not None:
+            report.match_verdicts += len(subject.zones)
+            report.matched += len(matched)
+            report.wrong_matches += [f"{subject.kind}: {text} is not true of all rows of {f}" for f in matched & others]
 
 
 def _wrong(spark: SparkSession, subject: Subject, predicate: Predicate, file: str, pruner: Pruner) -> bool:

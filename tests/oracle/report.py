@@ -77,6 +77,9 @@ class Report:
     provable_verdicts: int = 0
     proven_verdicts: int = 0
     missed: Counter[str] = field(default_factory=Counter)
+    match_verdicts: int = 0
+    matched: int = 0
+    wrong_matches: list[str] = field(default_factory=list)
     useless_verdicts: int = 0
     decided_verdicts: int = 0
     undecided: Counter[str] = field(default_factory=Counter)
@@ -127,6 +130,9 @@ class Report:
         lines.append(f"provable {self.provable_verdicts}, skipped of these {self.power:.2%}")
         lines.append(
             f"on one column: {self.useless_verdicts} files without a match, skipped of these {self.decided:.2%}"
+        )
+        lines.append(
+            f"full matches: {self.match_verdicts} verdicts, {self.matched} proven, {len(self.wrong_matches)} wrong"
         )
         lines.append("type, operator: verdicts, skipped, provable, skipped of the provable")
         for name in sorted({t for t, _ in self.cells}):

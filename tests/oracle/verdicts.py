@@ -75,6 +75,10 @@ class Rules:
         """Returns for every predicate the files that it would read."""
         return _kept(self.spark, self.probe, self.files, predicates)
 
+    def matched(self, predicates: Sequence[str]) -> list[frozenset[str]]:
+        """Returns for every predicate the files of which all rows are said to match."""
+        return _matched(self.probe, self.files, predicates)
+
 
 class Stored:
     """The pruning rules over the statistics that ANALYZE stored; files without statistics are read."""
@@ -93,6 +97,15 @@ class Stored:
     def kept(self, predicates: Sequence[str]) -> list[frozenset[str]]:
         """Returns for every predicate the files that it would read."""
         return [(found | self.read) - {GONE} for found in _kept(self.spark, self.probe, self.files, predicates)]
+
+    def matched(self, predicates: Sequence[str]) -> list[frozenset[str]]:
+        """Returns for every predicate the files of which all rows are said to match; changed ones have other rows."""
+        return [found - {GONE} - self.read for found in _matched(self.probe, self.files, predicates)]
+
+
+def _matched(probe: Any, files: Sequence[str], predicates: Sequence[str]) -> list[frozenset[str]]:
+    answers = [probe.matchedFully(predicate) for predicate in predicates]
+    return [frozenset(f for f, bit in zip(files, answer, strict=True) if bit == "1") for answer in answers]
 
 
 def _kept(spark: SparkSession, probe: Any, files: Sequence[str], predicates: Sequence[str]) -> list[frozenset[str]]:
