@@ -11,7 +11,8 @@ import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, Filter, LeafNode
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.FilterEstimation
 import org.apache.spark.sql.types.DataType
 
-import org.metastore.spark.pruning.{ColumnLookup, ColumnResolver, ValuePredicate}
+import org.metastore.spark.pruning.{ColumnResolver, ValuePredicate}
+import org.metastore.spark.pruning.ColumnLookup.{leavesOf, ColumnPath}
 import org.metastore.spark.statistics.columns.CatalystValue
 import org.metastore.spark.statistics.values.ColumnHistogram
 
@@ -84,9 +85,10 @@ private[estimates] final class FilterSelectivity(
 
   private def columnsOf(condition: Expression): Option[Seq[ColumnKey]] = {
     val leaves = leavesOf(condition)
-    val found = leaves.flatMap { case (leaf, root, path) =>
-      if (resolver.isMetadata(root)) None else resolver.key(root, path).map(ColumnKey(_, leaf.dataType)(leaf))
-    }
+    val found = leaves.collect {
+      case leaf @ ColumnPath(root, path) if !resolver.isMetadata(root) =>
+        resolver.key(root, path).map(ColumnKey(_, leaf.dataType)(leaf))
+    }.flatten
     if (found.size < leaves.size || found.isEmpty) None else Some(found.distinct)
   }
 
@@ -151,14 +153,7 @@ private[estimates] object FilterSelectivity {
   private val MostLeaves = 64 // of one conjunct: each is evaluated on the values of its column
   private val Steps = Seq(2, 3, 5, 7, 11, 13).map(prime => math.sqrt(prime.toDouble))
 
-  private def isLeaf(expression: Expression): Boolean = leafOf(expression).isDefined
-
-  private def leavesOf(expression: Expression): Seq[(Expression, Attribute, Seq[String])] = leafOf(expression) match {
-    case Some((root, path)) => Seq((expression, root, path))
-    case None => expression.children.flatMap(leavesOf)
-  }
-
-  private def leafOf(expression: Expression): Option[(Attribute, Seq[String])] = ColumnLookup.ColumnPath.unapply(expression)
+  private def isLeaf(expression: Expression): Boolean = ColumnPath.unapply(expression).isDefined
 }
 
 /** The filter of a scan, not yet estimated. */

@@ -76,26 +76,29 @@ private[pruning] final case class Term(column: ColumnReference, dataType: DataTy
   def after(result: DataType, more: Step*): Term = Term(column, result, steps ++ more)
 }
 
+/** A conjunct or a part of one in negation normal form, and the column that it reads if that is one alone. */
+private[pruning] final case class Part(rules: Condition, expression: Expression, leaf: Option[Expression])
+
 /** Compiles a conjunct into negation normal form. */
 private[pruning] final class Conjuncts(columns: ColumnLookup) {
-  import Conjuncts.{isDecided, Part}
+  import Conjuncts.isDecided
 
   private val leaves = new LeafPredicates(columns)
 
-  def compile(conjunct: Expression): Condition =
-    Conjuncts.refusal(conjunct).fold(withValues(normal(conjunct, negated = false)))(Condition.Unknown)
+  def compile(conjunct: Expression): Part = Conjuncts.refusal(conjunct) match {
+    case Some(reason) => Part(Condition.Unknown(reason), conjunct, None)
+    case None => normal(conjunct, negated = false)
+  }
 
   /** What follows from several conjuncts on the same column, each of which leaves values open, and from which. */
-  def together(conjuncts: Seq[Expression]): Seq[(Condition, Seq[Int])] = {
+  def together(conjuncts: Seq[Part]): Seq[(Condition, Seq[Int])] = {
     val onOne = for {
-      (conjunct, i) <- conjuncts.zipWithIndex if !conjunct.isInstanceOf[expressions.IsNotNull]
-      leaf <- ValuePredicate.columnOf(conjunct)
-    } yield (leaf, conjunct, i)
-    onOne.groupBy(_._1.canonicalized).values.filter(_.size > 1).toSeq.sortBy(_.head._3).flatMap { some =>
-      val (leaf, all) = (some.head._1, some.map(_._2).reduceLeft(expressions.And(_, _)))
-      val condition =
-        withValues(Part(Condition.Unknown(Reason(ReasonCode.UnsupportedExpression, "expression" -> all.sql)), all, Some(leaf)))
-      if (condition.isInstanceOf[Evaluated]) Some(condition -> some.map(_._3)) else None
+      (part @ Part(_, expression, Some(leaf)), i) <- conjuncts.zipWithIndex if !expression.isInstanceOf[expressions.IsNotNull]
+    } yield (leaf.canonicalized, part, i)
+    onOne.groupBy(_._1).values.filter(_.size > 1).toSeq.sortBy(_.head._3).map { some =>
+      val all = some.map(_._2.expression).reduceLeft(expressions.And(_, _))
+      val noRule = Condition.Unknown(Reason(ReasonCode.UnsupportedExpression, "expression" -> all.sql))
+      withValues(some.head._2.copy(rules = noRule, expression = all)) -> some.map(_._3)
     }
   }
 
@@ -107,7 +110,7 @@ private[pruning] final class Conjuncts(columns: ColumnLookup) {
       both.children.map(normal(_, negated)).reduceLeft(join(isOr))
     case leaf =>
       val (rules, expression) = if (negated) (leaves.negative(leaf), expressions.Not(leaf)) else (leaves.positive(leaf), leaf)
-      Part(rules, expression, ValuePredicate.columnOf(leaf))
+      Part(rules, expression, ValuePredicate.columnOf(leaf).filter(columns.find(_).isRight))
   }
 
   private def join(isOr: Boolean)(left: Part, right: Part): Part = {
@@ -119,16 +122,13 @@ private[pruning] final class Conjuncts(columns: ColumnLookup) {
   }
 
   /** The rules, and the expression itself where they do not decide all that values can tell. */
-  private def withValues(part: Part): Condition = {
+  def withValues(part: Part): Condition = {
     val use = part.leaf.filterNot(_ => part.rules.leaves.forall(isDecided)).flatMap(columns.find(_).toOption)
     use.fold(part.rules)(Evaluated(part.rules, _, part.expression, part.leaf.get))
   }
 }
 
 private[spark] object Conjuncts {
-
-  /** A part of a conjunct, and the column that it reads if that is one alone. */
-  private final case class Part(rules: Condition, expression: Expression, leaf: Option[Expression])
 
   /** Whether counts of nulls and look-ups of single values say all about it that the values of a file can. */
   private def isDecided(leaf: Condition): Boolean = leaf match {
@@ -139,7 +139,7 @@ private[spark] object Conjuncts {
 
   /** Why nothing may be made of a conjunct: its answer is not fixed while a query is planned, or users' code gives it. */
   def refusal(conjunct: Expression): Option[Reason] = {
-    val text = "expression" -> conjunct.sql
+    def text = "expression" -> conjunct.sql
     if (!conjunct.deterministic) Some(Reason(ReasonCode.NotDeterministic, text))
     else conjunct.collectFirst {
       case _: PlanExpression[_] | _: OuterReference => Reason(ReasonCode.Subquery, text)

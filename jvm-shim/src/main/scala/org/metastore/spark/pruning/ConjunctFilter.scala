@@ -78,12 +78,10 @@ private[pruning] final class ConjunctFilter(
       whyUnused(mark, evaluation).orElse(whyFailed(mark)(candidates.narrow(conditions(mark), mark))).map(mark -> _)
     }.toMap
     files.rows.indices.foreach(file => if (files.rows(file) == 0) candidates.exclude(file, FileVerdicts.Empty))
-    if (candidates.count <= MostLookedUp) {
-      val lookUps = new ValueLookups(files, evaluation, allowance)
-      val open = conditions.indices.filterNot(unused.contains).sortBy(conditions(_).isInstanceOf[Evaluated])
-      val useless = open.flatMap(mark => lookUp(mark, lookUps, candidates).map(mark -> _))
-      (candidates, (unused ++ useless).filter { case (mark, _) => mark < conjuncts.size })
-    } else (candidates, unused.filter { case (mark, _) => mark < conjuncts.size })
+    val lookUps = new ValueLookups(files, evaluation, allowance)
+    val open = if (candidates.count > MostLookedUp) Nil else conditions.indices.filterNot(unused.contains)
+    val useless = open.sortBy(conditions(_).isInstanceOf[Evaluated]).flatMap(mark => lookUp(mark, lookUps, candidates).map(mark -> _))
+    (candidates, (unused ++ useless).filter { case (mark, _) => mark < conjuncts.size })
   }
 
   /** Looks single values up in the files that bounds keep. Why that is of no use, where nothing else is. */

@@ -187,8 +187,9 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
       noRowMatches(second, noRowMatches(first, among))
     case Evaluated(rules, use, condition, leaf) =>
       val proven = noRowMatches(rules, among)
-      val open = without(without(among, proven), matchedByBounds(rules, without(among, proven)))
-      either(proven, excludeByExpression(use, new ValueTrial(new ValuePredicate(condition, leaf), use, allowance), open))
+      val open = without(among, proven)
+      val trial = new ValueTrial(new ValuePredicate(condition, leaf), use, allowance)
+      either(proven, excludeByExpression(use, trial, without(open, matchedByBounds(rules, open))))
     case Member(term, set, inside) if asksForValues(predicate) =>
       val proven = excludeByBounds(predicate, among)
       bounds.summaryOf(term.column).fold(_ => proven,

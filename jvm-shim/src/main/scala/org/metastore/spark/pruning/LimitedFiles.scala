@@ -18,11 +18,11 @@ object LimitedFiles {
     val candidates = FileSets.both(survivors, full).stream.toArray.toIndexedSeq.filter(rows(_) > 0)
     // Equal scans may list their files in different orders, and are to read the same ones.
     val smallestFirst = candidates.sortBy(file => (rows(file), path(file)))
-    val chosen = fewest(limit, smallestFirst, rows)
-    val read = new BitSet
-    chosen.foreach(_.foreach(read.set))
-    val dropped = FileSets.without(survivors, read)
-    chosen.filterNot(_ => dropped.isEmpty).map(_ => LimitedFiles(limit, dropped))
+    fewest(limit, smallestFirst, rows).map { chosen =>
+      val dropped = survivors.clone.asInstanceOf[BitSet]
+      chosen.foreach(dropped.clear(_))
+      LimitedFiles(limit, dropped)
+    }.filterNot(_.dropped.isEmpty)
   }
 
   /** The largest files until one more is enough, then the smallest that is. */

@@ -89,14 +89,14 @@ object PruningFilter {
       allowance: EvaluationAllowance = EvaluationAllowance.unlimited): PruningFilter = {
     val columns = new ColumnLookup(resolver)
     val compiler = new Conjuncts(columns)
-    val compiled = conjuncts.map { conjunct =>
+    val parts = conjuncts.map { conjunct =>
       try compiler.compile(conjunct)
-      catch { case NonFatal(e) => Condition.Unknown(Reason.failure(e)) }
+      catch { case NonFatal(e) => Part(Condition.Unknown(Reason.failure(e)), conjunct, None) }
     }
     val together =
-      try compiler.together(conjuncts)
+      try compiler.together(parts)
       catch { case NonFatal(_) => Nil }
-    new ConjunctFilter(conjuncts.toIndexedSeq, compiled.toIndexedSeq, together, allowance)
+    new ConjunctFilter(conjuncts.toIndexedSeq, parts.map(compiler.withValues).toIndexedSeq, together, allowance)
   }
 
   /** The classes that judge files, for who loads them before the first query. */
@@ -156,6 +156,12 @@ private[spark] object ColumnLookup {
         }
       case _ => None
     }
+  }
+
+  /** The columns and fields that an expression reads, one for each place where it does. */
+  def leavesOf(expression: Expression): Seq[Expression] = expression match {
+    case ColumnPath(_, _) => Seq(expression)
+    case other => other.children.flatMap(leavesOf)
   }
 
   /** Values of CHAR are padded when they are read, and statistics hold them as they are stored. */

@@ -5,7 +5,7 @@ import java.util.concurrent.atomic.AtomicLong
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.catalyst.expressions.{Attribute, BoundReference, Expression, GenericInternalRow}
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression, GenericInternalRow}
 import org.apache.spark.sql.catalyst.expressions.objects.{InvokeLike, StaticInvoke}
 import org.apache.spark.sql.types.FloatType
 
@@ -49,19 +49,13 @@ private[spark] object ValuePredicate {
   }
 
   /** The one column that a condition reads, if that is all, and its values are read as they are stored. */
-  def columnOf(condition: Expression): Option[Expression] = leavesOf(condition) match {
-    case Seq(leaf @ ColumnLookup.BoundedColumn()) if TypePromotion.hasBounds(leaf.dataType) && canEvaluate(condition) =>
-      val isAll = !new ValuePredicate(condition, leaf).bound.exists(_.isInstanceOf[Attribute])
-      if (isAll) Some(leaf) else None
-    case _ => None
-  }
-
-  private def leavesOf(expression: Expression): Seq[Expression] = expression match {
-    case ColumnLookup.ColumnPath(_, _) => Seq(expression)
-    case other =>
-      other.children.flatMap(leavesOf).foldLeft(Seq.empty[Expression]) { (found, leaf) =>
-        if (found.exists(_.semanticEquals(leaf))) found else found :+ leaf
-      }
+  def columnOf(condition: Expression): Option[Expression] = {
+    val leaves = ColumnLookup.leavesOf(condition)
+    leaves.headOption.filter {
+      case leaf @ ColumnLookup.BoundedColumn() =>
+        leaves.tail.forall(_.semanticEquals(leaf)) && TypePromotion.hasBounds(leaf.dataType) && canEvaluate(condition)
+      case _ => false
+    }
   }
 }
 

@@ -24,7 +24,7 @@ import org.metastore.spark.statistics.values.ColumnHistogram
 /** Decides which data files of the scans of one query are read. One decision is all that EXPLAIN, metrics and estimates say. */
 private[scan] final class ScanPlanner(
     session: SparkSession, val settings: MetastoreConf, val scope: PlanScope.Scope, context: PlanningContext,
-    mayLimit: Boolean = false, joinsOf: ScanPlanner => JoinKeys = _ => JoinKeys.Unknown) {
+    mayLimit: => Boolean = false, joinsOf: ScanPlanner => JoinKeys = _ => JoinKeys.Unknown) {
 
   /** Why no file of this plan may be dropped, whatever the statistics say. */
   val restriction: Option[Reason] = scope match {
@@ -35,7 +35,7 @@ private[scan] final class ScanPlanner(
   }
 
   /** Whether a LIMIT may choose files. */
-  val limits: Boolean = mayLimit && restriction.isEmpty && settings.pruningLimitEnabled
+  lazy val limits: Boolean = restriction.isEmpty && settings.pruningLimitEnabled && mayLimit
 
   private val allowance = new EvaluationAllowance(settings.maxEvaluations)
 
@@ -94,7 +94,7 @@ private[scan] final class ScanPlanner(
       val distrusted = contradictoryFiles(joined, rows)
       val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
       val judged = judge(joined, compiled, isWhole = live.beyond(files.length) == 0)
-      val limited = limitFiles(above, compiled, joined, files, decision(counted, judged, distrusted))
+      val limited = above.limit.flatMap(limitFiles(_, compiled, joined, files, decision(counted, judged, distrusted)))
       val outcome = if (limited.isDefined && judged.isLeft) Right(verdictOf(joined, compiled)) else judged
       lazy val decided: ScanDecision = decision(counted, outcome, distrusted, known.fingerprint, () => numbers.summary, limited)
       lazy val numbers: ScanStatistics =
@@ -146,18 +146,15 @@ private[scan] final class ScanPlanner(
 
   // The format and the statistics must count the same rows, and no delete may take one away.
   private def limitFiles(
-      above: ScanContext, filter: PruningFilter, joined: FileSetStatistics, files: IndexedSeq[ScanFile],
-      unlimited: => ScanDecision): Option[LimitedFiles] =
-    above.limit.filter(_ => limits).flatMap { limit =>
-      ScanPlanner.orElse("A LIMIT", Option.empty[LimitedFiles]) {
-        val decided = unlimited
-        val proven = filter.allRowsMatch(joined)
-        val full = FileSets.where(files.length) { i =>
-          proven.get(i) && files(i).isWhole && !files(i).hasChanges && files(i).rows.contains(joined.rows(i))
-        }
-        if (decided.outcome.fold(_.code != ReasonCode.NoFilter, _ => false)) None
-        else LimitedFiles.choose(limit, decided.survivors, full, joined.rows(_), files(_).path)
+      limit: Long, filter: PruningFilter, joined: FileSetStatistics, files: IndexedSeq[ScanFile],
+      unlimited: ScanDecision): Option[LimitedFiles] =
+    if (unlimited.outcome.left.exists(_.code != ReasonCode.NoFilter)) None
+    else ScanPlanner.orElse("A LIMIT", Option.empty[LimitedFiles]) {
+      val proven = filter.allRowsMatch(joined)
+      val full = FileSets.where(files.length) { i =>
+        proven.get(i) && files(i).isWhole && !files(i).hasChanges && files(i).rows.contains(joined.rows(i))
       }
+      LimitedFiles.choose(limit, unlimited.survivors, full, joined.rows(_), files(_).path)
     }
 
   // Other rows than the table format counts: the statistics are not of this file.
@@ -169,7 +166,7 @@ private[scan] object ScanPlanner extends Logging {
 
   /** A planner for one optimizer run of a session; `joins` finds the keys of its joins. */
   def of(
-      session: SparkSession, settings: MetastoreConf, scope: PlanScope.Scope, mayLimit: Boolean,
+      session: SparkSession, settings: MetastoreConf, scope: PlanScope.Scope, mayLimit: => Boolean,
       joins: ScanPlanner => JoinKeys): ScanPlanner =
     new ScanPlanner(session, settings, scope, PlanningContext.current, mayLimit, joins)
 
