@@ -73,9 +73,9 @@ def read_listed_values(part: DetailSlice, rows: pa.Table) -> pa.Table:
     return pa.table([made[name] if name in made else chosen[name] for name in VALUE_ROWS.names], schema=VALUE_ROWS)
 
 
-def read_detail_object(part: DetailSlice, content: ReadContent) -> pa.Table:
-    """The rows of a detail object."""
-    return decode_detail(part.name, part.sha256, content())
+def read_detail_object(part: DetailSlice, content: ReadContent, names: Sequence[str] | None = None) -> pa.Table:
+    """The rows of a detail object, with all of their fields or some."""
+    return decode_detail(part.name, part.sha256, content(), names)
 
 
 class DetailSelection:

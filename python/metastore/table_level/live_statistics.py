@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.format.data_files import find_detail_files
 from metastore.format.manifest import FULL
 from metastore.format.object_schemas import DETAILS, SUMMARY
-from metastore.format.objects import ObjectRef, decode_detail
 from metastore.format.sortable_values import value_width
 from metastore.format.table_column import Column, decimal_type, is_compatible
 from metastore.kernel.distinct_sketch import DistinctSketch, make_sketches, parse_sketches
@@ -23,10 +22,11 @@ from metastore.store.block_damage import attribute_damage
 from metastore.store.block_files import DEPTHS, BlockFiles
 from metastore.store.prefetch import prefetch
 from metastore.table_level.column_groups import ColumnGroups, ReductionInput, reduce_groups
+from metastore.table_level.detail_selection import DetailSelection, DetailSlice, read_detail_object
 from metastore.table_level.group_tree import FileGroups, digest_of_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-Sketches: TypeAlias = "dict[tuple[str, int, int], DistinctSketch | None]"
-"""By block, ordinal of the column and of the file in it."""
 
 _ROWS_AT_ONCE = 200_000
 _FEWEST_COLUMNS = 16
@@ -178,14 +176,9 @@ class LiveStatistics:
         for at, (one, (order, merge)) in enumerate(zip(found, merges, strict=True)):
             rows = pa.concat_tables(one.rows)
             chosen = rows if again is None else again[at]
-            of_rows = [
-                None if one.is_narrow(source) else sketch  # sketches of a narrower type hold other hashes
-                for source, some in zip(wanted[at], sketches[at], strict=True)
-                for sketch in some
-            ]
             by_path = np.searchsorted(places[at], order[merge.files_to_read])
             in_order = chosen if (by_path[1:] > by_path[:-1]).all() else chosen.take(pa.array(by_path))
-            given.append(ReductionInput(rows, in_order, [of_rows[row] for row in by_path.tolist()]))
+            given.append(ReductionInput(rows, in_order, [sketches[at][row] for row in by_path.tolist()]))
         reduced = reduce_groups([merge for _, merge in merges], given)
         for one, of_column, known, (order, merge) in zip(found, given, reduced, merges, strict=True):
             yield ColumnLevel(one.column, of_column.every, one.computed, tuple(one.sources), known, merge, order)
@@ -250,59 +243,47 @@ class LiveStatistics:
 
     def _sketches(
         self, found: Sequence[_Found], wanted: Sequence[Sequence[RowSource]], places: Sequence[NDArray[np.int64]]
-    ) -> list[list[list[DistinctSketch | None]]]:
-        """The sketches of the files of each column's sources: those that are stored, others of complete lists."""
-        sketches = self._stored_sketches(wanted)
+    ) -> list[list[DistinctSketch | None]]:
+        """The sketches of the wanted rows of each column: those that are stored, others of complete lists."""
+        made: list[list[DistinctSketch | None]] = [[None] * len(some) for some in places]
+        # Sketches of a narrower type hold other hashes.
+        rows = [_number_rows(one, sources) for one, sources in zip(found, wanted, strict=True)]
+        for part, table in self._details("sketches", wanted, rows, _SKETCHES):
+            stored, columns, numbers = part.select_rows(table)
+            sketches = parse_sketches(*(stored[name].to_pylist() for name in ("theta", "registers")))
+            for column, number, sketch in zip(columns.tolist(), numbers.tolist(), sketches, strict=True):
+                made[column][number] = sketch
         unmade = [
-            list(_without(sketches, sources, _are_complete(one, at)))
-            for one, sources, at in zip(found, wanted, places, strict=True)
+            np.where(_are_complete(one, at) & np.array([sketch is None for sketch in known], np.bool_), numbers, -1)
+            for one, at, known, numbers in zip(found, places, made, rows, strict=True)
         ]
-        sketches |= self._listed_sketches(unmade)
-        return [
-            [
-                [sketches.get((source.indexed.block.id, source.ordinal, file)) for file in source.files.tolist()]
-                for source in sources
-            ]
-            for sources in wanted
-        ]
-
-    def _stored_sketches(self, wanted: Sequence[Sequence[RowSource]]) -> Sketches:
-        found: Sketches = {}
-        for block, _, inside, rows in self._details(wanted, "sketches", _SKETCHES):
-            ordinals, places, *stored = (rows.column(name).to_pylist() for name in _SKETCHES)
-            for ordinal, file, sketch in zip(ordinals, places, parse_sketches(*stored), strict=True):
-                if file in inside:
-                    found[block, ordinal, inside[file]] = sketch
-        return found
-
-    def _listed_sketches(self, wanted: Sequence[Sequence[RowSource]]) -> Sketches:
-        """Sketches of files whose values are all listed, which then have none of their own."""
-        found: Sketches = {}
-        for block, sources, inside, rows in self._details(wanted, "frequencies", _VALUES):
-            for ordinal, (_, source) in sources.items():
-                column = source.indexed.block.columns[ordinal]
-                of_column = rows.filter(pc.equal(rows.column("column"), ordinal))
-                values = of_column.column(f"value_{column.encoding}").combine_chunks()
-                for file, sketch in make_sketches(values, of_column.column("file").to_numpy(), column):
-                    if inside.get(file) in source.files:
-                        found[block, ordinal, inside[file]] = sketch
-        return found
+        for part, table in self._details("frequencies", wanted, unmade, _VALUES):
+            listed, columns, numbers = part.select_rows(table)
+            for column in np.unique(columns).tolist():
+                of_column = columns == column
+                name = f"value_{found[column].column.encoding}"
+                values = listed[name].filter(pa.array(of_column)).combine_chunks()
+                for number, sketch in make_sketches(values, numbers[of_column], found[column].column):
+                    made[column][number] = sketch
+        return made
 
     def _details(
-        self, wanted: Sequence[Sequence[RowSource]], kind: str, names: Sequence[str]
-    ) -> Iterator[tuple[str, dict[int, tuple[int, RowSource]], dict[int, int], pa.Table]]:
-        """The wanted columns of detail objects: their block, sources, the files' ordinals by those inside, the rows."""
-        parts = []
-        for indexed, sources in self._by_block(wanted):
-            of_sources = np.concatenate([source.files for _, source in sources.values()])
-            for one in find_detail_files(indexed.files, kind):
-                held = np.isin(one.files, of_sources)
-                if held.any():
-                    inside = dict(zip(one.inside[held].tolist(), one.files[held].tolist(), strict=True))
-                    parts.append((indexed.block.id, one.ref, sources, inside))
-        tables = prefetch(lambda part: self._stored(*part[:3], names), parts)
-        for (block, _, sources, inside), rows in zip(parts, tables, strict=True):
-            yield block, sources, inside, rows
+        self,
+        kind: str,
+        wanted: Sequence[Sequence[RowSource]],
+        numbers: Sequence[NDArray[np.int64]],
+        names: Sequence[str],
+    ) -> Iterator[tuple[DetailSlice, pa.Table]]:
+        """The detail objects that hold rows of columns, with their rows."""
+        selection = DetailSelection(kind)
+        for at, (sources, of_column) in enumerate(zip(wanted, numbers, strict=True)):
+            selection.add(at, sources, of_column)
+        parts = list(selection.make_slices())
+        yield from zip(parts, prefetch(lambda part: self._stored(part, names), parts), strict=True)
+
+    def _stored(self, part: DetailSlice, names: Sequence[str]) -> pa.Table:
+        with attribute_damage(part.block):
+            return read_detail_object(part, partial(self._store.read_bytes, part.name), names)
 
     def _by_block(
         self, wanted: Sequence[Sequence[RowSource]]
@@ -320,12 +301,6 @@ class LiveStatistics:
             if indexed.block.id in of_blocks:
                 yield indexed, of_blocks[indexed.block.id]
 
-    def _stored(self, block: str, ref: ObjectRef, columns: Collection[int], names: Sequence[str]) -> pa.Table:
-        """The rows of some columns in one detail object."""
-        with attribute_damage(block):
-            table = decode_detail(ref.name, ref.sha256, self._store.read_bytes(ref.name), names)
-        return table.filter(pc.is_in(table.column("column"), pa.array(columns, pa.int32())))
-
 
 def _are_complete(found: _Found, places: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Whether the lists of values that some rows tell of are complete."""
@@ -333,13 +308,11 @@ def _are_complete(found: _Found, places: NDArray[np.int64]) -> NDArray[np.bool_]
     return np.asarray(pc.equal(kinds, COMPLETE).to_numpy())[places]
 
 
-def _without(sketches: Sketches, sources: Sequence[RowSource], chosen: NDArray[np.bool_]) -> Iterator[RowSource]:
-    """The sources with those of their chosen files that have no sketch."""
-    ends = np.cumsum([len(source.files) for source in sources]).tolist()
-    for source, some in zip(sources, np.split(chosen, ends), strict=False):
-        place = source.indexed.block.id, source.ordinal
-        files = [file for file in source.files[some].tolist() if sketches.get((*place, file)) is None]
-        yield replace(source, files=np.array(files, np.int64))
+def _number_rows(found: _Found, sources: Sequence[RowSource]) -> NDArray[np.int64]:
+    """The places of a column's rows; -1: it was written under a narrower type."""
+    lengths = [len(source.files) for source in sources]
+    narrow = np.repeat([found.is_narrow(source) for source in sources], lengths)
+    return np.where(narrow, -1, np.arange(len(narrow)))
 
 
 def _serving(held: Sequence[Column], wanted: Mapping[str, Column]) -> dict[int, Column]:
