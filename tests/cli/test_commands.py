@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import sys
 
 import pytest
 import typer
@@ -15,12 +13,9 @@ from pyspark.errors import AnalysisException
 
 import metastore
 from metastore import jars
-from metastore.cli import doctor_checks
-from metastore.cli.doctor_checks import BROKEN, OK
 from metastore.cli.output import open_output
 from metastore.errors import InvalidArgument
 from reading.stores import metadata
-from store import s3
 
 
 def test_help_names_every_verb(run):
@@ -185,122 +180,6 @@ def test_version(run):
     assert json.loads(run("version", "--json").stdout)["metastore"] == "0.1.0"
 
 
-def findings(run, code=0):
-    found = json.loads(run("doctor", "--json", code=code).stdout)["findings"]
-    return {one["check"]: one for one in found}
-
-
-@pytest.fixture
-def healthy(monkeypatch, tmp_path):
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    monkeypatch.delenv("SPARK_HOME", raising=False)
-    monkeypatch.chdir(tmp_path)
-
-
-def test_doctor_finds_a_missing_java(run, healthy, monkeypatch):
-    monkeypatch.setenv("JAVA_HOME", "/no/where")
-    found = findings(run, code=1)["java"]
-    assert found["state"] == BROKEN
-    assert "Install Java 17 or 21" in found["fix"]
-
-
-@pytest.mark.parametrize(
-    ("version", "state", "told"),
-    [
-        ("4.1.9", OK, "4.1.9"),
-        ("3.5.8", OK, "no data source"),
-        ("4.0.1", OK, "4.0.1"),
-        ("4.2.0", BROKEN, "built for Spark 3.5, 4.0 and 4.1"),
-    ],
-)
-def test_doctor_knows_the_lines_of_spark(monkeypatch, version, state, told):
-    monkeypatch.setattr(doctor_checks.metadata, "version", lambda _: version)
-    found = doctor_checks.check_pyspark()
-    assert (found.state, bool(found.fix)) == (state, state == BROKEN)
-    assert told in found.detail
-    assert doctor_checks.check_data_sources().state == OK
-
-
-def test_doctor_finds_a_wrong_python_for_the_workers(run, healthy, monkeypatch):
-    monkeypatch.setenv("PYSPARK_PYTHON", "/bin/false")
-    found = findings(run, code=1)["workers' python"]
-    assert found["state"] == BROKEN
-    assert found["fix"].startswith("export PYSPARK_PYTHON=")
-
-
-def test_doctor_finds_a_python_without_our_data_source(run, healthy, monkeypatch, tmp_path):
-    bare = tmp_path / "python3"
-    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
-    bare.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.delenv("PYSPARK_PYTHON")
-    found = findings(run, code=1)["data sources"]
-    assert (found["state"], "python3" in found["detail"]) == (BROKEN, True)
-    assert found["fix"] == f"export PYSPARK_PYTHON={sys.executable}"
-
-
-def test_doctor_finds_a_broken_module_beside_ours(run, healthy, monkeypatch, tmp_path):
-    (tmp_path / "pyspark_broken.py").write_text("import nothing_of_that_name\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    found = findings(run, code=1)["data sources"]
-    assert found["state"] == BROKEN
-    assert "pyspark_broken" in found["detail"]
-    assert "nothing_of_that_name" in found["detail"]
-
-
-def test_doctor_finds_a_second_jar(run, healthy):
-    second = jars.pyspark_jars() / "metastore-shim-0.0.1.jar"
-    second.write_bytes(b"")
-    try:
-        found = findings(run, code=1)["jar"]
-    finally:
-        second.unlink()
-    assert (found["state"], found["fix"]) == (BROKEN, f"rm {second}")
-
-
-def test_doctor_finds_a_misspelt_setting(run, healthy, monkeypatch, tmp_path):
-    (tmp_path / "metastore.toml").write_text("[cbo]\nenabeld = false\n")
-    found = findings(run, code=1)["settings"]
-    assert found["state"] == BROKEN
-    assert "spark.metastore.cbo.enabled" in found["fix"]
-
-
-def test_doctor_finds_a_store_that_is_no_folder(run, healthy, monkeypatch, tmp_path):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("METASTORE_STORE", str(tmp_path / "file"))
-    found = findings(run, code=1)["store"]
-    assert found["state"] == BROKEN
-    assert found["fix"]
-
-
-def test_doctor_tries_a_store_on_s3_with_the_credentials_of_spark(run, healthy, monkeypatch, tmp_path):
-    with s3.running() as address:
-        keys = {"access.key": s3.KEY, "secret.key": s3.SECRET, "endpoint": address, "endpoint.region": "us-east-1"}
-        lines = [f"spark.hadoop.fs.s3a.{key} {value}" for key, value in keys.items()]
-        (tmp_path / "spark-defaults.conf").write_text("\n".join(lines))
-        monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-        for bucket, state in ((s3.BUCKET, OK), ("nowhere", BROKEN)):
-            monkeypatch.setenv("METASTORE_STORE", f"s3a://{bucket}/central")
-            done = run("doctor", "--json", code=int(state == BROKEN))
-            assert s3.SECRET not in done.stdout + done.stderr
-            found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}["store"]
-            assert found["state"] == state
-            assert found["fix"] or state == OK
-
-
-def test_doctor_does_not_try_what_only_spark_reaches(run, healthy, monkeypatch):
-    monkeypatch.setenv("METASTORE_STORE", "hdfs://nn/statistics")
-    found = findings(run)["store"]
-    assert (found["state"], found["detail"]) == (OK, "hdfs://nn/statistics is not tried: only Spark reaches it")
-
-
-def test_doctor_is_content_with_this_environment(run, healthy):
-    found = findings(run)
-    assert {one["state"] for one in found.values()} == {OK}
-    assert "ok" in run("doctor").stdout
-
-
 JAVA = "An error occurred while calling o41.sql.\n: java.io.IOException: no disk\n\tat org.apache.Spark.run"
 
 
@@ -350,43 +229,6 @@ def test_what_is_no_session_is_told(ask):
         ask()
 
 
-def test_verify_of_what_is_whole(run, location):
-    done = run("verify", location)
-    assert done.stdout.splitlines()[0].split() == ["object", "kind", "size", "rows", "state", "problem"]
-    assert "all is well" in done.stderr
-    told = json.loads(run("verify", location, "--json").stdout)
-    assert (told["kind"], {row["state"] for row in told["rows"]}) == ("verify", {"ok"})
-
-
-def test_verify_ends_with_1_and_shows_the_damage_first(run, location):
-    stored = min((location / "_metastore" / "objects").glob("table-summary-*"))
-    stored.write_bytes(stored.read_bytes()[:-9])
-    done = run("verify", location, code=1)
-    assert stored.name in done.stdout.splitlines()[1]
-    assert "1 with problems" in done.stderr
-    assert json.loads(run("verify", location, "--json", code=1).stdout)["rows"][0]["state"] == "damaged"
-
-
-def test_gc_lists_and_deletes_only_when_told_to(run, location):
-    left_behind = location / "_metastore" / "objects" / ".00000000-0000-4000-8000-000000000000.tmp"
-    left_behind.write_bytes(b"half")
-    os.utime(left_behind, (0, 0))
-    done = run("gc", location)
-    assert "1 files of 4 B can be deleted: metastore gc --delete" in done.stderr
-    assert left_behind.exists()
-    [row] = json.loads(run("gc", location, "--delete", "--json").stdout)["rows"]
-    assert (row["path"], row["deleted"]) == (f"objects/{left_behind.name}", True)
-    assert not left_behind.exists()
-    assert "is less than 0" in run("gc", location, "--grace-days", "-1", code=2).stderr
-
-
-def test_compact_tells_before_and_after(run, location):
-    told = json.loads(run("compact", location, "--json").stdout)
-    assert (told["blocks_before"], told["files_before"], told["files_after"]) == (3, 4, 3)
-    assert told["committed"] is True
-    assert re.search(r"bytes_before +\d[\d.]* k?B$", run("compact", location).stdout, re.MULTILINE)
-
-
 def test_facts_read_as_in_other_verbs(capsys):
     refused = [["a.parquet", "it is gone"], ["b.parquet", "it is empty"]]
     with open_output(as_json=False) as output:
@@ -397,11 +239,6 @@ def test_facts_read_as_in_other_verbs(capsys):
         ["committed", "yes"],
         ["refused", "a.parquet: it is gone; b.parquet: it is empty"],
     ]
-
-
-@pytest.mark.parametrize("verb", ["verify", "gc", "compact"])
-def test_upkeep_of_nothing_ends_with_4(run, tmp_path, verb):
-    assert "METASTORE_NO_STATISTICS" in run(verb, tmp_path, code=4).stderr
 
 
 def test_config_shows_a_misspelt_setting(run, monkeypatch):

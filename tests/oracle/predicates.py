@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from oracle.literals import literal, quoted
 from oracle.zones import Zone, may_hold, may_hold_other, may_start_with
@@ -223,47 +223,38 @@ class Opaque(Predicate):
 
 
 @dataclass(frozen=True)
-class And(Predicate):
+class _Pair(Predicate):
+    left: Predicate
+    right: Predicate
+
+    word: ClassVar[str]
+    needs_both: ClassVar[bool]
+
+    def sql(self) -> str:
+        return f"({self.left.sql()} {self.word} {self.right.sql()})"
+
+    def may_be(self, truth, zones):
+        sides = (self.left.may_be(truth, zones), self.right.may_be(truth, zones))
+        return all(sides) if truth == self.needs_both else any(sides)
+
+    def cells(self):
+        yield from self.left.cells()
+        yield from self.right.cells()
+
+    def parts(self):
+        return (self.left, self.right)
+
+
+class And(_Pair):
     """Both."""
 
-    left: Predicate
-    right: Predicate
-
-    def sql(self) -> str:
-        return f"({self.left.sql()} AND {self.right.sql()})"
-
-    def may_be(self, truth, zones):
-        sides = (self.left.may_be(truth, zones), self.right.may_be(truth, zones))
-        return all(sides) if truth else any(sides)
-
-    def cells(self):
-        yield from self.left.cells()
-        yield from self.right.cells()
-
-    def parts(self):
-        return (self.left, self.right)
+    word, needs_both = "AND", True
 
 
-@dataclass(frozen=True)
-class Or(Predicate):
+class Or(_Pair):
     """Either."""
 
-    left: Predicate
-    right: Predicate
-
-    def sql(self) -> str:
-        return f"({self.left.sql()} OR {self.right.sql()})"
-
-    def may_be(self, truth, zones):
-        sides = (self.left.may_be(truth, zones), self.right.may_be(truth, zones))
-        return any(sides) if truth else all(sides)
-
-    def cells(self):
-        yield from self.left.cells()
-        yield from self.right.cells()
-
-    def parts(self):
-        return (self.left, self.right)
+    word, needs_both = "OR", False
 
 
 @dataclass(frozen=True)

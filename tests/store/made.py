@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -125,3 +126,17 @@ def bounds(store: Store, manifest: Manifest) -> dict[tuple[str, str], list[int]]
                 key = (paths[row["file"]], each.columns[row["column"]].key)
                 found.setdefault(key, []).append(row["lo_long"])
     return found
+
+
+def folder(store: Store) -> Path:
+    return Path(store.uri)
+
+
+def listed(store: Store, *paths: str) -> Snapshot:
+    """A snapshot whose live data files are these."""
+    rows = pa.Table.from_pylist([{"path": path, "size": 1, "rows": 1} for path in paths], TABLE_FILES)
+    ref = store.put("table-files", rows, [len(paths)])
+    count = len(paths)
+    facts = dict.fromkeys(("files", "files_total", "rows", "physical_rows", "size_bytes", "live_size_bytes"), count)
+    when = "2026-01-31T12:00:00Z"
+    return Snapshot("s" + "".join(paths), when, "full", exact=True, columns=columns(2), table_files=ref, **facts)

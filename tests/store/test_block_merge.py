@@ -9,15 +9,10 @@ import pytest
 from metastore.errors import UnsupportedTable
 from metastore.format.manifest import MAX_BLOCKS, MAX_MANIFEST_BYTES, Manifest
 from metastore.format.table_column import Column
-from metastore.store import Store, block_merge, compaction
+from metastore.store import block_merge, compaction
 from metastore.store.block_merge import compact_blocks, merge_blocks
 from metastore.store.verification import verify_manifest
 from store.made import TABLE, adding, block, bounds, columns, details_of, snapshot
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store.open(str(tmp_path / "_metastore"), writable=True)
 
 
 def of(*blocks, snapshots=()):

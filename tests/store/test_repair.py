@@ -18,11 +18,6 @@ from store.made import TABLE, adding, block, bounds, columns, details_of, snapsh
 KINDS = ("sketches", "frequencies", "histograms")
 
 
-@pytest.fixture
-def store(tmp_path):
-    return Store.open(str(tmp_path / "_metastore"), writable=True)
-
-
 def flip(store, name):
     path = Path(store.uri) / "objects" / name
     data = bytearray(path.read_bytes())
