@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from metastore.format.manifest_references import SummaryRef
+    from metastore.format.manifest import SummaryRef
     from metastore.format.objects import ObjectRef
 
     Wanted = dict[int, tuple[Column, object]]

@@ -16,8 +16,7 @@ import pyarrow as pa
 from common import median, report, seconds
 
 import metastore
-from metastore.format.manifest import Manifest, Snapshot, TableIdentity
-from metastore.format.manifest_references import SummaryRef
+from metastore.format.manifest import Manifest, Snapshot, SummaryRef, TableIdentity
 from metastore.format.object_layout import HISTOGRAM_GROUPS, split_evenly, table_lists_layout
 from metastore.format.object_schemas import TABLE_FILES, TABLE_FREQUENCIES, TABLE_HISTOGRAMS, TABLE_SUMMARY
 from metastore.format.table_column import Column

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from metastore.format import object_layout
 from metastore.format.documents import to_document
-from metastore.format.manifest import Block, Manifest, Snapshot, TableIdentity, describe_block
-from metastore.format.manifest_references import SummaryRef
+from metastore.format.manifest import Block, Manifest, Snapshot, SummaryRef, TableIdentity, describe_block
 from metastore.format.object_schemas import FILES, SCHEMAS, SUMMARY, TABLE_SUMMARY
 from metastore.format.objects import BLOCK_KEY, ObjectRef, content_name, encode_object, make_reference
 from metastore.format.table_column import Column, encoding_of

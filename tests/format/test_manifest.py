@@ -16,12 +16,12 @@ from metastore.format.documents import from_document, to_document
 from metastore.format.manifest import (
     Block,
     Manifest,
+    SummaryRef,
     TableIdentity,
     describe_block,
     iterate_objects,
     parse_block_description,
 )
-from metastore.format.manifest_references import SummaryRef
 from metastore.format.objects import ObjectRef
 from metastore.format.table_column import Column
 

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 
 from kernel.samples import column
 from metastore.errors import ColumnNotFound
-from metastore.format.manifest_references import RanksRef
+from metastore.format.manifest import RanksRef
 from metastore.pipeline.extras import RanksExtra, ValueIndexExtra
 from metastore.pipeline.request import NOT_ORDERED, PARTITION_REFUSAL, AnalyzeStatement, resolve_request
 from metastore.table_level.value_jobs import ValueJobs

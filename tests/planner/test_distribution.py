@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import metastore
-from metastore.format.manifest_references import SummaryRef
+from metastore.format.manifest import SummaryRef
 from pipeline.checks import Stored
 from planner.conftest import NO_METRICS
 from planner.plans import check, files_read

@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from metastore.format.bloom_filter import BloomBuilder, bloom_hashes
-from metastore.format.manifest import Block, Manifest, Snapshot, TableIdentity
-from metastore.format.manifest_references import SummaryRef
+from metastore.format.manifest import Block, Manifest, Snapshot, SummaryRef, TableIdentity
 from metastore.format.object_layout import lay_out_value_lists
 from metastore.format.object_schemas import FILES, FREQUENCIES, SKETCHES, SUMMARY, TABLE_FILES, TABLE_SUMMARY
 from metastore.format.objects import ObjectRef, content_name, encode_object, make_reference

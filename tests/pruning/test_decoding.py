@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from metastore.format.manifest import Block, Manifest, TableIdentity, describe_block
-from metastore.format.manifest_references import SummaryRef
+from metastore.format.manifest import Block, Manifest, SummaryRef, TableIdentity, describe_block
 from metastore.format.object_schemas import FILES, SUMMARY
 from metastore.format.objects import BLOCK_KEY
 from metastore.format.table_column import Column, encoding_of

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from metastore.format.manifest import Block, Snapshot
-from metastore.format.manifest_references import SummaryRef
+from metastore.format.manifest import Block, Snapshot, SummaryRef
 from metastore.format.object_schemas import FILES, SUMMARY, TABLE_FILES, TABLE_SUMMARY
 from metastore.format.table_column import Column
 

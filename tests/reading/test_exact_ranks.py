@@ -8,8 +8,7 @@ import pytest
 
 import metastore
 from metastore.errors import ColumnNotFound, InvalidArgument
-from metastore.format.manifest import Manifest, TableIdentity
-from metastore.format.manifest_references import RanksRef
+from metastore.format.manifest import Manifest, RanksRef, TableIdentity
 from metastore.format.object_schemas import TABLE_RANKS
 from metastore.store import Store
 from reading.stores import ID, NAME, UUID, block, ids, names, rows_of, snapshot

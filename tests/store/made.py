@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from metastore.format import object_layout
-from metastore.format.manifest import Block, Manifest, Snapshot, TableIdentity, describe_block
-from metastore.format.manifest_references import SummaryRef
+from metastore.format.manifest import Block, Manifest, Snapshot, SummaryRef, TableIdentity, describe_block
 from metastore.format.object_layout import lay_out_histograms, lay_out_sketches, lay_out_value_lists
 from metastore.format.object_schemas import DETAILS, FILES, SCHEMAS, SUMMARY, TABLE_FILES
 from metastore.format.objects import BLOCK_KEY, decode_detail

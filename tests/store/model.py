@@ -19,8 +19,8 @@ from metastore.errors import CommitUnknown, DamagedObject, MetastoreError, Store
 from metastore.format.manifest import Block, Manifest, TableIdentity, iterate_objects
 from metastore.format.objects import ObjectRef
 from metastore.store import commit_log, retention
-from metastore.store.blobs import CreateReply
 from metastore.store.commit_log import CreateLog, ListLog, Pause, ReadLog
+from metastore.store.local_blobs import CreateReply
 
 TABLE = TableIdentity("iceberg", "u", "file:/t", "t")
 FAULTS = ("reply lost", "says exists", "not stored", "crash before", "crash after")

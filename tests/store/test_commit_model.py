@@ -12,8 +12,8 @@ import pytest
 from metastore.errors import CommitUnknown, MetastoreError
 from metastore.format.manifest import Manifest
 from metastore.store import commit_log, retention
-from metastore.store.blobs import CreateReply
 from metastore.store.commit_log import CreateLog, ListLog, ReadLog
+from metastore.store.local_blobs import CreateReply
 from store import model
 from store.model import Analyzer, Broken, Search
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from metastore.format.data_files import list_detail_objects
-from metastore.format.manifest_references import RanksRef, SummaryRef
+from metastore.format.manifest import RanksRef, SummaryRef
 from metastore.store import Store
 from metastore.store.block_merge import merge_blocks
 from metastore.store.repair import LostStatistics, repair_snapshot, salvage_block

@@ -16,7 +16,7 @@ import pytest
 
 from metastore.errors import CommitUnknown, StoreNotReadable, StoreNotWritable
 from metastore.store import Store
-from metastore.store.blobs import CreateReply
+from metastore.store.local_blobs import CreateReply
 from metastore.store.obstore_blobs import open_blobs
 from store.made import TABLE, adding, block
 

@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 from kernel.samples import ARROW, column
 from metastore.adapters.table_facts import DataFile, TableFacts
 from metastore.format import sortable_values
-from metastore.format.manifest import Block, Manifest, TableIdentity
-from metastore.format.manifest_references import SummaryRef
+from metastore.format.manifest import Block, Manifest, SummaryRef, TableIdentity
 from metastore.format.object_schemas import FILES, FREQUENCIES, HISTOGRAMS
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.kernel.statistic_rows import sketch_rows, summary_rows

@@ -11,18 +11,17 @@ import pytest
 
 from kernel.samples import ARROW, column, values
 from metastore.format.documents import to_document
-from metastore.format.manifest import Snapshot
-from metastore.format.manifest_references import SummaryRef
+from metastore.format.manifest import Snapshot, SummaryRef
 from metastore.format.object_part import ObjectPart
 from metastore.format.objects import ObjectRef, encode_object, make_reference
 from metastore.format.value_postings import STARTS_KEY, choose_part, decode_hash_starts, hash_column_values
 from metastore.reading.value_lookup import look_up_value
-from metastore.table_level.value_index_job import make_postings
-from metastore.table_level.value_index_layout import (
+from metastore.table_level.value_index_job import (
     choose_object_count,
     count_indexed_rows,
     index_coverage_rows,
     lay_out_postings,
+    make_postings,
     rank_by_value,
 )
 from metastore.table_level.value_rows import VALUE_ROWS

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from metastore.cli import analyze_command, demo_command, doctor, installation_commands, read_commands, store_commands
+from metastore.cli import analyze_command, demo_command, installation_commands, read_commands, store_commands
 from metastore.contract import read_contract
 
 _EXIT_CODES = (f"{one['code']} {one['meaning']}" for one in read_contract("errors")["exit_codes"])
@@ -50,7 +50,7 @@ app.command()(read_commands.estimates)
 app.command()(store_commands.verify)
 app.command()(store_commands.gc)
 app.command()(store_commands.compact)
-app.command()(doctor.doctor)
+app.command()(installation_commands.doctor)
 app.command()(installation_commands.config)
 app.command()(installation_commands.jar)
 app.command()(installation_commands.version)

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from metastore.format import object_layout
 from metastore.format.data_files import describe_detail
-from metastore.format.manifest import Block, describe_block
-from metastore.format.manifest_references import SummaryRef
+from metastore.format.manifest import Block, SummaryRef, describe_block
 from metastore.format.object_layout import ZONED_FILES, lay_out_histograms, lay_out_sketches, lay_out_value_lists
 from metastore.format.object_schemas import FILES
 from metastore.format.objects import BLOCK_KEY

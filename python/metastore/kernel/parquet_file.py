@@ -19,15 +19,13 @@ from metastore.kernel.column_kernel import HEADROOM, ColumnKernel
 from metastore.kernel.parquet_schema import (
     FileColumn,
     ParquetFields,
+    ReaderCast,
     UnsupportedDataFile,
+    cast_file_values,
+    find_reader_cast,
     is_uuid,
     require_no_rebase,
     require_same_values,
-)
-from metastore.kernel.reader_casts import (
-    ReaderCast,
-    cast_file_values,
-    find_reader_cast,
     statistics_of_unknown_cast,
     widen_float_bounds,
 )

@@ -20,11 +20,13 @@ from metastore.key_lookup.key_sql import (
     PLANNED_KEYS,
     build_condition,
     convert_key,
+    find_char_length,
+    has_char_column,
     list_stored_forms,
     pad_char,
+    read_spark_columns,
     text_literal,
 )
-from metastore.key_lookup.spark_columns import find_char_length, has_char_column, read_spark_columns
 from metastore.reading.candidates import SLICE, CandidateSearch, search_slices
 from metastore.reading.evidence import ColumnEvidence, gather_evidence
 from metastore.reading.lookup_keys import KeyBatch

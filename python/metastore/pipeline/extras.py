@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from metastore.adapters.table_facts import DataFile, TableFacts
-    from metastore.format.manifest import Manifest, Snapshot
-    from metastore.format.manifest_references import RanksRef
+    from metastore.format.manifest import Manifest, RanksRef, Snapshot
     from metastore.format.table_column import Column
     from metastore.store import Store
     from metastore.table_level.rank_sort import RankSort

@@ -14,8 +14,7 @@ from metastore.pipeline.request import AnalyzeRequest, AnalyzeStatement, resolve
 from metastore.spark_jobs.hadoop_store import open_table_store
 from metastore.spark_jobs.session_jobs import pickle_statistics
 from metastore.statistics import Statistic, collect_statistics
-from metastore.store.block_damage import BlockDamageError
-from metastore.store.block_files import BlockFilesCache
+from metastore.store.block_files import BlockDamageError, BlockFilesCache
 from metastore.store.coverage import Coverage
 from metastore.table_level.rank_sort import RankSort
 from metastore.table_level.table_details import TableLevelOptions

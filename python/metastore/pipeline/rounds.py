@@ -15,7 +15,7 @@ from metastore.pipeline.plan_inputs import PlanInputs, read_inputs
 from metastore.pipeline.repair_plan import list_refusals
 from metastore.pipeline.report import AnalyzeReport
 from metastore.spark_jobs.progress import Progress, make_progress
-from metastore.store.block_damage import BlockDamageError
+from metastore.store.block_files import BlockDamageError
 from metastore.store.commit_log import refuse_other_table
 from metastore.table_level.snapshot_level import snapshot_id
 from metastore.visible_text import get_logger

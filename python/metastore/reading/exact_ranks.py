@@ -16,8 +16,7 @@ from metastore.reading.views import RANKS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from metastore.format.manifest import Snapshot
-    from metastore.format.manifest_references import RanksRef
+    from metastore.format.manifest import RanksRef, Snapshot
     from metastore.reading.snapshot import SnapshotAnswer
     from metastore.reading.summary_rows import Row
     from metastore.store import Store

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from metastore.format.hashing import UInt64Array
-    from metastore.format.manifest import Snapshot
-    from metastore.format.manifest_references import SummaryRef
+    from metastore.format.manifest import Snapshot, SummaryRef
     from metastore.format.object_part import ObjectPart
     from metastore.store import Store
 

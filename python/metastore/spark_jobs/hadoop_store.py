@@ -15,9 +15,8 @@ from metastore.adapters.spark_errors import find_cause
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
 from metastore.spark_jobs.task_store import HadoopTaskStore, TaskStore
 from metastore.store import Store
-from metastore.store.blobs import CreateReply
 from metastore.store.credentials import find_credentials
-from metastore.store.local_blobs import BlobEntry
+from metastore.store.local_blobs import BlobEntry, CreateReply
 from metastore.store.location import needs_hadoop, store_uri
 
 if TYPE_CHECKING:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from metastore.errors import DamagedObject
 from metastore.format.data_files import read_file_keys
 from metastore.format.manifest import COMPUTED, FOOTER, FULL
 from metastore.format.object_schemas import DETAILS
-from metastore.store.block_damage import attribute_damage
 from metastore.store.prefetch import prefetch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -24,6 +25,29 @@ if TYPE_CHECKING:
     from metastore.format.manifest import Block
     from metastore.format.table_column import Column
     from metastore.store import Store
+
+
+class BlockDamageError(Exception):
+    """A block with an object that is not what was written.
+
+    Attributes:
+        block: Its id.
+        reason: What is wrong.
+    """
+
+    def __init__(self, block: str, reason: str) -> None:
+        super().__init__(block, reason)
+        self.block = block
+        self.reason = reason
+
+
+@contextmanager
+def attribute_damage(block: str) -> Iterator[None]:
+    """Says of which block a damaged object is."""
+    try:
+        yield
+    except DamagedObject as damage:
+        raise BlockDamageError(block, str(damage)) from damage
 
 
 DEPTHS = {name: rank for rank, name in enumerate(COMPUTED)}

@@ -17,7 +17,7 @@ from metastore.format.object_layout import ZONED_FILES
 from metastore.format.object_part import ANY_ROWS
 from metastore.format.object_schemas import DETAILS, FILES
 from metastore.format.objects import ObjectRef
-from metastore.store.block_damage import BlockDamageError, attribute_damage
+from metastore.store.block_files import BlockDamageError, attribute_damage
 from metastore.store.detail_merge import BlockMapping, merge_details
 from metastore.visible_text import get_logger
 
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from collections.abc import Set as AbstractSet
 
-    from metastore.format.manifest import Block, Manifest
-    from metastore.format.manifest_references import SummaryRef
+    from metastore.format.manifest import Block, Manifest, SummaryRef
     from metastore.format.table_column import Column
     from metastore.store.table_store import Store
 

@@ -25,7 +25,7 @@ from metastore.errors import (
     StoreNotWritable,
 )
 from metastore.format.manifest import Manifest, TableIdentity
-from metastore.store.blobs import CreateReply
+from metastore.store.local_blobs import CreateReply
 from metastore.visible_text import get_logger
 
 _LOG = get_logger(__name__)

@@ -14,7 +14,7 @@ from metastore.format.data_files import describe_detail
 from metastore.format.object_layout import lay_out_histograms, lay_out_sketches, lay_out_value_lists
 from metastore.format.object_schemas import DETAILS, SCHEMAS
 from metastore.format.objects import decode_detail
-from metastore.store.block_damage import attribute_damage
+from metastore.store.block_files import attribute_damage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

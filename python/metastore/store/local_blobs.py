@@ -8,6 +8,7 @@ store may lead through links: `/data -> /mnt/x` is a matter of who set up the ma
 
 from __future__ import annotations
 
+import enum
 import os
 import stat
 import uuid
@@ -18,10 +19,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
-from metastore.store.blobs import CreateReply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+class CreateReply(enum.Enum):
+    """An answer to a put-if-absent; only the first one is certain to mean what it says."""
+
+    CREATED = "created"
+    EXISTS = "exists"
+    UNKNOWN = "unknown"
 
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

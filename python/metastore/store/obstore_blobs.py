@@ -18,9 +18,8 @@ from obstore.exceptions import (
 from obstore.store import from_url
 
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable, UnsupportedTable
-from metastore.store.blobs import CreateReply
 from metastore.store.credentials import read_client_options
-from metastore.store.local_blobs import BlobEntry, LocalBlobs
+from metastore.store.local_blobs import BlobEntry, CreateReply, LocalBlobs
 from metastore.store.location import local_path, remote_url
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from metastore.format.manifest import Block, Manifest, Snapshot
-    from metastore.format.manifest_references import RanksRef, SummaryRef
+    from metastore.format.manifest import Block, Manifest, RanksRef, Snapshot, SummaryRef
     from metastore.format.objects import ObjectRef
     from metastore.store.table_store import Store
 

@@ -25,10 +25,9 @@ from metastore.format.objects import (
     object_kind,
 )
 from metastore.store import commit_log, retention
-from metastore.store.blobs import CreateReply
 from metastore.store.compaction import shrink_to_limits
 from metastore.store.credentials import FROM_ENVIRONMENT, Credentials
-from metastore.store.local_blobs import LocalBlobs
+from metastore.store.local_blobs import CreateReply, LocalBlobs
 from metastore.store.location import local_path
 from metastore.store.obstore_blobs import open_blobs
 from metastore.visible_text import get_logger

@@ -16,8 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format.sortable_values import is_wide_decimal
-from metastore.table_level.count_bounds import COMPLETE, DUPLICATES, FileValueCounts
-from metastore.table_level.list_reduction import DUPLICATES_ONLY, ListFacts, reduce_lists, table_frequency_rows
+from metastore.table_level.list_reduction import (
+    COMPLETE,
+    DUPLICATES,
+    DUPLICATES_ONLY,
+    FileValueCounts,
+    ListFacts,
+    reduce_lists,
+    table_frequency_rows,
+)
 from metastore.table_level.repeat_filter import RepeatFilter, RepeatFilterBuilder
 from metastore.table_level.shuffle_job import (
     JobResult,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from metastore.format.data_files import find_detail_files
 from metastore.format.objects import decode_detail
-from metastore.store.block_damage import attribute_damage
+from metastore.store.block_files import attribute_damage
 from metastore.table_level.value_rows import VALUE_ROWS
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from metastore.format.table_column import Column
     from metastore.spark_jobs.task_store import ReadContent
     from metastore.store import Store
-    from metastore.table_level.count_bounds import FileValueCounts
     from metastore.table_level.group_tree import GroupTree
+    from metastore.table_level.list_reduction import FileValueCounts
     from metastore.table_level.live_statistics import ColumnLevel, RowSource
 
     Longs = NDArray[np.int64]

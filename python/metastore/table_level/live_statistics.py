@@ -18,8 +18,7 @@ from metastore.format.sortable_values import value_width
 from metastore.format.table_column import Column, decimal_type, is_compatible
 from metastore.kernel.distinct_sketch import DistinctSketch, make_sketches, parse_sketches
 from metastore.kernel.value_counts import COMPLETE
-from metastore.store.block_damage import attribute_damage
-from metastore.store.block_files import DEPTHS, BlockFiles
+from metastore.store.block_files import DEPTHS, BlockFiles, attribute_damage
 from metastore.store.prefetch import prefetch
 from metastore.table_level.column_groups import ColumnGroups, ReductionInput, reduce_groups
 from metastore.table_level.detail_selection import DetailSelection, DetailSlice, read_detail_object
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from metastore.adapters.table_facts import DataFile
     from metastore.format.data_files import FileKey
-    from metastore.format.manifest_references import SummaryRef
+    from metastore.format.manifest import SummaryRef
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.store import Store
     from metastore.table_level.column_groups import Words

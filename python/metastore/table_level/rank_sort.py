@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from metastore.adapters.shim_calls import require_unchanged
 from metastore.adapters.spark_rows import read_rows_by_spark
-from metastore.format.manifest_references import RanksRef
+from metastore.format.manifest import RanksRef
 from metastore.format.object_schemas import TABLE_RANKS, fill_schema
 from metastore.format.objects import ObjectRef, decode_object
 from metastore.kernel.parquet_file import find_spark_only_reason, read_column_values

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.errors import DamagedObject
-from metastore.format.manifest_references import SummaryRef
+from metastore.format.manifest import SummaryRef
 from metastore.format.object_layout import ROW_GROUPS, put_most_frequent_first, split_evenly
 from metastore.format.object_schemas import TABLE_FREQUENCIES
 from metastore.kernel.parquet_schema import UnsupportedDataFile
-from metastore.store.block_damage import BlockDamageError
+from metastore.store.block_files import BlockDamageError
 from metastore.table_level.list_reduction import ListFacts, table_frequency_rows
 from metastore.table_level.value_rows import VALUE_ROWS, iterate_columns, sum_value_rows
 

@@ -11,20 +11,27 @@ import numpy as np
 
 from metastore.format import object_layout
 from metastore.format.histogram_bins import EQUI_HEIGHT, Histogram, compute_percentiles
-from metastore.format.manifest import FULL
-from metastore.format.manifest_references import SummaryRef
+from metastore.format.manifest import FULL, SummaryRef
 from metastore.format.object_layout import split_evenly
 from metastore.format.object_schemas import TABLE_FREQUENCIES
-from metastore.store.block_damage import attribute_damage
-from metastore.table_level.count_bounds import COMPLETE, NONE, FileValueCounts
+from metastore.store.block_files import attribute_damage
 from metastore.table_level.count_jobs import CountTarget
 from metastore.table_level.detail_selection import DetailSlice, read_detail_object
 from metastore.table_level.histogram_groups import HistogramFiles, TableHistograms
 from metastore.table_level.histogram_sum import make_histogram_of_counts
 from metastore.table_level.list_groups import ColumnLists, ListGroups
-from metastore.table_level.list_reduction import REDUCE, SCATTER, THRESHOLD, ListFacts, reduce_lists
+from metastore.table_level.list_reduction import (
+    COMPLETE,
+    NONE,
+    REDUCE,
+    SCATTER,
+    THRESHOLD,
+    FileValueCounts,
+    ListFacts,
+    reduce_lists,
+)
 from metastore.table_level.shuffle_job import JobResult
-from metastore.table_level.value_index_layout import index_coverage_rows
+from metastore.table_level.value_index_job import index_coverage_rows
 from metastore.table_level.value_jobs import ValueJobs, choose_job_algorithm
 
 if TYPE_CHECKING:

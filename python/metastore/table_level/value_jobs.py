@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from metastore.adapters.table_facts import DataFile
     from metastore.spark_jobs.task_store import TaskStore
-    from metastore.table_level.count_bounds import FileValueCounts
     from metastore.table_level.count_jobs import CountTarget
     from metastore.table_level.list_groups import ColumnLists, GroupListSource
+    from metastore.table_level.list_reduction import FileValueCounts
     from metastore.table_level.live_statistics import RowSource
     from metastore.table_level.shuffle_job import JobResult
     from metastore.table_level.value_index_job import EarlierIndex
