@@ -118,3 +118,37 @@ def test_the_setting_bounds_how_many_values_are_asked(spark, listed):
         check(spark, query, [FILES])
     with conf(spark, spark__metastore__pruning__values__maxEvaluations="30"):
         assert 1 < files_read(check(spark, query))[0] < FILES, physical(spark.sql(query))
+
+
+MATCHED_BY_ALL = {
+    # a LIMIT that one file serves is told so only where all of its values make the predicate true
+    "n % 1000 BETWEEN 0 AND 399 AND length(s) < 200": 4,
+    "s NOT LIKE '%Match%'": 7,
+    "lower(s) RLIKE '^($|z|l)'": 8,
+    "coalesce(x, 7D) BETWEEN -1e9 AND 1e9": 7,
+    "x IS NULL OR x * 2 < 1e10": 7,
+    "x IS NULL OR CAST(x AS string) NOT LIKE '-0%'": 7,
+    "coalesce(x + 1 <> 1, true)": 7,
+    "f IS NULL": 4,
+    "NOT (f IS NOT NULL)": 4,
+    "upper(st.u) IS NULL OR upper(st.u) > 'A2'": 7,
+    "m * 4 = CAST(m * 4 AS int)": 8,
+    "s IN ('', 'zz')": 0,
+    "m NOT IN (22.75, 31)": 6,
+    "n IS NOT NULL AND m NOT IN (22.75)": 7,
+}
+
+
+@pytest.mark.parametrize("predicate", MATCHED_BY_ALL)
+def test_a_limit_is_served_by_files_all_of_whose_values_match(spark, listed, predicate):
+    counts = spark.sql(f"SELECT count_if({predicate}) m, count(*) n FROM {listed} GROUP BY file").collect()
+    whole = [row.n for row in counts if row.m == row.n]
+    assert len(whole) == MATCHED_BY_ALL[predicate]
+    for limit in {1, sum(whole)} if whole else ():
+        df = spark.sql(f"SELECT file, ({predicate}) IS TRUE ok FROM {listed} WHERE {predicate} LIMIT {limit}")
+        rows = df.collect()
+        assert len(rows) == limit
+        assert all(row.ok for row in rows)
+        assert files_read(df)[0] == (1 if limit == 1 else len(whole)), labels(df)
+    more = spark.sql(f"SELECT * FROM {listed} WHERE {predicate} LIMIT {sum(whole) + 1}")
+    assert "LIMIT" not in labels(more)[0]

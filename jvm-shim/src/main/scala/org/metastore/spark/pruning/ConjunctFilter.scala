@@ -101,11 +101,15 @@ private[pruning] final class ConjunctFilter(
 
   override def allRowsMatch(files: FileSetStatistics): BitSet = {
     val evaluation = loadColumns(files)
-    conjuncts.indices.map { i =>
+    val lookUps = new ValueLookups(files, evaluation, allowance)
+    def prove(condition: Condition, among: BitSet) =
+      if (among.cardinality > MostLookedUp) FileSets.both(among, evaluation.allRowsMatch(condition))
+      else lookUps.allRowsMatch(condition, among)
+    conjuncts.indices.foldLeft(FileSets.all(files.files.length)) { (among, i) =>
       var proven = new BitSet
-      whyFailed(i) { proven = evaluation.allRowsMatch(conditions(i)) }
+      whyFailed(i) { proven = prove(conditions(i), among) }
       proven
-    }.foldLeft(FileSets.all(files.files.length))(FileSets.both)
+    }
   }
 
   private def loadColumns(files: FileSetStatistics): Evaluation = {

@@ -172,10 +172,10 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
   import FileSets.{either, without}
   import ValueLookups._
 
-  private var evaluated = 0
+  private var filesEvaluated = 0
 
   /** Of how many files all values were put through an expression. */
-  def evaluations: Int = evaluated
+  def evaluations: Int = filesEvaluated
 
   /** Those of some files of which it is proven that no row makes the predicate true. */
   def noRowMatches(predicate: Condition, among: BitSet): BitSet = predicate match {
@@ -185,31 +185,52 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
     case Or(left, right) =>
       val (first, second) = if (asksForValues(left)) (right, left) else (left, right)
       noRowMatches(second, noRowMatches(first, among))
-    case Evaluated(rules, use, condition, leaf) =>
+    case evaluated @ Evaluated(rules, use, _, _) =>
       val proven = noRowMatches(rules, among)
-      val open = without(among, proven)
-      val trial = new ValueTrial(new ValuePredicate(condition, leaf), use, allowance)
-      either(proven, excludeByExpression(use, trial, without(open, matchedByBounds(rules, open))))
+      val open = without(without(among, proven), matchedByBounds(rules, among))
+      either(proven, byExpression(use, trialOf(evaluated), open)((summary, i, trial, list) => !mayHold(summary, i, trial, list)))
     case Member(term, set, inside) if asksForValues(predicate) =>
-      val proven = excludeByBounds(predicate, among)
-      bounds.summaryOf(term.column).fold(_ => proven,
-        { summary =>
-          either(proven, excludeByValues(term.column, summary, set.points.get, inside, without(among, proven)))
-        })
-    case other => excludeByBounds(other, among)
+      val proven = excludedByBounds(predicate, among)
+      val open = without(among, proven)
+      either(proven, byPoints(term.column, set.points.get, lacks = inside)((bounds, i) => isOpen(bounds, set.points.get, inside, i), open))
+    case other => excludedByBounds(other, among)
   }
 
-  private def excludeByBounds(predicate: Condition, among: BitSet): BitSet = evaluateAmong(among)(_.noRowMatches(predicate))
+  /** Those of some files of which it is proven that the predicate is true of every row. */
+  def allRowsMatch(predicate: Condition, among: BitSet): BitSet = predicate match {
+    case And(left, right) => allRowsMatch(right, allRowsMatch(left, among))
+    case Or(left, right) =>
+      val proven = allRowsMatch(left, among)
+      either(proven, allRowsMatch(right, without(among, proven)))
+    case evaluated @ Evaluated(rules, use, _, _) =>
+      val proven = allRowsMatch(rules, among)
+      val open = without(without(among, proven), excludedByBounds(rules, among))
+      either(proven, byExpression(use, trialOf(evaluated), open)(mustHold))
+    case Member(term, set, inside) if asksForValues(predicate) =>
+      val proven = matchedByBounds(predicate, among)
+      val open = without(without(among, proven), excludedByBounds(predicate, among))
+      either(proven, byPoints(term.column, set.points.get, lacks = !inside)((_, _) => true, withoutNulls(term.column, open)))
+    case other => matchedByBounds(other, among)
+  }
+
+  private def excludedByBounds(predicate: Condition, among: BitSet): BitSet = evaluateAmong(among)(_.noRowMatches(predicate))
 
   private def matchedByBounds(predicate: Condition, among: BitSet): BitSet = evaluateAmong(among)(_.allRowsMatch(predicate))
+
+  private def withoutNulls(use: ColumnReference, among: BitSet): BitSet =
+    evaluateAmong(among)(_.allRowsMatch(NullTest(use, isNull = false)))
 
   private def evaluateAmong(among: BitSet)(ask: Evaluation => BitSet): BitSet = {
     val places = among.stream.toArray
     if (places.isEmpty) among else setOf(ask(bounds.among(places)).stream.map(places(_)))
   }
 
-  /** Files all of whose values are listed, and the expression is true of none of them. */
-  private def excludeByExpression(use: ColumnReference, trial: ValueTrial, among: BitSet): BitSet =
+  private def trialOf(asked: Evaluated): ValueTrial =
+    new ValueTrial(new ValuePredicate(asked.condition, asked.leaf), asked.column, allowance)
+
+  /** Files all of whose values are listed, and the expression proves it of them; an error of it is the query's to raise. */
+  private def byExpression(use: ColumnReference, trial: ValueTrial, among: BitSet)(
+      proves: (ColumnSummary, Int, ValueTrial, Values) => Boolean): BitSet =
     bounds.summaryOf(use).fold(_ => new BitSet,
       { summary =>
         val open = among.stream.filter(summary.hasStatistics(_)).toArray
@@ -217,32 +238,40 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
         else {
           val values = files.values(use.key, use.dataType, open, filters = false, allowance.worthReading)
           def listed(file: Int) = if (summary.nulls(file) == summary.rows(file)) Some(Values.none) else values.listed(file)
-          setOf(Arrays.stream(open).filter(i => listed(i).exists(list => !mayHold(trial, summary, list, i))))
+          def isProven(file: Int, list: Values) = {
+            filesEvaluated += 1
+            try proves(summary, file, trial, list)
+            catch { case NonFatal(_) => false }
+          }
+          setOf(Arrays.stream(open).filter(i => listed(i).exists(isProven(i, _))))
         }
       })
 
-  /** Whether the expression may be true of a row; an error of it is the query's to raise. */
-  private def mayHold(trial: ValueTrial, summary: ColumnSummary, list: Values, file: Int): Boolean = {
-    evaluated += 1
-    try
-      summary.nulls(file) != 0 && trial.holdsForNull || mayHaveNaN(summary, file) && trial.holdsForNaN || trial.holdsForSome(list)
-    catch { case NonFatal(_) => true }
-  }
+  /** Whether the expression may be true of a row. */
+  private def mayHold(summary: ColumnSummary, file: Int, trial: ValueTrial, list: Values): Boolean =
+    summary.nulls(file) != 0 && trial.holdsForNull || mayHaveNaN(summary, file) && trial.holdsForNaN || trial.holdsForSome(list)
+
+  /** Whether the expression is true of every row. */
+  private def mustHold(summary: ColumnSummary, file: Int, trial: ValueTrial, list: Values): Boolean =
+    (summary.nulls(file) == 0 || trial.holdsForNull) && (!mayHaveNaN(summary, file) || trial.holdsForNaN) && trial.holdsForAll(list)
 
   private def mayHaveNaN(summary: ColumnSummary, file: Int): Boolean = summary.dataType match {
     case FloatType | DoubleType => summary.nans(file) != 0
     case _ => false
   }
 
-  private def excludeByValues(use: ColumnReference, summary: ColumnSummary, points: Values, inside: Boolean, among: BitSet): BitSet = {
-    val open = among.stream.filter(i => summary.hasStatistics(i) && isOpen(summary.bounds, points, inside, i)).toArray
-    if (open.isEmpty) new BitSet
-    else {
-      val values = files.values(use.key, use.dataType, open, filters = inside)
-      val decides = if (inside) values.lack(points) else values.within(points)
-      setOf(Arrays.stream(open).filter(decides(_)))
-    }
-  }
+  /** Files none of whose values is one of the points (`lacks`), or all are. */
+  private def byPoints(use: ColumnReference, points: Values, lacks: Boolean)(isOpen: (Bounds, Int) => Boolean, among: BitSet): BitSet =
+    bounds.summaryOf(use).fold(_ => new BitSet,
+      { summary =>
+        val open = among.stream.filter(i => summary.hasStatistics(i) && isOpen(summary.bounds, i)).toArray
+        if (open.isEmpty) new BitSet
+        else {
+          val values = files.values(use.key, use.dataType, open, filters = lacks)
+          val decides = if (lacks) values.lack(points) else values.within(points)
+          setOf(Arrays.stream(open).filter(decides(_)))
+        }
+      })
 }
 
 private[pruning] object ValueLookups {
