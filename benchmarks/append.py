@@ -21,7 +21,7 @@ from metastore.format.manifest import Block, TableIdentity
 from metastore.format.objects import object_kind
 from metastore.format.table_column import Column
 from metastore.kernel.column_kernel import ColumnKernel
-from metastore.kernel.statistic_rows import file_histogram_rows, sketch_rows, summary_rows, value_count_rows
+from metastore.kernel.statistic_rows import block_rows
 from metastore.pipeline.commit import ManifestChange
 from metastore.store import Store
 from metastore.store.block_files import read_block_files
@@ -37,7 +37,6 @@ KINDS = {"id": "bigint", "quantity": "int", "customer": "int", "day": "int", "pr
 ENCODINGS = {"bigint": "long", "int": "long", "double": "double", "string": "binary"}
 COLUMNS = tuple(Column(str(i), (name,), kind, ENCODINGS[kind]) for i, (name, kind) in enumerate(KINDS.items()))
 DETAILS = ("frequencies", "histograms", "sketches")
-TABLES = (summary_rows, sketch_rows, value_count_rows, file_histogram_rows)
 ROWS, POOL, BYTES = 20_000, 40, 50 << 20
 READ: Counter[str] = Counter()
 
@@ -68,7 +67,7 @@ class Table:
             file = DataFile(f"/w/t/data/{place:016x}.parquet", BYTES, ROWS, "parquet")
             known = self.pool[self.random.integers(POOL)]
             rows = [(ordinal, 0, one) for ordinal, one in enumerate(known)]
-            content = BlockContent("full", COLUMNS, (file,), *(made(rows) for made in TABLES))
+            content = BlockContent("full", COLUMNS, (file,), block_rows(rows))
             self.blocks.append(write_block(self.store.put, content, IDENTITY, {}))
             self.files.append(file)
 

@@ -11,7 +11,7 @@ from kernel.samples import column
 from metastore.adapters.table_facts import DataFile, TableFacts
 from metastore.format.block_writer import BlockContent, write_block
 from metastore.kernel.column_kernel import ColumnKernel
-from metastore.kernel.statistic_rows import file_histogram_rows, sketch_rows, summary_rows, value_count_rows
+from metastore.kernel.statistic_rows import block_rows
 from metastore.pipeline.commit import ManifestChange
 from metastore.store import Store
 from metastore.store.block_files import read_block_files
@@ -56,8 +56,7 @@ class Table:
             for file, drawn in enumerate(self.random.integers(len(self.pool), size=len(files)))
             for place, of in enumerate(columns)
         ]
-        tables = (summary_rows, sketch_rows, value_count_rows, file_histogram_rows)
-        content = BlockContent("full", columns, tuple(files), *(made(statistics) for made in tables))
+        content = BlockContent("full", columns, tuple(files), block_rows(statistics))
         return write_block(self.store.put, content, IDENTITY, self.settings)
 
     def _statistics(self):

@@ -46,7 +46,7 @@ def find_column(columns: Sequence[Column], name: str, table: str) -> Column:
         top = next((column for column in columns if column.path == (name,)), None)
         if top is not None:
             return top
-    parts = _parts(name)
+    parts = split_leniently(name)
     exact = next((column for column in columns if name == column.name or parts == column.path), None)
     if exact is not None:
         return exact
@@ -62,7 +62,8 @@ def find_column(columns: Sequence[Column], name: str, table: str) -> Column:
     raise ColumnNotFound(name, table, near=find_similar_names(name, names), known=names)
 
 
-def _parts(name: str) -> tuple[str, ...]:
+def split_leniently(name: str) -> tuple[str, ...]:
+    """The parts of a name; what is none is one part."""
     try:
         return split_name(name)
     except InvalidArgument:

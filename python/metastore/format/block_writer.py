@@ -11,8 +11,8 @@ import pyarrow as pa
 from metastore.format import object_layout
 from metastore.format.data_files import describe_detail
 from metastore.format.manifest import Block, SummaryRef, describe_block
-from metastore.format.object_layout import ZONED_FILES, lay_out_histograms, lay_out_sketches, lay_out_value_lists
-from metastore.format.object_schemas import FILES
+from metastore.format.object_layout import DETAIL_LAYOUTS, ZONED_FILES
+from metastore.format.object_schemas import DETAILS, FILES
 from metastore.format.objects import BLOCK_KEY
 from metastore.format.summary_pages import PAGE_ROWS_KEY
 from metastore.format.zones import IDENTITIES_KEY, build_zones, hash_identities, read_row_counts
@@ -93,20 +93,14 @@ class BlockContent:
         computed: `full`, `footer` or `files`.
         columns: The columns that ordinals mean.
         files: The data files, in the order of their ordinals.
-        summary: Rows of the `summary` schema; None without columns.
-        sketches: Rows of the `sketches` schema, or None.
-        frequencies: Rows of the `frequencies` schema; None where values were not counted.
-        histograms: Rows of the `histograms` schema, or None.
+        rows: Rows of `summary` and of detail objects, by kind; none of `frequencies` where values were not counted.
         statistics: User-defined statistics that were computed, or tried: name to version.
     """
 
     computed: str
     columns: tuple[Column, ...]
     files: tuple[DataFile, ...]
-    summary: pa.Table | None = None
-    sketches: pa.Table | None = None
-    frequencies: pa.Table | None = None
-    histograms: pa.Table | None = None
+    rows: Mapping[str, pa.Table] = field(default_factory=dict)
     statistics: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -119,31 +113,22 @@ def write_block(
     zoned: int = ZONED_FILES,
 ) -> Block:
     """Write the objects of a block."""
-    details = _write_details(put, content)
+    made = {kind: write_detail(put, kind, content.rows[kind]) for kind in DETAILS if kind in content.rows}
+    details = {kind: ref for kind, ref in made.items() if ref is not None}
     writer = BlockWriter(put, content.columns, _files_table(content.files, details), zoned)
     _write_summary(writer, content)
     return writer.finish(content.computed, content.statistics, table, settings)
 
 
-def _write_details(put: PutObject, content: BlockContent) -> dict[str, ObjectRef]:
-    found = {"sketches": _write_sketches(put, content.sketches)}
-    if content.frequencies is not None:  # also without rows: that the object is there says that values were counted
-        found["frequencies"] = put("frequencies", *lay_out_value_lists(content.frequencies), {})
-    if content.histograms is not None and content.histograms.num_rows:
-        found["histograms"] = put("histograms", *lay_out_histograms(content.histograms), {})
-    return {kind: ref for kind, ref in found.items() if ref is not None}
-
-
-def _write_sketches(put: PutObject, table: pa.Table | None) -> ObjectRef | None:
-    if table is None or table.num_rows == 0:
-        return None
-    return put("sketches", *lay_out_sketches(table), {})
+def write_detail(put: PutObject, kind: str, rows: pa.Table) -> ObjectRef | None:
+    """Write a detail object if there are rows for it; one of value lists says also without that values were counted."""
+    return put(kind, *DETAIL_LAYOUTS[kind](rows), {}) if rows.num_rows or kind == "frequencies" else None
 
 
 def _write_summary(writer: BlockWriter, content: BlockContent) -> None:
-    if content.summary is None or content.summary.num_rows == 0:
+    if "summary" not in content.rows or content.rows["summary"].num_rows == 0:
         return
-    ordered = content.summary.sort_by([("column", "ascending"), ("file", "ascending")])
+    ordered = content.rows["summary"].sort_by([("column", "ascending"), ("file", "ascending")])
     ordinals = ordered.column("column").to_numpy()
     for first in range(0, len(content.columns), writer.width):
         start, end = ordinals.searchsorted([first, first + writer.width])

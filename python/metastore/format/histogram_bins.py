@@ -169,7 +169,7 @@ def find_quantiles(histogram: Histogram, ranks: Sequence[int], encoding: str) ->
     found = []
     for rank, place in zip(ranks, np.searchsorted(sums, ranks, side="left").tolist(), strict=True):
         after, count = int(sums[place]), int(histogram.counts[place])
-        ends = (_plain(histogram.edges[place]), _plain(histogram.edges[place + 1]))
+        ends = (plain_number(histogram.edges[place]), plain_number(histogram.edges[place + 1]))
         inside = rank - after + count
         if rank == 1:
             found.append(Quantile(ends[0], None if histogram.errors is None else int(histogram.errors[0])))
@@ -214,5 +214,6 @@ def _within(lo: Any, hi: Any, inside: int, count: int, encoding: str) -> Any:
     return lo + (hi - lo) * (inside / count) if np.isfinite(hi - lo) else hi
 
 
-def _plain(value: Any) -> Any:
+def plain_number(value: Any) -> Any:
+    """A value that is not numpy's."""
     return value.item() if isinstance(value, np.generic) else value

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.contract import read_contract
-from metastore.format.object_schemas import TABLE_HISTOGRAMS
+from metastore.format.object_schemas import ENCODED_TYPES, TABLE_HISTOGRAMS, fill_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -110,6 +110,10 @@ def lay_out_histograms(rows: pa.Table) -> tuple[pa.Table, list[int]]:
     return ordered, split_evenly(rows.num_rows, ROW_GROUPS)
 
 
+DETAIL_LAYOUTS = {"sketches": lay_out_sketches, "frequencies": lay_out_value_lists, "histograms": lay_out_histograms}
+"""How rows are laid out, by the kind of detail object."""
+
+
 def split_evenly(rows: int, most: int) -> list[int]:
     """Row groups of equal size: a reader chooses them by their range of columns."""
     size = max(-(-rows // most), 1)
@@ -128,16 +132,28 @@ def table_lists_layout(rows: pa.Table, others: pa.Table) -> tuple[pa.Table, list
 
 def table_histogram_rows(histograms: Iterable[tuple[int, Column, Histogram]]) -> pa.Table:
     """Rows of `table-histograms`."""
-    rows = [
-        {
-            "column": ordinal,
-            "kind": one.kind,
-            f"edges_{column.encoding}": one.edges,
-            "counts": one.counts,
-            "distincts": one.distincts,
-            "errors": one.errors,
-        }
-        for ordinal, column, one in histograms
-    ]
-    columns = [pa.array([row.get(kind.name) for row in rows], kind.type) for kind in TABLE_HISTOGRAMS]
-    return pa.table(columns, schema=TABLE_HISTOGRAMS)
+    rows = list(histograms)
+    given = histogram_fields([(column.encoding, one) for _, column, one in rows])
+    given["column"] = pa.array([ordinal for ordinal, _, _ in rows], pa.int32())
+    return fill_schema(TABLE_HISTOGRAMS, given, len(rows))
+
+
+def histogram_fields(histograms: Sequence[tuple[str | None, Histogram]]) -> dict[str, pa.Array]:
+    """The fields that say what histograms are, each with the encoding of its column's values."""
+    found = {"kind": pa.array([one.kind for _, one in histograms], pa.string())}
+    for name, kind in ENCODED_TYPES.items():
+        found[f"edges_{name}"] = _lists([one.edges if encoding == name else None for encoding, one in histograms], kind)
+    for name in ("counts", "distincts", "errors"):
+        found[name] = _lists([getattr(one, name) for _, one in histograms], pa.int64())
+    return found
+
+
+def _lists(lists: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Lists as one array, a step in Python for each list and not for each value."""
+    arrays = [one if isinstance(one, pa.Array) else pa.array(one, kind) for one in lists if one is not None]
+    offsets = np.cumsum([0, *(0 if one is None else len(one) for one in lists)])
+    return pa.ListArray.from_arrays(
+        pa.array(offsets, pa.int32()),
+        pa.concat_arrays([pa.array([], kind), *arrays]),
+        mask=pa.array([one is None for one in lists], pa.bool_()),
+    )

@@ -35,6 +35,21 @@ def is_wide_decimal(column: Column) -> bool:
     return column.encoding == "binary" and decimal_type(column.type) is not None
 
 
+def is_text(column: Column) -> bool:
+    """Whether values are texts or bytes of any length."""
+    return column.encoding == "binary" and decimal_type(column.type) is None
+
+
+def unify_doubles(values: pa.ChunkedArray) -> pa.Array:
+    """Stored values, of doubles one NaN and one zero; other values as they are."""
+    whole = values.combine_chunks()
+    if not pa.types.is_float64(whole.type):
+        return whole
+    numbers = whole.to_numpy() + 0.0
+    numbers[np.isnan(numbers)] = np.nan
+    return pa.array(numbers)
+
+
 def is_year_month(column: Column) -> bool:
     """Whether values are intervals of months."""
     return column.type.startswith(("interval year", "interval month"))

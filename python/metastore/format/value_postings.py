@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format.bloom_filter import bloom_hashes, choose_hash_range
+from metastore.format.sortable_values import unify_doubles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,12 +35,7 @@ _STARTS = np.dtype(">u8")
 
 def hash_column_values(rows: pa.Table, column: Column) -> UInt64Array:
     """The hash of each value of a column, by which its list is cut: that of bloom filters."""
-    values = rows[f"value_{column.encoding}"].combine_chunks()
-    if column.encoding != "double":
-        return bloom_hashes(values)
-    numbers = values.to_numpy() + 0.0
-    numbers[np.isnan(numbers)] = np.nan
-    return bloom_hashes(pa.array(numbers))
+    return bloom_hashes(unify_doubles(rows[f"value_{column.encoding}"]))
 
 
 def choose_part(hashes: UInt64Array, parts: int) -> Longs:

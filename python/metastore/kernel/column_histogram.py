@@ -10,7 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format import sortable_values
-from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, Histogram, choose_bin_ends, divide_range, join_bins
+from metastore.format.histogram_bins import (
+    EQUI_HEIGHT,
+    EQUI_WIDTH,
+    Histogram,
+    choose_bin_ends,
+    divide_range,
+    join_bins,
+    plain_number,
+)
 from metastore.format.table_column import Column, decimal_type
 from metastore.format.value_rendering import CUT_BYTES, decimal_from_bytes, decimal_to_bytes
 
@@ -122,9 +130,9 @@ def make_equal_width_histogram(scale: ValueScale, values: Any, counts: Counts, b
 
 def merge_equal_width_bins(parts: Sequence[Histogram], column: Column, bins: int) -> tuple[list[Any], Counts] | None:
     """Edges and counts of the whole: each within what one bin of every part leaves open."""
-    key = decimal_from_bytes if sortable_values.is_wide_decimal(column) else _itself
+    key = sortable_values.make_comparison_key(column)
     lo, hi = min((part.edges[0] for part in parts), key=key), max((part.edges[-1] for part in parts), key=key)
-    scale = ValueScale(column, _plain(lo), _plain(hi))
+    scale = ValueScale(column, plain_number(lo), plain_number(hi))
     edges = scale.edges(bins)
     if not edges:
         return None
@@ -145,11 +153,3 @@ def count_below(at: Numbers, edges: Numbers, counts: Counts, lone: NDArray[np.bo
     np.divide(at - edges[inside], widths, out=shares, where=(widths > 0) & ~lone[inside])
     found = sums[inside] + shares * counts[inside]
     return np.where(passed < 0, 0.0, np.where(passed >= len(counts), float(sums[-1]), found))
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _itself(value: Any) -> Any:
-    return value

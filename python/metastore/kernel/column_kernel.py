@@ -228,7 +228,7 @@ class _Strings:
 def _collector(column: Column, budget: int, detail: DetailLimits, expected: tuple[int, int]) -> _Collector | None:
     if column.encoding is None:
         return None
-    if column.encoding == "binary" and not sortable_values.is_wide_decimal(column):
+    if sortable_values.is_text(column):
         return _Strings(column, budget, detail, expected)
     return _Numbers(column, budget, detail)
 

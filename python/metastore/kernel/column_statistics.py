@@ -141,7 +141,7 @@ def constant_statistics(column: Column, value: Any, rows: int) -> ColumnStatisti
     if column.encoding == "double" and np.isnan(value):
         return finish_statistics(None, column, (rows, 0, rows), DEFAULT_DETAIL_LIMITS)
     counts = np.array([rows])
-    if column.encoding == "binary" and not sortable_values.is_wide_decimal(column):
+    if sortable_values.is_text(column):
         part = aggregate_texts(pa.array([value], pa.large_binary()), counts, quantiles.PERCENT, DEFAULT_DETAIL_LIMITS)
     else:
         part = aggregate_numbers(

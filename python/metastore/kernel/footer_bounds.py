@@ -99,7 +99,7 @@ def _bounds(found: Sequence[Any], rows: Sequence[int], column: Column, node: Par
     if not lows:
         return None
     lo, hi = min(lows, key=key), max(highs, key=key)
-    if column.encoding == "binary" and not sortable_values.is_wide_decimal(column):
+    if sortable_values.is_text(column):
         return {"lo": cut_lower(lo)[0], "hi": cut_upper(hi)[0], "lo_exact": False, "hi_exact": False}
     return {"lo": lo, "hi": hi, "lo_exact": True, "hi_exact": True}
 

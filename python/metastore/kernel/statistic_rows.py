@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from metastore.format.object_layout import histogram_fields
 from metastore.format.object_schemas import (
     ENCODED_TYPES,
     FREQUENCIES,
@@ -41,28 +42,9 @@ def value_count_rows(rows: Rows) -> pa.Table:
 def file_histogram_rows(rows: Rows) -> pa.Table:
     """Rows of the schema `histograms`."""
     found = [(column, file, known.encoding, known.histogram) for column, file, known in rows if known.histogram]
-    columns = {
-        "column": pa.array([row[0] for row in found], pa.int32()),
-        "file": pa.array([row[1] for row in found], pa.int32()),
-        "kind": pa.array([row[3].kind for row in found], pa.string()),
-        "counts": _lists([row[3].counts for row in found], pa.int64()),
-        "distincts": _lists([row[3].distincts for row in found], pa.int64()),
-    }
-    for encoding, kind in ENCODED_TYPES.items():
-        edges = [row[3].edges if row[2] == encoding else None for row in found]
-        columns[f"edges_{encoding}"] = _lists(edges, kind)
-    return pa.table([columns[name] for name in HISTOGRAMS.names], schema=HISTOGRAMS)
-
-
-def _lists(lists: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Lists as one array, a step in Python for each list and not for each value."""
-    arrays = [one if isinstance(one, pa.Array) else pa.array(one, kind) for one in lists if one is not None]
-    offsets = np.cumsum([0, *(0 if one is None else len(one) for one in lists)])
-    return pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()),
-        pa.concat_arrays([pa.array([], kind), *arrays]),
-        mask=pa.array([one is None for one in lists], pa.bool_()),
-    )
+    given = histogram_fields([row[2:] for row in found])
+    given |= {name: pa.array([row[at] for row in found], pa.int32()) for at, name in enumerate(("column", "file"))}
+    return fill_schema(HISTOGRAMS, given, len(found))
 
 
 def _list_of(column: int, file: int, known: ColumnStatistics) -> pa.Table:
@@ -72,6 +54,16 @@ def _list_of(column: int, file: int, known: ColumnStatistics) -> pa.Table:
     places = {name: np.full(number, at, np.int32) for name, at in (("column", column), ("file", file))}
     given = {**places, f"value_{known.encoding}": ranked.values, "frequency": ranked.counts}
     return fill_schema(FREQUENCIES, given, number)
+
+
+def block_rows(rows: Sequence[tuple[int, int, ColumnStatistics]]) -> dict[str, pa.Table]:
+    """The rows of all objects that hold the same statistics, by their kind."""
+    return {
+        "summary": summary_rows(rows),
+        "sketches": sketch_rows(rows),
+        "frequencies": value_count_rows(rows),
+        "histograms": file_histogram_rows(rows),
+    }
 
 
 def summary_rows(rows: Rows) -> pa.Table:

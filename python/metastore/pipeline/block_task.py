@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
@@ -22,7 +23,7 @@ from metastore.kernel.column_statistics import ColumnStatistics, constant_statis
 from metastore.kernel.footer_bounds import analyze_footer
 from metastore.kernel.parquet_file import analyze_parquet
 from metastore.kernel.parquet_schema import FileColumn, UnsupportedDataFile
-from metastore.kernel.statistic_rows import file_histogram_rows, sketch_rows, summary_rows, value_count_rows
+from metastore.kernel.statistic_rows import block_rows
 from metastore.kernel.user_defined import StatisticPickle, apply_to_constant, unpickle_statistics
 from metastore.store.location import local_path
 
@@ -138,10 +139,7 @@ class BlockBuilder:
     depth: str
     columns: tuple[Column, ...]
     _files: list[DataFile] = field(default_factory=list)
-    _summaries: list[pa.Table] = field(default_factory=list)
-    _sketches: list[pa.Table] = field(default_factory=list)
-    _frequencies: list[pa.Table] = field(default_factory=list)
-    _histograms: list[pa.Table] = field(default_factory=list)
+    _rows: dict[str, list[pa.Table]] = field(default_factory=lambda: defaultdict(list))
     _unread: list[Refusal] = field(default_factory=list)
     _failed: dict[str, str] = field(default_factory=dict)
     _cast_columns: list[tuple[Column, str, str, str]] = field(default_factory=list)
@@ -167,10 +165,9 @@ class BlockBuilder:
             if found.cast_type is not None:
                 self._cast_columns.append((self.columns[column], *found.cast_type, file.path))
         self._files.append(file)
-        self._summaries.append(summary_rows(rows))
-        self._sketches.append(sketch_rows(rows))
-        self._frequencies.append(value_count_rows(rows))
-        self._histograms.append(file_histogram_rows(rows))
+        for kind, some in block_rows(rows).items():
+            if self.depth == FULL or kind != "frequencies":
+                self._rows[kind].append(some)
 
     def refuse(self, unread: Refusal) -> None:
         """Note a file that is left out."""
@@ -182,17 +179,8 @@ class BlockBuilder:
         if not self._files:
             return BlockTaskResult(None, (), 0, unread)
         tried = {one.name: one.version for one in self.statistics}
-        sketches = pa.concat_tables(self._sketches)
-        content = BlockContent(
-            self.depth,
-            self.columns,
-            tuple(self._files),
-            pa.concat_tables(self._summaries),
-            sketches,
-            pa.concat_tables(self._frequencies) if self.depth == FULL else None,
-            pa.concat_tables(self._histograms),
-            tried,
-        )
+        made = {kind: pa.concat_tables(some) for kind, some in self._rows.items()}
+        content = BlockContent(self.depth, self.columns, tuple(self._files), made, tried)
         to = self.destination
         written: list[ObjectRef] = []
 

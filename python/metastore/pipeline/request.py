@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from metastore.adapters.identifiers import split_name
+from metastore.adapters.identifiers import split_leniently
 from metastore.errors import ColumnNotFound, InvalidArgument
 from metastore.format.manifest import FILES, FULL
 from metastore.pipeline.partition_filter import is_in_partition
@@ -126,19 +126,12 @@ def _columns(facts: TableFacts, names: Sequence[str], fold: Any) -> tuple[Column
     chosen: set[str] = set()
     for name in names:
         # SQL hands over single identifiers without their quotes: a dot may belong to the name.
-        found = _below(facts, (name,), fold) or _below(facts, _parts(name), fold)
+        found = _below(facts, (name,), fold) or _below(facts, split_leniently(name), fold)
         if not found:
             known = [column.name for column in facts.columns]
             raise ColumnNotFound(name, facts.name, near=find_similar_names(name, known), known=known)
         chosen.update(found)
     return tuple(column for column in facts.columns if column.key in chosen)
-
-
-def _parts(name: str) -> tuple[str, ...]:
-    try:
-        return split_name(name)
-    except InvalidArgument:
-        return (name,)
 
 
 def _below(facts: TableFacts, path: tuple[str, ...], fold: Any) -> list[str]:

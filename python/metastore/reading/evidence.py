@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format.data_files import find_detail_files
-from metastore.format.sortable_values import is_wide_decimal, stored_to_sortable
+from metastore.format.sortable_values import is_text, is_wide_decimal, stored_to_sortable
 from metastore.store.contradictions import find_contradictory_rows
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _form(column: Column) -> str:
 
 
 def _numbers(bounds: list[Any], column: Column) -> NDArray[Any]:
-    if column.encoding == "binary" and not is_wide_decimal(column):
+    if is_text(column):
         return np.array(bounds, "S64")
     return stored_to_sortable(bounds, column)
 

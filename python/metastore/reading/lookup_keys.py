@@ -10,7 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.format.bloom_filter import bloom_hashes
-from metastore.format.sortable_values import is_wide_decimal, sortable_array, sortable_to_arrow, stored_to_sortable
+from metastore.format.sortable_values import (
+    is_text,
+    sortable_array,
+    sortable_to_arrow,
+    stored_to_sortable,
+)
 from metastore.format.value_rendering import CUT_BYTES
 
 if TYPE_CHECKING:
@@ -50,7 +55,7 @@ class KeyColumn:
         """Take over values of the column's type."""
         null: Mask = values.is_null().to_numpy(zero_copy_only=False)
         present = values.drop_null()
-        if column.encoding == "binary" and not is_wide_decimal(column):
+        if is_text(column):
             present = present.cast(pa.large_binary())
             return cls(column, _spread(take_prefixes(present), ~null), present, ~null, null)
         known = sortable_array(present, column)
@@ -65,10 +70,7 @@ class KeyColumn:
         """Take over a single value that the format stores."""
         plain = np.array([value is not None and value == value])  # noqa: PLR0124 - NaN
         stored = pa.array([value] if plain[0] else [], _STORED_TYPES[str(column.encoding)])
-        if column.encoding == "binary" and not is_wide_decimal(column):
-            sortable = take_prefixes(stored)
-        else:
-            sortable = stored_to_sortable(stored.to_pylist(), column)
+        sortable = take_prefixes(stored) if is_text(column) else stored_to_sortable(stored.to_pylist(), column)
         return cls(column, _spread(sortable, plain), stored, plain, np.array([value is None]))
 
     def take(self, order: Places) -> KeyColumn:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.errors import DamagedObject
+from metastore.format.block_writer import write_detail
 from metastore.format.data_files import describe_detail
-from metastore.format.object_layout import lay_out_histograms, lay_out_sketches, lay_out_value_lists
 from metastore.format.object_schemas import DETAILS, SCHEMAS
 from metastore.format.objects import decode_detail
 from metastore.store.block_files import attribute_damage
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from metastore.format.objects import ObjectRef
     from metastore.store.table_store import Store
-
-
-_LAYOUTS = {"sketches": lay_out_sketches, "frequencies": lay_out_value_lists, "histograms": lay_out_histograms}
 
 
 @dataclass(frozen=True)
@@ -125,12 +122,9 @@ def _rows(
 
 
 def _write(kind: str, rows: pa.Table, store: Store) -> ObjectRef | None:
-    # An object of value lists without rows says that values were counted.
-    if not rows.num_rows and kind != "frequencies":
-        return None
     lists = (rows["column"].to_numpy().astype(np.int64) << 32) | rows["file"].to_numpy()
     together = rows.take(pa.array(np.argsort(lists, kind="stable")))
-    return store.put(kind, *_LAYOUTS[kind](together))
+    return write_detail(store.put, kind, together)
 
 
 def _fields(kind: str, ref: ObjectRef | None, inside: int) -> Mapping[str, Any]:

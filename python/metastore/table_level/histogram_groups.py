@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from metastore.errors import DamagedObject
 from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, Histogram, restore_bins
-from metastore.format.object_schemas import TABLE_HISTOGRAM_NODES
+from metastore.format.object_layout import histogram_fields
 from metastore.kernel.quantiles import FINE
 from metastore.store.prefetch import prefetch
 from metastore.table_level.detail_selection import DetailSelection, DetailSlice
@@ -201,15 +201,8 @@ def encode_group_histogram(column: Column, histogram: Histogram | None) -> pa.Ta
     """The row of `table-histogram-nodes` of a group, without its key."""
     if histogram is None:
         return None
-    values = {
-        "kind": histogram.kind if len(histogram.counts) else None,
-        f"edges_{column.encoding}": histogram.edges,
-        "counts": histogram.counts,
-        "distincts": histogram.distincts,
-        "errors": histogram.errors,
-    }
-    kinds = [TABLE_HISTOGRAM_NODES.field(name) for name in values]
-    return pa.table([pa.array([values[kind.name]], kind.type) for kind in kinds], schema=pa.schema(kinds))
+    given = histogram_fields([(column.encoding, histogram)])
+    return pa.table(given if len(histogram.counts) else {**given, "kind": pa.nulls(1, pa.string())})
 
 
 def decode_group_histogram(column: Column, row: pa.Table) -> Histogram:

@@ -71,7 +71,7 @@ def merge_to_equal_width(histograms: Sequence[Histogram], column: Column, bins: 
 def make_histogram_of_counts(rows: pa.Table, column: Column, bins: int) -> Histogram:
     """The histogram of a column of which all values are listed: nothing in it is near."""
     values, counts = rows[f"value_{column.encoding}"].combine_chunks(), rows["frequency"].to_numpy()
-    if column.encoding == "binary" and not sortable_values.is_wide_decimal(column):
+    if sortable_values.is_text(column):
         order = pc.sort_indices(values).to_numpy()
         ordered = pc.binary_slice(values.take(pa.array(order)), 0, CUT_BYTES)
     else:
@@ -159,7 +159,7 @@ class _Edges:
 
 def _values_of(parts: Sequence[Histogram], column: Column) -> tuple[Any, Longs]:
     """The distinct edges of all parts in order, and the place of each edge of each part among them."""
-    if column.encoding == "binary" and not sortable_values.is_wide_decimal(column):
+    if sortable_values.is_text(column):
         places, values = rank_values(pa.array([edge for part in parts for edge in part.edges], pa.large_binary()))
         return values, places
     flat = np.concatenate([sortable_values.stored_to_sortable(part.edges, column) for part in parts])

@@ -80,7 +80,7 @@ def sort_values(array: pa.Array, column: Column) -> SortedRun:
     """The run of some values."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    if column.encoding == "binary" and not sortable_values.is_wide_decimal(column):
+    if sortable_values.is_text(column):
         counted = array.drop_null().value_counts()
         values = counted.field(0)
         if pa.types.is_dictionary(values.type):
@@ -97,7 +97,7 @@ def sort_values(array: pa.Array, column: Column) -> SortedRun:
 
 def make_constant_run(value: Any, rows: int, column: Column) -> SortedRun:
     """The run of a value as it is stored that occurs in all rows."""
-    if column.encoding == "binary" and not sortable_values.is_wide_decimal(column):
+    if sortable_values.is_text(column):
         return SortedRun(pa.array([value], pa.large_binary()), np.array([rows], np.int64))
     if column.encoding == "double" and np.isnan(value):
         return SortedRun(pa.array([], pa.float64()), np.empty(0, np.int64))

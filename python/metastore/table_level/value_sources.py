@@ -10,10 +10,9 @@ import pyarrow as pa
 
 from metastore.format import sortable_values
 from metastore.format.object_schemas import fill_schema
-from metastore.kernel import theta_sketch
-from metastore.kernel.binary_values import BinaryValues
 from metastore.kernel.parquet_file import read_column_values, translate_arrow_errors
 from metastore.kernel.parquet_schema import FileColumn, UnsupportedDataFile
+from metastore.kernel.theta_sketch import theta_hashes_of_stored
 from metastore.store.location import local_path
 from metastore.table_level.value_rows import VALUE_ROWS, sum_value_rows
 
@@ -90,15 +89,10 @@ def set_numbers(rows: pa.Table, numbers: Any) -> pa.Table:
 
 def _as_listed(ordinal: int, column: Column, values: pa.Array) -> pa.Table:
     values = values.drop_null()
-    if column.encoding == "binary" and not sortable_values.is_wide_decimal(column):
+    if sortable_values.is_text(column):
         kept: Any = values.cast(pa.large_binary()).cast(pa.binary())
-    elif sortable_values.is_wide_decimal(column):
-        kept = pa.array(
-            [sortable_values.sortable_to_stored(one, column) for one in sortable_values.sortable_array(values, column)],
-            pa.binary(),
-        )
     else:
-        kept = pa.array(sortable_values.sortable_array(values, column))
+        kept = sortable_values.sortable_to_arrow(sortable_values.sortable_array(values, column), column)
     size = len(kept)
     given = {
         "column": pa.array(np.full(size, ordinal, np.int32)),
@@ -111,14 +105,4 @@ def _as_listed(ordinal: int, column: Column, values: pa.Array) -> pa.Table:
 
 def hash_value_rows(rows: pa.Table, column: Column) -> NDArray[np.uint64]:
     """A hash of each value of one column's rows."""
-    values = rows[f"value_{column.encoding}"].combine_chunks()
-    if column.encoding == "binary" and not sortable_values.is_wide_decimal(column):
-        return BinaryValues(values.cast(pa.large_binary())).hashes()
-    numbers = (
-        sortable_values.stored_to_sortable(values.to_pylist(), column)
-        if sortable_values.is_wide_decimal(column)
-        else values.to_numpy()
-    )
-    if column.encoding == "double":
-        numbers = np.where(np.isnan(numbers), np.nan, numbers + 0.0)
-    return theta_sketch.theta_hashes(numbers, column)
+    return theta_hashes_of_stored(sortable_values.unify_doubles(rows[f"value_{column.encoding}"]), column)
