@@ -1,7 +1,8 @@
-"""Makes the pages that say what `contract/` says: `python docs/make.py`."""
+"""Makes the pages that say what `contract/` and `docs/gaps.json` say: `python docs/make.py`."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from metastore.contract import read_contract
 from metastore.settings import REGISTRY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 _SETTINGS = """# Settings
 
@@ -68,6 +69,22 @@ A mistake has the same code in SQL, in Python (`metastore.errors`) and on the co
 | exit code | meaning |
 |---|---|"""
 
+_FORMATS = """# Table formats
+
+Made from `docs/gaps.json` by `python docs/make.py`.
+Tests go through the same list: what is said to work is tested, and what is said to raise an error raises it.
+Limits that are alike for all formats are in [limits.md](limits.md).
+"""
+
+_RELEASES = """## Releases
+
+Each of these goes through one story, in a Spark of its own, by `tests/versions/matrix.py`: analyze, read fewer files,
+delete, update, merge, analyze again, look back, and compare random queries with the answers without us. A release
+older than the oldest of them is read as without us; ANALYZE, table functions, EXPLAIN and `metastore doctor --spark`
+say which one is needed. An empty cell was not run: releases between those that were are taken to be like them; newer
+ones are tried, and where they lack what we ask of them it is named.
+"""
+
 
 def render_settings() -> str:
     """Every setting, and where its value comes from."""
@@ -99,6 +116,49 @@ def render_errors() -> str:
     return _join(_ERRORS, *codes, "", "| code | class in Python | exit code | meaning |", "|---|---|---|---|", *errors)
 
 
+def render_formats() -> str:
+    """What works on which table format and Spark, why something does not, and which releases were tried."""
+    declared = json.loads(Path(__file__).with_name("gaps.json").read_text("utf-8"))
+    targets = declared["targets"]
+    notes: list[Mapping[str, Any]] = []
+    rows = [_behaviour(name, text, declared, notes) for name, text in declared["behaviours"].items()]
+    head = _head([f"{one['title']}, Spark {one['spark']}" for one in targets])
+    said = [f"{number}. {_sentence(one, targets)}" for number, one in enumerate(notes, 1)]
+    return _join(_FORMATS, *head, *rows, "", *said, "", _RELEASES, *_releases(declared["releases"]))
+
+
+def _behaviour(name: str, text: str, declared: Mapping[str, Any], notes: list[Mapping[str, Any]]) -> str:
+    cells = []
+    for target in declared["targets"]:
+        wanted = (name, target["format"])
+        gaps = (one for one in declared["gaps"] if (one["behaviour"], one["format"]) == wanted)
+        found = next((one for one in gaps if target["spark"] in one["sparks"]), None)
+        if found is not None and found not in notes:
+            notes.append(found)
+        cells.append("yes" if found is None else f"{found['when']} ({notes.index(found) + 1})")
+    return f"| {text} | {' | '.join(cells)} |"
+
+
+def _sentence(gap: Mapping[str, Any], targets: Iterable[Mapping[str, str]]) -> str:
+    titles = (one["title"] for one in targets if one["format"] == gap["format"] and one["spark"] in gap["sparks"])
+    error = f" Raises `{gap['raised']}`." if "raised" in gap else ""
+    return f"{next(titles)}: {gap['reason']}.{error}"
+
+
+def _releases(releases: Iterable[Mapping[str, Any]]) -> list[str]:
+    verdicts: dict[str, dict[str, str]] = {}
+    for one in sorted(releases, key=lambda one: one["format"]):
+        verdict = one.get("refused") or "; ".join(("yes", *one.get("kinds_refused", {}).values()))
+        verdicts.setdefault(f"{one['format'].capitalize()} {one['version']}", {})[one["spark"]] = verdict
+    sparks = sorted({spark for of_spark in verdicts.values() for spark in of_spark})
+    cells = {title: " | ".join(of_spark.get(spark, "") for spark in sparks) for title, of_spark in verdicts.items()}
+    return [*_head([f"Spark {spark}" for spark in sparks]), *(f"| {title} | {row} |" for title, row in cells.items())]
+
+
+def _head(titles: Sequence[str]) -> list[str]:
+    return ["| |" + "".join(f" {title} |" for title in titles), "|---" * (len(titles) + 1) + "|"]
+
+
 def _describe_function(function: Mapping[str, Any]) -> str:
     arguments = (one["name"] if one["required"] else f"[{one['name']}]" for one in function["arguments"])
     star = " *" if function.get("without_spark") else ""
@@ -118,6 +178,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "settings.md": render_settings,
     "functions.md": render_functions,
     "errors.md": render_errors,
+    "formats.md": render_formats,
 }
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gaps import RELEASES, TARGETS
 from lakes import FORMATS, SPARK
 from metastore import jars
-from metastore.adapters.gaps import RELEASES, TARGETS
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import metastore
+from gaps import RELEASES
 from metastore import errors, jars
-from metastore.adapters.gaps import RELEASES
 from metastore.contract import read_contract
 from metastore.settings import REGISTRY
 from metastore.spark_jobs import session_jobs

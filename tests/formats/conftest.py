@@ -11,9 +11,9 @@ from pyspark.errors import PySparkException
 
 import metastore
 from formats.kinds import KINDS
+from gaps import TARGETS, find_gap
 from lakes import SPARK
 from metastore import errors
-from metastore.adapters.gaps import TARGETS, find_gap
 
 _NUMBERS = itertools.count()
 

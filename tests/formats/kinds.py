@@ -1,4 +1,4 @@
-"""Tables of every format, made alike: what they can do beside is told by `metastore.adapters.gaps`."""
+"""Tables of every format, made alike: what they can do beside is told by docs/gaps.json."""
 
 from __future__ import annotations
 

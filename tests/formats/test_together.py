@@ -6,8 +6,8 @@ import pytest
 
 from formats.conftest import Asked
 from formats.kinds import KINDS
+from gaps import TARGETS
 from lakes import SPARK
-from metastore.adapters.gaps import TARGETS
 from planner.plans import check, labels
 
 pytestmark = pytest.mark.spark

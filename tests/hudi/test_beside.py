@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+import gaps
 import metastore
 from delta import conftest as delta
 from hudi.conftest import append, create
 from metastore import errors
-from metastore.adapters import gaps
 from planner.plans import conf, labels, rows
 
 pytestmark = pytest.mark.spark

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import metastore
+from gaps import find_gap
 from lakes import SPARK
-from metastore.adapters.gaps import find_gap
 from oracle import tables
 from oracle.columns import SCALARS
 from oracle.data import random_design, write_files

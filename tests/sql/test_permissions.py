@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 import metastore
 from formats.kinds import KINDS
+from gaps import TARGETS
 from lakes import SPARK
-from metastore.adapters.gaps import TARGETS
 from metastore.cli.app import app
 from metastore.errors import UnsupportedTable
 from sql import policies

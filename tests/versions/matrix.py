@@ -3,7 +3,7 @@
     uv run python tests/versions/matrix.py [--spark 3.5] [--format hudi] [--quick]
 
 A line of Spark that this Python does not have gets an environment of its own, such as `.venv-spark40`. Prints one
-table; what is under way goes to stderr. Exits with 1 where something is not as `metastore.adapters.gaps` says.
+table; what is under way goes to stderr. Exits with 1 where something is not as docs/gaps.json says.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from gaps import RELEASES, Release
 from metastore import jars
-from metastore.adapters.gaps import RELEASES, Release
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,8 +17,8 @@ from random import Random
 
 import metastore
 from formats.kinds import KINDS, ROW
+from gaps import RELEASES, Release
 from lakes import session_conf
-from metastore.adapters.gaps import RELEASES, Release
 from planner.plans import conf, files_read, labels, plain, rows
 from versions.predicates import draw, lost
 
