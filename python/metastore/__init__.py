@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         files,
         frequencies,
         histogram,
+        layout,
         locate,
         open,  # noqa: A004 - `metastore.open` reads well, and nobody imports * from here
         quantiles,
@@ -68,6 +69,7 @@ __all__ = [
     "frequencies",
     "gc",
     "histogram",
+    "layout",
     "locate",
     "open",
     "quantiles",

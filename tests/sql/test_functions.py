@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 CALLS = (
     *("summary('{t}')", "frequencies('{t}', 'id')", "histogram('{t}', 'id')", "quantiles('{t}', 'id')"),
-    *("locate('{t}', 'id', 5)", "files('{t}')", "columns('{t}')", "explain('SELECT * FROM {t}')"),
+    *("locate('{t}', 'id', 5)", "files('{t}')", "columns('{t}')", "layout('{t}')", "explain('SELECT * FROM {t}')"),
     *("estimates('SELECT * FROM {t}')", "snapshots('{t}')", "tables('ice.db')", "settings()", "help()", "version()"),
 )
 COLUMNS = {one["name"]: ", ".join(one["columns"]).lower() for one in read_contract("functions")["functions"]}

@@ -249,6 +249,23 @@ def columns(spark: SparkSession, table: str, column: str | None = None) -> Answe
 
 
 @session.require_session
+def layout(spark: SparkSession, table: str, column: str | None = None) -> Answer:
+    """One row per column: how its values are spread over the data files, and the statement that would help.
+
+    Returns:
+        `files_per_lookup`, how many data files may hold a value, as far as all statistics tell (the mean of up to 32
+        values); `overlap_depth`, how many have a file's least value between their bounds (the mean of all files);
+        `sorted`, the share of files that overlap no other; `advice`, where a look-up in the sorted table would read at
+        most half as many files.
+
+    Example:
+        >>> metastore.layout(spark, "db.sales", "customer")[0]["advice"]  # doctest: +SKIP
+        "OPTIMIZE db.sales ZORDER BY (customer)"
+    """
+    return session.call_function(spark, "layout", table, {"column": column}, Answer)
+
+
+@session.require_session
 def snapshots(spark: SparkSession, table: str) -> Answer:
     """One row per analyzed snapshot of a table.
 

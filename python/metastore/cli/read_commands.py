@@ -108,6 +108,12 @@ def columns(output: PlainOutput, local: LocalSpark, table: Table, column: Column
 
 
 @command
+def layout(output: PlainOutput, local: LocalSpark, table: Table, column: Column = None) -> None:
+    """One line per column: data files that a look-up reads, how far they overlap, and the statement that would help."""
+    show(output, _with_spark(local, "layout", table, column=column))
+
+
+@command
 def snapshots(output: PlainOutput, local: LocalSpark, table: Table) -> None:
     """One line per analyzed snapshot."""
     output.answer(_ask(local, "snapshots", table))

@@ -15,7 +15,6 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ColumnResolver, PruningFilter}
 import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.statistics.columns.FileList
-import org.metastore.spark.statistics.objects.{FileKey, Snapshot}
 import org.metastore.spark.tables.{Leaf, TableFormats}
 
 /** `metastore.locate(table, column, value)`: one row a data file that may hold the value, as far as statistics tell. */
@@ -31,23 +30,14 @@ object LocateFunction extends TableFunction("locate") {
     if (snapshot.columns.find(_.key == leaf.key).exists(_.encoding.isEmpty))
       throw MetastoreException.invalidArgument("column", s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
     val value = call.value("value").fold(Literal(null, leaf.dataType))(valueOf(_, leaf))
-    val (changed, files) = filesOf(analyzed, snapshot).partition(TableFormats.hasLogFiles(analyzed.table.format) && !_.isWhole)
+    val (changed, files) = analyzed.liveFiles(snapshot).partition(TableFormats.hasLogFiles(analyzed.table.format) && !_.isWhole)
     val found = located(analyzed, leaf, value, files.toIndexedSeq)
     // Log files may hold any value.
     (found ++ changed.map(_ -> None)).sortBy(_._1.path)
       .map { case (file, frequency) => ResultRow.row(file.path, frequency, frequency.isDefined && file.isWhole) }
   }
 
-  /** A live data file; `isWhole`: all of its rows are live, and no others. */
-  private final case class Live(path: String, key: FileKey, isWhole: Boolean)
-
-  /** Those of the table as the name stands for it: of newer ones than were analyzed nothing is known. */
-  private def filesOf(analyzed: TableContext, snapshot: Snapshot): Seq[Live] =
-    if (analyzed.isCurrent(snapshot)) analyzed.store.tableFiles(snapshot).map(file => Live(file.path, file.key, file.deletes.isEmpty))
-    else
-      analyzed.table.current.toSeq.flatMap(analyzed.table.dataFiles).map(file => Live(file.path, file.key, file.deletedRows.contains(0L)))
-
-  private def located(analyzed: TableContext, leaf: Leaf, value: Literal, files: IndexedSeq[Live]): Seq[(Live, Option[Long])] = {
+  private def located(analyzed: TableContext, leaf: Leaf, value: Literal, files: IndexedSeq[LiveFile]): Seq[(LiveFile, Option[Long])] = {
     val attribute = AttributeReference(leaf.name, leaf.dataType)()
     val resolver: ColumnResolver = (_, _) => Some(leaf.key)
     val forms = leaf.charLength.filter(_ => value.value != null).fold(Seq(value))(storedForms(value, _))
@@ -56,10 +46,7 @@ object LocateFunction extends TableFunction("locate") {
       if (areFew) forms.map(form => Seq(EqualNullSafe(attribute, form)))
       else Seq(Seq(GreaterThanOrEqual(attribute, forms.head), LessThanOrEqual(attribute, forms.last)))
     val filters = conditions.map(PruningFilter.compile(_, resolver))
-    val known = analyzed.store.planning(analyzed.table.uuid, MetastoreConf().readTimeoutMillis) match {
-      case Right(statistics) => statistics.of(FileList.of(files.map(_.key)), filters.head.columnKeys)
-      case Left(why) => throw new java.io.IOException(why.sentence)
-    }
+    val known = analyzed.planning(MetastoreConf().readTimeoutMillis).of(FileList.of(files.map(_.key)), filters.head.columnKeys)
     val counts = filters.zip(forms).map { case (filter, form) =>
       val verdicts = filter.evaluate(known)
       val kept = files.indices.filter(verdicts.isKept).toArray

@@ -1,14 +1,16 @@
 package org.metastore.spark.sql
 
+import java.io.IOException
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.types._
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.reason.MetastoreException
-import org.metastore.spark.statistics.StatisticsStore
+import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
 import org.metastore.spark.statistics.objects.{
-  Block, ColumnEntry, DataFileRow, DetailRef, HistogramRow, Manifest, Snapshot, SummaryRow, TableFileRow,
+  Block, ColumnEntry, DataFileRow, DetailRef, FileKey, HistogramRow, Manifest, Snapshot, SummaryRow, TableFileRow,
   TableIdentity, ValueCount
 }
 import org.metastore.spark.tables.{LakeTable, Leaf, TableLookup}
@@ -48,6 +50,19 @@ final class TableContext private (val name: String, val table: LakeTable, val st
   /** Whether an analyzed snapshot is the very one that was asked for, not an ancestor. */
   def isRequested(snapshot: Snapshot, asked: Option[String]): Boolean = snapshot.id == asked.getOrElse(TableContext.NeverWritten)
 
+  /** The live data files of the table as the name stands for it: of newer ones than were analyzed nothing is known. */
+  def liveFiles(snapshot: Snapshot): Seq[LiveFile] =
+    if (isCurrent(snapshot)) store.tableFiles(snapshot).map(file => LiveFile(file.path, file.key, file.deletes.isEmpty))
+    else table.current.toSeq.flatMap(table.dataFiles).map(file => LiveFile(file.path, file.key, file.deletedRows.contains(0L)))
+
+  /**
+   * The statistics as the planner asks them.
+   *
+   * @throws java.io.IOException they cannot be read, or not in time
+   */
+  def planning(limitMillis: Long): TableStatistics =
+    store.planning(table.uuid, limitMillis).fold(why => throw new IOException(why.sentence), identity)
+
   /** The leaf that a user calls `column`, names compared as the session compares them. */
   def leaf(session: SparkSession, column: String, among: Seq[Leaf]): Leaf = {
     val same = session.sessionState.conf.resolver
@@ -78,6 +93,9 @@ final class TableContext private (val name: String, val table: LakeTable, val st
 
   private def instant(literal: Literal): Option[Long] = Option(Arguments.cast(literal, TimestampType)).map(_.asInstanceOf[Long])
 }
+
+/** A live data file; `isWhole`: all of its rows are live, and no others. */
+final case class LiveFile(path: String, key: FileKey, isWhole: Boolean)
 
 object TableContext {
 

@@ -35,6 +35,9 @@ trait TableFormat {
   /** Whether files beside the data files may change any value of their rows. */
   final lazy val hasLogFiles: Boolean = described.path("log_files").asBoolean
 
+  /** What rewrites `{table}` of `{catalog}` in the order of `{column}`. */
+  final lazy val sortStatement: Option[String] = Option(described.get("sort")).map(_.asText)
+
   /** How the names of its classes begin, and a class that tells of its jar; none of what comes with Spark. */
   final lazy val packages: Seq[String] = Contract.texts(described, "packages")
   final lazy val knownClass: Option[String] = Option(described.get("shown_by")).map(_.asText)

@@ -1,0 +1,58 @@
+"""How the values of columns are spread over data files, and that what is advised helps."""
+
+from __future__ import annotations
+
+import pytest
+
+import metastore
+from planner.plans import conf
+
+pytestmark = pytest.mark.spark
+
+FILES, ROWS = 16, 2000
+
+
+@pytest.fixture(params=["iceberg", "delta"])
+def scattered(request, spark):
+    """Sixteen files: `id` in order, `user` in none, `kind` of three values, `tag` null."""
+    name = {"iceberg": "ice.db.scattered", "delta": "scattered"}[request.param]
+    sized = "TBLPROPERTIES ('write.target-file-size-bytes' = '12000', 'write.parquet.row-group-size-bytes' = '4096')"
+    spark.sql(f"DROP TABLE IF EXISTS {name}")
+    spark.sql(f"CREATE TABLE {name} (id bigint, user string, kind int, tag string) USING {request.param} "
+              f"{sized if request.param == 'iceberg' else ''}")  # fmt: skip
+    rows = f"""SELECT id, sha2(CAST(id AS string), 256) user, CAST(id % 3 AS int) kind, CAST(null AS string) tag
+        FROM range(0, {FILES * ROWS}, 1, {FILES})"""
+    spark.sql(f"INSERT INTO {name} {rows}")
+    spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS")
+    yield name
+    spark.sql(f"DROP TABLE {name}")
+
+
+def test_what_is_in_order_and_what_is_not(spark, scattered):
+    found = {row["column_name"]: row for row in metastore.layout(spark, scattered)}
+    files = len(metastore.files(spark, scattered))
+    assert files >= FILES
+    assert (found["id"]["files_per_lookup"], found["id"]["overlap_depth"], found["id"]["sorted"]) == (1, 1, 1)
+    assert found["id"]["advice"] is None
+    assert found["user"]["overlap_depth"] > files / 2
+    assert found["user"]["sorted"] == 0
+    assert 1 <= found["user"]["files_per_lookup"] < 2, "value lists and bloom filters tell what bounds do not"
+    assert (found["kind"]["files_per_lookup"], found["kind"]["overlap_depth"], found["kind"]["sorted"]) == (
+        files,
+        files,
+        0,
+    )
+    assert found["tag"]["files_per_lookup"] is None
+    assert [row["column_name"] for row in metastore.layout(spark, scattered, "user")] == ["user"]
+
+
+def test_what_is_advised_helps(spark, scattered):
+    before = metastore.layout(spark, scattered, "kind")[0]
+    advised = before["advice"]
+    assert advised is not None
+    with conf(spark, spark__databricks__delta__optimize__maxFileSize="20000"):
+        spark.sql(advised)
+    metastore.analyze(spark, scattered)
+    after = metastore.layout(spark, scattered, "kind")[0]
+    files = len(metastore.files(spark, scattered))
+    assert after["files_per_lookup"] / files < before["files_per_lookup"] / FILES / 1.5, (advised, after)
