@@ -278,6 +278,8 @@ def test_mistakes_in_python_are_those_of_sql(spark, analyzed):
         metastore.analyze(spark, f"{analyzed}.files")
     with pytest.raises(TableNotFound):
         metastore.analyze(spark, "delta.`/no/where`")
+    with pytest.raises(TableNotFound, match=r"table `/a/b`\. A path is asked about as delta\.`/a/b`, hudi"):
+        metastore.analyze(spark, "/a/b")
 
 
 @pytest.mark.parametrize(

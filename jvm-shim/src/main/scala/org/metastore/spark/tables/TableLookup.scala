@@ -85,7 +85,8 @@ object TableLookup {
   }
 
   private def notFound(session: SparkSession, parts: Seq[String]): MetastoreException =
-    if (parts.length == 2 && TableFormats.isLocation(parts.last)) MetastoreException.tableNotFound(parts, Nil)
+    if (parts.length <= 2 && TableFormats.isLocation(parts.last))
+      MetastoreException.tableNotFound(parts, Nil, if (parts.length == 1) ofPath(parts.head) else "")
     else MetastoreException.tableNotFound(parts, beside(session, parts), Namespaces.explainMissing(session, parts.init))
 
   private def ofPath(name: String): String =
