@@ -25,7 +25,7 @@ from metastore.errors import (
 from metastore.store import Store
 from metastore.store.arrow_blobs import open_object_part, read_object, write_object
 from metastore.store.commit_log import FARTHEST, log_name, parse_log_names
-from metastore.store.orphan_blocks import find_orphan_blocks
+from metastore.store.repair import find_orphan_blocks
 from patience import ends_within
 from store.made import TABLE, adding, block
 from store.odd import KINDS, ODD, tree

@@ -14,7 +14,7 @@ from metastore.format.manifest import Manifest
 from metastore.format.object_schemas import SKETCHES
 from metastore.store import Store
 from metastore.store.arrow_blobs import write_object
-from metastore.store.orphan_blocks import find_orphan_blocks
+from metastore.store.repair import find_orphan_blocks
 from store.made import TABLE, adding, block, bounds, snapshot
 
 SKETCH = pa.Table.from_pylist([{"column": 0, "file": 0, "theta": b"x"}], SKETCHES)

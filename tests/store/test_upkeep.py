@@ -14,7 +14,7 @@ import metastore
 from metastore.errors import CollectionRefused, FormatTooNew, NoStatistics, StoreNotWritable
 from metastore.store import Store
 from metastore.store.local_blobs import LocalBlobs
-from metastore.store.orphan_blocks import find_orphan_blocks
+from metastore.store.repair import find_orphan_blocks
 from store.made import TABLE, adding, block, folder, listed
 
 DAY = 86_400

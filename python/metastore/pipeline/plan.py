@@ -18,7 +18,7 @@ from metastore.pipeline.repair_plan import (
 )
 from metastore.store.block_files import DEPTHS, column_keys, list_block_objects
 from metastore.store.coverage import Coverage, FileKnowledge, union_columns
-from metastore.store.orphan_blocks import find_orphan_blocks
+from metastore.store.repair import find_orphan_blocks
 from metastore.table_level.snapshot_level import list_snapshot_objects, snapshot_id
 from metastore.table_level.value_jobs import AUTO
 from metastore.visible_text import get_logger

@@ -1,19 +1,22 @@
-"""What is left of damaged statistics: what is sound stays, and of the rest it is told what is lost."""
+"""What is left of damaged statistics: what is sound stays, the rest is told; and of an ANALYZE that was killed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.errors import DamagedObject
+from metastore.errors import DamagedObject, StoreNotWritable
 from metastore.format.block_writer import BlockWriter
 from metastore.format.data_files import FileKey, read_file_keys
+from metastore.format.manifest import parse_block_description
 from metastore.format.object_layout import ZONED_FILES
 from metastore.format.object_schemas import DETAILS, FILES, SUMMARY
+from metastore.format.objects import BLOCK_KEY, decode_object, identify_object
 from metastore.store.contradictions import check_file_list, check_statistics
 from metastore.store.verification import verify_block
 from metastore.visible_text import get_logger
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from metastore.format.manifest import Block, Manifest, RanksRef, Snapshot, SummaryRef
+    from metastore.format.manifest import Block, Manifest, RanksRef, Snapshot, SummaryRef, TableIdentity
     from metastore.format.objects import ObjectRef
     from metastore.store.table_store import Store
 
@@ -246,3 +249,60 @@ class _Remains:
             changed = pc.if_else(unlisted, pa.scalar(nothing, field.type), rows[name])
             rows = rows.set_column(place, field, changed)
         return rows
+
+
+NEWEST = 256
+OLDEST = timedelta(days=1)
+"""Older blocks are left to garbage collection, which must not meet a commit that names them again."""
+
+
+def find_orphan_blocks(
+    store: Store,
+    identity: TableIdentity,
+    manifest: Manifest | None,
+    *,
+    settings: dict[str, Any] | None = None,
+    wanted: Callable[[Block, pa.Table], bool] | None = None,
+) -> list[Block]:
+    """Blocks that were finished and that the manifest does not name, oldest first.
+
+    These are blocks of an ANALYZE that was killed, of one that is still running, and blocks that were merged into
+    others since. All of them are sound; `wanted` decides which of them are of use.
+    """
+    named = {block.files.name for block in manifest.blocks} if manifest else set()
+    candidates = sorted((at, name) for name, at in store.list_objects("files").items() if name not in named)
+    if not candidates:
+        return []
+    try:
+        recent = store.read_clock() - OLDEST
+    except StoreNotWritable as e:
+        _LOG.info("unfinished work is passed over: %s", e)
+        return []
+    newest = (name for at, name in candidates[-NEWEST:] if at > recent)
+    blocks = (_useful(store, name, identity, settings, wanted) for name in newest)
+    return [block for block in blocks if block is not None]
+
+
+def _useful(
+    store: Store,
+    name: str,
+    identity: TableIdentity,
+    settings: dict[str, Any] | None,
+    wanted: Callable[[Block, pa.Table], bool] | None,
+) -> Block | None:
+    try:
+        data = store.read_bytes(name)
+        ref, texts = identify_object(name, data)
+        block, table, made_with = parse_block_description(texts.get(BLOCK_KEY, ""), ref)
+        if table.uuid != identity.uuid or settings not in (None, made_with):
+            return None
+        if wanted is not None and not wanted(block, decode_object(ref, data)):
+            return None
+        for summary in block.summary:
+            store.get(summary.object, ["column", "file"])
+        for zones in block.zones:
+            store.get(zones.object, ["column", "zone"])
+    except DamagedObject as e:
+        _LOG.info("%s is passed over: %s", name, e)
+        return None
+    return block
