@@ -6,6 +6,7 @@ import java.util.regex.Pattern
 
 import com.fasterxml.jackson.core.JsonProcessingException
 import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectMapper}
+import org.apache.commons.codec.binary.Hex
 import org.apache.hadoop.fs.FileStatus
 import org.slf4j.LoggerFactory
 
@@ -34,15 +35,6 @@ private[statistics] object ManifestReader {
     if (!ObjectName.matcher(ref.name).matches || ref.kind != kind)
       throw new DamagedObjectException(ref.name, s"its name is not that of a $kind object")
     ObjectReader.requireSizes(ref)
-  }
-
-  def hex(bytes: Array[Byte]): String = {
-    val digits = new Array[Char](bytes.length * 2)
-    for (i <- bytes.indices) {
-      digits(2 * i) = Character.forDigit((bytes(i) >> 4) & 0xf, 16)
-      digits(2 * i + 1) = Character.forDigit(bytes(i) & 0xf, 16)
-    }
-    new String(digits)
   }
 
   def sha256(bytes: Array[Byte], offset: Int, length: Int): Array[Byte] = {
@@ -87,7 +79,7 @@ private final class ManifestReader(name: String) {
     while (line < bytes.length && bytes(line) != '\n') line += 1
     line = if (line < bytes.length) line + 1 else 0
     val checksum = new String(bytes, line, bytes.length - line, UTF_8)
-    val digest = hex(sha256(bytes, 0, line))
+    val digest = Hex.encodeHexString(sha256(bytes, 0, line))
     if (line == 0 || checksum != s"sha256:$digest\n") damaged("its checksum does not agree")
     (line, digest)
   }
@@ -121,9 +113,8 @@ private final class ManifestReader(name: String) {
     found
   }
 
-  private def withColumns(node: JsonNode, kind: String, columns: IndexedSeq[ColumnEntry]): SummaryRef = {
+  private def withColumns(node: JsonNode, kind: String, columns: IndexedSeq[ColumnEntry]): SummaryRef =
     SummaryRef(objectRef(node, kind), ordinals(array(node, "columns"), kind, columns))
-  }
 
   private def ordinals(nodes: Seq[JsonNode], kind: String, columns: IndexedSeq[ColumnEntry]): Seq[Int] = {
     val found = nodes.map(wholeOf(_, "columns"))
@@ -158,12 +149,16 @@ private final class ManifestReader(name: String) {
 
   private def snapshot(node: JsonNode, schemas: Schemas): Snapshot = {
     val columns = columnsOf(node, schemas)
-    val lists = optionalList(node, "frequencies").map(list => withColumns(list, "table-frequencies", columns).copy(part = part(list)))
+    def one(field: String, kind: String) = optional(node, field).map(objectRef(_, kind))
     nullableText(node, "frequencies_asked")
-    snapshot(node, columns, lists).copy(
-      ranks = optionalList(node, "ranks").map(ranksRef(_, columns)),
-      distribution = ordinals(optionalList(node, "distribution"), "distribution", columns),
-      placed = optional(node, "placed").map(objectRef(_, "table-placed")))
+    Snapshot(
+      text(node, "id"), text(node, "analyzed_at"), computed(node), truth(node, "exact"),
+      columns, long(node, "files"), long(node, "files_total"), optionalLong(node, "rows"),
+      optionalLong(node, "physical_rows"), long(node, "size_bytes"), optionalLong(node, "live_size_bytes"),
+      objectRef(child(node, "table_files"), "table-files"), one("summary", "table-summary"), one("sketches", "table-sketches"),
+      optionalList(node, "frequencies").map(list => withColumns(list, "table-frequencies", columns).copy(part = part(list))),
+      one("histograms", "table-histograms"), optionalList(node, "ranks").map(ranksRef(_, columns)),
+      ordinals(optionalList(node, "distribution"), "distribution", columns), one("placed", "table-placed"))
   }
 
   private def part(node: JsonNode): Option[HashPart] = optional(node, "part").map { _ =>
@@ -179,14 +174,6 @@ private final class ManifestReader(name: String) {
     if (before.size != part.columns.size || before.exists(_ < 0)) damaged("ranks do not say what comes before them")
     RanksRef(part.ref, part.columns, before)
   }
-
-  private def snapshot(node: JsonNode, columns: IndexedSeq[ColumnEntry], lists: Seq[SummaryRef]): Snapshot = Snapshot(
-    text(node, "id"), text(node, "analyzed_at"), computed(node), truth(node, "exact"),
-    columns, long(node, "files"), long(node, "files_total"), optionalLong(node, "rows"),
-    optionalLong(node, "physical_rows"), long(node, "size_bytes"), optionalLong(node, "live_size_bytes"),
-    objectRef(child(node, "table_files"), "table-files"), optional(node, "summary").map(objectRef(_, "table-summary")),
-    optional(node, "sketches").map(objectRef(_, "table-sketches")), lists,
-    optional(node, "histograms").map(objectRef(_, "table-histograms")))
 
   private def objectRef(node: JsonNode, kind: String): ObjectRef = {
     val footer = long(node, "footer_length")

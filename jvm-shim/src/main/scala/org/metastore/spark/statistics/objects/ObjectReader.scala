@@ -5,6 +5,7 @@ import java.nio.file.{Files, FileSystemException, InvalidPathException, LinkOpti
 import java.nio.file.attribute.BasicFileAttributes
 import java.security.MessageDigest
 
+import org.apache.commons.codec.binary.Hex
 import org.apache.hadoop.fs.{FileStatus, FileSystem, FSDataInputStream, Path}
 
 import org.metastore.spark.contract.Contract
@@ -70,7 +71,7 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
     val bytes =
       try source.read(ref.length - ref.footerLength, ref.footerLength)
       finally source.close()
-    val digest = ManifestReader.hex(ManifestReader.sha256(bytes, 0, bytes.length))
+    val digest = Hex.encodeHexString(ManifestReader.sha256(bytes, 0, bytes.length))
     if (!MessageDigest.isEqual(digest.getBytes, ref.footerSha256.getBytes)) throw damaged(ref, "its footer's digest does not agree")
     ParquetFooter.read(bytes)
   }
