@@ -39,6 +39,9 @@ final class ScanDecision(
     (filesWithChanges.get(file) || contradictoryFiles.get(file) || outcome.fold(_ => true, _.verdicts.isKept(file)))
   }
 
+  /** Those among them that may still be excluded by what their statistics say. */
+  def excludable: BitSet = FileSets.without(FileSets.without(survivors, filesWithChanges), contradictoryFiles)
+
   private def isLimited(file: Int): Boolean = limited.exists(_.dropped.get(file))
 
   /** How many rows satisfy the scan's filter; None where nothing tells. */
@@ -77,7 +80,7 @@ final class ScanDecision(
   def label: String = outcome match {
     case Right(_) =>
       val byFormat = if (skippedByFormat > 0) s", $skippedByFormat by ${live.by}" else ""
-      val byLimit = if (limited.isDefined) ", LIMIT" else ""
+      val byLimit = limited.fold("")(unread => s", ${unread.label}")
       s"[Metastore: $total -> $after files$byFormat$byLimit${unusedStatistics.fold("")(why => s", ${why.sentence}")}]"
     case Left(reason) if reason.code == ReasonCode.Failed => "[Metastore: failed, the log says why]"
     case Left(reason) => s"[Metastore: ${reason.sentence}]"
@@ -90,7 +93,7 @@ final class ScanDecision(
   /** Why a file is read or not. */
   def reason(file: Int): Reason = outcome match {
     case Left(why) => why
-    case Right(_) if isLimited(file) => Reason(ReasonCode.SkippedByLimit, "limit" -> limited.get.limit.toString)
+    case Right(_) if isLimited(file) => limited.get.why(file)
     case Right(_) if filesWithChanges.get(file) => Reason(ReasonCode.KeptLogFiles)
     case Right(_) if contradictoryFiles.get(file) => Reason(ReasonCode.KeptContradictory, "column" -> "(row count)")
     case Right(verdict) => verdict.verdicts.reason(file)

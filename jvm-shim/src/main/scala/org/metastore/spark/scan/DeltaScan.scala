@@ -53,12 +53,18 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
       ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None)
     }
 
+  override def countRows(files: IndexedSeq[ScanFile]): IndexedSeq[ScanFile] = {
+    val known = deltaFiles.map(file => (file.path, file.size) -> file).toMap
+    files.map(file => known.getOrElse((file.path, file.size), file))
+  }
+
   private def scan: AnyRef = Reflection.call[AnyRef](relation.location, "preparedScan")
 
   /** The files that Delta has chosen for the query. */
   private def deltaFiles: IndexedSeq[ScanFile] =
     table.files(Reflection.call[scala.collection.Seq[AnyRef]](scan, "files")).toIndexedSeq.map { file =>
-      ScanFile(file.path, file.size, file.rows, file.deletedRows.map(_.toDouble), partition = partitionOf(file.partition))
+      ScanFile(file.path, file.size, file.rows, file.deletedRows.map(_.toDouble), isWhole = file.deletedRows.contains(0L),
+        partition = partitionOf(file.partition))
     }
 
   private lazy val partitionFields = for {

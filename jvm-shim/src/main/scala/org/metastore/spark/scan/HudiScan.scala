@@ -86,7 +86,7 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
       val base = slice.map(_.base).getOrElse(Some(HudiScan.Base(file.getPath, file.getLen)))
       val (path, size) = base.fold(file.getPath -> file.getLen)(known => known.path -> known.size)
       ScanFile(LakeTable.pathInTable(path, root), size, None, deletedRows = if (slice.isDefined) None else Some(0),
-        hasChanges = slice.isDefined)
+        hasChanges = slice.isDefined, isWhole = slice.isEmpty)
     }
   }
 

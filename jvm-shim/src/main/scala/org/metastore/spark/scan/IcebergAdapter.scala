@@ -110,7 +110,8 @@ private[scan] final class IcebergPruning(
   import above.conjuncts
 
   override val fingerprint: AnyRef =
-    (conjuncts.map(QueryPlan.normalizeExpressions(_, output).canonicalized), above.limit, planner.restriction, planner.estimates)
+    ((conjuncts ++ above.order).map(QueryPlan.normalizeExpressions(_, output).canonicalized), above.order.isDefined, above.limit,
+      planner.restriction, planner.estimates)
 
   /** Prunes a scan, and stands before it. */
   override def prepare(scan: AnyRef): AnyRef = scan.getClass.getName match {
@@ -128,7 +129,8 @@ private[scan] final class IcebergPruning(
       val live = table.live(if (filesOfQuery.isEmpty) "Iceberg" else "the query", scan, all.live)
       val columns = new OutputColumns(output, keyOf(schema, _))
       val planned =
-        planner.plan(table.id, tasks.files, above, columns, live, Some(EstimateRequest(output, columns, () => table.lineage)))
+        planner.plan(table.id, tasks.files, conjuncts, columns, live, above.wanted(columns),
+          Some(EstimateRequest(output, columns, () => table.lineage)))
       val decision = planned.decision
       val kept = tasks.files.indices.filter(decision.survivors.get)
       if (kept.size < all.tasks.size) tasks.at(kept).giveTo(scan)

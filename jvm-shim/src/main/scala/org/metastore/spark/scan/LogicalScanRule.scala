@@ -5,7 +5,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{IntegerLiteral, PredicateHelper, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{
-  Command, Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project, Subquery, V2WriteCommand
+  Command, Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project, Sort, Subquery, V2WriteCommand
 }
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern
@@ -64,11 +64,16 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
       val conjuncts = above.conjuncts ++ splitConjunctivePredicates(condition)
       plan.mapChildren(rewrite(_, above.copy(conjuncts = conjuncts), planner))
     // So many rows are enough, whatever takes them.
-    case LocalLimit(IntegerLiteral(limit), _) if limit > 0 && planner.limits =>
+    case LocalLimit(IntegerLiteral(limit), _) if limit > 0 && (planner.limits || planner.topRows) =>
       plan.mapChildren(rewrite(_, ScanContext(limit = Some(limit.toLong)), planner))
+    case sort: Sort if sort.global && planner.topRows && above.conjuncts.isEmpty && above.limit.isDefined && above.order.isEmpty =>
+      plan.mapChildren(rewrite(_, above.copy(order = sort.order.headOption), planner))
     // A scan is not told of filters that stand above one of these.
-    case _: Project | _: GlobalLimit if above.conjuncts.isEmpty => plan.mapChildren(rewrite(_, above, planner))
-    case leaf: LeafNode => prepare(leaf, above, planner)
+    case project: Project if above.conjuncts.isEmpty =>
+      val order = above.order.map(first => first.copy(child = replaceAlias(first.child, getAliasMap(project))))
+      plan.mapChildren(rewrite(_, above.copy(order = order), planner))
+    case _: GlobalLimit if above.conjuncts.isEmpty && above.order.isEmpty => plan.mapChildren(rewrite(_, above, planner))
+    case leaf: LeafNode => prepare(leaf, if (above.order.isEmpty && !planner.limits) above.copy(limit = None) else above, planner)
     case command: Command => shieldTarget(command, planner).mapChildren {
         // The target of a command is not a scan, and Spark refreshes cached tables by comparing it.
         case target: LeafNode if !LogicalScanRule.isQueryOf(command) => target

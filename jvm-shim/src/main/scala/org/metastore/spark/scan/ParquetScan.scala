@@ -82,7 +82,7 @@ private[scan] final class ParquetScan(override val relation: HadoopFsRelation, o
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
     listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>
-      ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None, modified = Some(file.getModificationTime))
+      ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None, modified = Some(file.getModificationTime), isWhole = true)
     }
 
   /** The same with the values of partition columns. */

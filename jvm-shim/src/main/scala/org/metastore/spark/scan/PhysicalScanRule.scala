@@ -19,7 +19,7 @@ import org.apache.spark.sql.execution.datasources.{FileFormat, FileIndex, Hadoop
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.pruning.ScanDecision
+import org.metastore.spark.pruning.{ScanDecision, WantedRows}
 import org.metastore.spark.reason.Reason
 import org.metastore.spark.statistics.objects.Manifest
 import org.metastore.spark.tables.ParquetTable
@@ -51,7 +51,8 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
     FileScan.at(relation, allowed.root, scan.tableIdentifier.map(_.unquotedString)).map { table =>
       planner.statistics(table.id, Some(allowed.fingerprint)) match {
         case Right(known) if known.fingerprint == allowed.fingerprint =>
-          val index = new PruningFileIndex(relation.location, table, known.manifest, planner)
+          val wanted = allowed.wanted.filter(_ => (scan.partitionFilters ++ scan.dataFilters).forall(PruningFileIndex.isFixed))
+          val index = new PruningFileIndex(relation.location, table, known.manifest, wanted, planner)
           val decision = index.decision(scan.partitionFilters, scan.dataFilters)
           withLabel(scan, relation.copy(location = index)(relation.sparkSession), decision.label)
         case Right(_) => withLabel(scan, relation, "[Metastore: the statistics changed while the query was planned]")
@@ -92,10 +93,11 @@ final class PhysicalScanColumnarRule(session: SparkSession) extends ColumnarRule
   override def preColumnarTransitions: Rule[SparkPlan] = new PhysicalScanRule(session)
 }
 
-/** The files of a physical scan without those in which no row can match. Everything else is the delegate's. */
+/** The files of a physical scan without those in which no row can match, or is wanted. Everything else is the delegate's. */
 private[scan] final class PruningFileIndex(
-    val delegate: FileIndex, table: FileScan, statistics: Manifest, planner: ScanPlanner)
+    val delegate: FileIndex, table: FileScan, statistics: Manifest, val wanted: Option[WantedRows], planner: ScanPlanner)
   extends FileIndex {
+  import PruningFileIndex.isFixed
 
   private val resolver = table.resolver(statistics)
 
@@ -130,7 +132,8 @@ private[scan] final class PruningFileIndex(
       _ => {
         var last = Option.empty[(Seq[PartitionDirectory], ScanDecision)]
         def about(listed: Seq[PartitionDirectory]) = last.collect { case (same, known) if same eq listed => known }.getOrElse {
-          val made = planner.plan(table.id, table.files(listed), ScanContext(data), resolver, table.live(delegate)).decision
+          val files = if (wanted.isEmpty) table.files(listed) else table.countRows(table.files(listed))
+          val made = planner.plan(table.id, files, data, resolver, table.live(delegate), wanted).decision
           last = Some(listed -> made)
           made
         }
@@ -138,15 +141,18 @@ private[scan] final class PruningFileIndex(
         (listed, about(listed))
       })
 
-  // Spark shows filters with sub-queries at one time and not at another.
-  private def isFixed(filter: Expression): Boolean = filter.find(_.isInstanceOf[PlanExpression[_]]).isEmpty
-
   override def equals(other: Any): Boolean = other match {
-    case that: PruningFileIndex => that.delegate == delegate && that.fingerprint == fingerprint
+    case that: PruningFileIndex => that.delegate == delegate && that.fingerprint == fingerprint && that.wanted == wanted
     case _ => false
   }
 
-  override def hashCode: Int = 31 * delegate.hashCode + fingerprint.hashCode
+  override def hashCode: Int = 31 * delegate.hashCode + (fingerprint, wanted).hashCode
+}
+
+private[scan] object PruningFileIndex {
+
+  // Spark shows filters with sub-queries at one time and not at another.
+  def isFixed(filter: Expression): Boolean = filter.find(_.isInstanceOf[PlanExpression[_]]).isEmpty
 }
 
 /** Leaves out the data files that a query itself excludes by `_metadata.file_path`: Delta's own index lists them all. */

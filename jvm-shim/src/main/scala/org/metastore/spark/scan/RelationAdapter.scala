@@ -8,7 +8,8 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.{CatalogStatistics, CatalogStorageFormat, CatalogTable, CatalogTableType}
-import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression, Literal, SubqueryExpression}
+import org.apache.spark.sql.catalyst.FileSourceOptions
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, AttributeSet, Expression, Literal, SortOrder, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory}
 import org.apache.spark.sql.internal.SQLConf
@@ -16,7 +17,7 @@ import org.apache.spark.sql.types.{DataType, StructType, TimestampType}
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{RelationColumns, V1Statistics}
-import org.metastore.spark.pruning.{ColumnResolver, LiveFiles, ScanDecision}
+import org.metastore.spark.pruning.{ColumnResolver, Conjuncts, LiveFiles, RowOrder, ScanDecision, WantedRows}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.TableStatistics
 import org.metastore.spark.statistics.columns.FileList
@@ -27,9 +28,18 @@ import org.metastore.spark.tables.UnsupportedRelease
  * What stands above a scan.
  *
  * @param conjuncts every row that is used satisfies them
- * @param limit     so many of the rows that satisfy them are enough, whichever they are: no other filter stands between
+ * @param limit     so many of the rows that satisfy them are enough: no other filter stands between
+ * @param order     the first key of the sort by which these rows are the first; None: whichever they are
  */
-private[scan] final case class ScanContext(conjuncts: Seq[Expression] = Nil, limit: Option[Long] = None)
+private[scan] final case class ScanContext(
+    conjuncts: Seq[Expression] = Nil, limit: Option[Long] = None, order: Option[SortOrder] = None) {
+
+  /** The rows that are enough; None where all are wanted, or the order is not one of a column. */
+  def wanted(columns: ColumnResolver): Option[WantedRows] = order match {
+    case None => limit.map(WantedRows(_))
+    case Some(first) => for (most <- limit; by <- RowOrder.of(first, columns)) yield WantedRows(most, Some(by))
+  }
+}
 
 /** Says which table a relation is, drops files from its scan and hands the optimizer the numbers of those that stay. */
 private[scan] trait RelationAdapter {
@@ -49,7 +59,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
 
   override def prepare(relation: LogicalPlan, above: ScanContext, planner: ScanPlanner): Option[LogicalPlan] = relation match {
     case Files(logical, files) if ScanMark.of(files).isEmpty =>
-      try tableBehind(logical, files).map(prepareRelation(logical, files, _, above.conjuncts, planner))
+      try tableBehind(logical, files).map(prepareRelation(logical, files, _, above, planner))
       catch { case unknown: UnsupportedRelease => Some(withMark(logical, files, ScanMark.refuse(unknown.reason), logical.catalogTable)) }
     case _ => None
   }
@@ -79,24 +89,36 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
   }
 
   private def prepareRelation(
-      logical: LogicalRelation, files: HadoopFsRelation, table: FileScan, above: Seq[Expression],
+      logical: LogicalRelation, files: HadoopFsRelation, table: FileScan, above: ScanContext,
       planner: ScanPlanner): LogicalPlan = {
-    val conjuncts = above.map(withRelationNames(_, logical))
+    val conjuncts = above.conjuncts.map(withRelationNames(_, logical))
     lazy val known = planner.statistics(table.id)
+    lazy val wanted = if (!mayLimit(logical, files, conjuncts)) None
+    else known.toOption.flatMap(found => above.wanted(table.resolver(found.manifest)))
     val mark = planner.restriction.orElse(table.restriction(planner.settings)) match {
       case Some(why) => ScanMark.refuse(why)
-      case None => known.fold(ScanMark.refuse, s => ScanMark.Permit(s.fingerprint, table.root.toString))
+      case None => known.fold(ScanMark.refuse, s => ScanMark.Permit(s.fingerprint, table.root.toString, wanted))
     }
     if (!planner.estimates) withMark(logical, files, mark, logical.catalogTable)
     else {
       val read = if (known.isRight) orNone(table)(Some(table.listPartitions(conjuncts))).getOrElse(files) else files
-      val planned = planScan(logical, read, table, conjuncts, planner, known)
+      val planned = planScan(logical, read, table, conjuncts, wanted, planner, known)
       val numbers = planned.flatMap(catalogNumbers(files, table, _, known))
       val fixed =
         if (numbers.isDefined && mark.isInstanceOf[ScanMark.Permit]) read else files // who is left alone lists when it runs, as without us
       val copy = withMark(logical, fixed, mark, withStatistics(logical, files, table, numbers))
       planned.foreach(one => copy.setTagValue(ScanDecisions.Decision, one.decision))
       copy
+    }
+  }
+
+  // The physical scan must know the whole filter, and each file must have its rows when it is read.
+  private def mayLimit(logical: LogicalRelation, files: HadoopFsRelation, conjuncts: Seq[Expression]): Boolean = {
+    val partition = AttributeSet(logical.resolve(files.partitionSchema, SQLConf.get.resolver))
+    val options = new FileSourceOptions(files.options)
+    !options.ignoreCorruptFiles && !options.ignoreMissingFiles && conjuncts.forall { conjunct =>
+      val ofPartition = conjunct.references.intersect(partition)
+      Conjuncts.refusal(conjunct).isEmpty && (ofPartition.isEmpty || ofPartition.size == conjunct.references.size)
     }
   }
 
@@ -113,12 +135,12 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
   }
 
   private def planScan(
-      logical: LogicalRelation, files: HadoopFsRelation, table: FileScan, conjuncts: Seq[Expression], planner: ScanPlanner,
-      known: => Either[Reason, TableStatistics]): Option[ScanPlan] =
+      logical: LogicalRelation, files: HadoopFsRelation, table: FileScan, conjuncts: Seq[Expression],
+      wanted: => Option[WantedRows], planner: ScanPlanner, known: => Either[Reason, TableStatistics]): Option[ScanPlan] =
     for (statistics <- known.toOption; listed <- orNone(table)(table.countedFiles(files, conjuncts)))
       yield {
         val asked = EstimateRequest(logical.output, table.estimateResolver(statistics.manifest), () => table.lineage)
-        planner.plan(table.id, listed, ScanContext(conjuncts), table.resolver(statistics.manifest), LiveFiles.Unknown, Some(asked))
+        planner.plan(table.id, listed, conjuncts, table.resolver(statistics.manifest), LiveFiles.Unknown, wanted, Some(asked))
       }
 
   private def catalogNumbers(
@@ -180,6 +202,9 @@ private[scan] trait FileScan {
 
   /** The data files of a listing, in its order. */
   def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile]
+
+  /** The same files with what the table format knows of their rows. */
+  def countRows(files: IndexedSeq[ScanFile]): IndexedSeq[ScanFile] = files
 
   /** The files that the table format leaves to us; `decide` tells what we decide about a listing. */
   def list(index: FileIndex, statistics: Manifest, partitionFilters: Seq[Expression], dataFilters: Seq[Expression])(

@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation
 import org.apache.spark.sql.execution.datasources.v2.{BatchScanExec, DataSourceV2ScanRelation}
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
 
-import org.metastore.spark.pruning.{ScanDecision, ScanEstimate}
+import org.metastore.spark.pruning.{ScanDecision, ScanEstimate, WantedRows}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 
 /** Finds the decisions behind a physical plan: they live in its scans and nowhere else. */
@@ -56,7 +56,7 @@ object ScanDecisions {
         ScanDecision.withoutPruning(table,
           mark match {
             case ScanMark.Refusal(code, _) => Reason(code)
-            case ScanMark.Permit(_, _) => Reason(ReasonCode.UnsupportedTable, "relation" -> table, "detail" -> "physical scan")
+            case _: ScanMark.Permit => Reason(ReasonCode.UnsupportedTable, "relation" -> table, "detail" -> "physical scan")
           })
       }
   }
@@ -72,9 +72,13 @@ private[scan] sealed trait ScanMark {
 private[scan] object ScanMark {
   private val Key = "metastore.scan"
 
-  /** Files of the table at `root` may be dropped by the statistics of this fingerprint; Spark narrows the paths it reads. */
-  final case class Permit(fingerprint: String, root: String) extends ScanMark {
-    override def asOption: (String, String) = Key -> s"ok:$fingerprint:$root"
+  /**
+   * Files of the table at `root` may be dropped by the statistics of this fingerprint; Spark narrows the paths it reads.
+   *
+   * @param wanted the rows that are enough; None: all
+   */
+  final case class Permit(fingerprint: String, root: String, wanted: Option[WantedRows]) extends ScanMark {
+    override def asOption: (String, String) = Key -> s"ok:$fingerprint:${wanted.fold("")(_.text)}:$root"
   }
 
   /** The scan is left alone. */
@@ -85,9 +89,11 @@ private[scan] object ScanMark {
   def refuse(reason: Reason): ScanMark = Refusal(reason.code, reason.sentence)
 
   /** The mark of a relation. */
-  def of(relation: HadoopFsRelation): Option[ScanMark] = relation.options.get(Key).map(_.split(":", 3)).map {
-    case Array("ok", fingerprint, root) => Permit(fingerprint, root)
-    case Array("no", code, why) => Refusal(ReasonCode.all.find(_.name == code).getOrElse(ReasonCode.Failed), why)
-    case other => Refusal(ReasonCode.Failed, other.mkString(":"))
+  def of(relation: HadoopFsRelation): Option[ScanMark] = relation.options.get(Key).map(text => text -> text.split(":", 4)).map {
+    case (_, Array("ok", fingerprint, wanted, root)) =>
+      Permit(fingerprint, root, if (wanted.isEmpty) None else Some(WantedRows.parse(wanted)))
+    case (text, Array("no", code, _*)) =>
+      Refusal(ReasonCode.all.find(_.name == code).getOrElse(ReasonCode.Failed), text.split(":", 3).drop(2).mkString)
+    case (text, _) => Refusal(ReasonCode.Failed, text)
   }
 }

@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
 import org.metastore.spark.pruning.{
-  ColumnResolver, EvaluationAllowance, FileSets, LimitedFiles, LiveFiles, PruningFilter, ScanDecision, ScanEstimate
+  ColumnResolver, EvaluationAllowance, FileSets, LimitedFiles, LiveFiles, PruningFilter, ScanDecision, ScanEstimate, WantedRows
 }
 import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
@@ -34,8 +34,9 @@ private[scan] final class ScanPlanner(
     case PlanScope.Everything => Some(Reason(ReasonCode.Disabled, "setting" -> MetastoreConf.PruningEnabled.key))
   }
 
-  /** Whether a LIMIT may choose files. */
+  /** Whether a LIMIT may choose files, by rows that match and by their order. */
   lazy val limits: Boolean = restriction.isEmpty && settings.pruningLimitEnabled && mayLimit
+  lazy val topRows: Boolean = restriction.isEmpty && settings.pruningTopKEnabled && mayLimit
 
   private val allowance = new EvaluationAllowance(settings.maxEvaluations)
 
@@ -77,9 +78,8 @@ private[scan] final class ScanPlanner(
 
   /** Joins a scan's files with the statistics and asks the rules. Never throws. */
   def plan(
-      table: TableIdentity, files: IndexedSeq[ScanFile], above: ScanContext, resolver: ColumnResolver,
-      live: LiveFiles, asked: Option[EstimateRequest] = None): ScanPlan = {
-    import above.conjuncts
+      table: TableIdentity, files: IndexedSeq[ScanFile], conjuncts: Seq[Expression], resolver: ColumnResolver,
+      live: LiveFiles, wanted: Option[WantedRows] = None, asked: Option[EstimateRequest] = None): ScanPlan = {
     val list = ScanFiles.listOf(files)
     val rows = IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray
     def decision(
@@ -90,11 +90,12 @@ private[scan] final class ScanPlanner(
         limited)
     def decide(known: TableStatistics): ScanPlan = {
       val compiled = PruningFilter.compile(conjuncts, resolver, allowance)
-      val joined = known.of(list, if (restriction.isDefined) Nil else compiled.columnKeys)
+      val ordered = wanted.flatMap(_.order).map(by => by.column.key -> by.column.dataType)
+      val joined = known.of(list, if (restriction.isDefined) Nil else compiled.columnKeys ++ ordered)
       val distrusted = contradictoryFiles(joined, rows)
       val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
       val judged = judge(joined, compiled, isWhole = live.beyond(files.length) == 0)
-      val limited = above.limit.flatMap(limitFiles(_, compiled, joined, files, decision(counted, judged, distrusted)))
+      val limited = wanted.flatMap(limitFiles(_, compiled, joined, files, decision(counted, judged, distrusted)))
       val outcome = if (limited.isDefined && judged.isLeft) Right(verdictOf(joined, compiled)) else judged
       lazy val decided: ScanDecision = decision(counted, outcome, distrusted, known.fingerprint, () => numbers.summary, limited)
       lazy val numbers: ScanStatistics =
@@ -144,17 +145,21 @@ private[scan] final class ScanPlanner(
   private def verdictOf(joined: FileSetStatistics, filter: PruningFilter): ScanDecision.Verdict =
     ScanDecision.Verdict(filter.evaluate(joined), filter.conjuncts.map(_.sql))
 
-  // The format and the statistics must count the same rows, and no delete may take one away.
+  // No delete may take a row away, and a format that counts rows must count as many as the statistics.
   private def limitFiles(
-      limit: Long, filter: PruningFilter, joined: FileSetStatistics, files: IndexedSeq[ScanFile],
+      wanted: WantedRows, filter: PruningFilter, joined: FileSetStatistics, files: IndexedSeq[ScanFile],
       unlimited: ScanDecision): Option[LimitedFiles] =
     if (unlimited.outcome.left.exists(_.code != ReasonCode.NoFilter)) None
     else ScanPlanner.orElse("A LIMIT", Option.empty[LimitedFiles]) {
       val proven = filter.allRowsMatch(joined)
       val full = FileSets.where(files.length) { i =>
-        proven.get(i) && files(i).isWhole && !files(i).hasChanges && files(i).rows.contains(joined.rows(i))
+        proven.get(i) && unlimited.survivors.get(i) && files(i).isWhole && !files(i).hasChanges && joined.rows(i) > 0 &&
+        files(i).rows.forall(_ == joined.rows(i))
       }
-      LimitedFiles.choose(limit, unlimited.survivors, full, joined.rows(_), files(_).path)
+      wanted.order match {
+        case None => LimitedFiles.choose(wanted.limit, unlimited.survivors, full, joined.rows(_), files(_).path)
+        case Some(order) => LimitedFiles.first(wanted.limit, order, joined, unlimited.excludable, full)
+      }
     }
 
   // Other rows than the table format counts: the statistics are not of this file.

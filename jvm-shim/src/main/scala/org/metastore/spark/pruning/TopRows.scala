@@ -1,0 +1,76 @@
+package org.metastore.spark.pruning
+
+import java.util.BitSet
+
+import org.metastore.spark.statistics.columns.ColumnSummary
+import org.metastore.spark.statistics.objects.Values
+
+/**
+ * Finds the files that hold none of the first rows in an order. Rows that are certain to match prove it where enough of them
+ * come strictly before every row of a file: equal rows are told apart by what nobody knows here.
+ *
+ * @param summary what is known of the column by which the rows are ordered
+ */
+private[spark] final class TopRows(limit: Long, order: RowOrder, summary: ColumnSummary) {
+  import TopRows._
+
+  private val bounds = summary.bounds
+  private val nullsPlace = Place(if (order.nullsFirst) NullsFirst else NullsLast)
+
+  /**
+   * The files that need not be read.
+   *
+   * @param candidates files whose rows lie within their bounds
+   * @param full       files all of whose rows are live and match
+   */
+  def beyond(candidates: BitSet, full: BitSet): BitSet = threshold(full).fold(new BitSet) { last =>
+    FileSets.where(summary.length)(file =>
+      candidates.get(file) && summary.hasStatistics(file) && earliest(file).exists(inOrder.compare(_, last) > 0))
+  }
+
+  /** The place at or before which enough rows are certain to be. */
+  private def threshold(full: BitSet): Option[Place] = {
+    val certain = full.stream.toArray.toSeq.filter(summary.hasStatistics(_)).flatMap(certainRows).sortBy(_._1)(inOrder)
+    val before = certain.iterator.scanLeft(0L)(_ + _._2).drop(1)
+    certain.iterator.map(_._1).zip(before).collectFirst { case (place, rows) if rows >= limit => place }
+  }
+
+  /** How many rows of a file come at a place or before it. */
+  private def certainRows(file: Int): Seq[(Place, Long)] = {
+    val nulls = summary.nulls(file)
+    if (nulls < 0) Nil
+    else Seq(nullsPlace -> nulls, latestValue(file) -> (summary.rows(file) - nulls)).filter(_._2 > 0)
+  }
+
+  /** Where the first row of a file may be; None where it has none. */
+  private def earliest(file: Int): Option[Place] =
+    if (summary.rows(file) == 0) None
+    else if (summary.nulls(file) == summary.rows(file) || order.nullsFirst && summary.nulls(file) != 0) Some(nullsPlace)
+    else Some(bound(file, low = order.isAscending, BeforeValues))
+
+  private def latestValue(file: Int): Place = bound(file, low = !order.isAscending, AfterValues)
+
+  private def bound(file: Int, low: Boolean, unknown: Int): Place =
+    if (if (low) bounds.hasLo(file) else bounds.hasHi(file)) Place(AmongValues, if (low) bounds.los else bounds.his, file)
+    else Place(unknown)
+
+  private val inOrder: Ordering[Place] = new Ordering[Place] {
+    override def compare(a: Place, b: Place): Int =
+      if (a.rank != b.rank || a.rank != AmongValues) Integer.compare(a.rank, b.rank)
+      else {
+        val ascending = a.values.compare(a.at, b.values, b.at)
+        if (order.isAscending) ascending else -ascending
+      }
+  }
+}
+
+private object TopRows {
+  private val NullsFirst = 0
+  private val BeforeValues = 1
+  private val AmongValues = 2
+  private val AfterValues = 3
+  private val NullsLast = 4
+
+  /** A place in the order: that of a value, or one without. */
+  private final case class Place(rank: Int, values: Values = Values.none, at: Int = 0)
+}

@@ -1,0 +1,47 @@
+package org.metastore.spark.pruning
+
+import java.net.{URLDecoder, URLEncoder}
+import java.nio.charset.StandardCharsets.UTF_8
+
+import org.apache.spark.sql.catalyst.expressions.{Ascending, NullsFirst, SortOrder}
+import org.apache.spark.sql.types.DataType
+
+import org.metastore.spark.statistics.columns.TypePromotion
+
+/** So many of the rows of a scan that satisfy its filter are enough: whichever they are, or the first in an order. */
+private[spark] final case class WantedRows(limit: Long, order: Option[RowOrder] = None) {
+
+  /** The same as a text without colons: equal ones have equal texts. */
+  def text: String = (limit.toString +: order.toSeq.flatMap { by =>
+    Seq(by.isAscending.toString, by.nullsFirst.toString, by.column.key, by.column.name, by.column.dataType.json)
+  }).map(URLEncoder.encode(_, UTF_8.name)).mkString(",")
+}
+
+private[spark] object WantedRows {
+
+  /** What `text` says. */
+  def parse(text: String): WantedRows = text.split(",").map(URLDecoder.decode(_, UTF_8.name)) match {
+    case Array(limit, isAscending, nullsFirst, key, name, dataType) =>
+      val column = ColumnReference(key, name, DataType.fromJson(dataType))
+      WantedRows(limit.toLong, Some(RowOrder(column, isAscending.toBoolean, nullsFirst.toBoolean)))
+    case Array(limit) => WantedRows(limit.toLong)
+    case _ => throw new IllegalArgumentException(text)
+  }
+}
+
+/** An order of rows by a column; more keys may decide between equal ones. */
+private[spark] final case class RowOrder(column: ColumnReference, isAscending: Boolean, nullsFirst: Boolean) {
+  override def toString: String =
+    s"${column.name} ${if (isAscending) "ASC" else "DESC"} NULLS ${if (nullsFirst) "FIRST" else "LAST"}"
+}
+
+private[spark] object RowOrder {
+
+  /** The order by a sort's first key; None where bounds of a column do not tell it. */
+  def of(first: SortOrder, resolver: ColumnResolver): Option[RowOrder] = first.child match {
+    case column @ ColumnLookup.BoundedColumn() if TypePromotion.hasBounds(column.dataType) =>
+      new ColumnLookup(resolver).find(column).toOption
+        .map(RowOrder(_, first.direction == Ascending, first.nullOrdering == NullsFirst))
+    case _ => None
+  }
+}
