@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kernel.samples import ARROW, PROFILES, column, reduce_column, values
 from metastore.format.object_schemas import TABLE_SKETCHES, TABLE_SUMMARY
 from metastore.format.value_rendering import decimal_from_bytes, decimal_to_bytes
+from metastore.kernel.built_in_statistics import COMPUTED
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.kernel.column_statistics import ColumnStatistics, constant_statistics
 from metastore.kernel.distinct_sketch import parse_sketches
@@ -222,4 +223,4 @@ def reduce_naively(of, table):
     }
 
 
-LENGTHS = {"max_len": max, "min_len": min, "empty_texts": sum}
+LENGTHS = {one.name: {"max": max, "min": min, "sum": sum}[one.merge] for one in COMPUTED}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import metastore
 from metastore.jvm_session import find_shim_package
 from planner.plans import conf, labels, plain, rows
 
@@ -33,6 +34,14 @@ def test_every_file_has_a_reason(spark, analyzed):
     assert skipped["rows"] == 100
     assert skipped["path"].endswith(".parquet")
     assert skipped["table"] == analyzed
+
+
+def test_the_sentence_of_a_file_that_is_read_names_what_has_no_rule(spark, analyzed):
+    told = {row["kept"]: row["sentence"] for row in metastore.explain(
+        spark, f"SELECT * FROM {analyzed} WHERE id = 5 AND id % 2 <> v % 2 AND rand(1) < 2 + v")}  # fmt: skip
+    assert told[False].startswith(f"no row can match ({analyzed}.id = 5L) because of id in [")
+    assert told[True].startswith("rows may match; there is no rule for ")
+    assert told[True].endswith("is not deterministic")
 
 
 @pytest.mark.slow

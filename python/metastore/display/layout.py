@@ -36,7 +36,17 @@ _FIRST_TO_GO = {
     "frequencies": ("error", "exact", "fraction"),
     "histogram": ("distinct", bars.BARS, "bin"),
     "explain": (
-        *("estimate_exact", "estimated_from", "estimated_rows", "scan", "rows", "statistic", "table", "conjunct"),
+        *(
+            "estimate_exact",
+            "estimated_from",
+            "estimated_rows",
+            "sentence",
+            "scan",
+            "rows",
+            "statistic",
+            "table",
+            "conjunct",
+        ),
     ),
     "estimates": ("estimated_bytes", "parent", "exact", "source", "matching_rows", "detail"),
 }

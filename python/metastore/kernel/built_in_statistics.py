@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from metastore.format.sortable_values import value_width
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from metastore.format.table_column import Column
+    from metastore.kernel.value_runs import ValueRuns
 
     Longs = NDArray[np.int64]
 
@@ -27,10 +32,15 @@ _UFUNCS: dict[str, np.ufunc] = {SUM: np.add, MIN: np.minimum, MAX: np.maximum}
 
 @dataclass(frozen=True)
 class FixedWidthInput:
-    """Values of a fixed width: how many, and the width."""
+    """Different values of a fixed width in ascending order, in the order-preserving form, and how often each occurs."""
 
-    number: int
-    width: int
+    runs: ValueRuns
+    column: Column
+
+    @property
+    def width(self) -> int:
+        """Bytes of a value."""
+        return value_width(self.column)
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,7 @@ class StatisticDescriptor:
         type: That of the field, as `contract/statistics.json` spells it.
         meaning: What docs/format.md says of it.
         merge: How the numbers of parts become that of the whole.
-        of_numbers: Computes it from at least one value of a fixed width.
+        of_numbers: Computes it from at least one value of a fixed width; None where it is not known of the type.
         of_texts: Computes it from at least one text or binary value.
         version: Grows when other numbers are computed or merged: groups of data files are merged again then.
     """
@@ -59,7 +69,7 @@ class StatisticDescriptor:
     type: str
     meaning: str
     merge: str = OWN
-    of_numbers: Callable[[FixedWidthInput], int] | None = None
+    of_numbers: Callable[[FixedWidthInput], int | None] | None = None
     of_texts: Callable[[TextInput], int] | None = None
     version: int = 1
 
@@ -138,7 +148,8 @@ COMPUTED_NAMES = frozenset(one.name for one in COMPUTED)
 def compute_numbers(values: FixedWidthInput | TextInput) -> dict[str, int]:
     """The computed statistics of values of a column."""
     functions = ((one.name, one.of_texts if isinstance(values, TextInput) else one.of_numbers) for one in COMPUTED)
-    return {name: function(values) for name, function in functions if function is not None}  # type: ignore[arg-type] # chosen by the type
+    found = ((name, function(values)) for name, function in functions if function is not None)  # type: ignore[arg-type] # chosen by the type
+    return {name: number for name, number in found if number is not None}
 
 
 def merge_part_numbers(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:

@@ -101,7 +101,7 @@ def aggregate_numbers(runs: ValueRuns, column: Column, steps: int, detail: Detai
         make_sketch(theta_sketch.theta_hashes(runs.values, column)),
         runs.values[np.searchsorted(last_ranks, quantiles.quantile_ranks(number, steps), side="left")],
         number * width,
-        compute_numbers(FixedWidthInput(number, width)),
+        compute_numbers(FixedWidthInput(runs, column)),
         found.total,
         found.sum,
         found.mean,

@@ -113,9 +113,12 @@ final class ScanDecision(
     else outcome.left.toOption.toSeq.map(why => row(scan, None, isKept = why.code != ReasonCode.AnsweredByFormat, why, None))
   }
 
-  private def row(scan: Int, path: Option[String], isKept: Boolean, why: Reason, rows: Option[Long]) =
+  private def row(scan: Int, path: Option[String], isKept: Boolean, why: Reason, rows: Option[Long]) = {
+    val unused = if (isKept) outcome.toOption.toSeq.flatMap(_.verdicts.unusedConjuncts.toSeq.sortBy(_._1).map(_._2)) else Nil
+    val sentence = (why +: unused).map(_.sentence).distinct.mkString("; ")
     FileDecision(scan, table, path, isKept, why.code.name, why.arguments.get("conjunct"), why.arguments.get("statistic"), rows,
-      rowEstimate)
+      rowEstimate, sentence)
+  }
 }
 
 object ScanDecision {
@@ -137,7 +140,7 @@ object ScanDecision {
 /** A row of `metastore.explain(query)`: columns of the same names. */
 final case class FileDecision(
     scan: Int, table: String, path: Option[String], kept: Boolean, reason: String, conjunct: Option[String],
-    statistic: Option[String], rows: Option[Long], estimate: Option[ScanEstimate])
+    statistic: Option[String], rows: Option[Long], estimate: Option[ScanEstimate], sentence: String)
 
 /**
  * The live data files of the snapshot that a scan reads, before the table format and the query's own choice of files and

@@ -22,7 +22,7 @@ object ExplainFunction extends TableFunction("explain") {
     ExplainQuery.decisions(session, call.text("query")).map { file =>
       ResultRow.row(
         file.scan, file.table, file.path, file.kept, file.reason, file.conjunct, file.statistic, file.rows,
-        file.estimate.map(_.rows), file.estimate.map(_.source), file.estimate.map(_.isExact))
+        file.estimate.map(_.rows), file.estimate.map(_.source), file.estimate.map(_.isExact), file.sentence)
     }
 }
 
