@@ -39,6 +39,9 @@ OWN = {
     "hudi": "_hoodie_file_name",
 }
 WIDE = 10
+FEW = 10
+ENDINGS = {"limit": f" LIMIT {FEW}", "top-K": f" ORDER BY id DESC LIMIT {FEW}"}
+"""What stands behind the condition of a query: one file has its rows."""
 HUDI = {
     "hoodie.table.name": "pruned",
     "hoodie.datasource.write.operation": "bulk_insert",
@@ -127,6 +130,9 @@ def queries(files: int, each: int) -> dict[str, str]:
         "unsorted number": f"number = xxhash64({middle}L)",
         "ten columns": " AND ".join(f"c{i} BETWEEN {middle} AND {middle + 4 * each}" for i in range(WIDE)),
         "nothing": f"id = {files * each + 1}",
+        "contains": "CAST(day AS STRING) LIKE '%-01-0%'",
+        "limit": f"id >= {middle}",
+        "top-K": f"id < {middle}",
     }
 
 
@@ -153,9 +159,11 @@ def looked_up(frame: DataFrame) -> int:
     return sum(read_scan_metrics(scan)["metadataTime"] for scan in find_scan_nodes(frame)) if "hudi" in TABLES else 0
 
 
-def measure(spark: SparkSession, form: str, condition: str, true: tuple[int, int], runs: int) -> dict[str, Any]:
+def measure(
+    spark: SparkSession, form: str, condition: str, ending: str, true: tuple[int, int], runs: int
+) -> dict[str, Any]:
     """Runs one query in turn with the Metastore and without it; the first round warms up. `true` are rows and files."""
-    query = f"SELECT id FROM {TABLES[form]} WHERE {condition}"
+    query = f"SELECT id FROM {TABLES[form]} WHERE {condition}{ending}"
     sides = {"true": Measured(), "false": Measured()}
     plain = []
     for run in range(runs + 1):
@@ -226,8 +234,10 @@ def main() -> None:
             if options.indexes:
                 index(spark, TABLES[form])
             conditions = queries(options.files, options.rows)
-            for name, true in truth(spark, form, conditions).items():
-                measured = measure(spark, form, conditions[name], true, options.runs)
+            for name, matching in truth(spark, form, conditions).items():
+                ending = ENDINGS.get(name, "")
+                true = (min(FEW, matching[0]), 1) if ending else matching
+                measured = measure(spark, form, conditions[name], ending, true, options.runs)
                 found.append({"format": form, "query": name, **measured})
                 sys.stderr.write(f"{found[-1]}\n")
     facts = {"files": options.files, "rows_of_a_file": options.rows, "columns": 5 + options.wide, "runs": options.runs}
