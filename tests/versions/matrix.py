@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from gaps import RELEASES, Release
 from metastore import jars
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from gaps import RELEASES, Release
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
