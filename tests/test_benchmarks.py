@@ -23,6 +23,7 @@ SMALL = {
     "lookup": "",
     "memory": "--gigabytes 0.01",
     "pruning": "--files 4 --rows 50 --runs 1 --wide 10",
+    "nan": "--files 2 --rows 500 --runs 1",
     "small_files": "--scale 0.004",
     "table_level": "--files 300 --columns 2 --runs 1",
 }

@@ -26,6 +26,7 @@ final class MetastoreConf(conf: SQLConf) {
   def pruningTopKEnabled: Boolean = pruningEnabled && get(PruningTopKEnabled)
   def cboEnabled: Boolean = enabled && get(CboEnabled)
   def pruneInsideWrites: Boolean = get(PruneInsideWrites)
+  def icebergBypassSkipping: Boolean = get(IcebergBypassSkipping)
   def hudiBypassSkipping: Boolean = get(HudiBypassSkipping)
   def store: Option[String] = Some(get(Store)).filter(_.nonEmpty)
   def analyzeFormats: Set[String] = get(AnalyzeFormats).toSet
@@ -77,6 +78,7 @@ object MetastoreConf extends Logging {
   val CboEnabled: Setting[Boolean] = find("cbo.enabled")
   val MaxEvaluations: Setting[Int] = find("pruning.values.maxEvaluations")
   val PruneInsideWrites: Setting[Boolean] = find("pruneInsideWrites")
+  val IcebergBypassSkipping: Setting[Boolean] = find("iceberg.bypassSkipping")
   val HudiBypassSkipping: Setting[Boolean] = find("hudi.bypassSkipping")
   val Store: Setting[String] = find("store")
   val AnalyzeFormats: Setting[Seq[String]] = find("analyze.formats")

@@ -81,7 +81,8 @@ final class ScanDecision(
     case Right(_) =>
       val byFormat = if (skippedByFormat > 0) s", $skippedByFormat by ${live.by}" else ""
       val byLimit = limited.fold("")(unread => s", ${unread.label}")
-      s"[Metastore: $total -> $after files$byFormat$byLimit${unusedStatistics.fold("")(why => s", ${why.sentence}")}]"
+      val remarks = (live.unasked ++ unusedStatistics).map(why => s", ${why.sentence}").mkString
+      s"[Metastore: $total -> $after files$byFormat$byLimit$remarks]"
     case Left(reason) if reason.code == ReasonCode.Failed => "[Metastore: failed, the log says why]"
     case Left(reason) => s"[Metastore: ${reason.sentence}]"
   }
@@ -115,7 +116,7 @@ final class ScanDecision(
 
   private def row(scan: Int, path: Option[String], isKept: Boolean, why: Reason, rows: Option[Long]) = {
     val unused = if (isKept) outcome.toOption.toSeq.flatMap(_.verdicts.unusedConjuncts.toSeq.sortBy(_._1).map(_._2)) else Nil
-    val sentence = (why +: unused).map(_.sentence).distinct.mkString("; ")
+    val sentence = (why +: (unused ++ live.unasked.filter(_ => isKept))).map(_.sentence).distinct.mkString("; ")
     FileDecision(scan, table, path, isKept, why.code.name, why.arguments.get("conjunct"), why.arguments.get("statistic"), rows,
       rowEstimate, sentence)
   }
@@ -146,9 +147,11 @@ final case class FileDecision(
  * The live data files of the snapshot that a scan reads, before the table format and the query's own choice of files and
  * partitions leave some to us.
  *
- * @param number how many there are; `None` where counting them would list them
+ * @param number  how many there are; `None` where counting them would list them
+ * @param unasked conjuncts by which the table format was to skip nothing, each with the reason
  */
-final class LiveFiles(val by: String, val number: Option[Long], val list: () => Seq[(String, Option[Long])]) {
+final class LiveFiles(
+    val by: String, val number: Option[Long], val list: () => Seq[(String, Option[Long])], val unasked: Seq[Reason] = Nil) {
 
   /** How many there are beyond the files of a scan, as far as they can be counted. */
   def beyond(files: Int): Long = math.max(0L, number.fold(0L)(_ - files))

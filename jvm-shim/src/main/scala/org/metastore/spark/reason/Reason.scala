@@ -71,6 +71,7 @@ object ReasonCode {
   val TypeChanged: ReasonCode = find("TYPE_CHANGED")
   val Collation: ReasonCode = find("COLLATION")
   val CharPadding: ReasonCode = find("CHAR_PADDING")
+  val FormatNotAsked: ReasonCode = find("FORMAT_NOT_ASKED")
   val UnsupportedExpression: ReasonCode = find("UNSUPPORTED_EXPRESSION")
 
   val NoStatistics: ReasonCode = find("NO_STATISTICS")

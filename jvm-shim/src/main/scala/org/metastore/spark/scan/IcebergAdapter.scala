@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference,
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
 import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.read.{LocalScan, Scan}
 import org.apache.spark.sql.connector.write.RowLevelOperation
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation}
@@ -86,8 +87,11 @@ private[scan] trait IcebergInterceptor {
   /** Relations that are treated alike are equal: Spark recognises equal parts of a plan by it. */
   def fingerprint: AnyRef
 
-  /** What is planned in a scan's place. */
-  def prepare(scan: AnyRef): AnyRef
+  /** Whether Iceberg is not to skip by a predicate: Spark evaluates it on each row. */
+  def keepsFromFormat(predicate: Predicate): Boolean = false
+
+  /** What is planned in place of a scan that Iceberg built without some predicates. */
+  def prepare(scan: AnyRef, unasked: Seq[Predicate] = Nil): AnyRef
 }
 
 /** Scans of which no file is dropped, for a reason; where `harmless`, the optimizer does not get the table format's numbers. */
@@ -95,7 +99,7 @@ private[scan] final class IcebergPassThrough(table: String, why: Reason, harmles
 
   override val fingerprint: AnyRef = (why, harmless)
 
-  override def prepare(scan: AnyRef): AnyRef = scan match {
+  override def prepare(scan: AnyRef, unasked: Seq[Predicate]): AnyRef = scan match {
     case _: LocalScan => IcebergScanProxy.before(scan, ScanDecision.withoutPruning(table, Reason(ReasonCode.AnsweredByFormat)), _())
     case _ => IcebergScanProxy.before(scan, ScanDecision.withoutPruning(table, why),
         own =>
@@ -113,20 +117,33 @@ private[scan] final class IcebergPruning(
     ((conjuncts ++ above.order).map(QueryPlan.normalizeExpressions(_, output).canonicalized), above.order.isDefined, above.limit,
       planner.restriction, planner.estimates)
 
+  private lazy val skipping = new IcebergSkipping(conjuncts, output,
+    (name, dataType) =>
+      for {
+        key <- table.keys.get(name)
+        known <- planner.statistics(table.id).toOption
+        columns = planner.columns(table.id, known, new OutputColumns(output, table.keys.get), table.lineage)
+        histogram <- columns.histogram(key, dataType)
+      } yield histogram)
+
+  override def keepsFromFormat(predicate: Predicate): Boolean =
+    planner.restriction.isEmpty && planner.settings.icebergBypassSkipping &&
+      ScanPlanner.orElse(s"What Iceberg skips of ${table.name}", false)(skipping.losesRows(predicate))
+
   /** Prunes a scan, and stands before it. */
-  override def prepare(scan: AnyRef): AnyRef = scan.getClass.getName match {
-    case "org.apache.iceberg.spark.source.SparkBatchQueryScan" => pruneScan(scan)
+  override def prepare(scan: AnyRef, unasked: Seq[Predicate]): AnyRef = scan.getClass.getName match {
+    case "org.apache.iceberg.spark.source.SparkBatchQueryScan" => pruneScan(scan, unasked)
     case name => leftAlone(scan, Reason(ReasonCode.UnsupportedTable, "relation" -> table.name, "detail" -> name.split('.').last))
   }
 
   private def leftAlone(scan: AnyRef, why: Reason): AnyRef = new IcebergPassThrough(table.name, why, planner.estimates).prepare(scan)
 
-  private def pruneScan(scan: AnyRef): AnyRef =
+  private def pruneScan(scan: AnyRef, unasked: Seq[Predicate]): AnyRef =
     try {
       val all = IcebergTasks.of(scan, table.snapshot, planner)
       val tasks = filesOfQuery.fold(all)(all.selectPaths)
       val schema = table.schemaOf(scan)
-      val live = table.live(if (filesOfQuery.isEmpty) "Iceberg" else "the query", scan, all.live)
+      val live = table.live(if (filesOfQuery.isEmpty) "Iceberg" else "the query", scan, all.live, unasked)
       val columns = new OutputColumns(output, keyOf(schema, _))
       val planned =
         planner.plan(table.id, tasks.files, conjuncts, columns, live, above.wanted(columns),

@@ -2,6 +2,7 @@ package org.metastore.spark.scan
 
 import java.lang.reflect.Method
 
+import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.metric.{CustomMetric, CustomSumMetric, CustomTaskMetric}
 import org.apache.spark.sql.connector.read.{Batch, Scan, ScanBuilder, Statistics}
 
@@ -24,8 +25,15 @@ private[scan] final class IcebergSourceProxy(source: AnyRef, scans: IcebergInter
 private[scan] final class IcebergBuilderProxy(builder: AnyRef, scans: IcebergInterceptor) extends DelegateProxy(builder) {
   override protected def fingerprint: AnyRef = scans.fingerprint
 
+  private var unasked = Seq.empty[Predicate]
+
   override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
-    case "build" => Some(scans.prepare(forward(method, arguments)))
+    case "pushPredicates" =>
+      val (kept, asked) = arguments(0).asInstanceOf[Array[Predicate]].partition(scans.keepsFromFormat)
+      unasked = kept.toSeq
+      val left = forward(method, Array(asked)).asInstanceOf[Array[Predicate]]
+      Some(left ++ kept)
+    case "build" => Some(scans.prepare(forward(method, arguments), unasked))
     case _ => None
   }
 }

@@ -7,10 +7,12 @@ import scala.collection.JavaConverters._
 import scala.util.Try
 
 import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.pruning.LiveFiles
+import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.TableIdentity
 import org.metastore.spark.tables.{IcebergTable, Reflection}
 
@@ -24,11 +26,12 @@ private[scan] final class IcebergScan(spark: Table) {
   def id: TableIdentity = TableIdentity(IcebergTable.name, uuid, location, name)
 
   /** The files of the snapshot that a scan reads. */
-  def live(by: String, scan: AnyRef, number: Option[Long]): LiveFiles = new LiveFiles(by, number,
+  def live(by: String, scan: AnyRef, number: Option[Long], unasked: Seq[Predicate]): LiveFiles = new LiveFiles(by, number,
     () => {
       val snapshot = Reflection.call[AnyRef](IcebergTasks.snapshot(scan), "snapshotId").toString
       table.dataFiles(snapshot).map(file => file.path -> file.rows)
-    })
+    },
+    unasked.map(predicate => Reason(ReasonCode.FormatNotAsked, "format" -> "Iceberg", "conjunct" -> predicate.toString)))
 
   /** The snapshot that is read; None where there is none. */
   def snapshot: Option[String] = table.current

@@ -1,0 +1,68 @@
+package org.metastore.spark.scan
+
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
+import org.apache.spark.sql.connector.expressions.{Expression => V2Expression, Literal => V2Literal}
+import org.apache.spark.sql.connector.expressions.filter.Predicate
+import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
+
+import org.metastore.spark.pruning.ColumnLookup
+import org.metastore.spark.statistics.values.ColumnHistogram
+
+/**
+ * Finds the predicates by which Iceberg loses rows that Spark's comparison finds. Its bounds, and those of Parquet's row groups,
+ * leave NaN out, which is larger than all numbers in Spark; they take -0.0 for less than 0.0, which is equal in Spark.
+ *
+ * @param histogram what the statistics know of a column, by its name's parts and a type
+ */
+private[scan] final class IcebergSkipping(
+    conjuncts: Seq[Expression], output: Seq[AttributeReference], histogram: (Seq[String], DataType) => Option[ColumnHistogram]) {
+  import IcebergSkipping._
+
+  private lazy val columns: Map[Seq[String], ColumnHistogram] =
+    (for {
+      leaf <- conjuncts.flatMap(ColumnLookup.leavesOf) if fractions(leaf.dataType)
+      (root, path) <- ColumnLookup.ColumnPath.unapply(leaf).toSeq
+      column <- output.find(_.exprId == root.exprId).toSeq
+      name = column.name +: path
+      known <- fractions.toSeq.flatMap(histogram(name, _)).take(1) // a column that was FLOAT has statistics of that type
+    } yield name -> known).toMap
+
+  /** Whether rows of the analyzed data files may satisfy the predicate that Iceberg leaves out. */
+  def losesRows(predicate: Predicate): Boolean = {
+    lazy val (aboveAll, atZero) = (exists(predicate)(isAboveAll), exists(predicate)(isAtZero))
+    predicate.references.flatMap(reference => columns.get(reference.fieldNames.toSeq)).exists { column =>
+      column.nans > 0 && aboveAll || atZero && column.buckets.exists(bucket => bucket.from <= 0 && bucket.until >= 0)
+    }
+  }
+}
+
+private object IcebergSkipping {
+  private val fractions = Set[DataType](DoubleType, FloatType)
+
+  private def isAboveAll(part: V2Expression): Boolean = part match {
+    case predicate: Predicate => Set(">", ">=", "NOT")(predicate.name) || predicate.name == "IN" && exists(part)(isNaN)
+    case _ => false
+  }
+
+  private def isAtZero(part: V2Expression): Boolean = part match {
+    case predicate: Predicate => Set("=", "<=>", "IN", ">=", "<=", "NOT")(predicate.name) && exists(part)(isZero)
+    case _ => false
+  }
+
+  private def isNaN(part: V2Expression): Boolean = part match {
+    case literal: V2Literal[_] => ColumnHistogram.isNaN(literal.value)
+    case _ => false
+  }
+
+  private def isZero(part: V2Expression): Boolean = part match {
+    case literal: V2Literal[_] => literal.value match {
+        case number: Double => number == 0
+        case number: Float => number == 0
+        case _ => false
+      }
+    case _ => false
+  }
+
+  private def exists(expression: V2Expression)(test: V2Expression => Boolean): Boolean =
+    test(expression) || expression.children.exists(exists(_)(test))
+}
