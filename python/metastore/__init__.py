@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         files,
         frequencies,
         histogram,
+        history,
         layout,
         locate,
         open,  # noqa: A004 - `metastore.open` reads well, and nobody imports * from here
@@ -69,6 +70,7 @@ __all__ = [
     "frequencies",
     "gc",
     "histogram",
+    "history",
     "layout",
     "locate",
     "open",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from pyspark.errors import AnalysisException
 
@@ -18,7 +20,15 @@ pytestmark = pytest.mark.spark
 CALLS = (
     *("summary('{t}')", "frequencies('{t}', 'id')", "histogram('{t}', 'id')", "quantiles('{t}', 'id')"),
     *("locate('{t}', 'id', 5)", "files('{t}')", "columns('{t}')", "layout('{t}')", "explain('SELECT * FROM {t}')"),
-    *("estimates('SELECT * FROM {t}')", "snapshots('{t}')", "tables('ice.db')", "settings()", "help()", "version()"),
+    *(
+        "estimates('SELECT * FROM {t}')",
+        "history('{t}')",
+        "snapshots('{t}')",
+        "tables('ice.db')",
+        "settings()",
+        "help()",
+        "version()",
+    ),
 )
 COLUMNS = {one["name"]: ", ".join(one["columns"]).lower() for one in read_contract("functions")["functions"]}
 
@@ -26,7 +36,7 @@ COLUMNS = {one["name"]: ", ".join(one["columns"]).lower() for one in read_contra
 @pytest.mark.parametrize("call", CALLS)
 def test_columns_and_types_are_as_promised(spark, analyzed, call):
     found = spark.sql(f"SELECT * FROM metastore.{call.format(t=analyzed)}").schema
-    told = COLUMNS[call.partition("(")[0]].replace("map<string, string>", "map<string,string>")
+    told = re.sub(r"(map<\w+), ", r"\1,", COLUMNS[call.partition("(")[0]])
     assert ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in found) == told
 
 

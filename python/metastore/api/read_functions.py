@@ -317,6 +317,23 @@ def estimates(spark: SparkSession, query: str, *, analyze: bool = False) -> Answ
 
 
 @session.require_session
+def history(spark: SparkSession, table: str | None = None) -> Answer:
+    """One row per query and scan of this session: the data files and bytes that pruning left unread, and by what.
+
+    Args:
+        spark: The session, in which `spark.metastore.history.enabled` is true since some query.
+        table: Name of a table as plans show it, or the end of it; not given: all tables.
+
+    Example:
+        >>> spark.conf.set("spark.metastore.history.enabled", "true")  # doctest: +SKIP
+        >>> spark.sql("SELECT * FROM db.sales WHERE id = 7").collect()  # doctest: +SKIP
+        >>> metastore.history(spark, "db.sales")[0]["reasons"]  # doctest: +SKIP
+        {'id = 7': 15}
+    """
+    return session.call_function(spark, "history", table, {}, Answer)
+
+
+@session.require_session
 def version(spark: SparkSession) -> dict[str, Any]:
     """The version of the Metastore inside a Spark, with that of Spark, Scala and the store's format.
 

@@ -5,6 +5,7 @@ import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvi
 import org.metastore.spark.analyze.AnalyzeRule
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{CboSwitch, StageStatisticsRule}
+import org.metastore.spark.explain.PruningHistoryRule
 import org.metastore.spark.scan.{LogicalScanRule, PhysicalScanColumnarRule, PhysicalScanRule, PlanningStartRule, WarmUp}
 import org.metastore.spark.sql.{
   ColumnsViewRule, DataSourceErrorRule, DataSourceRule, FunctionCallRule, JobFunctionStrategy, MetastoreParser,
@@ -29,6 +30,7 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
     extensions.injectOptimizerRule(_ => ColumnsViewRule)
     extensions.injectPlanNormalizationRule(_ => PlanningStartRule)
     extensions.injectPreCBORule(new LogicalScanRule(_))
+    extensions.injectPreCBORule(new PruningHistoryRule(_))
     extensions.injectPlannerStrategy(_ => JobFunctionStrategy)
     extensions.injectRuntimeOptimizerRule(_ => StageStatisticsRule)
     extensions.injectQueryStagePrepRule(new PhysicalScanRule(_))

@@ -28,6 +28,7 @@ final class MetastoreConf(conf: SQLConf) {
   def pruneInsideWrites: Boolean = get(PruneInsideWrites)
   def icebergBypassSkipping: Boolean = get(IcebergBypassSkipping)
   def hudiBypassSkipping: Boolean = get(HudiBypassSkipping)
+  def historyEnabled: Boolean = enabled && get(HistoryEnabled)
   def store: Option[String] = Some(get(Store)).filter(_.nonEmpty)
   def analyzeFormats: Set[String] = get(AnalyzeFormats).toSet
   def maxEvaluations: Long = get(MaxEvaluations).toLong
@@ -80,6 +81,7 @@ object MetastoreConf extends Logging {
   val PruneInsideWrites: Setting[Boolean] = find("pruneInsideWrites")
   val IcebergBypassSkipping: Setting[Boolean] = find("iceberg.bypassSkipping")
   val HudiBypassSkipping: Setting[Boolean] = find("hudi.bypassSkipping")
+  val HistoryEnabled: Setting[Boolean] = find("history.enabled")
   val Store: Setting[String] = find("store")
   val AnalyzeFormats: Setting[Seq[String]] = find("analyze.formats")
   val Python: Setting[String] = find("python")

@@ -58,6 +58,21 @@ final class ScanDecision(
   /** Live data files of the snapshot. */
   def total: Long = before + skippedByFormat
 
+  /** Bytes of the files that were left to us and are not read. */
+  def bytesSkipped: Long = (0 until before).iterator.filterNot(survivors.get(_)).map(files.sizes(_)).sum
+
+  /** What left data files unread, and how many: conjuncts, a LIMIT, the table format. Of a scan that was left alone the reason. */
+  def unread: Seq[(String, Long)] = outcome match {
+    case Left(why) => Seq(why.code.name -> 0L)
+    case Right(verdict) =>
+      val by = (0 until before).filterNot(survivors.get(_)).map { file =>
+        if (isLimited(file)) limited.get.label
+        else verdict.conjuncts.lift(verdict.verdicts.skippedBy(file)).getOrElse(ReasonCode.SkippedEmpty.name)
+      }
+      val counted = by.groupBy(identity).map { case (what, files) => what -> files.size.toLong }
+      counted.toSeq.sortBy(-_._2) ++ Seq(live.by -> skippedByFormat).filter(_._2 > 0)
+  }
+
   /** Equal only for equal statistics and equal files kept: belongs into equality of the scan. */
   lazy val fingerprint: AnyRef = {
     // Formats plan manifests in parallel: the order of equal scans' files may differ.

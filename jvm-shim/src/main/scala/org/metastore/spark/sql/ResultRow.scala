@@ -43,6 +43,12 @@ object ResultRow {
     ArrayBasedMapData(keys.map(UTF8String.fromString).toArray[Any], values.map(UTF8String.fromString).toArray[Any])
   }
 
+  /** A map from texts to counts. */
+  def counts(entries: Seq[(String, Long)]): ArrayBasedMapData = {
+    val (keys, values) = entries.unzip
+    ArrayBasedMapData(keys.map(UTF8String.fromString).toArray[Any], values.toArray[Any])
+  }
+
   /** A list of texts. */
   def list(texts: Seq[String]): GenericArrayData = new GenericArrayData(texts.map(UTF8String.fromString).toArray[Any])
 

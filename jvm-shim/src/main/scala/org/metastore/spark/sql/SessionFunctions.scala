@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.contract.Contract
-import org.metastore.spark.explain.{ExplainQuery, OperatorEstimate}
+import org.metastore.spark.explain.{ExplainQuery, OperatorEstimate, PruningHistory}
 import org.metastore.spark.reason.{MetastoreException, NearNames, SqlName}
 import org.metastore.spark.tables.{FileConstants, FileFacts, FormatReleases, LakeTable, Leaf, SnapshotFacts, TableHandle, TableLookup}
 
@@ -45,6 +45,16 @@ object EstimatesFunction extends TableFunction("estimates") {
           one.scan.map(_.source), one.scan.map(_.isExact), one.countedRows, one.qError)
       }
   }
+}
+
+/** `metastore.history([table])`: one row a scan of a query that ran. */
+object HistoryFunction extends TableFunction("history") {
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
+    PruningHistory.of(session, call.optional("table")).map { scan =>
+      ResultRow.row(
+        scan.endedMillis * 1000, scan.table, scan.files, scan.filesRead, scan.bytesSkipped, scan.planningMillis,
+        ResultRow.counts(scan.reasons))
+    }
 }
 
 /** `metastore.settings()`: one row a setting. */

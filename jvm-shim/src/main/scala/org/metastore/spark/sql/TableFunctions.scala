@@ -30,7 +30,8 @@ import org.metastore.spark.tables.UnsupportedRelease
 object TableFunctions {
   private val all: Seq[TableFunction] = Seq(
     SummaryFunction, FrequenciesFunction, HistogramFunction, QuantilesFunction, LocateFunction, FilesFunction, ColumnsFunction,
-    LayoutFunction, ExplainFunction, EstimatesFunction, SnapshotsFunction, TablesFunction, SettingsFunction, HelpFunction, VersionFunction,
+    LayoutFunction, ExplainFunction, EstimatesFunction, HistoryFunction, SnapshotsFunction, TablesFunction, SettingsFunction, HelpFunction,
+    VersionFunction,
     FactsFunction, FormatsFunction)
 
   /** Those that people call, in the order in which `metastore.help()` lists them. */

@@ -1,0 +1,90 @@
+package org.metastore.spark.explain
+
+import java.lang.ref.WeakReference
+import java.util.{ArrayDeque, Locale, WeakHashMap}
+
+import scala.collection.JavaConverters._
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.QueryExecution
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.metastore.ListenerQueue
+import org.apache.spark.sql.util.QueryExecutionListener
+
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.scan.ScanDecisions
+
+/**
+ * What was decided about one scan of a query that ran.
+ *
+ * @param endedMillis when the query ended, since the epoch
+ * @param reasons     what left data files unread, and how many; or why the scan was left alone, with none
+ */
+final case class HistoryEntry(
+    endedMillis: Long, table: String, files: Long, filesRead: Long, bytesSkipped: Long, planningMillis: Long,
+    reasons: Seq[(String, Long)])
+
+/** What pruning did for the queries of one session, while `spark.metastore.history.enabled` was on: the newest of them. */
+private final class PruningHistory(session: WeakReference[SparkSession]) extends QueryExecutionListener {
+  private val entries = new ArrayDeque[HistoryEntry]
+
+  def all: Seq[HistoryEntry] = synchronized(entries.asScala.toList)
+
+  // A clone of the session has its listeners, too.
+  override def onSuccess(function: String, query: QueryExecution, nanoseconds: Long): Unit =
+    if (session.get eq query.sparkSession)
+      try if (MetastoreConf.of(query.sparkSession).historyEnabled) add(query)
+      catch { case NonFatal(_) => () }
+
+  override def onFailure(function: String, query: QueryExecution, why: Exception): Unit = ()
+
+  private def add(query: QueryExecution): Unit = {
+    val now = System.currentTimeMillis
+    val phases = query.tracker.phases
+    val planning = PruningHistory.Planning.flatMap(phases.get).map(_.durationMs).sum
+    val made = ScanDecisions.of(query.executedPlan).map { scan =>
+      HistoryEntry(now, scan.table, scan.total, scan.after.toLong, scan.bytesSkipped, planning, scan.unread)
+    }
+    synchronized {
+      made.foreach(entries.addLast)
+      while (entries.size > PruningHistory.Most) entries.removeFirst()
+    }
+  }
+}
+
+object PruningHistory {
+  private val Most = 10000
+  private val Patience = 500L // milliseconds
+  private val Planning = Seq("optimization", "planning")
+  private val ofSessions = new WeakHashMap[SparkSession, PruningHistory]
+
+  /** Notes the queries of a session from now on. */
+  private[explain] def follow(session: SparkSession): Unit = synchronized {
+    if (!ofSessions.containsKey(session)) {
+      val history = new PruningHistory(new WeakReference(session))
+      ofSessions.put(session, history)
+      session.listenerManager.register(history)
+    }
+  }
+
+  /** The scans of a session's queries, the oldest first; of a table, by its name or the end of it. */
+  def of(session: SparkSession, table: Option[String]): Seq[HistoryEntry] = {
+    ListenerQueue.await(session, Patience)
+    val known = synchronized(Option(ofSessions.get(session)))
+    def plain(name: String): String = name.replace("`", "").toLowerCase(Locale.ROOT)
+    known.toSeq.flatMap(_.all).filter { entry =>
+      table.map(plain).forall(name => plain(entry.table) == name || plain(entry.table).endsWith(s".$name"))
+    }
+  }
+}
+
+/** Begins to note what pruning does once a session asks for it: nothing listens to queries before. */
+final class PruningHistoryRule(session: SparkSession) extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    if (new MetastoreConf(SQLConf.get).historyEnabled) PruningHistory.follow(session)
+    plan
+  }
+}
