@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from metastore.api.analyze_functions import analyze, config, configure
     from metastore.api.read_functions import (
         columns,
+        diff,
         estimates,
         explain,
         files,
@@ -64,6 +65,7 @@ __all__ = [
     "compact",
     "config",
     "configure",
+    "diff",
     "estimates",
     "explain",
     "files",

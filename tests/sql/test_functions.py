@@ -24,6 +24,7 @@ CALLS = (
         "estimates('SELECT * FROM {t}')",
         "history('{t}')",
         "snapshots('{t}')",
+        "diff('{t}', 'main')",
         "tables('ice.db')",
         "settings()",
         "help()",

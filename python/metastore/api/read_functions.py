@@ -288,6 +288,26 @@ def tables(spark: SparkSession, database: str | None = None) -> Answer:
 
 
 @session.require_session
+def diff(
+    spark: SparkSession, table: str, before: str | int | datetime, after: str | int | datetime | None = None
+) -> Answer:
+    """One row per column and measure of the summary that differs between two analyzed snapshots of a table.
+
+    Args:
+        spark: The session.
+        table: Name of the table.
+        before: A snapshot, or a time, as `at` of `summary`: each is described as `summary` describes it.
+        after: The other one; not given: the current snapshot.
+
+    Example:
+        >>> monday = metastore.snapshots(spark, "db.sales")[0]["snapshot"]  # doctest: +SKIP
+        >>> metastore.diff(spark, "db.sales", monday)[0]  # doctest: +SKIP
+        {'column_name': 'id', 'measure': 'count', 'before': '100', 'after': '120', 'change': 20.0}
+    """
+    return session.call_function(spark, "diff", table, {"from": before, "to": after}, Answer)
+
+
+@session.require_session
 def explain(spark: SparkSession, query: str) -> Answer:
     """One row per scan and data file of a query: whether it is read, and by which statistic it is not.
 

@@ -31,6 +31,11 @@ Column = Annotated[
 ]
 Database = Annotated[str | None, typer.Argument(help="A database, or the root of stores.", show_default=False)]
 Analyze = Annotated[bool, typer.Option("--analyze", help="Run the query, to count the rows that come.")]
+Before = Annotated[str, typer.Argument(metavar="FROM", help="A snapshot, or a time.", show_default=False)]
+After = Annotated[
+    str | None,
+    typer.Argument(metavar="[TO]", help="Another one; the current snapshot if not given.", show_default=False),
+]
 Query = Annotated[str, typer.Argument(help="The query to explain.", show_default=False)]
 
 
@@ -117,6 +122,12 @@ def layout(output: PlainOutput, local: LocalSpark, table: Table, column: Column 
 def snapshots(output: PlainOutput, local: LocalSpark, table: Table) -> None:
     """One line per analyzed snapshot."""
     output.answer(_ask(local, "snapshots", table))
+
+
+@command
+def diff(output: PlainOutput, local: LocalSpark, table: Table, before: Before, after: After = None) -> None:
+    """What of the summary differs between two snapshots."""
+    show(output, _ask(local, "diff", table, before=before, after=after))
 
 
 @command

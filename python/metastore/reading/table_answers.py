@@ -17,6 +17,7 @@ from metastore.reading.column_answers import USER_DEFINED, ColumnAnswers, add_us
 from metastore.reading.discovery import discover_all
 from metastore.reading.folder import Folder
 from metastore.reading.snapshot_files import count_known_columns, read_statistics
+from metastore.reading.summary_changes import compare_summaries
 from metastore.reading.views import NARROWED
 
 if TYPE_CHECKING:
@@ -60,6 +61,12 @@ class Statistics(ColumnAnswers):
         """One row per data file and column that has statistics."""
         shown = self._at(at)
         return self._answer(Answer, "columns", self._column_rows(column, None, shown), shown)
+
+    def diff(self, before: str | int | datetime, after: str | int | datetime | None = None) -> Answer:
+        """One row per column and measure of the summary that differs between two snapshots."""
+        shown = self._at(after)
+        rows = (self._summary_rows(None, one) for one in (self._at(before), shown))
+        return self._answer(Answer, "diff", compare_summaries(*rows), shown)
 
     def snapshots(self) -> Answer:
         """One row per analyzed snapshot, oldest first."""

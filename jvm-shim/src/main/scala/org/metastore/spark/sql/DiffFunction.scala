@@ -1,0 +1,58 @@
+package org.metastore.spark.sql
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Literal
+import org.apache.spark.sql.types.{DoubleType, NumericType, StringType}
+
+import org.metastore.spark.contract.Contract
+
+/** `metastore.diff(table, from [, to])`: one row a column and measure of the summary that differs between two snapshots. */
+object DiffFunction extends TableFunction("diff") {
+  private lazy val measures = Contract.texts(declared, "measures")
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+    call.text("from") // NULL is no snapshot
+    val (before, after) = (summary(session, call, "from"), summary(session, call, "to"))
+    val names = after.map(_.columnName) ++ before.map(_.columnName).diff(after.map(_.columnName))
+    val (old, current) = (before.map(row => row.columnName -> row).toMap, after.map(row => row.columnName -> row).toMap)
+    for {
+      column <- names
+      measure <- measures
+      (was, now) = (old.get(column), current.get(column))
+      (textBefore, textAfter) = (was.flatMap(_.text(measure)), now.flatMap(_.text(measure)))
+      if textBefore != textAfter
+    } yield {
+      val change = for (one <- was; other <- now; first <- one.number(measure); second <- other.number(measure)) yield second - first
+      ResultRow.row(column, measure, textBefore, textAfter, change)
+    }
+  }
+
+  private def summary(session: SparkSession, call: Arguments, at: String): Seq[SummaryLine] = {
+    val asked = Seq("table" -> call.value("table"), "at" -> call.value(at)).collect { case (argument, Some(given)) => argument -> given }
+    SummaryFunction.rows(session, new Arguments(SummaryFunction, asked.toMap)).map(new SummaryLine(_))
+  }
+
+  /** A row of `metastore.summary`, its fields by name. */
+  private final class SummaryLine(row: InternalRow) {
+    val columnName: String = text("column_name").get
+
+    def text(field: String): Option[String] = Option(Arguments.cast(value(field), StringType)).map(_.toString)
+
+    /** The value as a number, where it is one: bounds are texts, of whatever type the column is. */
+    def number(field: String): Option[Double] = {
+      val found = value(field)
+      val isNumber = found.dataType.isInstanceOf[NumericType] || text("column_type").exists(IsNumber.pattern.matcher(_).matches)
+      if (!isNumber) None
+      else Option(Arguments.cast(found, DoubleType)).map(_.asInstanceOf[Double]).filterNot(n => n.isNaN || n.isInfinite)
+    }
+
+    private def value(field: String): Literal = {
+      val place = SummaryFunction.schema.fieldIndex(field)
+      val dataType = SummaryFunction.schema(place).dataType
+      Literal(row.get(place, dataType), dataType)
+    }
+  }
+
+  private val IsNumber = "tinyint|smallint|int|bigint|float|double|decimal\\(.*".r
+}

@@ -1,0 +1,63 @@
+"""How the statistics of a table's columns differ between two snapshots, as `diff` shows it."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+from metastore.contract import read_contract
+from metastore.format.table_column import Column
+from metastore.format.value_rendering import render_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from metastore.reading.summary_rows import Row
+
+MEASURES: tuple[str, ...] = tuple(
+    next(one["measures"] for one in read_contract("functions")["functions"] if one["name"] == "diff")
+)
+_NUMBER = re.compile(r"tinyint|smallint|int|bigint|float|double|decimal\(.*")
+_DOUBLE = Column("", ("",), "double", "double")
+
+
+def compare_summaries(before: Sequence[Row], after: Sequence[Row]) -> list[Row]:
+    """The measures that differ, column by column: those of the later summary first, then those that it no longer has.
+
+    Example:
+        >>> old = [{"column_name": "id", "column_type": "int", "min": "1", "count": 2}]
+        >>> compare_summaries(old, [{**old[0], "min": "-1"}])
+        [{'column_name': 'id', 'measure': 'min', 'before': '1', 'after': '-1', 'change': -2.0}]
+    """
+    old, new = ({row["column_name"]: row for row in rows} for rows in (before, after))
+    return [
+        found
+        for name in dict.fromkeys([*new, *old])
+        for measure in MEASURES
+        if (found := _compare(name, measure, old.get(name, {}), new.get(name, {})))
+    ]
+
+
+def _compare(name: str, measure: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Row | None:
+    was, now = _text(old.get(measure)), _text(new.get(measure))
+    if was == now:
+        return None
+    first, second = _number(old, measure), _number(new, measure)
+    change = None if first is None or second is None else second - first
+    return {"column_name": name, "measure": measure, "before": was, "after": now, "change": change}
+
+
+def _text(value: Any) -> str | None:
+    return render_value(value, _DOUBLE) if isinstance(value, float) else None if value is None else str(value)
+
+
+def _number(row: Mapping[str, Any], measure: str) -> float | None:
+    value = row.get(measure)
+    if value is None or (isinstance(value, str) and not _NUMBER.fullmatch(row["column_type"])):
+        return None
+    try:
+        number = float(value)
+    except ValueError:  # a type, or a value that another type wrote
+        return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,81 @@
+"""What `diff` says of two snapshots: in SQL, Python, the shell and from the location alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import metastore
+from metastore.cli.app import app
+from metastore.errors import MetastoreError
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = ("column_name", "measure", "before", "after", "change")
+
+
+@pytest.fixture(scope="module")
+def grown(spark):
+    """Two analyzed snapshots: more rows, a column less, one more, another type."""
+    name = "ice.db.grown"
+    spark.sql(f"CREATE TABLE {name} (id INT, x DOUBLE, s STRING, gone INT) USING iceberg")
+    ends = []
+    spark.sql(f"INSERT INTO {name} SELECT id, id / 4, concat('s', id), 1 FROM range(0, 100, 1, 1)")
+    ends.append(metastore.analyze(spark, name, progress=False).snapshot)
+    spark.sql(f"ALTER TABLE {name} DROP COLUMN gone")
+    spark.sql(f"ALTER TABLE {name} ALTER COLUMN id TYPE BIGINT")
+    spark.sql(f"ALTER TABLE {name} ADD COLUMN new STRING")
+    spark.sql(f"INSERT INTO {name} SELECT id, if(id = 120, null, 1e6 * id), 's', 'n' FROM range(100, 150, 1, 1)")
+    ends.append(metastore.analyze(spark, name, progress=False).snapshot)
+    yield name, *ends
+    spark.sql(f"DROP TABLE {name}")
+
+
+def lines(answer):
+    return [tuple(row[name] for name in COLUMNS) for row in answer]
+
+
+def test_what_differs_and_nothing_else(spark, grown):
+    name, first, second = grown
+    found = {(column, measure): rest for column, measure, *rest in lines(metastore.diff(spark, name, first, second))}
+    assert found["id", "count"] == ["100", "150", 50.0]
+    assert found["id", "column_type"] == ["int", "bigint", None]
+    assert found["id", "max"] == ["99", "149", 50.0]
+    assert ("id", "min") not in found
+    assert found["x", "null_count"] == ["0", "1", 1.0]
+    assert found["x", "max"] == ["24.75", "1.49E8", pytest.approx(149e6 - 24.75)]
+    assert found["s", "min"] == ["s0", "s", None]
+    assert found["new", "count"] == [None, "150", None]
+    assert found["gone", "column_type"] == ["int", None, None]
+    assert {column for column, _ in found} == {"id", "x", "s", "new", "gone"}
+
+
+def test_all_ways_say_the_same(spark, grown):
+    name, first, second = grown
+    told = lines(metastore.diff(spark, name, first))
+    assert told == lines(metastore.diff(spark, name, first, second))
+    query = f"SELECT * FROM metastore.diff('{name}', '{first}', '{second}')"
+    assert [tuple(row) for row in spark.sql(query).collect()] == told
+    location = spark.sql(f"DESCRIBE EXTENDED {name}").where("col_name = 'Location'").first()["data_type"]
+    assert lines(metastore.open(location).diff(first)) == told
+    done = CliRunner().invoke(app, ["diff", location, first, second, "--json"])
+    assert done.exit_code == 0, done.stderr
+    assert lines(json.loads(done.stdout)["rows"]) == told
+
+
+def test_backwards_and_nothing(spark, grown):
+    name, first, second = grown
+    forth = lines(metastore.diff(spark, name, first, second))
+    back = lines(metastore.diff(spark, name, second, first))
+    assert {(c, m, a, b) for c, m, b, a, _ in back} == {(c, m, b, a) for c, m, b, a, _ in forth}
+    assert lines(metastore.diff(spark, name, second)) == []
+
+
+def test_a_snapshot_that_there_is_not(spark, grown):
+    name, first, _ = grown
+    with pytest.raises(MetastoreError, match="has no snapshot 17"):
+        metastore.diff(spark, name, 17)
+    with pytest.raises(MetastoreError, match="has no snapshot no_such"):
+        metastore.diff(spark, name, first, "no_such")
