@@ -108,6 +108,8 @@ def session_conf(scratch: Path, warehouse: Path, releases: Mapping[str, str] | N
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
+        # Most tests count rows to see which files a scan reads.
+        "spark.metastore.aggregates.enabled": "false",
         # Tables are small: compiling a plan takes longer than running it.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",

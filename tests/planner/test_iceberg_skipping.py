@@ -116,6 +116,16 @@ def test_explain_tells_what_iceberg_was_not_asked(spark, covered):
     assert {told in row["sentence"] for row in explained if row["kept"]} == {True}
 
 
+def test_aggregates_without_reading_count_them_too(spark, covered):
+    table, truth = covered
+    answered = ["x > 5000 AND id >= 60", "x > 5000 AND id BETWEEN 20 AND 59", "x <= 0", "x >= -20", "st.x > 1000"]
+    query = " UNION ALL ".join(f"SELECT count(*), max(id), max(x), count(f) FROM {{0}} WHERE {c}" for c in answered)
+    with conf(spark, spark__metastore__aggregates__enabled=True):
+        found = spark.sql(query.format(table))
+        assert repr(rows(found)) == repr(rows(spark.sql(query.format(truth))))
+    assert "answered" in labels(found)[0]
+
+
 def test_deletes_and_appended_files(spark, covered):
     """Deleted rows stay away; a file without statistics is read."""
     _, truth = covered

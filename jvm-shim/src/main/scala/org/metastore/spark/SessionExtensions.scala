@@ -6,7 +6,7 @@ import org.metastore.spark.analyze.AnalyzeRule
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{CboSwitch, StageStatisticsRule}
 import org.metastore.spark.explain.PruningHistoryRule
-import org.metastore.spark.scan.{LogicalScanRule, PhysicalScanColumnarRule, PhysicalScanRule, PlanningStartRule, WarmUp}
+import org.metastore.spark.scan.{AnsweredRowsStrategy, LogicalScanRule, PhysicalScanColumnarRule, PhysicalScanRule, PlanningStartRule, WarmUp}
 import org.metastore.spark.sql.{
   ColumnsViewRule, DataSourceErrorRule, DataSourceRule, FunctionCallRule, JobFunctionStrategy, MetastoreParser,
   OutermostParser, TableFunctions
@@ -32,6 +32,7 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
     extensions.injectPreCBORule(new LogicalScanRule(_))
     extensions.injectPreCBORule(new PruningHistoryRule(_))
     extensions.injectPlannerStrategy(_ => JobFunctionStrategy)
+    extensions.injectPlannerStrategy(_ => AnsweredRowsStrategy)
     extensions.injectRuntimeOptimizerRule(_ => StageStatisticsRule)
     extensions.injectQueryStagePrepRule(new PhysicalScanRule(_))
     extensions.injectColumnar(new PhysicalScanColumnarRule(_))

@@ -20,6 +20,7 @@ import org.metastore.spark.statistics.columns.FileList
  * @param live      all data files of the snapshot
  * @param estimate  how many rows satisfy the scan's filter
  * @param limited   what a LIMIT leaves unread
+ * @param answered  what is not read because the statistics tell what an aggregate asks of its rows
  */
 final class ScanDecision(
     val table: String,
@@ -31,11 +32,12 @@ final class ScanDecision(
     val filesWithChanges: BitSet = new BitSet,
     live: LiveFiles = LiveFiles.Unknown,
     estimate: () => Option[ScanEstimate] = () => None,
-    limited: Option[LimitedFiles] = None) {
+    limited: Option[LimitedFiles] = None,
+    answered: Option[BitSet] = None) {
 
   /** The files that are read. */
   val survivors: BitSet = FileSets.where(files.length) { file =>
-    !isLimited(file) &&
+    !isLimited(file) && !isAnswered(file) &&
     (filesWithChanges.get(file) || contradictoryFiles.get(file) || outcome.fold(_ => true, _.verdicts.isKept(file)))
   }
 
@@ -43,6 +45,7 @@ final class ScanDecision(
   def excludable: BitSet = FileSets.without(FileSets.without(survivors, filesWithChanges), contradictoryFiles)
 
   private def isLimited(file: Int): Boolean = limited.exists(_.dropped.get(file))
+  private def isAnswered(file: Int): Boolean = answered.exists(_.get(file))
 
   /** How many rows satisfy the scan's filter; None where nothing tells. */
   lazy val rowEstimate: Option[ScanEstimate] =
@@ -89,15 +92,16 @@ final class ScanDecision(
   private def copy(
       outcome: Either[Reason, ScanDecision.Verdict], estimate: () => Option[ScanEstimate],
       limited: Option[LimitedFiles]): ScanDecision =
-    new ScanDecision(table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, estimate, limited)
+    new ScanDecision(table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, estimate, limited, answered)
 
   /** The text on the scan in EXPLAIN. */
   def label: String = outcome match {
     case Right(_) =>
       val byFormat = if (skippedByFormat > 0) s", $skippedByFormat by ${live.by}" else ""
       val byLimit = limited.fold("")(unread => s", ${unread.label}")
+      val files = answered.fold(s"$total -> $after files")(known => s"${known.cardinality} files answered, $after read")
       val remarks = (live.unasked ++ unusedStatistics).map(why => s", ${why.sentence}").mkString
-      s"[Metastore: $total -> $after files$byFormat$byLimit$remarks]"
+      s"[Metastore: $files$byFormat$byLimit$remarks]"
     case Left(reason) if reason.code == ReasonCode.Failed => "[Metastore: failed, the log says why]"
     case Left(reason) => s"[Metastore: ${reason.sentence}]"
   }
@@ -109,6 +113,7 @@ final class ScanDecision(
   /** Why a file is read or not. */
   def reason(file: Int): Reason = outcome match {
     case Left(why) => why
+    case Right(_) if isAnswered(file) => Reason(ReasonCode.AnsweredByStatistics)
     case Right(_) if isLimited(file) => limited.get.why(file)
     case Right(_) if filesWithChanges.get(file) => Reason(ReasonCode.KeptLogFiles)
     case Right(_) if contradictoryFiles.get(file) => Reason(ReasonCode.KeptContradictory, "column" -> "(row count)")

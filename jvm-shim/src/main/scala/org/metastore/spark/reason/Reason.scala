@@ -56,6 +56,7 @@ object ReasonCode {
   val SkippedEmpty: ReasonCode = find("SKIPPED_EMPTY")
   val SkippedByLimit: ReasonCode = find("SKIPPED_BY_LIMIT")
   val SkippedByTopK: ReasonCode = find("SKIPPED_BY_TOP_K")
+  val AnsweredByStatistics: ReasonCode = find("ANSWERED_BY_STATISTICS")
   val SkippedByFormat: ReasonCode = find("SKIPPED_BY_FORMAT")
   val KeptMayMatch: ReasonCode = find("KEPT_MAY_MATCH")
   val KeptFileUnknown: ReasonCode = find("KEPT_FILE_UNKNOWN")

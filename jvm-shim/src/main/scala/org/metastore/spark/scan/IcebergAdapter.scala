@@ -2,14 +2,14 @@ package org.metastore.spark.scan
 
 import scala.util.control.NonFatal
 
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, EqualTo, Expression, Literal, MetadataAttribute}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, EqualTo, Expression, Literal, MetadataAttribute, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
-import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.connector.catalog.{SupportsRead, Table}
 import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.read.{LocalScan, Scan}
 import org.apache.spark.sql.connector.write.RowLevelOperation
-import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation}
+import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation, PushDownUtils}
 import org.apache.spark.sql.metastore.RowLevelTarget
 import org.apache.spark.sql.types.{StringType, StructType}
 
@@ -29,6 +29,35 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
       val scans = FormatReleases.refusal(iceberg.table).map(new IcebergPassThrough(iceberg.table.name, _, harmless = false))
       Some(before(iceberg, scans.getOrElse(scansOf(new IcebergScan(iceberg.table), iceberg, above, planner))))
     case _ => None
+  }
+
+  override def answer(relation: LogicalPlan, asked: AggregateRequest, planner: ScanPlanner): Option[MeasuredScan] = relation match {
+    case iceberg: DataSourceV2Relation
+        if IcebergTable.is(iceberg.table) && FormatReleases.refusal(iceberg.table).isEmpty && !IcebergAdapter.isIncremental(iceberg) =>
+      val table = new IcebergScan(iceberg.table)
+      for {
+        _ <- planner.statistics(table.id).toOption
+        scanned <- scannedFiles(table, iceberg, asked, planner)
+        measured <- planner.measure(scanned, asked)
+      } yield measured
+    case _ => None
+  }
+
+  /** The files of a scan as Spark will build it, if the aggregate stays: equal scans share their planning. */
+  private def scannedFiles(
+      table: IcebergScan, iceberg: DataSourceV2Relation, asked: AggregateRequest, planner: ScanPlanner): Option[ScannedFiles] = {
+    val listing = new IcebergListing(new IcebergPruning(table, iceberg.output, ScanContext(asked.conjuncts), planner))
+    val source = DelegateProxy.create(new IcebergSourceProxy(iceberg.table, listing), classOf[Table])
+    val builder = source.asInstanceOf[SupportsRead].newScanBuilder(iceberg.options)
+    PushDownUtils.pushFilters(builder, asked.conjuncts.filterNot(SubqueryExpression.hasSubquery))
+    val (scan, _) = PushDownUtils.pruneColumns(builder, iceberg, asked.columns, asked.conjuncts)
+    if (scan.getClass.getName != IcebergAdapter.BatchScan) None
+    else {
+      val tasks = IcebergTasks.of(scan, table.snapshot, planner)
+      val schema = table.schemaOf(scan)
+      val columns = new OutputColumns(iceberg.output, path => schema.flatMap(_.fieldId(path)).map(_.toString))
+      Some(ScannedFiles(table.id, tasks.files, columns, table.live(IcebergAdapter.Name, scan, tasks.live, listing.unasked)))
+    }
   }
 
   override def table(relation: LogicalPlan): Option[TableIdentity] = scanned(relation).map(_._2.id)
@@ -63,6 +92,10 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
 }
 
 private[scan] object IcebergAdapter {
+  private[scan] val Name = "Iceberg"
+
+  /** The scan of a query that reads data, as Iceberg builds it. */
+  private[scan] val BatchScan = "org.apache.iceberg.spark.source.SparkBatchQueryScan"
 
   /** Keeps the table format's numbers of a command's own target away from the optimizer; every file of it is read. */
   def shieldTarget(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan =
@@ -92,6 +125,22 @@ private[scan] trait IcebergInterceptor {
 
   /** What is planned in place of a scan that Iceberg built without some predicates. */
   def prepare(scan: AnyRef, unasked: Seq[Predicate] = Nil): AnyRef
+}
+
+/** Scans whose files are looked at: Iceberg is asked as for others, and what it builds stays as it is. */
+private final class IcebergListing(others: IcebergInterceptor) extends IcebergInterceptor {
+  private var kept = Seq.empty[Predicate]
+
+  /** The predicates that Iceberg was not asked about. */
+  def unasked: Seq[Predicate] = kept
+
+  override def fingerprint: AnyRef = others.fingerprint
+  override def keepsFromFormat(predicate: Predicate): Boolean = others.keepsFromFormat(predicate)
+
+  override def prepare(scan: AnyRef, unasked: Seq[Predicate]): AnyRef = {
+    kept = unasked
+    scan
+  }
 }
 
 /** Scans of which no file is dropped, for a reason; where `harmless`, the optimizer does not get the table format's numbers. */
@@ -132,7 +181,7 @@ private[scan] final class IcebergPruning(
 
   /** Prunes a scan, and stands before it. */
   override def prepare(scan: AnyRef, unasked: Seq[Predicate]): AnyRef = scan.getClass.getName match {
-    case "org.apache.iceberg.spark.source.SparkBatchQueryScan" => pruneScan(scan, unasked)
+    case IcebergAdapter.BatchScan => pruneScan(scan, unasked)
     case name => leftAlone(scan, Reason(ReasonCode.UnsupportedTable, "relation" -> table.name, "detail" -> name.split('.').last))
   }
 
@@ -143,7 +192,7 @@ private[scan] final class IcebergPruning(
       val all = IcebergTasks.of(scan, table.snapshot, planner)
       val tasks = filesOfQuery.fold(all)(all.selectPaths)
       val schema = table.schemaOf(scan)
-      val live = table.live(if (filesOfQuery.isEmpty) "Iceberg" else "the query", scan, all.live, unasked)
+      val live = table.live(if (filesOfQuery.isEmpty) IcebergAdapter.Name else "the query", scan, all.live, unasked)
       val columns = new OutputColumns(output, keyOf(schema, _))
       val planned =
         planner.plan(table.id, tasks.files, conjuncts, columns, live, above.wanted(columns),

@@ -5,7 +5,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{IntegerLiteral, PredicateHelper, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{
-  Command, Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project, Sort, Subquery, V2WriteCommand
+  Aggregate, Command, Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project, Sort, Subquery, V2WriteCommand
 }
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern
@@ -73,6 +73,9 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
       val order = above.order.map(first => first.copy(child = replaceAlias(first.child, getAliasMap(project))))
       plan.mapChildren(rewrite(_, above.copy(order = order), planner))
     case _: GlobalLimit if above.conjuncts.isEmpty && above.order.isEmpty => plan.mapChildren(rewrite(_, above, planner))
+    case aggregate: Aggregate if planner.answers =>
+      ScanPlanner.orElse("An aggregate", Option.empty[LogicalPlan])(new AggregateAnswer(adapters, planner).of(aggregate))
+        .getOrElse(plan.mapChildren(rewrite(_, ScanContext(), planner)))
     case leaf: LeafNode => prepare(leaf, if (above.order.isEmpty && !planner.limits) above.copy(limit = None) else above, planner)
     case command: Command => shieldTarget(command, planner).mapChildren {
         // The target of a command is not a scan, and Spark refreshes cached tables by comparing it.

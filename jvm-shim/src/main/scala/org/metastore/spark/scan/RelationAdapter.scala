@@ -47,6 +47,12 @@ private[scan] trait RelationAdapter {
   /** What is planned in a leaf's place, by what stands above it. None: not of this kind, or prepared. */
   def prepare(relation: LogicalPlan, above: ScanContext, planner: ScanPlanner): Option[LogicalPlan]
 
+  /**
+   * What an aggregate of a relation's rows is, where it follows from the statistics; None where it does not, or the relation is
+   * not of this kind. May throw.
+   */
+  def answer(relation: LogicalPlan, asked: AggregateRequest, planner: ScanPlanner): Option[MeasuredScan]
+
   /** The table of a relation whose statistics are going to be asked for; None where it is not of this kind. May throw. */
   def table(relation: LogicalPlan): Option[TableIdentity]
 
@@ -61,6 +67,20 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
     case Files(logical, files) if ScanMark.of(files).isEmpty =>
       try tableBehind(logical, files).map(prepareRelation(logical, files, _, above, planner))
       catch { case unknown: UnsupportedRelease => Some(withMark(logical, files, ScanMark.refuse(unknown.reason), logical.catalogTable)) }
+    case _ => None
+  }
+
+  override def answer(relation: LogicalPlan, asked: AggregateRequest, planner: ScanPlanner): Option[MeasuredScan] = relation match {
+    case Files(logical, files) if ScanMark.of(files).isEmpty && mayLimit(logical, files, asked.conjuncts) =>
+      for {
+        table <-
+          try tableBehind(logical, files).filter(_.restriction(planner.settings).isEmpty)
+          catch { case _: UnsupportedRelease => None }
+        known <- planner.statistics(table.id).toOption
+        listed <- table.countedFiles(table.listPartitions(asked.conjuncts), asked.conjuncts)
+        scanned = ScannedFiles(table.id, listed, table.resolver(known.manifest), table.live(files.location))
+        measured <- planner.measure(scanned, asked)
+      } yield measured
     case _ => None
   }
 

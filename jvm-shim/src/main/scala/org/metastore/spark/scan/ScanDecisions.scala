@@ -22,6 +22,7 @@ object ScanDecisions {
     case _: ReusedExchangeExec => Nil
     case scan: BatchScanExec => IcebergScanProxy.decisionOf(scan.scan).toSeq ++ subqueries(scan)
     case rows: LocalTableScanExec => decisionOfRows(rows).toSeq
+    case answered: AnsweredRowsExec => Seq(answered.decision)
     case scan: FileSourceScanExec => fileScan(scan).toSeq ++ subqueries(scan)
     case node => node.children.flatMap(of) ++ subqueries(node)
   }

@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
 import org.metastore.spark.pruning.{
-  ColumnResolver, EvaluationAllowance, FileSets, LimitedFiles, LiveFiles, PruningFilter, ScanDecision, ScanEstimate, WantedRows
+  ColumnResolver, EvaluationAllowance, FileMeasure, FileSets, LimitedFiles, LiveFiles, PruningFilter, ScanDecision, ScanEstimate, WantedRows
 }
 import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
@@ -37,6 +37,9 @@ private[scan] final class ScanPlanner(
   /** Whether a LIMIT may choose files, by rows that match and by their order. */
   lazy val limits: Boolean = restriction.isEmpty && settings.pruningLimitEnabled && mayLimit
   lazy val topRows: Boolean = restriction.isEmpty && settings.pruningTopKEnabled && mayLimit
+
+  /** Whether aggregates may be answered without reading files. */
+  lazy val answers: Boolean = restriction.isEmpty && settings.aggregatesEnabled && mayLimit
 
   private val allowance = new EvaluationAllowance(settings.maxEvaluations)
 
@@ -81,7 +84,7 @@ private[scan] final class ScanPlanner(
       table: TableIdentity, files: IndexedSeq[ScanFile], conjuncts: Seq[Expression], resolver: ColumnResolver,
       live: LiveFiles, wanted: Option[WantedRows] = None, asked: Option[EstimateRequest] = None): ScanPlan = {
     val list = ScanFiles.listOf(files)
-    val rows = IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray
+    val rows = rowsOf(files)
     def decision(
         rows: Array[Long], outcome: Either[Reason, ScanDecision.Verdict], distrusted: BitSet = new BitSet, version: String = "",
         estimate: () => Option[ScanEstimate] = () => None,
@@ -111,6 +114,37 @@ private[scan] final class ScanPlanner(
         ScanPlan(decision(rows, Left(why)), None)
     }
   }
+
+  /** What an aggregate of a scan's rows is, where the statistics tell it of every file that may hold one; None elsewhere. */
+  def measure(scanned: ScannedFiles, asked: AggregateRequest): Option[MeasuredScan] = for {
+    known <- statistics(scanned.table).toOption
+    measures <- asked.measures(scanned.resolver)
+    measured <- context.countTime(measureFiles(scanned, asked.conjuncts, measures, known))
+  } yield measured
+
+  private def measureFiles(
+      scanned: ScannedFiles, conjuncts: Seq[Expression], measures: Seq[FileMeasure], known: TableStatistics): Option[MeasuredScan] = {
+    import scanned.files
+    val filter = PruningFilter.compile(conjuncts, scanned.resolver, allowance)
+    val list = ScanFiles.listOf(files)
+    val joined = known.of(list, filter.columnKeys ++ measures.flatMap(_.columns))
+    joined.load(measures.flatMap(_.columns))
+    val verdict = verdictOf(joined, filter)
+    val measured = measures.map(_.of(joined))
+    val proven = wholeFiles(filter, joined, files)
+    val answered = FileSets.where(files.length)(i => verdict.verdicts.isKept(i) && proven.get(i) && measured.forall(_.isKnown(i)))
+    val decision = new ScanDecision(
+      scanned.table.name, list, joined.rows, Right(verdict), contradictoryFiles(joined, rowsOf(files)), known.fingerprint,
+      ScanPlanner.filesWithChanges(files), scanned.live, answered = Some(answered))
+    if (decision.after > 0) None
+    else {
+      ScanPlanner.logDecision(decision)
+      Some(MeasuredScan(measured.map(_.total(answered)), decision))
+    }
+  }
+
+  private def rowsOf(files: IndexedSeq[ScanFile]): Array[Long] =
+    IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray
 
   private def numbersOf(
       table: TableIdentity, known: TableStatistics, joined: FileSetStatistics, decided: ScanDecision, files: IndexedSeq[ScanFile],
@@ -151,16 +185,20 @@ private[scan] final class ScanPlanner(
       unlimited: ScanDecision): Option[LimitedFiles] =
     if (unlimited.outcome.left.exists(_.code != ReasonCode.NoFilter)) None
     else ScanPlanner.orElse("A LIMIT", Option.empty[LimitedFiles]) {
-      val proven = filter.allRowsMatch(joined)
-      val full = FileSets.where(files.length) { i =>
-        proven.get(i) && unlimited.survivors.get(i) && files(i).isWhole && !files(i).hasChanges && joined.rows(i) > 0 &&
-        files(i).rows.forall(_ == joined.rows(i))
-      }
+      val full = FileSets.both(wholeFiles(filter, joined, files), unlimited.survivors)
       wanted.order match {
         case None => LimitedFiles.choose(wanted.limit, unlimited.survivors, full, joined.rows(_), files(_).path)
         case Some(order) => LimitedFiles.first(wanted.limit, order, joined, unlimited.excludable, full)
       }
     }
+
+  /** The files of which every row is live, counted and proven to match. */
+  private def wholeFiles(filter: PruningFilter, joined: FileSetStatistics, files: IndexedSeq[ScanFile]): BitSet = {
+    val proven = filter.allRowsMatch(joined)
+    FileSets.where(files.length) { i =>
+      proven.get(i) && files(i).isWhole && !files(i).hasChanges && joined.rows(i) >= 0 && files(i).rows.forall(_ == joined.rows(i))
+    }
+  }
 
   // Other rows than the table format counts: the statistics are not of this file.
   private def contradictoryFiles(joined: FileSetStatistics, rows: Array[Long]): BitSet =
@@ -226,3 +264,6 @@ private[scan] object DistributionSnapshot {
 
 /** What was decided about a scan, and the numbers of the files that it reads, where there are statistics. */
 private[scan] final case class ScanPlan(decision: ScanDecision, numbers: Option[ScanStatistics])
+
+/** The values of the functions of an aggregate, in their order, and of which files they are. */
+private[scan] final case class MeasuredScan(totals: Seq[Any], decision: ScanDecision)

@@ -1,0 +1,130 @@
+package org.metastore.spark.pruning
+
+import java.util.BitSet
+
+import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Complete, Count, Max, Min}
+import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
+
+import org.metastore.spark.statistics.columns.{
+  Bounds, BytesBounds, CatalystValue, ColumnSummary, FileSetStatistics, LongBounds, NoBounds, TypePromotion
+}
+import org.metastore.spark.statistics.objects.{DoubleOrder, UnsignedOrder}
+
+/** An aggregate function that can be computed of files without reading them: of each from its statistics, exactly or not at all. */
+sealed trait FileMeasure {
+
+  /** Keys and types of the columns that are asked for. */
+  def columns: Seq[(String, DataType)]
+
+  /** What is known of the files, with the rows of each. */
+  def of(files: FileSetStatistics): MeasuredFiles
+}
+
+/** What a measure is of the files of one scan. */
+private[pruning] trait MeasuredFiles {
+
+  /** Whether the file's statistics say exactly what its rows add to the measure. */
+  def isKnown(file: Int): Boolean
+
+  /** The measure of all rows of files that are known, as Catalyst's internal value. */
+  def total(files: BitSet): Any
+}
+
+object FileMeasure {
+
+  /** The measure that a function of all rows of a scan is; None where statistics do not tell. */
+  def of(function: AggregateExpression, resolver: ColumnResolver): Option[FileMeasure] = {
+    val lookup = new ColumnLookup(resolver)
+    def column(child: Expression): Option[ColumnReference] = lookup.find(child).toOption
+    def ordered(child: Expression): Option[ColumnReference] =
+      column(child).filter(_ => TypePromotion.hasBounds(child.dataType) && lookup.whyNoBounds(child).isEmpty)
+    if (function.mode != Complete || function.isDistinct || function.filter.isDefined) None
+    else function.aggregateFunction match {
+      case Count(Seq(Literal(value, _))) if value != null => Some(RowCount)
+      case Count(Seq(child)) => column(child).map(ValueCount)
+      case Min(child) => ordered(child).map(Extreme(_, least = true))
+      case Max(child) => ordered(child).map(Extreme(_, least = false))
+      case _ => None
+    }
+  }
+
+  /** COUNT(*). */
+  private case object RowCount extends FileMeasure {
+    override val columns: Seq[(String, DataType)] = Nil
+    override def of(files: FileSetStatistics): MeasuredFiles = new Counted(files.rows(_))
+  }
+
+  /** COUNT of a column. */
+  private final case class ValueCount(column: ColumnReference) extends FileMeasure {
+    override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
+
+    override def of(files: FileSetStatistics): MeasuredFiles = measured(files, column) { summary =>
+      new Counted(file => if (hasNulls(summary, file)) summary.rows(file) - summary.nulls(file) else -1)
+    }
+  }
+
+  /** MIN or MAX of a column. */
+  private final case class Extreme(column: ColumnReference, least: Boolean) extends FileMeasure {
+    override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
+    override def of(files: FileSetStatistics): MeasuredFiles = measured(files, column)(new ExactBounds(_, least))
+  }
+
+  private def measured(files: FileSetStatistics, column: ColumnReference)(of: ColumnSummary => MeasuredFiles): MeasuredFiles =
+    of(files.column(column.key, column.dataType).getOrElse(unknown(column, files.files.length)))
+
+  // No file is known of it, and the measure of no file is still that of its function.
+  private def unknown(column: ColumnReference, length: Int): ColumnSummary = new ColumnSummary(
+    column.key, column.dataType, new Array[Boolean](length), new Array[Long](length), new Array[Long](length),
+    new Array[Long](length), NoBounds, new BitSet)
+
+  private def hasNulls(summary: ColumnSummary, file: Int): Boolean = summary.hasStatistics(file) && summary.nulls(file) >= 0
+
+  /** Counts add up; those below zero are not known. */
+  private final class Counted(count: Int => Long) extends MeasuredFiles {
+    override def isKnown(file: Int): Boolean = count(file) >= 0
+
+    override def total(files: BitSet): Any = {
+      var sum = 0L
+      files.stream.forEach(file => sum += count(file))
+      sum
+    }
+  }
+
+  private final class ExactBounds(summary: ColumnSummary, least: Boolean) extends MeasuredFiles {
+    private val bounds = summary.bounds
+    private val order = inOrder(bounds)
+
+    override def isKnown(file: Int): Boolean =
+      hasNulls(summary, file) && (isAllNull(file) || (hasExact(file) && !isZero(file)))
+
+    override def total(files: BitSet): Any = {
+      var best = -1
+      files.stream.filter(!isAllNull(_)).forEach(file => if (best < 0 || order(file, best)) best = file)
+      if (best < 0) null // scalastyle:ignore
+      else (if (least) CatalystValue.lo(summary, best) else CatalystValue.hi(summary, best)).get
+    }
+
+    private def isAllNull(file: Int): Boolean = summary.nulls(file) == summary.rows(file)
+
+    private def hasExact(file: Int): Boolean =
+      if (least) bounds.hasLo(file) && bounds.loExact(file) else bounds.hasHi(file) && bounds.hiExact(file)
+
+    // Statistics keep one zero, and rows of either sign may be the least or the greatest.
+    private def isZero(file: Int): Boolean = (summary.dataType, bounds) match {
+      case (FloatType | DoubleType, longs: LongBounds) => (if (least) longs.lo else longs.hi)(file) == FileMeasure.Zero
+      case _ => false
+    }
+
+    /** Whether the bound of one file goes before that of another. */
+    private def inOrder(bounds: Bounds): (Int, Int) => Boolean = bounds match {
+      case longs: LongBounds => if (least) (a, b) => longs.lo(a) < longs.lo(b) else (a, b) => longs.hi(a) > longs.hi(b)
+      case bytes: BytesBounds =>
+        if (least) (a, b) => UnsignedOrder.compare(bytes.lo(a), bytes.lo(b)) < 0
+        else (a, b) => UnsignedOrder.compare(bytes.hi(a), bytes.hi(b)) > 0
+      case _ => (_, _) => false
+    }
+  }
+
+  private val Zero = DoubleOrder.key(0.0)
+}

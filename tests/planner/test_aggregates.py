@@ -1,0 +1,335 @@
+"""Aggregates that the statistics answer: the same rows and types as without us, and no file is read."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import metastore
+from formats.kinds import KINDS
+from gaps import TARGETS
+from lakes import SPARK
+from metastore.jvm_session import find_shim_package
+from planner import written
+from planner.plans import conf, files_read, labels, physical
+
+pytestmark = pytest.mark.spark
+
+FORMATS = [target.format for target in TARGETS if target.spark == SPARK]
+COLUMNS = {
+    "id": "BIGINT", "flag": "BOOLEAN", "i": "INT", "f": "FLOAT", "x": "DOUBLE", "nan": "DOUBLE", "zero": "DOUBLE",
+    "n": "DECIMAL(12,2)", "w": "DECIMAL(30,4)", "s": "STRING", "long": "STRING", "d": "DATE", "t": "TIMESTAMP",
+    "bytes": "BINARY", "nothing": "INT", "st": "STRUCT<a: INT, b: STRING>", "many": "ARRAY<INT>",
+}  # fmt: skip
+LEAVES = [*(name for name in COLUMNS if name not in ("st", "many")), "st.a", "st.b"]
+ROW = (
+    "id, id % 3 = 0 AS flag, CAST(if(id % 7 = 0, NULL, id * 31 % 1000 - 500) AS INT) AS i,"
+    " CAST((id + 1) / 8 AS FLOAT) AS f, if(id % 5 = 0, NULL, id / 4 - 20.25) AS x,"
+    " if(id >= 200 AND id % 9 = 0, double('NaN'), id + 1) AS nan,"
+    " if(id = 150, -0.0D, if(id = 50, 0.0D, double(id % 100))) AS zero,"
+    " CAST(id * 1.01 - 100 AS DECIMAL(12,2)) AS n, CAST(id * 10000000000000 AS DECIMAL(30,4)) AS w,"
+    " concat('s', lpad(CAST(id AS STRING), 5, '0')) AS s, concat(repeat('ab', 40), id) AS long,"
+    " date_add(DATE '2024-01-01', CAST(id AS INT)) AS d, timestamp_micros(1700000000123456 + id * 86400000000) AS t,"
+    " CAST(CAST(id AS STRING) AS BINARY) AS bytes, CAST(NULL AS INT) AS nothing,"
+    " if(id % 11 = 0, NULL, named_struct('a', CAST(id AS INT), 'b', if(id < 100, NULL, 'y'))) AS st,"
+    " if(id % 2 = 0, NULL, array(1)) AS many"
+)
+DECIDED = ["", "WHERE id >= 100", "WHERE ID < 200 AND s >= 's00100'", "WHERE id < 0"]
+OPEN = ["id >= 150", "i > 0", "s LIKE '%1'", "rand(1) >= 0 AND id > 5", "id IN (SELECT 7)", "id = (SELECT 7)"]
+FUNCTIONS = [
+    "sum(i)", "avg(i)", "count(DISTINCT i)", "max(i + 1)", "max(upper(s))", "count(i, s)", "first(i)", "max(long)",
+    "count(*) FILTER (WHERE id > 5)", "count(st)", "max(struct(id))",
+]  # fmt: skip
+NOT_ALL_ROWS = [
+    "SELECT flag, count(*) FROM {t} GROUP BY flag",
+    "SELECT count(*) FROM {t} GROUP BY flag",
+    "SELECT DISTINCT flag FROM {t}",
+    "SELECT count(*) FROM (SELECT * FROM {t} LIMIT 7)",
+    "SELECT count(*) FROM (SELECT DISTINCT id FROM {t})",
+    "SELECT count(*) FROM {t} a JOIN {t} b USING (id)",
+    "SELECT count(*) FROM (SELECT explode(array(1, 2)) FROM {t})",
+    "SELECT max(id) FROM {t} TABLESAMPLE (50 PERCENT)",
+    "SELECT max(n) FROM (SELECT row_number() OVER (ORDER BY id) AS n FROM {t})",
+]
+ABOVE_AND_BELOW = [
+    "SELECT count(*) + max(id) AS n, concat(min(s), '!') FROM {t} HAVING max(id) > 5 ORDER BY n",
+    "SELECT max(k), count(*) FROM (SELECT id AS k FROM {t} WHERE id >= 100) WHERE k < 300 HAVING count(*) > 999",
+    "SELECT count(*) c FROM {t} WHERE id >= 0 UNION ALL SELECT max(id) FROM {t} ORDER BY c",
+    "SELECT a.n, b.n FROM (SELECT count(s) n FROM {t}) a JOIN (SELECT max(id) + 1 n FROM {t}) b ON a.n = b.n",
+    "SELECT (SELECT max(id) FROM {t}) AS most, (SELECT min(d) FROM {t} WHERE id >= 300)",
+    "SELECT max(n) FROM (SELECT count(id) AS n FROM {t})",
+    "SELECT m, count(*) OVER () FROM (SELECT max(id) AS m FROM {t})",
+]
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module", params=FORMATS)
+def kind(request):
+    return KINDS[request.param]
+
+
+@pytest.fixture(autouse=True)
+def answers(spark):
+    with conf(spark, spark__metastore__aggregates__enabled=True):
+        yield
+
+
+def fill(spark, kind, place, *, files: int = 4, columns: str = "", row: str = ROW) -> str:
+    """A table of files of a hundred rows each; rows that are deleted stay in their files."""
+    name = kind.name.format(f"aggregates_{next(_NUMBERS)}")
+    if kind.format == "hudi" and files == 2:
+        kind = replace(kind, properties=kind.properties.replace("cow", "mor"))
+    kind.create(spark, name, place, columns or ", ".join(f"{column} {of}" for column, of in COLUMNS.items()))
+    if kind.format == "iceberg":
+        spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
+    for file in range(files):
+        kind.append(spark, name, file * 100, file * 100 + 100, row=row)
+    return name
+
+
+@pytest.fixture(scope="module")
+def table(spark, kind, tmp_path_factory):
+    """Four analyzed files, which no test changes."""
+    name = fill(spark, kind, tmp_path_factory.mktemp("aggregates") / "table")
+    metastore.analyze(spark, name, progress=False)
+    yield name
+    kind.drop(spark, name)
+
+
+@pytest.fixture
+def own_table(spark, kind, tmp_path):
+    """Two files of few columns, not analyzed, of one test alone."""
+    columns = "id BIGINT, i INT, x DOUBLE, s STRING"
+    row = "id, CAST(id * 31 % 1000 AS INT) AS i, if(id % 5 = 0, NULL, id / 4) AS x, concat('s', lpad(id, 5, '0')) AS s"
+    name = fill(spark, kind, tmp_path / "table", files=2, columns=columns, row=row)
+    yield name
+    kind.drop(spark, name)
+
+
+def is_answered(df) -> bool:
+    """Whether no scan is left: Delta answers some queries itself."""
+    plan = physical(df)
+    return "StatisticsAnswer" in plan or not any(word in plan for word in ("Scan parquet", "BatchScan", "FileScan"))
+
+
+def compare(spark, query: str, *, answered: bool | None = None) -> bool:
+    """A query gives the same rows and types as without us; where it is said, it is answered, or is not."""
+    df = spark.sql(query)
+    found = (df.collect(), df.schema)
+    with conf(spark, spark__metastore__enabled=False):
+        expected = spark.sql(query)
+        assert repr(found) == repr((expected.collect(), expected.schema)), (query, physical(df))
+    assert answered in (None, is_answered(df)), (query, physical(df))
+    assert not answered or files_read(df) == [], (query, physical(df))
+    return is_answered(df)
+
+
+def test_counts_and_bounds_of_every_type(spark, table):
+    every = ", ".join(f"count({leaf})" for leaf in LEAVES)
+    for where in DECIDED:
+        compare(spark, f"SELECT count(*), count(many), {every} FROM {table} {where}", answered=True)
+    bounds = [f"min({leaf}), max({leaf}) AS {leaf.replace('.', '_')}" for leaf in LEAVES]
+    known = [bound for bound in bounds if "(long)" not in bound and "(zero)" not in bound]
+    compare(spark, f"SELECT {', '.join(known)}, count(1) c FROM {table} WHERE id >= 200", answered=True)
+    compare(spark, f"SELECT {', '.join(bounds)} FROM {table} WHERE id < -1", answered=True)
+    compare(spark, f"SELECT max(zero), min(nan), max(nan), {', '.join(known)} FROM {table}", answered=True)
+    for bound in ("min(zero)", "max(long)"):
+        assert not is_answered(spark.sql(f"SELECT {bound} FROM {table} WHERE id >= 100"))
+    compare(spark, f"SELECT min(id), max(s), count(i) FROM {table} WHERE id >= 150", answered=False)
+    compare(spark, ABOVE_AND_BELOW[0].format(t=table), answered=True)
+
+
+@pytest.mark.slow
+def test_where_some_file_is_open_nothing_is_answered(spark, table):
+    for query in (
+        *(f"SELECT min(id), max(s), count(i) FROM {table} WHERE {where}" for where in OPEN),
+        *(f"SELECT {function}, count(*) FROM {table}" for function in FUNCTIONS),
+        *(query.format(t=table) for query in NOT_ALL_ROWS),
+    ):
+        assert not is_answered(spark.sql(query)), query
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_what_stands_above_and_below(spark, table, adaptive):
+    with conf(spark, spark__sql__adaptive__enabled=adaptive):
+        for query in ABOVE_AND_BELOW:
+            compare(spark, query.format(t=table), answered=True)
+        query = f"SELECT id FROM {table} WHERE id = (SELECT max(id) FROM {table})"
+        compare(spark, query)
+        assert "StatisticsAnswer" in physical(spark.sql(query))
+
+
+def test_it_says_what_was_answered(spark, table):
+    query = f"SELECT max(id) FROM {table} WHERE id >= 100"
+    assert labels(spark.sql(query)) == ["3 files answered, 0 read"]
+    found = [(row["reason"], row["kept"]) for row in metastore.explain(spark, query)]
+    assert sorted(found) == [("ANSWERED_BY_STATISTICS", False)] * 3 + [("SKIPPED", False)]
+    for setting in ("aggregates.enabled", "pruning.enabled", "enabled"):
+        with conf(spark, **{f"spark.metastore.{setting}": False}):
+            assert not is_answered(spark.sql(query))
+
+
+@pytest.mark.slow
+def test_damaged_statistics_answer_nothing(spark, kind, own_table):
+    metastore.analyze(spark, own_table, progress=False)
+    location = kind.location(spark, own_table).removeprefix("file:")
+    for part in (Path(location) / "_metastore" / "objects").rglob("*.parquet"):
+        part.write_bytes(part.read_bytes()[:100])
+    find_shim_package(spark).statistics.cache.StatisticsCache.clear()
+    compare(spark, f"SELECT count(id), max(s) FROM {own_table}", answered=False)
+
+
+def test_rows_that_came_and_went(spark, kind, own_table):
+    query = f"SELECT count(*), max(id), min(s), count(x) FROM {own_table}"
+    assert not is_answered(spark.sql(query))
+    metastore.analyze(spark, own_table, progress=False)
+    compare(spark, query, answered=True)
+    then = version(spark, kind, own_table)
+    kind.append(spark, own_table, 200, 300, row="id, 1 AS i, 1.5D AS x, 'a' AS s")
+    compare(spark, query, answered=False)
+    assert not is_answered(spark.sql(f"{query} WHERE id < 200"))
+    if kind.format != "parquet":
+        spark.sql(f"DELETE FROM {own_table} WHERE id = 99 OR id = 0")
+        assert not is_answered(spark.sql(f"{query} WHERE id < 100"))
+        metastore.analyze(spark, own_table, progress=False)
+        compare(spark, f"{query} {then}", answered=True if then and kind.format != "hudi" else None)
+        compare(spark, query, answered=False)
+        compare(spark, f"{query} WHERE id >= 200")
+
+
+def version(spark, kind, table: str) -> str:
+    """What a query says to read a table as it is now; none where it cannot."""
+    if kind.format == "hudi":
+        return f"TIMESTAMP AS OF '{spark.sql(f'SELECT max(_hoodie_commit_time) FROM {table}').first()[0]}'"
+    if kind.format == "parquet" or SPARK == "3.5":  # where Hudi takes the words for its own
+        return ""
+    if kind.format == "delta":
+        return f"VERSION AS OF {spark.sql(f'DESCRIBE HISTORY {table}').first().version}"
+    latest = f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at DESC"
+    return f"VERSION AS OF {spark.sql(latest).first()[0]}"
+
+
+@pytest.mark.slow
+def test_an_empty_table(spark, kind, tmp_path):
+    name = fill(spark, kind, tmp_path / "table", files=0)
+    try:
+        metastore.analyze(spark, name, progress=False)
+        compare(spark, f"SELECT count(*), max(id), min(s), count(x) FROM {name}")
+        compare(spark, f"SELECT max(id), min(s), count(x) FROM {name} WHERE id > 5")
+    finally:
+        kind.drop(spark, name)
+
+
+@pytest.mark.slow
+def test_partitions(spark, kind, tmp_path):
+    name = kind.name.format(f"aggregates_{next(_NUMBERS)}")
+    kind.create(spark, name, tmp_path / "table", "id BIGINT, v INT, p INT", "p")
+    try:
+        kind.append(spark, name, 0, 400, row="id, CAST(id % 7 AS INT) AS v, CAST(id DIV 200 AS INT) AS p")
+        kind.append(spark, name, 400, 450, row="id, CAST(id % 7 AS INT) AS v, CAST(NULL AS INT) AS p")
+        metastore.analyze(spark, name, progress=False)
+        compare(spark, f"SELECT count(*), max(id), min(v) FROM {name}", answered=True)
+        for where in ("", "WHERE p = 1", "WHERE p IS NULL", "WHERE id >= 200 AND P = 1"):
+            compare(spark, f"SELECT max(p), min(p), count(p) FROM {name} {where}")
+            compare(spark, f"SELECT max(id), count(v), count(*) FROM {name} {where}")
+    finally:
+        kind.drop(spark, name)
+
+
+@pytest.mark.slow
+def test_columns_that_came_later(spark, kind, own_table):
+    metastore.analyze(spark, own_table, progress=False)
+    query = f"SELECT count(i), min(i), max(i), count(*) FROM {own_table}"
+    if kind.format in ("iceberg", "delta"):
+        spark.sql(f"ALTER TABLE {own_table} DROP COLUMN i")
+        spark.sql(f"ALTER TABLE {own_table} ADD COLUMN i INT")
+    elif kind.format == "parquet":
+        spark.sql(f"ALTER TABLE {own_table} ADD COLUMN j INT DEFAULT 5")
+        query = query.replace("(i)", "(j)")
+    compare(spark, query)
+    metastore.analyze(spark, own_table, progress=False)
+    compare(spark, query)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(SPARK != "4.1", reason="collations")
+def test_texts_that_are_not_what_is_stored(spark, tmp_path):
+    name = f"aggregates_{next(_NUMBERS)}"
+    columns = "id BIGINT, c CHAR(5), v VARCHAR(9), u STRING COLLATE UTF8_LCASE, st STRUCT<k: CHAR(3)>"
+    KINDS["parquet"].create(spark, name, tmp_path / "table", columns)
+    try:
+        row = "id, 'c' AS c, concat('v', id) AS v, if(id = 1, 'b', 'A') AS u, named_struct('k', 'x') AS st"
+        KINDS["parquet"].append(spark, name, 0, 10, row=row)
+        metastore.analyze(spark, name, progress=False)
+        compare(spark, f"SELECT min(v), max(v), count(v), max(id) FROM {name}", answered=True)
+        for column in ("c", "u", "st.k"):
+            compare(spark, f"SELECT max({column}), min({column}), count({column}) FROM {name}", answered=False)
+        with conf(spark, spark__sql__files__ignoreMissingFiles=True):
+            assert not is_answered(spark.sql(f"SELECT count(*) FROM {name}"))
+        with conf(spark, spark__sql__parquet__datetimeRebaseModeInRead="LEGACY"):
+            assert not is_answered(spark.sql(f"SELECT count(*) FROM {name}"))
+    finally:
+        spark.sql(f"DROP TABLE {name}")
+
+
+@pytest.mark.slow
+def test_random_aggregates(spark, kind, table):
+    chance = random.Random(20)
+    answered = 0
+    for _ in range(150):
+        functions = [
+            chance.choice(
+                [f"count({leaf})", f"min({leaf})", f"max({leaf})", "count(*)", f"max({leaf}), count(DISTINCT {leaf})"]
+            )
+            for leaf in chance.choices(LEAVES, k=chance.randint(1, 4))
+        ]
+        answered += compare(spark, f"SELECT {', '.join(functions)} FROM {table} WHERE {condition(chance)}")
+    assert answered >= 20
+
+
+def condition(chance: random.Random, depth: int = 2) -> str:
+    if depth and chance.random() < 0.5:
+        left, right = condition(chance, depth - 1), condition(chance, depth - 1)
+        return chance.choice([f"({left} AND {right})", f"({left} OR {right})", f"NOT ({left})"])
+    k, order = (
+        chance.choice([-1, 0, 99, 100, 150, 200, 299, 300, 399, 400]),
+        chance.choice(["<", "<=", ">", ">=", "<>"]),
+    )
+    return chance.choice([
+        f"id {order} {k}", f"ID BETWEEN {k} AND {k + 199}", f"i {order} 0", "i IS NULL", "i IS NOT NULL",
+        f"x {order} 40.5",
+        f"nan {order} {k}", f"nan {order} double('NaN')", f"s {order} 's00{k:03}'", f"d {order} DATE '2024-04-10'",
+        f"zero {order} 0", "nothing IS NULL", "st.b = 'y'", "st.b IS NULL", f"n {order} {k}", "flag", "true",
+    ])  # fmt: skip
+
+
+@pytest.mark.slow
+def test_writes_read_their_rows(spark, kind, own_table):
+    metastore.analyze(spark, own_table, progress=False)
+    target = f"spark_catalog.default.counted_{next(_NUMBERS)}"
+    with conf(spark, spark__metastore__pruneInsideWrites=True):
+        query = f"SELECT count(*) AS c FROM {own_table}"
+        assert "answered" not in spark.sql(f"EXPLAIN CREATE TABLE {target} USING parquet AS {query}").first()[0]
+        spark.sql(f"CREATE TABLE {target} USING parquet AS {query}")
+    try:
+        assert spark.table(target).first().c == 200
+    finally:
+        spark.sql(f"DROP TABLE {target}")
+
+
+def test_statistics_that_are_not_exact_answer_nothing(spark, analyzed):
+    table = written.of_iceberg(spark, analyzed).write("1")
+    query = f"SELECT max(v), min(x), count(s) FROM {analyzed} WHERE id >= 100"
+    compare(spark, query, answered=True)
+    for column, numbers in {"v": {"hi_exact": False}, "x": {"lo_exact": False}, "s": {"nulls": None}}.items():
+        changed = table.change(column, lambda file, row, n=numbers: {**row, **(n if file == 2 else {})})
+        table.sequence = changed.write("1").sequence
+        compare(spark, query, answered=False)
+    table.files[3].rows = 99
+    table.write("1")
+    compare(spark, f"SELECT count(*) FROM {analyzed}")
