@@ -41,7 +41,8 @@ ROW = (
 DECIDED = ["", "WHERE id >= 100", "WHERE ID < 200 AND s >= 's00100'", "WHERE id < 0"]
 OPEN = ["id >= 150", "i > 0", "s LIKE '%1'", "rand(1) >= 0 AND id > 5", "id IN (SELECT 7)", "id = (SELECT 7)"]
 FUNCTIONS = [
-    "sum(i)", "avg(i)", "count(DISTINCT i)", "max(i + 1)", "max(upper(s))", "count(i, s)", "first(i)", "max(long)",
+    "sum(i)", "avg(i)", "count(DISTINCT i, s)", "sum(DISTINCT i)", "count(DISTINCT nan)",
+    "max(i + 1)", "max(upper(s))", "count(i, s)", "first(i)", "max(long)",
     "count(*) FILTER (WHERE id > 5)", "count(st)", "max(struct(id))",
 ]  # fmt: skip
 NOT_ALL_ROWS = [
@@ -140,7 +141,21 @@ def test_counts_and_bounds_of_every_type(spark, table):
     for bound in ("min(zero)", "max(long)"):
         assert not is_answered(spark.sql(f"SELECT {bound} FROM {table} WHERE id >= 100"))
     compare(spark, f"SELECT min(id), max(s), count(i) FROM {table} WHERE id >= 150", answered=False)
+    for leaf in ("i", "s", "zero"):
+        compare(spark, f"SELECT count(DISTINCT {leaf}), max(id) FROM {table} WHERE id >= 100", answered=True)
     compare(spark, ABOVE_AND_BELOW[0].format(t=table), answered=True)
+
+
+@pytest.mark.slow
+def test_different_values_of_every_type(spark, table):
+    for leaf in LEAVES:
+        for where in DECIDED:
+            compare(spark, f"SELECT count(DISTINCT {leaf}), count(*) FROM {table} {where}", answered=None)
+        if leaf not in ("nan", "long"):
+            assert is_answered(spark.sql(f"SELECT count(DISTINCT {leaf}) FROM {table}")), leaf
+    with conf(spark, spark__metastore__enabled=False):
+        many = spark.sql(f"SELECT count(DISTINCT s) FROM {table}").first()[0]
+    assert spark.sql(f"SELECT count(DISTINCT s) FROM {table}").first()[0] == many == 400
 
 
 @pytest.mark.slow

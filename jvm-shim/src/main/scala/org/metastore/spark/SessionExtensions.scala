@@ -6,7 +6,9 @@ import org.metastore.spark.analyze.AnalyzeRule
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{CboSwitch, StageStatisticsRule}
 import org.metastore.spark.explain.PruningHistoryRule
-import org.metastore.spark.scan.{AnsweredRowsStrategy, LogicalScanRule, PhysicalScanColumnarRule, PhysicalScanRule, PlanningStartRule, WarmUp}
+import org.metastore.spark.scan.{
+  AnsweredRowsStrategy, LogicalScanRule, PhysicalScanColumnarRule, PhysicalScanRule, PlanningStartRule, WarmUp
+}
 import org.metastore.spark.sql.{
   ColumnsViewRule, DataSourceErrorRule, DataSourceRule, FunctionCallRule, JobFunctionStrategy, MetastoreParser,
   OutermostParser, TableFunctions

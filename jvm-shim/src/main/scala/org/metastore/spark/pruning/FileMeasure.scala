@@ -1,15 +1,18 @@
 package org.metastore.spark.pruning
 
+import java.nio.ByteBuffer
 import java.util.BitSet
+
+import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Complete, Count, Max, Min}
 import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 
 import org.metastore.spark.statistics.columns.{
-  Bounds, BytesBounds, CatalystValue, ColumnSummary, FileSetStatistics, LongBounds, NoBounds, TypePromotion
+  Bounds, BytesBounds, CatalystValue, ColumnSummary, ColumnValues, FileSetStatistics, LongBounds, NoBounds, TypePromotion
 }
-import org.metastore.spark.statistics.objects.{DoubleOrder, UnsignedOrder}
+import org.metastore.spark.statistics.objects.{DoubleOrder, UnsignedOrder, Values}
 
 /** An aggregate function that can be computed of files without reading them: of each from its statistics, exactly or not at all. */
 sealed trait FileMeasure {
@@ -17,8 +20,8 @@ sealed trait FileMeasure {
   /** Keys and types of the columns that are asked for. */
   def columns: Seq[(String, DataType)]
 
-  /** What is known of the files, with the rows of each. */
-  def of(files: FileSetStatistics): MeasuredFiles
+  /** What is known of the files, with the rows of each; `among` are those that are going to be asked about. */
+  def of(files: FileSetStatistics, among: BitSet): MeasuredFiles
 }
 
 /** What a measure is of the files of one scan. */
@@ -39,8 +42,10 @@ object FileMeasure {
     def column(child: Expression): Option[ColumnReference] = lookup.find(child).toOption
     def ordered(child: Expression): Option[ColumnReference] =
       column(child).filter(_ => TypePromotion.hasBounds(child.dataType) && lookup.whyNoBounds(child).isEmpty)
-    if (function.mode != Complete || function.isDistinct || function.filter.isDefined) None
+    if (function.mode != Complete || function.filter.isDefined) None
     else function.aggregateFunction match {
+      case Count(Seq(child)) if function.isDistinct => ordered(child).map(DistinctCount)
+      case _ if function.isDistinct => None
       case Count(Seq(Literal(value, _))) if value != null => Some(RowCount)
       case Count(Seq(child)) => column(child).map(ValueCount)
       case Min(child) => ordered(child).map(Extreme(_, least = true))
@@ -52,14 +57,14 @@ object FileMeasure {
   /** COUNT(*). */
   private case object RowCount extends FileMeasure {
     override val columns: Seq[(String, DataType)] = Nil
-    override def of(files: FileSetStatistics): MeasuredFiles = new Counted(files.rows(_))
+    override def of(files: FileSetStatistics, among: BitSet): MeasuredFiles = new Counted(files.rows(_))
   }
 
   /** COUNT of a column. */
   private final case class ValueCount(column: ColumnReference) extends FileMeasure {
     override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
 
-    override def of(files: FileSetStatistics): MeasuredFiles = measured(files, column) { summary =>
+    override def of(files: FileSetStatistics, among: BitSet): MeasuredFiles = measured(files, column) { summary =>
       new Counted(file => if (hasNulls(summary, file)) summary.rows(file) - summary.nulls(file) else -1)
     }
   }
@@ -67,7 +72,17 @@ object FileMeasure {
   /** MIN or MAX of a column. */
   private final case class Extreme(column: ColumnReference, least: Boolean) extends FileMeasure {
     override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
-    override def of(files: FileSetStatistics): MeasuredFiles = measured(files, column)(new ExactBounds(_, least))
+    override def of(files: FileSetStatistics, among: BitSet): MeasuredFiles = measured(files, column)(new ExactBounds(_, least))
+  }
+
+  /** COUNT(DISTINCT) of a column. */
+  private final case class DistinctCount(column: ColumnReference) extends FileMeasure {
+    override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
+
+    override def of(files: FileSetStatistics, among: BitSet): MeasuredFiles = measured(files, column) { summary =>
+      new DifferentValues(
+        summary, files.values(column.key, column.dataType, among.stream.toArray, filters = false, most = MostListed))
+    }
   }
 
   private def measured(files: FileSetStatistics, column: ColumnReference)(of: ColumnSummary => MeasuredFiles): MeasuredFiles =
@@ -77,6 +92,8 @@ object FileMeasure {
   private def unknown(column: ColumnReference, length: Int): ColumnSummary = new ColumnSummary(
     column.key, column.dataType, new Array[Boolean](length), new Array[Long](length), new Array[Long](length),
     new Array[Long](length), NoBounds, new BitSet)
+
+  private def isAllNull(summary: ColumnSummary, file: Int): Boolean = summary.nulls(file) == summary.rows(file)
 
   private def hasNulls(summary: ColumnSummary, file: Int): Boolean = summary.hasStatistics(file) && summary.nulls(file) >= 0
 
@@ -96,23 +113,21 @@ object FileMeasure {
     private val order = inOrder(bounds)
 
     override def isKnown(file: Int): Boolean =
-      hasNulls(summary, file) && (isAllNull(file) || (hasExact(file) && !isZero(file)))
+      hasNulls(summary, file) && (isAllNull(summary, file) || (hasExact(file) && !isZero(file)))
 
     override def total(files: BitSet): Any = {
       var best = -1
-      files.stream.filter(!isAllNull(_)).forEach(file => if (best < 0 || order(file, best)) best = file)
+      files.stream.filter(!isAllNull(summary, _)).forEach(file => if (best < 0 || order(file, best)) best = file)
       if (best < 0) null // scalastyle:ignore
       else (if (least) CatalystValue.lo(summary, best) else CatalystValue.hi(summary, best)).get
     }
-
-    private def isAllNull(file: Int): Boolean = summary.nulls(file) == summary.rows(file)
 
     private def hasExact(file: Int): Boolean =
       if (least) bounds.hasLo(file) && bounds.loExact(file) else bounds.hasHi(file) && bounds.hiExact(file)
 
     // Statistics keep one zero, and rows of either sign may be the least or the greatest.
     private def isZero(file: Int): Boolean = (summary.dataType, bounds) match {
-      case (FloatType | DoubleType, longs: LongBounds) => (if (least) longs.lo else longs.hi)(file) == FileMeasure.Zero
+      case (FloatType | DoubleType, longs: LongBounds) => (if (least) longs.lo else longs.hi) (file) == FileMeasure.Zero
       case _ => false
     }
 
@@ -126,5 +141,27 @@ object FileMeasure {
     }
   }
 
+  private final class DifferentValues(summary: ColumnSummary, values: ColumnValues) extends MeasuredFiles {
+    override def isKnown(file: Int): Boolean =
+      hasNulls(summary, file) && (isAllNull(summary, file) || (!mayHaveNaN(file) && values.listed(file).isDefined))
+
+    override def total(files: BitSet): Any = {
+      val found = mutable.HashSet.empty[Any]
+      files.stream.filter(!isAllNull(summary, _)).forEach(file => values.listed(file).foreach(add(_, found)))
+      found.size.toLong
+    }
+
+    private def add(listed: Values, to: mutable.HashSet[Any]): Unit = listed match {
+      case Values.Longs(numbers) => numbers.foreach(to += _)
+      case Values.Bytes(texts) => texts.foreach(to += ByteBuffer.wrap(_))
+    }
+
+    private def mayHaveNaN(file: Int): Boolean = summary.dataType match {
+      case FloatType | DoubleType => summary.nans(file) != 0
+      case _ => false
+    }
+  }
+
+  private val MostListed = 100000L
   private val Zero = DoubleOrder.key(0.0)
 }

@@ -2,7 +2,9 @@ package org.metastore.spark.scan
 
 import scala.util.control.NonFatal
 
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, EqualTo, Expression, Literal, MetadataAttribute, SubqueryExpression}
+import org.apache.spark.sql.catalyst.expressions.{
+  Attribute, AttributeReference, EqualTo, Expression, Literal, MetadataAttribute, SubqueryExpression
+}
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
 import org.apache.spark.sql.connector.catalog.{SupportsRead, Table}

@@ -130,16 +130,21 @@ private[scan] final class ScanPlanner(
     val joined = known.of(list, filter.columnKeys ++ measures.flatMap(_.columns))
     joined.load(measures.flatMap(_.columns))
     val verdict = verdictOf(joined, filter)
-    val measured = measures.map(_.of(joined))
-    val proven = wholeFiles(filter, joined, files)
-    val answered = FileSets.where(files.length)(i => verdict.verdicts.isKept(i) && proven.get(i) && measured.forall(_.isKnown(i)))
-    val decision = new ScanDecision(
-      scanned.table.name, list, joined.rows, Right(verdict), contradictoryFiles(joined, rowsOf(files)), known.fingerprint,
-      ScanPlanner.filesWithChanges(files), scanned.live, answered = Some(answered))
-    if (decision.after > 0) None
+    val candidates = FileSets.where(files.length)(verdict.verdicts.isKept(_))
+    candidates.and(wholeFiles(filter, joined, files))
+    // What cannot be answered is not worth reading lists for.
+    if (candidates.cardinality < verdict.verdicts.keptCount) None
     else {
-      ScanPlanner.logDecision(decision)
-      Some(MeasuredScan(measured.map(_.total(answered)), decision))
+      val measured = measures.map(_.of(joined, candidates))
+      val answered = FileSets.where(files.length)(i => candidates.get(i) && measured.forall(_.isKnown(i)))
+      val decision = new ScanDecision(
+        scanned.table.name, list, joined.rows, Right(verdict), contradictoryFiles(joined, rowsOf(files)), known.fingerprint,
+        ScanPlanner.filesWithChanges(files), scanned.live, answered = Some(answered))
+      if (decision.after > 0) None
+      else {
+        ScanPlanner.logDecision(decision)
+        Some(MeasuredScan(measured.map(_.total(answered)), decision))
+      }
     }
   }
 
