@@ -124,9 +124,11 @@ def test_dynamic_partition_pruning_acts_after_us(spark, new_table):
     dim = new_table("p int, name string")
     spark.sql(f"INSERT INTO {dim} VALUES (1, 'one'), (2, 'two'), (3, 'three')")
     query = f"SELECT f.id FROM {facts} f JOIN {dim} d ON f.p = d.p WHERE d.name = 'one' AND f.v >= 400"
-    df = check(spark, query)
-    assert "8 -> 4 files" in labels(df)
-    assert files_read(df)[0] == 1
+    for enabled, label in (("true", "8 -> 1 files, join"), ("false", "8 -> 4 files")):
+        with conf(spark, spark__metastore__pruning__join__enabled=enabled):
+            df = check(spark, query)
+            assert label in labels(df)
+            assert files_read(df)[0] == 1
 
 
 def test_copies_of_a_scan_plan_their_partitions_once(spark, analyzed):

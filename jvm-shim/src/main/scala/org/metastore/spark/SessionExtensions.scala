@@ -30,7 +30,7 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
     extensions.injectPostHocResolutionRule(_ => FunctionCallRule)
     extensions.injectPostHocResolutionRule(new DataSourceRule(_))
     extensions.injectOptimizerRule(_ => ColumnsViewRule)
-    extensions.injectPlanNormalizationRule(_ => PlanningStartRule)
+    extensions.injectPlanNormalizationRule(new PlanningStartRule(_))
     extensions.injectPreCBORule(new LogicalScanRule(_))
     extensions.injectPreCBORule(new PruningHistoryRule(_))
     extensions.injectPlannerStrategy(_ => JobFunctionStrategy)

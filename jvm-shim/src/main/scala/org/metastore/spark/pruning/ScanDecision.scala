@@ -21,6 +21,7 @@ import org.metastore.spark.statistics.columns.FileList
  * @param estimate  how many rows satisfy the scan's filter
  * @param limited   what a LIMIT leaves unread
  * @param answered  what is not read because the statistics tell what an aggregate asks of its rows
+ * @param isJoined  the keys of a join choose among the files when the query runs
  */
 final class ScanDecision(
     val table: String,
@@ -33,7 +34,8 @@ final class ScanDecision(
     live: LiveFiles = LiveFiles.Unknown,
     estimate: () => Option[ScanEstimate] = () => None,
     limited: Option[LimitedFiles] = None,
-    answered: Option[BitSet] = None) {
+    answered: Option[BitSet] = None,
+    isJoined: Boolean = false) {
 
   /** The files that are read. */
   val survivors: BitSet = FileSets.where(files.length) { file =>
@@ -89,10 +91,17 @@ final class ScanDecision(
   /** The same scan with the number that the optimizer was told. */
   def withEstimate(told: ScanEstimate): ScanDecision = copy(outcome, () => Some(told), limited)
 
+  /** The same scan if the keys of a join choose among its files later; None where nothing was decided about them yet. */
+  def beforeJoin: Option[ScanDecision] =
+    if (outcome.isLeft) None
+    else Some(new ScanDecision(
+        table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, estimate, isJoined = true))
+
   private def copy(
       outcome: Either[Reason, ScanDecision.Verdict], estimate: () => Option[ScanEstimate],
       limited: Option[LimitedFiles]): ScanDecision =
-    new ScanDecision(table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, estimate, limited, answered)
+    new ScanDecision(
+      table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, estimate, limited, answered, isJoined)
 
   /** The text on the scan in EXPLAIN. */
   def label: String = outcome match {
@@ -100,8 +109,9 @@ final class ScanDecision(
       val byFormat = if (skippedByFormat > 0) s", $skippedByFormat by ${live.by}" else ""
       val byLimit = limited.fold("")(unread => s", ${unread.label}")
       val files = answered.fold(s"$total -> $after files")(known => s"${known.cardinality} files answered, $after read")
+      val byJoin = if (isJoined) ", join" else ""
       val remarks = (live.unasked ++ unusedStatistics).map(why => s", ${why.sentence}").mkString
-      s"[Metastore: $files$byFormat$byLimit$remarks]"
+      s"[Metastore: $files$byFormat$byLimit$byJoin$remarks]"
     case Left(reason) if reason.code == ReasonCode.Failed => "[Metastore: failed, the log says why]"
     case Left(reason) => s"[Metastore: ${reason.sentence}]"
   }

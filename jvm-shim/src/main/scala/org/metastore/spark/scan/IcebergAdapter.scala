@@ -196,9 +196,9 @@ private[scan] final class IcebergPruning(
       val schema = table.schemaOf(scan)
       val live = table.live(if (filesOfQuery.isEmpty) IcebergAdapter.Name else "the query", scan, all.live, unasked)
       val columns = new OutputColumns(output, keyOf(schema, _))
+      def plan(request: ScanRequest, asked: Option[EstimateRequest]) = planner.plan(table.id, tasks.files, request, columns, live, asked)
       val planned =
-        planner.plan(table.id, tasks.files, conjuncts, columns, live, above.wanted(columns),
-          Some(EstimateRequest(output, columns, () => table.lineage)))
+        plan(ScanRequest(conjuncts, above.wanted(columns)), Some(EstimateRequest(output, columns, () => table.lineage)))
       val decision = planned.decision
       val kept = tasks.files.indices.filter(decision.survivors.get)
       if (kept.size < all.tasks.size) tasks.at(kept).giveTo(scan)
@@ -207,13 +207,17 @@ private[scan] final class IcebergPruning(
       IcebergScanProxy.before(scan, decision,
         own =>
           if (!planner.estimates) own()
-          else V2Statistics.answer(own, readSchema(scan), rows, planned.numbers, name => keyOf(schema, Seq(name))), Some(all))
+          else V2Statistics.answer(own, readSchema(scan), rows, planned.numbers, name => keyOf(schema, Seq(name))),
+        Some(all), joinOf(decision)(keys => plan(ScanRequest(conjuncts ++ keys, isJoined = true), None).decision))
     } catch {
       case NonFatal(e) =>
         val why = Reason.failure(e)
         ScanPlanner.warn(table.name, why, e)
         leftAlone(scan, why)
     }
+
+  private def joinOf(decision: ScanDecision)(decide: Seq[Expression] => ScanDecision): Option[IcebergJoin] =
+    if (planner.restriction.isEmpty && decision.version.nonEmpty && above.limit.isEmpty) Some(new IcebergJoin(output, decide)) else None
 
   private def filesOfQuery: Option[Set[String]] = if (planner.restriction.isEmpty) FileColumnFilter.by(conjuncts, output) else None
 

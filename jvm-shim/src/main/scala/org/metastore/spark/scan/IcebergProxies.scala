@@ -4,7 +4,7 @@ import java.lang.reflect.Method
 
 import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.metric.{CustomMetric, CustomSumMetric, CustomTaskMetric}
-import org.apache.spark.sql.connector.read.{Batch, Scan, ScanBuilder, Statistics}
+import org.apache.spark.sql.connector.read.{Batch, Scan, ScanBuilder, Statistics, SupportsRuntimeV2Filtering}
 
 import org.metastore.spark.pruning.ScanDecision
 import org.metastore.spark.tables.DelegateProxy
@@ -41,12 +41,22 @@ private[scan] final class IcebergBuilderProxy(builder: AnyRef, scans: IcebergInt
 /** Stands before a scan: its statistics, its text, its metrics and its identity tell what was dropped. */
 private[scan] final class IcebergScanProxy(
     scan: AnyRef,
-    val decision: ScanDecision,
+    planning: ScanDecision,
     statistics: (() => Statistics) => Statistics,
-    planned: Option[IcebergTasks])
+    planned: Option[IcebergTasks],
+    val join: Option[IcebergJoin],
+    isJoined: Boolean)
   extends DelegateProxy(scan) {
 
-  override protected def fingerprint: AnyRef = decision.fingerprint
+  // The keys of a join are a part of the plan above, and are not told before it runs.
+  override protected def fingerprint: AnyRef = planning.fingerprint
+
+  private val joined = if (isJoined) join.map(_.begin(planning)) else None
+
+  def decision: ScanDecision = joined.fold(planning)(_.decision)
+
+  /** The same scan, to be told keys when the query runs: scans that are not told them do not share it. */
+  def withKeys: Scan = DelegateProxy.create(new IcebergScanProxy(scan, planning, statistics, planned, join, isJoined = true), classOf[Scan])
 
   private var estimated: Option[Statistics] = None
   private var batch: Option[Batch] = None
@@ -57,19 +67,23 @@ private[scan] final class IcebergScanProxy(
     case "toBatch" => Some(batchOnce(() => forward(method, arguments)))
     case "filter" => // what a join's other side leaves at run time
       synchronized { batch = None }
-      None
-    case "supportedCustomMetrics" if decision.outcome.isRight =>
+      joined.map(_.filter(delegate, arguments(0).asInstanceOf[Array[Predicate]]) { theirs =>
+        forward(method, Array[AnyRef](theirs))
+      })
+    case "supportedCustomMetrics" if joined.isDefined || decision.outcome.isRight => // keys may decide later
       Some(forward(method, arguments).asInstanceOf[Array[CustomMetric]] ++
         Array[CustomMetric](new FilesBeforeMetric, new FilesAfterMetric, new FilesByFormatMetric))
     case "reportDriverMetrics" =>
       // A scan whose planning was another one's reports none, and no scan knows what was taken from it.
-      val own = planned.filter(_.report.nonEmpty).map(FileMetrics.remainingFiles(_, IcebergTasks.currentTasks(delegate).size))
+      val own = planned.filter(_.report.nonEmpty).map(FileMetrics.remainingFiles(_,
+          joined.fold(IcebergTasks.currentTasks(delegate))(_.tasks(delegate)).size))
       Some(own.getOrElse(forward(method, arguments).asInstanceOf[Array[CustomTaskMetric]]) ++ FileMetrics.of(decision))
     case _ => None
   }
 
   private def batchOnce(own: () => AnyRef): Batch = synchronized {
-    if (batch.isEmpty) batch = Some(DelegateProxy.create(new IcebergBatchProxy(own(), decision.fingerprint), classOf[Batch]))
+    def made = joined.fold(own())(_.batchOf(delegate)(own()))
+    if (batch.isEmpty) batch = Some(DelegateProxy.create(new IcebergBatchProxy(made, planning.fingerprint), classOf[Batch]))
     batch.get
   }
 
@@ -96,8 +110,14 @@ private[scan] final class IcebergBatchProxy(batch: AnyRef, kept: AnyRef) extends
 
 private[scan] object IcebergScanProxy {
   def before(
-      scan: AnyRef, decision: ScanDecision, statistics: (() => Statistics) => Statistics, planned: Option[IcebergTasks] = None): Scan =
-    DelegateProxy.create(new IcebergScanProxy(scan, decision, statistics, planned), classOf[Scan])
+      scan: AnyRef, decision: ScanDecision, statistics: (() => Statistics) => Statistics, planned: Option[IcebergTasks] = None,
+      join: Option[IcebergJoin] = None): Scan =
+    DelegateProxy.create(new IcebergScanProxy(scan, decision, statistics, planned, join, isJoined = false), classOf[Scan])
+
+  /** A scan that the keys of a join may choose files of, if it is ours and Spark tells it. */
+  def withKeys(scan: Scan): Option[Scan] =
+    if (!scan.isInstanceOf[SupportsRuntimeV2Filtering]) None
+    else DelegateProxy.of(scan).collect { case proxy: IcebergScanProxy if proxy.join.isDefined => proxy.withKeys }
 
   /** The decision behind a scan, if it passed through us. */
   def decisionOf(scan: Scan): Option[ScanDecision] = DelegateProxy.of(scan).collect {

@@ -32,10 +32,25 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = {
     lazy val planner = ScanPlanner.physical(session, new MetastoreConf(conf))
-    plan.transformUp { case scan: FileSourceScanExec => marked(scan, planner).getOrElse(scan) }
+    JoinKeyFilter.moveToScans(plan).transformUp {
+      case scan: FileSourceScanExec => withKeys(JoinKeyFilter.bind(marked(scan, planner).getOrElse(scan)))
+    }
   }
 
-  private def marked(scan: FileSourceScanExec, planner: => ScanPlanner): Option[SparkPlan] =
+  /** The scan with an index that knows what the scan's own filters collect. */
+  private def withKeys(scan: FileSourceScanExec): FileSourceScanExec =
+    (scan.relation.location, JoinKeyFilter.valuesOf(scan)) match {
+      case (index: PruningFileIndex, keys) if keys != index.keys => withRelation(scan, index.withKeys(keys))
+      case _ => scan
+    }
+
+  private def withRelation(scan: FileSourceScanExec, location: FileIndex): FileSourceScanExec = {
+    val copy = scan.copy(relation = scan.relation.copy(location = location)(scan.relation.sparkSession))
+    copy.copyTagsFrom(scan)
+    copy
+  }
+
+  private def marked(scan: FileSourceScanExec, planner: => ScanPlanner): Option[FileSourceScanExec] =
     try ScanMark.of(scan.relation).filterNot(_ => isDone(scan)).flatMap {
         case ScanMark.Refusal(_, why) => Some(withLabel(scan, scan.relation, s"[Metastore: $why]"))
         case allowed: ScanMark.Permit => pruned(scan, allowed, planner)
@@ -46,14 +61,14 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
         None
     }
 
-  private def pruned(scan: FileSourceScanExec, allowed: ScanMark.Permit, planner: ScanPlanner): Option[SparkPlan] = {
+  private def pruned(scan: FileSourceScanExec, allowed: ScanMark.Permit, planner: ScanPlanner): Option[FileSourceScanExec] = {
     val relation = scan.relation
     FileScan.at(relation, allowed.root, scan.tableIdentifier.map(_.unquotedString)).map { table =>
       planner.statistics(table.id, Some(allowed.fingerprint)) match {
         case Right(known) if known.fingerprint == allowed.fingerprint =>
           val wanted = allowed.wanted.filter(_ => (scan.partitionFilters ++ scan.dataFilters).forall(PruningFileIndex.isFixed))
           val index = new PruningFileIndex(relation.location, table, known.manifest, wanted, planner)
-          val decision = index.decision(scan.partitionFilters, scan.dataFilters)
+          val decision = index.decision(scan)
           withLabel(scan, relation.copy(location = index)(relation.sparkSession), decision.label)
         case Right(_) => withLabel(scan, relation, "[Metastore: the statistics changed while the query was planned]")
         case Left(why) => withLabel(scan, relation, s"[Metastore: ${why.sentence}]")
@@ -61,7 +76,7 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
     }
   }
 
-  private def withLabel(scan: FileSourceScanExec, relation: HadoopFsRelation, label: String): SparkPlan = {
+  private def withLabel(scan: FileSourceScanExec, relation: HadoopFsRelation, label: String): FileSourceScanExec = {
     val named = scan.tableIdentifier.getOrElse(TableIdentifier(relation.location.rootPaths.head.toString, Some(formatOf(scan.relation))))
     val copy = scan.copy(relation = relation, tableIdentifier = Some(named.copy(table = s"${named.table} $label")))
     copy.copyTagsFrom(scan)
@@ -95,7 +110,8 @@ final class PhysicalScanColumnarRule(session: SparkSession) extends ColumnarRule
 
 /** The files of a physical scan without those in which no row can match, or is wanted. Everything else is the delegate's. */
 private[scan] final class PruningFileIndex(
-    val delegate: FileIndex, table: FileScan, statistics: Manifest, val wanted: Option[WantedRows], planner: ScanPlanner)
+    val delegate: FileIndex, table: FileScan, statistics: Manifest, val wanted: Option[WantedRows], planner: ScanPlanner,
+    val keys: Seq[JoinKeyValues] = Nil)
   extends FileIndex {
   import PruningFileIndex.isFixed
 
@@ -104,7 +120,11 @@ private[scan] final class PruningFileIndex(
   private def fingerprint: String = statistics.fingerprint
 
   // A scan is listed for EXPLAIN and again when it runs, with the same filters.
-  private val decided = new ConcurrentHashMap[(Seq[Expression], Seq[Expression]), (Seq[PartitionDirectory], ScanDecision)]
+  private val decided =
+    new ConcurrentHashMap[(Seq[Expression], Seq[Expression], ScanRequest), (Seq[PartitionDirectory], ScanDecision)]
+
+  /** The same files, and what sub-queries collect about them. */
+  def withKeys(found: Seq[JoinKeyValues]): PruningFileIndex = new PruningFileIndex(delegate, table, statistics, wanted, planner, found)
 
   override def rootPaths: Seq[Path] = delegate.rootPaths
   override def inputFiles: Array[String] = delegate.inputFiles
@@ -118,22 +138,28 @@ private[scan] final class PruningFileIndex(
   }
 
   override def listFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] = {
-    val (listed, decision) = decide(partitionFilters, dataFilters.filter(isFixed))
+    val fixed = dataFilters.filter(isFixed)
+    val (listed, decision) = decide(partitionFilters, fixed, request(fixed, keys.nonEmpty))
     FileScan.selectFiles(listed)(decision.survivors.get)
   }
 
   /** What is decided for these filters; those that need a sub-query's answer choose among the partitions later. */
-  def decision(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): ScanDecision =
-    decide(partitionFilters.filter(isFixed), dataFilters.filter(isFixed))._2
+  def decision(scan: FileSourceScanExec): ScanDecision = {
+    val fixed = scan.dataFilters.filter(isFixed)
+    decide(scan.partitionFilters.filter(isFixed), fixed, request(fixed, JoinKeyFilter.isIn(scan)))._2
+  }
+
+  private def request(fixed: Seq[Expression], isJoined: Boolean) = ScanRequest(fixed ++ keys.flatMap(_.conjunct), wanted, isJoined)
 
   // Every partition filter goes to the delegate: nothing above the scan repeats it.
-  private def decide(partitionFilters: Seq[Expression], data: Seq[Expression]): (Seq[PartitionDirectory], ScanDecision) =
-    decided.computeIfAbsent((partitionFilters, data),
+  private def decide(
+      partitionFilters: Seq[Expression], data: Seq[Expression], request: ScanRequest): (Seq[PartitionDirectory], ScanDecision) =
+    decided.computeIfAbsent((partitionFilters, data, request),
       _ => {
         var last = Option.empty[(Seq[PartitionDirectory], ScanDecision)]
         def about(listed: Seq[PartitionDirectory]) = last.collect { case (same, known) if same eq listed => known }.getOrElse {
-          val files = if (wanted.isEmpty) table.files(listed) else table.countRows(table.files(listed))
-          val made = planner.plan(table.id, files, data, resolver, table.live(delegate), wanted).decision
+          val files = if (request.wanted.isEmpty) table.files(listed) else table.countRows(table.files(listed))
+          val made = planner.plan(table.id, files, request, resolver, table.live(delegate)).decision
           last = Some(listed -> made)
           made
         }

@@ -73,9 +73,10 @@ object PlanningContext {
 }
 
 /** Marks the beginning of each query's planning: Spark normalizes a plan once, just before it is optimized. */
-object PlanningStartRule extends Rule[LogicalPlan] {
+final class PlanningStartRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     PlanningContext.begin(plan)
+    ScanPlanner.orElse("A join", ())(JoinPruningRule.register(session))
     plan
   }
 }

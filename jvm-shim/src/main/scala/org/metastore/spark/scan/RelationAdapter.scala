@@ -160,7 +160,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
     for (statistics <- known.toOption; listed <- orNone(table)(table.countedFiles(files, conjuncts)))
       yield {
         val asked = EstimateRequest(logical.output, table.estimateResolver(statistics.manifest), () => table.lineage)
-        planner.plan(table.id, listed, conjuncts, table.resolver(statistics.manifest), LiveFiles.Unknown, wanted, Some(asked))
+        planner.plan(table.id, listed, ScanRequest(conjuncts, wanted), table.resolver(statistics.manifest), LiveFiles.Unknown, Some(asked))
       }
 
   private def catalogNumbers(

@@ -50,7 +50,7 @@ object ScanDecisions {
 
   private def fileScan(scan: FileSourceScanExec): Option[ScanDecision] = scan.relation.location match {
     case index: PruningFileIndex =>
-      val decision = index.decision(scan.partitionFilters, scan.dataFilters)
+      val decision = index.decision(scan)
       Some(estimateOfRelation(scan).fold(decision)(decision.withEstimate))
     case _ => ScanMark.of(scan.relation).map { mark =>
         val table = PhysicalScanRule.tableOf(scan)

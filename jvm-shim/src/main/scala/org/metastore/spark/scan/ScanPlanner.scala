@@ -81,8 +81,9 @@ private[scan] final class ScanPlanner(
 
   /** Joins a scan's files with the statistics and asks the rules. Never throws. */
   def plan(
-      table: TableIdentity, files: IndexedSeq[ScanFile], conjuncts: Seq[Expression], resolver: ColumnResolver,
-      live: LiveFiles, wanted: Option[WantedRows] = None, asked: Option[EstimateRequest] = None): ScanPlan = {
+      table: TableIdentity, files: IndexedSeq[ScanFile], request: ScanRequest, resolver: ColumnResolver,
+      live: LiveFiles, asked: Option[EstimateRequest] = None): ScanPlan = {
+    import request.{conjuncts, wanted}
     val list = ScanFiles.listOf(files)
     val rows = rowsOf(files)
     def decision(
@@ -90,14 +91,14 @@ private[scan] final class ScanPlanner(
         estimate: () => Option[ScanEstimate] = () => None,
         limited: Option[LimitedFiles] = None) =
       new ScanDecision(table.name, list, rows, outcome, distrusted, version, ScanPlanner.filesWithChanges(files), live, estimate,
-        limited)
+        limited, isJoined = request.isJoined)
     def decide(known: TableStatistics): ScanPlan = {
       val compiled = PruningFilter.compile(conjuncts, resolver, allowance)
       val ordered = wanted.flatMap(_.order).map(by => by.column.key -> by.column.dataType)
       val joined = known.of(list, if (restriction.isDefined) Nil else compiled.columnKeys ++ ordered)
       val distrusted = contradictoryFiles(joined, rows)
       val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
-      val judged = judge(joined, compiled, isWhole = live.beyond(files.length) == 0)
+      val judged = judge(joined, compiled, isWhole = live.beyond(files.length) == 0 && !request.isJoined)
       val limited = wanted.flatMap(limitFiles(_, compiled, joined, files, decision(counted, judged, distrusted)))
       val outcome = if (limited.isDefined && judged.isLeft) Right(verdictOf(joined, compiled)) else judged
       lazy val decided: ScanDecision = decision(counted, outcome, distrusted, known.fingerprint, () => numbers.summary, limited)
@@ -246,6 +247,15 @@ private[scan] object ScanPlanner extends Logging {
     logDebug("The cause", cause)
   }
 }
+
+/**
+ * Which rows a scan is to give.
+ *
+ * @param conjuncts they satisfy them
+ * @param wanted    so many of them are enough; None: all
+ * @param isJoined  when the query runs, the keys of a join choose among the files that are left
+ */
+private[scan] final case class ScanRequest(conjuncts: Seq[Expression], wanted: Option[WantedRows] = None, isJoined: Boolean = false)
 
 /** A scan whose rows are estimated. */
 private[scan] final case class EstimateRequest(

@@ -54,7 +54,7 @@ final class LookupTimer private (
       if (cold) StatisticsCache.clear()
       val start = System.nanoTime()
       val planner = ScanPlanner.physical(session, new MetastoreConf(session.sessionState.conf)) // as if a query began
-      val planned = planner.plan(table, listed, conjuncts, resolver, LiveFiles.Unknown, asked = Some(asked))
+      val planned = planner.plan(table, listed, ScanRequest(conjuncts), resolver, LiveFiles.Unknown, asked = Some(asked))
       val numbers = planned.numbers.getOrElse(throw new IllegalStateException(planned.decision.label))
       if (numbers.rowCount.isEmpty) throw new IllegalStateException("nothing is known of the rows")
       output.foreach(column => resolver.key(column, Nil).foreach(numbers.column(_, column.dataType)))

@@ -1,0 +1,60 @@
+package org.metastore.spark.scan
+
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
+import org.apache.spark.sql.connector.expressions.{Literal, NamedReference}
+import org.apache.spark.sql.connector.expressions.filter.Predicate
+
+import org.metastore.spark.pruning.ScanDecision
+import org.metastore.spark.tables.Reflection
+
+/** How the files of one Iceberg scan are decided on again, by what the keys of a join say of its columns. */
+private[scan] final class IcebergJoin(output: Seq[AttributeReference], decide: Seq[Expression] => ScanDecision) {
+
+  /** Nothing is known yet. */
+  def begin(planning: ScanDecision): JoinedTasks = new JoinedTasks(planning.beforeJoin.getOrElse(decide(Nil)))
+
+  /** What a joined scan reads. Spark tells the filters once the other side's keys are there. */
+  final class JoinedTasks(planning: ScanDecision) {
+    @volatile private var found = Option.empty[ScanDecision]
+    private var keys = Seq.empty[Expression]
+
+    def decision: ScanDecision = found.getOrElse(planning)
+
+    /** Takes filters in; those that are Iceberg's own business, on the columns that it partitions by, are forwarded, too. */
+    def filter(scan: AnyRef, filters: Array[Predicate])(forward: Array[Predicate] => AnyRef): AnyRef = {
+      val own = Reflection.call[Array[NamedReference]](scan, "filterAttributes").map(_.fieldNames.toSeq).toSet
+      val theirs = filters.filter(_.references.forall(column => own(column.fieldNames.toSeq)))
+      if (theirs.nonEmpty) forward(theirs)
+      ScanPlanner.orElse(planning.table, ()) {
+        keys ++= filters.flatMap(conjunct)
+        found = Some(decide(keys))
+      }
+      null // scalastyle:ignore
+    }
+
+    /** The tasks that are left of a scan's. */
+    def tasks(scan: AnyRef): IcebergTasks = {
+      val all = IcebergTasks.currentTasks(scan)
+      found.fold(all)(known => all.selectPaths(known.files.paths.indices.filter(known.survivors.get).map(known.files.paths(_)).toSet))
+    }
+
+    /** A batch of these tasks. Other parts of the plan may read by the same scan, so that it gets its own back. */
+    def batchOf(scan: AnyRef)(batch: => AnyRef): AnyRef = scan.synchronized {
+      val all = IcebergTasks.currentTasks(scan)
+      val left = tasks(scan)
+      if (left.tasks.size == all.tasks.size) batch
+      else {
+        left.giveTo(scan)
+        try batch
+        finally all.giveTo(scan)
+      }
+    }
+
+    private def conjunct(filter: Predicate): Option[Expression] = filter.children.toSeq match {
+      case Seq(column: NamedReference, values @ _*) if filter.name == "IN" && values.forall(_.isInstanceOf[Literal[_]]) =>
+        output.find(attribute => Seq(attribute.name) == column.fieldNames.toSeq)
+          .flatMap(JoinKeyFilter.conjunct(_, values.map(_.asInstanceOf[Literal[_]].value: Any).toArray))
+      case _ => None
+    }
+  }
+}

@@ -1,0 +1,211 @@
+package org.metastore.spark.scan
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.{
+  Alias, And, Attribute, AttributeMap, Cast, DynamicPruningSubquery, Expression, KnownFloatingPointNormalized,
+  NamedExpression, PlanExpression
+}
+import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.execution.LogicalRDD
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation
+
+import org.metastore.spark.conf.MetastoreConf
+
+/**
+ * Lets the keys of the small side of an equi-join choose the data files of the other side when the query runs: puts Spark's own
+ * filter of dynamic partition pruning above scans of ours, once joins are ordered. It leaves out files, never a row that is used.
+ */
+final class JoinPruningRule extends Rule[LogicalPlan] {
+  import JoinPruningRule._
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    if (!isWanted || plan.isStreaming || isCorrelated(plan)) plan
+    else ScanPlanner.orElse("A join", plan)(plan.transformUp { case join: Join => prune(join) })
+
+  // Only that rule of Spark plans the filters.
+  private def isWanted: Boolean = new MetastoreConf(conf).pruningJoinEnabled && conf.dynamicPartitionPruningEnabled &&
+    conf.exchangeReuseEnabled
+
+  private def isCorrelated(plan: LogicalPlan): Boolean = plan match {
+    case subquery: Subquery => subquery.correlated
+    case _ => false
+  }
+
+  private def prune(join: Join): LogicalPlan = join match {
+    case ExtractEquiJoinKeys(kind, leftKeys, rightKeys, _, _, left, right, _) if join.getTagValue(Pruned).isEmpty =>
+      val byRight = if (mayLoseLeft(kind)) pruneSide(left, leftKeys, right, rightKeys) else None
+      val byLeft = if (byRight.isEmpty && mayLoseRight(kind)) pruneSide(right, rightKeys, left, leftKeys) else None
+      if (byRight.isEmpty && byLeft.isEmpty) join
+      else {
+        val copy = join.copy(left = byRight.getOrElse(left), right = byLeft.getOrElse(right))
+        copy.copyTagsFrom(join)
+        copy.setTagValue(Pruned, true)
+        copy
+      }
+    case other => other
+  }
+
+  /** The probe with a filter for each key that reaches a scan; None where there is none. */
+  private def pruneSide(probe: LogicalPlan, keys: Seq[Expression], build: LogicalPlan, buildKeys: Seq[Expression]): Option[LogicalPlan] =
+    if (!BuildSide.isRepeatable(build, buildKeys)) None
+    else keys.indices.foldLeft(Option.empty[LogicalPlan]) { (pruned, i) =>
+      KeyTarget.above(pruned.getOrElse(probe), keys(i)) { (scan, key) =>
+        val side = new BuildSide(build, buildKeys, i)
+        if (side.isSmallFor(scan)) Some(side.filter(key)) else None
+      }.orElse(pruned)
+    }
+}
+
+object JoinPruningRule {
+  private val Pruned = TreeNodeTag[Boolean]("metastore.join.pruned")
+
+  /** Adds the rule to those that Spark runs last: joins are ordered, scans are built, and Spark's own such filters are in place. */
+  def register(session: SparkSession): Unit = {
+    val methods = session.sessionState.experimentalMethods
+    if (!methods.extraOptimizations.exists(_.isInstanceOf[JoinPruningRule])) methods.extraOptimizations :+= new JoinPruningRule
+  }
+
+  // Of an outer join Spark broadcasts the side that would be pruned.
+  private def mayLoseLeft(kind: JoinType): Boolean = kind match {
+    case _: InnerLike | LeftSemi => true
+    case _ => false
+  }
+
+  private def mayLoseRight(kind: JoinType): Boolean = kind.isInstanceOf[InnerLike]
+}
+
+/** The side of a join whose keys are collected. */
+private final class BuildSide(plan: LogicalPlan, keys: Seq[Expression], key: Int) {
+  import BuildSide._
+
+  /** Whether there are few keys, and fewer rows than in a scan. */
+  def isSmallFor(scan: LogicalPlan): Boolean = plan.stats.rowCount match {
+    case Some(rows) => rows <= JoinKeyFilter.MostKeys && scan.stats.rowCount.forall(_ > rows)
+    case None => plan.stats.sizeInBytes < scan.stats.sizeInBytes
+  }
+
+  /** A filter by the keys in the broadcast of the join, if it makes one: nothing is run for the filter alone. */
+  def filter(of: Expression): Expression = {
+    // Spark 3.5 takes one index, later lines several.
+    val index = if (constructor.getParameterTypes.apply(3) == classOf[Int]) Int.box(key) else Seq(key)
+    val arguments = Seq(of, plan, keys, index, Boolean.box(true), NamedExpression.newExprId, None)
+    constructor.newInstance(arguments: _*).asInstanceOf[DynamicPruningSubquery]
+  }
+}
+
+private object BuildSide {
+  private val constructor = classOf[DynamicPruningSubquery].getConstructors.head
+
+  /** Whether its keys are the join's own, whoever runs it; a filter that waits for another one may wait for its thread. */
+  def isRepeatable(plan: LogicalPlan, keys: Seq[Expression]): Boolean =
+    plan.deterministic && keys.forall(_.deterministic) && !plan.exists(!isFixed(_))
+
+  // Which rows a LIMIT or a sample takes is open, and so is what other nodes do.
+  private def isFixed(node: LogicalPlan): Boolean = node match {
+    case _: Project | _: Filter | _: Join | _: Aggregate | _: Union => !node.expressions.exists(_.exists(_.isInstanceOf[PlanExpression[_]]))
+    case _: DataSourceV2ScanRelation | _: LocalRelation | _: OneRowRelation | _: Range => true
+    case _: InMemoryRelation | _: LogicalRDD => true
+    case relation: LogicalRelation => relation.relation.isInstanceOf[HadoopFsRelation]
+    case _ => false
+  }
+}
+
+/** Finds the scan of ours that a join key comes from, through what keeps rows with other keys apart from it. */
+private object KeyTarget {
+
+  /** The plan with a filter directly above the scan; None where the key does not reach one, or `filter` makes none. */
+  def above(plan: LogicalPlan, key: Expression)(filter: (LogicalPlan, Expression) => Option[Expression]): Option[LogicalPlan] =
+    plan match {
+      case project: Project if project.projectList.forall(_.deterministic) =>
+        above(project.child, behind(project.projectList, key))(filter).map(child => project.copy(child = child))
+      case only @ Filter(condition, scan) if condition.deterministic && isTarget(scan) =>
+        filterOf(scan, key)(filter).map(more => only.copy(And(condition, more), withKeys(scan)))
+      case other: Filter if other.condition.deterministic => above(other.child, key)(filter).map(child => other.copy(child = child))
+      case join: Join if isFixed(join) && key.references.subsetOf(join.left.outputSet) && keepsLeft(join.joinType) =>
+        above(join.left, key)(filter).map(left => join.copy(left = left)).map(tagged(_, join))
+      case join: Join if isFixed(join) && key.references.subsetOf(join.right.outputSet) && keepsRight(join.joinType) =>
+        above(join.right, key)(filter).map(right => join.copy(right = right)).map(tagged(_, join))
+      case scan if isTarget(scan) => filterOf(scan, key)(filter).map(Filter(_, withKeys(scan)))
+      case _ => None
+    }
+
+  private def isFixed(join: Join): Boolean = join.condition.forall(_.deterministic)
+
+  private def tagged(copy: Join, join: Join): LogicalPlan = {
+    copy.copyTagsFrom(join)
+    copy
+  }
+
+  private def filterOf(scan: LogicalPlan, key: Expression)(filter: (LogicalPlan, Expression) => Option[Expression]) = {
+    val plain = withoutNormalization(key)
+    column(plain).filter(isPrunable(scan, _, plain)).flatMap(_ => filter(scan, plain))
+  }
+
+  /** The key in terms of the columns below a projection. */
+  private def behind(list: Seq[NamedExpression], key: Expression): Expression = {
+    val named = AttributeMap(list.collect { case alias @ Alias(child, _) => alias.toAttribute -> child })
+    key.transform { case attribute: Attribute => named.getOrElse(attribute, attribute) }
+  }
+
+  // A filter on columns of one side may go below a join that neither adds rows to that side nor makes nulls of its columns.
+  private def keepsLeft(kind: JoinType): Boolean = kind match {
+    case _: InnerLike | LeftOuter | LeftSemi | LeftAnti => true
+    case _ => false
+  }
+
+  private def keepsRight(kind: JoinType): Boolean = kind match {
+    case _: InnerLike | RightOuter => true
+    case _ => false
+  }
+
+  /** The column of a key that is one, whatever its type was made for the join. */
+  private def column(key: Expression): Option[Attribute] = key match {
+    case attribute: Attribute => Some(attribute)
+    case cast: Cast => column(cast.child)
+    case _ => None
+  }
+
+  // To the rules all NaN are one, and so are the zeros.
+  private def withoutNormalization(key: Expression): Expression = key.transform {
+    case KnownFloatingPointNormalized(NormalizeNaNAndZero(child)) => child
+  }
+
+  private def isTarget(plan: LogicalPlan): Boolean = plan match {
+    case logical: LogicalRelation => markOf(logical).exists {
+        case permit: ScanMark.Permit => permit.wanted.isEmpty
+        case _ => false
+      }
+    case relation: DataSourceV2ScanRelation => IcebergScanProxy.withKeys(relation.scan).isDefined
+    case _ => false
+  }
+
+  private def withKeys(plan: LogicalPlan): LogicalPlan = plan match {
+    case relation: DataSourceV2ScanRelation =>
+      val copy = relation.copy(scan = IcebergScanProxy.withKeys(relation.scan).get)
+      copy.copyTagsFrom(relation)
+      copy
+    case other => other
+  }
+
+  private def markOf(logical: LogicalRelation): Option[ScanMark] = logical.relation match {
+    case files: HadoopFsRelation => ScanMark.of(files)
+    case _ => None
+  }
+
+  // Partitions are chosen by Spark itself.
+  private def isPrunable(scan: LogicalPlan, column: Attribute, key: Expression): Boolean = scan match {
+    case logical: LogicalRelation => logical.relation match {
+        case files: HadoopFsRelation =>
+          logical.output.exists(_.exprId == column.exprId) && !files.partitionSchema.fieldNames.contains(column.name)
+        case _ => false
+      }
+    case other => other.output.exists(_.exprId == column.exprId) && key.isInstanceOf[Attribute] // Spark tells it of columns alone
+  }
+}
