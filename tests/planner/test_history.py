@@ -36,6 +36,8 @@ def test_each_scan_of_a_query_is_noted(session, analyzed):
         ).collect()
         session.sql(f"SELECT id FROM {analyzed} WHERE rand() < 0.5").collect()
         session.sql(f"SELECT id FROM {analyzed} WHERE id >= 0 ORDER BY id DESC LIMIT 2").collect()
+        with conf(session, spark__metastore__aggregates__enabled="true"):
+            session.sql(f"SELECT count(*) FROM {analyzed} WHERE id >= 100").collect()
     session.sql(f"SELECT * FROM {analyzed} WHERE id = 6").collect()
     noted = history(session, analyzed)
     assert [(table, total, read) for table, total, read, _ in noted[:1]] == [(analyzed, 4, 1)]
@@ -45,12 +47,13 @@ def test_each_scan_of_a_query_is_noted(session, analyzed):
     )
     assert noted[3][3] == {"NOTHING_TO_PRUNE": 0}
     assert noted[4] == (analyzed, 4, 1, {"top-K": 3})
-    assert len(noted) == 5
+    assert noted[5] == (analyzed, 4, 0, {"ANSWERED_BY_STATISTICS": 3, "(id >= 100L)": 1})
+    assert len(noted) == 6
     first = metastore.history(session, analyzed.upper())[0]
     assert first["bytes_skipped"] > 0
     assert first["planning_ms"] >= 0
     assert history(session, "db.other") == []
-    assert len(history(session, analyzed.rpartition(".")[2])) == 5
+    assert len(history(session, analyzed.rpartition(".")[2])) == 6
 
 
 def test_sessions_do_not_see_each_other(spark, session, analyzed):

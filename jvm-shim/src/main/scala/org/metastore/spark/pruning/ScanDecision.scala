@@ -72,6 +72,7 @@ final class ScanDecision(
     case Right(verdict) =>
       val by = (0 until before).filterNot(survivors.get(_)).map { file =>
         if (isLimited(file)) limited.get.label
+        else if (isAnswered(file)) ReasonCode.AnsweredByStatistics.name
         else verdict.conjuncts.lift(verdict.verdicts.skippedBy(file)).getOrElse(ReasonCode.SkippedEmpty.name)
       }
       val counted = by.groupBy(identity).map { case (what, files) => what -> files.size.toLong }
