@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from metastore.adapters.catalog import escape_literal
 from metastore.adapters.descriptors import describe_format
 from metastore.adapters.file_schemas import group_by_file_schema
 from metastore.adapters.identifiers import LOCATION, escape_glob, quote_name
@@ -48,6 +49,20 @@ def read_rows_by_spark(
         rows = _of_parquet(spark, facts.name, columns, files)
     partitions = min(len(files), 4 * spark.sparkContext.defaultParallelism)
     return rows.repartition(partitions, _FILE).sortWithinPartitions(_FILE)
+
+
+def read_matching_rows(
+    spark: SparkSession, facts: TableFacts, columns: Sequence[Column], condition: str, files: Sequence[DataFile]
+) -> DataFrame:
+    """Read the live rows of some data files that satisfy a condition; columns as of `read_rows_by_spark`."""
+    table_format = describe_format(facts.format)
+    file = table_format.location_of(table_format.file_sql)
+    if not facts.has_other_rows:  # which are in none of the files
+        paths = ", ".join(f"'{escape_literal(one.location)}'" for one in files)
+        condition = f"({condition}) AND {file} IN ({paths})"
+    return select_at_snapshot(
+        spark, facts, [f"{file} AS {_FILE}", f"false AS {_DELETED}", *_chosen(columns)], condition
+    )
 
 
 def _of_relation(

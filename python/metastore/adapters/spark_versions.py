@@ -22,11 +22,15 @@ def installed_spark_line() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def select_at_snapshot(spark: SparkSession, facts: TableFacts, chosen: Sequence[str]) -> DataFrame:
-    """What is chosen of all rows of a table at its snapshot."""
+def select_at_snapshot(
+    spark: SparkSession, facts: TableFacts, chosen: Sequence[str], where: str | None = None
+) -> DataFrame:
+    """What is chosen of all rows of a table at its snapshot, or of those that satisfy a condition."""
     if facts.snapshot_options:
-        return spark.read.options(**facts.snapshot_options).table(facts.snapshot_sql).selectExpr(*chosen)
-    return spark.sql(f"SELECT {', '.join(chosen)} FROM {facts.snapshot_sql}")
+        rows = spark.read.options(**facts.snapshot_options).table(facts.snapshot_sql)
+        return (rows if where is None else rows.where(where)).selectExpr(*chosen)
+    condition = "" if where is None else f" WHERE {where}"
+    return spark.sql(f"SELECT {', '.join(chosen)} FROM {facts.snapshot_sql}{condition}")
 
 
 def collect_arrow(frame: DataFrame) -> pa.Table:

@@ -308,6 +308,31 @@ def diff(
 
 
 @session.require_session
+def filtered_summary(spark: SparkSession, query: str) -> Summary:
+    """As `summary`, of the rows that a query of one table keeps.
+
+    Args:
+        spark: A session, classic or Connect.
+        query: `SELECT .. FROM` a table, or a view of one, with `WHERE` or without.
+
+    Returns:
+        One row per column of the table. Data files of which every row matches are not read: their statistics are taken,
+        and only files that statistics leave open are read; `rows_read` of the table's `rows_total` lie in them.
+
+    Raises:
+        NoStatistics: The table was not analyzed.
+        InvalidArgument: Another query, such as a join, an aggregate or a LIMIT.
+        JarNotFound: The Spark of this session does not have the Metastore's jar.
+
+    Example:
+        >>> found = metastore.filtered_summary(spark, "SELECT * FROM db.sales WHERE day >= '2026-01-01'")  # doctest: +SKIP
+        >>> found.column("price")["max"]  # doctest: +SKIP
+        Decimal('99.95')
+    """
+    return session.call_function(spark, "filtered_summary", query, {}, Summary)
+
+
+@session.require_session
 def explain(spark: SparkSession, query: str) -> Answer:
     """One row per scan and data file of a query: whether it is read, and by which statistic it is not.
 

@@ -148,6 +148,12 @@ def tables(output: PlainOutput, local: LocalSpark, database: Database = None) ->
 
 
 @command
+def filtered_summary(output: PlainOutput, local: LocalSpark, query: Query) -> None:
+    """As summary, of the rows that a query of one table keeps: files that match fully are not read."""
+    output.answer(_with_spark(local, "filtered_summary", query))
+
+
+@command
 def explain(output: PlainOutput, local: LocalSpark, query: Query) -> None:
     """One line per scan and data file of a query: read or not, and why."""
     output.answer(_with_spark(local, "explain", query))

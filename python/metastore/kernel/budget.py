@@ -50,6 +50,8 @@ class DetailLimits:
 
 
 DEFAULT_DETAIL_LIMITS = DetailLimits()
+BUDGET = 1 << 30
+"""Bytes that a task may hold."""
 
 _PREFIX = 8
 

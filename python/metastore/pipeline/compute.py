@@ -14,6 +14,7 @@ from metastore.adapters.table_facts import DataFile, Refusal, TableFacts
 from metastore.errors import AnalyzeFailed
 from metastore.format.block_writer import BlockContent, write_block
 from metastore.format.manifest import FULL, Block
+from metastore.kernel.budget import BUDGET
 from metastore.kernel.parquet_file import find_spark_only_reason
 from metastore.pipeline.block_task import BlockDestination, BlockTask, BlockTaskResult, run_block_task
 from metastore.pipeline.row_task import analyze_spark_rows
@@ -62,7 +63,6 @@ class ComputeResult:
         )
 
 
-_BUDGET = 1 << 30
 _NO_MODULE = "Executors need Python with numpy and pyarrow: set spark.pyspark.python to one."
 
 
@@ -74,7 +74,7 @@ def compute_missing(
         return ComputeResult()
     inputs.store.ensure_writable()
     place, identity = inputs.task_store, inputs.facts.identity
-    destination = BlockDestination(place, identity, inputs.block_settings, _BUDGET, inputs.user_statistics.pickles)
+    destination = BlockDestination(place, identity, inputs.block_settings, BUDGET, inputs.user_statistics.pickles)
     blocks = BlockComputation(spark, inputs.facts, inputs.store, destination, progress)
     try:
         return sum(map(blocks.run, work), ComputeResult())

@@ -71,12 +71,7 @@ class PlanInputs:
     @property
     def block_settings(self) -> Mapping[str, Any]:
         """What blocks are computed with."""
-        return {
-            **BLOCK_SETTINGS,
-            "histogram_bins": self.options.bins,
-            "histogram_kind": self.options.kind,
-            "frequencies_top": self.options.top,
-        }
+        return describe_block_settings(self.options)
 
     def cover(self, blocks: Sequence[Block]) -> Coverage:
         """What blocks know of the table's data files."""
@@ -103,7 +98,7 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
         store=store,
         task_store=place,
         block_files=block_files,
-        options=_choose_options(values),
+        options=choose_options(values),
         keep=values["spark.metastore.snapshots.keep"],
         is_repair=statement.repair,
         user_statistics=users,
@@ -129,7 +124,18 @@ def _load_user_statistics(statement: AnalyzeStatement) -> UserStatistics:
     return UserStatistics(tuple(one for one in statistics if one.name not in failed), pickles, {**failed, **unusable})
 
 
-def _choose_options(values: Mapping[str, Any]) -> TableLevelOptions:
+def describe_block_settings(options: TableLevelOptions) -> Mapping[str, Any]:
+    """What blocks are computed with, as they say it."""
+    return {
+        **BLOCK_SETTINGS,
+        "histogram_bins": options.bins,
+        "histogram_kind": options.kind,
+        "frequencies_top": options.top,
+    }
+
+
+def choose_options(values: Mapping[str, Any]) -> TableLevelOptions:
+    """How the settings want the table level to be made."""
     return TableLevelOptions(
         bins=values["spark.metastore.histogram.bins"],
         kind=values["spark.metastore.histogram.kind"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -12,7 +14,7 @@ import pyarrow as pa
 from metastore.adapters import refusals
 from metastore.adapters.shim_calls import require_unchanged
 from metastore.adapters.table_facts import DataFile, Refusal
-from metastore.kernel.budget import DEFAULT_DETAIL_LIMITS, DetailLimits
+from metastore.kernel.budget import BUDGET, DEFAULT_DETAIL_LIMITS, DetailLimits
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.pipeline.block_task import BlockBuilder, metadata_statistics, unknown_statistics
 
@@ -57,6 +59,23 @@ def analyze_row_batches(
         elif file is not None:
             builder.refuse(Refusal(file.path, refusals.ROWS_DIFFER))
     return builder.finish()
+
+
+def analyze_matching_rows(
+    rows: DataFrame, columns: Sequence[Column], detail: DetailLimits, table: str
+) -> list[tuple[int, list[ColumnStatistics]]]:
+    """Run the kernel on rows of any data files: of every partition that has some, how many and their statistics."""
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        reading = _Reading(columns, (BUDGET, detail), ())
+        for batch in batches:
+            reading.add(batch)
+        if reading.rows:
+            found = [replace(known, bloom=None) for _, known in reading.statistics(absent_is_null=True)]
+            yield pa.record_batch([pa.array([pickle.dumps((reading.rows, found))], pa.binary())], names=["record"])
+
+    done = require_unchanged(rows.mapInArrow(work, "record binary"), table)
+    return [pickle.loads(row[0]) for row in done.collect()]  # noqa: S301 - written by our own task
 
 
 def _with_constants(

@@ -150,7 +150,7 @@ class Statistics(ColumnAnswers):
         )
 
     def _summary_rows(self, file: str | None, shown: SnapshotAnswer) -> list[summary_rows.Row]:
-        return self._of_file(file, shown) if file else self._of_table(shown)
+        return self._of_file(file, shown) if file else self.describe_columns(shown)
 
     def _column_rows(self, column: str | None, file: str | None, shown: SnapshotAnswer) -> list[summary_rows.Row]:
         snapshot = shown.snapshot
@@ -162,7 +162,8 @@ class Statistics(ColumnAnswers):
         found = read_statistics(self._store, stored, shown.columns, wanted).to_pylist()
         return [self._column_row(row, paths[row["file"]], shown.columns[row["column"]]) for row in found]
 
-    def _of_table(self, shown: SnapshotAnswer) -> list[summary_rows.Row]:
+    def describe_columns(self, shown: SnapshotAnswer) -> list[summary_rows.Row]:
+        """The rows of a summary of what answers."""
         snapshot = shown.snapshot
         stored = self._store.get(snapshot.summary).to_pylist() if snapshot.summary else []
         tops = column_details.read_table_tops(self._store, snapshot)

@@ -114,8 +114,12 @@ class _DriverStderr:
         pass
 
 
-def _run(spark: SparkSession, statement: dict[str, Any], progress: Progress) -> dict[str, Any]:
+def _run(spark: SparkSession, statement: dict[str, Any], progress: Progress) -> Any:
     # Slow to import, and the JVM waits for the first sign of life.
+    if "filtered" in statement:
+        from metastore.spark.filtered_summary import summarize_query  # noqa: PLC0415 - see above
+
+        return summarize_query(spark, statement["filtered"])
     from metastore.pipeline.request import AnalyzeStatement  # noqa: PLC0415 - see above
     from metastore.pipeline.rounds import run_statement  # noqa: PLC0415 - see above
 

@@ -2,7 +2,7 @@ package org.metastore.spark
 
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
 
-import org.metastore.spark.analyze.AnalyzeRule
+import org.metastore.spark.analyze.{AnalyzeRule, AttachedPython, FilteredSummaryStatement}
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{CboSwitch, StageStatisticsRule}
 import org.metastore.spark.explain.PruningHistoryRule
@@ -10,7 +10,7 @@ import org.metastore.spark.scan.{
   AnsweredRowsStrategy, LogicalScanRule, PhysicalScanColumnarRule, PhysicalScanRule, PlanningStartRule, WarmUp
 }
 import org.metastore.spark.sql.{
-  ColumnsViewRule, DataSourceErrorRule, DataSourceRule, FunctionCallRule, JobFunctionStrategy, MetastoreParser,
+  ColumnsViewRule, DataSourceErrorRule, DataSourceRule, FilteredSummaryFunction, FunctionCallRule, JobFunctionStrategy, MetastoreParser,
   OutermostParser, TableFunctions
 }
 
@@ -23,6 +23,7 @@ import org.metastore.spark.sql.{
 class SessionExtensions extends SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     TableFunctions.register()
+    FilteredSummaryFunction.answerBy((session, table, query) => AttachedPython.run(session, FilteredSummaryStatement(table, query)))
     extensions.injectParser((_, delegate) => MetastoreParser(delegate))
     OutermostParser.list()
     DataSourceErrorRule.inject(extensions)

@@ -103,6 +103,21 @@ object AnalyzeReport {
     Row(table, null, null, null, null, null, null, null, Seq(why), null, null, null, null)
 }
 
+/** What the attached Python is asked to do with a table. */
+trait PythonStatement {
+  def table: String
+
+  /** One line of JSON; `progress`: whether somebody wants to hear how far it is. */
+  def json(progress: Boolean): String
+}
+
+/** The statistics of the rows that a query of one table keeps. */
+final case class FilteredSummaryStatement(table: String, query: String) extends PythonStatement {
+  override def json(progress: Boolean): String =
+    AnalyzeStatement.mapper.writeValueAsString(
+      AnalyzeStatement.mapper.createObjectNode().put("table", table).put("filtered", query).put("progress", progress))
+}
+
 /**
  * One ANALYZE of one table, as the Python side is told of it.
  *
@@ -112,10 +127,10 @@ object AnalyzeReport {
  */
 final case class AnalyzeStatement(
     table: String, columns: Option[Seq[String]], allColumns: Boolean, noScan: Boolean,
-    partition: Map[String, Option[String]]) {
+    partition: Map[String, Option[String]])
+  extends PythonStatement {
 
-  /** One line of JSON; `progress`: whether somebody wants to hear how far it is. */
-  def json(progress: Boolean): String = {
+  override def json(progress: Boolean): String = {
     val mapper = AnalyzeStatement.mapper
     val node: ObjectNode = mapper.createObjectNode()
     node.put("table", table).put("all_columns", allColumns).put("noscan", noScan).put("progress", progress)

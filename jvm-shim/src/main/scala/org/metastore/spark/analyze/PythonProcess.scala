@@ -47,7 +47,7 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
   def isAlive: Boolean = process.isAlive && !context.isStopped
 
   /** Hands a statement over and waits for the answer, or [[PythonLost]]. Interrupting the thread ends process and jobs. */
-  def ask(session: SparkSession, statement: AnalyzeStatement): String = {
+  def ask(session: SparkSession, statement: PythonStatement): String = {
     val key = UUID.randomUUID().toString
     val tag = s"metastore-analyze-$key"
     val answer = Promise[String]()
@@ -212,8 +212,8 @@ object AttachedPython extends Logging {
     process = None
   }
 
-  /** Runs one ANALYZE in Python, after those that came before it; raises what Python said as a MetastoreException. */
-  def run(session: SparkSession, statement: AnalyzeStatement): JsonNode = {
+  /** Runs one statement in Python, after those that came before it; raises what Python said as a MetastoreException. */
+  def run(session: SparkSession, statement: PythonStatement): JsonNode = {
     lock.lockInterruptibly()
     val answer =
       try of(session).ask(session, statement)
@@ -243,12 +243,12 @@ object AttachedPython extends Logging {
     })
   }
 
-  private def failed(statement: AnalyzeStatement, error: JsonNode): MetastoreException = {
+  private def failed(statement: PythonStatement, error: JsonNode): MetastoreException = {
     val code = error.path("code").asText
     new MetastoreException(code, error.path("message").asText.stripPrefix(s"[$code] "), Map("table" -> statement.table))
   }
 
-  private def unavailable(context: SparkContext, statement: AnalyzeStatement, cause: PythonUnavailable): MetastoreException = {
+  private def unavailable(context: SparkContext, statement: PythonStatement, cause: PythonUnavailable): MetastoreException = {
     val python = PythonInterpreter.of(context).command
     MetastoreException.analyzeFailed(statement.table,
       s"${cause.getMessage}. Start Spark with spark.metastore.python set to an " +

@@ -22,6 +22,7 @@ import org.metastore.spark.statistics.columns.FileList
  * @param limited   what a LIMIT leaves unread
  * @param answered  what is not read because the statistics tell what an aggregate asks of its rows
  * @param isJoined  the keys of a join choose among the files when the query runs
+ * @param full      the files of which every row is live and matches, where it was asked which rows are enough
  */
 final class ScanDecision(
     val table: String,
@@ -35,7 +36,8 @@ final class ScanDecision(
     estimate: () => Option[ScanEstimate] = () => None,
     limited: Option[LimitedFiles] = None,
     answered: Option[BitSet] = None,
-    isJoined: Boolean = false) {
+    isJoined: Boolean = false,
+    val full: BitSet = new BitSet) {
 
   /** The files that are read. */
   val survivors: BitSet = FileSets.where(files.length) { file =>
@@ -45,6 +47,9 @@ final class ScanDecision(
 
   /** Those among them that may still be excluded by what their statistics say. */
   def excludable: BitSet = FileSets.without(FileSets.without(survivors, filesWithChanges), contradictoryFiles)
+
+  /** The paths of live files that hold no row that matches; none where a LIMIT has left files unread. */
+  def pathsSkipped: Seq[String] = if (limited.isDefined || answered.isDefined) Nil else perFile(0).filterNot(_.kept).flatMap(_.path)
 
   private def isLimited(file: Int): Boolean = limited.exists(_.dropped.get(file))
   private def isAnswered(file: Int): Boolean = answered.exists(_.get(file))
@@ -102,7 +107,7 @@ final class ScanDecision(
       outcome: Either[Reason, ScanDecision.Verdict], estimate: () => Option[ScanEstimate],
       limited: Option[LimitedFiles]): ScanDecision =
     new ScanDecision(
-      table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, estimate, limited, answered, isJoined)
+      table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, estimate, limited, answered, isJoined, full)
 
   /** The text on the scan in EXPLAIN. */
   def label: String = outcome match {

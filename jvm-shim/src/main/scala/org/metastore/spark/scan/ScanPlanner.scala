@@ -89,9 +89,9 @@ private[scan] final class ScanPlanner(
     def decision(
         rows: Array[Long], outcome: Either[Reason, ScanDecision.Verdict], distrusted: BitSet = new BitSet, version: String = "",
         estimate: () => Option[ScanEstimate] = () => None,
-        limited: Option[LimitedFiles] = None) =
+        limited: Option[LimitedFiles] = None, full: BitSet = new BitSet) =
       new ScanDecision(table.name, list, rows, outcome, distrusted, version, ScanPlanner.filesWithChanges(files), live, estimate,
-        limited, isJoined = request.isJoined)
+        limited, isJoined = request.isJoined, full = full)
     def decide(known: TableStatistics): ScanPlan = {
       val compiled = PruningFilter.compile(conjuncts, resolver, allowance)
       val ordered = wanted.flatMap(_.order).map(by => by.column.key -> by.column.dataType)
@@ -99,9 +99,11 @@ private[scan] final class ScanPlanner(
       val distrusted = contradictoryFiles(joined, rows)
       val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
       val judged = judge(joined, compiled, isWhole = live.beyond(files.length) == 0 && !request.isJoined)
-      val limited = wanted.flatMap(limitFiles(_, compiled, joined, files, decision(counted, judged, distrusted)))
+      lazy val unlimited = decision(counted, judged, distrusted)
+      val full = if (wanted.isEmpty) new BitSet else fullFiles(compiled, joined, files, unlimited)
+      val limited = wanted.flatMap(limitFiles(_, joined, files, unlimited, full))
       val outcome = if (limited.isDefined && judged.isLeft) Right(verdictOf(joined, compiled)) else judged
-      lazy val decided: ScanDecision = decision(counted, outcome, distrusted, known.fingerprint, () => numbers.summary, limited)
+      lazy val decided: ScanDecision = decision(counted, outcome, distrusted, known.fingerprint, () => numbers.summary, limited, full)
       lazy val numbers: ScanStatistics =
         numbersOf(table, known, joined, decided, files, conjuncts, asked.getOrElse(EstimateRequest(Nil, resolver)))
       ScanPlanner.logDecision(decided)
@@ -186,12 +188,18 @@ private[scan] final class ScanPlanner(
     ScanDecision.Verdict(filter.evaluate(joined), filter.conjuncts.map(_.sql))
 
   // No delete may take a row away, and a format that counts rows must count as many as the statistics.
+  private def fullFiles(
+      filter: PruningFilter, joined: FileSetStatistics, files: IndexedSeq[ScanFile], unlimited: ScanDecision): BitSet =
+    if (!isOurs(unlimited)) new BitSet
+    else ScanPlanner.orElse("The rows of whole files", new BitSet) {
+      FileSets.both(wholeFiles(filter, joined, files), unlimited.survivors)
+    }
+
   private def limitFiles(
-      wanted: WantedRows, filter: PruningFilter, joined: FileSetStatistics, files: IndexedSeq[ScanFile],
-      unlimited: ScanDecision): Option[LimitedFiles] =
-    if (unlimited.outcome.left.exists(_.code != ReasonCode.NoFilter)) None
+      wanted: WantedRows, joined: FileSetStatistics, files: IndexedSeq[ScanFile], unlimited: ScanDecision,
+      full: BitSet): Option[LimitedFiles] =
+    if (!isOurs(unlimited)) None
     else ScanPlanner.orElse("A LIMIT", Option.empty[LimitedFiles]) {
-      val full = FileSets.both(wholeFiles(filter, joined, files), unlimited.survivors)
       wanted.order match {
         case None => LimitedFiles.choose(wanted.limit, unlimited.survivors, full, joined.rows(_), files(_).path)
         case Some(order) => LimitedFiles.first(wanted.limit, order, joined, unlimited.excludable, full)
@@ -205,6 +213,9 @@ private[scan] final class ScanPlanner(
       proven.get(i) && files(i).isWhole && !files(i).hasChanges && joined.rows(i) >= 0 && files(i).rows.forall(_ == joined.rows(i))
     }
   }
+
+  // A scan of which something else decides is left whole.
+  private def isOurs(unlimited: ScanDecision): Boolean = unlimited.outcome.fold(_.code == ReasonCode.NoFilter, _ => true)
 
   // Other rows than the table format counts: the statistics are not of this file.
   private def contradictoryFiles(joined: FileSetStatistics, rows: Array[Long]): BitSet =

@@ -30,10 +30,10 @@ import org.metastore.spark.tables.UnsupportedRelease
 object TableFunctions {
   private val all: Seq[TableFunction] = Seq(
     SummaryFunction, FrequenciesFunction, HistogramFunction, QuantilesFunction, LocateFunction, FilesFunction, ColumnsFunction,
-    LayoutFunction, ExplainFunction, EstimatesFunction, HistoryFunction, SnapshotsFunction, DiffFunction, TablesFunction, SettingsFunction,
-    HelpFunction,
+    LayoutFunction, FilteredSummaryFunction, ExplainFunction, EstimatesFunction, HistoryFunction, SnapshotsFunction, DiffFunction,
+    TablesFunction, SettingsFunction, HelpFunction,
     VersionFunction,
-    FactsFunction, FormatsFunction)
+    FactsFunction, FilterFunction, FormatsFunction)
 
   /** Those that people call, in the order in which `metastore.help()` lists them. */
   val listed: Seq[TableFunction] = all.filterNot(_.isInternal)

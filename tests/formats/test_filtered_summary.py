@@ -1,0 +1,115 @@
+"""The statistics of the rows that a query keeps are what Spark says of the same rows."""
+
+from __future__ import annotations
+
+import pytest
+
+import metastore
+from metastore.errors import InvalidArgument, NoStatistics
+
+pytestmark = pytest.mark.spark
+
+LEAVES = ("id", "v", "s", "x", "st.a", "st.b", "day")
+NULLS = (
+    "id, NULL AS v, NULL AS s, CAST('NaN' AS DOUBLE) AS x, NULL AS st,"
+    " date_add(DATE '2024-01-01', CAST(id DIV 100 AS INT)) AS day"
+)
+
+
+def truth(spark, table, condition):
+    """What Spark alone says of each column: nulls, NaNs, bounds, distinct values; and the number of rows."""
+    asked = ["count(*) AS n"]
+    for leaf in LEAVES:
+        value = "nanvl(x, NULL)" if leaf == "x" else leaf
+        nans = "count_if(isnan(x))" if leaf == "x" else "0"
+        asked.append(
+            f"array(CAST(count_if({leaf} IS NULL) AS STRING), CAST({nans} AS STRING), CAST(min({value}) AS STRING),"
+            f" CAST(max({value}) AS STRING), CAST(count(DISTINCT {leaf}) AS STRING)) AS `{leaf}`"
+        )
+    asked.append("percentile_disc(0.5) WITHIN GROUP (ORDER BY id) AS median")
+    (row,) = spark.sql(f"SELECT {', '.join(asked)} FROM {table} WHERE {condition}").collect()
+    return row.asDict()
+
+
+def check(spark, asked, condition):
+    """Compares every column, and returns how many rows were read."""
+    found = metastore.filtered_summary(spark, f"SELECT * FROM {asked.name} WHERE {condition}")
+    rows = {row["column_name"]: row for row in found}
+    told = truth(spark, asked.name, condition)
+    for leaf in LEAVES:
+        row, label = rows[leaf], (condition, leaf)
+        assert (row["count"], row["exact"]) == (told["n"], True), label
+        if told["n"]:
+            nulls, nans, low, high, distinct = told[leaf]
+            known = (row["null_count"], row["nan_count"] or 0, row["min"], row["max"])
+            assert known == (int(nulls), int(nans), low, high), label
+            assert row["approx_unique"] == pytest.approx(int(distinct), rel=3 * row["distinct_error"]), label
+    if told["n"]:
+        assert int(rows["id"]["q50"]) == pytest.approx(told["median"], abs=max(2, told["n"] * 0.02)), condition
+    return found[0]["rows_read"]
+
+
+def test_files_that_match_fully_are_not_read(spark, filled):
+    filled.kind.append(spark, filled.name, 400, 500, row=NULLS)
+    filled.analyze()
+    assert check(spark, filled, "id >= 150") == 100
+    assert check(spark, filled, "x < 37.5 OR s > 's00349'") in (100, 200)
+    for condition in ("id < 0", "v IS NULL", "id >= 100 AND id < 300"):
+        assert check(spark, filled, condition) == 0, condition
+    top = metastore.filtered_summary(spark, f"SELECT id FROM {filled.name} WHERE v IN (3, 4) AND id <> 3").column("v")
+    assert (top["top_value"], top["top_count"], top["rows_read"], top["rows_total"]) == (4, 57, 400, 500)
+    assert len(metastore.filtered_summary(spark, f"SELECT id FROM {filled.name}")) >= len(LEAVES)
+
+
+def test_deleted_rows_and_later_files_are_counted_as_they_are(spark, kind, filled):
+    filled.analyze()
+    if kind.format != "parquet":
+        spark.sql(f"DELETE FROM {filled.name} WHERE id % 50 = 20 AND id < 200")
+    filled.kind.append(spark, filled.name, 400, 450)
+    check(spark, filled, "id >= 50")
+    filled.analyze()
+    for condition in ("day >= DATE '2024-01-02'", "true"):
+        check(spark, filled, condition)
+
+
+def test_a_view_is_asked_about_as_its_table(spark, filled):
+    filled.analyze()
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW filtered AS SELECT id + 1 AS next, v FROM {filled.name} WHERE id < 300"
+    )
+    query = "SELECT * FROM metastore.filtered_summary('SELECT v FROM filtered WHERE next > 100 AND v > -1')"
+    (row,) = spark.sql(f"{query} WHERE column_name = 'id'").collect()
+    assert (row["min"], row["max"], row["count"], row["files"]) == ("100", "299", 200, 2)
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("SELECT count(*) FROM {t}", "Aggregate"),
+        ("SELECT * FROM {t} a JOIN {t} b ON a.id = b.id", "Join"),
+        ("SELECT * FROM {t} LIMIT 3", "Limit"),
+        ("SELECT * FROM {t} WHERE rand() < 0.5", "deterministic"),
+        ("SELECT * FROM {t} WHERE id IN (SELECT max(id) FROM {t})", "sub-query"),
+        ("SELECT * FROM range(3)", "is no Iceberg"),
+        ("SELECT * FROM {t} VERSION AS OF {first}", "as the name now stands"),
+    ],
+)
+def test_other_queries_are_told_what_is_possible(spark, two_snapshots, query, told):
+    table, first = two_snapshots
+    with pytest.raises(InvalidArgument, match=told) as raised:
+        metastore.filtered_summary(spark, query.format(t=table, first=first))
+    assert "Say SELECT" in str(raised.value)
+
+
+def test_a_table_without_statistics_says_so(spark, two_snapshots):
+    with pytest.raises(NoStatistics):
+        metastore.filtered_summary(spark, f"SELECT * FROM {two_snapshots[0]} WHERE id > 3")
+
+
+@pytest.fixture(scope="module")
+def two_snapshots(spark):
+    name = "ice.db.filtered_once"
+    spark.sql(f"CREATE TABLE {name} USING iceberg AS SELECT id FROM range(10)")
+    spark.sql(f"INSERT INTO {name} VALUES (11)")
+    yield name, spark.sql(f"SELECT snapshot_id FROM {name}.snapshots ORDER BY committed_at").first()[0]
+    spark.sql(f"DROP TABLE {name} PURGE")
