@@ -100,7 +100,7 @@ object FilteredQuery extends AliasHelper {
     case column: AttributeReference => column.withQualifier(Nil)
   }
 
-  private def normalized(found: Parts): Option[Expression] = found.conditions.reduceOption(And(_, _))
+  private def normalized(found: Parts): Option[Expression] = found.conditions.filterNot(_ == Literal.TrueLiteral).reduceOption(And(_, _))
     .map(QueryPlan.normalizeExpressions(_, found.relation.output).canonicalized)
 
   private def refused(why: String): MetastoreException =
