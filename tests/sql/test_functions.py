@@ -19,7 +19,14 @@ pytestmark = pytest.mark.spark
 
 CALLS = (
     *("summary('{t}')", "frequencies('{t}', 'id')", "histogram('{t}', 'id')", "quantiles('{t}', 'id')"),
-    *("locate('{t}', 'id', 5)", "files('{t}')", "columns('{t}')", "layout('{t}')", "filtered_summary('SELECT * FROM {t}')", "explain('SELECT * FROM {t}')"),
+    *(
+        "locate('{t}', 'id', 5)",
+        "files('{t}')",
+        "columns('{t}')",
+        "layout('{t}')",
+        "filtered_summary('SELECT * FROM {t}')",
+        "explain('SELECT * FROM {t}')",
+    ),
     *(
         "estimates('SELECT * FROM {t}')",
         "history('{t}')",

@@ -325,8 +325,8 @@ def filtered_summary(spark: SparkSession, query: str) -> Summary:
         JarNotFound: The Spark of this session does not have the Metastore's jar.
 
     Example:
-        >>> found = metastore.filtered_summary(spark, "SELECT * FROM db.sales WHERE day >= '2026-01-01'")  # doctest: +SKIP
-        >>> found.column("price")["max"]  # doctest: +SKIP
+        >>> query = "SELECT * FROM db.sales WHERE day >= '2026-01-01'"
+        >>> metastore.filtered_summary(spark, query).column("price")["max"]  # doctest: +SKIP
         Decimal('99.95')
     """
     return session.call_function(spark, "filtered_summary", query, {}, Summary)

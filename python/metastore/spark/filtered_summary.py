@@ -1,4 +1,4 @@
-"""The statistics of the rows that a query of one table keeps: of data files that match fully what is stored is enough."""
+"""The statistics of the rows that a query of one table keeps: of files that match fully what is stored is enough."""
 
 from __future__ import annotations
 

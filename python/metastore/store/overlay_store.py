@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from metastore.store.obstore_blobs import Blobs
 
 
+def _nothing(*, writable: bool) -> None:
+    """No blobs: what is there is asked of the store below."""
+
+
 class OverlayStore(Store):
     """Reads what a store has and what was put here; nothing is written to the store."""
 
     def __init__(self, below: Store) -> None:
         """Begin with what a store has."""
-        super().__init__(below.uri, below._open, writable=False)
+        super().__init__(below.uri, _nothing, writable=False)
         self._below = below
         self._made: dict[str, bytes] = {}
 
@@ -36,10 +40,12 @@ class OverlayStore(Store):
         return make_reference(name, data, table.num_rows)
 
     def read_bytes(self, name: str, most: int = MAX_OBJECT_BYTES) -> bytes:
+        """The bytes of an object of either, not verified."""
         made = self._made.get(name)
         return self._below.read_bytes(name, most) if made is None else made
 
     def open_part(self, ref: ObjectRef) -> ObjectPart:
+        """An object of either of which only what is asked for is read."""
         made = self._made.get(ref.name)
         if made is None:
             return self._below.open_part(ref)
