@@ -54,11 +54,9 @@ def test_files_that_match_fully_are_not_read(spark, filled):
     filled.analyze()
     assert check(spark, filled, "id >= 150") == 100
     assert check(spark, filled, "x < 37.5 OR s > 's00349'") in (100, 200)
-    for condition in ("id < 0", "v IS NULL", "id >= 100 AND id < 300"):
-        assert check(spark, filled, condition) == 0, condition
+    assert check(spark, filled, "v IS NULL OR id >= 100 AND id < 200") == 0
     top = metastore.filtered_summary(spark, f"SELECT id FROM {filled.name} WHERE v IN (3, 4) AND id <> 3").column("v")
     assert (top["top_value"], top["top_count"], top["rows_read"], top["rows_total"]) == (4, 57, 400, 500)
-    assert len(metastore.filtered_summary(spark, f"SELECT id FROM {filled.name}")) >= len(LEAVES)
 
 
 def test_deleted_rows_and_later_files_are_counted_as_they_are(spark, kind, filled):
@@ -67,19 +65,21 @@ def test_deleted_rows_and_later_files_are_counted_as_they_are(spark, kind, fille
         spark.sql(f"DELETE FROM {filled.name} WHERE id % 50 = 20 AND id < 200")
     filled.kind.append(spark, filled.name, 400, 450)
     check(spark, filled, "id >= 50")
-    filled.analyze()
-    for condition in ("day >= DATE '2024-01-02'", "true"):
-        check(spark, filled, condition)
+    check(spark, filled, "day >= DATE '2024-01-02'")
 
 
-def test_a_view_is_asked_about_as_its_table(spark, filled):
-    filled.analyze()
-    spark.sql(
-        f"CREATE OR REPLACE TEMPORARY VIEW filtered AS SELECT id + 1 AS next, v FROM {filled.name} WHERE id < 300"
-    )
+def test_a_view_is_asked_about_as_its_table(spark):
+    table = "ice.db.filtered_by_view"
+    spark.sql(f"CREATE TABLE {table} USING iceberg AS SELECT id, id % 7 AS v FROM range(0, 400, 1, 4)")
+    metastore.analyze(spark, table, progress=False)
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW filtered AS SELECT id + 1 AS next, v FROM {table} WHERE id < 300")
     query = "SELECT * FROM metastore.filtered_summary('SELECT v FROM filtered WHERE next > 100 AND v > -1')"
     (row,) = spark.sql(f"{query} WHERE column_name = 'id'").collect()
-    assert (row["min"], row["max"], row["count"], row["files"]) == ("100", "299", 200, 2)
+    assert (row["min"], row["max"], row["count"], row["files_total"]) == ("100", "299", 200, 4)
+    whole, none = (metastore.filtered_summary(spark, f"SELECT id FROM {table} {rest}") for rest in ("", "WHERE id < 0"))
+    assert [(row["count"], row["rows_read"], row["max"]) for row in whole] == [(400, 0, "399"), (400, 0, "6")]
+    assert [(row["count"], row["rows_read"], row["max"]) for row in none] == [(0, 0, None), (0, 0, None)]
+    spark.sql(f"DROP TABLE {table} PURGE")
 
 
 @pytest.mark.parametrize(
