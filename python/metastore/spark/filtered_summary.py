@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from metastore import settings
+from metastore.adapters.descriptors import WITH_LOG_FILES
 from metastore.adapters.loading import load_facts
 from metastore.adapters.shim_calls import translate_errors
 from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause
@@ -118,8 +119,8 @@ def _ask_filter(spark: SparkSession, query: str) -> tuple[str, str, dict[str, bo
 
 
 def _divide_files(facts: TableFacts, condition: str, told: Mapping[str, bool], coverage: Coverage) -> FilteredTable:
-    if facts.has_other_rows:  # which may be new versions of any
-        return FilteredTable(facts, condition, (), facts.files)
+    if facts.format in WITH_LOG_FILES and not facts.is_physical:  # no row says for certain which file it is of
+        return FilteredTable(replace(facts, has_other_rows=True), condition, (), facts.files)
     wanted = column_keys(facts.columns)
     full = tuple(
         file
