@@ -56,7 +56,7 @@ def read_matching_rows(
 ) -> DataFrame:
     """Read the live rows of some data files that satisfy a condition; columns as of `read_rows_by_spark`."""
     table_format = describe_format(facts.format)
-    file = table_format.location_of(table_format.file_sql)
+    file = "''" if facts.has_other_rows else table_format.location_of(table_format.file_sql)
     if not facts.has_other_rows:  # which are in none of the files
         paths = ", ".join(f"'{escape_literal(one.location)}'" for one in files)
         condition = f"({condition}) AND {file} IN ({paths})"

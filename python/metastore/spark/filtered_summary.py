@@ -119,8 +119,6 @@ def _ask_filter(spark: SparkSession, query: str) -> tuple[str, str, dict[str, bo
 
 
 def _divide_files(facts: TableFacts, condition: str, told: Mapping[str, bool], coverage: Coverage) -> FilteredTable:
-    if facts.format in WITH_LOG_FILES and not facts.is_physical:  # no row says for certain which file it is of
-        return FilteredTable(replace(facts, has_other_rows=True), condition, (), facts.files)
     wanted = column_keys(facts.columns)
     full = tuple(
         file
@@ -136,7 +134,11 @@ def _divide_files(facts: TableFacts, condition: str, told: Mapping[str, bool], c
         if told.get(file.path) is False and (file.modified is None or coverage.holds(file))
     }
     done = skipped | {file.path for file in full}
-    return FilteredTable(facts, condition, full, tuple(file for file in facts.files if file.path not in done))
+    left = tuple(file for file in facts.files if file.path not in done)
+    # No row says for certain which file it is of.
+    if facts.format in WITH_LOG_FILES and (left or not facts.is_physical):
+        return FilteredTable(replace(facts, has_other_rows=True), condition, (), facts.files)
+    return FilteredTable(facts, condition, full, left)
 
 
 def _reduce(
