@@ -3,7 +3,9 @@ package org.metastore.spark.scan
 import org.apache.spark.sql.catalyst.expressions.PlanExpression
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.execution.{FileSourceScanExec, LocalTableScanExec, SparkPlan}
+import org.apache.spark.sql.execution.{
+  FileSourceScanExec, LocalTableScanExec, SparkPlan, SubqueryAdaptiveBroadcastExec, SubqueryBroadcastExec
+}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation
 import org.apache.spark.sql.execution.datasources.v2.{BatchScanExec, DataSourceV2ScanRelation}
@@ -35,9 +37,12 @@ object ScanDecisions {
 
   private[scan] val Decision = TreeNodeTag[ScanDecision]("metastore.decision")
 
+  // What a filter by a join's keys shows below it is the side of the join itself, which is read once.
   private def subqueries(node: SparkPlan): Seq[ScanDecision] = node.expressions.flatMap(_.collect {
     case e: PlanExpression[_] => e.plan
-  }).collect { case plan: SparkPlan => plan }.flatMap(of)
+  }).collect {
+    case plan: SparkPlan if !plan.isInstanceOf[SubqueryBroadcastExec] && !plan.isInstanceOf[SubqueryAdaptiveBroadcastExec] => plan
+  }.flatMap(of)
 
   /** Of a scan that the table format has answered, Spark's plan keeps the rows alone. */
   private def decisionOfRows(rows: LocalTableScanExec): Option[ScanDecision] = rows.logicalLink.flatMap(_.collectFirst {
