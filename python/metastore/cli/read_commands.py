@@ -34,9 +34,9 @@ Analyze = Annotated[bool, typer.Option("--analyze", help="Run the query, to coun
 Before = Annotated[str, typer.Argument(metavar="FROM", help="A snapshot, or a time.", show_default=False)]
 After = Annotated[
     str | None,
-    typer.Argument(metavar="[TO]", help="Another one; the current snapshot if not given.", show_default=False),
+    typer.Argument(metavar="TO", help="Another one; the current snapshot if not given.", show_default=False),
 ]
-Query = Annotated[str, typer.Argument(help="The query to explain.", show_default=False)]
+Query = Annotated[str, typer.Argument(help="A query.", show_default=False)]
 
 
 @command
