@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -80,18 +80,16 @@ class FilteredTable:
         return sum(file.physical_rows for file in self.facts.files)
 
 
+@dataclass(frozen=True)
 class _Memory(TaskStore):
     """Where the driver puts the objects of one answer."""
 
-    def __init__(self, store: OverlayStore) -> None:
-        super().__init__(store.uri)
-        object.__setattr__(self, "_store", store)
+    store: OverlayStore = field(kw_only=True)
 
     def write(
         self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
     ) -> ObjectRef:
-        store: OverlayStore = self.__dict__["_store"]
-        return store.put(kind, table, row_groups, extra)
+        return self.store.put(kind, table, row_groups, extra)
 
 
 def summarize_query(spark: SparkSession, query: str) -> list[list[str | None]]:
@@ -192,7 +190,9 @@ def _as_block(
     store: OverlayStore,
     options: TableLevelOptions,
 ) -> tuple[tuple[DataFile, ...], list[Block]]:
-    destination = BlockDestination(_Memory(store), facts.identity, describe_block_settings(options), BUDGET)
+    destination = BlockDestination(
+        _Memory(store.uri, store=store), facts.identity, describe_block_settings(options), BUDGET
+    )
     builder = BlockBuilder(destination, FULL, facts.columns)
     pieces = tuple(
         DataFile(f"matching-rows/{place}", _PIECE_BYTES, rows, "parquet") for place, (rows, _) in enumerate(found)

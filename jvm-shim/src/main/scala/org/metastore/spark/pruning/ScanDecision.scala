@@ -49,7 +49,14 @@ final class ScanDecision(
   def excludable: BitSet = FileSets.without(FileSets.without(survivors, filesWithChanges), contradictoryFiles)
 
   /** The paths of live files that hold no row that matches; none where a LIMIT has left files unread. */
-  def pathsSkipped: Seq[String] = if (limited.isDefined || answered.isDefined) Nil else perFile(0).filterNot(_.kept).flatMap(_.path)
+  def pathsSkipped: Seq[String] = if (limited.isDefined || answered.isDefined) Nil
+  else (0 until before).filterNot(survivors.get(_)).map(files.paths(_)) ++ leftOut.map(_._1)
+
+  /** The live files that were not left to us, with their rows. */
+  private def leftOut: Seq[(String, Option[Long])] = {
+    val paths = files.paths.toSet
+    live.list().filterNot { case (path, _) => paths(path) }
+  }
 
   private def isLimited(file: Int): Boolean = limited.exists(_.dropped.get(file))
   private def isAnswered(file: Int): Boolean = answered.exists(_.get(file))
@@ -141,10 +148,8 @@ final class ScanDecision(
     val left = (0 until files.length).map { file =>
       row(scan, Some(files.paths(file)), survivors.get(file), reason(file), Some(rows(file)).filter(_ >= 0))
     }
-    val paths = files.paths.toSet
-    val all = left ++ live.list().collect {
-      case (path, number) if !paths(path) =>
-        row(scan, Some(path), isKept = false, Reason(ReasonCode.SkippedByFormat), number)
+    val all = left ++ leftOut.map { case (path, number) =>
+      row(scan, Some(path), isKept = false, Reason(ReasonCode.SkippedByFormat), number)
     }
     if (all.nonEmpty) all
     else outcome.left.toOption.toSeq.map(why => row(scan, None, isKept = why.code != ReasonCode.AnsweredByFormat, why, None))

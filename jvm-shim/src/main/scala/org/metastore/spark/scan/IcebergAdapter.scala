@@ -57,7 +57,7 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
     else {
       val tasks = IcebergTasks.of(scan, table.snapshot, planner)
       val schema = table.schemaOf(scan)
-      val columns = new OutputColumns(iceberg.output, path => schema.flatMap(_.fieldId(path)).map(_.toString))
+      val columns = new OutputColumns(iceberg.output, path => schema.flatMap(_.key(path)))
       Some(ScannedFiles(table.id, tasks.files, columns, table.live(IcebergAdapter.Name, scan, tasks.live, listing.unasked)))
     }
   }
@@ -86,11 +86,9 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
       case _ => new IcebergPruning(table, iceberg.output, above, planner)
     }
 
-  private def before(relation: DataSourceV2Relation, scans: IcebergInterceptor): LogicalPlan = {
-    val prepared = relation.copy(table = DelegateProxy.create(new IcebergSourceProxy(relation.table, scans), classOf[Table]))
-    prepared.copyTagsFrom(relation)
-    prepared
-  }
+  private def before(relation: DataSourceV2Relation, scans: IcebergInterceptor): LogicalPlan =
+    WithTags(
+      relation.copy(table = DelegateProxy.create(new IcebergSourceProxy(relation.table, scans), classOf[Table])), relation)
 }
 
 private[scan] object IcebergAdapter {
@@ -168,14 +166,14 @@ private[scan] final class IcebergPruning(
     ((conjuncts ++ above.order).map(QueryPlan.normalizeExpressions(_, output).canonicalized), above.order.isDefined, above.limit,
       planner.restriction, planner.estimates)
 
-  private lazy val skipping = new IcebergSkipping(conjuncts, output,
-    (name, dataType) =>
-      for {
-        key <- table.keys.get(name)
-        known <- planner.statistics(table.id).toOption
-        columns = planner.columns(table.id, known, new OutputColumns(output, table.keys.get), table.lineage)
-        histogram <- columns.histogram(key, dataType)
-      } yield histogram)
+  private lazy val skipping = {
+    lazy val keys = table.keys
+    lazy val columns = planner.statistics(table.id).toOption.map { known =>
+      planner.columns(table.id, known, new OutputColumns(output, keys.get), table.lineage)
+    }
+    new IcebergSkipping(conjuncts, output,
+      (name, dataType) => for (key <- keys.get(name); known <- columns; found <- known.histogram(key, dataType)) yield found)
+  }
 
   override def keepsFromFormat(predicate: Predicate): Boolean =
     planner.restriction.isEmpty && planner.settings.icebergBypassSkipping &&
@@ -195,7 +193,7 @@ private[scan] final class IcebergPruning(
       val tasks = filesOfQuery.fold(all)(all.selectPaths)
       val schema = table.schemaOf(scan)
       val live = table.live(if (filesOfQuery.isEmpty) IcebergAdapter.Name else "the query", scan, all.live, unasked)
-      val columns = new OutputColumns(output, keyOf(schema, _))
+      val columns = new OutputColumns(output, path => schema.flatMap(_.key(path)))
       def plan(request: ScanRequest, asked: Option[EstimateRequest]) = planner.plan(table.id, tasks.files, request, columns, live, asked)
       val planned =
         plan(ScanRequest(conjuncts, above.wanted(columns)), Some(EstimateRequest(output, columns, () => table.lineage)))
@@ -207,7 +205,7 @@ private[scan] final class IcebergPruning(
       IcebergScanProxy.before(scan, decision,
         own =>
           if (!planner.estimates) own()
-          else V2Statistics.answer(own, readSchema(scan), rows, planned.numbers, name => keyOf(schema, Seq(name))),
+          else V2Statistics.answer(own, readSchema(scan), rows, planned.numbers, name => schema.flatMap(_.key(Seq(name)))),
         Some(all), joinOf(decision)(keys => plan(ScanRequest(conjuncts ++ keys, isJoined = true), None).decision))
     } catch {
       case NonFatal(e) =>
@@ -222,9 +220,6 @@ private[scan] final class IcebergPruning(
   private def filesOfQuery: Option[Set[String]] = if (planner.restriction.isEmpty) FileColumnFilter.by(conjuncts, output) else None
 
   private def readSchema(scan: AnyRef): StructType = scan.asInstanceOf[Scan].readSchema
-
-  private def keyOf(schema: Option[IcebergSchema], path: Seq[String]): Option[String] =
-    schema.flatMap(_.fieldId(path)).map(_.toString)
 }
 
 /** Columns by the relation's own names: in a query they stand as the user wrote them, in any case. */

@@ -31,7 +31,7 @@ private[scan] final class IcebergScan(spark: Table) {
       val snapshot = Reflection.call[AnyRef](IcebergTasks.snapshot(scan), "snapshotId").toString
       table.dataFiles(snapshot).map(file => file.path -> file.rows)
     },
-    unasked.map(predicate => Reason(ReasonCode.FormatNotAsked, "format" -> "Iceberg", "conjunct" -> predicate.toString)))
+    unasked.map(predicate => Reason(ReasonCode.FormatNotAsked, "format" -> IcebergAdapter.Name, "conjunct" -> predicate.toString)))
 
   /** The snapshot that is read; None where there is none. */
   def snapshot: Option[String] = table.current
@@ -72,6 +72,9 @@ private[scan] final case class TaskTotals(files: Long, bytes: Long, deletes: Lon
 
 /** Field ids by the path of a column. */
 private[scan] final class IcebergSchema(schema: AnyRef) {
+
+  /** How the statistics call a column. */
+  def key(path: Seq[String]): Option[String] = fieldId(path).map(_.toString)
 
   /** The field id of a column or of a field inside structs; None inside lists and maps, and for unknown names. */
   def fieldId(path: Seq[String]): Option[Int] = {

@@ -61,11 +61,7 @@ private[scan] object JoinKeyFilter extends PredicateHelper {
     case filter @ FilterExec(condition, child) if condition.exists(_.isInstanceOf[DynamicPruning]) =>
       val (keys, others) = splitConjunctivePredicates(condition).partition(isOfJoin)
       val scan = addTo(child, keys)
-      others.reduceOption(And(_, _)).fold(scan) { rest =>
-        val copy = filter.copy(condition = rest, child = scan)
-        copy.copyTagsFrom(filter)
-        copy
-      }
+      others.reduceOption(And(_, _)).fold(scan)(rest => WithTags(filter.copy(condition = rest, child = scan), filter))
   }
 
   private def addTo(plan: SparkPlan, keys: Seq[Expression]): SparkPlan = plan match {
@@ -95,9 +91,6 @@ private[scan] object JoinKeyFilter extends PredicateHelper {
 
   private def isOfJoin(filter: Expression): Boolean = filter.isInstanceOf[DynamicPruning] || filter.isInstanceOf[JoinKeyFilter]
 
-  private def withFilters(scan: FileSourceScanExec, filters: Seq[Expression]): FileSourceScanExec = {
-    val copy = scan.copy(dataFilters = filters)
-    copy.copyTagsFrom(scan)
-    copy
-  }
+  private def withFilters(scan: FileSourceScanExec, filters: Seq[Expression]): FileSourceScanExec =
+    WithTags(scan.copy(dataFilters = filters), scan)
 }

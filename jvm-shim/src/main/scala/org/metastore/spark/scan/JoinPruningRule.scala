@@ -44,8 +44,7 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
       val byLeft = if (byRight.isEmpty && mayLoseRight(kind)) pruneSide(right, rightKeys, left, leftKeys) else None
       if (byRight.isEmpty && byLeft.isEmpty) join
       else {
-        val copy = join.copy(left = byRight.getOrElse(left), right = byLeft.getOrElse(right))
-        copy.copyTagsFrom(join)
+        val copy = WithTags(join.copy(left = byRight.getOrElse(left), right = byLeft.getOrElse(right)), join)
         copy.setTagValue(Pruned, true)
         copy
       }
@@ -129,19 +128,14 @@ private object KeyTarget {
         filterOf(scan, key)(filter).map(more => only.copy(And(condition, more), withKeys(scan)))
       case other: Filter if other.condition.deterministic => above(other.child, key)(filter).map(child => other.copy(child = child))
       case join: Join if isFixed(join) && key.references.subsetOf(join.left.outputSet) && keepsLeft(join.joinType) =>
-        above(join.left, key)(filter).map(left => join.copy(left = left)).map(tagged(_, join))
+        above(join.left, key)(filter).map(left => WithTags(join.copy(left = left), join))
       case join: Join if isFixed(join) && key.references.subsetOf(join.right.outputSet) && keepsRight(join.joinType) =>
-        above(join.right, key)(filter).map(right => join.copy(right = right)).map(tagged(_, join))
+        above(join.right, key)(filter).map(right => WithTags(join.copy(right = right), join))
       case scan if isTarget(scan) => filterOf(scan, key)(filter).map(Filter(_, withKeys(scan)))
       case _ => None
     }
 
   private def isFixed(join: Join): Boolean = join.condition.forall(_.deterministic)
-
-  private def tagged(copy: Join, join: Join): LogicalPlan = {
-    copy.copyTagsFrom(join)
-    copy
-  }
 
   private def filterOf(scan: LogicalPlan, key: Expression)(filter: (LogicalPlan, Expression) => Option[Expression]) = {
     val plain = withoutNormalization(key)
@@ -188,9 +182,7 @@ private object KeyTarget {
 
   private def withKeys(plan: LogicalPlan): LogicalPlan = plan match {
     case relation: DataSourceV2ScanRelation =>
-      val copy = relation.copy(scan = IcebergScanProxy.withKeys(relation.scan).get)
-      copy.copyTagsFrom(relation)
-      copy
+      WithTags(relation.copy(scan = IcebergScanProxy.withKeys(relation.scan).get), relation)
     case other => other
   }
 

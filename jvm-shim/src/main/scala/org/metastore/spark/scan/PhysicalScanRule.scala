@@ -44,11 +44,8 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
       case _ => scan
     }
 
-  private def withRelation(scan: FileSourceScanExec, location: FileIndex): FileSourceScanExec = {
-    val copy = scan.copy(relation = scan.relation.copy(location = location)(scan.relation.sparkSession))
-    copy.copyTagsFrom(scan)
-    copy
-  }
+  private def withRelation(scan: FileSourceScanExec, location: FileIndex): FileSourceScanExec =
+    WithTags(scan.copy(relation = scan.relation.copy(location = location)(scan.relation.sparkSession)), scan)
 
   private def marked(scan: FileSourceScanExec, planner: => ScanPlanner): Option[FileSourceScanExec] =
     try ScanMark.of(scan.relation).filterNot(_ => isDone(scan)).flatMap {
@@ -78,9 +75,7 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
 
   private def withLabel(scan: FileSourceScanExec, relation: HadoopFsRelation, label: String): FileSourceScanExec = {
     val named = scan.tableIdentifier.getOrElse(TableIdentifier(relation.location.rootPaths.head.toString, Some(formatOf(scan.relation))))
-    val copy = scan.copy(relation = relation, tableIdentifier = Some(named.copy(table = s"${named.table} $label")))
-    copy.copyTagsFrom(scan)
-    copy
+    WithTags(scan.copy(relation = relation, tableIdentifier = Some(named.copy(table = s"${named.table} $label"))), scan)
   }
 
   private def formatOf(relation: HadoopFsRelation): String =

@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.catalog.{CatalogStatistics, CatalogStorageF
 import org.apache.spark.sql.catalyst.FileSourceOptions
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, AttributeSet, Expression, Literal, SortOrder, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DataType, StructType, TimestampType}
@@ -149,9 +150,8 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
 
   private def withMark(
       logical: LogicalRelation, files: HadoopFsRelation, mark: ScanMark, entry: Option[CatalogTable]): LogicalPlan = {
-    val copy = logical.copy(relation = files.copy(options = files.options + mark.asOption)(files.sparkSession), catalogTable = entry)
-    copy.copyTagsFrom(logical)
-    copy
+    WithTags(logical.copy(relation = files.copy(options = files.options + mark.asOption)(files.sparkSession), catalogTable = entry),
+      logical)
   }
 
   private def planScan(
@@ -312,5 +312,18 @@ private[scan] object ScanFiles {
   def listOf(files: IndexedSeq[ScanFile]): FileList = files match {
     case shared: ScanFiles => shared.list
     case own => FileList.of(own.map(file => FileKey(file.path, file.size, file.modified)))
+  }
+}
+
+/** A copy of a node with the tags of the one that it stands for. */
+private[scan] object WithTags {
+  def apply[P <: LogicalPlan](copy: P, of: LogicalPlan): P = {
+    copy.copyTagsFrom(of)
+    copy
+  }
+
+  def apply[P <: SparkPlan](copy: P, of: SparkPlan): P = {
+    copy.copyTagsFrom(of)
+    copy
   }
 }

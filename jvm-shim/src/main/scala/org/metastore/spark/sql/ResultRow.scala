@@ -38,15 +38,14 @@ object ResultRow {
   def decimalOf(number: BigInt): Decimal = Decimal(BigDecimal(number.min(Most)), Digits, 0)
 
   /** A map of texts. */
-  def texts(entries: Seq[(String, String)]): ArrayBasedMapData = {
-    val (keys, values) = entries.unzip
-    ArrayBasedMapData(keys.map(UTF8String.fromString).toArray[Any], values.map(UTF8String.fromString).toArray[Any])
-  }
+  def texts(entries: Seq[(String, String)]): ArrayBasedMapData = mapOf(entries)
 
   /** A map from texts to counts. */
-  def counts(entries: Seq[(String, Long)]): ArrayBasedMapData = {
+  def counts(entries: Seq[(String, Long)]): ArrayBasedMapData = mapOf(entries)
+
+  private def mapOf(entries: Seq[(String, Any)]): ArrayBasedMapData = {
     val (keys, values) = entries.unzip
-    ArrayBasedMapData(keys.map(UTF8String.fromString).toArray[Any], values.toArray[Any])
+    ArrayBasedMapData(keys.map(internal).toArray[Any], values.map(internal).toArray[Any])
   }
 
   /** A list of texts. */
