@@ -40,8 +40,18 @@ OWN = {
 }
 WIDE = 10
 FEW = 10
-ENDINGS = {"limit": f" LIMIT {FEW}", "top-K": f" ORDER BY id DESC LIMIT {FEW}"}
-"""What stands behind the condition of a query: one file has its rows."""
+ROWS = "SELECT id FROM {table} WHERE {condition}"
+SHAPES = {
+    "limit": f"{ROWS} LIMIT {FEW}",
+    "top-K": f"{ROWS} ORDER BY id DESC LIMIT {FEW}",
+    "join": "SELECT t.id FROM {table} t JOIN (SELECT id * {middle} AS id FROM range(1, 2)) one USING (id)",
+    "count": "SELECT count(*), count(DISTINCT day), max(name) FROM {table} WHERE {condition}",
+    "mean": "SELECT avg(c0), sum(id) FROM {table} WHERE {condition}",
+    "groups": "SELECT day, count(*) FROM {table} WHERE {condition} GROUP BY day",
+}
+"""Queries that ask for more than the rows of their condition."""
+ONE_FILE = {"limit", "top-K"}
+AGGREGATES = {"count", "mean", "groups"}
 HUDI = {
     "hoodie.table.name": "pruned",
     "hoodie.datasource.write.operation": "bulk_insert",
@@ -133,14 +143,31 @@ def queries(files: int, each: int) -> dict[str, str]:
         "contains": "CAST(day AS STRING) LIKE '%-01-0%'",
         "limit": f"id >= {middle}",
         "top-K": f"id < {middle}",
+        "join": f"id = {middle}",
+        "count": f"id >= {middle}",
+        "mean": f"id < {middle}",
+        "groups": f"id >= {middle}",
     }
+
+
+def query_of(form: str, name: str, condition: str, middle: int) -> str:
+    """The text of a query."""
+    return SHAPES.get(name, ROWS).format(table=TABLES[form], condition=condition, middle=middle)
+
+
+def ideal(name: str, files: int, matching: tuple[int, int]) -> tuple[int, int]:
+    """How many rows a query gives, and of how many data files, if all that are not needed were skipped."""
+    if name in ONE_FILE:
+        return min(FEW, matching[0]), 1
+    return (files // 2 if name == "groups" else 1, 0) if name in AGGREGATES else matching
 
 
 class Measured:
     """The runs of one query on one side."""
 
     def __init__(self) -> None:
-        self.files, self.answer = 0, -1
+        self.files = 0
+        self.answer: list[Any] = []
         self.planning: list[float] = []
         self.seconds: list[float] = []
 
@@ -148,7 +175,7 @@ class Measured:
         """Runs the query once."""
         start = time.perf_counter()
         frame = spark.sql(query)
-        self.answer = len(frame.collect())
+        self.answer = sorted(frame.collect())
         self.seconds.append(time.perf_counter() - start)
         self.planning.append(planning(frame) + looked_up(frame))
         self.files = sum(count_files_read(frame))
@@ -160,10 +187,9 @@ def looked_up(frame: DataFrame) -> int:
 
 
 def measure(
-    spark: SparkSession, form: str, condition: str, ending: str, true: tuple[int, int], runs: int
+    spark: SparkSession, form: str, name: str, query: str, condition: str, true: tuple[int, int], runs: int
 ) -> dict[str, Any]:
     """Runs one query in turn with the Metastore and without it; the first round warms up. `true` are rows and files."""
-    query = f"SELECT id FROM {TABLES[form]} WHERE {condition}{ending}"
     sides = {"true": Measured(), "false": Measured()}
     plain = []
     for run in range(runs + 1):
@@ -175,12 +201,13 @@ def measure(
                 side.seconds.clear()
         plain += [unskipped(spark, condition)] if form == "hudi" and run else []
     ours, own = sides["true"], sides["false"]
-    assert ours.answer == true[0], (form, condition)
-    assert form == "hudi" or own.answer == true[0], (form, condition)
+    assert len(ours.answer) == true[0], (form, query)
+    assert form == "hudi" or len(own.answer) == true[0], (form, query)
+    assert name not in AGGREGATES or ours.answer == own.answer, (form, query)
     return {
         "rows": true[0],
         "ideal files": true[1],
-        **({"own rows": own.answer} if form == "hudi" else {}),
+        **({"own rows": len(own.answer)} if form == "hudi" else {}),
         "own files": own.files,
         "our files": ours.files,
         **({"plain planning ms": median(plain)} if form == "hudi" else {}),
@@ -235,9 +262,9 @@ def main() -> None:
                 index(spark, TABLES[form])
             conditions = queries(options.files, options.rows)
             for name, matching in truth(spark, form, conditions).items():
-                ending = ENDINGS.get(name, "")
-                true = (min(FEW, matching[0]), 1) if ending else matching
-                measured = measure(spark, form, conditions[name], ending, true, options.runs)
+                query = query_of(form, name, conditions[name], options.files * options.rows // 2)
+                true = ideal(name, options.files, matching)
+                measured = measure(spark, form, name, query, conditions[name], true, options.runs)
                 found.append({"format": form, "query": name, **measured})
                 sys.stderr.write(f"{found[-1]}\n")
     facts = {"files": options.files, "rows_of_a_file": options.rows, "columns": 5 + options.wide, "runs": options.runs}

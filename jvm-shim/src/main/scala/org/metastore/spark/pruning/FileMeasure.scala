@@ -6,16 +6,17 @@ import java.util.BitSet
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
-import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Complete, Count, Max, Min}
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Average, Complete, Count, Max, Min, Sum}
 import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 
 import org.metastore.spark.statistics.columns.{
-  Bounds, BytesBounds, CatalystValue, ColumnSummary, ColumnValues, FileSetStatistics, LongBounds, NoBounds, TypePromotion
+  Bounds, BytesBounds, CatalystValue, ColumnSummary, ColumnValues, CountedValues, FileSetStatistics, LongBounds, NoBounds,
+  TypePromotion
 }
 import org.metastore.spark.statistics.objects.{DoubleOrder, UnsignedOrder, Values}
 
 /** An aggregate function that can be computed of files without reading them: of each from its statistics, exactly or not at all. */
-sealed trait FileMeasure {
+trait FileMeasure {
 
   /** Keys and types of the columns that are asked for. */
   def columns: Seq[(String, DataType)]
@@ -30,8 +31,8 @@ private[pruning] trait MeasuredFiles {
   /** Whether the file's statistics say exactly what its rows add to the measure. */
   def isKnown(file: Int): Boolean
 
-  /** The measure of all rows of files that are known, as Catalyst's internal value. */
-  def total(files: BitSet): Any
+  /** The measure of all rows of files that are known, as Catalyst's internal value; None where it would not be exact. */
+  def total(files: BitSet): Option[Any]
 }
 
 object FileMeasure {
@@ -46,12 +47,27 @@ object FileMeasure {
     else function.aggregateFunction match {
       case Count(Seq(child)) if function.isDistinct => ordered(child).map(DistinctCount)
       case _ if function.isDistinct => None
-      case Count(Seq(Literal(value, _))) if value != null => Some(RowCount)
+      case _ if isRowCount(function) => Some(RowCount)
       case Count(Seq(child)) => column(child).map(ValueCount)
       case Min(child) => ordered(child).map(Extreme(_, least = true))
       case Max(child) => ordered(child).map(Extreme(_, least = false))
+      case sum: Sum => ordered(sum.child).flatMap(Total.of(_, sum))
+      case average: Average => ordered(average.child).flatMap(Total.of(_, average))
       case _ => None
     }
+  }
+
+  /** How many rows have each value of a column that groups rows, or none: as pairs of value and count. None where statistics do not tell. */
+  def ofGroups(grouping: Expression, resolver: ColumnResolver): Option[FileMeasure] = {
+    val lookup = new ColumnLookup(resolver)
+    lookup.find(grouping).toOption
+      .filter(_ => TypePromotion.hasBounds(grouping.dataType) && lookup.whyNoBounds(grouping).isEmpty).map(GroupCount)
+  }
+
+  /** Whether it is COUNT(*), however it is written. */
+  def isRowCount(function: AggregateExpression): Boolean = function.aggregateFunction match {
+    case Count(Seq(Literal(value, _))) => value != null
+    case _ => false
   }
 
   /** COUNT(*). */
@@ -85,7 +101,16 @@ object FileMeasure {
     }
   }
 
-  private def measured(files: FileSetStatistics, column: ColumnReference)(of: ColumnSummary => MeasuredFiles): MeasuredFiles =
+  /** How many rows have each value of a column. */
+  private final case class GroupCount(column: ColumnReference) extends FileMeasure {
+    override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
+
+    override def of(files: FileSetStatistics, among: BitSet): MeasuredFiles = measured(files, column) { summary =>
+      new Groups(summary, files.valueCounts(column.key, column.dataType, among.stream.toArray, MostListed))
+    }
+  }
+
+  private[pruning] def measured(files: FileSetStatistics, column: ColumnReference)(of: ColumnSummary => MeasuredFiles): MeasuredFiles =
     of(files.column(column.key, column.dataType).getOrElse(unknown(column, files.files.length)))
 
   // No file is known of it, and the measure of no file is still that of its function.
@@ -93,18 +118,18 @@ object FileMeasure {
     column.key, column.dataType, new Array[Boolean](length), new Array[Long](length), new Array[Long](length),
     new Array[Long](length), NoBounds, new BitSet)
 
-  private def isAllNull(summary: ColumnSummary, file: Int): Boolean = summary.nulls(file) == summary.rows(file)
+  private[pruning] def isAllNull(summary: ColumnSummary, file: Int): Boolean = summary.nulls(file) == summary.rows(file)
 
-  private def hasNulls(summary: ColumnSummary, file: Int): Boolean = summary.hasStatistics(file) && summary.nulls(file) >= 0
+  private[pruning] def hasNulls(summary: ColumnSummary, file: Int): Boolean = summary.hasStatistics(file) && summary.nulls(file) >= 0
 
   /** Counts add up; those below zero are not known. */
   private final class Counted(count: Int => Long) extends MeasuredFiles {
     override def isKnown(file: Int): Boolean = count(file) >= 0
 
-    override def total(files: BitSet): Any = {
+    override def total(files: BitSet): Option[Any] = {
       var sum = 0L
       files.stream.forEach(file => sum += count(file))
-      sum
+      Some(sum)
     }
   }
 
@@ -115,11 +140,12 @@ object FileMeasure {
     override def isKnown(file: Int): Boolean =
       hasNulls(summary, file) && (isAllNull(summary, file) || (hasExact(file) && !isZero(file)))
 
-    override def total(files: BitSet): Any = {
+    override def total(files: BitSet): Option[Any] = {
       var best = -1
       files.stream.filter(!isAllNull(summary, _)).forEach(file => if (best < 0 || order(file, best)) best = file)
-      if (best < 0) null // scalastyle:ignore
-      else (if (least) CatalystValue.lo(summary, best) else CatalystValue.hi(summary, best)).get
+      if (best < 0) Some(null) // scalastyle:ignore
+      else if (least) CatalystValue.lo(summary, best)
+      else CatalystValue.hi(summary, best)
     }
 
     private def hasExact(file: Int): Boolean =
@@ -145,21 +171,44 @@ object FileMeasure {
     override def isKnown(file: Int): Boolean =
       hasNulls(summary, file) && (isAllNull(summary, file) || (!mayHaveNaN(file) && values.listed(file).isDefined))
 
-    override def total(files: BitSet): Any = {
+    override def total(files: BitSet): Option[Any] = {
       val found = mutable.HashSet.empty[Any]
-      files.stream.filter(!isAllNull(summary, _)).forEach(file => values.listed(file).foreach(add(_, found)))
-      found.size.toLong
-    }
-
-    private def add(listed: Values, to: mutable.HashSet[Any]): Unit = listed match {
-      case Values.Longs(numbers) => numbers.foreach(to += _)
-      case Values.Bytes(texts) => texts.foreach(to += ByteBuffer.wrap(_))
+      files.stream.filter(!isAllNull(summary, _)).forEach(file => values.listed(file).foreach(found ++= keysOf(_)))
+      Some(found.size.toLong)
     }
 
     private def mayHaveNaN(file: Int): Boolean = summary.dataType match {
       case FloatType | DoubleType => summary.nans(file) != 0
       case _ => false
     }
+  }
+
+  private final class Groups(summary: ColumnSummary, found: collection.Map[Int, CountedValues]) extends MeasuredFiles {
+    override def isKnown(file: Int): Boolean =
+      hasNulls(summary, file) && (isAllNull(summary, file) || found.contains(file))
+
+    override def total(files: BitSet): Option[Any] = {
+      val groups = mutable.LinkedHashMap.empty[Any, (Any, Long)]
+      files.stream.forEach { file =>
+        if (summary.nulls(file) > 0) add(None, null, summary.nulls(file), groups) // scalastyle:ignore
+        if (!isAllNull(summary, file)) {
+          val listed = found(file)
+          keysOf(listed.values).zipWithIndex.foreach { case (key, i) =>
+            add(key, CatalystValue.ordered(listed.values, i, summary.dataType), listed.counts(i), groups)
+          }
+        }
+      }
+      Some(groups.values.toSeq)
+    }
+
+    private def add(key: Any, value: => Any, rows: Long, to: mutable.LinkedHashMap[Any, (Any, Long)]): Unit =
+      to(key) = to.get(key).fold((value, rows)) { case (first, before) => (first, before + rows) }
+  }
+
+  /** What tells values of a kind apart. */
+  private def keysOf(values: Values): Iterator[Any] = values match {
+    case Values.Longs(numbers) => numbers.iterator
+    case Values.Bytes(texts) => texts.iterator.map(ByteBuffer.wrap(_))
   }
 
   private val MostListed = 100000L

@@ -143,10 +143,11 @@ private[scan] final class ScanPlanner(
       val decision = new ScanDecision(
         scanned.table.name, list, joined.rows, Right(verdict), contradictoryFiles(joined, rowsOf(files)), known.fingerprint,
         ScanPlanner.filesWithChanges(files), scanned.live, answered = Some(answered))
-      if (decision.after > 0) None
+      val totals = if (decision.after > 0) Nil else measured.flatMap(_.total(answered))
+      if (totals.length < measured.length) None
       else {
         ScanPlanner.logDecision(decision)
-        Some(MeasuredScan(measured.map(_.total(answered)), decision))
+        Some(MeasuredScan(totals, decision))
       }
     }
   }
@@ -291,5 +292,5 @@ private[scan] object DistributionSnapshot {
 /** What was decided about a scan, and the numbers of the files that it reads, where there are statistics. */
 private[scan] final case class ScanPlan(decision: ScanDecision, numbers: Option[ScanStatistics])
 
-/** The values of the functions of an aggregate, in their order, and of which files they are. */
+/** What the measures of an aggregate are, in their order, and of which files. */
 private[scan] final case class MeasuredScan(totals: Seq[Any], decision: ScanDecision)

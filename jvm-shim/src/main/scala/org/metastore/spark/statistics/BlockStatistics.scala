@@ -2,6 +2,7 @@ package org.metastore.spark.statistics
 
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.reflect.ClassTag
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.types.DataType
@@ -9,8 +10,8 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.reason.Reason
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
 import org.metastore.spark.statistics.columns.{
-  BlockColumn, BlockReader, BlockSizes, CatalystValue, ColumnLoader, ColumnSizes, ColumnSummary, ColumnValues,
-  FileGroupStatistics, FileJoin, FileList, FileSetStatistics, SummaryAssembler
+  BlockColumn, BlockPart, BlockReader, BlockSizes, BlockSums, CacheWeight, CatalystValue, ColumnLoader, ColumnSizes, ColumnSummary,
+  ColumnSums, ColumnValues, CountedValues, FileGroupStatistics, FileJoin, FileList, FileSetStatistics, SummaryAssembler
 }
 import org.metastore.spark.statistics.objects.{Fill, Manifest, Values}
 import org.metastore.spark.statistics.values.{
@@ -30,6 +31,7 @@ private[statistics] final class QueryColumns(readers: StatisticsReaders) {
 
   val bounds = new ColumnLoader[BlockColumn](budget, blocks, blocks.cached, blocks.readColumns)
   val sizes = new ColumnLoader[BlockSizes](budget, blocks, blocks.cachedSizes, blocks.readSizes)
+  val sums = new ColumnLoader[BlockSums](budget, blocks, blocks.cachedSums, blocks.readSums)
   val zones = new ColumnLoader[BlockColumn](budget, blocks, blocks.cached, readers.zones.readZones, _.zonesOf(_))
 }
 
@@ -80,17 +82,22 @@ private[statistics] final class BlockStatistics(
     summaries.get(column)
   }
 
-  override def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes] = {
-    val column = (key, dataType)
-    joined.findAligned[ColumnSizes](column).map(Right(_)).getOrElse {
-      columns.sizes.load(joined.blocks.map(_.block), Seq(column))
-      columns.sizes.parts(joined.blocks, column).map { parts =>
-        val sizes = ColumnSizes.assemble(parts, files.length)
-        if (!few && columns.sizes.complete(joined.blocks, column)) joined.keepAligned(column, sizes)
-        sizes
+  override def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes] =
+    aligned((key, dataType), columns.sizes)(ColumnSizes.assemble(_, files.length))
+
+  override def sums(key: String, dataType: DataType): Either[Reason, ColumnSums] =
+    aligned((key, dataType), columns.sums)(ColumnSums.assemble(_, files.length))
+
+  private def aligned[B <: CacheWeight, A <: CacheWeight: ClassTag](
+      column: Column, loader: ColumnLoader[B])(assemble: Seq[BlockPart[B]] => A): Either[Reason, A] =
+    joined.findAligned[A](column).map(Right(_)).getOrElse {
+      loader.load(joined.blocks.map(_.block), Seq(column))
+      loader.parts(joined.blocks, column).map { parts =>
+        val found = assemble(parts)
+        if (!few && loader.complete(joined.blocks, column)) joined.keepAligned(column, found)
+        found
       }
     }
-  }
 
   override def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean, most: Long): ColumnValues =
     try {
@@ -102,6 +109,16 @@ private[statistics] final class BlockStatistics(
       case NonFatal(e) =>
         PlanningPool.explain(e, budget)
         ColumnValues.Unknown
+    }
+
+  override def valueCounts(key: String, dataType: DataType, among: Array[Int], most: Long): collection.Map[Int, CountedValues] =
+    try {
+      val loader = new ValueCountLoader(valueReader, joined.blocks, budget, most, counted = true)
+      loader.load(key, dataType, among, filters = false).flatMap { case (file, found) => found.counted.map(file -> _) }
+    } catch {
+      case NonFatal(e) =>
+        PlanningPool.explain(e, budget)
+        Map.empty
     }
 
   override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] = {

@@ -4,8 +4,8 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.columns.{
-  BlockColumn, BlockJoin, BlockPart, BlockRows, Bounds, CatalystValue, ColumnSizes, ColumnSummary, ColumnValues,
-  FileGroupStatistics, FileList, FileSetStatistics, FileSummary, SummaryAssembler, TypePromotion
+  BlockColumn, BlockJoin, BlockPart, BlockRows, Bounds, CatalystValue, ColumnSizes, ColumnSummary, ColumnSums,
+  ColumnValues, CountedValues, FileGroupStatistics, FileList, FileSetStatistics, FileSummary, SummaryAssembler, TypePromotion
 }
 import org.metastore.spark.statistics.objects.{Block, Encoding, Fill, ObjectRef}
 
@@ -39,6 +39,12 @@ final class InMemoryStatistics(override val rows: Array[Long], columns: Map[(Str
       def of[T](missing: T)(get: FileSummary => Option[T]): Seq[T] = summaries.map(_.flatMap(get).getOrElse(missing))
       new ColumnSizes(of(-1L)(_.distinct).toArray, of(Double.NaN)(_.avgLen).toArray, of(-1L)(_.maxLen).toArray)
     }.toRight(Reason(ReasonCode.UnknownColumn, "column" -> key))
+
+  override def sums(key: String, dataType: DataType): Either[Reason, ColumnSums] =
+    Left(Reason(ReasonCode.UnknownColumn, "column" -> key))
+
+  override def valueCounts(key: String, dataType: DataType, among: Array[Int], most: Long): collection.Map[Int, CountedValues] =
+    Map.empty
 
   override def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean, most: Long): ColumnValues =
     ColumnValues.Unknown

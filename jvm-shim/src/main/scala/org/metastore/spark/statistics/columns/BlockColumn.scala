@@ -42,6 +42,11 @@ private[statistics] final class BlockSizes(val distinct: Array[Long], val avgLen
   override def weight: Long = distinct.length * 24L
 }
 
+/** Exact sums of one column of a block, by data file: unscaled, big-endian two's complement; null is unknown. */
+private[statistics] final class BlockSums(val sums: Array[Array[Byte]]) extends CacheWeight {
+  override def weight: Long = sums.length * 40L
+}
+
 /**
  * Rows of the files of a block.
  *

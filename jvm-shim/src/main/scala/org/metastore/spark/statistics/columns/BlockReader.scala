@@ -4,7 +4,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 
 import org.metastore.spark.reason.DamagedObjectException
 import org.metastore.spark.statistics.cache.StatisticsCache
-import org.metastore.spark.statistics.objects.{Block, Fill, ObjectReader, ObjectRef, RowGroup}
+import org.metastore.spark.statistics.objects.{Block, ColumnRows, Fill, ObjectReader, ObjectRef, RowGroup}
 
 /** Decodes what planning needs of a block: its files, and single columns of its summaries. */
 private[statistics] final class BlockReader(objects: ObjectReader) {
@@ -22,6 +22,8 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
   def cached(ref: ObjectRef, column: Int): Option[BlockColumn] = StatisticsCache.get[BlockColumn](columnKey(ref, column))
 
   def cachedSizes(ref: ObjectRef, column: Int): Option[BlockSizes] = StatisticsCache.get[BlockSizes](sizesKey(ref, column))
+
+  def cachedSums(ref: ObjectRef, column: Int): Option[BlockSums] = StatisticsCache.get[BlockSums](sumsKey(ref, column))
 
   /** Row groups of a summary that may hold one of the columns, by the footer's statistics of `column`. */
   def rowGroups(ref: ObjectRef, columns: Set[Int]): Seq[Int] = objects.footer(ref).groupsOf(columns)
@@ -61,13 +63,23 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
     val distinct = rows.longs("distinct", -1)
     val avgLen = rows.doubles("avg_len")
     val maxLen = rows.longs("max_len", -1)
-    rows.spans(filesOf(block)).map { case (column, span) =>
-      val sizes = new BlockSizes(
-        span.scatter(distinct, -1), span.scatter(avgLen, Double.NaN), span.scatter(maxLen, -1))
-      StatisticsCache.put(sizesKey(ref, column), sizes, sizes.weight)
-      column -> sizes
+    keepSpans(block, rows, sizesKey(ref, _)) { span =>
+      new BlockSizes(span.scatter(distinct, -1), span.scatter(avgLen, Double.NaN), span.scatter(maxLen, -1))
     }
   }
+
+  /** As `readColumns`, for exact sums. */
+  def readSums(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockSums] = read(ref, group, SumFields) { rows =>
+    val sums = rows.bytes("sum_exact")
+    keepSpans(block, rows, sumsKey(ref, _))(span => new BlockSums(span.scatter(sums)))
+  }
+
+  private def keepSpans[T <: CacheWeight](block: Block, rows: RowGroup, key: Int => String)(of: ColumnRows => T): Map[Int, T] =
+    rows.spans(filesOf(block)).map { case (column, span) =>
+      val found = of(span)
+      StatisticsCache.put(key(column), found, found.weight)
+      column -> found
+    }
 
   /** The columns of a table-summary whose distinct values were counted, by ordinal. */
   def tableDistinct(ref: ObjectRef): Map[Int, TableDistinct] =
@@ -138,6 +150,7 @@ private[statistics] object BlockReader {
     "column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary", "hi_binary",
     "lo_exact", "hi_exact")
   private val SizeFields = Seq("column", "file", "distinct", "avg_len", "max_len")
+  private val SumFields = Seq("column", "file", "sum_exact")
 
   /** Loads all columns of a row group and keeps them. */
   def keepAll(ref: ObjectRef, loader: BlockColumnLoader): Map[Int, BlockColumn] = loader.columns.map { column =>
@@ -149,4 +162,6 @@ private[statistics] object BlockReader {
   def columnKey(ref: ObjectRef, column: Int): String = s"column:${ref.name}:${ref.footerSha256}:$column"
 
   private def sizesKey(ref: ObjectRef, column: Int): String = s"sizes:${ref.name}:${ref.footerSha256}:$column"
+
+  private def sumsKey(ref: ObjectRef, column: Int): String = s"sums:${ref.name}:${ref.footerSha256}:$column"
 }

@@ -1,5 +1,6 @@
 package org.metastore.spark.statistics.columns
 
+import java.math.BigInteger
 import java.util.{Arrays, BitSet => JBitSet}
 
 import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
@@ -71,6 +72,24 @@ private[statistics] object ColumnSizes {
       }
     }
     sizes
+  }
+}
+
+/** Exact sums of the values of one column, unscaled, aligned with a [[FileList]]; null is unknown. */
+final class ColumnSums(val sums: Array[BigInteger]) extends CacheWeight {
+  override def weight: Long = sums.length * 60L
+}
+
+private[statistics] object ColumnSums {
+
+  /** As `ColumnSizes.assemble`. Of a type that only counts serve there is none. */
+  def assemble(parts: Seq[BlockPart[BlockSums]], length: Int): ColumnSums = {
+    val sums = new Array[BigInteger](length)
+    for (part <- parts if part.served == TypePromotion.Full; i <- 0 until length) {
+      val file = part.block.ordinals(i)
+      if (file >= 0 && part.column.sums(file) != null) sums(i) = new BigInteger(part.column.sums(file))
+    }
+    new ColumnSums(sums)
   }
 }
 

@@ -55,6 +55,9 @@ trait FileSetStatistics {
   /** Distinct counts and lengths of one column, for the optimizer. Never throws. */
   def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes]
 
+  /** Exact sums of one column, for aggregates. Never throws. */
+  def sums(key: String, dataType: DataType): Either[Reason, ColumnSums]
+
   /**
    * What lists of values and bloom filters tell of a column. Never throws.
    *
@@ -63,6 +66,14 @@ trait FileSetStatistics {
    * @param most    how many listed values are worth reading
    */
   def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean, most: Long = Long.MaxValue): ColumnValues
+
+  /**
+   * How many rows have each value, deleted ones included, of the files that are asked about and in which all values but NULL are
+   * listed. Never throws.
+   *
+   * @param most how many listed values are worth reading
+   */
+  def valueCounts(key: String, dataType: DataType, among: Array[Int], most: Long): collection.Map[Int, CountedValues]
 
   /**
    * How many rows of each of some files have a value, deleted ones included; -1: not known, perhaps none. Never throws.
@@ -83,6 +94,9 @@ trait FileSetStatistics {
   /** The same for some of the files: of their columns no more is read than they need. */
   def among(files: Array[Int]): FileSetStatistics
 }
+
+/** Different values, in no order, and how many rows have each. */
+final case class CountedValues(values: Values, counts: Array[Long])
 
 /** What is known of the single values of one column, by file of a scan. Files of which nothing is known answer false. */
 trait ColumnValues {

@@ -38,7 +38,7 @@ private[statistics] object ColumnDecoder {
   /** Bytes; null where the value is null. */
   def bytes(pages: ChunkPages, rows: Int): Array[Array[Byte]] = {
     val out = new Array[Array[Byte]](rows)
-    decode(pages, rows, new BytesSink(out), null)
+    decode(pages, rows, new BytesSink(physical(pages), pages.leaf.getPrimitiveType.getTypeLength, out), null)
     out
   }
 
@@ -193,13 +193,19 @@ private final class LongSink(physical: PrimitiveTypeName, out: Array[Long], miss
   }
 }
 
-private final class BytesSink(out: Array[Array[Byte]]) extends Sink {
-  override def fill(encoding: ParquetEncoding, values: ByteBuffer, from: Int, until: Int): Unit =
-    if (from < until) {
-      if (encoding != ParquetEncoding.DELTA_BYTE_ARRAY) refuse(encoding)
+private final class BytesSink(physical: PrimitiveTypeName, width: Int, out: Array[Array[Byte]]) extends Sink {
+  override def fill(encoding: ParquetEncoding, values: ByteBuffer, from: Int, until: Int): Unit = (physical, encoding) match {
+    case _ if from == until => ()
+    case (BINARY, ParquetEncoding.DELTA_BYTE_ARRAY) =>
       val start = values.arrayOffset + values.position()
       PackedBytes.read(values.array, start, start + values.remaining, until - from, out, from)
-    }
+    case (FIXED_LEN_BYTE_ARRAY, ParquetEncoding.PLAIN) =>
+      (from until until).foreach { row =>
+        out(row) = new Array[Byte](width)
+        values.get(out(row))
+      }
+    case _ => refuse(encoding)
+  }
 
   override def move(from: Int, to: Int): Unit = out(to) = out(from)
   override def clear(row: Int): Unit = out(row) = null

@@ -14,8 +14,11 @@ import org.metastore.spark.statistics.objects.{Block, Fill, ManifestReader, Obje
 /**
  * Finds out what is known of single values of a column in some files of one scan: first where it stands, then the footers,
  * then lists and bloom filters, each side by side. It reads no more than planning may wait for.
+ *
+ * @param counted whether lists are to tell how often each value occurs, instead of being looked up
  */
-private[statistics] final class ValueCountLoader(reader: ValueCountReader, blocks: Seq[BlockJoin], budget: Budget, most: Long) {
+private[statistics] final class ValueCountLoader(
+    reader: ValueCountReader, blocks: Seq[BlockJoin], budget: Budget, most: Long, counted: Boolean = false) {
   import ValueCountLoader._
 
   def load(key: String, dataType: DataType, among: Array[Int], filters: Boolean): collection.Map[Int, FileValues] = {
@@ -73,7 +76,7 @@ private[statistics] final class ValueCountLoader(reader: ValueCountReader, block
       lists.toSeq.flatMap(details =>
         objectsOf(details, listed(_) >= 0).map { place =>
           val ref = details.objects(place)
-          new ObjectRead(ref, false, place, reader.lists(ref, column, dataType), reader.sizeOfLists(_, column, dataType))
+          new ObjectRead(ref, false, place, reader.lists(ref, column, dataType, counted), reader.sizeOfLists(_, column, dataType))
         }) ++ blooms.toSeq.flatMap(details =>
         objectsOf(details, listed(_) < 0).map { place =>
           val ref = details.objects(place)

@@ -9,7 +9,7 @@ import org.apache.parquet.column.values.bloomfilter.BlockSplitBloomFilter
 import org.apache.spark.sql.types.{DataType, DecimalType}
 
 import org.metastore.spark.statistics.cache.CacheEntry
-import org.metastore.spark.statistics.columns.{ColumnValues, TypePromotion, ValueEvidence}
+import org.metastore.spark.statistics.columns.{ColumnValues, CountedValues, TypePromotion, ValueEvidence}
 import org.metastore.spark.statistics.objects.{
   Block, DecimalBytes, Encoding, Fill, ObjectReader, ObjectRef, ParquetFooter, Values, RowGroup,
   UnsignedOrder, ValueHash
@@ -30,8 +30,9 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
   def footer(ref: ObjectRef): CacheEntry[ParquetFooter] = objects.cachedFooter(ref)
 
   /** The lists of a column in an object, by ordinal of the data file in it. */
-  def lists(ref: ObjectRef, column: Int, dataType: DataType): CacheEntry[ValueCountLists] =
-    CacheEntry[ValueCountLists](key("lists", ref, s":$column"), _.weight)(readLists(ref, column, dataType))
+  def lists(ref: ObjectRef, column: Int, dataType: DataType, counted: Boolean): CacheEntry[ValueCountLists] =
+    CacheEntry[ValueCountLists](key(if (counted) "counts" else "lists", ref, s":$column"), _.weight)(
+      readLists(ref, column, dataType, counted))
 
   /** As `lists`, for the bloom filters. */
   def blooms(ref: ObjectRef, column: Int): CacheEntry[ValueCountLists] =
@@ -65,13 +66,13 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
     out
   }
 
-  private def readLists(ref: ObjectRef, column: Int, dataType: DataType): ValueCountLists = {
+  private def readLists(ref: ObjectRef, column: Int, dataType: DataType, counted: Boolean): ValueCountLists = {
     val field = fieldOf(dataType)
     val found = mutable.HashMap.empty[Int, ListBuilder]
     val fields = Seq("column", "file", field, "frequency")
     for (group <- objects.footer(ref).groupsOf(Set(column))) RowGroup.read(objects, ref, group, fields) { rows =>
       val (files, frequencies) = (rows.longs("file", -1), rows.longs("frequency", 0))
-      val builder = (file: Long) => found.getOrElseUpdate(Math.toIntExact(file), ListBuilder(dataType))
+      val builder = (file: Long) => found.getOrElseUpdate(Math.toIntExact(file), ListBuilder(dataType, counted))
       val add: (Int, Int) => Unit =
         if (field == Bytes) {
           val values = rows.bytes(field)
@@ -82,7 +83,7 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
         }
       runs(rows.longs("column", -1), files, column).foreach { case (from, until) =>
         add(from, until)
-        builder(files(from)).total += frequencies.slice(from, until).sum
+        builder(files(from)).count(frequencies.slice(from, until))
       }
     }
     ValueCountLists.of(found.map { case (file, list) => (file, list.result(), list.total) })
@@ -181,57 +182,71 @@ private[statistics] object ValueCountLists {
 }
 
 /** Puts the parts of one data file's list together. */
-private sealed abstract class ListBuilder {
+private sealed abstract class ListBuilder(counted: Boolean) {
+  private val frequencies = Array.newBuilder[Long]
   var total = 0L
 
   def add(values: Array[Long], from: Int, until: Int): Unit = throw new IllegalArgumentException("its values are integers")
 
   def add(values: Array[Array[Byte]], from: Int, until: Int): Unit = throw new IllegalArgumentException("its values are bytes")
 
-  def result(): FileValues
+  /** How many rows have each of the values that were added last. */
+  final def count(rows: Array[Long]): Unit = {
+    total += rows.sum
+    if (counted) frequencies ++= rows
+  }
+
+  final def result(): FileValues =
+    if (counted) new FileValues.Counted(CountedValues(values(), frequencies.result())) else lookedUp()
+
+  /** The values as they were added. */
+  protected def values(): Values
+
+  /** What is looked up in them. */
+  protected def lookedUp(): FileValues
 }
 
 private object ListBuilder {
-  def apply(dataType: DataType): ListBuilder =
-    if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) new OfBytes(dataType) else new OfLongs
+  def apply(dataType: DataType, counted: Boolean): ListBuilder =
+    if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) new OfBytes(dataType, counted) else new OfLongs(counted)
 
-  private final class OfLongs extends ListBuilder {
+  private final class OfLongs(counted: Boolean) extends ListBuilder(counted) {
     private val found = Array.newBuilder[Long]
 
     override def add(values: Array[Long], from: Int, until: Int): Unit = found ++= values.slice(from, until)
 
-    override def result(): FileValues = {
+    override protected def values(): Values = Values.Longs(found.result())
+
+    override protected def lookedUp(): FileValues = {
       val sorted = found.result()
       Arrays.sort(sorted)
       new FileValues.Sorted(Values.Longs(sorted))
     }
   }
 
-  /** Many values are kept by their hashes alone. */
-  private final class OfBytes(dataType: DataType) extends ListBuilder {
-    private val hash = new ValueHash(dataType)
-    private val few = mutable.ArrayBuffer.empty[Array[Byte]]
-    private val hashes = mutable.ArrayBuilder.make[Long]
-    private var count = 0
+  /** Many values are looked up by their hashes alone. */
+  private final class OfBytes(dataType: DataType, counted: Boolean) extends ListBuilder(counted) {
+    private val found = mutable.ArrayBuffer.empty[Array[Byte]]
 
-    override def add(values: Array[Array[Byte]], from: Int, until: Int): Unit = (from until until).foreach { i =>
-      val value = ValueCountReader.inOrder(values(i), dataType)
-      count += 1
-      if (count <= Values.MostLookedUp) few += value
-      hashes += hash.ofBytes(value)
-    }
+    override def add(values: Array[Array[Byte]], from: Int, until: Int): Unit =
+      (from until until).foreach(i => found += ValueCountReader.inOrder(values(i), dataType))
 
-    override def result(): FileValues =
-      if (count <= Values.MostLookedUp) {
-        val sorted = few.toArray
+    override protected def values(): Values = Values.Bytes(found.toArray)
+
+    override protected def lookedUp(): FileValues =
+      if (found.length <= MostTexts) {
+        val sorted = found.toArray
         Arrays.sort(sorted, UnsignedOrder.comparator)
         new FileValues.Sorted(Values.Bytes(sorted))
       } else {
-        val sorted = hashes.result()
+        val hash = new ValueHash(dataType)
+        val sorted = found.iterator.map(hash.ofBytes).toArray
         Arrays.sort(sorted)
         new FileValues.HashList(sorted)
       }
   }
+
+  private val MostTexts = 4096
 }
 
 /** The values of some files. */
@@ -260,6 +275,9 @@ private[statistics] sealed trait FileValues {
   /** All of them, where they are at hand. */
   def listed: Option[Values] = None
 
+  /** The same with how many rows have each. */
+  def counted: Option[CountedValues] = None
+
   def known: ValueEvidence
 
   /** Bytes in memory. */
@@ -275,6 +293,15 @@ private[statistics] object FileValues {
     override def listed: Option[Values] = Some(values)
     override def known: ValueEvidence = ValueEvidence.InList(values.length)
     override def weight: Long = values.weight
+  }
+
+  /** All of them with how often they occur: they are not looked up. */
+  final class Counted(all: CountedValues) extends FileValues {
+    override def lack(points: Values, hashes: => Array[Long]): Boolean = false
+    override def within(points: Values): Boolean = false
+    override def counted: Option[CountedValues] = Some(all)
+    override def known: ValueEvidence = ValueEvidence.InList(all.counts.length)
+    override def weight: Long = all.values.weight + 8L * all.counts.length
   }
 
   /** Byte strings by their hashes: what has another hash is not among them. */
