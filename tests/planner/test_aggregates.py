@@ -23,7 +23,8 @@ FORMATS = [target.format for target in TARGETS if target.spark == SPARK]
 COLUMNS = {
     "id": "BIGINT", "flag": "BOOLEAN", "i": "INT", "f": "FLOAT", "x": "DOUBLE", "nan": "DOUBLE", "zero": "DOUBLE",
     "n": "DECIMAL(12,2)", "w": "DECIMAL(30,4)", "m": "DECIMAL(7,3)", "s": "STRING", "long": "STRING",
-    "d": "DATE", "t": "TIMESTAMP", "bytes": "BINARY", "nothing": "INT", "st": "STRUCT<a: INT, b: STRING>", "many": "ARRAY<INT>",
+    "d": "DATE", "t": "TIMESTAMP", "bytes": "BINARY", "nothing": "INT", "st": "STRUCT<a: INT, b: STRING>",
+    "many": "ARRAY<INT>",
 }  # fmt: skip
 LEAVES = [*(name for name in COLUMNS if name not in ("st", "many")), "st.a", "st.b"]
 ROW = (
