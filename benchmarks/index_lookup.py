@@ -10,6 +10,8 @@ ten columns are read; every byte is verified. Paths are new to the JVM: to hash 
 the scan lists its files otherwise than the index does. "Cached": a second query, with the same list of files as the
 first or with a new one. "Estimates": all of that and what the optimizer is told, the rows and ten columns' counts and
 bounds, of a filter that leaves one file and of one that leaves all; there is no table level to tell the shares.
+"limit", "top", "join", "aggregate": the same decision for ten rows, for the last ten by a column, for those with one
+of 10,000 keys, and for counts and bounds of all rows. `spark.metastore.planning.timeout` is 2,000 ms.
 Alternatives: the same index read by pyarrow, and one table of everything as in Hudi's RFC-27, read by pyarrow and by
 a Spark job.
 """
@@ -300,6 +302,13 @@ def _planner(spark: SparkSession, path: Path, size: Size, wanted: Wanted) -> dic
         "cached ms": round(cached, 2),
         "target cached ms": size.cached,
         **estimates,
+        **{
+            f"{what}, {'cold' if cold_run else 'cached'} ms": round(
+                _milliseconds(partial(in_order.asking, what, BATCH, cold_run), WARM_UP, RUNS), 1
+            )
+            for what in ("limit", "top", "join", "aggregate")
+            for cold_run in (True, False)
+        },
         "kept": timers[0].kept(),
     }
 

@@ -1,6 +1,6 @@
 package org.metastore.spark.pruning
 
-import java.util.BitSet
+import java.util.{Arrays, BitSet}
 
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.columns.FileSetStatistics
@@ -36,26 +36,43 @@ object LimitedFiles {
    * @param rows      rows of each of these
    */
   def choose(limit: Long, survivors: BitSet, full: BitSet, rows: Int => Long, path: Int => String): Option[LimitedFiles] = {
-    val candidates = FileSets.both(survivors, full).stream.toArray.toIndexedSeq.filter(rows(_) > 0)
-    // Equal scans may list their files in different orders, and are to read the same ones.
-    val smallestFirst = candidates.sortBy(file => (rows(file), path(file)))
-    fewest(limit, smallestFirst, rows).flatMap { chosen =>
+    val candidates = FileSets.both(survivors, full).stream.filter(rows(_) > 0).toArray
+    new FewestFiles(candidates, rows, path).holding(limit).flatMap { chosen =>
       val dropped = survivors.clone.asInstanceOf[BitSet]
       chosen.foreach(dropped.clear(_))
       val why = Reason(ReasonCode.SkippedByLimit, "limit" -> limit.toString)
       of(dropped, "LIMIT")(_ => why)
     }
   }
+}
 
-  /** The largest files until one more is enough, then the smallest that is. */
-  private def fewest(limit: Long, smallestFirst: IndexedSeq[Int], rows: Int => Long): Option[Seq[Int]] = {
-    val before = smallestFirst.reverseIterator.scanLeft(0L)(_ + rows(_))
-    val large = before.takeWhile(sum => sum < limit).size
-    if (large > smallestFirst.size) None
+/**
+ * Chooses from files by their rows, and from equal ones by their paths: equal scans may list their files in different orders,
+ * and are to read the same ones. Paths of other files are not compared: there may be a million.
+ */
+private final class FewestFiles(files: Array[Int], rows: Int => Long, path: Int => String) {
+  private val ascending = files.map(rows)
+  Arrays.sort(ascending)
+
+  /** The largest files until one more is enough, then the smallest that is; None where all are not enough. */
+  def holding(limit: Long): Option[Array[Int]] = {
+    val before = ascending.reverseIterator.scanLeft(0L)(_ + _)
+    val large = before.takeWhile(_ < limit).size
+    if (large > files.length) None
     else {
-      val most = smallestFirst.takeRight(large - 1)
+      val most = largest(large - 1)
       val missing = limit - most.map(rows).sum
-      smallestFirst.dropRight(large - 1).find(rows(_) >= missing).map(_ +: most)
+      val enough = ascending.iterator.take(files.length - most.length).find(_ >= missing)
+      enough.map(sized(_).filterNot(most.contains(_)).minBy(path) +: most)
     }
   }
+
+  private def largest(count: Int): Array[Int] = if (count == 0) Array.emptyIntArray
+  else {
+    val least = ascending(files.length - count)
+    val larger = files.filter(rows(_) > least)
+    larger ++ sized(least).sortBy(path).takeRight(count - larger.length)
+  }
+
+  private def sized(count: Long): Array[Int] = files.filter(rows(_) == count)
 }

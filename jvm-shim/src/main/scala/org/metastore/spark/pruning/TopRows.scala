@@ -2,6 +2,8 @@ package org.metastore.spark.pruning
 
 import java.util.BitSet
 
+import scala.collection.mutable
+
 import org.metastore.spark.statistics.columns.ColumnSummary
 import org.metastore.spark.statistics.objects.Values
 
@@ -30,9 +32,24 @@ private[spark] final class TopRows(limit: Long, order: RowOrder, summary: Column
 
   /** The place at or before which enough rows are certain to be. */
   private def threshold(full: BitSet): Option[Place] = {
-    val certain = full.stream.toArray.toSeq.filter(summary.hasStatistics(_)).flatMap(certainRows).sortBy(_._1)(inOrder)
-    val before = certain.iterator.scanLeft(0L)(_ + _._2).drop(1)
-    certain.iterator.map(_._1).zip(before).collectFirst { case (place, rows) if rows >= limit => place }
+    val first = new FirstRows(limit)
+    full.stream.filter(summary.hasStatistics(_)).forEach(file => certainRows(file).foreach { case (place, rows) => first.add(place, rows) })
+    first.last
+  }
+
+  /** The first so many rows of those that are added: of a million files few places are kept. */
+  private final class FirstRows(wanted: Long) {
+    private val places = mutable.PriorityQueue.empty[(Place, Long)](Ordering.by((_: (Place, Long))._1)(inOrder))
+    private var rows = 0L
+
+    def add(place: Place, count: Long): Unit = if (rows < wanted || inOrder.compare(place, places.head._1) < 0) {
+      places += place -> count
+      rows += count
+      while (rows - places.head._2 >= wanted) rows -= places.dequeue()._2
+    }
+
+    /** Where the last of them is; None where they are fewer. */
+    def last: Option[Place] = if (rows >= wanted) Some(places.head._1) else None
   }
 
   /** How many rows of a file come at a place or before it. */

@@ -3,11 +3,14 @@ package org.metastore.spark.scan
 import java.nio.file.{Files, Paths}
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.catalyst.expressions.{
+  Attribute, AttributeReference, Cast, Descending, Expression, InSet, Literal, SortOrder
+}
+import org.apache.spark.sql.catalyst.expressions.aggregate.{Count, Max, Min}
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.pruning.{ColumnResolver, FilterReader, LiveFiles, PruningFilter, Verdicts}
+import org.metastore.spark.pruning.{ColumnResolver, FilterReader, LiveFiles, PruningFilter, RowOrder, Verdicts, WantedRows}
 import org.metastore.spark.statistics.StatisticsStore
 import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.columns.FileList
@@ -62,6 +65,38 @@ final class LookupTimer private (
     }
   }
 
+  /**
+   * Nanoseconds of each run of a planner that is asked for less than all rows of a table, of which every file matches wholly.
+   *
+   * @param what `limit`: ten rows; `top`: the last ten by the first column; `join`: the rows of 10,000 of its values;
+   *             `aggregate`: counts and bounds of it
+   */
+  def asking(what: String, runs: Int, cold: Boolean): Array[Long] = {
+    val table = TableIdentity("iceberg", uuid, root.stripSuffix("/_metastore"), root)
+    val listed =
+      new ScanFiles(scan.paths.indices.map(i => ScanFile(scan.paths(i), scan.sizes(i), None, isWhole = true)))
+    val first = conjuncts.head.references.head
+    val keys = (0L until LookupTimer.Keys).map(i => Cast(Literal(i * LookupTimer.Step), first.dataType).eval()).toSet
+    val counted = Seq(Count(Literal(1)), Count(first), Min(first), Max(first)).map(_.toAggregateExpression())
+    def decide(planner: ScanPlanner): Int = what match {
+      case "aggregate" =>
+        val asked = AggregateRequest(Nil, None, counted, Seq(first.asInstanceOf[AttributeReference]))
+        planner.measure(ScannedFiles(table, listed, resolver, LiveFiles.Unknown), asked).fold(-1)(_.decision.after)
+      case _ =>
+        val order = if (what == "top") RowOrder.of(SortOrder(first, Descending), resolver) else None
+        val wanted = if (what == "join") None else Some(WantedRows(LookupTimer.Wanted, order))
+        val request = ScanRequest(if (what == "join") Seq(InSet(first, keys)) else Nil, wanted)
+        planner.plan(table, listed, request, resolver, LiveFiles.Unknown).decision.after
+    }
+    Array.fill(runs) {
+      if (cold) StatisticsCache.clear()
+      val start = System.nanoTime()
+      val left = decide(ScanPlanner.physical(session, new MetastoreConf(session.sessionState.conf)))
+      if (left < 0 || left == scan.length) throw new IllegalStateException(s"$what leaves $left files")
+      System.nanoTime() - start
+    }
+  }
+
   /** Milliseconds for the manifest, for the join with the scan's files, and for the verdicts: medians of some runs, as above. */
   def phases(runs: Int, cold: Boolean, relisted: Boolean): Array[Double] = {
     val all = Array.fill(runs) {
@@ -99,6 +134,9 @@ final class LookupTimer private (
 
 object LookupTimer {
   private val LimitMillis = 600000L
+  private val Keys = 10000L
+  private val Step = 100000000L
+  private val Wanted = 10L
 
   /**
    * @param ddl    the table's columns, all of top level, as in CREATE TABLE
