@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         summary,
         tables,
         version,
+        whatif,
     )
     from metastore.api.store_functions import compact, gc, verify
     from metastore.errors import MetastoreError
@@ -85,6 +86,7 @@ __all__ = [
     "tables",
     "verify",
     "version",
+    "whatif",
 ]
 
 

@@ -30,6 +30,7 @@ def test_help_names_every_verb(run):
         "tables",
         "explain",
         "estimates",
+        "whatif",
         "doctor",
         "jar",
     ):

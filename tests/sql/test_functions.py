@@ -26,6 +26,7 @@ CALLS = (
         "layout('{t}')",
         "filtered_summary('SELECT * FROM {t}')",
         "explain('SELECT * FROM {t}')",
+        "whatif('SELECT * FROM {t}', sorted_by => 'id')",
     ),
     *(
         "estimates('SELECT * FROM {t}')",

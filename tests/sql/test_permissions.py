@@ -54,6 +54,7 @@ ENTRIES = {
     "files": query("SELECT * FROM metastore.files('{t}')"),
     "snapshots": query("SELECT * FROM metastore.snapshots('{t}')"),
     "explain": query("SELECT * FROM metastore.explain('SELECT id FROM {t} WHERE secret < \"S1\"')"),
+    "whatif": query("SELECT * FROM metastore.whatif('SELECT id FROM {t} WHERE secret < \"S1\"', 'secret')"),
     "estimates": query("SELECT * FROM metastore.estimates('SELECT id FROM {t} WHERE secret < \"S1\"')"),
     "estimates of a run": query(
         "SELECT * FROM metastore.estimates('SELECT id FROM {t} WHERE secret < \"S1\"', analyze => true)"

@@ -345,6 +345,44 @@ def explain(spark: SparkSession, query: str) -> Answer:
 
 
 @session.require_session
+def whatif(
+    spark: SparkSession,
+    query: str,
+    *,
+    sorted_by: str | Sequence[str] | None = None,
+    statistics: str | Sequence[str] | None = None,
+) -> Answer:
+    """One row per scan of a query: the data files that it reads, and those that it would read.
+
+    Args:
+        spark: The session.
+        query: The query, which is planned, not run.
+        sorted_by: Columns by which the tables are imagined to be sorted, each partition by itself, in as many files of
+            equally many rows: one text as SQL has it (`"a, b"`), or a list. Of conditions on other columns only those
+            count of which no row of a partition can be true.
+        statistics: In its place columns that are imagined to have statistics: a scan would read at most so many files.
+
+    Returns:
+        `files_total`, `files_read_now` and `files_read_then` of each scan; `method`, by what the last of them is known,
+        and `exact`, whether it is certain: where the values of the sorted column are all counted, and no condition is
+        on another column. Files are counted as `explain` counts them.
+
+    Raises:
+        NoStatistics: The values of the first column are not known of any table of the query.
+        ColumnNotFound: No table of the query has such a column.
+        InvalidArgument: Both of the two are given, or none.
+
+    Example:
+        >>> found = metastore.whatif(spark, query, sorted_by="customer")  # doctest: +SKIP
+        >>> found[0]["files_read_now"], found[0]["files_read_then"]  # doctest: +SKIP
+        (48, 1)
+    """
+    asked = {"sorted_by": sorted_by, "statistics": statistics}
+    names = {name: one if one is None or isinstance(one, str) else ", ".join(one) for name, one in asked.items()}
+    return session.call_function(spark, "whatif", query, names, Answer)
+
+
+@session.require_session
 def estimates(spark: SparkSession, query: str, *, analyze: bool = False) -> Answer:
     """One row per operator of a query's optimized plan: the rows that the optimizer expects, and from which statistics.
 

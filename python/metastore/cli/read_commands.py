@@ -37,6 +37,10 @@ After = Annotated[
     typer.Argument(metavar="TO", help="Another one; the current snapshot if not given.", show_default=False),
 ]
 Query = Annotated[str, typer.Argument(help="A query.", show_default=False)]
+SortedBy = Annotated[
+    str | None, typer.Option(help="Columns by which the tables were sorted: a, b.", show_default=False)
+]
+WithStatistics = Annotated[str | None, typer.Option(help="Columns that had statistics: a, b.", show_default=False)]
 
 
 @command
@@ -157,6 +161,14 @@ def filtered_summary(output: PlainOutput, local: LocalSpark, query: Query) -> No
 def explain(output: PlainOutput, local: LocalSpark, query: Query) -> None:
     """One line per scan and data file of a query: read or not, and why."""
     output.answer(_with_spark(local, "explain", query))
+
+
+@command
+def whatif(
+    output: PlainOutput, local: LocalSpark, query: Query, sorted_by: SortedBy = None, statistics: WithStatistics = None
+) -> None:
+    """One line per scan of a query: data files that it reads, and would read of sorted tables."""
+    output.answer(_with_spark(local, "whatif", query, sorted_by=sorted_by, statistics=statistics))
 
 
 @command

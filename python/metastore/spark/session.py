@@ -31,7 +31,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 EXTENSION = "org.metastore.spark.MetastoreExtensions"
-_SUBJECT = {"explain": "query", "filtered_summary": "query", "estimates": "query", "tables": "database"}
+_SUBJECT = {**dict.fromkeys(("explain", "filtered_summary", "estimates", "whatif"), "query"), "tables": "database"}
 
 
 def call_function(

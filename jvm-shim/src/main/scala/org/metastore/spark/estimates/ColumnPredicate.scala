@@ -146,19 +146,9 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
     case _ => Shares.flatMap(share => middle(lo, hi, share)).filter(value => value != lo && value != hi)
   }
 
-  private def middle(lo: Any, hi: Any, share: Double): Option[Any] = (lo, hi) match {
-    case (a: Int, b: Int) => Some((a + math.round((b.toLong - a) * share)).toInt)
-    case (a: Long, b: Long) => Some(a + math.round((b.toDouble - a) * share))
-    case (a: Short, b: Short) => Some((a + math.round((b - a) * share)).toShort)
-    case (a: Byte, b: Byte) => Some((a + math.round((b - a) * share)).toByte)
-    case (a: Double, b: Double) => Some(a + (b - a) * share)
-    case (a: Float, b: Float) => Some((a + (b - a) * share).toFloat)
-    case (a: Decimal, b: Decimal) =>
-      val scale = a.scale
-      val mean = a.toBigDecimal + (b.toBigDecimal - a.toBigDecimal) * share
-      Some(Decimal(mean.setScale(scale, BigDecimal.RoundingMode.HALF_UP), a.precision, scale))
-    case (a: UTF8String, _) => Some(UTF8String.concat(a, UTF8String.fromString("0")))
-    case _ => None
+  private def middle(lo: Any, hi: Any, share: Double): Option[Any] = lo match {
+    case text: UTF8String => Some(UTF8String.concat(text, UTF8String.fromString("0")))
+    case _ => Bucket.middle(lo, hi, share)
   }
 }
 

@@ -2,7 +2,7 @@ package org.metastore.spark.explain
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.{
-  AppendData, LocalRelation, LogicalPlan, OverwriteByExpression, OverwritePartitionsDynamic, V2CreateTableAsSelectPlan
+  AppendData, LeafNode, LocalRelation, LogicalPlan, OverwriteByExpression, OverwritePartitionsDynamic, V2CreateTableAsSelectPlan
 }
 import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution}
 import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand
@@ -12,7 +12,7 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{FileDecision, ScanDecision}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.scan.ScanDecisions
-import org.metastore.spark.tables.{ReadPermission, Reflection, TableFormats}
+import org.metastore.spark.tables.{LakeTable, ReadPermission, Reflection, TableFormats, TableLookup}
 
 /** What would be read for a query, without running it. */
 object ExplainQuery {
@@ -26,7 +26,11 @@ object ExplainQuery {
    * @throws org.apache.spark.sql.AnalysisException the query itself is wrong, or reads a table that is not shown to this
    *                                               user as it is: reasons quote values
    */
-  def decisions(session: SparkSession, query: String): Seq[FileDecision] = {
+  def decisions(session: SparkSession, query: String): Seq[FileDecision] =
+    scans(session, query).decisions.zipWithIndex.flatMap { case (decision, scan) => decision.perFile(scan) }
+
+  /** As `decisions`, by scan, with the tables that are read. */
+  def scans(session: SparkSession, query: String): QueryScans = {
     val plan = session.sessionState.sqlParser.parsePlan(query)
     val planned = session.sessionState.executePlan(plan, CommandExecutionMode.SKIP)
     ReadPermission.requireOfAll(session, planned.analyzed)
@@ -36,7 +40,7 @@ object ExplainQuery {
       val read = ScanDecisions.of(session.sessionState.executePlan(written).executedPlan)
       if (MetastoreConf.of(session).pruneInsideWrites) read else read.map(_.withoutPruning(Reason(ReasonCode.InsideWrite)))
     }
-    (decisions ++ answered).zipWithIndex.flatMap { case (decision, scan) => decision.perFile(scan) }
+    new QueryScans(decisions ++ answered, planned.analyzed)
   }
 
   /** The query whose rows a table gets. */
@@ -45,6 +49,17 @@ object ExplainQuery {
     case insert @ (_: AppendData | _: OverwriteByExpression | _: OverwritePartitionsDynamic) => insert.children.headOption
     case CreateDataSourceTableAsSelectCommand(_, _, query, _) => Some(query)
     case _ => None
+  }
+}
+
+/** What was decided of the scans of a query, in the order of its plan. */
+final class QueryScans private[explain] (val decisions: Seq[ScanDecision], analyzed: LogicalPlan) {
+
+  /** The table that a scan reads, by its name where nothing was asked of its statistics. */
+  def tableOf(decision: ScanDecision): Option[LakeTable] = {
+    val relations = analyzed.collectWithSubqueries { case leaf: LeafNode => leaf }
+    val named = decision.question.fold(relations.filter(TableLookup.sqlName(_).contains(decision.table)))(_ => relations)
+    named.iterator.flatMap(TableFormats.of(_)).find(table => decision.question.forall(_.table.uuid == table.uuid))
   }
 }
 

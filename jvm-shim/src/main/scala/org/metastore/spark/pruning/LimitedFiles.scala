@@ -18,8 +18,22 @@ object LimitedFiles {
   private def of(dropped: BitSet, label: String)(why: Int => Reason): Option[LimitedFiles] =
     if (dropped.isEmpty) None else Some(new LimitedFiles(dropped, label, why))
 
+  /**
+   * What is left unread because so many rows are enough.
+   *
+   * @param survivors  files that are read without the LIMIT
+   * @param excludable those among them of which the statistics are right
+   * @param full       files all of whose rows are live and match
+   */
+  private[spark] def by(
+      wanted: WantedRows, files: FileSetStatistics, survivors: BitSet, excludable: BitSet, full: BitSet): Option[LimitedFiles] =
+    wanted.order match {
+      case None => choose(wanted.limit, survivors, full, files.rows(_), files.files.paths(_))
+      case Some(order) => first(wanted.limit, order, files, excludable, full)
+    }
+
   /** Leaves out the files that hold none of the first rows in an order; the parameters are those of `TopRows`. */
-  private[spark] def first(
+  private def first(
       limit: Long, order: RowOrder, files: FileSetStatistics, candidates: BitSet, full: BitSet): Option[LimitedFiles] =
     files.column(order.column.key, order.column.dataType).toOption.flatMap { summary =>
       of(new TopRows(limit, order, summary).beyond(candidates, full), "top-K") { file =>

@@ -4,8 +4,11 @@ import java.util.BitSet
 
 import scala.util.control.NonFatal
 
+import org.apache.spark.sql.catalyst.expressions.Expression
+
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.columns.FileList
+import org.metastore.spark.statistics.objects.TableIdentity
 
 /**
  * What was decided about one scan, and why: EXPLAIN, SQL metrics, `metastore.explain` and the log all read it here.
@@ -23,6 +26,7 @@ import org.metastore.spark.statistics.columns.FileList
  * @param answered  what is not read because the statistics tell what an aggregate asks of its rows
  * @param isJoined  the keys of a join choose among the files when the query runs
  * @param full      the files of which every row is live and matches, where it was asked which rows are enough
+ * @param question  what was asked of the statistics; None where nothing was
  */
 final class ScanDecision(
     val table: String,
@@ -37,7 +41,8 @@ final class ScanDecision(
     limited: Option[LimitedFiles] = None,
     answered: Option[BitSet] = None,
     isJoined: Boolean = false,
-    val full: BitSet = new BitSet) {
+    val full: BitSet = new BitSet,
+    val question: Option[ScanQuestion] = None) {
 
   /** The files that are read. */
   val survivors: BitSet = FileSets.where(files.length) { file =>
@@ -57,6 +62,9 @@ final class ScanDecision(
     val paths = files.paths.toSet
     live.list().filterNot { case (path, _) => paths(path) }
   }
+
+  /** Whether the statistics answer an aggregate: no file is read. */
+  def isAnswered: Boolean = answered.isDefined
 
   private def isLimited(file: Int): Boolean = limited.exists(_.dropped.get(file))
   private def isAnswered(file: Int): Boolean = answered.exists(_.get(file))
@@ -108,13 +116,15 @@ final class ScanDecision(
   def beforeJoin: Option[ScanDecision] =
     if (outcome.isLeft) None
     else Some(new ScanDecision(
-        table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, estimate, isJoined = true))
+        table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, estimate, isJoined = true,
+        question = question))
 
   private def copy(
       outcome: Either[Reason, ScanDecision.Verdict], estimate: () => Option[ScanEstimate],
       limited: Option[LimitedFiles]): ScanDecision =
     new ScanDecision(
-      table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, estimate, limited, answered, isJoined, full)
+      table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, estimate, limited, answered, isJoined, full,
+      question)
 
   /** The text on the scan in EXPLAIN. */
   def label: String = outcome match {
@@ -178,6 +188,14 @@ object ScanDecision {
   def withoutPruning(table: String, why: Reason): ScanDecision =
     new ScanDecision(table, new FileList(Array.empty, Array.empty), Array.empty, Left(why), new BitSet, "")
 }
+
+/**
+ * What a scan asks of the statistics of its table, to be asked again of files that are imagined.
+ *
+ * @param wanted so many rows are enough; None: all
+ */
+final case class ScanQuestion(
+    table: TableIdentity, conjuncts: Seq[Expression], columns: ColumnResolver, wanted: Option[WantedRows])
 
 /** A row of `metastore.explain(query)`: columns of the same names. */
 final case class FileDecision(

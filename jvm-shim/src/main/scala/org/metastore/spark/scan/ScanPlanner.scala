@@ -13,7 +13,8 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
 import org.metastore.spark.pruning.{
-  ColumnResolver, EvaluationAllowance, FileMeasure, FileSets, LimitedFiles, LiveFiles, PruningFilter, ScanDecision, ScanEstimate, WantedRows
+  ColumnResolver, EvaluationAllowance, FileMeasure, FileSets, LimitedFiles, LiveFiles, PruningFilter, ScanDecision, ScanEstimate, ScanQuestion,
+  WantedRows
 }
 import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
@@ -91,7 +92,7 @@ private[scan] final class ScanPlanner(
         estimate: () => Option[ScanEstimate] = () => None,
         limited: Option[LimitedFiles] = None, full: BitSet = new BitSet) =
       new ScanDecision(table.name, list, rows, outcome, distrusted, version, ScanPlanner.filesWithChanges(files), live, estimate,
-        limited, isJoined = request.isJoined, full = full)
+        limited, isJoined = request.isJoined, full = full, question = Some(ScanQuestion(table, conjuncts, resolver, wanted)))
     def decide(known: TableStatistics): ScanPlan = {
       val compiled = PruningFilter.compile(conjuncts, resolver, allowance)
       val ordered = wanted.flatMap(_.order).map(by => by.column.key -> by.column.dataType)
@@ -101,7 +102,7 @@ private[scan] final class ScanPlanner(
       val judged = judge(joined, compiled, isWhole = live.beyond(files.length) == 0 && !request.isJoined)
       lazy val unlimited = decision(counted, judged, distrusted)
       val full = if (wanted.isEmpty) new BitSet else fullFiles(compiled, joined, files, unlimited)
-      val limited = wanted.flatMap(limitFiles(_, joined, files, unlimited, full))
+      val limited = wanted.flatMap(limitFiles(_, joined, unlimited, full))
       val outcome = if (limited.isDefined && judged.isLeft) Right(verdictOf(joined, compiled)) else judged
       lazy val decided: ScanDecision = decision(counted, outcome, distrusted, known.fingerprint, () => numbers.summary, limited, full)
       lazy val numbers: ScanStatistics =
@@ -142,7 +143,8 @@ private[scan] final class ScanPlanner(
       val answered = FileSets.where(files.length)(i => candidates.get(i) && measured.forall(_.isKnown(i)))
       val decision = new ScanDecision(
         scanned.table.name, list, joined.rows, Right(verdict), contradictoryFiles(joined, rowsOf(files)), known.fingerprint,
-        ScanPlanner.filesWithChanges(files), scanned.live, answered = Some(answered))
+        ScanPlanner.filesWithChanges(files), scanned.live, answered = Some(answered),
+        question = Some(ScanQuestion(scanned.table, conjuncts, scanned.resolver, None)))
       val totals = if (decision.after > 0) Nil else measured.flatMap(_.total(answered))
       if (totals.length < measured.length) None
       else {
@@ -197,14 +199,10 @@ private[scan] final class ScanPlanner(
     }
 
   private def limitFiles(
-      wanted: WantedRows, joined: FileSetStatistics, files: IndexedSeq[ScanFile], unlimited: ScanDecision,
-      full: BitSet): Option[LimitedFiles] =
+      wanted: WantedRows, joined: FileSetStatistics, unlimited: ScanDecision, full: BitSet): Option[LimitedFiles] =
     if (!isOurs(unlimited)) None
     else ScanPlanner.orElse("A LIMIT", Option.empty[LimitedFiles]) {
-      wanted.order match {
-        case None => LimitedFiles.choose(wanted.limit, unlimited.survivors, full, joined.rows(_), files(_).path)
-        case Some(order) => LimitedFiles.first(wanted.limit, order, joined, unlimited.excludable, full)
-      }
+      LimitedFiles.by(wanted, joined, unlimited.survivors, unlimited.excludable, full)
     }
 
   /** The files of which every row is live, counted and proven to match. */

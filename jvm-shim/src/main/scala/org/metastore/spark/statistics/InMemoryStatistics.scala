@@ -7,15 +7,19 @@ import org.metastore.spark.statistics.columns.{
   BlockColumn, BlockJoin, BlockPart, BlockRows, Bounds, CatalystValue, ColumnSizes, ColumnSummary, ColumnSums,
   ColumnValues, CountedValues, FileGroupStatistics, FileList, FileSetStatistics, FileSummary, SummaryAssembler, TypePromotion
 }
-import org.metastore.spark.statistics.objects.{Block, Encoding, Fill, ObjectRef}
+import org.metastore.spark.statistics.objects.{Block, Encoding, Fill, ObjectRef, Values}
+import org.metastore.spark.statistics.values.{FileValues, ListValues}
 
 /**
  * Statistics of a few files that are given instead of read: for questions of the kind "would a file like this be skipped?". They
  * pass the same checks as stored ones.
  *
- * @param rows of each file; -1 is unknown
+ * @param rows   of each file; -1 is unknown
+ * @param listed all values of a column in each file, sorted, but NULL and NaN; None: unknown
  */
-final class InMemoryStatistics(override val rows: Array[Long], columns: Map[(String, DataType), Seq[Option[FileSummary]]])
+final class InMemoryStatistics(
+    override val rows: Array[Long], columns: Map[(String, DataType), Seq[Option[FileSummary]]],
+    listed: Map[(String, DataType), Seq[Option[Values]]] = Map.empty)
   extends FileSetStatistics {
   private val length = rows.length
   private val ordinals = Array.range(0, length)
@@ -29,7 +33,9 @@ final class InMemoryStatistics(override val rows: Array[Long], columns: Map[(Str
   override def groups(columns: Seq[(String, DataType)]): Seq[FileGroupStatistics] = Nil
 
   override def among(files: Array[Int]): FileSetStatistics =
-    new InMemoryStatistics(files.map(rows(_)), columns.map { case (column, summaries) => column -> files.toSeq.map(summaries(_)) })
+    new InMemoryStatistics(
+      files.map(rows(_)), columns.map { case (column, of) => column -> files.toSeq.map(of(_)) },
+      listed.map { case (column, of) => column -> files.toSeq.map(of(_)) })
 
   override def column(key: String, dataType: DataType): Either[Reason, ColumnSummary] =
     columns.get((key, dataType)).map(assembled(key, dataType, _)).toRight(Reason(ReasonCode.UnknownColumn, "column" -> key))
@@ -47,7 +53,9 @@ final class InMemoryStatistics(override val rows: Array[Long], columns: Map[(Str
     Map.empty
 
   override def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean, most: Long): ColumnValues =
-    ColumnValues.Unknown
+    listed.get((key, dataType)).fold[ColumnValues](ColumnValues.Unknown) { of =>
+      new ListValues(dataType, among.iterator.flatMap(file => of(file).map(file -> new FileValues.Sorted(_))).toMap)
+    }
 
   override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] =
     Fill.longs(among.length, -1)

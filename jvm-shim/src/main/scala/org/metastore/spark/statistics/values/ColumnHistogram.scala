@@ -31,6 +31,21 @@ object Bucket {
   }
 
   def single(value: Any, at: Double, rows: Double): Bucket = Bucket(value, value, at, at, rows, 1)
+
+  /** The value that a share of the way lies from one to another; None of values that are no numbers. */
+  def middle(lo: Any, hi: Any, share: Double): Option[Any] = (lo, hi) match {
+    case (a: Int, b: Int) => Some((a + math.round((b.toLong - a) * share)).toInt)
+    case (a: Long, b: Long) => Some(a + math.round((b.toDouble - a) * share))
+    case (a: Short, b: Short) => Some((a + math.round((b - a) * share)).toShort)
+    case (a: Byte, b: Byte) => Some((a + math.round((b - a) * share)).toByte)
+    case (a: Double, b: Double) => Some(a + (b - a) * share)
+    case (a: Float, b: Float) => Some((a + (b - a) * share).toFloat)
+    case (a: Decimal, b: Decimal) =>
+      val scale = a.scale
+      val mean = a.toBigDecimal + (b.toBigDecimal - a.toBigDecimal) * share
+      Some(Decimal(mean.setScale(scale, BigDecimal.RoundingMode.HALF_UP), a.precision, scale))
+    case _ => None
+  }
 }
 
 /** Where values lie on a line: numbers as they are, texts by the bytes behind what all of a column begin with. */
@@ -144,6 +159,20 @@ final class ColumnHistogram(
   /** The same with other buckets. */
   def of(kept: Array[Bucket], nulls: Double, nans: Double): ColumnHistogram =
     new ColumnHistogram(dataType, axis, kept, nulls, nans, isComplete)
+
+  /** What it has between two values at their places, with other nulls and NaN, and as many values as are left. */
+  def between(least: (Double, Any), most: (Double, Any), nulls: Double, nans: Double): ColumnHistogram = {
+    val kept = buckets.filter(bucket => bucket.until >= least._1 && bucket.from <= most._1).map { one =>
+      val rows = one.between(least._1, most._1)
+      if (one.isSingle) one
+      else {
+        val (from, lo) = if (one.from < least._1) least else (one.from, one.lo)
+        val (until, hi) = if (one.until > most._1) most else (one.until, one.hi)
+        Bucket(lo, hi, from, until, rows, math.min(one.distinct, math.max(1.0, rows)))
+      }
+    }
+    of(kept, nulls, nans)
+  }
 
   private def firstNotBelow(place: Double): Int = first(lasts(_) >= place)
   private def lastWithin(place: Double, from: Int): Int = math.max(from + 1, first(lasts(_) > place))

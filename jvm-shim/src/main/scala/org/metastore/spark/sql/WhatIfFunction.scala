@@ -1,0 +1,203 @@
+package org.metastore.spark.sql
+
+import java.util.BitSet
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types.DataType
+
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.explain.{ExplainQuery, QueryScans}
+import org.metastore.spark.pruning.{EvaluationAllowance, FileSets, LimitedFiles, PruningFilter, ScanDecision}
+import org.metastore.spark.reason.{MetastoreException, Reason, ReasonCode}
+import org.metastore.spark.statistics.InMemoryStatistics
+import org.metastore.spark.statistics.columns.{CatalystValue, FileList, FileSetStatistics}
+import org.metastore.spark.statistics.values.{ColumnHistogram, SortedColumn, SortedRun}
+import org.metastore.spark.tables.{DataFile, Leaf}
+
+/** `metastore.whatif(query [, sorted_by] [, statistics])`: one row a scan, how many files it would read then. */
+object WhatIfFunction extends TableFunction("whatif") {
+  private val Name = "(?:`[^`]*`|[^,`])+".r
+  private val SortedBy = "sorted_by"
+  private val WithStatistics = "statistics"
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+    val imagine: (ScanDecision, TableContext) => Prospect = (columns(call, SortedBy), columns(call, WithStatistics)) match {
+      case (Some(names), None) => (decision, table) => new SortedTable(session, table, decision, names).prospect
+      case (None, Some(names)) => (decision, table) => Prospect.withStatistics(session, table, decision, names)
+      case _ => throw MetastoreException.invalidArgument("metastore.whatif", s"$SortedBy or $WithStatistics is to be given, one of them")
+    }
+    val scans = ExplainQuery.scans(session, call.text("query"))
+    val prospects = scans.decisions.map(decision => imagined(session, scans, decision)(imagine(decision, _)))
+    prospects.collectFirst { case Left(mistake) if prospects.forall(_.isLeft) => throw mistake }
+    scans.decisions.zip(prospects).zipWithIndex.map { case ((decision, found), scan) =>
+      val (now, then) = (Prospect.now(decision), found.fold(Prospect.unknown(decision, _), identity))
+      ResultRow.row(scan, decision.table, now.map(_ => decision.total), now, then.files, then.method, then.isExact)
+    }
+  }
+
+  private def columns(call: Arguments, argument: String): Option[List[String]] = call.optional(argument).map { text =>
+    val names = Name.findAllIn(text).map(_.trim).filter(_.nonEmpty).toList
+    if (names.isEmpty) throw MetastoreException.invalidArgument(argument, "no column is named")
+    names
+  }
+
+  /** What is imagined of a scan of which there are statistics, or why it cannot be. */
+  private def imagined(session: SparkSession, scans: QueryScans, decision: ScanDecision)(
+      imagine: TableContext => Prospect): Either[MetastoreException, Prospect] =
+    try decision.outcome match {
+        case Left(why) if why.code == ReasonCode.AnsweredByFormat => Right(Prospect(Some(0), why.sentence, isExact = true))
+        case Left(why) if !Prospect.isPlain(why) => Left(MetastoreException.unsupportedTable(decision.table, why.sentence))
+        case _ =>
+          scans.tableOf(decision).map(table => imagine(TableContext.of(session, decision.table, table)))
+            .toRight(MetastoreException.noStatistics(decision.table))
+      }
+    catch { case mistake: MetastoreException => Left(mistake) }
+}
+
+/**
+ * How many data files a scan would read.
+ *
+ * @param files   None: not known
+ * @param method  how that is known
+ * @param isExact whether it is certain, where files have equally many rows
+ */
+private final case class Prospect(files: Option[Long], method: String, isExact: Boolean)
+
+private object Prospect {
+
+  /** Whether a scan is not left alone, or would not be if there were something to go by. */
+  def isPlain(why: Reason): Boolean = Seq(ReasonCode.NoFilter, ReasonCode.NothingToPrune, ReasonCode.NoStatistics).contains(why.code)
+
+  /** The files that a scan reads now; None where it was left alone before they were known. */
+  def now(decision: ScanDecision): Option[Long] =
+    if (decision.files.length > 0 || decision.outcome.fold(_.code == ReasonCode.AnsweredByFormat, _ => true)) Some(decision.after.toLong)
+    else None
+
+  /** Of a table that has no column of that name nothing is changed. */
+  def unknown(decision: ScanDecision, why: MetastoreException): Prospect =
+    Prospect(now(decision).filter(_ => why.code == "METASTORE_COLUMN_NOT_FOUND"), why.getMessage, isExact = false)
+
+  /** Nobody knows what statistics will tell before they are made, but that they never make a scan read more. */
+  def withStatistics(session: SparkSession, analyzed: TableContext, decision: ScanDecision, names: List[String]): Prospect = {
+    val leaves = analyzed.table.leaves(analyzed.table.current)
+    val keys = names.map(analyzed.leaf(session, _, leaves).key)
+    val asked = decision.question.map(asked => PruningFilter.compile(asked.conjuncts, asked.columns).columns)
+    val isNamed = asked.forall(_.exists(use => keys.contains(use.key)))
+    val why = if (isNamed) "at most: what they exclude is not known before" else "no condition of the scan names them"
+    Prospect(now(decision), why, isExact = false)
+  }
+}
+
+/**
+ * The data files of a table as if its rows were sorted, those of each partition by themselves, into as many files of equally many
+ * rows as there are, asked what a scan asks. Of columns by which they are not sorted no more is taken to be known of these files
+ * than that no row matches a condition that excludes each of the files as they are.
+ */
+private final class SortedTable(
+    session: SparkSession, analyzed: TableContext, decision: ScanDecision, names: List[String]) {
+  private val table = analyzed.table
+  private val asked = decision.question.getOrElse(throw MetastoreException.noStatistics(analyzed.name))
+  private val settings = MetastoreConf.of(session)
+  private val leaves = table.leaves(table.current)
+  private val sortedBy: List[Leaf] = names.map(analyzed.leaf(session, _, leaves))
+  private val snapshot = analyzed.snapshotWithColumns(table.current)
+  private val statistics = analyzed.planning(settings.readTimeoutMillis)
+  private val filter = compile(asked.conjuncts.indices)
+  private val live: IndexedSeq[DataFile] = table.current.toSeq.flatMap(table.dataFiles).toIndexedSeq
+
+  private val columns: List[(String, DataType)] = sortedBy.map { leaf =>
+    leaf.key -> filter.columns.find(_.key == leaf.key).fold(leaf.dataType)(_.dataType)
+  }
+
+  private val known: FileSetStatistics = statistics.of(FileList.of(live.map(_.key)), filter.columnKeys ++ columns)
+
+  private val histograms: List[ColumnHistogram] = {
+    val found = statistics.histograms(snapshot, columns)
+    if (!found.contains(columns.head)) {
+      val name = sortedBy.head.name
+      throw MetastoreException.noStatistics(analyzed.name, s" of the values of the column $name", s"COLUMNS $name")
+    }
+    columns.map(found.get).takeWhile(_.isDefined).flatten
+  }
+
+  /** The files of each partition, of which some are left to us. */
+  private val partitions: Seq[Array[Int]] = {
+    val all = live.indices.groupBy(live(_).partition).values.map(_.toArray).toSeq
+    val left = decision.files.paths.toSet
+    if (all.size < 2) all else all.filter(_.exists(file => left(live(file).path)))
+  }
+
+  private val isPartitioned = partitions.size > 1 || partitions.exists(_.length < live.length)
+
+  def prospect: Prospect = {
+    val (columnsOfFilter, first) = (filter.columns, sortedBy.head)
+    val others = columnsOfFilter.filterNot(use => columns.exists(_._1 == use.key)).map(_.name)
+    val source = if (histograms.head.isComplete) "value counts" else "histogram"
+    val remark = if (others.isEmpty) "" else s", ${others.mkString(", ")} in no order"
+    val isExact = histograms.head.isComplete && !isPartitioned && columnsOfFilter.forall(_.key == columns.head._1) && isWhole &&
+      asked.wanted.isEmpty && !decision.isAnswered
+    Prospect(Some(filesRead), s"$source of ${first.name}$remark", isExact)
+  }
+
+  /** Whether the counts of values are those of the rows that would be written. */
+  private def isWhole: Boolean = analyzed.isCurrent(snapshot) && snapshot.exact &&
+    statistics.distinct(snapshot).toOption.flatMap(_.get(columns.head._1)).exists(_.files == live.length)
+
+  private def filesRead: Long = {
+    val excluding = asked.conjuncts.indices.map(i => compile(Seq(i)))
+      .filter(one => one.columns.nonEmpty && !one.columns.exists(use => columns.exists(_._1 == use.key)))
+      .map(_.evaluate(known))
+    val runs = partitions.filter(files => excluding.forall(verdicts => files.exists(verdicts.isKept))).flatMap(sort)
+    val files = asStatistics(runs)
+    val verdicts = filter.evaluate(files)
+    val (read, full) = (FileSets.where(runs.size)(verdicts.isKept), filter.allRowsMatch(files))
+    val limited = asked.wanted.flatMap(LimitedFiles.by(_, files, read, read, full))
+    if (decision.isAnswered && FileSets.without(read, full).isEmpty) 0
+    else FileSets.without(read, limited.fold(new BitSet)(_.dropped)).cardinality.toLong
+  }
+
+  private def compile(conjuncts: Seq[Int]): PruningFilter =
+    PruningFilter.compile(conjuncts.map(asked.conjuncts(_)), asked.columns, new EvaluationAllowance(settings.maxEvaluations))
+
+  /** What would be known of the files of a partition: of each a run of its rows by the first column, and within it of others. */
+  private def sort(files: Array[Int]): Seq[List[SortedRun]] = {
+    val sorted = columns.zip(histograms).map { case (column, whole) =>
+      new SortedColumn(if (isPartitioned) ofPartition(column, whole, files) else whole)
+    }
+    val rows = files.map(liveRows).sum
+    def at(file: Int): Long = (BigInt(rows) * file / files.length).toLong
+    files.indices.map(file => runs(sorted, at(file), at(file + 1), rows))
+  }
+
+  private def runs(sorted: List[SortedColumn], from: Long, until: Long, rows: Long): List[SortedRun] = sorted match {
+    case first :: others =>
+      val run = first.run(from, until, rows)
+      run :: run.inside.fold(List.empty[SortedRun]) { case (begin, end, of) => runs(others, begin, end, of) }
+    case Nil => Nil
+  }
+
+  private def liveRows(file: Int): Long =
+    math.max(0L, math.max(0L, live(file).rows.getOrElse(known.rows(file))) - live(file).deletedRows.getOrElse(0L))
+
+  /** What the table's values are between the bounds of the files of a partition. */
+  private def ofPartition(column: (String, DataType), whole: ColumnHistogram, files: Array[Int]): ColumnHistogram =
+    known.column(column._1, column._2).toOption.filter(summary => files.forall(summary.hasStatistics(_))).flatMap { summary =>
+      val filled = files.filter(file => summary.nulls(file) < summary.rows(file))
+      val ends = filled.map(file => (CatalystValue.lo(summary, file), CatalystValue.hiNumber(summary, file)))
+      if (files.exists(summary.nulls(_) < 0) || ends.exists { case (lo, hi) => lo.isEmpty || hi.isEmpty }) None
+      else {
+        val (nulls, nans) = (files.map(summary.nulls(_)).sum.toDouble, files.map(file => math.max(0L, summary.nans(file))).sum.toDouble)
+        val los = ends.map(_._1.get).map(value => whole.axis.at(value) -> value)
+        val his = ends.map(_._2.get).map(value => whole.axis.at(value) -> value)
+        Some(if (ends.isEmpty) whole.of(Array.empty, nulls, nans) else whole.between(los.minBy(_._1), his.maxBy(_._1), nulls, nans))
+      }
+    }.getOrElse(whole)
+
+  private def asStatistics(files: Seq[List[SortedRun]]): InMemoryStatistics = {
+    def of[T](get: SortedRun => Option[T]) = columns.zipWithIndex.map { case (column, place) =>
+      column -> files.map(_.lift(place).flatMap(get)).toIndexedSeq
+    }.toMap
+    new InMemoryStatistics(files.map(_.head.summary.rows).toArray, of(run => Some(run.summary)), of(_.listed))
+  }
+}
