@@ -58,9 +58,13 @@ final class QueryScans private[explain] (val decisions: Seq[ScanDecision], analy
   /** The table that a scan reads, by its name where nothing was asked of its statistics. */
   def tableOf(decision: ScanDecision): Option[LakeTable] = {
     val relations = analyzed.collectWithSubqueries { case leaf: LeafNode => leaf }
-    val named = decision.question.fold(relations.filter(TableLookup.sqlName(_).contains(decision.table)))(_ => relations)
-    named.iterator.flatMap(TableFormats.of(_)).find(table => decision.question.forall(_.table.uuid == table.uuid))
+    val tables = relations.iterator.flatMap(relation => TableFormats.of(relation).map(relation -> _))
+    tables.find { case (relation, table) => decision.question.fold(isNamed(relation, table, decision.table))(_.table.uuid == table.uuid) }
+      .map(_._2)
   }
+
+  private def isNamed(relation: LogicalPlan, table: LakeTable, name: String): Boolean =
+    TableLookup.sqlName(relation).fold(Seq(table.location, table.qualifiedLocation).exists(at => name == s"${table.format}.`$at`"))(_ == name)
 }
 
 /** Counts and bounds that a table format answers from its metadata: no scan is left in the plan. */

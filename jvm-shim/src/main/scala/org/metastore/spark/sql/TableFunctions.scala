@@ -30,7 +30,8 @@ import org.metastore.spark.tables.UnsupportedRelease
 object TableFunctions {
   private val all: Seq[TableFunction] = Seq(
     SummaryFunction, FrequenciesFunction, HistogramFunction, QuantilesFunction, LocateFunction, FilesFunction, ColumnsFunction,
-    LayoutFunction, FilteredSummaryFunction, ExplainFunction, WhatIfFunction, EstimatesFunction, HistoryFunction, SnapshotsFunction, DiffFunction,
+    LayoutFunction, FilteredSummaryFunction, ExplainFunction, WhatIfFunction, EstimatesFunction, HistoryFunction, SnapshotsFunction,
+    DiffFunction,
     TablesFunction, SettingsFunction, HelpFunction,
     VersionFunction,
     FactsFunction, FilterFunction, FormatsFunction)

@@ -31,8 +31,9 @@ object WhatIfFunction extends TableFunction("whatif") {
     val prospects = scans.decisions.map(decision => imagined(session, scans, decision)(imagine(decision, _)))
     prospects.collectFirst { case Left(mistake) if prospects.forall(_.isLeft) => throw mistake }
     scans.decisions.zip(prospects).zipWithIndex.map { case ((decision, found), scan) =>
-      val (now, then) = (Prospect.now(decision), found.fold(Prospect.unknown(decision, _), identity))
-      ResultRow.row(scan, decision.table, now.map(_ => decision.total), now, then.files, then.method, then.isExact)
+      val (now, prospect) = (Prospect.now(decision), found.fold(Prospect.unknown(decision, _), identity))
+      val total = now.fold(prospect.files)(_ => Some(decision.total))
+      ResultRow.row(scan, decision.table, total, now, prospect.files, prospect.method, prospect.isExact)
     }
   }
 
@@ -78,14 +79,15 @@ private object Prospect {
   def unknown(decision: ScanDecision, why: MetastoreException): Prospect =
     Prospect(now(decision).filter(_ => why.code == "METASTORE_COLUMN_NOT_FOUND"), why.getMessage, isExact = false)
 
-  /** Nobody knows what statistics will tell before they are made, but that they never make a scan read more. */
+  /** Nobody knows what statistics will tell before they are made, but that they never make a scan read more files than there are. */
   def withStatistics(session: SparkSession, analyzed: TableContext, decision: ScanDecision, names: List[String]): Prospect = {
     val leaves = analyzed.table.leaves(analyzed.table.current)
     val keys = names.map(analyzed.leaf(session, _, leaves).key)
     val asked = decision.question.map(asked => PruningFilter.compile(asked.conjuncts, asked.columns).columns)
     val isNamed = asked.forall(_.exists(use => keys.contains(use.key)))
     val why = if (isNamed) "at most: what they exclude is not known before" else "no condition of the scan names them"
-    Prospect(now(decision), why, isExact = false)
+    def all = analyzed.table.current.fold(0)(analyzed.table.dataFiles(_).size).toLong
+    Prospect(now(decision).orElse(Some(all)), why, isExact = false)
   }
 }
 
@@ -151,7 +153,8 @@ private final class SortedTable(
     val runs = partitions.filter(files => excluding.forall(verdicts => files.exists(verdicts.isKept))).flatMap(sort)
     val files = asStatistics(runs)
     val verdicts = filter.evaluate(files)
-    val (read, full) = (FileSets.where(runs.size)(verdicts.isKept), filter.allRowsMatch(files))
+    val read = FileSets.where(runs.size)(verdicts.isKept)
+    lazy val full = filter.allRowsMatch(files)
     val limited = asked.wanted.flatMap(LimitedFiles.by(_, files, read, read, full))
     if (decision.isAnswered && FileSets.without(read, full).isEmpty) 0
     else FileSets.without(read, limited.fold(new BitSet)(_.dropped)).cardinality.toLong
