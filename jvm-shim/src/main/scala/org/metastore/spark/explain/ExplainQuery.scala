@@ -64,7 +64,8 @@ final class QueryScans private[explain] (val decisions: Seq[ScanDecision], analy
   }
 
   private def isNamed(relation: LogicalPlan, table: LakeTable, name: String): Boolean =
-    TableLookup.sqlName(relation).fold(Seq(table.location, table.qualifiedLocation).exists(at => name == s"${table.format}.`$at`"))(_ == name)
+    TableLookup.sqlName(relation).fold(Seq(table.location, table.qualifiedLocation).exists(at => name == s"${table.format}.`$at`"))(
+      _ == name)
 }
 
 /** Counts and bounds that a table format answers from its metadata: no scan is left in the plan. */
