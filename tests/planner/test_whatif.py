@@ -270,5 +270,6 @@ def test_of_a_table_that_was_never_analyzed_there_is_an_upper_bound(spark, tmp_p
         metastore.whatif(spark, f"SELECT * FROM {table} WHERE id = 7", statistics="idd")
     if kind != "path":
         spark.sql(f"DROP TABLE {table}")
-    assert (found["files_total"], found["files_read_then"], found["exact"]) == (4, 4, False)
+    read = 1 if kind == "iceberg" else 4  # which skips by itself
+    assert (found["files_total"], found["files_read_then"], found["exact"]) == (4, read, False)
     assert found["method"].startswith("at most")
