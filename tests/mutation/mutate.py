@@ -19,6 +19,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 HERE = Path(__file__).resolve().parent
@@ -113,10 +114,12 @@ def main() -> int:
     """Runs all mutants and reports."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", default="", help="a regular expression: only sources of such names")
-    parser.add_argument("--limit", type=int, default=sys.maxsize, help="at most so many mutants, evenly chosen")
+    parser.add_argument("--limit", type=int, default=sys.maxsize, help="at most so many mutants, chosen at random")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no mutant after these")
     parser.add_argument("--seed", type=int, default=20, help="of the random tables and filters")
-    parser.add_argument("--predicates", type=int, default=150, help="random filters a table")
+    parser.add_argument(
+        "--predicates", type=int, default=100, help="random filters a table; 0: no random tables, a quick look"
+    )
     parser.add_argument("--json", type=Path, help="write the outcome of every mutant to this file too")
     given = parser.parse_args()
     from mutation import build, suites  # noqa: PLC0415 - the path is set above
@@ -143,7 +146,9 @@ def main() -> int:
 def judge(runner: Runner, mutants: dict[int, Mutant], limit: int, until: float) -> list[tuple[Mutant, str]]:
     """Returns the outcome of each mutant that there is time for."""
     listed = equivalents()
-    chosen = list(mutants)[:: max(1, -(-len(mutants) // limit))]
+    chosen = list(mutants)
+    Random(0).shuffle(chosen)  # those that there is time for stand for all
+    chosen = chosen[:limit]
     found: list[tuple[Mutant, str]] = []
     for place, number in enumerate(chosen):
         if time.monotonic() > until:
@@ -158,7 +163,7 @@ def judge(runner: Runner, mutants: dict[int, Mutant], limit: int, until: float) 
             tell(f"{outcome}: {mutant}")
         if place % 50 == 49:
             tell(f"{place + 1} of {len(chosen)}: {shares(outcome for _, outcome in found)}")
-    return found
+    return sorted(found, key=lambda of: (of[0].file, of[0].line))
 
 
 def shares(outcomes: Iterable[str]) -> str:

@@ -21,6 +21,7 @@ QUESTIONS = 250
 FUNCTIONS = ("count(*)", "count(1)", "count(null)", "count({0})", "min({0})", "max({0})", "count(distinct({0}))")
 FUNCTIONS += (
     "any_value({0})",
+    "min(DISTINCT {0})",
     "count({0}) FILTER (WHERE {1} IS NULL)",
     "count(DISTINCT 1)",
     "count({0},{1})",

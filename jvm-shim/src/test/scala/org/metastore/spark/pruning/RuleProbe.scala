@@ -93,5 +93,6 @@ private final class GivenVerdicts(override val length: Int, kept: BitSet) extend
   override def keptCount: Int = kept.cardinality
   override def skippedBy(file: Int): Int = if (isKept(file)) -1 else file % 4 - 2
   override def reason(file: Int): Reason = Reason(if (isKept(file)) ReasonCode.KeptMayMatch else ReasonCode.Skipped, "conjunct" -> "a")
-  override def unusedConjuncts: Map[Int, Reason] = Map(1 -> Reason(ReasonCode.PlanningTimeout), 0 -> Reason(ReasonCode.UserFunction, "expression" -> "u"))
+  override def unusedConjuncts: Map[Int, Reason] =
+    Map(1 -> Reason(ReasonCode.PlanningTimeout), 0 -> Reason(ReasonCode.UserFunction, "expression" -> "u"))
 }
