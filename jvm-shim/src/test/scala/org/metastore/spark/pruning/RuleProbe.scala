@@ -2,7 +2,7 @@ package org.metastore.spark.pruning
 
 import java.util.BitSet
 
-import org.apache.spark.sql.catalyst.expressions.{Ascending, Descending, Expression, Literal, NullsFirst, NullsLast, SortOrder}
+import org.apache.spark.sql.catalyst.expressions.{Ascending, Descending, Expression, NullsFirst, NullsLast, SortOrder}
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 
 import org.metastore.spark.reason.{Reason, ReasonCode}
@@ -44,7 +44,11 @@ final class RuleProbe(probe: PruningProbe) {
     FileMeasure.of(aggregate, probe.resolver).fold("none") { measure =>
       val found = measure.of(probe.statistics, files(among))
       val known = FileSets.both(files(among), FileSets.where(length)(found.isKnown))
-      s"${bits(known, length)} ${Literal.create(found.total(known), aggregate.dataType)}"
+      val total = found.total(known).fold("none") {
+        case bytes: Array[Byte] => bytes.mkString(",")
+        case value => String.valueOf(value)
+      }
+      s"${bits(known, length)} $total"
     }
   }
 
