@@ -22,7 +22,7 @@ import org.metastore.spark.statistics.objects.Manifest
  * }}}
  */
 final class PruningProbe private (
-    filters: FilterReader, val statistics: FileSetStatistics, resolver: ColumnResolver) {
+    private[pruning] val filters: FilterReader, val statistics: FileSetStatistics, private[pruning] val resolver: ColumnResolver) {
 
   /** Paths of the files, in the order of all answers. */
   def paths: Array[String] = statistics.files.paths
@@ -36,6 +36,13 @@ final class PruningProbe private (
   /** As `kept`, for many filters at once. */
   def keptByAll(filters: Array[String]): Array[String] = filters.map(kept)
 
+  /** Filters to be asked about again and again. */
+  def prepare(texts: Array[String]): PreparedFilters = new PreparedFilters(texts.map(filters.conjuncts(_)), this)
+
+  /** The same as they are written, without Spark's optimizer. */
+  def prepareAsWritten(texts: Array[String]): PreparedFilters =
+    new PreparedFilters(texts.map(text => Seq(filters.analyzed(text).condition)), this)
+
   /** For each file `1` if it is proven that all its rows match. */
   def matchedFully(filter: String): String = {
     val proven = compiled(filter).allRowsMatch(statistics)
@@ -43,8 +50,9 @@ final class PruningProbe private (
   }
 
   /** Why each file is kept or skipped, and which conjuncts could not be used and why: one JSON object. */
-  def explain(filter: String): String = {
-    val rule = compiled(filter)
+  def explain(filter: String): String = explain(compiled(filter))
+
+  private[pruning] def explain(rule: PruningFilter): String = {
     val verdicts = rule.evaluate(statistics)
     val json = new ObjectMapper()
     val answer = json.createObjectNode()
@@ -166,12 +174,24 @@ private[spark] final class FilterReader(spark: SparkSession, schema: StructType)
 
   /** @throws org.apache.spark.sql.AnalysisException if it is no filter over these columns */
   def conjuncts(filter: String): Seq[Expression] = {
-    val table = ProbeTable(schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)()))
-    val parsed = spark.sessionState.sqlParser.parseExpression(filter)
-    val optimized = spark.sessionState.executePlan(Filter(parsed, table)).optimizedPlan
+    val optimized = spark.sessionState.executePlan(analyzed(filter)).optimizedPlan
     if (isEmpty(optimized)) Seq(Literal(false, BooleanType))
     else optimized.collect { case Filter(condition, _) => split(condition) }.flatten
   }
+
+  /** @throws org.apache.spark.sql.AnalysisException if it is no filter over these columns */
+  def analyzed(filter: String): Filter = {
+    val parsed = spark.sessionState.sqlParser.parseExpression(filter)
+    spark.sessionState.executePlan(Filter(parsed, table)).analyzed.collectFirst { case found: Filter => found }.get
+  }
+
+  /** An expression over the columns, or an aggregate function of them. */
+  def expression(text: String): Expression = {
+    val named = Project(Seq(Alias(spark.sessionState.sqlParser.parseExpression(text), "value")()), table)
+    spark.sessionState.executePlan(named).analyzed.expressions.head.asInstanceOf[Alias].child
+  }
+
+  private def table: LogicalPlan = ProbeTable(schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)()))
 
   /** The values of constant expressions, each cast to its type, as Catalyst holds them. */
   def values(constants: Seq[(String, DataType)]): Seq[Any] =

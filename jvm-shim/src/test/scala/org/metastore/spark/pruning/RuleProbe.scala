@@ -1,0 +1,102 @@
+package org.metastore.spark.pruning
+
+import java.util.BitSet
+
+import org.apache.spark.sql.catalyst.expressions.{Ascending, Descending, Expression, NullsFirst, NullsLast, SortOrder}
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+
+import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.pruning.PreparedFilters.{bits, files, orError}
+
+/**
+ * Asks the rules that choose files by more than a filter, without a query. Questions are fields behind tabs, and answers are lines;
+ * sets of files are texts with a `1` for each file that is in them.
+ */
+final class RuleProbe(probe: PruningProbe) {
+  private val expressions = scala.collection.mutable.Map.empty[String, Expression]
+  private val length = probe.paths.length
+
+  /**
+   * `limit column ascending nullsFirst candidates full`: the files that hold none of the first rows, and why.
+   */
+  def first(questions: Array[String]): String = answers(questions) { case Array(limit, column, ascending, nullsFirst, candidates, full) =>
+    val direction = if (ascending.toBoolean) Ascending else Descending
+    val nulls = if (nullsFirst.toBoolean) NullsFirst else NullsLast
+    RowOrder.of(SortOrder(expression(column), direction, nulls, Nil), probe.resolver).fold("no order") { order =>
+      val wanted = WantedRows.parse(WantedRows(limit.toLong, Some(order)).text)
+      shown(LimitedFiles.first(wanted.limit, wanted.order.get, probe.statistics, files(candidates), files(full)))
+    }
+  }
+
+  /** `limit survivors full`: the files that a LIMIT leaves unread, and why. */
+  def limited(questions: Array[String]): String = answers(questions) { case Array(limit, survivors, full) =>
+    val wanted = WantedRows.parse(WantedRows(limit.toLong).text)
+    shown(LimitedFiles.choose(wanted.limit, files(survivors), files(full), probe.statistics.rows(_), probe.paths(_)))
+  }
+
+  private def shown(found: Option[LimitedFiles]): String = found.fold("none") { limited =>
+    s"${bits(limited.dropped, length)} ${limited.label}: ${limited.why(limited.dropped.nextSetBit(0)).sentence}"
+  }
+
+  /** `function files`: the files of which the function is known, and it of all these. */
+  def measured(questions: Array[String]): String = answers(questions) { case Array(function, among) =>
+    val aggregate = expression(function).collectFirst { case found: AggregateExpression => found }.get
+    FileMeasure.of(aggregate, probe.resolver).fold("none") { measure =>
+      val found = measure.of(probe.statistics, files(among))
+      val known = FileSets.both(files(among), FileSets.where(length)(found.isKnown))
+      val total = found.total(known).fold("none") {
+        case bytes: Array[Byte] => bytes.mkString(",")
+        case value => String.valueOf(value)
+      }
+      s"${bits(known, length)} $total"
+    }
+  }
+
+  /** A column: how its values are spread over the files, and some of these. */
+  def layout(columns: Array[String]): String = answers(columns) { case Array(column) =>
+    val use = new ColumnLookup(probe.resolver).find(expression(column)).toOption.get
+    probe.statistics.column(use.key, use.dataType).fold(_.sentence,
+      { summary =>
+        val samples = Seq(1, 2, 7, length + 1).map(ColumnLayout.sample(summary, _).mkString(","))
+        (ColumnLayout.of(summary).toString +: samples).mkString(" ")
+      })
+  }
+
+  /** `kept contradictory changed limited answered`, each a set of files or `-`: all that a decision about a scan tells. */
+  def decided(questions: Array[String]): String = answers(questions) { case Array(kept, contradictory, changed, limited, answered) =>
+    def optional(set: String) = if (set == "-") None else Some(files(set))
+    val verdicts = optional(kept).toRight(Reason(ReasonCode.NoFilter)).map { read =>
+      ScanDecision.Verdict(new GivenVerdicts(length, read), IndexedSeq("a", "b"))
+    }
+    val some = optional(limited).map(_ => LimitedFiles.choose(1, FileSets.all(length), FileSets.all(length), _ => 1L, probe.paths(_)).get)
+    val beyond = Seq("elsewhere" -> Some(3L), probe.paths(0) -> Some(1L))
+    val live = new LiveFiles("format", Some(length + 2L), () => beyond, Seq(Reason(ReasonCode.Subquery, "expression" -> "c")))
+    val decision = new ScanDecision(
+      "t", probe.statistics.files, probe.statistics.rows, verdicts, files(contradictory), "v", files(changed),
+      if (kept.endsWith("1")) live else LiveFiles.Unknown, () => Some(ScanEstimate(5, "x", isExact = true)), some,
+      optional(answered), full = files(changed))
+    val same = Seq(decision, decision.withoutPruning(Reason(ReasonCode.NoFilter)),
+      decision.withEstimate(ScanEstimate(7, "y", isExact = false))) ++ decision.beforeJoin
+    same.map(told).mkString(" # ")
+  }
+
+  private def told(decision: ScanDecision): String = Seq(
+    bits(decision.survivors, length), bits(decision.excludable, length), decision.pathsSkipped, decision.rowEstimate, decision.before,
+    decision.after, decision.skippedByFormat, decision.total, decision.bytesSkipped, decision.unread, decision.fingerprint,
+    decision.label, decision.unusedStatistics.map(_.sentence), decision.perFile(1), bits(decision.full, length)).mkString(" ; ")
+
+  private def expression(text: String): Expression = expressions.getOrElseUpdate(text, probe.filters.expression(text))
+
+  private def answers(questions: Array[String])(ask: PartialFunction[Array[String], String]): String =
+    questions.map(orError[String](question => ask(question.split("\t")))(_)).mkString("\n")
+}
+
+/** Verdicts that are given; conjuncts take turns in excluding files. */
+private final class GivenVerdicts(override val length: Int, kept: BitSet) extends Verdicts {
+  override def isKept(file: Int): Boolean = kept.get(file)
+  override def keptCount: Int = kept.cardinality
+  override def skippedBy(file: Int): Int = if (isKept(file)) -1 else file % 4 - 2
+  override def reason(file: Int): Reason = Reason(if (isKept(file)) ReasonCode.KeptMayMatch else ReasonCode.Skipped, "conjunct" -> "a")
+  override def unusedConjuncts: Map[Int, Reason] =
+    Map(1 -> Reason(ReasonCode.PlanningTimeout), 0 -> Reason(ReasonCode.UserFunction, "expression" -> "u"))
+}

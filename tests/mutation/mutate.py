@@ -1,0 +1,215 @@
+"""Mutation tests of the pruning rules: what the tests would not notice if a rule were another.
+
+    uv run python tests/mutation/mutate.py
+    uv run python tests/mutation/mutate.py --files 'TopRows|LimitedFiles' --minutes 10
+
+Every mutant changes one expression of the shim's rules. It is killed as `wrong` if a file is skipped, or said to match
+fully, that rows disprove, and as `weaker` if anything else comes out than without it. Exits with 1 if one survives
+that equivalent.json does not list, or if a rule is wrong without any mutant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from mutation.mutator import Mutant
+    from mutation.suites import Suite
+
+OUTCOMES = ("wrong", "weaker", "survived", "not covered", "equivalent")
+SLACK = 1_000_000
+"""A mutant may ask so many questions more than ten times what is usual before it counts as endless."""
+
+
+@dataclass
+class Runner:
+    """One Spark session with all mutants; what the rules answer without any is what others are compared with."""
+
+    spark: SparkSession
+    suites: Sequence[Suite]
+    switch: Any
+    usual: dict[str, list[str]] = field(default_factory=dict)
+    reached: dict[str, str] = field(default_factory=dict)
+    asked: dict[str, int] = field(default_factory=dict)
+    killers: Counter[str] = field(default_factory=Counter)
+
+    def begin(self) -> list[str]:
+        """Asks everything without a mutant, and returns the answers that rows disprove."""
+        found = []
+        for suite in self.suites:
+            self.switch.turnOn(-1, 1 << 62)
+            with suite.settings(self.spark):
+                self.usual[suite.name] = suite.ask().split("\n")
+            self.asked[suite.name] = (1 << 62) - self.switch.questionsLeft()
+            self.reached[suite.name] = self.switch.reachedBits()
+            with suite.settings(self.spark):
+                assert suite.ask().split("\n") == self.usual[suite.name], f"{suite.name} has other answers each time"
+            answers = enumerate(self.usual[suite.name])
+            found += [f"{suite.name}: {suite.questions[i]}: {a}" for i, a in answers if suite.wrong(i, a)]
+        return found
+
+    def outcome(self, number: int, file: str) -> str:
+        """Returns what becomes of a mutant of a source: `wrong` if any suite finds it so."""
+        outcome = "not covered"
+        for suite in self.suites:
+            if self.reached[suite.name][number] == "1" and suite.only in file:
+                found = self._of_suite(suite, number)
+                if found == "wrong":
+                    self.killers[suite.name] += 1
+                    return found
+                if outcome != "weaker":
+                    outcome = found
+                    self.killers[suite.name] += found == "weaker"
+        return outcome
+
+    def _of_suite(self, suite: Suite, number: int) -> str:
+        from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - Spark is there by now
+
+        self.switch.turnOn(number, 10 * self.asked[suite.name] + SLACK)
+        try:
+            with suite.settings(self.spark):
+                answers = suite.ask().split("\n")
+        except Py4JJavaError:
+            return "wrong"  # an endless loop, or an error that would have ended the query
+        finally:
+            self.switch.turnOn(-1, 1 << 62)
+        usual = self.usual[suite.name]
+        other = [i for i, (a, b) in enumerate(zip(answers, usual, strict=False)) if a != b]
+        if any(suite.wrong(i, answers[i]) for i in other):
+            return "wrong"
+        return "weaker" if other or len(answers) != len(usual) else "survived"
+
+
+def equivalents() -> dict[tuple[str, str, str], str]:
+    """Returns the mutants that change nothing, each with the reason."""
+    listed = json.loads((HERE / "equivalent.json").read_text("utf-8"))
+    return {
+        (one["file"], source, change): one["why"]
+        for one in listed
+        for source, changes in one["mutants"].items()
+        for change in changes
+    }
+
+
+def main() -> int:
+    """Runs all mutants and reports."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", default="", help="a regular expression: only sources of such names")
+    parser.add_argument("--limit", type=int, default=sys.maxsize, help="at most so many mutants, chosen at random")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no mutant after these")
+    parser.add_argument("--seed", type=int, default=20, help="of the random tables and filters")
+    parser.add_argument(
+        "--predicates", type=int, default=100, help="random filters a table; 0: no random tables, a quick look"
+    )
+    parser.add_argument("--json", type=Path, help="write the outcome of every mutant to this file too")
+    given = parser.parse_args()
+    from mutation import build, suites  # noqa: PLC0415 - the path is set above
+
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="mutation-") as scratch:
+        made = build.build(build.sources(given.files))
+        tell(f"{len(made.mutants)} mutants compiled, {made.refused} are no Scala, {minutes(began)}")
+        session = _session(Path(scratch), made.classes)
+        found = list(suites.every(session, Path(scratch) / "tables", given.seed, given.predicates))
+        runner = Runner(session, found, build.switch(session))
+        wrong = runner.begin()
+        asked = sum(map(len, runner.usual.values()))
+        tell(f"{len(found)} suites of {asked} questions, {len(wrong)} wrong without a mutant, {minutes(began)}")
+        outcomes = judge(runner, made.mutants, given.limit, began + 60 * given.minutes)
+        session.stop()
+    report(outcomes, wrong, began)
+    if given.json:
+        rows = [{**vars(mutant), "outcome": outcome} for mutant, outcome in outcomes]
+        given.json.write_text(json.dumps(rows, indent=1))
+    return int(bool(wrong) or any(outcome in {"survived", "not covered"} for _, outcome in outcomes))
+
+
+def judge(runner: Runner, mutants: dict[int, Mutant], limit: int, until: float) -> list[tuple[Mutant, str]]:
+    """Returns the outcome of each mutant that there is time for."""
+    listed = equivalents()
+    chosen = list(mutants)
+    Random(0).shuffle(chosen)  # those that there is time for stand for all
+    chosen = chosen[:limit]
+    found: list[tuple[Mutant, str]] = []
+    for place, number in enumerate(chosen):
+        if time.monotonic() > until:
+            tell(f"time is up after {place} of {len(chosen)} mutants")
+            break
+        mutant = mutants[number]
+        outcome = runner.outcome(number, mutant.file)
+        if outcome in {"survived", "not covered"} and mutant.key in listed:
+            outcome = "equivalent"
+        found.append((mutant, outcome))
+        if outcome in {"survived", "not covered"}:
+            tell(f"{outcome}: {mutant}")
+        if place % 50 == 49:
+            tell(f"{place + 1} of {len(chosen)}: {shares(outcome for _, outcome in found)}")
+    return sorted(found, key=lambda of: (of[0].file, of[0].line))
+
+
+def shares(outcomes: Iterable[str]) -> str:
+    """Returns how many mutants came to each end."""
+    counted = Counter(outcomes)
+    killed = counted["wrong"] + counted["weaker"]
+    others = killed + counted["survived"] + counted["not covered"]
+    parts = ", ".join(f"{counted[name]} {name}" for name in OUTCOMES if counted[name])
+    return f"killed {killed / max(others, 1):.1%} ({parts})"
+
+
+def report(outcomes: Sequence[tuple[Mutant, str]], wrong: Sequence[str], began: float) -> None:
+    """Prints the share of every file, and who survived."""
+    for file in sorted({mutant.file for mutant, _ in outcomes}):
+        print(f"{file}: {shares(outcome for mutant, outcome in outcomes if mutant.file == file)}")
+    for name in ("survived", "not covered"):
+        print(*(f"{name}: {mutant}" for mutant, outcome in outcomes if outcome == name), sep="\n")
+    print(*(f"wrong without a mutant: {one}" for one in wrong), sep="\n")
+    print(f"{len(outcomes)} mutants, {shares(outcome for _, outcome in outcomes)}, {minutes(began)}")
+
+
+def tell(line: str) -> None:
+    """Shows progress."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def minutes(since: float) -> str:
+    """Returns how long that is ago."""
+    return f"{(time.monotonic() - since) / 60:.1f} min"
+
+
+def _session(scratch: Path, classes: Path) -> SparkSession:
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - --help does without
+
+    from lakes import ONE_COMPILER, session_conf  # noqa: PLC0415 - as above
+
+    (scratch / "tables").mkdir()
+    builder = SparkSession.builder.appName("mutation")
+    settings = session_conf(scratch, scratch / "warehouse")
+    options = settings["spark.driver.extraJavaOptions"].replace(ONE_COMPILER[0], "")  # the rules run often here
+    for key, value in {**settings, "spark.driver.extraJavaOptions": options}.items():
+        builder = builder.config(key, value)
+    session = builder.config("spark.driver.extraClassPath", str(classes)).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+if __name__ == "__main__":
+    sys.exit(main())

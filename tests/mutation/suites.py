@@ -1,0 +1,231 @@
+"""What each mutant is asked: filters and other questions over small tables, with what their rows say of the answers."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from metastore.jvm_session import find_shim_package
+from mutation import joins, rows
+from oracle import parquet, tables
+from oracle.judge import Conditions, draw_predicates, fill
+from oracle.report import REQUIRED, cells_of
+from oracle.run import identity
+from oracle.truth import matching_files
+from oracle.verdicts import GONE, Rules, Stored
+from planner import plans
+from pruning import test_intersections as pairs
+from pruning import test_zones, zoned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from oracle.tables import Subject
+
+CASES = Path(__file__).parents[1] / "cases" / "pruning.json"
+ALL = (1 << 63) - 1
+FEW = 40
+"""So many values may be asked where the allowance is what is tried."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Questions that are asked in one call; a line answers each, and `wrong` tells whether rows disprove a line.
+
+    `only` names the source whose mutants it is for, where it takes too long for all.
+    """
+
+    name: str
+    ask: Callable[[], str]
+    wrong: Callable[[int, str], bool]
+    conf: tuple[tuple[str, str], ...] = ()
+    questions: Sequence[str] = ()
+    only: str = ""
+
+    @contextmanager
+    def settings(self, spark: SparkSession) -> Iterator[None]:
+        """The settings under which it is asked."""
+        with plans.conf(spark, **dict(self.conf)):
+            yield
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The files with a row for which a filter is true, and those with a row for which it is not: a `1` for each."""
+
+    matching: str
+    others: str
+
+    def denies(self, answer: str) -> bool:
+        """Tells whether an answer skips a file with a matching row, or has one match fully that has another row."""
+        kept, _, full = answer.partition(" ")
+        if len(kept) != len(self.matching) or len(full) != len(self.others):
+            return True
+        skipped = any(k == "0" and m == "1" for k, m in zip(kept, self.matching, strict=True))
+        return skipped or any(f == "1" and o == "1" for f, o in zip(full, self.others, strict=True))
+
+
+def texts(spark: SparkSession, lines: Sequence[str]) -> Any:
+    """Returns lines as the shim takes them."""
+    array = spark._sc._gateway.new_array(spark._jvm.java.lang.String, len(lines))
+    for i, line in enumerate(lines):
+        array[i] = line
+    return array
+
+
+def every(spark: SparkSession, scratch: Path, seed: int, predicates: int) -> Iterator[Suite]:
+    """Yields all suites, the quickest first; without predicates those alone that are quick to make."""
+    cells: set[tuple[str, str]] = set()
+    yield from of_cases(spark)
+    yield from of_pairs(spark)
+    if predicates:
+        yield from of_groups(spark, scratch / "groups")
+    for number, kind in enumerate(("parquet", "parquet partitioned")):
+        rng = Random(f"{seed}/{number}")
+        subject = parquet.create(spark, kind, 40, scratch / f"{number}", rng)
+        given = Rules(spark, subject)
+        stored = Stored(spark, subject, str(subject.root), parquet.identifier(subject.root))
+        if number == 0:
+            yield from rows.suites(spark, subject, given.probe, given.files, "given", rng)
+        known = subject.paths()
+        files = [known.get(path, GONE) for path in stored.probe.paths()]
+        if number == 1:
+            yield from rows.suites(spark, subject, stored.probe, files, "stored", rng)
+        if predicates:
+            yield from of_filters(spark, subject, {"given": given, "stored": stored}, predicates, rng, cells)
+    if not predicates:
+        return
+    yield from joins.suites(spark, scratch / "joins")
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.oracle")
+    rng = Random(f"{seed}/unsorted")
+    subject = tables.iceberg(spark, "ice.oracle.mutation", "unsorted", 80, scratch / "unsorted", rng)
+    import metastore  # noqa: PLC0415 - Spark is there by now
+
+    metastore.analyze(spark, "ice.oracle.mutation", progress=False, distribution=True)
+    stored = Stored(spark, subject, *identity(spark, "ice.oracle.mutation"))
+    yield from of_filters(spark, subject, {"unsorted": stored}, predicates, rng, cells)
+
+
+def of_cases(spark: SparkSession) -> Iterator[Suite]:
+    """The cases that are data: each says what has to come out."""
+    probes = find_shim_package(spark).pruning.PruningProbe
+    for case in json.loads(CASES.read_text()):
+        conf = tuple(case.get("conf", {}).items())
+        asked = [(text, verdict) for verdict in ("skip", "keep", "all") for text in case.get(verdict, [])]
+        with plans.conf(spark, **dict(conf)):
+            probe = probes.ofZones(spark._jsparkSession, case["schema"], json.dumps([case["zone"]]))
+            prepared = probe.prepare(texts(spark, [text for text, _ in asked]))
+        truths = [Truth(str(int(v != "skip")), str(int(v != "all"))) for _, v in asked]
+        questions = [text for text, _ in asked]
+        name = f"case {case['name']}"
+        yield Suite(
+            name,
+            lambda p=prepared: p.verdicts(ALL, "ConjunctFilter.scala"),
+            lambda i, a, t=truths: t[i].denies(a),
+            conf,
+            questions,
+        )
+        written = probe.prepareAsWritten(texts(spark, questions))
+        yield Suite(
+            f"{name}, as written",
+            lambda p=written: p.verdicts(ALL),
+            lambda i, a, t=truths: t[i].denies(a),
+            conf,
+            questions,
+        )
+        yield Suite(f"{name}, told", prepared.explained, is_error, conf, questions)
+
+
+def of_pairs(spark: SparkSession) -> Iterator[Suite]:
+    """Two conditions on one column, over small files of every kind."""
+    probes = find_shim_package(spark).pruning.PruningProbe
+    for kind in pairs.KINDS:
+        files = [found for n in (1, 2, 3) for found in itertools.combinations((*kind.values, None), n)]
+        zones = json.dumps([pairs.zone(file, kind) for file in files])
+        both = list(itertools.combinations(pairs.atoms(kind), 2))[::7]
+        probe = probes.ofZones(spark._jsparkSession, f"v {kind.type}", zones)
+        questions = [f"{a.text} AND {b.text}" for a, b in both]
+        prepared = probe.prepare(texts(spark, questions))
+        truths = [_truth_of_pair(a, b, files) for a, b in both]
+        name = f"pairs {kind.type}"
+        yield Suite(
+            name, lambda p=prepared: p.verdicts(ALL), lambda i, a, t=truths: t[i].denies(a), questions=questions
+        )
+
+
+def _truth_of_pair(a: pairs.Atom, b: pairs.Atom, files: Sequence[tuple]) -> Truth:
+    def matches(value: Any) -> bool:
+        return (a.of_null and b.of_null) if value is None else a.true(value) and b.true(value)
+
+    return Truth(
+        "".join(str(int(any(map(matches, file)))) for file in files),
+        "".join(str(int(not all(map(matches, file)))) for file in files),
+    )
+
+
+def of_groups(spark: SparkSession, folder: Path) -> Iterator[Suite]:
+    """Many files that are judged in groups first: none may be skipped that is not skipped alone."""
+    files, summary = zoned.random_block(1, test_zones.FILES)
+    probes = []
+    for name, least in (("zoned", zoned.SMALL), ("plain", zoned.NEVER)):
+        zoned.write(folder / name, files, summary, least)
+        probes.append(test_zones.probe_of(spark, folder / name))
+    questions = test_zones.conditions(1)[::15]
+    alone = probes[1].prepare(texts(spark, questions)).verdicts(ALL).split("\n")
+    truths = [Truth(kept, "".join("01"[bit == "0"] for bit in full)) for kept, full in map(str.split, alone)]
+    prepared = probes[0].prepare(texts(spark, questions))
+    yield Suite(
+        "groups", lambda: prepared.verdicts(ALL), lambda i, a: truths[i].denies(a), (), questions, "ConjunctFilter"
+    )
+
+
+def of_filters(
+    spark: SparkSession,
+    subject: Subject,
+    pruners: dict[str, Rules | Stored],
+    count: int,
+    rng: Random,
+    asked_before: set[tuple[str, str]],
+) -> Iterator[Suite]:
+    """Random filters over a random table, and kinds of comparison not asked before; Spark says which rows match."""
+    conditions = Conditions.draw(rng)
+    predicates = draw_predicates(subject, count, conditions, rng)
+    predicates += fill(subject, REQUIRED - asked_before, conditions, Random(rng.random()))
+    asked_before |= {cell for predicate in predicates for cell in cells_of(predicate)}
+    conditions.apply(spark)
+    asked = [p.sql() for p in predicates]
+    matching = matching_files(spark, subject, asked)
+    others = matching_files(spark, subject, [f"({text} IS NOT TRUE)" for text in asked])
+    answered = [
+        (text, m, o) for text, m, o in zip(asked, matching, others, strict=True) if m is not None and o is not None
+    ]
+    questions = [text for text, _, _ in answered]
+    for source, pruner in pruners.items():
+        files = pruner.files
+        truths = [Truth(_bits(files, m), _bits(files, o)) for _, m, o in answered]
+        prepared = pruner.probe.prepare(texts(spark, questions))
+
+        def wrong(i: int, answer: str, truths: Sequence[Truth] = truths) -> bool:
+            return truths[i].denies(answer)
+
+        name = f"{subject.kind}, {source}"
+        yield Suite(name, lambda p=prepared: p.verdicts(ALL), wrong, conditions.items(), questions)
+        yield Suite(f"{name}, few values", lambda p=prepared: p.verdicts(FEW), wrong, conditions.items(), questions)
+        few = pruner.probe.prepare(texts(spark, questions[:40]))
+        yield Suite(f"{name}, told", few.explained, is_error, conditions.items(), questions)
+
+
+def _bits(files: Sequence[str], some: frozenset[str]) -> str:
+    return "".join("1" if file in some else "0" for file in files)
+
+
+def is_error(_: int, answer: str) -> bool:
+    """Tells whether something was thrown."""
+    return answer.startswith("error")

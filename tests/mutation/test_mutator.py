@@ -1,0 +1,77 @@
+"""The mutator on small sources, and what is kept of it: every mutant that is listed as equivalent still exists."""
+
+from __future__ import annotations
+
+import pytest
+
+from mutation import build, mutate
+from mutation.mutator import broken, changes, describe, switched
+
+
+def told(body: str) -> list[str]:
+    """The changes of an expression or definition, as people read them."""
+    code = f"object A {{ {body} }}".encode()
+    return [describe("A.scala", code, change).key[2] for change in changes(code)]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    {
+        "def f = a < b": ["a < b -> a <= b", "a < b -> a >= b"],
+        "def f = a == 3": ["a == 3 -> a != 3", "3 -> 4", "3 -> 2"],
+        "def f = a <= 0": ["a <= 0 -> a < 0", "a <= 0 -> a > 0"],
+        "def f = a && !b": ["a && !b -> a", "a && !b -> !b", "!b -> b"],
+        "def f = g(isNull = true)": ["true -> false"],
+        "def f = xs.filter(_ > a)": [
+            "xs.filter(_ > a) -> xs.filterNot(_ > a)",
+            "_ > a -> _ >= a",
+            "_ > a -> _ <= a",
+        ],
+        "def f = xs.exists(g(_).los == b)": [
+            "xs.exists(g(_).los == b) -> xs.forall(g(_).los == b)",
+            "g(_).los == b -> g(_).los != b",
+            "g(_).los == b -> g(_).his == b",
+        ],
+        "def f = if (g) a else b": ["g -> !(g)"],
+        "def f = x match { case 1 | 2 => a; case B(_, true) if c => d; case _ => e }": [
+            "case -> no case",
+            "case -> no case",
+            "c -> !(c)",
+        ],
+        'def f = s"${a + 1}"': [],
+        "def nulls(lo: Int = 3) = lo": ["3 -> 4", "3 -> 2"],
+        "private val Kept = 5; def f = a match { case Kept => b; case _ => c }": ["case -> no case"],
+    }.items(),
+)
+def test_changes(body, expected):
+    assert sorted(told(body)) == sorted(expected)
+
+
+def test_all_changes_stand_in_one_source_and_without_any_it_is_what_it_was():
+    code = b"object A {\n  private val Most = 3\n  def f = a < b && xs.exists(_.lo(i) > c)\n}\n"
+    numbered = dict(enumerate(changes(code)))
+    text = switched(code, numbered)
+    assert "private def Most" in text
+    for number in numbered:
+        assert text.count(f"Mutant.is({number})") == 1
+    assert "else (a < b))" in text
+    assert "(a <= b)" in text
+    assert "(xs.exists(_.hi(i) > c))" not in text  # the argument is chosen, for its underscore cannot be parted from it
+    assert "(_.hi(i) > c)" in text
+
+
+def test_what_does_not_compile_is_found_by_its_place():
+    code = b"object A { def f = a < b }"
+    text = switched(code, dict(enumerate(changes(code))))
+    assert broken(text, [text.index("a <= b")]) == {0}
+    assert broken(text, [text.index("a >= b")]) == {1}
+    assert broken(text, [text.index("a < b")]) == {0, 1}
+    with pytest.raises(ValueError, match="object B"):
+        broken(text + "\nobject B", [len(text) + 3])
+
+
+def test_mutants_that_are_listed_as_equivalent_exist():
+    code = {file: file.read_bytes() for file in build.sources()}
+    mutants = {describe(file.name, text, change).key for file, text in code.items() for change in changes(text)}
+    assert len(mutants) > 1000
+    assert set(mutate.equivalents()) - mutants == set()
