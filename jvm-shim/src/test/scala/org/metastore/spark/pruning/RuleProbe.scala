@@ -24,7 +24,7 @@ final class RuleProbe(probe: PruningProbe) {
     val nulls = if (nullsFirst.toBoolean) NullsFirst else NullsLast
     RowOrder.of(SortOrder(expression(column), direction, nulls, Nil), probe.resolver).fold("no order") { order =>
       val wanted = WantedRows.parse(WantedRows(limit.toLong, Some(order)).text)
-      shown(LimitedFiles.first(wanted.limit, wanted.order.get, probe.statistics, files(candidates), files(full)))
+      shown(LimitedFiles.by(wanted, probe.statistics, files(candidates), files(candidates), files(full)))
     }
   }
 
