@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from metastore import jvm_session
+from metastore.adapters.descriptors import describe_format
 from metastore.adapters.shim_calls import translate_errors
 from metastore.adapters.spark_errors import find_cause
 from metastore.adapters.spark_versions import select_at_snapshot
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from metastore.adapters.table_facts import TableFacts
 
 
-CASTING = "of a table whose readers cast what files hold, none are kept"
 NO_ORDER = "values of its type are not compared"
 
 
@@ -59,7 +59,7 @@ def describe_rows(rows: DataFrame, facts: TableFacts) -> list[dict[str, Any]]:
     keys = {"\0".join(column.path): column.key for column in facts.columns}
     shim = jvm_session.load_shim_class(rows.sparkSession, "TableExpressions")
     with translate_errors(facts.name):
-        return list(json.loads(shim.describe(facts.name, jvm_session.to_jvm_rows(rows), keys)))
+        return list(json.loads(shim.describe(jvm_session.to_jvm_rows(rows), keys)))
 
 
 def require_expressions(rows: DataFrame, facts: TableFacts, expressions: Sequence[Column]) -> None:
@@ -72,21 +72,26 @@ def require_expressions(rows: DataFrame, facts: TableFacts, expressions: Sequenc
 def _describe(spark: SparkSession, facts: TableFacts, text: str) -> dict[str, Any]:
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - not needed to import this module
 
-    if facts.casts:
-        return {"refused": CASTING}
+    refusal = describe_format(facts.format).refuse_expressions(facts)
+    if refusal is not None:
+        return {"refused": refusal}
     shim = jvm_session.load_shim_class(spark, "TableExpressions")
     wrong = shim.findSyntaxError(text)
     if wrong is not None:
-        return {"refused": wrong}
+        return {"refused": _shorten(wrong)}
     try:
         rows = select_at_snapshot(spark, facts, [f"{write_expression(text)} AS c0"])
         told = describe_rows(rows, facts)
     except AnalysisException as failure:
-        return {"refused": find_cause(failure)}
+        return {"refused": _shorten(find_cause(failure))}
     if len(told) != 1:
         return {"refused": "Spark does not compute it from the rows of the table alone"}
     kind = rows.schema[0].dataType.simpleString()
     return {**told[0], "type": kind} if encoding_of(kind) else {"refused": NO_ORDER}
+
+
+def _shorten(message: str) -> str:
+    return message.strip().split("\n", 1)[0].split(" SQLSTATE:")[0].rstrip(".")
 
 
 def write_expression(text: str) -> str:

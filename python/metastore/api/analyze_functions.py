@@ -106,7 +106,10 @@ def _check_arguments(depth: str, columns: Sequence[str] | None, extras: Mapping[
         raise InvalidArgument("depth", f"{depth!r} is none of {', '.join(_DEPTHS)}")
     if columns is not None and depth != "full":
         raise InvalidArgument("columns", f"depth {depth!r} does not look at single columns")
-    for name, names in (("columns", columns), *((name, extras[name]) for name in ("ranks", "distribution", "expressions"))):
+    for name, names in (
+        ("columns", columns),
+        *((name, extras[name]) for name in ("ranks", "distribution", "expressions")),
+    ):
         if isinstance(names, str):
             raise InvalidArgument(name, "a list of names is expected", f"Say {name}=[{names!r}].")
     if columns is not None and not columns:

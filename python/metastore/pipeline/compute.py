@@ -77,10 +77,12 @@ def compute_missing(
     destination = BlockDestination(place, identity, inputs.block_settings, BUDGET, inputs.user_statistics.pickles)
     blocks = BlockComputation(spark, inputs.facts, inputs.store, destination, progress)
     try:
-        return sum(map(blocks.run, work), ComputeResult())
+        done = sum(map(blocks.run, work), ComputeResult())
     except SPARK_JOB_ERRORS as failure:
         cause = find_cause(failure)
         raise AnalyzeFailed(inputs.facts.name, cause, _NO_MODULE if "No module named" in cause else "") from failure
+    files = {file.path for part in work for file in part.files}  # each once, though it was read for expressions, too
+    return replace(done, files_read=min(done.files_read, len(files)))
 
 
 @dataclass(frozen=True)
@@ -210,9 +212,12 @@ class ExpressionComputation:
 
     def _divide(self, work: MissingStatistics, failure: Exception) -> ComputeResult:
         """Go on with parts of what failed, one expression by itself and then half of the files."""
-        self.attempts -= 1
-        if self.attempts < 0 or "SPARK_JOB_CANCELLED" in str(failure):
+        if "SPARK_JOB_CANCELLED" in str(failure):
             raise failure
+        self.attempts -= 1
+        if self.attempts < 0:
+            reason = f"jobs over its rows fail too often: {find_cause(failure)}"
+            return ComputeResult(refused=self._name_files(work, (Refusal(f"{len(work.files)} data files", reason),)))
         if len(work.columns) > 1:
             parts = [replace(work, columns=(column,)) for column in work.columns]
         elif len(work.files) > 1:

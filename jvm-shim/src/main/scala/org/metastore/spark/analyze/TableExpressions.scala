@@ -15,7 +15,6 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
 import org.metastore.spark.pruning.{ColumnLookup, Conjuncts, ExpressionKeys}
-import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.scan.FileScan
 import org.metastore.spark.tables.TableLookup
 
@@ -28,30 +27,33 @@ object TableExpressions {
     try {
       CatalystSqlParser.parseExpression(text)
       null
-    } catch { case NonFatal(e) => MetastoreException.firstLine(e) }
+    } catch { case NonFatal(e) => e.getMessage }
 
   /**
    * What is known of the columns of a query over one table, in their order, as a JSON array: `key` by which statistics know the
-   * expression, and `columns`, the keys of those that it reads; or `refused`, why there can be none.
+   * expression, and `columns`, the keys of those that it reads; or `refused`, why there can be none. An empty array where the
+   * query is more than expressions over the rows of the table.
    *
    * @param columns the keys of the table's columns, by the names from the root of the schema, joined by `\u0000`
-   * @throws MetastoreException METASTORE_UNSUPPORTED_TABLE
    */
-  def describe(table: String, rows: Dataset[Row], columns: JavaMap[String, String]): String = {
+  def describe(rows: Dataset[Row], columns: JavaMap[String, String]): String = {
     val answer = mapper.createArrayNode
-    written(table, rows.queryExecution.analyzed).zip(evaluated(rows.queryExecution.optimizedPlan)).foreach {
-      case (written, Evaluated(expression, leaf)) =>
-        val one = answer.addObject
-        refusal(written, leaf).fold(putKey(one, rows, expression, leaf, columns))(one.put("refused", _))
+    val computed = evaluated(rows.queryExecution.optimizedPlan)
+    written(rows.queryExecution.analyzed).zipWithIndex.foreach { case (expression, i) =>
+      val one = answer.addObject
+      refusal(expression, computed.lift(i)) match {
+        case Some(why) => one.put("refused", why)
+        case None => putKey(one, rows, computed(i), columns)
+      }
     }
     mapper.writeValueAsString(answer)
   }
 
   private final case class Evaluated(expression: Expression, leaf: LeafNode)
 
-  private def written(table: String, plan: LogicalPlan): Seq[Expression] = plan match {
+  private def written(plan: LogicalPlan): Seq[Expression] = plan match {
     case Project(shown, child) if TableLookup.relation(child).isInstanceOf[LeafNode] => shown.map(withoutName)
-    case _ => throw MetastoreException.rowsHidden(table)
+    case _ => Nil
   }
 
   // Where Spark makes something else of a projection, nothing is told of it.
@@ -66,15 +68,16 @@ object TableExpressions {
     case other => other
   }
 
-  private def refusal(written: Expression, leaf: LeafNode): Option[String] = written match {
+  private def refusal(written: Expression, computed: Option[Evaluated]): Option[String] = written match {
     case ColumnLookup.ColumnPath(_, _) => Some("it is a column, which has statistics of its own")
     case _ if written.references.isEmpty => Some("it reads no column")
     case _ if written.containsPattern(CURRENT_LIKE) => Some("its value is another one tomorrow, or for another user")
-    case _ => Conjuncts.refusal(written).map(why => s"statistics are not kept of it: ${why.sentence}").orElse(conversion(leaf))
+    case _ => Conjuncts.refusal(written).map(_.sentence.stripSuffix("."))
+        .orElse(computed.fold(Option("Spark does not compute it from the rows of the table alone"))(one => conversion(one.leaf)))
   }
 
   private def conversion(leaf: LeafNode): Option[String] = leaf match {
-    case LogicalFiles(files) => FileScan.conversionRefusal(files).map(_.sentence)
+    case LogicalFiles(files) => FileScan.conversionRefusal(files).map(_.sentence.stripSuffix("."))
     case _ => None
   }
 
@@ -84,7 +87,8 @@ object TableExpressions {
   }
 
   private def putKey(
-      one: ObjectNode, rows: Dataset[Row], expression: Expression, leaf: LeafNode, columns: JavaMap[String, String]): Unit = {
+      one: ObjectNode, rows: Dataset[Row], computed: Evaluated, columns: JavaMap[String, String]): Unit = {
+    import computed.{expression, leaf}
     def columnKey(column: Expression): Option[String] = column match {
       case ColumnLookup.ColumnPath(root, path) =>
         leaf.output.find(_.exprId == root.exprId).flatMap(of => Option(columns.get((of.name +: path).mkString("\u0000"))))
