@@ -16,11 +16,13 @@ COLUMNS = "f int, name string, ts timestamp, a int, b int, lon double, lat doubl
 # Of no column alone do the bounds of a file tell what its rows are.
 ROWS = """
     SELECT {file} f, concat(IF(i % 2 = 0, 'Ab', 'aB'), {file}, lpad(i, 2, '0')) name,
-    make_timestamp(2024, 1 + {file}, 1 + i % 28, i % 24, 0, 0) ts, i * 100 a, {file} * 10 - i * 100 b,
-    i % 4 + 0.5D lon, (i + {file}) % 4 + 0.25D lat FROM (SELECT CAST(id AS int) i FROM range(40))
+    make_timestamp(2024, 1 + {file}, 1 + i % 28, i % 24, 0, 0) ts, i * 100 a,
+    IF({file} = 3 AND i = 8, null, {file} * 10 - i * 100) b,
+    IF({file} = 2 AND i = 9, double('NaN'), i % 4 + 0.5D) lon,
+    (i + {file}) % 4 + 0.25D lat FROM (SELECT CAST(id AS int) i FROM range(40))
 """
 CELL = "floor(lon) * 1000 + floor(lat)"
-EXPRESSIONS = ["lower(name)", "date_format(ts, 'yyyy-MM')", "a + b", CELL, "a > b"]
+EXPRESSIONS = ["lower(name)", "date_format(ts, 'yyyy-MM')", "a + b", CELL, "a > b", "lon + lat"]
 PREDICATES = [
     "lower(name) = 'ab105'",
     "lower(name) LIKE 'ab2%' OR lower(name) = 'ab300'",
@@ -34,6 +36,9 @@ PREDICATES = [
     f"{CELL} = 2003",
     f"{CELL} IN (2, 3001)",
     "a + b IS NULL",
+    "NOT a > b AND lower(name) > 'ab1'",
+    "lon + lat > 100",
+    "isnan(lat + lon)",
 ]
 _names = itertools.count()
 
@@ -137,7 +142,7 @@ def test_columns_are_known_by_their_ids(spark, make_table):
 
 
 def test_a_file_with_a_row_that_raises_has_none(spark, make_table):
-    table, _ = make_table("iceberg", *four_files(), ROWS.format(file=4).replace("- i * 100 b", "+ 2147480000 b"))
+    table, _ = make_table("iceberg", *four_files(), ROWS.format(file=4).replace("- i * 100)", "+ 2147480000)"))
     with conf(spark, spark__sql__ansi__enabled="true"):
         report = metastore.analyze(spark, table, progress=False, expressions=["lower(name)", "a + b"])
         (failed,) = report.refused
@@ -177,6 +182,28 @@ def test_what_has_no_certain_values_is_refused(spark, make_table):
         report = metastore.analyze(spark, table, progress=False)
     assert {one.subject for one in report.refused} == {f"expression {text}" for text in REFUSED}
     assert report.columns == 7
+
+
+def test_a_default_of_the_catalog_is_no_value_of_a_file(spark, tmp_path):
+    spark.sql(f"CREATE TABLE defaulted (a int) USING parquet LOCATION '{tmp_path / 't'}'")
+    spark.sql("INSERT INTO defaulted VALUES (1)")
+    spark.sql("ALTER TABLE defaulted ADD COLUMN c int DEFAULT 5")
+    spark.sql("INSERT INTO defaulted VALUES (2, 6)")
+
+    with conf(spark, spark__metastore__expressions="a + c"):
+        report = metastore.analyze(spark, "defaulted", progress=False)
+        assert [one.subject for one in report.refused] == ["expression a + c"]
+        metastore.analyze(spark, f"parquet.`{tmp_path / 't'}`", progress=False)
+    check(spark, "SELECT * FROM defaulted WHERE a + c = 6", [2])
+    check(spark, f"SELECT * FROM parquet.`{tmp_path / 't'}` WHERE a + c IS NULL")
+    spark.sql("DROP TABLE defaulted")
+
+
+def test_a_name_mapping_may_give_files_other_columns(spark, make_table):
+    table, _ = make_table("iceberg", ROWS.format(file=0))
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('schema.name-mapping.default' = '[]')")
+    with pytest.raises(InvalidArgument, match="name mapping"):
+        metastore.analyze(spark, table, progress=False, expressions=["lower(name)"])
 
 
 def test_settings_and_properties_name_expressions_for_the_statement(spark, make_table):

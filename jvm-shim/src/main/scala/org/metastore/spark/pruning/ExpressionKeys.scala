@@ -44,8 +44,8 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
   }
 
   private def compute(expression: Expression): Option[String] = expression match {
-    case ColumnLookup.BoundedColumn() if isPlain(expression.dataType) =>
-      columnKey(expression).map(key => hash(Seq("column", key, expression.dataType.json)))
+    case column @ ColumnLookup.ColumnPath(root, _) =>
+      if (isAsStored(column, root)) columnKey(column).map(key => hash(Seq("column", key, column.dataType.json))) else None
     case Literal(value, dataType) if isPlain(dataType) => part(value).map(text => hash(Seq("literal", text, dataType.json)))
     case call if isPlainCall(call) =>
       val arguments = all(call.productIterator.toSeq)
@@ -82,8 +82,15 @@ private[spark] object ExpressionKeys {
   /** Settings that change what functions give, and that expressions do not carry. */
   private val Meaningful = Seq("legacy.", "ansi.", "decimalOperations.", "mapKeyDedupPolicy", "json", "csv", "xml", "icu").map("spark.sql." + _)
 
+  private val DefaultOfFiles = "EXISTS_DEFAULT"
+
   /** The rules of time zones that this Java knows. */
   private lazy val zones = ZoneRulesProvider.getVersions("UTC").lastKey
+
+  // Values of files that lack a column with a default are the catalog's to say: who reads them by their path sees others.
+  private def isAsStored(column: Expression, root: Attribute): Boolean =
+    ColumnLookup.BoundedColumn.unapply(column) && isPlain(column.dataType) &&
+      !root.metadata.contains(DefaultOfFiles)
 
   /** Whether it is a function of Spark's own, whose value its arguments decide. */
   private def isPlainCall(call: Expression): Boolean = call.deterministic && isPlain(call.dataType) &&
