@@ -80,7 +80,8 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
 private[spark] object ExpressionKeys {
 
   /** Settings that change what functions give, and that expressions do not carry. */
-  private val Meaningful = Seq("legacy.", "ansi.", "decimalOperations.", "mapKeyDedupPolicy", "json", "csv", "xml", "icu").map("spark.sql." + _)
+  private val Meaningful =
+    Seq("legacy.", "ansi.", "decimalOperations.", "mapKeyDedupPolicy", "json", "csv", "xml", "icu").map("spark.sql." + _)
 
   private val DefaultOfFiles = "EXISTS_DEFAULT"
 
@@ -150,10 +151,11 @@ private[pruning] final class ExpressionColumns(names: Map[String, String], conf:
   private val columns = mutable.HashMap.empty[String, Attribute]
   private val keyOf = mutable.HashMap.empty[ExprId, String]
 
-  private lazy val keys = new ExpressionKeys(conf, {
-    case ColumnLookup.ColumnPath(root, path) if !resolver.isMetadata(root) => resolver.key(root, path)
-    case _ => None
-  })
+  private lazy val keys = new ExpressionKeys(conf,
+    {
+      case ColumnLookup.ColumnPath(root, path) if !resolver.isMetadata(root) => resolver.key(root, path)
+      case _ => None
+    })
 
   override def key(root: Attribute, path: Seq[String]): Option[String] = keyOf.get(root.exprId) match {
     case None => resolver.key(root, path)
@@ -179,8 +181,8 @@ private[pruning] final class ExpressionColumns(names: Map[String, String], conf:
   }
 
   private def columnOf(key: String, name: String, dataType: DataType): Attribute = columns.getOrElseUpdate(key, {
-    val column = AttributeReference(name, dataType)()
-    keyOf(column.exprId) = key
-    column
-  })
+      val column = AttributeReference(name, dataType)()
+      keyOf(column.exprId) = key
+      column
+    })
 }

@@ -13,7 +13,8 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
 import org.metastore.spark.pruning.{
-  ColumnResolver, EvaluationAllowance, FileMeasure, FileSets, LimitedFiles, LiveFiles, PruningFilter, ScanDecision, ScanEstimate, StoredExpressions, WantedRows
+  ColumnResolver, EvaluationAllowance, FileMeasure, FileSets, LimitedFiles, LiveFiles, PruningFilter, ScanDecision, ScanEstimate,
+  StoredExpressions, WantedRows
 }
 import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
