@@ -18,8 +18,7 @@ ROWS = """
     SELECT {file} f, concat(IF(i % 2 = 0, 'Ab', 'aB'), {file}, lpad(i, 2, '0')) name,
     make_timestamp(2024, 1 + {file}, 1 + i % 28, i % 24, 0, 0) ts, i * 100 a,
     IF({file} = 3 AND i = 8, null, {file} * 10 - i * 100) b,
-    IF({file} = 2 AND i = 9, double('NaN'), i % 4 + 0.5D) lon,
-    (i + {file}) % 4 + 0.25D lat FROM (SELECT CAST(id AS int) i FROM range(40))
+    i % 4 + 0.5D lon, (i + {file}) % 4 + 0.25D lat FROM (SELECT CAST(id AS int) i FROM range(40))
 """
 CELL = "floor(lon) * 1000 + floor(lat)"
 EXPRESSIONS = ["lower(name)", "date_format(ts, 'yyyy-MM')", "a + b", CELL, "a > b", "lon + lat"]
@@ -76,7 +75,8 @@ def four_files() -> list[str]:
 
 @pytest.fixture(scope="module", params=["iceberg", "parquet", "delta"])
 def analyzed(request, spark, make_table):
-    table, file = make_table(request.param, *four_files())
+    nan = [one.replace("i % 4 + 0.5D lon", "IF(i = 9, double('NaN'), i % 4 + 0.5D) lon") for one in four_files()[2:3]]
+    table, file = make_table(request.param, *four_files()[:2], *nan, *four_files()[3:])
     report = metastore.analyze(spark, table, progress=False, expressions=EXPRESSIONS)
     assert not report.refused
     again = metastore.analyze(spark, table, progress=False, expressions=EXPRESSIONS)
@@ -89,7 +89,7 @@ def test_only_files_with_a_matching_row_are_read(spark, analyzed, predicate):
     table, file = analyzed
     needed = truth(spark, f"SELECT count(DISTINCT {file}) FROM {table} WHERE {predicate}")
     assert needed < 4
-    check(spark, f"SELECT * FROM {table} WHERE {predicate}", [needed])
+    check(spark, f"SELECT f, name, ts, a, b, lat FROM {table} WHERE {predicate}", [needed])
 
 
 @pytest.mark.parametrize("predicate", ["lower(name) = 'ab105'", "a + b > 10", f"{CELL} = 2003"])
