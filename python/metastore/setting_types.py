@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _SIZE = re.compile(r"([0-9]+)(b|([kmgtp])b?)?", re.IGNORECASE)
 _DURATION = re.compile(r"([0-9]+)(us|ms|s|m|min|h|d)?", re.IGNORECASE)
+_EXPRESSION = re.compile(r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|[^;])+", re.DOTALL)
 _MICROSECONDS = {
     "us": 1,
     "ms": 1000,
@@ -62,6 +63,24 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(name for name in (str(item).strip() for item in given) if name)
 
 
+def split_expressions(text: str) -> tuple[str, ...]:
+    """The expressions of a list: semicolons stand between them, those inside of quotes aside.
+
+    Example:
+        >>> split_expressions("lower(name); concat(a, ';')")
+        ('lower(name)', "concat(a, ';')")
+    """
+    return tuple(one for part in _EXPRESSION.findall(text) if (one := part.strip()))
+
+
+def _expressions(value: object) -> tuple[str, ...]:
+    """Reads a list of expressions, or a TOML list of them."""
+    given = split_expressions(value) if isinstance(value, str) else value
+    if not isinstance(given, list | tuple):
+        raise ValueError("write expressions such as lower(name); a + b")  # noqa: TRY004 - pydantic reports ValueError
+    return tuple(one for one in (str(item).strip() for item in given) if one)
+
+
 def _formats(value: object) -> tuple[str, ...]:
     names = tuple(name.lower() for name in _names(value))
     known = format_names()
@@ -85,6 +104,7 @@ _TYPES: Mapping[str, Any] = {
     "size": Annotated[int, BeforeValidator(_bytes)],
     "duration": Annotated[int, BeforeValidator(_milliseconds)],
     "names": Annotated[tuple[str, ...], BeforeValidator(_names), NoDecode],
+    "expressions": Annotated[tuple[str, ...], BeforeValidator(_expressions), NoDecode],
     "formats": Annotated[tuple[str, ...], BeforeValidator(_formats), NoDecode],
     "text": Annotated[str | None, BeforeValidator(_text)],
 }

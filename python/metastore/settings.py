@@ -117,6 +117,8 @@ def _field_of(key: str) -> str:
 
 _TYPES = {one["key"]: annotate_setting(one) for one in read_contract("settings")}
 
+_SEPARATORS = {one["key"]: "; " for one in read_contract("settings") if one["type"] == "expressions"}
+
 REGISTRY: Mapping[str, Setting] = {
     one["key"]: Setting(one["key"], _field_of(one["key"]), one["default"], one["meaning"], one.get("own_file", False))
     for one in read_contract("settings")
@@ -194,7 +196,7 @@ def _resolved(
 ) -> ResolvedSetting:
     source = next((name for name in SOURCES if setting.field in given[name]), "default")
     value = given[source][setting.field] if source in given else setting.default
-    text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    text = _SEPARATORS.get(setting.key, ",").join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     try:
         checked = TypeAdapter(_TYPES[setting.key]).validate_python(value)
     except ValidationError as error:

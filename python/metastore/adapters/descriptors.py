@@ -40,6 +40,7 @@ class TableFormat:
         deleted_sql: SQL of whether a row is deleted, where deleted rows can be read as well.
         is_cached: Whether Spark keeps what it knows of a table until it is told to look again.
         read_lineage: What the metadata in a table's folder says without Spark; None where nothing is certain.
+        refuse_expressions: Why no statistics of expressions are kept of a table; None where they are.
     """
 
     name: str
@@ -51,6 +52,7 @@ class TableFormat:
     deleted_sql: str | None = None
     is_cached: bool = False
     read_lineage: Callable[[Folder], Lineage | None] = lambda _: None
+    refuse_expressions: Callable[[TableFacts], str | None] = lambda _: None
 
     @property
     def title(self) -> str:

@@ -29,4 +29,9 @@ def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> Ta
     return replace(facts, snapshot_sql=f"{facts.snapshot_sql} TIMESTAMP AS OF '{facts.snapshot}'")
 
 
-FORMAT = TableFormat("hudi", complete, position_sql=None)
+FORMAT = TableFormat(
+    "hudi",
+    complete,
+    position_sql=None,
+    refuse_expressions=lambda _: "of Hudi tables, whose readers merge files, none are kept",
+)

@@ -37,6 +37,11 @@ def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> Ta
     )
 
 
+def _refuse_expressions(facts: TableFacts) -> str | None:
+    """A name mapping that changes gives other columns to files that have no field ids."""
+    return "of a table with a name mapping none are kept" if _NAME_MAPPING in facts.properties else None
+
+
 FORMAT = TableFormat(
     "iceberg",
     complete,
@@ -46,6 +51,7 @@ FORMAT = TableFormat(
     deleted_sql="_deleted",
     is_cached=True,
     read_lineage=read_lineage,
+    refuse_expressions=_refuse_expressions,
 )
 
 

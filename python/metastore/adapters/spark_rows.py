@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from metastore.adapters.catalog import escape_literal
 from metastore.adapters.descriptors import describe_format
+from metastore.adapters.expressions import require_expressions, write_expression
 from metastore.adapters.file_schemas import group_by_file_schema
 from metastore.adapters.identifiers import LOCATION, escape_glob, quote_name
 from metastore.adapters.shim_calls import require_columns
@@ -47,8 +48,7 @@ def read_rows_by_spark(
         )
     else:
         rows = _of_parquet(spark, facts.name, columns, files)
-    partitions = min(len(files), 4 * spark.sparkContext.defaultParallelism)
-    return rows.repartition(partitions, _FILE).sortWithinPartitions(_FILE)
+    return _in_order(spark, rows, files)
 
 
 def read_matching_rows(
@@ -65,15 +65,37 @@ def read_matching_rows(
     )
 
 
+def read_expressions_by_spark(
+    spark: SparkSession, facts: TableFacts, expressions: Sequence[Column], files: Sequence[DataFile]
+) -> DataFrame:
+    """The values of expressions over the rows of some data files; columns as of `read_rows_by_spark`.
+
+    Raises:
+        AnalyzeFailed: An expression is not the one that it was when it was looked up.
+    """
+    rows = _select(spark, facts, expressions, describe_format(facts.format).deleted_sql or "false")
+    require_expressions(rows, facts, expressions)
+    return _in_order(spark, rows if len(files) == len(facts.files) else _only(rows, files), files)
+
+
+def _in_order(spark: SparkSession, rows: DataFrame, files: Sequence[DataFile]) -> DataFrame:
+    """Rows of one file after the other."""
+    partitions = min(len(files), 4 * spark.sparkContext.defaultParallelism)
+    return rows.repartition(partitions, _FILE).sortWithinPartitions(_FILE)
+
+
 def _of_relation(
     spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile], deleted: str
 ) -> DataFrame:
+    rows = require_columns(_select(spark, facts, columns, deleted), facts.name)
+    return rows if len(files) == len(facts.files) else _only(rows, files)
+
+
+def _select(spark: SparkSession, facts: TableFacts, columns: Sequence[Column], deleted: str) -> DataFrame:
     # Where it is asked which rows are deleted, those are returned too, marked, instead of being left out.
     table_format = describe_format(facts.format)
     file = table_format.location_of(table_format.file_sql)
-    chosen = [f"{file} AS {_FILE}", f"{deleted} AS {_DELETED}", *_chosen(columns)]
-    rows = require_columns(select_at_snapshot(spark, facts, chosen), facts.name)
-    return rows if len(files) == len(facts.files) else _only(rows, files)
+    return select_at_snapshot(spark, facts, [f"{file} AS {_FILE}", f"{deleted} AS {_DELETED}", *_chosen(columns)])
 
 
 def _of_parquet(spark: SparkSession, table: str, columns: Sequence[Column], files: Sequence[DataFile]) -> DataFrame:
@@ -108,6 +130,8 @@ def _chosen(columns: Sequence[Column]) -> list[str]:
 
 
 def _expression(column: Column) -> str:
+    if column.is_expression:
+        return write_expression(column.path[0])
     name = quote_name(column.path)
     return name if column.encoding else f"IF({name} IS NULL, NULL, true)"
 

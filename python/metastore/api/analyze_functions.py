@@ -37,6 +37,7 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
     distribution: bool | Sequence[str] = False,
     frequencies: str | None = None,
     repair: bool = False,
+    expressions: Sequence[str] = (),
 ) -> AnalyzeReport:
     """Computes the statistics of a table, of what changed since the last time.
 
@@ -56,6 +57,9 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         repair: True to read all stored statistics first, and to compute again what is missing or damaged, as deep as it
             was and of the columns that it had. With `depth="files"` nothing else is computed. Damaged statistics of
             earlier snapshots are left out.
+        expressions: Deterministic SQL expressions over the columns that get statistics of each data file, too: a query
+            that filters by one of them reads the files that its values leave open. Those that the setting
+            `spark.metastore.expressions` and the table property `metastore.expressions` name are computed as well.
 
     Returns:
         What was done, and what was left out and why.
@@ -72,7 +76,8 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         >>> metastore.analyze(spark, "db.sales", columns=["price"]).files_read  # doctest: +SKIP
         12
     """
-    extras = {"ranks": ranks, "distribution": distribution, "frequencies": frequencies}
+    extras: dict[str, Any] = {"ranks": ranks, "distribution": distribution, "frequencies": frequencies}
+    extras["expressions"] = expressions
     _check_arguments(depth, columns, {"statistics": statistics, **extras})
     session.check_session(spark)
     if analyze_statement.is_connect(spark):
@@ -91,6 +96,7 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         ranks if isinstance(ranks, bool) else tuple(ranks),
         distribution if isinstance(distribution, bool) else tuple(distribution),
         repair=repair,
+        expressions=tuple(expressions),
     )
     return run_statement(spark, statement, progress)
 
@@ -100,7 +106,10 @@ def _check_arguments(depth: str, columns: Sequence[str] | None, extras: Mapping[
         raise InvalidArgument("depth", f"{depth!r} is none of {', '.join(_DEPTHS)}")
     if columns is not None and depth != "full":
         raise InvalidArgument("columns", f"depth {depth!r} does not look at single columns")
-    for name, names in (("columns", columns), *((name, extras[name]) for name in ("ranks", "distribution"))):
+    for name, names in (
+        ("columns", columns),
+        *((name, extras[name]) for name in ("ranks", "distribution", "expressions")),
+    ):
         if isinstance(names, str):
             raise InvalidArgument(name, "a list of names is expected", f"Say {name}=[{names!r}].")
     if columns is not None and not columns:
@@ -114,6 +123,7 @@ def _refuse_on_connect(**given: object) -> None:
     told = {
         "ranks": "Name the columns in spark.metastore.ranks.columns or the table property metastore.ranks.columns.",
         "distribution": "Name the columns in spark.metastore.distribution.columns, or metastore.distribution.columns.",
+        "expressions": "Name them in spark.metastore.expressions or the table property metastore.expressions.",
         "frequencies": "Set spark.metastore.frequencies.algorithm on the server.",
         "repair": "Run `metastore analyze TABLE --repair`, which starts a Spark of its own.",
         "statistics": "Install them on the server as an entry point.",

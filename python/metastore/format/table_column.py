@@ -19,6 +19,8 @@ CASTING = format_names("casts")
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 FROM_INTEGERS = ("float", "double", "string")
 """To what integers are cast alike everywhere."""
+EXPRESSION = "expression:"
+"""The beginning of the keys of expressions over columns, which are no columns of a table's schema."""
 _WIDER = {"tinyint": ("smallint", "int", "bigint"), "smallint": ("int", "bigint"), "int": ("bigint",)}
 
 
@@ -45,8 +47,9 @@ class Column:
     """A leaf of a table's schema.
 
     Attributes:
-        key: What identifies it: Iceberg's field id as text, or the JSON array of (physical) names.
-        path: Its names from the root of the schema.
+        key: What identifies it: Iceberg's field id as text, or the JSON array of (physical) names. Of an expression
+            over columns what the shim identifies it by.
+        path: Its names from the root of the schema; of an expression its SQL alone.
         type: Spark's `simpleString` at the time of writing.
         encoding: "long", "double", "binary", or None where only counts are kept.
         collation: The collation of a string column where it is not the binary one.
@@ -65,6 +68,11 @@ class Column:
     def name(self) -> str:
         """The dotted name; parts that hold a dot or a back-quote are back-quoted."""
         return ".".join(_quoted(part) for part in self.path)
+
+    @property
+    def is_expression(self) -> bool:
+        """Whether it is an expression over columns."""
+        return self.key.startswith(EXPRESSION)
 
     def check(self) -> None:
         """Refuses what is no column of a manifest."""

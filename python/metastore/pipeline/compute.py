@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from metastore.adapters import refusals
 from metastore.adapters.file_schemas import group_by_file_schema, mark_unknown_columns
 from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause
-from metastore.adapters.spark_rows import read_rows_by_spark
+from metastore.adapters.spark_rows import read_expressions_by_spark, read_rows_by_spark
 from metastore.adapters.table_facts import DataFile, Refusal, TableFacts
 from metastore.errors import AnalyzeFailed
 from metastore.format.block_writer import BlockContent, write_block
@@ -77,10 +77,12 @@ def compute_missing(
     destination = BlockDestination(place, identity, inputs.block_settings, BUDGET, inputs.user_statistics.pickles)
     blocks = BlockComputation(spark, inputs.facts, inputs.store, destination, progress)
     try:
-        return sum(map(blocks.run, work), ComputeResult())
+        done = sum(map(blocks.run, work), ComputeResult())
     except SPARK_JOB_ERRORS as failure:
         cause = find_cause(failure)
         raise AnalyzeFailed(inputs.facts.name, cause, _NO_MODULE if "No module named" in cause else "") from failure
+    files = {file.path for part in work for file in part.files}  # each once, though it was read for expressions, too
+    return replace(done, files_read=min(done.files_read, len(files)))
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,8 @@ class BlockComputation:
 
     def run(self, work: MissingStatistics) -> ComputeResult:
         """Compute what is missing of some files."""
+        if any(column.is_expression for column in work.columns):
+            return ExpressionComputation(self, work).run()
         return self._read(work) if work.columns else ComputeResult((self._list(work.files),), objects=1)
 
     def _list(self, files: tuple[DataFile, ...]) -> Block:
@@ -113,7 +117,7 @@ class BlockComputation:
             if (reason := find_spark_only_reason(file, local=self.facts.local)) is not None
         }
         near = tuple(file for file in work.files if file.path not in reasons)
-        results = self._run_job(work, near) if near else []
+        results = self.run_job(work, near) if near else []
         reasons |= {entry.subject: entry.reason for result in results for entry in result.unread}
         replaced = [path for path, reason in reasons.items() if reason == refusals.REPLACED]
         done = _outcome(results) + ComputeResult(refused=tuple(Refusal(path, reasons.pop(path)) for path in replaced))
@@ -136,7 +140,7 @@ class BlockComputation:
                 files, held = mark_unknown_columns(groups, work.columns)
                 work = replace(work, files=files)
             rows = read_rows_by_spark(self.spark, self.facts, work.columns, work.files, groups=groups)
-            task = self._task(work, work.files)
+            task = self.make_task(work, work.files)
             results = run_cancellable(self.spark, lambda: analyze_spark_rows(rows, self.destination, task))
         except SPARK_JOB_ERRORS as failure:
             path, reason = next(iter(reasons.items()))
@@ -148,15 +152,17 @@ class BlockComputation:
         gone = tuple(Refusal(file.path, refusals.CHANGED_MEANWHILE) for file in work.files if file.path not in seen)
         return replace(outcome, refused=outcome.refused + held + unread + gone)
 
-    def _task(self, work: MissingStatistics, files: tuple[DataFile, ...]) -> BlockTask:
+    def make_task(self, work: MissingStatistics, files: tuple[DataFile, ...]) -> BlockTask:
+        """What one task is to do."""
         facts = self.facts
         of_absent = (facts.defaults, facts.absent_is_null, facts.field_ids, facts.nameless_is_null)
         return BlockTask(work.depth, work.columns, files, *of_absent)
 
-    def _run_job(self, work: MissingStatistics, chosen: tuple[DataFile, ...]) -> list[BlockTaskResult]:
+    def run_job(self, work: MissingStatistics, chosen: tuple[DataFile, ...]) -> list[BlockTaskResult]:
+        """Read data files by tasks that open them."""
         context = self.spark.sparkContext
         ship_package(context)
-        tasks = [self._task(work, files) for files in pack_files(chosen, context.defaultParallelism)]
+        tasks = [self.make_task(work, files) for files in pack_files(chosen, context.defaultParallelism)]
         destination = self.destination
         files, rows, weight = (context.accumulator(0) for _ in range(3))
 
@@ -171,6 +177,66 @@ class BlockComputation:
         self.progress.begin("reading", lambda: StageProgress(files.value, total, rows.value, weight.value / whole))
         jobs = context.parallelize(tasks, len(tasks)).map(run)
         return run_cancellable(self.spark, lambda: destination.place.collect(jobs))
+
+
+@dataclass
+class ExpressionComputation:
+    """Computes expressions by Spark, which evaluates them: where one fails on a row, all of its files but that one.
+
+    Attributes:
+        attempts: How many jobs may fail still.
+    """
+
+    blocks: BlockComputation
+    work: MissingStatistics
+    attempts: int = 64
+
+    def run(self) -> ComputeResult:
+        """Compute what is missing, and write it as blocks."""
+        ship_package(self.blocks.spark.sparkContext)
+        self.blocks.progress.begin(f"evaluating expressions over {len(self.work.files)} files")
+        return self._compute(self.work)
+
+    def _compute(self, work: MissingStatistics) -> ComputeResult:
+        facts, spark = self.blocks.facts, self.blocks.spark
+        destination = replace(self.blocks.destination, statistics=())
+        # Of an expression null is what Spark has computed.
+        task = replace(self.blocks.make_task(work, work.files), absent_is_null=True)
+        rows = read_expressions_by_spark(spark, facts, work.columns, work.files)
+        try:
+            results = run_cancellable(spark, lambda: analyze_spark_rows(rows, destination, task))
+        except SPARK_JOB_ERRORS as failure:
+            return self._divide(work, failure)
+        unread = tuple(refusal for result in results for refusal in result.unread)
+        return _outcome(results) + ComputeResult(refused=self._name_files(work, unread))
+
+    def _divide(self, work: MissingStatistics, failure: Exception) -> ComputeResult:
+        """Go on with parts of what failed, one expression by itself and then half of the files."""
+        if "SPARK_JOB_CANCELLED" in str(failure):
+            raise failure
+        self.attempts -= 1
+        if self.attempts < 0:
+            reason = f"jobs over its rows fail too often: {find_cause(failure)}"
+            return ComputeResult(refused=self._name_files(work, (Refusal(f"{len(work.files)} data files", reason),)))
+        if len(work.columns) > 1:
+            parts = [replace(work, columns=(column,)) for column in work.columns]
+        elif len(work.files) > 1:
+            middle = len(work.files) // 2
+            parts = [replace(work, files=files) for files in (work.files[:middle], work.files[middle:])]
+        else:
+            return self._note_failure(work, Refusal(work.files[0].path, find_cause(failure)))
+        return sum(map(self._compute, parts), ComputeResult())
+
+    def _note_failure(self, work: MissingStatistics, refusal: Refusal) -> ComputeResult:
+        """Remember that a file has a row of which an expression has no value: it would be tried again and again."""
+        keys = frozenset(column.key for column in work.columns)
+        files = tuple(replace(file, unknown=file.unknown | keys) for file in work.files)
+        noted = _outcome(self.blocks.run_job(work, files))
+        return replace(noted, files_read=0, bytes_read=0) + ComputeResult(refused=self._name_files(work, (refusal,)))
+
+    def _name_files(self, work: MissingStatistics, refused: Sequence[Refusal]) -> tuple[Refusal, ...]:
+        subject = f"expression {', '.join(column.path[0] for column in work.columns)}"
+        return tuple(Refusal(subject, f"{one.subject}: {one.reason}") for one in refused)
 
 
 def _outcome(results: Sequence[BlockTaskResult]) -> ComputeResult:

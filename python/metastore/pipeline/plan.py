@@ -138,7 +138,7 @@ def make_plan(inputs: PlanInputs, state: RoundState, manifest: Manifest | None) 
             reason = "objects of the table level are not there"
             _LOG.warning("the table level is written again: %s", reason)
     repairs = make_repair_requests(damage, inputs.store, inputs.facts, sound, inputs.request)
-    work = plan_work(coverage, [inputs.request, *repairs])
+    work = plan_work(coverage, [inputs.request, inputs.request.of_expressions(), *repairs])
     return Plan(sound, base, adopted, coverage, work, reason, state)
 
 

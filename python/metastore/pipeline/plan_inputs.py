@@ -6,11 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from metastore import settings
+from metastore.adapters.expressions import TableExpressions, resolve_expressions
 from metastore.adapters.identifiers import LOCATION, escape_glob
 from metastore.adapters.loading import load_facts
+from metastore.errors import InvalidArgument
 from metastore.format.manifest import FULL, Block
 from metastore.pipeline.extras import Extra, RanksExtra, ValueIndexExtra
 from metastore.pipeline.request import AnalyzeRequest, AnalyzeStatement, resolve_request
+from metastore.setting_types import split_expressions
 from metastore.spark_jobs.hadoop_store import open_table_store
 from metastore.spark_jobs.session_jobs import pickle_statistics
 from metastore.statistics import Statistic, collect_statistics
@@ -54,6 +57,7 @@ class PlanInputs:
         is_repair: Whether all stored statistics are read first to find damage.
         extras: What is wanted besides statistics.
         jobs: Jobs that the table level is made with.
+        failed_expressions: Expressions that have no statistics, and why.
     """
 
     facts: TableFacts
@@ -67,6 +71,7 @@ class PlanInputs:
     user_statistics: UserStatistics = field(default_factory=UserStatistics)
     extras: tuple[Extra, ...] = ()
     jobs: ValueJobs | None = None
+    failed_expressions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def block_settings(self) -> Mapping[str, Any]:
@@ -88,13 +93,18 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
     case_sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     request = resolve_request(facts, statement, values, case_sensitive=case_sensitive, zone=zone)
+    expressions = _resolve_expressions(spark, facts, statement, request, values)
     users = _load_user_statistics(statement)
     ranks, index = request.ranks, request.distribution
     sort = RankSort(spark, facts, place)
     files = {file.path: file for file in facts.files}
     return PlanInputs(
         facts=facts,
-        request=replace(request, statistics=frozenset((one.name, one.version) for one in users.statistics)),
+        request=replace(
+            request,
+            statistics=frozenset((one.name, one.version) for one in users.statistics),
+            expressions=expressions.columns,
+        ),
         store=store,
         task_store=place,
         block_files=block_files,
@@ -102,6 +112,7 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
         keep=values["spark.metastore.snapshots.keep"],
         is_repair=statement.repair,
         user_statistics=users,
+        failed_expressions=expressions.failed,
         extras=(
             RanksExtra(facts, store, ranks.ordinals, ranks.failed, sort),
             ValueIndexExtra(facts, store, index.ordinals, index.failed),
@@ -114,6 +125,25 @@ def _resolve_settings(spark: SparkSession, statement: AnalyzeStatement) -> Mappi
     """The values of all settings: one that has no value it can have is told before anything is read."""
     asked = {} if statement.frequencies is None else {"spark.metastore.frequencies.algorithm": statement.frequencies}
     return {one.setting.key: one.value for one in settings.resolve(spark, asked)}
+
+
+def _resolve_expressions(
+    spark: SparkSession,
+    facts: TableFacts,
+    statement: AnalyzeStatement,
+    request: AnalyzeRequest,
+    values: Mapping[str, Any],
+) -> TableExpressions:
+    """Look up the expressions that an argument, a setting and a property of the table name."""
+    if statement.depth != FULL or not facts.files:
+        return TableExpressions()
+    listed = split_expressions(facts.properties.get("metastore.expressions", ""))
+    texts = (*statement.expressions, *values["spark.metastore.expressions"], *listed)
+    found = resolve_expressions(spark, facts, texts, request.columns)
+    for text in statement.expressions:
+        if text in found.failed:
+            raise InvalidArgument("expressions", f"{text}: {found.failed[text]}")
+    return found
 
 
 def _load_user_statistics(statement: AnalyzeStatement) -> UserStatistics:

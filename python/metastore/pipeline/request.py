@@ -38,6 +38,7 @@ class AnalyzeStatement:
         distribution: Whether all columns get lists that tell where each value lives, or which.
         partition_columns: Columns that are to be partition columns, whatever their value.
         repair: Whether all stored statistics are read first, to compute again what is missing or damaged.
+        expressions: Expressions over columns to compute besides those that the setting and the table name.
     """
 
     table: str
@@ -50,6 +51,7 @@ class AnalyzeStatement:
     distribution: ColumnChoice = False
     partition_columns: tuple[str, ...] = ()
     repair: bool = False
+    expressions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class AnalyzeRequest:
         statistics: User-defined statistics to have, with versions.
         ranks: What is to have exact ranks.
         distribution: What is to have lists that tell where each value lives.
+        expressions: Expressions over the columns to compute of each file.
     """
 
     depth: str
@@ -77,6 +80,12 @@ class AnalyzeRequest:
     statistics: frozenset[tuple[str, int]] = frozenset()
     ranks: ExtraColumns = field(default_factory=ExtraColumns)
     distribution: ExtraColumns = field(default_factory=ExtraColumns)
+    expressions: tuple[Column, ...] = ()
+
+    def of_expressions(self) -> AnalyzeRequest:
+        """What is to be computed of the expressions: as of columns, and of nothing else."""
+        files = self.files if self.expressions else ()
+        return AnalyzeRequest(self.depth, self.expressions, files)
 
 
 def resolve_request(

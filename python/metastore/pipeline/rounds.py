@@ -89,15 +89,16 @@ def _report(inputs: PlanInputs, state: RoundState, seconds: float) -> AnalyzeRep
         bytes_read=result.bytes_read,
         objects=result.objects + state.objects,
         committed=state.is_committed,
-        refused=facts.refused + result.refused + _list_failures(state) + list_refusals(state.damage),
+        refused=facts.refused + result.refused + _list_failures(inputs, state) + list_refusals(state.damage),
         seconds=seconds,
     )
 
 
-def _list_failures(state: RoundState) -> tuple[Refusal, ...]:
+def _list_failures(inputs: PlanInputs, state: RoundState) -> tuple[Refusal, ...]:
     """What user-defined statistics and what else was wanted failed with; the first failure of a task is told."""
     statistics = {**dict(reversed(state.result.failed)), **state.failed}
     others = {subject: reason for extra in state.extras for subject, reason in extra.failed.items()}
+    others |= {f"expression {text}": reason for text, reason in inputs.failed_expressions.items()}
     return (
         *(Refusal(f"statistic {subject}", reason) for subject, reason in sorted(statistics.items())),
         *(Refusal(subject, reason) for subject, reason in sorted(others.items())),

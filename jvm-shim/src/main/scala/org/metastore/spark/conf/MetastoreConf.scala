@@ -98,7 +98,7 @@ object MetastoreConf extends Logging {
   /** How the text of a setting is read, by its type. */
   private def parser(declared: JsonNode): String => Option[Any] = declared.get("type").asText match {
     case "flag" => text => truths.get(text.toLowerCase(Locale.ROOT))
-    case "text" => Some(_)
+    case "text" | "expressions" => Some(_)
     case "names" => text => Some(namesIn(text))
     case "formats" => text => Some(namesIn(text.toLowerCase(Locale.ROOT))).filter(_.forall(formats))
     case "choice" => Some(_).filter(Contract.texts(declared, "choices").contains)

@@ -131,6 +131,9 @@ private[pruning] final class ConjunctFilter(
     else if (mark < firstLookUp) intersections(mark - conjuncts.size)._2
     else conjunctsOfMark(mark - firstLookUp)
 
+  /** The columns behind a mark. */
+  private[pruning] def columnsOfMark(mark: Int): Seq[ColumnReference] = columnsOf(if (mark < firstLookUp) mark else mark - firstLookUp)
+
   private def whyFailed(mark: Int)(use: => Unit): Option[Reason] =
     try {
       use
@@ -183,7 +186,7 @@ private[pruning] final class FileVerdicts(
     case mark =>
       val behind = filter.conjunctsOfMark(mark)
       val byValues = mark >= filter.firstLookUp
-      val statistic = behind.flatMap(filter.columnsOf(_)).distinct.map(known(_, file, byValues)).mkString("; ")
+      val statistic = filter.columnsOfMark(mark).map(known(_, file, byValues)).mkString("; ")
       Reason(
         if (byValues) ReasonCode.SkippedByValues else ReasonCode.Skipped,
         "conjunct" -> behind.map(filter.conjuncts(_).sql).mkString(" AND "), "statistic" -> statistic)

@@ -83,11 +83,14 @@ object PruningFilter {
    *
    * @param conjuncts the filter above the scan, split at AND, over the scan's output
    * @param allowance how many values may be put through the conjuncts' own expressions
+   * @param stored    expressions that have statistics beside the columns: they skip files, and prove nothing of whole ones
    */
   def compile(
       conjuncts: Seq[Expression], resolver: ColumnResolver,
-      allowance: EvaluationAllowance = EvaluationAllowance.unlimited): PruningFilter = {
-    val columns = new ColumnLookup(resolver)
+      allowance: EvaluationAllowance = EvaluationAllowance.unlimited,
+      stored: StoredExpressions = StoredExpressions.none): PruningFilter = {
+    val expressions = stored.over(resolver)
+    val columns = new ColumnLookup(expressions)
     val compiler = new Conjuncts(columns)
     val parts = conjuncts.map { conjunct =>
       try compiler.compile(conjunct)
@@ -96,7 +99,13 @@ object PruningFilter {
     val together =
       try compiler.together(parts)
       catch { case NonFatal(_) => Nil }
-    new ConjunctFilter(conjuncts.toIndexedSeq, parts.map(compiler.withValues).toIndexedSeq, together, allowance)
+    val onExpressions =
+      try conjuncts.zipWithIndex.flatMap { case (conjunct, i) =>
+          expressions.replaceIn(conjunct).map(replaced => compiler.withValues(compiler.compile(replaced)) -> Seq(i))
+        }
+      catch { case NonFatal(_) => Nil }
+    new ConjunctFilter(
+      conjuncts.toIndexedSeq, parts.map(compiler.withValues).toIndexedSeq, together ++ onExpressions, allowance)
   }
 
   /** The classes that judge files, for who loads them before the first query. */

@@ -231,7 +231,7 @@ private[scan] trait FileScan {
       decide: Seq[PartitionDirectory] => ScanDecision): Seq[PartitionDirectory] = index.listFiles(partitionFilters, dataFilters)
 }
 
-private[scan] object FileScan {
+private[spark] object FileScan {
 
   /** The table behind a relation; None where it is none that we know. */
   def of(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =

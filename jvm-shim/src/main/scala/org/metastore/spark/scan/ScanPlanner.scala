@@ -14,8 +14,7 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
 import org.metastore.spark.pruning.{
   ColumnResolver, EvaluationAllowance, FileMeasure, FileSets, LimitedFiles, LiveFiles, PruningFilter, ScanDecision, ScanEstimate,
-  ScanQuestion,
-  WantedRows
+  ScanQuestion, StoredExpressions, WantedRows
 }
 import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
@@ -95,7 +94,7 @@ private[scan] final class ScanPlanner(
       new ScanDecision(table.name, list, rows, outcome, distrusted, version, ScanPlanner.filesWithChanges(files), live, estimate,
         limited, isJoined = request.isJoined, full = full, question = Some(ScanQuestion(table, conjuncts, resolver, wanted)))
     def decide(known: TableStatistics): ScanPlan = {
-      val compiled = PruningFilter.compile(conjuncts, resolver, allowance)
+      val compiled = compile(conjuncts, resolver, known)
       val ordered = wanted.flatMap(_.order).map(by => by.column.key -> by.column.dataType)
       val joined = known.of(list, if (restriction.isDefined) Nil else compiled.columnKeys ++ ordered)
       val distrusted = contradictoryFiles(joined, rows)
@@ -130,7 +129,7 @@ private[scan] final class ScanPlanner(
   private def measureFiles(
       scanned: ScannedFiles, conjuncts: Seq[Expression], measures: Seq[FileMeasure], known: TableStatistics): Option[MeasuredScan] = {
     import scanned.files
-    val filter = PruningFilter.compile(conjuncts, scanned.resolver, allowance)
+    val filter = compile(conjuncts, scanned.resolver, known)
     val list = ScanFiles.listOf(files)
     val joined = known.of(list, filter.columnKeys ++ measures.flatMap(_.columns))
     joined.load(measures.flatMap(_.columns))
@@ -154,6 +153,9 @@ private[scan] final class ScanPlanner(
       }
     }
   }
+
+  private def compile(conjuncts: Seq[Expression], resolver: ColumnResolver, known: TableStatistics): PruningFilter =
+    PruningFilter.compile(conjuncts, resolver, allowance, StoredExpressions.of(known.manifest, session.sessionState.conf))
 
   private def rowsOf(files: IndexedSeq[ScanFile]): Array[Long] =
     IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray

@@ -106,11 +106,21 @@ final case class Manifest(
     written.groupBy(_.map(_.toLowerCase(Locale.ROOT)))
   }
 
+  /** The SQL of the expressions that blocks have statistics of, by their keys. */
+  lazy val expressions: Map[String, String] =
+    blocks.iterator.flatMap(_.columns).filter(_.key.startsWith(Manifest.ExpressionPrefix)).map(one => one.key -> one.path.head).toMap
+
   /** The newest analyzed snapshot, if any. */
   def latest: Option[Snapshot] = snapshots.lastOption
 
   /** The analyzed snapshot of that id, if any. */
   def snapshot(id: String): Option[Snapshot] = snapshots.find(_.id == id)
+}
+
+object Manifest {
+
+  /** The beginning of the keys of expressions, as no key of a column begins. */
+  val ExpressionPrefix = "expression:"
 }
 
 /** A part of the exact ranks of some columns of a snapshot. */

@@ -1,0 +1,107 @@
+package org.metastore.spark.analyze
+
+import java.util.{Map => JavaMap}
+
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.node.ObjectNode
+
+import org.apache.spark.sql.{Dataset, Row}
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
+import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+
+import org.metastore.spark.pruning.{ColumnLookup, Conjuncts, ExpressionKeys}
+import org.metastore.spark.scan.FileScan
+import org.metastore.spark.tables.TableLookup
+
+/** What ANALYZE asks of the expressions that it computes statistics of, over py4j. */
+object TableExpressions {
+  private val mapper = new ObjectMapper
+
+  /** Why a text is no single expression; null where it is one: then nothing of it ends up elsewhere in a statement. */
+  def findSyntaxError(text: String): String =
+    try {
+      CatalystSqlParser.parseExpression(text)
+      null
+    } catch { case NonFatal(e) => e.getMessage }
+
+  /**
+   * What is known of the columns of a query over one table, in their order, as a JSON array: `key` by which statistics know the
+   * expression, and `columns`, the keys of those that it reads; or `refused`, why there can be none. An empty array where the
+   * query is more than expressions over the rows of the table.
+   *
+   * @param columns the keys of the table's columns, by the names from the root of the schema, joined by `\u0000`
+   */
+  def describe(rows: Dataset[Row], columns: JavaMap[String, String]): String = {
+    val answer = mapper.createArrayNode
+    val computed = evaluated(rows.queryExecution.optimizedPlan)
+    written(rows.queryExecution.analyzed).zipWithIndex.foreach { case (expression, i) =>
+      val one = answer.addObject
+      refusal(expression, computed.lift(i)) match {
+        case Some(why) => one.put("refused", why)
+        case None => putKey(one, rows, computed(i), columns)
+      }
+    }
+    mapper.writeValueAsString(answer)
+  }
+
+  private final case class Evaluated(expression: Expression, leaf: LeafNode)
+
+  private def written(plan: LogicalPlan): Seq[Expression] = plan match {
+    case Project(shown, child) if TableLookup.relation(child).isInstanceOf[LeafNode] => shown.map(withoutName)
+    case _ => Nil
+  }
+
+  // Where Spark makes something else of a projection, nothing is told of it.
+  private def evaluated(plan: LogicalPlan): Seq[Evaluated] = plan match {
+    case Project(shown, leaf: LeafNode) => shown.map(one => Evaluated(withoutName(one), leaf))
+    case leaf: LeafNode => leaf.output.map(Evaluated(_, leaf))
+    case _ => Nil
+  }
+
+  private def withoutName(shown: NamedExpression): Expression = shown match {
+    case Alias(expression, _) => expression
+    case other => other
+  }
+
+  private def refusal(written: Expression, computed: Option[Evaluated]): Option[String] = written match {
+    case ColumnLookup.ColumnPath(_, _) => Some("it is a column, which has statistics of its own")
+    case _ if written.references.isEmpty => Some("it reads no column")
+    case _ if written.containsPattern(CURRENT_LIKE) => Some("its value is another one tomorrow, or for another user")
+    case _ => Conjuncts.refusal(written).map(_.sentence.stripSuffix("."))
+        .orElse(computed.fold(Option("Spark does not compute it from the rows of the table alone"))(one => conversion(one.leaf)))
+  }
+
+  private def conversion(leaf: LeafNode): Option[String] = leaf match {
+    case LogicalFiles(files) => FileScan.conversionRefusal(files).map(_.sentence.stripSuffix("."))
+    case _ => None
+  }
+
+  private object LogicalFiles {
+    def unapply(leaf: LeafNode): Option[HadoopFsRelation] =
+      Some(leaf).collect { case logical: LogicalRelation => logical.relation }.collect { case files: HadoopFsRelation => files }
+  }
+
+  private def putKey(
+      one: ObjectNode, rows: Dataset[Row], computed: Evaluated, columns: JavaMap[String, String]): Unit = {
+    import computed.{expression, leaf}
+    def columnKey(column: Expression): Option[String] = column match {
+      case ColumnLookup.ColumnPath(root, path) =>
+        leaf.output.find(_.exprId == root.exprId).flatMap(of => Option(columns.get((of.name +: path).mkString("\u0000"))))
+      case _ => None
+    }
+    val keys = new ExpressionKeys(rows.sparkSession.sessionState.conf, columnKey)
+    keys.of(expression) match {
+      case None => one.put("refused", "it is not made of columns and of Spark's own functions whose results are certain")
+      case Some(key) =>
+        one.put("key", key)
+        val read = one.putArray("columns")
+        ColumnLookup.leavesOf(expression).flatMap(columnKey).distinct.foreach(read.add(_))
+    }
+    ()
+  }
+}
