@@ -73,7 +73,10 @@ def four_files() -> list[str]:
     return [ROWS.format(file=file) for file in range(4)]
 
 
-@pytest.fixture(scope="module", params=["iceberg", "parquet", "delta"])
+@pytest.fixture(
+    scope="module",
+    params=["iceberg", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("parquet", "delta"))],
+)
 def analyzed(request, spark, make_table):
     nan = [one.replace("i % 4 + 0.5D lon", "IF(i = 9, double('NaN'), i % 4 + 0.5D) lon") for one in four_files()[2:3]]
     table, file = make_table(request.param, *four_files()[:2], *nan, *four_files()[3:])

@@ -83,7 +83,7 @@ class Lake:
         return name
 
 
-@pytest.fixture(params=["iceberg", "parquet"])
+@pytest.fixture(params=["iceberg", pytest.param("parquet", marks=pytest.mark.slow)])
 def lake(request, spark, tmp_path):
     yield Lake(spark, request.param, tmp_path)
     for row in spark.sql("SHOW TABLES IN ice.db LIKE 'whatif_*'").collect():
@@ -142,8 +142,9 @@ def test_a_writer_that_keeps_equal_values_together_reads_about_as_many(spark, la
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lake", ["iceberg"], indirect=True)
-@pytest.mark.parametrize("kind", ["number", pytest.param("text", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["number", "text"])
 def test_of_a_histogram_it_is_off_by_little(spark, lake, kind):
     number = "CAST(id * 7919 % 40009 AS INT)"
     value = {"number": number, "text": f"concat('t', sha2(string({number}), 256))"}[kind]
@@ -184,7 +185,8 @@ def test_limits_and_aggregates_are_answered_of_sorted_files(spark, lake):
         assert (found["files_read_now"], found["files_read_then"]) == (now, then), query
 
 
-@pytest.mark.parametrize("by", ["", pytest.param("k", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["", "k"])
 def test_partitions_are_sorted_each_by_itself(spark, tmp_path, by):
     """By a column of its own, and by ranges of the sorted column: files of others are not read."""
     part = "k DIV 25" if by else "v % 3"

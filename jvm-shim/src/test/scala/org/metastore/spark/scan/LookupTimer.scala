@@ -3,9 +3,7 @@ package org.metastore.spark.scan
 import java.nio.file.{Files, Paths}
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.{
-  Attribute, AttributeReference, Cast, Descending, Expression, InSet, Literal, SortOrder
-}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, Cast, Descending, Expression, InSet, Literal, SortOrder}
 import org.apache.spark.sql.catalyst.expressions.aggregate.{Count, Max, Min}
 import org.apache.spark.sql.types.StructType
 
