@@ -64,7 +64,8 @@ final class LookupTimer private (
   }
 
   /**
-   * Nanoseconds of each run of a planner that is asked for less than all rows of a table, of which every file matches wholly.
+   * Nanoseconds of each run of a planner that is asked for less than all rows of a table, of which every file matches wholly. The
+   * filter names one column of integers.
    *
    * @param what `limit`: ten rows; `top`: the last ten by the first column; `join`: the rows of 10,000 of its values;
    *             `aggregate`: counts and bounds of it
@@ -90,7 +91,7 @@ final class LookupTimer private (
       if (cold) StatisticsCache.clear()
       val start = System.nanoTime()
       val left = decide(ScanPlanner.physical(session, new MetastoreConf(session.sessionState.conf)))
-      if (left < 0 || left == scan.length) throw new IllegalStateException(s"$what leaves $left files")
+      if (left < 0 || what != "join" && left == scan.length) throw new IllegalStateException(s"$what leaves $left files")
       System.nanoTime() - start
     }
   }
