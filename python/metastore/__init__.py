@@ -14,16 +14,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from metastore.answers import Answer
     from metastore.api.analyze_functions import analyze, config, configure
+    from metastore.api.query_functions import estimates, explain, filtered_summary, history, whatif
     from metastore.api.read_functions import (
         columns,
         diff,
-        estimates,
-        explain,
         files,
-        filtered_summary,
         frequencies,
         histogram,
-        history,
         layout,
         locate,
         open,  # noqa: A004 - `metastore.open` reads well, and nobody imports * from here
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
         summary,
         tables,
         version,
-        whatif,
     )
     from metastore.api.store_functions import compact, gc, verify
     from metastore.errors import MetastoreError
@@ -46,6 +42,7 @@ __version__ = "0.1.0"
 _HOME = {
     "metastore.pipeline.report": ("AnalyzeReport",),
     "metastore.api.analyze_functions": ("analyze", "config", "configure"),
+    "metastore.api.query_functions": ("estimates", "explain", "filtered_summary", "history", "whatif"),
     "metastore.api.store_functions": ("compact", "gc", "verify"),
     "metastore.reading.table_answers": ("Statistics",),
     "metastore.answers": ("Answer",),

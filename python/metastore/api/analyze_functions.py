@@ -76,8 +76,12 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         >>> metastore.analyze(spark, "db.sales", columns=["price"]).files_read  # doctest: +SKIP
         12
     """
-    extras: dict[str, Any] = {"ranks": ranks, "distribution": distribution, "frequencies": frequencies}
-    extras["expressions"] = expressions
+    extras: dict[str, Any] = {
+        "ranks": ranks,
+        "distribution": distribution,
+        "frequencies": frequencies,
+        "expressions": expressions,
+    }
     _check_arguments(depth, columns, {"statistics": statistics, **extras})
     session.check_session(spark)
     if analyze_statement.is_connect(spark):
