@@ -41,8 +41,7 @@ object FileMeasure {
   def of(function: AggregateExpression, resolver: ColumnResolver): Option[FileMeasure] = {
     val lookup = new ColumnLookup(resolver)
     def column(child: Expression): Option[ColumnReference] = lookup.find(child).toOption
-    def ordered(child: Expression): Option[ColumnReference] =
-      column(child).filter(_ => TypePromotion.hasBounds(child.dataType) && lookup.whyNoBounds(child).isEmpty)
+    def ordered(child: Expression): Option[ColumnReference] = findOrdered(child, lookup)
     if (function.mode != Complete || function.filter.isDefined) None
     else function.aggregateFunction match {
       case Count(Seq(child)) if function.isDistinct => ordered(child).map(DistinctCount)
@@ -58,11 +57,11 @@ object FileMeasure {
   }
 
   /** How many rows have each value of a column that groups rows, or none: as pairs of value and count. None where statistics do not tell. */
-  def ofGroups(grouping: Expression, resolver: ColumnResolver): Option[FileMeasure] = {
-    val lookup = new ColumnLookup(resolver)
-    lookup.find(grouping).toOption
-      .filter(_ => TypePromotion.hasBounds(grouping.dataType) && lookup.whyNoBounds(grouping).isEmpty).map(GroupCount)
-  }
+  def ofGroups(grouping: Expression, resolver: ColumnResolver): Option[FileMeasure] =
+    findOrdered(grouping, new ColumnLookup(resolver)).map(GroupCount)
+
+  private def findOrdered(child: Expression, lookup: ColumnLookup): Option[ColumnReference] =
+    lookup.find(child).toOption.filter(_ => TypePromotion.hasBounds(child.dataType) && lookup.whyNoBounds(child).isEmpty)
 
   /** Whether it is COUNT(*), however it is written. */
   def isRowCount(function: AggregateExpression): Boolean = function.aggregateFunction match {

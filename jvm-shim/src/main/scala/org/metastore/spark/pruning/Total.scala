@@ -8,8 +8,8 @@ import org.apache.spark.sql.catalyst.expressions.{BindReferences, Cast, Divide, 
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateFunction, Average, Sum}
 import org.apache.spark.sql.types._
 
-import org.metastore.spark.statistics.columns.{BytesBounds, ColumnSummary, ColumnSums, FileSetStatistics, LongBounds}
-import org.metastore.spark.statistics.objects.DecimalBytes
+import org.metastore.spark.statistics.columns.{ColumnSummary, ColumnSums, FileSetStatistics}
+import org.metastore.spark.statistics.objects.{DecimalBytes, Values}
 
 /**
  * SUM or AVG of integers or decimals. Whatever order Spark adds values in, it finds the same where no sum of some of them can
@@ -28,16 +28,16 @@ private[pruning] final case class Total(
   }
 
   private final class Summed(summary: ColumnSummary, sums: Option[ColumnSums]) extends MeasuredFiles {
-    private val values = new UnscaledBounds(summary)
+    private val bounds = summary.bounds
 
     override def isKnown(file: Int): Boolean = FileMeasure.hasNulls(summary, file) && (FileMeasure.isAllNull(summary, file) ||
-      sums.exists(_.sums(file) != null) && values.isKnown(file) && isPossible(file))
+      sums.exists(_.sums(file) != null) && bounds.hasLo(file) && bounds.hasHi(file) && isPossible(file))
 
     override def total(files: BitSet): Option[Any] = {
       var (sum, farthest, count) = (BigInteger.ZERO, BigInteger.ZERO, 0L)
       files.stream.filter(!FileMeasure.isAllNull(summary, _)).forEach { file =>
         sum = sum.add(sums.get.sums(file))
-        farthest = farthest.add(times(values.lo(file).abs.max(values.hi(file).abs), file))
+        farthest = farthest.add(times(Total.unscaled(bounds.los, file).abs.max(Total.unscaled(bounds.his, file).abs), file))
         count += countOf(file)
       }
       if (count == 0) Some(null) // scalastyle:ignore
@@ -48,7 +48,7 @@ private[pruning] final case class Total(
     // A sum that its bounds exclude contradicts them.
     private def isPossible(file: Int): Boolean = {
       val sum = sums.get.sums(file)
-      times(values.lo(file), file).compareTo(sum) <= 0 && sum.compareTo(times(values.hi(file), file)) <= 0
+      times(Total.unscaled(bounds.los, file), file).compareTo(sum) <= 0 && sum.compareTo(times(Total.unscaled(bounds.his, file), file)) <= 0
     }
 
     private def countOf(file: Int): Long = summary.rows(file) - summary.nulls(file)
@@ -88,6 +88,11 @@ private[pruning] object Total {
     }
   }
 
+  private def unscaled(values: Values, file: Int): BigInteger = values match {
+    case Values.Longs(numbers) => BigInteger.valueOf(numbers(file))
+    case Values.Bytes(decimals) => DecimalBytes.unscaled(decimals(file))
+  }
+
   private def isShort(of: DecimalType): Boolean = of.precision + DecimalsAdded <= MostDigits
 
   private def sumOf(average: Average): DecimalType = average.aggBufferAttributes.head.dataType.asInstanceOf[DecimalType]
@@ -100,23 +105,4 @@ private[pruning] object Total {
   private val MostOfDoubles = BigInteger.ONE.shiftLeft(53)
   private val DecimalsAdded = 4
   private val MostDigits = 15
-}
-
-/** Bounds of a column of integers or decimals, unscaled. */
-private final class UnscaledBounds(summary: ColumnSummary) {
-  private val bounds = summary.bounds
-
-  def isKnown(file: Int): Boolean = bounds.hasLo(file) && bounds.hasHi(file)
-
-  def lo(file: Int): BigInteger = bounds match {
-    case longs: LongBounds => BigInteger.valueOf(longs.lo(file))
-    case bytes: BytesBounds => DecimalBytes.unscaled(bytes.lo(file))
-    case _ => throw new IllegalArgumentException("no bounds")
-  }
-
-  def hi(file: Int): BigInteger = bounds match {
-    case longs: LongBounds => BigInteger.valueOf(longs.hi(file))
-    case bytes: BytesBounds => DecimalBytes.unscaled(bytes.hi(file))
-    case _ => throw new IllegalArgumentException("no bounds")
-  }
 }
