@@ -2,47 +2,32 @@
 
 from __future__ import annotations
 
-import itertools
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import metastore
 from formats.kinds import KINDS
-from gaps import TARGETS
 from lakes import SPARK
 from metastore.jvm_session import find_shim_package
 from planner import written
-from planner.plans import conf, files_read, labels, physical
+from planner.aggregates.answered import (
+    DECIDED,
+    LEAVES,
+    NUMBERS,
+    SUMMED,
+    compare,
+    condition,
+    fill,
+    is_answered,
+    new_name,
+)
+from planner.plans import conf, labels, physical
 
 pytestmark = pytest.mark.spark
 
-FORMATS = [target.format for target in TARGETS if target.spark == SPARK]
-COLUMNS = {
-    "id": "BIGINT", "flag": "BOOLEAN", "i": "INT", "f": "FLOAT", "x": "DOUBLE", "nan": "DOUBLE", "zero": "DOUBLE",
-    "n": "DECIMAL(12,2)", "w": "DECIMAL(30,4)", "m": "DECIMAL(7,3)", "s": "STRING", "long": "STRING",
-    "d": "DATE", "t": "TIMESTAMP", "bytes": "BINARY", "nothing": "INT", "st": "STRUCT<a: INT, b: STRING>",
-    "many": "ARRAY<INT>",
-}  # fmt: skip
-LEAVES = [*(name for name in COLUMNS if name not in ("st", "many")), "st.a", "st.b"]
-ROW = (
-    "id, id % 3 = 0 AS flag, CAST(if(id % 7 = 0, NULL, id * 31 % 1000 - 500) AS INT) AS i,"
-    " CAST((id + 1) / 8 AS FLOAT) AS f, if(id % 5 = 0, NULL, id / 4 - 20.25) AS x,"
-    " if(id >= 200 AND id % 9 = 0, double('NaN'), id + 1) AS nan,"
-    " if(id = 150, -0.0D, if(id = 50, 0.0D, double(id % 100))) AS zero,"
-    " CAST(id * 1.01 - 100 AS DECIMAL(12,2)) AS n, CAST(id * 10000000000000 AS DECIMAL(30,4)) AS w,"
-    " CAST(id * 1.357 AS DECIMAL(7,3)) AS m,"
-    " concat('s', lpad(CAST(id AS STRING), 5, '0')) AS s, concat(repeat('ab', 40), id) AS long,"
-    " date_add(DATE '2024-01-01', CAST(id AS INT)) AS d, timestamp_micros(1700000000123456 + id * 86400000000) AS t,"
-    " CAST(CAST(id AS STRING) AS BINARY) AS bytes, CAST(NULL AS INT) AS nothing,"
-    " if(id % 11 = 0, NULL, named_struct('a', CAST(id AS INT), 'b', if(id < 100, NULL, 'y'))) AS st,"
-    " if(id % 2 = 0, NULL, array(1)) AS many"
-)
-DECIDED = ["", "WHERE id >= 100", "WHERE ID < 200 AND s >= 's00100'", "WHERE id < 0"]
 OPEN = ["id >= 150", "i > 0", "s LIKE '%1'", "rand(1) >= 0 AND id > 5", "id IN (SELECT 7)", "id = (SELECT 7)"]
-SUMMED = ["id", "i", "n", "w", "m"]
 FUNCTIONS = [
     "sum(x)", "avg(f)", "sum(i + 1)", "count(DISTINCT i, s)", "sum(DISTINCT i)", "count(DISTINCT nan)",
     "max(i + 1)", "max(upper(s))", "count(i, s)", "first(i)", "max(long)",
@@ -71,51 +56,6 @@ ABOVE_AND_BELOW = [
     "SELECT max(n) FROM (SELECT count(id) AS n FROM {t})",
     "SELECT m, count(*) OVER () FROM (SELECT max(id) AS m FROM {t})",
 ]
-GROUPED = [
-    "SELECT i AS k, count(*) AS n, count(i) + 1 FROM {t} GROUP BY i HAVING count(*) > 0 ORDER BY n, k LIMIT 9",
-    "SELECT count(*) FROM {t} GROUP BY flag",
-    "SELECT DISTINCT flag FROM {t}",
-    "SELECT count(*) FROM (SELECT DISTINCT id FROM {t})",
-    "SELECT k, count(*), 'x' FROM (SELECT st.b AS k, id FROM {t} WHERE id < 200) GROUP BY k",
-    "SELECT max(n), count(*) FROM (SELECT zero, count(1) AS n FROM {t} GROUP BY zero)",
-    "SELECT a.flag, a.n FROM (SELECT flag, count(*) n FROM {t} GROUP BY flag) a JOIN {t} b ON b.id = a.n",
-    "SELECT flag, flag AS again, count(flag) FROM {t} GROUP BY flag",
-    "SELECT i, count(*) FROM {t} WHERE id < -5 GROUP BY i",
-]
-_NUMBERS = itertools.count()
-
-
-@pytest.fixture(scope="module", params=FORMATS)
-def kind(request):
-    return KINDS[request.param]
-
-
-@pytest.fixture(autouse=True)
-def answers(spark):
-    with conf(spark, spark__metastore__aggregates__enabled=True):
-        yield
-
-
-def fill(spark, kind, place, *, files: int = 4, columns: str = "", row: str = ROW) -> str:
-    """A table of files of a hundred rows each; rows that are deleted stay in their files."""
-    name = kind.name.format(f"aggregates_{next(_NUMBERS)}")
-    if kind.format == "hudi" and files == 2:
-        kind = replace(kind, properties=kind.properties.replace("cow", "mor"))
-    kind.create(spark, name, place, columns or ", ".join(f"{column} {of}" for column, of in COLUMNS.items()))
-    if kind.format == "iceberg":
-        spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
-    for file in range(files):
-        kind.append(spark, name, file * 100, file * 100 + 100, row=row)
-    return name
-
-
-@pytest.fixture(scope="module")
-def table(spark, kind, tmp_path_factory):
-    """Four analyzed files, which no test changes."""
-    name = fill(spark, kind, tmp_path_factory.mktemp("aggregates") / "table")
-    metastore.analyze(spark, name, progress=False)
-    yield name
-    kind.drop(spark, name)
 
 
 @pytest.fixture
@@ -126,24 +66,6 @@ def own_table(spark, kind, tmp_path):
     name = fill(spark, kind, tmp_path / "table", files=2, columns=columns, row=row)
     yield name
     kind.drop(spark, name)
-
-
-def is_answered(df) -> bool:
-    """Whether no scan is left: Delta answers some queries itself."""
-    plan = physical(df)
-    return "StatisticsAnswer" in plan or not any(word in plan for word in ("Scan parquet", "BatchScan", "FileScan"))
-
-
-def compare(spark, query: str, *, answered: bool | None = None) -> bool:
-    """A query gives the same rows and types as without us; where it is said, it is answered, or is not."""
-    df = spark.sql(query)
-    found = (sorted(map(repr, df.collect())), df.schema)
-    with conf(spark, spark__metastore__enabled=False):
-        expected = spark.sql(query)
-        assert found == (sorted(map(repr, expected.collect())), expected.schema), (query, physical(df))
-    assert answered in (None, is_answered(df)), (query, physical(df))
-    assert not answered or files_read(df) == [], (query, physical(df))
-    return is_answered(df)
 
 
 def test_counts_and_bounds_of_every_type(spark, table):
@@ -161,48 +83,6 @@ def test_counts_and_bounds_of_every_type(spark, table):
     for leaf in ("i", "s", "zero"):
         compare(spark, f"SELECT count(DISTINCT {leaf}), max(id) FROM {table} WHERE id >= 100", answered=True)
     compare(spark, ABOVE_AND_BELOW[0].format(t=table), answered=True)
-
-
-def test_sums_and_means(spark, table):
-    for where in DECIDED:
-        sums = ", ".join(f"sum({leaf}), avg({leaf})" for leaf in SUMMED)
-        compare(spark, f"SELECT {sums}, sum(nothing), avg(nothing) FROM {table} {where}", answered=True)
-    assert not is_answered(spark.sql(f"SELECT sum(x) FROM {table}"))
-
-
-def test_groups(spark, table):
-    for query in GROUPED:
-        compare(spark, query.format(t=table), answered=None if "JOIN" in query else True)
-    query = f"SELECT flag, count(*) FROM {table} WHERE id >= 100 GROUP BY flag"
-    assert labels(spark.sql(query)) == ["3 files answered, 0 read"]
-
-
-@pytest.mark.slow
-def test_groups_of_every_type(spark, table):
-    for leaf in LEAVES:
-        query = f"SELECT {leaf}, count(*), count({leaf}) FROM {table} WHERE id >= 100 GROUP BY {leaf}"
-        compare(spark, query, answered=None if leaf == "long" else True)
-
-
-@pytest.mark.slow
-def test_sums_that_depend_on_their_order(spark, kind, tmp_path):
-    """A part of the values can be too much, or a double cannot hold it: Spark adds them as it does without us."""
-    name = kind.name.format(f"aggregates_{next(_NUMBERS)}")
-    kind.create(spark, name, tmp_path / "table", "id BIGINT, n BIGINT, m BIGINT, d DECIMAL(38,0), e DECIMAL(5,1)")
-    try:
-        row = (
-            "id, if(id % 2 = 0, 1, -1) * (9223372036854775807 - id DIV 2) AS n, 9007199254740990 + id AS m,"
-            " CAST(if(id % 2 = 0, 1, -1) AS DECIMAL(38,0)) * 50000000000000000000000000000000000000BD AS d,"
-            " CAST(id / 2 AS DECIMAL(5,1)) AS e"
-        )
-        kind.append(spark, name, 0, 8, row=row)
-        metastore.analyze(spark, name, progress=False)
-        for function in ("sum(n)", "avg(n)", "avg(m)", "sum(d)", "avg(d)"):
-            assert not is_answered(spark.sql(f"SELECT {function} FROM {name}")), function
-        compare(spark, f"SELECT avg(m), try_sum(e) FROM {name}")
-        compare(spark, f"SELECT sum(m), sum(e), avg(e) FROM {name}", answered=True)
-    finally:
-        kind.drop(spark, name)
 
 
 @pytest.mark.slow
@@ -301,7 +181,7 @@ def test_an_empty_table(spark, kind, tmp_path):
 
 @pytest.mark.slow
 def test_partitions(spark, kind, tmp_path):
-    name = kind.name.format(f"aggregates_{next(_NUMBERS)}")
+    name = new_name(kind)
     kind.create(spark, name, tmp_path / "table", "id BIGINT, v INT, p INT", "p")
     try:
         kind.append(spark, name, 0, 400, row="id, CAST(id % 7 AS INT) AS v, CAST(id DIV 200 AS INT) AS p")
@@ -333,7 +213,7 @@ def test_columns_that_came_later(spark, kind, own_table):
 @pytest.mark.slow
 @pytest.mark.skipif(SPARK != "4.1", reason="collations")
 def test_texts_that_are_not_what_is_stored(spark, tmp_path):
-    name = f"aggregates_{next(_NUMBERS)}"
+    name = f"aggregates_{next(NUMBERS)}"
     columns = "id BIGINT, c CHAR(5), v VARCHAR(9), u STRING COLLATE UTF8_LCASE, st STRUCT<k: CHAR(3)>"
     KINDS["parquet"].create(spark, name, tmp_path / "table", columns)
     try:
@@ -371,31 +251,13 @@ def test_random_aggregates(spark, kind, table):
             for leaf in chance.choices(LEAVES, k=chance.randint(1, 4))
         ]
         answered += compare(spark, f"SELECT {', '.join(functions)} FROM {table} WHERE {condition(chance)}")
-        group = chance.choice(LEAVES)
-        compare(spark, f"SELECT {group}, count(*) FROM {table} WHERE {condition(chance)} GROUP BY {group}")
     assert answered >= 20
-
-
-def condition(chance: random.Random, depth: int = 2) -> str:
-    if depth and chance.random() < 0.5:
-        left, right = condition(chance, depth - 1), condition(chance, depth - 1)
-        return chance.choice([f"({left} AND {right})", f"({left} OR {right})", f"NOT ({left})"])
-    k, order = (
-        chance.choice([-1, 0, 99, 100, 150, 200, 299, 300, 399, 400]),
-        chance.choice(["<", "<=", ">", ">=", "<>"]),
-    )
-    return chance.choice([
-        f"id {order} {k}", f"ID BETWEEN {k} AND {k + 199}", f"i {order} 0", "i IS NULL", "i IS NOT NULL",
-        f"x {order} 40.5",
-        f"nan {order} {k}", f"nan {order} double('NaN')", f"s {order} 's00{k:03}'", f"d {order} DATE '2024-04-10'",
-        f"zero {order} 0", "nothing IS NULL", "st.b = 'y'", "st.b IS NULL", f"n {order} {k}", "flag", "true",
-    ])  # fmt: skip
 
 
 @pytest.mark.slow
 def test_writes_read_their_rows(spark, kind, own_table):
     metastore.analyze(spark, own_table, progress=False)
-    target = f"spark_catalog.default.counted_{next(_NUMBERS)}"
+    target = f"spark_catalog.default.counted_{next(NUMBERS)}"
     with conf(spark, spark__metastore__pruneInsideWrites=True):
         query = f"SELECT count(*) AS c FROM {own_table}"
         assert "answered" not in spark.sql(f"EXPLAIN CREATE TABLE {target} USING parquet AS {query}").first()[0]

@@ -1,0 +1,34 @@
+"""A table of each format of this Spark, and statistics that may answer."""
+
+from __future__ import annotations
+
+import pytest
+
+import metastore
+from formats.kinds import KINDS
+from gaps import TARGETS
+from lakes import SPARK
+from planner.aggregates.answered import fill
+from planner.plans import conf
+
+FORMATS = [target.format for target in TARGETS if target.spark == SPARK]
+
+
+@pytest.fixture(scope="module", params=FORMATS)
+def kind(request):
+    return KINDS[request.param]
+
+
+@pytest.fixture(autouse=True)
+def answers(spark):
+    with conf(spark, spark__metastore__aggregates__enabled=True):
+        yield
+
+
+@pytest.fixture(scope="module")
+def table(spark, kind, tmp_path_factory):
+    """Four analyzed files, which no test changes."""
+    name = fill(spark, kind, tmp_path_factory.mktemp("aggregates") / "table")
+    metastore.analyze(spark, name, progress=False)
+    yield name
+    kind.drop(spark, name)
