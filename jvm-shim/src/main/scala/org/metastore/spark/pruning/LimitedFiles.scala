@@ -75,9 +75,11 @@ private final class FewestFiles(files: Array[Int], rows: Int => Long, path: Int 
     if (large > files.length) None
     else {
       val most = largest(large - 1)
+      val taken = new BitSet
+      most.foreach(taken.set(_))
       val missing = limit - most.map(rows).sum
       val enough = ascending.iterator.take(files.length - most.length).find(_ >= missing)
-      enough.map(sized(_).filterNot(most.contains(_)).minBy(path) +: most)
+      enough.map(sized(_).filterNot(taken.get(_)).minBy(path) +: most)
     }
   }
 

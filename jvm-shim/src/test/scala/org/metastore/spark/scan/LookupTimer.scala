@@ -47,19 +47,14 @@ final class LookupTimer private (
 
   /** Nanoseconds of each run of a planner that decides on the files and estimates the rows and all columns that are named. */
   def estimating(runs: Int, cold: Boolean): Array[Long] = {
-    val table = TableIdentity("iceberg", uuid, root.stripSuffix("/_metastore"), root)
-    val listed = new ScanFiles(scan.paths.indices.map(i => ScanFile(scan.paths(i), scan.sizes(i), None)))
+    val listed = scanFiles(areWhole = false)
     val output = conjuncts.flatMap(_.references).distinct
     val asked = EstimateRequest(output, resolver, () => Iterator.empty)
-    Array.fill(runs) {
-      if (cold) StatisticsCache.clear()
-      val start = System.nanoTime()
-      val planner = ScanPlanner.physical(session, new MetastoreConf(session.sessionState.conf)) // as if a query began
+    planning(runs, cold) { planner =>
       val planned = planner.plan(table, listed, ScanRequest(conjuncts), resolver, LiveFiles.Unknown, asked = Some(asked))
       val numbers = planned.numbers.getOrElse(throw new IllegalStateException(planned.decision.label))
       if (numbers.rowCount.isEmpty) throw new IllegalStateException("nothing is known of the rows")
       output.foreach(column => resolver.key(column, Nil).foreach(numbers.column(_, column.dataType)))
-      System.nanoTime() - start
     }
   }
 
@@ -71,9 +66,7 @@ final class LookupTimer private (
    *             `aggregate`: counts and bounds of it
    */
   def asking(what: String, runs: Int, cold: Boolean): Array[Long] = {
-    val table = TableIdentity("iceberg", uuid, root.stripSuffix("/_metastore"), root)
-    val listed =
-      new ScanFiles(scan.paths.indices.map(i => ScanFile(scan.paths(i), scan.sizes(i), None, isWhole = true)))
+    val listed = scanFiles(areWhole = true)
     val first = conjuncts.head.references.head
     val keys = (0L until LookupTimer.Keys).map(i => Cast(Literal(i * LookupTimer.Step), first.dataType).eval()).toSet
     val counted = Seq(Count(Literal(1)), Count(first), Min(first), Max(first)).map(_.toAggregateExpression())
@@ -87,13 +80,23 @@ final class LookupTimer private (
         val request = ScanRequest(if (what == "join") Seq(InSet(first, keys)) else Nil, wanted)
         planner.plan(table, listed, request, resolver, LiveFiles.Unknown).decision.after
     }
-    Array.fill(runs) {
-      if (cold) StatisticsCache.clear()
-      val start = System.nanoTime()
-      val left = decide(ScanPlanner.physical(session, new MetastoreConf(session.sessionState.conf)))
+    planning(runs, cold) { planner =>
+      val left = decide(planner)
       if (left < 0 || what != "join" && left == scan.length) throw new IllegalStateException(s"$what leaves $left files")
-      System.nanoTime() - start
     }
+  }
+
+  private lazy val table = TableIdentity("iceberg", uuid, root.stripSuffix("/_metastore"), root)
+
+  private def scanFiles(areWhole: Boolean): ScanFiles =
+    new ScanFiles(scan.paths.indices.map(i => ScanFile(scan.paths(i), scan.sizes(i), None, isWhole = areWhole)))
+
+  // Each time as if a query began.
+  private def planning(runs: Int, cold: Boolean)(plan: ScanPlanner => Unit): Array[Long] = Array.fill(runs) {
+    if (cold) StatisticsCache.clear()
+    val start = System.nanoTime()
+    plan(ScanPlanner.physical(session, new MetastoreConf(session.sessionState.conf)))
+    System.nanoTime() - start
   }
 
   /** Milliseconds for the manifest, for the join with the scan's files, and for the verdicts: medians of some runs, as above. */
