@@ -18,6 +18,7 @@ FILES, ROWS = 16, 25
 FORMATS = ["parquet", *lakes.FORMATS]
 COLUMNS = "k bigint, i int, s string, x double, f float, d date, n decimal(12,2), t timestamp, v int, pad string"
 _names = itertools.count()
+CAMPAIGN = pytest.mark.campaign
 
 
 def facts(spark, file: int):
@@ -32,9 +33,7 @@ def facts(spark, file: int):
     )  # fmt: skip
 
 
-@pytest.fixture(
-    scope="module", params=[pytest.param(f, marks=pytest.mark.slow) if f == "delta" else f for f in FORMATS]
-)
+@pytest.fixture(scope="module", params=[pytest.param(f, marks=CAMPAIGN) if f == "delta" else f for f in FORMATS])
 def fact(spark, request, tmp_path_factory):
     """Sixteen analyzed files of each format."""
     name = f"join_fact_{next(_names)}"
@@ -74,17 +73,21 @@ def dimensions(spark, tmp_path_factory):
         spark.catalog.dropTempView(f"join_{name}")
 
 
-@pytest.fixture(params=["true", pytest.param("false", marks=pytest.mark.slow)])
-def adaptive(spark, request):
-    with conf(spark, spark__sql__adaptive__enabled=request.param):
-        yield
-
-
-@pytest.fixture(params=["broadcast", pytest.param("sort-merge", marks=pytest.mark.slow)])
+@pytest.fixture(
+    params=[
+        ("broadcast", "true"),
+        pytest.param(("sort-merge", "false"), marks=pytest.mark.slow),
+        pytest.param(("sort-merge", "true"), marks=CAMPAIGN),
+        pytest.param(("broadcast", "false"), marks=CAMPAIGN),
+    ],
+    ids="-".join,
+)
 def joins(spark, request):
-    threshold = "10485760" if request.param == "broadcast" else "-1"
-    with conf(spark, spark__sql__autoBroadcastJoinThreshold=threshold):
-        yield request.param
+    """How Spark joins, and whether it plans again while it runs."""
+    way, adaptive = request.param
+    threshold = "10485760" if way == "broadcast" else "-1"
+    with conf(spark, spark__sql__autoBroadcastJoinThreshold=threshold, spark__sql__adaptive__enabled=adaptive):
+        yield way
 
 
 PRUNED = {
@@ -119,7 +122,7 @@ def read_of_fact(df, fact: str) -> list[int]:
 
 
 @pytest.mark.parametrize("query", PRUNED)
-def test_reads_the_files_that_hold_the_keys(spark, fact, query, adaptive, joins):
+def test_reads_the_files_that_hold_the_keys(spark, fact, query, joins):
     df = spark.sql(query.format(t=fact))
     assert same(df) == [repr(row) for row in plain(spark, query.format(t=fact))]
     if joins == "broadcast":
@@ -151,7 +154,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("query", KEPT)
-def test_what_must_not_be_left_out_is_read(spark, fact, query, adaptive, joins):
+def test_what_must_not_be_left_out_is_read(spark, fact, query, joins):
     df = spark.sql(query.format(t=fact))
     assert same(df) == [repr(row) for row in plain(spark, query.format(t=fact))]
     if KEPT[query] is not None:
@@ -181,11 +184,11 @@ TWICE = {
 
 
 @pytest.mark.parametrize("query", TWICE)
-def test_tables_that_are_read_twice(spark, fact, query, adaptive, joins):
+def test_tables_that_are_read_twice(spark, fact, query, joins):
     check(spark, TWICE[query].format(t=fact))
 
 
-def test_the_plan_says_that_keys_choose_files(spark, fact, adaptive):
+def test_the_plan_says_that_keys_choose_files(spark, fact, joins):
     query = f"SELECT f.* FROM {fact} f JOIN join_dim d ON f.k = d.id WHERE d.small = 205"
     df = spark.sql(query)
     assert [label for label in labels(df) if "join" in label] == ["16 -> 16 files, join"]
@@ -203,7 +206,7 @@ def test_the_plan_says_that_keys_choose_files(spark, fact, adaptive):
             assert read_of_fact(off, fact) == [16]
 
 
-def test_cached_tables(spark, fact, adaptive):
+def test_cached_tables(spark, fact, joins):
     query = f"SELECT f.k, f.v FROM {fact} f JOIN join_dim d ON f.k = d.id WHERE d.small = 205"
     frame = spark.sql(query).cache()
     try:
