@@ -12,7 +12,7 @@ from metastore.adapters.table_facts import DataFile
 from metastore.format.manifest import TableIdentity
 from metastore.format.objects import decode_object, identify_object
 from metastore.format.table_column import Column, encoding_of
-from metastore.kernel.budget import DetailLimits, fit_to_file_size
+from metastore.kernel.budget import DetailLimits, choose_allowance, fit_to_file_size
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.kernel.parquet_file import analyze_parquet
 from metastore.kernel.parquet_schema import FileColumn
@@ -124,8 +124,20 @@ def test_lists_are_cut_longest_first_and_say_so():
     assert (long.frequencies, long.frequencies_floor, long.values.values.to_pylist()) == ("top", 2, [*range(100)])
 
 
-def analyze(values):
-    kernel = ColumnKernel(_columns("bigint", 1)[0], detail=DetailLimits())
+def test_lists_of_a_small_table_are_whole_and_leave_the_room_of_the_others():
+    allowance = choose_allowance(50 << 20)
+    limits = DetailLimits(whole=allowance.whole)
+    found = [(0, analyze(np.random.default_rng(1).permutation(1 << 20)[:4_001] << 40, limits)), (1, analyze([*range(9_000)] * 2, limits))]
+    (_, short), (_, long) = fit_to_file_size(found, 100_000, 100, allowance)
+    assert (short.frequencies, len(short.values), long.frequencies) == ("complete", 4_001, "top")
+    (_, alone) = fit_to_file_size(found[1:], 100_000, 100, allowance)[0]
+    assert (alone.values, alone.theta, alone.bloom) == (long.values, long.theta, long.bloom)
+    ((_, cut),) = fit_to_file_size(found[:1], 10_000, 100)
+    assert cut.frequencies != "complete"
+
+
+def analyze(values, detail=None):
+    kernel = ColumnKernel(_columns("bigint", 1)[0], detail=detail or DetailLimits())
     kernel.add(pa.array(values))
     return kernel.finish(len(values))
 

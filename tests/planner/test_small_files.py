@@ -8,7 +8,9 @@ from planner.plans import check, files_read
 
 pytestmark = pytest.mark.spark
 
-FILES, ROWS = 24, 2_000
+FILES, ROWS = 24, 5_000
+LISTED = 3_000
+"""Values of a file that are listed, all of them, in a table of up to 100 MB."""
 COLUMNS = "id bigint, key string, number bigint, amount double, {more}"
 MORE = 6
 FOUND = (
@@ -43,3 +45,18 @@ def test_nearly_only_the_files_that_hold_it_are_read(spark, small, where, one, t
     holding = spark.sql(f"SELECT count(DISTINCT _file) FROM {small} WHERE {condition}").collect()[0][0]
     read = sum(files_read(check(spark, f"SELECT id, key FROM {small} WHERE {condition}")))
     assert holding <= read <= holding + ERRING
+
+
+def test_lists_of_thousands_of_values_are_whole_in_small_files(spark, tmp_path):
+    amount = "cast(pmod(xxhash64(id), 100000000) as decimal(20,2)) amount"
+    rows = spark.range(0, 4 * LISTED, 1, 4)
+    rows.selectExpr("xxhash64(id) number", "md5(string(id)) key", amount).write.parquet(str(tmp_path / "t"))
+    name = f"parquet.`{tmp_path / 't'}`"
+    spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
+    kept = spark.sql(f"SELECT DISTINCT frequencies_kept FROM metastore.columns('{name}')").collect()
+    assert [row[0] for row in kept] == ["complete"]
+    for where in ("number = xxhash64(7L)", "key LIKE '%abcde%'", "pmod(number, 9999) = 17", "amount % 30011 = 5"):
+        query = f"FROM {name} WHERE {where}"
+        holding = spark.sql(f"SELECT count(DISTINCT _metadata.file_path) {query}").collect()[0][0]
+        assert holding < 4
+        check(spark, f"SELECT * {query}", [holding])

@@ -14,7 +14,7 @@ from metastore.kernel.column_bloom import resize_bloom_filter
 from metastore.kernel.column_histogram import merge_bins
 from metastore.kernel.hyperloglog import Registers
 from metastore.kernel.theta_sketch import ThetaSketch
-from metastore.kernel.value_counts import COMPLETE, ValueCounts
+from metastore.kernel.value_counts import COMPLETE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,6 +25,35 @@ if TYPE_CHECKING:
 
 
 LONGEST_LIST = 1 << 18
+SMALL_LIST = 256
+"""Lists of so many values, and histograms with one bin for each of them, are kept whole."""
+_SMALL_TABLE = 100 << 20
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What the statistics of a data file may take, which the size of its table decides.
+
+    Attributes:
+        whole: Lists of so many values are not cut, and take what they take.
+        share: All else takes one in so many of the data file's bytes.
+    """
+
+    whole: int = SMALL_LIST
+    share: int = 10
+
+
+LARGE_TABLE = Allowance()
+
+
+def choose_allowance(size: int) -> Allowance:
+    """What statistics may take in a table of so many bytes.
+
+    Examples:
+        >>> choose_allowance(10 << 20).whole, choose_allowance(1 << 30).whole
+        (4096, 256)
+    """
+    return Allowance(4_096, 3) if size <= _SMALL_TABLE else LARGE_TABLE
 
 
 @dataclass(frozen=True)
@@ -36,17 +65,24 @@ class DetailLimits:
         top: Most frequent values kept where not all are.
         list_bytes: Bytes that the longest list of values may take.
         kind: Of histograms, `equi_height` or `equi_width`.
+        whole: Lists of so many values hold all of them, however often each occurs.
     """
 
     bins: int = 1_000
     top: int = 1_000
     list_bytes: int = 64 << 20
     kind: str = EQUI_HEIGHT
+    whole: int = 0
 
     @property
     def longest_list(self) -> int:
         """How many values a list that is not cut may hold."""
-        return max(min(LONGEST_LIST, self.list_bytes), self.top)
+        return max(min(LONGEST_LIST, self.list_bytes), self.shortest_list)
+
+    @property
+    def shortest_list(self) -> int:
+        """How many values are listed, though hardly any of them occurs twice."""
+        return max(self.top, self.whole)
 
 
 DEFAULT_DETAIL_LIMITS = DetailLimits()
@@ -82,15 +118,11 @@ def _place(value: float) -> int:
 
 _SKETCHES = 25
 _LISTS = _HISTOGRAMS = 40  # so that all of them and the summaries stay below a tenth of the file
-_ALL = 10
 _COLUMN = 1 << 10  # what a column may take of a file, though that is more than a tenth of it
 _SUMMARY, _PERCENTILES = 200, 800  # about
-_ALWAYS = 8 << 10
 _LEAST = 4 << 10  # for all lists, and for all filters, of a small file
 _CUT_LISTS = 2  # a share of the lists' room is for those that are cut
 _SPARE = 6  # sizes are estimates
-_SMALL = 256
-"""Lists of so many values, and histograms with one bin for each of them, are kept whole."""
 _FEWEST_BINS = 64
 _FEWEST_LISTED = 10
 _WIDE_BITS = 16  # one in so many values within the bounds: bounds tell nothing
@@ -101,21 +133,29 @@ def budget_for_lists(size: int) -> int:
     return max(size // _LISTS, _LEAST)
 
 
-def fit_to_file_size(statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: int) -> Statistics:
-    """Fit what is known of a data file into a tenth of its size."""
-    found = _with_lists(list(statistics), budget_for_lists(size), top)
+def fit_to_file_size(
+    statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: int, allowance: Allowance = LARGE_TABLE
+) -> Statistics:
+    """Fit what is known of a data file into its share of the file's size."""
+    whole = allowance.whole
+    found = _with_lists(list(statistics), budget_for_lists(size), top, whole)
     found = [(ordinal, _with_bins(known)) for ordinal, known in _with_histograms(found, size // _HISTOGRAMS)]
-    room = max(size // _ALL, _COLUMN * len(found))
+    room = max(size // allowance.share, _COLUMN * len(found))
     room -= room // _SPARE
+    room += sum(
+        known.values.size
+        for _, known in found
+        if known.values and len(known.values) > SMALL_LIST and known.values.is_whole(whole)
+    )
     others = sum(_size(known) - len(known.theta or b"") for _, known in found)
     found = _with_sketches(found, min(max(size // _SKETCHES, room // 4), room - others))
     left = room - sum(_size(known) for _, known in found)
-    return _with_filters(found, max(left, min(size // _ALL, _LEAST)))
+    return _with_filters(found, max(left, min(size // allowance.share, _LEAST)))
 
 
-def _with_lists(found: Statistics, room: int, top: int) -> Statistics:
+def _with_lists(found: Statistics, room: int, top: int, whole_list: int) -> Statistics:
     lists = {place: known.values for place, (_, known) in enumerate(found) if known.values is not None}
-    sizes = {place: values.size for place, values in lists.items() if not _is_small(values)}
+    sizes = {place: values.size for place, values in lists.items() if not values.is_whole(whole_list)}
     if sum(sizes.values()) > room:  # as many as possible stay complete
         whole = sorted((place for place in sizes if lists[place].kind == COMPLETE), key=lambda place: sizes[place])
         sums, most = accumulate(sizes[place] for place in whole), room - room // _CUT_LISTS
@@ -138,14 +178,12 @@ def _with_lists(found: Statistics, room: int, top: int) -> Statistics:
     ]
 
 
-def _is_small(values: ValueCounts) -> bool:
-    return values.kind == COMPLETE and len(values) <= _SMALL and values.size <= _ALWAYS
-
-
 def _with_histograms(found: Statistics, room: int) -> Statistics:
     """The columns with as many bins as there is room for."""
     large = [
-        known.histogram for _, known in found if known.histogram is not None and len(known.histogram.counts) > _SMALL
+        known.histogram
+        for _, known in found
+        if known.histogram is not None and len(known.histogram.counts) > SMALL_LIST
     ]
     times = -(-sum(map(_histogram_size, large)) // max(room, 1))
     if times <= 1:
@@ -159,7 +197,7 @@ def _with_histograms(found: Statistics, room: int) -> Statistics:
 def _merge_bins(histogram: Histogram, times: int) -> Histogram:
     """So many bins made one, as far as ranks of the table remain known to half a hundredth."""
     bins = len(histogram.counts)
-    is_by_value = bins <= _SMALL and histogram.distincts is not None and (histogram.distincts == 1).all()
+    is_by_value = bins <= SMALL_LIST and histogram.distincts is not None and (histogram.distincts == 1).all()
     rows = int(histogram.counts.sum())
     fewest = max(_FEWEST_BINS, min(rows // 8, 2 * _FEWEST_BINS), min(rows // 32, 4 * _FEWEST_BINS))
     return histogram if is_by_value else merge_bins(histogram, max(bins // times, fewest))

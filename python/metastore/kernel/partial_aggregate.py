@@ -139,7 +139,7 @@ def aggregate_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, det
         int(np.dot(texts.lengths[order], counts)),
         compute_numbers(TextInput(texts.lengths, given)),
         singles=int(np.count_nonzero(counts == 1)),
-        frequencies=found if found.size <= detail.list_bytes else found.keep_most_frequent(detail.top),
+        frequencies=found.limit(detail),
         histogram=make_equal_height_histogram(
             counts, last_ranks, detail.bins, lambda at: _edges(values.take(pa.array(order[at])))
         ),
@@ -217,7 +217,7 @@ def _of_repeats(values: pa.Array, texts: BinaryValues, repeats: ValueRepeats, de
     order = BinaryValues(candidates).order() if len(rows) else rows
     kind = DUPLICATES if floor == 1 else TOP
     found = make_value_counts(kind, floor, candidates.take(pa.array(order)), counts[order])
-    return found if found.size <= detail.list_bytes else found.keep_most_frequent(detail.top)
+    return found.limit(detail)
 
 
 def _edges(values: pa.Array) -> pa.Array:

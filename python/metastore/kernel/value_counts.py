@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 NONE, TOP, DUPLICATES, COMPLETE = "none", "top", "duplicates", "complete"
 
+_COMMON_LENGTH = 64  # bytes of a value
 _SHORT = 4096
 """Values of a list that may be kept because they pack well; longer lists cost time when they are read, too."""
 
@@ -71,6 +72,15 @@ class ValueCounts:
             return _size_of_integers(self.values.to_numpy(), self.counts)
         return int(pc.sum(pc.binary_length(self.values)).as_py()) + 3 * number
 
+    def is_whole(self, most: int) -> bool:
+        """Whether all values are listed, no more than `most`, and of a length that is common."""
+        return self.kind == COMPLETE and len(self) <= most and self.size <= most * _COMMON_LENGTH
+
+    def limit(self, detail: DetailLimits) -> ValueCounts:
+        """The same where it takes no more room than it may, else the most frequent of the values."""
+        is_kept = self.is_whole(detail.whole) or self.size <= detail.list_bytes
+        return self if is_kept else self.keep_most_frequent(detail.top)
+
     def keep_most_frequent(self, top: int) -> ValueCounts:
         """The most frequent of these values; of equally frequent ones the least."""
         if len(self) <= top:
@@ -101,7 +111,7 @@ def choose_counted_values(
     distinct = len(counts) + lacking
     single = int(np.count_nonzero(counts == 1)) + lacking
     near_unique = 2 * single > distinct
-    if not lacking and (distinct <= detail.top or (distinct <= detail.longest_list and not near_unique)):
+    if not lacking and (distinct <= detail.shortest_list or (distinct <= detail.longest_list and not near_unique)):
         return COMPLETE, 0, np.arange(distinct)
     if near_unique and distinct - single <= detail.longest_list:
         return DUPLICATES, 1, np.flatnonzero(counts > 1)

@@ -18,7 +18,14 @@ from metastore.adapters.table_facts import DataFile, Refusal
 from metastore.format.block_writer import BlockContent, write_block
 from metastore.format.histogram_bins import EQUI_HEIGHT
 from metastore.format.manifest import FULL, Block, TableIdentity
-from metastore.kernel.budget import DEFAULT_DETAIL_LIMITS, DetailLimits, budget_for_lists, fit_to_file_size
+from metastore.kernel.budget import (
+    DEFAULT_DETAIL_LIMITS,
+    LARGE_TABLE,
+    Allowance,
+    DetailLimits,
+    budget_for_lists,
+    fit_to_file_size,
+)
 from metastore.kernel.column_statistics import ColumnStatistics, constant_statistics
 from metastore.kernel.footer_bounds import analyze_footer
 from metastore.kernel.parquet_file import analyze_parquet
@@ -74,6 +81,7 @@ class BlockDestination:
         table: Whose statistics these are.
         budget: Bytes that a task may hold.
         statistics: User-defined ones to compute.
+        allowance: What the statistics of a data file may take of its size.
     """
 
     place: TaskStore
@@ -81,12 +89,13 @@ class BlockDestination:
     settings: Mapping[str, Any]
     budget: int
     statistics: tuple[StatisticPickle, ...] = ()
+    allowance: Allowance = LARGE_TABLE
 
     def detail(self, file: DataFile) -> DetailLimits:
         """How much detail the settings ask of a data file."""
         bins, top = (int(self.settings[name]) for name in ("histogram_bins", "frequencies_top"))
         kind = str(self.settings.get("histogram_kind", EQUI_HEIGHT))
-        return DetailLimits(bins, top, budget_for_lists(file.size), kind)
+        return DetailLimits(bins, top, budget_for_lists(file.size), kind, self.allowance.whole)
 
 
 @dataclass(frozen=True)
@@ -157,8 +166,9 @@ class BlockBuilder:
         """Note a file and the statistics of its columns by ordinal."""
         if self.depth != FULL:  # lists of constants are known then, and no object holds them
             statistics = ((column, found.with_value_counts(None)) for column, found in statistics)
-        place, top = len(self._files), self.destination.detail(file).top
-        rows = [(column, place, found) for column, found in fit_to_file_size(statistics, file.size, top)]
+        place, detail = len(self._files), self.destination.detail(file)
+        fitted = fit_to_file_size(statistics, file.size, detail.top, self.destination.allowance)
+        rows = [(column, place, found) for column, found in fitted]
         for column, _, found in rows:
             for name, reason in found.failed.items():
                 self._failed.setdefault(f"{name}({self.columns[column].name})", reason)

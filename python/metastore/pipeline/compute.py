@@ -14,7 +14,7 @@ from metastore.adapters.table_facts import DataFile, Refusal, TableFacts
 from metastore.errors import AnalyzeFailed
 from metastore.format.block_writer import BlockContent, write_block
 from metastore.format.manifest import FULL, Block
-from metastore.kernel.budget import BUDGET
+from metastore.kernel.budget import BUDGET, choose_allowance
 from metastore.kernel.parquet_file import find_spark_only_reason
 from metastore.pipeline.block_task import BlockDestination, BlockTask, BlockTaskResult, run_block_task
 from metastore.pipeline.row_task import analyze_spark_rows
@@ -74,7 +74,9 @@ def compute_missing(
         return ComputeResult()
     inputs.store.ensure_writable()
     place, identity = inputs.task_store, inputs.facts.identity
-    destination = BlockDestination(place, identity, inputs.block_settings, BUDGET, inputs.user_statistics.pickles)
+    allowance = choose_allowance(sum(file.size for file in inputs.facts.files))
+    users = inputs.user_statistics.pickles
+    destination = BlockDestination(place, identity, inputs.block_settings, BUDGET, users, allowance)
     blocks = BlockComputation(spark, inputs.facts, inputs.store, destination, progress)
     try:
         done = sum(map(blocks.run, work), ComputeResult())
