@@ -78,6 +78,8 @@ def test_deleted_and_new_rows(filled):
     filled.fill(400, 500)
     for limit in (1, 50, 199, 200, 201, 300, 301, rows):
         assert answer(filled, f"SELECT * FROM {filled.name} LIMIT {limit}")[0] == limit, (limit, deleted)
+    if filled.kind.format != "hudi":
+        assert answer(filled, f"SELECT * FROM {filled.name} WHERE id >= 200 AND id < 400 LIMIT 3") == (3, 1)
     found = filled.spark.sql(f"SELECT id FROM {filled.name} WHERE id < 300 LIMIT 120").collect()
     assert len({row.id for row in found}) == min(120, 300 - deleted)
 

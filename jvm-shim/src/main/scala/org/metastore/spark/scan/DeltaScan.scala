@@ -6,7 +6,7 @@ import scala.util.Try
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.{Cast, EvalMode, Expression, Literal}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Cast, EqualTo, EvalMode, Expression, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Subquery}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory}
 import org.apache.spark.sql.internal.SQLConf
@@ -38,6 +38,11 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
   override def restriction(settings: MetastoreConf): Option[Reason] =
     if (!settings.pruneInsideWrites && DeltaScan.isInsideWrite(relation)) Some(Reason(ReasonCode.InsideWrite))
     else FileScan.conversionRefusal(relation)
+
+  override def hidesDeletedRows(filter: Expression): Boolean = filter match {
+    case EqualTo(column: Attribute, Literal(0, _)) => column.name == DeltaScan.IsDeleted
+    case _ => false
+  }
 
   override def countedFiles(read: HadoopFsRelation, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]] = Some(deltaFiles)
 
@@ -83,6 +88,7 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
 private[scan] object DeltaScan {
   private val Prepared = "org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex"
   private val Unprepared = "org.apache.spark.sql.delta.files.TahoeLogFileIndex"
+  private val IsDeleted = "__delta_internal_is_row_deleted"
   private val PreparingRule = "org.apache.spark.sql.delta.stats.PrepareDeltaScan"
   private val Transaction = "org.apache.spark.sql.delta.OptimisticTransaction"
 

@@ -144,7 +144,8 @@ private[scan] final class PruningFileIndex(
     decide(scan.partitionFilters.filter(isFixed), fixed, request(fixed, JoinKeyFilter.isIn(scan)))._2
   }
 
-  private def request(fixed: Seq[Expression], isJoined: Boolean) = ScanRequest(fixed ++ keys.flatMap(_.conjunct), wanted, isJoined)
+  private def request(fixed: Seq[Expression], isJoined: Boolean) =
+    ScanRequest(fixed.filterNot(table.hidesDeletedRows) ++ keys.flatMap(_.conjunct), wanted, isJoined)
 
   // Every partition filter goes to the delegate: nothing above the scan repeats it.
   private def decide(

@@ -220,6 +220,9 @@ private[scan] trait FileScan {
   /** All data files of the snapshot that an index reads. */
   def live(index: FileIndex): LiveFiles
 
+  /** Filters of the physical scan that hold for every row of a file without deleted rows. */
+  def hidesDeletedRows(filter: Expression): Boolean = false
+
   /** The data files of a listing, in its order. */
   def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile]
 
