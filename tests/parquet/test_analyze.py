@@ -32,6 +32,20 @@ def summary(spark, table, **more):
     return {row["column_name"]: row for row in metastore.summary(spark, table, **more)}
 
 
+def test_the_statement_that_is_recommended_makes_the_statistics(spark, folder, table):
+    spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS")  # Spark's own, which is silent
+    filtered = f"SELECT * FROM {table} WHERE id = 5"
+    found = set()
+    for ask in (lambda: metastore.summary(spark, table), lambda: metastore.filtered_summary(spark, filtered)):
+        with pytest.raises(errors.NoStatistics) as told:
+            list(ask())
+        found.add(str(told.value).split("Run: ")[1])
+    assert found == {f"ANALYZE TABLE parquet.`file:{folder}` COMPUTE STATISTICS FOR ALL COLUMNS"}
+    spark.sql(found.pop()).collect()
+    assert set(summary(spark, table)) == {row["column_name"] for row in metastore.filtered_summary(spark, filtered)}
+    check(spark, filtered, [1])
+
+
 @pytest.mark.slow
 def test_by_path_and_by_name_it_is_one_table(spark, folder, table):
     report = analyze(spark, by_path(folder))

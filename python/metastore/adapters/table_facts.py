@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from metastore.adapters.identifiers import quote_name
 from metastore.format.data_files import FileKey
 from metastore.format.manifest import TableIdentity
 from metastore.format.table_column import CASTING
@@ -128,6 +129,13 @@ class TableFacts:
     nameless_is_null: frozenset[str] = frozenset()
     snapshot_options: Mapping[str, str] = field(default_factory=dict)
     has_other_rows: bool = False
+
+    @property
+    def analyze_statement(self) -> str:
+        """The statement that makes all statistics: of a Parquet table by its name ANALYZE may be Spark's own."""
+        is_path = self.format != "parquet" or self.name.startswith(f"{self.format}.")
+        table = self.name if is_path else f"{self.format}.{quote_name([self.location])}"
+        return f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS"
 
     @property
     def live_rows(self) -> int | None:

@@ -29,8 +29,9 @@ final class MetastoreException(val code: String, text: String, facts: Map[String
 /** The error class list. */
 object MetastoreException {
 
-  def noStatistics(table: String, detail: String = "", columns: String = "ALL COLUMNS"): MetastoreException = {
-    val command = s"ANALYZE TABLE $table COMPUTE STATISTICS FOR $columns"
+  /** `inStatements` is what ANALYZE TABLE calls the table. */
+  def noStatistics(table: String, inStatements: String, detail: String = "", columns: String = "ALL COLUMNS"): MetastoreException = {
+    val command = s"ANALYZE TABLE $inStatements COMPUTE STATISTICS FOR $columns"
     new MetastoreException("METASTORE_NO_STATISTICS", s"$table has no statistics$detail. Run: $command",
       Map("table" -> table, "command" -> command))
   }

@@ -76,7 +76,7 @@ private[scan] final class ScanPlanner(
       StatisticsStore.open(table.folder(settings.store), context.hadoop(session)).begin(table.uuid, left, version)
     }
     lazy val found = context.countTime(coming(left))
-      .left.map(why => if (why.code == ReasonCode.NoStatistics) Reason(why.code, "table" -> table.name) else why)
+      .left.map(why => if (why.code == ReasonCode.NoStatistics) Reason(why.code, "table" -> table.inStatements) else why)
     () => found
   }
 

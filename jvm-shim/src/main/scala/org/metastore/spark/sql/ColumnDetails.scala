@@ -67,8 +67,8 @@ final class ColumnDetails private (
 
   private val number: Option[Long] = values.map(_ - row.nans.getOrElse(0L))
 
-  private def missing(kind: String) = MetastoreException.noStatistics(
-    analyzed.name, s" of this kind ($kind) for the column ${leaf.name}", s"COLUMNS ${leaf.name}")
+  private def missing(kind: String) = analyzed.noStatistics(
+    s" of this kind ($kind) for the column ${leaf.name}", s"COLUMNS ${leaf.name}")
 }
 
 object ColumnDetails {
@@ -119,7 +119,7 @@ object ColumnDetails {
     def details(leaf: Leaf): ColumnDetails =
       if (file.isEmpty && snapshot.filesTotal == 0) ofNoRows(leaf)
       else known(leaf).getOrElse(
-        throw MetastoreException.noStatistics(analyzed.name, s" of the column ${leaf.name}", s"COLUMNS ${leaf.name}"))
+        throw analyzed.noStatistics(s" of the column ${leaf.name}", s"COLUMNS ${leaf.name}"))
 
     /** None where nothing is known, or only counts are kept. */
     def known(leaf: Leaf): Option[ColumnDetails] =

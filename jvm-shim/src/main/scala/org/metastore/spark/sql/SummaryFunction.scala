@@ -3,7 +3,6 @@ package org.metastore.spark.sql
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 
-import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.statistics.objects.{Snapshot, SummaryRow, ValueCount}
 import org.metastore.spark.statistics.values.Histogram
 import org.metastore.spark.tables.Leaf
@@ -71,7 +70,7 @@ object SummaryFunction extends StatisticsFunction("summary") {
       else histograms.get(key).flatMap(Histogram.of(_, row)).fold(row)(bins => row.withPercentiles(bins.percentiles))
     val known = files.columns(Seq(file), leaves.map(_.key))
       .map(known => known.column.key -> known.copy(row = withPercentiles(known.row, known.column.key))).toMap
-    if (known.isEmpty) throw MetastoreException.noStatistics(analyzed.name, s" of the data file $path")
+    if (known.isEmpty) throw analyzed.noStatistics(s" of the data file $path")
     val tops = files.mostFrequent(file)
     val isWhole = file.deletes.isEmpty && analyzed.isRequested(snapshot, asked)
     val scope = Scope(file.rows, file.liveRows, isWhole, files = 1, filesLeft = 1, filesTotal = 1, origin(analyzed, snapshot, asked))

@@ -39,9 +39,13 @@ final class TableContext private (val name: String, val table: LakeTable, val st
     ids.flatMap(usable.get(_)).take(1).toList.headOption.orElse(expired)
   }
 
+  /** That statistics are missing, and the statement that makes them. */
+  def noStatistics(detail: String = "", columns: String = "ALL COLUMNS"): MetastoreException =
+    MetastoreException.noStatistics(name, table.identity.copy(name = name).inStatements, detail, columns)
+
   /** As `answeringSnapshot`, raising METASTORE_NO_STATISTICS. Statistics of file lists alone say nothing about columns. */
   def snapshotWithColumns(asked: Option[String]): Snapshot =
-    answeringSnapshot(asked, s => s.computed != "files" || s.filesTotal == 0).getOrElse(throw MetastoreException.noStatistics(name,
+    answeringSnapshot(asked, s => s.computed != "files" || s.filesTotal == 0).getOrElse(throw noStatistics(
         if (manifest.exists(_.snapshots.nonEmpty)) " of columns for this snapshot or one that it was made from" else ""))
 
   /** Whether an analyzed snapshot is the one that the name now points to. */

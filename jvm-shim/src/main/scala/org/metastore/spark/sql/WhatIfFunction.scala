@@ -51,7 +51,7 @@ object WhatIfFunction extends TableFunction("whatif") {
         case Left(why) if !Prospect.isPlain(why) => Left(MetastoreException.unsupportedTable(decision.table, why.sentence))
         case _ =>
           scans.tableOf(decision).map(table => imagine(TableContext.of(session, decision.table, table)))
-            .toRight(MetastoreException.noStatistics(decision.table))
+            .toRight(MetastoreException.noStatistics(decision.table, decision.table))
       }
     catch { case mistake: MetastoreException => Left(mistake) }
 }
@@ -99,7 +99,7 @@ private object Prospect {
 private final class SortedTable(
     session: SparkSession, analyzed: TableContext, decision: ScanDecision, names: List[String]) {
   private val table = analyzed.table
-  private val asked = decision.question.getOrElse(throw MetastoreException.noStatistics(analyzed.name))
+  private val asked = decision.question.getOrElse(throw analyzed.noStatistics())
   private val settings = MetastoreConf.of(session)
   private val leaves = table.leaves(table.current)
   private val sortedBy: List[Leaf] = names.map(analyzed.leaf(session, _, leaves))
@@ -118,7 +118,7 @@ private final class SortedTable(
     val found = statistics.histograms(snapshot, columns)
     if (!found.contains(columns.head)) {
       val name = sortedBy.head.name
-      throw MetastoreException.noStatistics(analyzed.name, s" of the values of the column $name", s"COLUMNS $name")
+      throw analyzed.noStatistics(s" of the values of the column $name", s"COLUMNS $name")
     }
     columns.map(found.get).takeWhile(_.isDefined).flatten
   }

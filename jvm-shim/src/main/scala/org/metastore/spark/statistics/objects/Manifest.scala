@@ -2,6 +2,8 @@ package org.metastore.spark.statistics.objects
 
 import java.util.Locale
 
+import org.metastore.spark.reason.SqlName
+
 /** An immutable object of the store, as a manifest names it. It is trusted only when length and digest agree. */
 final case class ObjectRef(name: String, length: Long, sha256: String, rows: Long, footerLength: Int, footerSha256: String) {
 
@@ -74,6 +76,10 @@ private[statistics] object Block {
 
 /** Which table the statistics belong to. A reader with another uuid at hand ignores them. */
 final case class TableIdentity(format: String, uuid: String, location: String, name: String) {
+
+  /** What our ANALYZE TABLE calls it: of a Parquet table by its name ANALYZE is Spark's own, if no setting says else. */
+  def inStatements: String =
+    if (format == "parquet" && !name.startsWith(s"$format.")) SqlName(Seq(format, location)) else name
 
   /** The folder of its statistics: in the store that `spark.metastore.store` names, else beside the table. */
   def folder(store: Option[String]): String = store.filter(_.nonEmpty) match {
