@@ -27,7 +27,7 @@ def test_the_guide(session):
     for statements, shown in BLOCKS:
         *before, last = statements.split(";\n")
         for statement in before:
-            session.sql(statement)
+            session.sql(statement).collect()
         found = session.sql(last)
         if last.startswith("EXPLAIN"):
             assert shown.rstrip(".") in found.first()[0]
