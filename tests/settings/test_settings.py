@@ -159,6 +159,12 @@ WAYS = {
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_the_sample_has_the_defaults(monkeypatch):
+    default = found("planning.timeout").value
+    monkeypatch.chdir(Path(__file__).parents[2] / "conf")
+    assert (found("planning.timeout").value, found("snapshots.keep").source) == (default, "file")
+
+
 @pytest.mark.parametrize("name", ["metastore.toml", "pyproject.toml"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_file_of_somebody_else_names_no_program(monkeypatch, empty_folder, caplog, way, name):

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lakes import EXTENSIONS
+from lakes import EXTENSIONS, OURS
+from metastore import jars
 from processes.drivers import needs_proc, serving
 from sql import policies, servers
 
@@ -21,16 +22,34 @@ ANALYZE = "ANALYZE TABLE {t} COMPUTE STATISTICS FOR ALL COLUMNS"
 ESTIMATES = "SELECT 'COUNTED', max(rows) FROM metastore.estimates('SELECT * FROM {t} WHERE id < 7', analyze => true)"
 
 
+SAMPLES = Path(__file__).parents[2] / "conf"
+
+
+def sample(name: str) -> dict[str, str]:
+    """The settings of a sample in `conf`."""
+    lines = (SAMPLES / name).read_text("utf-8").splitlines()
+    return dict(line.split(maxsplit=1) for line in lines if line and not line.startswith("#"))
+
+
 @pytest.fixture
 def server_conf(own_spark_conf, tmp_path):
-    """Iceberg's settings of the tests for a server of its own, with its own embedded catalog database."""
+    """The sample's settings for a server of its own, with its own catalog database and the jars that are here."""
     java = own_spark_conf["spark.driver.extraJavaOptions"].split(" -Dderby")[0]
+    settings = sample("spark-defaults.conf")
+    jar = jars.read_lock()["iceberg-4.1"]
+    assert settings.pop("spark.jars.packages") == f"{jar.group}:{jar.artifact}:{jar.version}"
     return {
         **{key: value for key, value in own_spark_conf.items() if key != "spark.sql.catalog.spark_catalog"},
-        "spark.sql.extensions": EXTENSIONS["iceberg"],
+        **settings,
+        "spark.sql.catalog.ice.warehouse": own_spark_conf["spark.sql.catalog.ice.warehouse"],
         "spark.driver.extraJavaOptions": f"{java} -Dderby.system.home={tmp_path}",
         "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
     }
+
+
+def test_the_samples_name_what_there_is():
+    assert sample("spark-defaults.conf")["spark.sql.extensions"] == EXTENSIONS["iceberg"]
+    assert sample("cluster.conf")["spark.sql.extensions"] == OURS
 
 
 def test_the_sql_shell(server_conf, tmp_path):
