@@ -1,27 +1,29 @@
 """What the reading verbs answer with: small immutable tables that show themselves.
 
-An answer is a sequence of rows. It prints as text, renders in notebooks and terminals, and converts to Arrow, pandas
-and plain Python. Values of columns (minimum, maximum, quantiles) are texts in the table, as Spark's CAST renders them,
-so that columns of all types fit into one; `Summary.column` gives them typed.
+An answer is a sequence of rows. It prints as text, renders in notebooks and terminals, draws itself, and converts to
+Arrow, pandas, Polars, Spark and plain Python. Values of columns (minimum, maximum, quantiles) are texts in the table,
+as Spark's CAST renders them, so that columns of all types fit into one; `Summary.column` gives them typed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, overload
 
-from metastore.errors import ColumnNotFound
+from metastore.errors import ColumnNotFound, LibraryNotFound
 from metastore.format.spark_text import parse_spark_text
 from metastore.suggestions import find_similar_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     import pandas as pd  # type: ignore[import-untyped] # optional, and so are its stubs
+    import polars as pl
     import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
     from rich.console import Console, ConsoleOptions, RenderableType
 
 
@@ -30,7 +32,7 @@ TYPED = ("min", "max", "q25", "q50", "q75", "top_value")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Answer(Sequence[dict[str, Any]]):
+class Answer:
     """Rows that answer one question about one table, a query or the settings.
 
     Attributes:
@@ -69,9 +71,54 @@ class Answer(Sequence[dict[str, Any]]):
         """The rows as an Arrow table."""
         return to_arrow_table(self.rows, self.columns, self.schema)
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows for whatever reads Arrow: `pa.table(answer)`, or DuckDB, which finds a variable by its name."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     def to_pandas(self) -> pd.DataFrame:
-        """The rows as a pandas data frame; needs pandas."""
+        """The rows as a pandas data frame.
+
+        Raises:
+            LibraryNotFound: pandas is not installed.
+        """
+        require_library("pandas", "to_pandas()")
         return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows as a Polars data frame.
+
+        Raises:
+            LibraryNotFound: Polars is not installed.
+        """
+        frame: pl.DataFrame = require_library("polars", "to_polars()").from_arrow(self.to_arrow())
+        return frame
+
+    def to_spark(self, spark: SparkSession) -> DataFrame:
+        """The rows as a DataFrame of a session, classic or Connect."""
+        from metastore.adapters.spark_versions import create_frame  # noqa: PLC0415 - answers do without Spark
+
+        return create_frame(spark, self.to_arrow())
+
+    def plot(self, library: str | None = None) -> Any:
+        """Draws a histogram, frequencies or quantiles.
+
+        Args:
+            library: `matplotlib` or `altair`; the first of them that is installed if None.
+
+        Returns:
+            The axes of matplotlib, or the chart of Altair, for the caller to change and save.
+
+        Raises:
+            InvalidArgument: An answer of another kind, or another library.
+            LibraryNotFound: The library, or either of them, is not installed.
+
+        Example:
+            >>> axes = metastore.open("/warehouse/db/sales").histogram("price").plot()  # doctest: +SKIP
+            >>> axes.figure.savefig("price.png")  # doctest: +SKIP
+        """
+        from metastore.display.plots import draw  # noqa: PLC0415 - only what is shown needs it
+
+        return draw(self, library)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as one document of plain Python values, the same that `--json` prints.
@@ -87,6 +134,9 @@ class Answer(Sequence[dict[str, Any]]):
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return map(dict, self.rows)
 
     @overload
     def __getitem__(self, index: int) -> dict[str, Any]: ...
@@ -131,6 +181,18 @@ class Summary(Answer):
         row = self[names.index(name)]
         values = {key: parse_spark_text(row[key], row["column_type"], self.zone) for key in TYPED if key in row}
         return {**row, **values}
+
+
+def require_library(name: str, purpose: str) -> Any:
+    """A library that is not one of ours to require.
+
+    Raises:
+        LibraryNotFound: It is not installed.
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise LibraryNotFound(name.partition(".")[0], purpose) from error
 
 
 def to_arrow_table(

@@ -35,6 +35,7 @@ __all__ = [
     "InvalidArgument",
     "InvalidSetting",
     "JarNotFound",
+    "LibraryNotFound",
     "MetastoreError",
     "NoSpark",
     "NoStatistics",
@@ -327,6 +328,20 @@ class JarNotFound(MetastoreError):
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(f"{message}.", hint or "Run `metastore doctor` to see what is missing.")
+
+
+class LibraryNotFound(MetastoreError):
+    """Something needs a Python library that is not installed.
+
+    Attributes:
+        name: The library, or several of which one is enough: the first is named to be installed.
+    """
+
+    def __init__(self, name: str, purpose: str) -> None:
+        self.name = name
+        super().__init__(
+            f"{purpose} needs {name}, which is not installed.", f"Run: pip install {name.partition(' ')[0]}"
+        )
 
 
 class AnalyzeFailed(MetastoreError):

@@ -125,11 +125,11 @@ def test_an_empty_answer_has_its_heads():
 
 
 def test_long_answers_are_cut_and_say_so():
-    rows = tuple({"path": f"/w/{i}", "rows": i} for i in range(500))
+    rows = tuple({"path": f"/w/{i}", "rows": i} for i in range(2300))
     answer = metastore.Answer("files", "db.t", ("path", "rows"), rows)
-    assert plain_text.render(answer).splitlines()[-1].startswith("450 more rows")
+    assert plain_text.render(answer).splitlines()[-1].startswith("2,250 more rows")
     assert "300 more rows" in answer._repr_html_()
-    assert len(plain_text.render_complete(answer).splitlines()) == 501
+    assert len(plain_text.render_complete(answer).splitlines()) == 2301
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def create_frame(spark: SparkSession, table: pa.Table, schema: StructType | None
 
     if installed_spark_line() >= (4, 0):
         return spark.createDataFrame(table, schema) if schema else spark.createDataFrame(table)
-    rows = [tuple(row.values()) for row in table.to_pylist()]
+    rows = [tuple(row.values()) for row in table.to_pylist(maps_as_pydicts="strict")]
     return spark.createDataFrame(rows, schema or from_arrow_schema(table.schema))
 
 

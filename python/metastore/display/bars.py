@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from metastore.display.cells import format_number
+from metastore.format.sparkline import count_evenly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -15,9 +17,11 @@ if TYPE_CHECKING:
 
 
 WIDTH = 24
+_SHAPE = 120
 _SECONDS_OF_DAY = 86_400
 _BLOCK = "\u2588"
 _PARTS = " \u258f\u258e\u258d\u258c\u258b\u258a\u2589"
+DAY = "day"
 DENSITY, BARS = "density", "bars"
 """Names of columns that only people see."""
 
@@ -49,11 +53,61 @@ def measure_bars(answer: Answer) -> Measure | None:
     if answer.kind != "histogram":
         return None
     heights = [float(row["count"] or 0) for row in answer.rows]
-    widths, unit = _widths(answer.rows)
-    if len(set(widths)) < 2 or not all(width and width < float("inf") for width in widths):
+    edges, unit = read_positions([end for row in answer.rows for end in (row["lo"], row["hi"])])
+    widths = [hi - lo for lo, hi in zip(edges[::2], edges[1::2], strict=True)]
+    if len(set(widths)) < 2 or not all(0 < width < float("inf") for width in widths):
         return Measure("count", _shares(heights))
-    densities = [height / width for height, width in zip(heights, widths, strict=True) if width]
+    densities = [height / width for height, width in zip(heights, widths, strict=True)]
     return Measure("count", _shares(densities), f"per {unit}", tuple(map(format_number, densities)))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A histogram with bins of equal width.
+
+    Attributes:
+        edges: Where they begin and end.
+        counts: How many values each has.
+        unit: In what `edges` are: `day` stands for days since 1970.
+    """
+
+    edges: tuple[float, ...]
+    counts: tuple[float, ...]
+    unit: str
+
+
+def measure_shape(answer: Answer) -> Shape | None:
+    """The histogram of an answer with many bins of equal width; None where values have no distance."""
+    edges, unit = read_positions([end for row in answer.rows for end in (row["lo"], row["hi"])])
+    if not edges:
+        return None
+    step = 1.0 if all(edge.is_integer() for edge in edges) else 0.0
+    ends, sums = [edges[0]], [0.0]
+    for row, high in zip(answer.rows, edges[1::2], strict=True):
+        if is_lone(row):
+            ends, sums = [*ends, high], [*sums, sums[-1]]
+        ends, sums = [*ends, high + step], [*sums, sums[-1] + (row["count"] or 0)]
+    counts = count_evenly(ends, sums, _SHAPE, whole=step > 0)
+    if len(counts) < 2:
+        return None
+    width = (ends[-1] - ends[0]) / len(counts)
+    return Shape(tuple(ends[0] + width * i for i in range(len(counts) + 1)), tuple(counts), unit)
+
+
+def is_lone(row: Mapping[str, Any]) -> bool:
+    """Whether a bin holds its upper edge alone."""
+    return bool(row["distinct"] == 1 or row["lo"] == row["hi"])
+
+
+def read_positions(texts: Sequence[str | None]) -> tuple[list[float], str]:
+    """Where values lie, and in what: numbers in units, dates and timestamps in days since 1970.
+
+    Nothing where some of them is neither.
+    """
+    for unit, read in _UNITS:
+        with suppress(ValueError, OverflowError):
+            return [read(text or "") for text in texts], unit
+    return [], ""
 
 
 def draw_bar(share: float, width: int = WIDTH) -> str:
@@ -67,25 +121,7 @@ def _shares(heights: Sequence[float]) -> tuple[float, ...]:
     return tuple(height / most if most else 0.0 for height in heights)
 
 
-def _widths(rows: Sequence[Mapping[str, Any]]) -> tuple[list[float | None], str]:
-    """How wide the bins are, and in what: numbers in units, dates and timestamps in days."""
-    for unit, read in _UNITS:
-        ends = [(_position(row["lo"], read), _position(row["hi"], read)) for row in rows]
-        widths = [None if lo is None or hi is None or hi <= lo else hi - lo for lo, hi in ends]
-        if any(width is not None for width in widths):
-            return widths, unit
-    return [None] * len(rows), ""
-
-
-def _position(text: str | None, read: Callable[[str], float]) -> float | None:
-    try:
-        return read(text or "")
-    except (ValueError, OverflowError):
-        return None
-
-
 _UNITS: tuple[tuple[str, Callable[[str], float]], ...] = (
     ("unit", float),
-    ("day", lambda text: date.fromisoformat(text).toordinal()),
-    ("day", lambda text: datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp() / _SECONDS_OF_DAY),
+    (DAY, lambda text: datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp() / _SECONDS_OF_DAY),
 )

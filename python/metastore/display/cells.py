@@ -6,6 +6,8 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len, set_cell_size
+
 from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
@@ -14,11 +16,13 @@ if TYPE_CHECKING:
     from metastore.answers import Answer
 
 
+_SUMMARY = (
+    *("column_name", "column_type", "sparkline", "min", "max", "approx_unique", "null_percentage", "top_value"),
+    *("avg", "std", "q25", "q50", "q75"),
+)
 _SHOWN = {
-    "summary": (
-        *("column_name", "column_type", "min", "max", "approx_unique", "avg", "std", "q25", "q50", "q75"),
-        "null_percentage",
-    ),
+    "summary": _SUMMARY,
+    "filtered_summary": _SUMMARY,
     "files": ("path", "size", "rows", "deleted_rows", "partition", "analyzed", "columns_analyzed"),
     "columns": ("path", "column_name", "min", "max", "rows", "null_count", "nan_count", "distinct"),
     "config": ("name", "value", "source"),
@@ -28,38 +32,58 @@ _HEADS = {
     "column_type": "type",
     "approx_unique": "distinct",
     "null_percentage": "null %",
+    "sparkline": "histogram",
+    "lo": "from",
+    "hi": "to",
     "null_count": "nulls",
     "nan_count": "NaN",
     "deleted_rows": "deleted",
     "columns_analyzed": "columns",
     "analyzed_at": "analyzed",
     "files_total": "of files",
+    "size_bytes": "size",
+    "live_size_bytes": "live size",
 }
 _LAST_OF_SUMMARY = "analyzed_at"
 _SIZES = ("size", "size_bytes", "live_size_bytes")
 _LONGEST = 40
-SAID_ELSEWHERE = {
-    "summary": ("count", "exact", "distinct_error", "files", "files_total", "snapshot", "current", "analyzed_at"),
-}
+_ID = 20
+_OF_ALL_COLUMNS = (
+    *("count", "exact", "distinct_error", "files", "files_total", "snapshot", "current", "analyzed_at"),
+    *("rows_read", "rows_total"),
+)
+SAID_ELSEWHERE = {"summary": _OF_ALL_COLUMNS, "filtered_summary": _OF_ALL_COLUMNS}
 """What caption and remarks tell, so that no column needs to."""
 ELLIPSIS = "…"
 APPROXIMATE = "~"
 """What stands before a number that may be off."""
-_OF_VALUES = ("min", "max", "q25", "q50", "q75")
+_OF_VALUES = ("min", "max", "q25", "q50", "q75", "top_value")
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")
 OF_ALL_ROWS = ("avg", "std", "q25", "q50", "q75")
 """Numbers in which deleted rows count, where there are any."""
 _DIGITS = 12
+_YEARS = 10_000
+_OF_ONE_COLUMN = {"histogram": ("lo", "hi"), "quantiles": ("value",)}
+"""Texts that are all numbers where the column's values are."""
+_NUMBER = re.compile(r"^-?(\d+(\.\d+)?(E-?\d+)?|Infinity)$")
 _MICROSECONDS = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d+$")
 
 
 def shown_columns(answer: Answer) -> list[str]:
     """The columns that people see, without those that say nothing; `to_dict()` and `--json` have all."""
     wanted = [name for name in _SHOWN.get(answer.kind, answer.columns) if name in answer.columns]
-    if answer.kind == "summary":
-        wanted += answer.columns[answer.columns.index(_LAST_OF_SUMMARY) + 1 :]  # user-defined statistics
-    if answer.kind != "summary" or not answer.rows:
+    if not is_summary(answer):
+        return wanted
+    own = answer.columns[answer.columns.index(_LAST_OF_SUMMARY) + 1 :]  # user-defined statistics
+    wanted += [name for name in own if name not in wanted and name not in SAID_ELSEWHERE[answer.kind]]
+    if not answer.rows:
         return wanted
     return [name for name in wanted if any(row[name] is not None for row in answer.rows) or name in ("min", "max")]
+
+
+def is_summary(answer: Answer) -> bool:
+    """Whether an answer has a row for each column of a table."""
+    return answer.kind in ("summary", "filtered_summary")
 
 
 def column_heading(name: str) -> str:
@@ -70,6 +94,8 @@ def column_heading(name: str) -> str:
 def is_number(answer: Answer, name: str) -> bool:
     """Whether a column is set to the right."""
     values = [row[name] for row in answer.rows if row[name] is not None]
+    if name in _OF_ONE_COLUMN.get(answer.kind, ()):
+        return bool(values) and all(_NUMBER.match(value) for value in values)
     return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
@@ -80,21 +106,40 @@ def format_cell(name: str, value: Any) -> str:
 
 
 def displayed_value(row: Mapping[str, Any], name: str) -> Any:
-    """A value to be shown; the mean of dates, a number of days, tells people nothing."""
+    """A value to be shown; the mean of dates (a number of days) and the first of values that come once tell nothing."""
     kind = str(row.get("column_type"))
     if kind.startswith(("date", "timestamp")) and name in ("avg", "std"):
         return None
-    return _rounded(row[name]) if kind in ("float", "double") and name in _OF_VALUES else row[name]
+    if name == "top_value" and row.get("top_count") == 1:
+        return None
+    if name not in _OF_VALUES or row[name] is None:
+        return row[name]
+    return round_text(row[name]) if kind in _NUMBERS else row[name]
 
 
-def _rounded(text: str | None) -> str | None:
-    """A floating-point number of many digits, short enough to be read."""
-    return f"{float(text):.6g}" if text and len(text) > _DIGITS else text
+def round_text(text: str) -> str:
+    """A number short enough to be read: whole ones in groups of three digits, others rounded; no other text changes."""
+    if text.lstrip("-").isdecimal():
+        return f"{int(text):,}" if abs(int(text)) >= _YEARS else text
+    if len(text) <= _DIGITS or not _NUMBER.match(text):
+        return text
+    value = float(text)
+    return f"{value:,.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:.6g}"
+
+
+def top_share(row: Mapping[str, Any]) -> float | None:
+    """The share of a column's values that its most frequent one has; None where that is not known or tells nothing."""
+    count, values = row.get("top_count"), (row.get("count") or 0) - (row.get("null_count") or 0)
+    return count / values if count is not None and 1 < count <= values else None
 
 
 def format_marked_cell(row: Mapping[str, Any], name: str) -> str:
     """The text of a cell, marked where the number may be off."""
-    return f"{APPROXIMATE if is_approximate(row, name) else ''}{format_brief_cell(name, displayed_value(row, name))}"
+    text = format_brief_cell(name, displayed_value(row, name))
+    share = top_share(row) if name == "top_value" else None
+    return (
+        f"{APPROXIMATE if is_approximate(row, name) else ''}{text}{'' if share is None else f' ({100 * share:.3g} %)'}"
+    )
 
 
 def is_approximate(row: Mapping[str, Any], name: str) -> bool:
@@ -119,8 +164,8 @@ def format_brief_cell(name: str, value: Any) -> str:
 
 
 def shorten(text: str, length: int) -> str:
-    """A text of at most that length, its end replaced by an ellipsis."""
-    return text if len(text) <= length else text[: length - 1] + ELLIPSIS
+    """A text at most that wide, its end replaced by an ellipsis."""
+    return text if cell_len(text) <= length else set_cell_size(text, length - 1).rstrip() + ELLIPSIS
 
 
 def format_number(value: float) -> str:
@@ -159,13 +204,15 @@ def list_caption_parts(answer: Answer) -> list[str]:
     """The parts of the caption, each of one source: a name may be written from right to left."""
     parts = [answer.subject] if answer.subject else []
     parts += [f"column {answer.column_name}"] if answer.column_name else []
-    if answer.kind == "summary" and len(answer):
+    if is_summary(answer) and len(answer):
         first = answer[0]
         parts += [f"{first['count']:,} rows"] if first["count"] is not None else []
         parts += [_coverage(first["files"], first["files_total"])]
+        if first.get("rows_total") is not None:
+            parts.append(f"{first['rows_read']:,} of {first['rows_total']:,} rows read for this")
     if answer.snapshot is not None:
-        state = {True: "current", False: "the table has changed since", None: "whether current is not known"}
-        parts.append(f"snapshot {answer.snapshot} ({state[answer.current]})")
+        state = {True: "current", False: "the table has changed since", None: "not known whether current"}
+        parts.append(f"snapshot {shorten(answer.snapshot, _ID)} ({state[answer.current]})")
     if answer.analyzed_at is not None:
         parts.append(f"analyzed {answer.analyzed_at:%Y-%m-%d %H:%M} UTC")
     return [make_visible(part) for part in parts]

@@ -1,4 +1,8 @@
-"""Answers in a notebook: one HTML table with its style inside, no script."""
+"""Answers in a notebook: one HTML table with its style and its drawings inside, no script.
+
+Nothing is fetched, so it looks the same offline and in a saved notebook. Colours are those of the notebook's theme
+where it says them (JupyterLab, VS Code), else those that the browser is set to.
+"""
 
 from __future__ import annotations
 
@@ -7,46 +11,90 @@ from typing import TYPE_CHECKING
 
 from jinja2 import Environment, Template
 
-from metastore.display.cells import list_caption_parts
+from metastore.display.bars import measure_shape
+from metastore.display.cells import format_brief_cell, list_caption_parts
 from metastore.display.layout import fit_columns
+from metastore.format.sparkline import LEVELS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from metastore.answers import Answer
     from metastore.display.layout import DisplayColumn
 
 
-_ROWS = 200
+_ROWS = 2000
+_HEIGHT = 20
+
+STYLE = """\
+.metastore { color-scheme: light dark; --bar: rgba(66, 133, 244, 0.35); --line: rgba(128, 128, 128, 0.35);
+  --ink: var(--jp-ui-font-color0, var(--vscode-editor-foreground, CanvasText));
+  --page: var(--jp-layout-color0, var(--vscode-editor-background, Canvas));
+  color: var(--ink); background: var(--page); font-size: 0.85rem; line-height: 1.4; max-width: 100%; }
+.metastore p { margin: 0.3em 0; }
+.metastore .said { opacity: 0.75; }
+.metastore .box { overflow: auto; max-height: 34em; width: fit-content; max-width: 100%;
+  box-sizing: border-box; border: 1px solid var(--line); }
+.metastore table { border-collapse: separate; border-spacing: 0; margin: 0; font-size: inherit; }
+.metastore th, .metastore td { padding: 0.2em 0.7em; text-align: left; white-space: nowrap; unicode-bidi: plaintext;
+  border: 0; background: none; }
+.metastore th { position: sticky; top: 0; background: var(--page); border-bottom: 1px solid var(--line); z-index: 1; }
+.metastore td.key { position: sticky; left: 0; background: var(--page); max-width: 14em; overflow: hidden;
+  text-overflow: ellipsis; }
+.metastore tbody tr + tr td { border-top: 1px solid var(--line); }
+.metastore .n { text-align: right; font-variant-numeric: tabular-nums; }
+.metastore .bar { background: linear-gradient(to right, var(--bar) var(--p), transparent var(--p)); }
+.metastore svg { display: block; width: 7em; height: 1.4em; fill: #4285f4; border-bottom: 1px solid var(--line); }
+.metastore svg.shape { width: 100%; max-width: 60em; height: 7em; }
+.metastore .ends { display: flex; justify-content: space-between; max-width: 60em; }
+"""
 
 _TEMPLATE = """\
 <div class="metastore"><style>
-.metastore table { border-collapse: collapse; font-size: 0.9em; }
-.metastore th, .metastore td { padding: 0.2em 0.7em; text-align: left; white-space: nowrap; }
-.metastore tbody tr { border-top: 1px solid rgba(128, 128, 128, 0.3); }
-.metastore .n { text-align: right; font-variant-numeric: tabular-nums; }
-.metastore .bar { background: linear-gradient(to right, rgba(66, 133, 244, 0.3) var(--p), transparent var(--p)); }
-</style>
+{{ style }}</style>
+{% macro draw(bars, kind="") %}<svg{{ kind }} viewBox="0 0 {{ bars.width }} {{ height }}" preserveAspectRatio="none" \
+role="img" aria-label="histogram"><path d="{{ bars.path }}"/></svg>{% endmacro %}\
 {% if caption %}<p>{% for part in caption %}{% if not loop.first %}, {% endif %}<bdi>{{ part }}</bdi>{% endfor %}</p>
-{% endif %}<table><thead><tr>{% for c in columns %}<th{% if c.is_number %} class="n"{% endif %}>\
-<bdi>{{ c.head }}</bdi></th>\
+{% endif %}{% if shape %}{{ draw(shape, " class=shape"|safe) }}<p class="ends"><bdi>{{ ends[0] }}</bdi>\
+<bdi>{{ ends[1] }}</bdi></p>
+{% endif %}<div class="box" tabindex="0"><table><thead><tr>{% for c in columns %}\
+<th{% if c.is_number %} class="n"{% endif %}>{{ c.head }}</th>\
 {% endfor %}</tr></thead><tbody>
 {% for row in rows %}<tr>{% for c in row %}<td{% if c.kind %} class="{{ c.kind }}"{% endif %}\
-{% if c.percent is not none %} style="--p: {{ c.percent }}%"{% endif %}><bdi>{{ c.text }}</bdi></td>{% endfor %}</tr>
-{% endfor %}</tbody></table>{% for remark in remarks %}
-<p><bdi>{{ remark }}</bdi></p>{% endfor %}</div>"""
+{% if c.percent is not none %} style="--p: {{ c.percent }}%"{% endif %}>\
+{% if c.bars %}{{ draw(c.bars) }}{% else %}{{ c.text }}{% endif %}</td>{% endfor %}</tr>
+{% endfor %}</tbody></table></div>{% for remark in remarks %}
+<p class="said"><bdi>{{ remark }}</bdi></p>{% endfor %}</div>"""
 
 
 def render(answer: Answer) -> str:
-    """The answer as HTML; shares of nulls, frequencies and bins get a bar behind them."""
+    """The answer as HTML; shares of nulls, frequencies and bins get a bar behind them, histograms are drawn."""
     layout = fit_columns(answer, _ROWS)
     columns = [column for column in layout.columns if not column.is_bar]
     rows = [[_cell(column, place) for column in columns] for place in range(len(answer[:_ROWS]))]
-    return _template().render(caption=list_caption_parts(answer), columns=columns, rows=rows, remarks=layout.remarks)
+    shape = measure_shape(answer) if answer.kind == "histogram" else None
+    shown = {
+        "shape": _bars(shape.counts) if shape else None,
+        "ends": [format_brief_cell("lo", one) for one in (answer[0]["lo"], answer[-1]["hi"])] if shape else (),
+        "caption": list_caption_parts(answer),
+        "remarks": layout.remarks,
+    }
+    return _template().render(style=STYLE, height=_HEIGHT, columns=columns, rows=rows, **shown)
 
 
 def _cell(column: DisplayColumn, place: int) -> dict[str, object]:
     share = column.shares[place] if column.shares else None
-    kind = " ".join(["n"] * column.is_number + ["bar"] * (share is not None))
-    return {"text": column.cells[place], "kind": kind, "percent": None if share is None else round(100 * share, 1)}
+    kind = " ".join(["key"] * column.is_key + ["n"] * column.is_number + ["bar"] * (share is not None))
+    text = column.cells[place]
+    bars = _bars([LEVELS.index(level) for level in text]) if column.is_sparkline and text else None
+    return {"text": text, "kind": kind, "percent": None if share is None else round(100 * share, 1), "bars": bars}
+
+
+def _bars(heights: Sequence[float]) -> dict[str, object]:
+    """Bars beside each other, as the path of an SVG."""
+    most = max(heights) or 1
+    tops = (f"V{_HEIGHT * (1 - height / most):.3g}h1" for height in heights)
+    return {"width": len(heights), "path": f"M0 {_HEIGHT}{''.join(tops)}V{_HEIGHT}z"}
 
 
 @lru_cache(maxsize=1)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from rich.cells import cell_len
 
 from metastore.display import bars
 from metastore.display.cells import (
@@ -15,21 +17,26 @@ from metastore.display.cells import (
     format_number,
     is_approximate,
     is_number,
+    is_summary,
+    round_text,
     shorten,
     shown_columns,
+    top_share,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from metastore.answers import Answer
 
 
 GAP = 2
-_READABLE, _READABLE_KEY, _READABLE_BAR = 19, 24, 8
+_READABLE, _READABLE_KEY, _READABLE_BAR = 16, 24, 8
 _KEYS = ("column_name", "path", "name", "value", "table")
+_OF_SUMMARY = ("std", "q25", "q75", "avg", "q50", "top_value", "column_type", "sparkline")
 _FIRST_TO_GO = {
-    "summary": ("std", "q25", "q75", "avg", "q50", "column_type"),
+    "summary": _OF_SUMMARY,
+    "filtered_summary": _OF_SUMMARY,
     "files": ("deleted_rows", "partition", "columns_analyzed"),
     "columns": ("nan_count", "distinct", "null_count"),
     "snapshots": ("live_size_bytes", "size_bytes", "columns"),
@@ -63,6 +70,7 @@ class DisplayColumn:
         is_number: Whether it is set to the right.
         is_key: Whether it names what the row is about.
         is_bar: Whether it is drawn of blocks, for what cannot draw bars behind the numbers to its left.
+        is_sparkline: Whether its cells are small histograms.
         shares: How long the bar of each row is, from 0 to 1: drawn of blocks, or behind the cell; empty for no bars.
     """
 
@@ -72,6 +80,7 @@ class DisplayColumn:
     is_number: bool = False
     is_key: bool = False
     is_bar: bool = False
+    is_sparkline: bool = False
     shares: tuple[float | None, ...] = ()
 
 
@@ -105,13 +114,24 @@ def fit_columns(answer: Answer, rows: int, width: int | None = None) -> Layout:
 
 def _column(answer: Answer, name: str, rows: int) -> DisplayColumn:
     cells = tuple(format_marked_cell(row, name) for row in answer.rows[:rows])
-    width = max(len(column_heading(name)), *map(len, cells), 0)
-    shares = tuple(_share(row[name]) for row in answer.rows[:rows]) if name == "null_percentage" else ()
-    return DisplayColumn(column_heading(name), cells, width, is_number(answer, name), name in _KEYS, shares=shares)
+    numeric = is_number(answer, name)
+    if numeric:
+        cells = tuple(map(round_text, cells))
+    width = max(cell_len(column_heading(name)), *map(cell_len, cells), 0)
+    share = _SHARES.get(name)
+    return DisplayColumn(
+        *(column_heading(name), cells, width, numeric, name in _KEYS),
+        is_sparkline=name == "sparkline",
+        shares=tuple(map(share, answer.rows[:rows])) if share else (),
+    )
 
 
-def _share(percentage: float | None) -> float | None:
+def _null_share(row: Mapping[str, Any]) -> float | None:
+    percentage: float | None = row["null_percentage"]
     return None if percentage is None else percentage / 100
+
+
+_SHARES = {"null_percentage": _null_share, "top_value": top_share}
 
 
 def _with_bars(drawn: dict[str, DisplayColumn], measure: bars.Measure, rows: int) -> dict[str, DisplayColumn]:
@@ -146,7 +166,7 @@ def _those_that_fit(answer: Answer, drawn: dict[str, DisplayColumn], width: int 
 def _narrowest(column: DisplayColumn) -> int:
     if column.is_bar:
         return _READABLE_BAR
-    if column.is_number:
+    if column.is_number or column.is_sparkline:
         return column.width
     return max(len(column.head), min(column.width, _READABLE_KEY if column.is_key else _READABLE))
 
@@ -176,7 +196,7 @@ def _total(sizes: Sequence[int]) -> int:
 
 
 def _remarks(answer: Answer, drawn: Sequence[str], rows: int) -> list[str]:
-    remarks = [_approximation(answer)] if answer.kind == "summary" else []
+    remarks = [_approximation(answer)] if is_summary(answer) else []
     elsewhere = SAID_ELSEWHERE.get(answer.kind, ())
     unseen = [name for name in answer.columns if name not in drawn and name not in elsewhere]
     missing = [column_heading(name) for name in unseen if any(row[name] is not None for row in answer.rows)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+
 from metastore.display.cells import (
     build_caption,
     column_heading,
@@ -43,11 +45,11 @@ def render_complete(answer: Answer) -> str:
 
 def align_cells(lines: Sequence[Sequence[str]], numbers: Sequence[bool]) -> list[str]:
     """Lines of cells under each other, two blanks apart, numbers to the right."""
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    widths = [max(cell_len(line[i]) for line in lines) for i in range(len(lines[0]))]
     return [
         (" " * GAP)
         .join(
-            text.rjust(width) if number else text.ljust(width)
+            f"{' ' * (width - cell_len(text))}{text}" if number else f"{text}{' ' * (width - cell_len(text))}"
             for text, width, number in zip(line, widths, numbers, strict=True)
         )
         .rstrip()

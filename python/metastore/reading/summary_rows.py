@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from metastore.format.sparkline import draw_sparkline
 from metastore.format.value_rendering import may_be_cut, render_value
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def build_summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scop
         "snapshot": scope.snapshot,
         "current": scope.current,
         "analyzed_at": scope.analyzed_at,
+        "sparkline": draw_sparkline(known.get(f"percentiles_{column.encoding}")),
     }
 
 

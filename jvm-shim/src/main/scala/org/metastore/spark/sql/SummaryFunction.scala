@@ -4,7 +4,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 
 import org.metastore.spark.statistics.objects.{Snapshot, SummaryRow, ValueCount}
-import org.metastore.spark.statistics.values.Histogram
+import org.metastore.spark.statistics.values.{Histogram, Sparkline}
 import org.metastore.spark.tables.Leaf
 
 /** `metastore.summary(table [, file] [, at])`: one row a column, of the table or of one of its data files. */
@@ -112,7 +112,7 @@ object SummaryFunction extends StatisticsFunction("summary") {
         known.flatMap(_.get[Long]("max_len")),
         text.value(sureTop.map(_.value)), live(sureTop.map(_.frequency)),
         known.flatMap(_.get[Long]("compressed_bytes")), isExact, distinctError, files, scope.filesTotal) ++ scope.origin ++
-        Seq(known.map(row => UserDefinedStatistics.texts(row.extra))): _*)
+        Seq(known.map(row => UserDefinedStatistics.texts(row.extra)), known.flatMap(row => Sparkline.of(row.percentiles))): _*)
   }
 
   /** Of a sample: of fewer than two values there is none. */
