@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from pyspark.errors import PySparkException
 
 import metastore
 from lakes import SPARK
 from metastore.errors import ColumnNotFound, NoStatistics, TableNotFound
+from metastore.format.sparkline import draw_sparkline
 from metastore.reading import views
 from pruning.scala import module
 
@@ -54,6 +57,35 @@ def test_sql_and_location_say_the_same(spark, table, verb):
 def test_summary_of_one_file_says_the_same(spark, table):
     path = metastore.files(spark, TABLE)[0]["path"]
     assert list(metastore.summary(spark, TABLE, file=path)) == list(metastore.open(table).summary(file=path))
+
+
+def test_the_shim_draws_the_same_sparklines(spark):
+    shim = module(spark, "org.metastore.spark.statistics.values.Sparkline")
+    random, gateway = Random(1), spark.sparkContext._gateway
+    kinds = {
+        "long": (
+            lambda: random.randrange(-3, 9),
+            lambda: random.randrange(1000),
+            lambda: random.randrange(-(2**62), 2**62),
+        ),
+        "double": (
+            lambda: random.gauss(0, 1),
+            lambda: random.choice([0.5, 3.0, 7.25]),
+            lambda: 10 ** random.uniform(-300, 300),
+        ),
+    }
+    for name, made in kinds.items():
+        for value in made * 20:
+            values = sorted(value() for _ in range(101))
+            array = gateway.new_array(getattr(gateway.jvm, name), len(values))
+            for place, one in enumerate(values):
+                array[place] = one
+            drawn = shim.of(
+                gateway.jvm.scala.Predef.wrapLongArray(array).toIndexedSeq()
+                if name == "long"
+                else gateway.jvm.scala.Predef.wrapDoubleArray(array).toIndexedSeq()
+            )
+            assert drawn.get() == draw_sparkline(values)
 
 
 @pytest.mark.slow

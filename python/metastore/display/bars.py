@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from metastore.display.cells import format_number
 from metastore.format.sparkline import count_evenly
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from metastore.answers import Answer
 
@@ -84,7 +84,7 @@ def measure_shape(answer: Answer) -> Shape | None:
     step = 1.0 if all(edge.is_integer() for edge in edges) else 0.0
     ends, sums = [edges[0]], [0.0]
     for row, high in zip(answer.rows, edges[1::2], strict=True):
-        if is_lone(row):
+        if row["distinct"] == 1:  # a bin of equal height holds its upper edge alone; of equal width it is near
             ends, sums = [*ends, high], [*sums, sums[-1]]
         ends, sums = [*ends, high + step], [*sums, sums[-1] + (row["count"] or 0)]
     counts = count_evenly(ends, sums, _SHAPE, whole=step > 0)
@@ -92,11 +92,6 @@ def measure_shape(answer: Answer) -> Shape | None:
         return None
     width = (ends[-1] - ends[0]) / len(counts)
     return Shape(tuple(ends[0] + width * i for i in range(len(counts) + 1)), tuple(counts), unit)
-
-
-def is_lone(row: Mapping[str, Any]) -> bool:
-    """Whether a bin holds its upper edge alone."""
-    return bool(row["distinct"] == 1 or row["lo"] == row["hi"])
 
 
 def read_positions(texts: Sequence[str | None]) -> tuple[list[float], str]:

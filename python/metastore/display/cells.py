@@ -156,7 +156,9 @@ def is_approximate(row: Mapping[str, Any], name: str) -> bool:
 
 
 def format_brief_cell(name: str, value: Any) -> str:
-    """A cell of limited length: of a path its end tells more, of a text its beginning."""
+    """A cell of limited length: of a path its end tells more, of a text its beginning, of a time no seconds."""
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M}"
     text = format_cell(name, value)
     if name == "path":
         return text.rsplit("/", 1)[-1]

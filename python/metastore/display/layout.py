@@ -203,7 +203,7 @@ def _remarks(answer: Answer, drawn: Sequence[str], rows: int) -> list[str]:
     if missing:
         remarks.append(f"not shown: {', '.join(missing)} (--json and to_dict() have all)")
     if len(answer) > rows:
-        remarks.append(f"{len(answer) - rows:,} more rows (--json and to_dict() have all)")
+        remarks.append(f"{len(answer) - rows:,} more rows (--json, a pipe and to_dict() have all)")
     return [remark for remark in remarks if remark]
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from metastore.answers import require_library
-from metastore.display.bars import DAY, is_lone, measure_shape, read_positions
+from metastore.display.bars import DAY, measure_shape, read_positions
 from metastore.display.cells import format_brief_cell
 from metastore.errors import InvalidArgument, LibraryNotFound
 from metastore.visible_text import make_visible
@@ -81,7 +81,10 @@ def prepare_drawing(answer: Answer) -> Drawing:
     if answer.kind == "frequencies":
         pairs = [(row["value"], row["frequency"]) for row in rows[:_MOST]]
     else:
-        pairs = [(row["hi"] if is_lone(row) else f"{row['lo']} to {row['hi']}", row["count"]) for row in rows[:_MOST]]
+        pairs = [
+            (row["hi"] if row["lo"] == row["hi"] else f"{row['lo']} to {row['hi']}", row["count"])
+            for row in rows[:_MOST]
+        ]
     names = [format_brief_cell("value", name) for name, _ in pairs]
     return Drawing(BARS, names, [count for _, count in pairs], label, "values", said)
 
