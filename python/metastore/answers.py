@@ -202,7 +202,8 @@ def to_arrow_table(
     import pyarrow as pa  # noqa: PLC0415 - an answer that is only shown does without
 
     columns = [[_pairs(row[name]) for row in rows] for name in names]
-    types = [schema.field(name).type if schema is not None else None for name in names]
+    known = {} if schema is None else dict(zip(schema.names, schema.types, strict=True))  # a later server may say more
+    types = [known.get(name) for name in names]
     return pa.table({name: pa.array(*one) for name, one in zip(names, zip(columns, types, strict=True), strict=True)})
 
 

@@ -48,7 +48,7 @@ def test_on_a_terminal(location, width):
 
 def test_in_a_notebook(location):
     shown = metastore.open(str(location)).summary()._repr_html_()
-    check("summary.html", shown + "\n")
+    check("summary.html", shown.replace(html.STYLE, "") + "\n")
     assert "<script" not in shown
 
 
@@ -74,6 +74,48 @@ def test_bars_show_the_numbers_beside_them():
     shown = on_terminal(histogram(("0", "1", 5), ("1", "3", 5)), 44)
     assert "per unit" in shown
     assert "\u2588" in shown
+
+
+def test_a_histogram_is_drawn_in_a_notebook():
+    shown = histogram(("0", "1", 50), ("1", "3", 50), ("3", "12345", 50))._repr_html_()
+    assert shown.count("<svg class=shape") == 1
+    assert '<td class="n">12,345</td>' in shown
+    assert "<svg" not in histogram(("a", "b", 10), ("b", "c", 40))._repr_html_()
+
+
+def test_wide_characters_take_two_places():
+    answer = metastore.Answer(
+        "x", "", ("value", "next"), ({"value": "日本", "next": "a"}, {"value": "NL", "next": "b"})
+    )
+    assert plain_text.render(answer).splitlines() == ["value  next", "日本   a", "NL     b"]
+    assert on_terminal(answer, 80).splitlines() == ["value  next", "日本   a", "NL     b"]
+    assert cells.shorten("日本日本", 5) == "日本…"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        *(("2026", "2026"), ("-12345", "-12,345"), ("0.1", "0.1"), ("10.221221719457013", "10.2212")),
+        *(("123456789.123456", "123,456,789"), ("1.0E-300", "1.0E-300"), ("1.2345678901E-300", "1.23457e-300")),
+        *(("NL", "NL"), ("", ""), ("NaN", "NaN"), ("12345678901234567890", "12,345,678,901,234,567,890")),
+    ],
+)
+def test_numbers_are_shown_as_people_write_them(text, shown):
+    assert cells.round_text(text) == shown
+
+
+def test_a_filtered_summary_looks_like_a_summary(location):
+    rows = [{**row, "rows_read": 10, "rows_total": 20} for row in metastore.open(str(location)).summary()]
+    shown = on_terminal(Summary("filtered_summary", "SELECT", tuple(rows[0]), tuple(rows)), 160)
+    assert "10 of 20 rows read for this" in shown
+    assert shown.splitlines()[1].split() == (GOLDEN / "summary-160.txt").read_text("utf-8").splitlines()[1].split()
+
+
+def test_the_most_frequent_value_has_its_share(location):
+    row = {**metastore.open(str(location)).summary()[1], "top_value": "bob", "top_count": 4}
+    assert cells.format_marked_cell(row, "top_value") == "bob (25 %)"
+    assert cells.format_marked_cell({**row, "top_count": 1}, "top_value") == ""
+    assert cells.format_marked_cell({**row, "top_count": None}, "top_value") == "bob"
 
 
 def test_an_answer_about_a_column_names_it():

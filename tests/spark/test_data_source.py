@@ -59,32 +59,26 @@ def test_summary_of_one_file_says_the_same(spark, table):
     assert list(metastore.summary(spark, TABLE, file=path)) == list(metastore.open(table).summary(file=path))
 
 
+@pytest.mark.parametrize("verb", ["summary", "files", "snapshots"])
+def test_answers_are_frames_of_spark(spark, table, verb):
+    answer = getattr(metastore, verb)(spark, TABLE)
+    frame = answer.to_spark(spark)
+    assert frame.columns == list(answer.columns)
+    assert [row[0] for row in frame.collect()] == [row[answer.columns[0]] for row in answer]
+
+
 def test_the_shim_draws_the_same_sparklines(spark):
     shim = module(spark, "org.metastore.spark.statistics.values.Sparkline")
     random, gateway = Random(1), spark.sparkContext._gateway
-    kinds = {
-        "long": (
-            lambda: random.randrange(-3, 9),
-            lambda: random.randrange(1000),
-            lambda: random.randrange(-(2**62), 2**62),
-        ),
-        "double": (
-            lambda: random.gauss(0, 1),
-            lambda: random.choice([0.5, 3.0, 7.25]),
-            lambda: 10 ** random.uniform(-300, 300),
-        ),
-    }
-    for name, made in kinds.items():
-        for value in made * 20:
-            values = sorted(value() for _ in range(101))
-            array = gateway.new_array(getattr(gateway.jvm, name), len(values))
+    whole = lambda: random.randrange(-3, 9), lambda: random.randrange(-(2**62), 2**62)
+    broken = lambda: random.gauss(0, 1), lambda: random.choice([0.5, 7.25]), lambda: 10 ** random.uniform(-300, 300)
+    for name, draws in (("Long", whole), ("Double", broken)):
+        for draw in draws * 20:
+            values = sorted(draw() for _ in range(101))
+            array = gateway.new_array(getattr(gateway.jvm, name.lower()), len(values))
             for place, one in enumerate(values):
                 array[place] = one
-            drawn = shim.of(
-                gateway.jvm.scala.Predef.wrapLongArray(array).toIndexedSeq()
-                if name == "long"
-                else gateway.jvm.scala.Predef.wrapDoubleArray(array).toIndexedSeq()
-            )
+            drawn = shim.of(getattr(gateway.jvm.scala.Predef, f"wrap{name}Array")(array).toIndexedSeq())
             assert drawn.get() == draw_sparkline(values)
 
 

@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 
 _ARROW = {
     "STRING": pa.string(),
+    "INT": pa.int32(),
     "BIGINT": pa.int64(),
+    "DECIMAL(38,0)": pa.decimal128(38, 0),
     "DOUBLE": pa.float64(),
     "BOOLEAN": pa.bool_(),
     "BINARY": pa.binary(),
     "TIMESTAMP": pa.timestamp("us", "UTC"),
     "MAP<STRING, STRING>": pa.map_(pa.string(), pa.string()),
     "MAP<STRING, BIGINT>": pa.map_(pa.string(), pa.int64()),
+    "ARRAY<STRING>": pa.list_(pa.string()),
     "ARRAY<BIGINT>": pa.list_(pa.int64()),
     "ARRAY<DOUBLE>": pa.list_(pa.float64()),
     "ARRAY<BINARY>": pa.list_(pa.binary()),
@@ -46,8 +49,8 @@ def _schema(columns: Iterable[str]) -> pa.Schema:
     return pa.schema([(name, _ARROW[kind]) for name, kind in pairs])
 
 
-FUNCTIONS = {one["name"]: _schema(one["columns"]) for one in _CONTRACT["functions"] if one.get("without_spark")}
-"""Schema by SQL function that Python answers, too."""
+FUNCTIONS = {one["name"]: _schema(one["columns"]) for one in _CONTRACT["functions"]}
+"""Schema by SQL function."""
 SUMMARY, COLUMNS = FUNCTIONS["summary"], FUNCTIONS["columns"]
 
 NARROWED = {one["name"]: tuple(one["narrowed_by"]) for one in _CONTRACT["views"] if "narrowed_by" in one}

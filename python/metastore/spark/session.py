@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from metastore import jars
 from metastore.adapters.shim_calls import translate_errors
-from metastore.answers import Answer
+from metastore.answers import Answer, Summary
 from metastore.errors import InvalidArgument
 from metastore.reading import extra_columns
 from metastore.reading.views import FUNCTIONS
@@ -47,8 +47,8 @@ def call_function(
         names, collected = frame.columns, frame.collect()
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     found = [_row(row) for row in collected]
-    first = found[0] if found and function == "summary" else {}
-    schema = FUNCTIONS.get(function)
+    first = found[0] if found and issubclass(kind, Summary) else {}
+    schema = FUNCTIONS[function]
     if function == "summary":
         names, found, schema = _with_own_columns(names, found)
     return kind(
