@@ -34,13 +34,14 @@ STYLE = """\
 .metastore p { margin: 0.3em 0; }
 .metastore .said { opacity: 0.75; }
 .metastore .box { overflow: auto; max-height: 34em; width: fit-content; max-width: 100%;
-  box-sizing: border-box; border: 1px solid var(--line); }
+  box-sizing: border-box; border: 1px solid var(--line); scrollbar-color: gray transparent; }
 .metastore table { border-collapse: separate; border-spacing: 0; margin: 0; font-size: inherit; }
 .metastore th, .metastore td { padding: 0.2em 0.7em; text-align: left; white-space: nowrap; unicode-bidi: plaintext;
   border: 0; background: none; }
 .metastore th { position: sticky; top: 0; background: var(--page); border-bottom: 1px solid var(--line); z-index: 1; }
 .metastore td.key { position: sticky; left: 0; background: var(--page); max-width: 14em; overflow: hidden;
   text-overflow: ellipsis; }
+.metastore th.key { left: 0; z-index: 2; }
 .metastore tbody tr + tr td { border-top: 1px solid var(--line); }
 .metastore .n { text-align: right; font-variant-numeric: tabular-nums; }
 .metastore .bar { background: linear-gradient(to right, var(--bar) var(--p), transparent var(--p)); }
@@ -58,7 +59,7 @@ role="img" aria-label="histogram"><path d="{{ bars.path }}"/></svg>{% endmacro %
 {% endif %}{% if shape %}{{ draw(shape, " class=shape"|safe) }}<p class="ends"><bdi>{{ ends[0] }}</bdi>\
 <bdi>{{ ends[1] }}</bdi></p>
 {% endif %}<div class="box" tabindex="0"><table><thead><tr>{% for c in columns %}\
-<th{% if c.is_number %} class="n"{% endif %}>{{ c.head }}</th>\
+<th{% if c.kind %} class="{{ c.kind }}"{% endif %}>{{ c.text }}</th>\
 {% endfor %}</tr></thead><tbody>
 {% for row in rows %}<tr>{% for c in row %}<td{% if c.kind %} class="{{ c.kind }}"{% endif %}\
 {% if c.percent is not none %} style="--p: {{ c.percent }}%"{% endif %}>\
@@ -71,6 +72,7 @@ def render(answer: Answer) -> str:
     """The answer as HTML; shares of nulls, frequencies and bins get a bar behind them, histograms are drawn."""
     layout = fit_columns(answer, _ROWS)
     columns = [column for column in layout.columns if not column.is_bar]
+    heads = [{"text": column.head, "kind": _kind(column)} for column in columns]
     rows = [[_cell(column, place) for column in columns] for place in range(len(answer[:_ROWS]))]
     shape = measure_shape(answer) if answer.kind == "histogram" else None
     shown = {
@@ -79,15 +81,19 @@ def render(answer: Answer) -> str:
         "caption": list_caption_parts(answer),
         "remarks": layout.remarks,
     }
-    return _template().render(style=STYLE, height=_HEIGHT, columns=columns, rows=rows, **shown)
+    return _template().render(style=STYLE, height=_HEIGHT, columns=heads, rows=rows, **shown)
 
 
 def _cell(column: DisplayColumn, place: int) -> dict[str, object]:
     share = column.shares[place] if column.shares else None
-    kind = " ".join(["key"] * column.is_key + ["n"] * column.is_number + ["bar"] * (share is not None))
+    kind = f"{_kind(column)} bar".strip() if share is not None else _kind(column)
     text = column.cells[place]
     bars = _bars([LEVELS.index(level) for level in text]) if column.is_sparkline and text else None
     return {"text": text, "kind": kind, "percent": None if share is None else round(100 * share, 1), "bars": bars}
+
+
+def _kind(column: DisplayColumn) -> str:
+    return " ".join(["key"] * column.is_key + ["n"] * column.is_number)
 
 
 def _bars(heights: Sequence[float]) -> dict[str, object]:
