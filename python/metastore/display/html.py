@@ -1,7 +1,8 @@
 """Answers in a notebook: one HTML table with its style and its drawings inside, no script.
 
 Nothing is fetched, so it looks the same offline and in a saved notebook. Colours are those of the notebook's theme
-where it says them (JupyterLab, VS Code), else those that the browser is set to.
+where it says them (JupyterLab, VS Code), else those that the browser is set to. Selectors are long enough to win over
+JupyterLab's own rules for tables.
 """
 
 from __future__ import annotations
@@ -35,16 +36,19 @@ STYLE = """\
 .metastore .said { opacity: 0.75; }
 .metastore .box { overflow: auto; max-height: 34em; width: fit-content; max-width: 100%;
   box-sizing: border-box; border: 1px solid var(--line); scrollbar-color: gray transparent; }
-.metastore table { border-collapse: separate; border-spacing: 0; margin: 0; font-size: inherit; }
-.metastore th, .metastore td { padding: 0.2em 0.7em; text-align: left; white-space: nowrap; unicode-bidi: plaintext;
-  border: 0; background: none; }
-.metastore th { position: sticky; top: 0; background: var(--page); border-bottom: 1px solid var(--line); z-index: 1; }
-.metastore td.key { position: sticky; left: 0; background: var(--page); max-width: 14em; overflow: hidden;
+.metastore table { border-collapse: separate; border-spacing: 0; margin: 0; font-size: inherit;
+  table-layout: auto; }
+.metastore tbody tr:nth-child(n) { background: none; }
+.metastore .box th, .metastore .box td { padding: 0.2em 0.7em; text-align: left; white-space: nowrap;
+  unicode-bidi: plaintext; border: 0; background: none; line-height: inherit; }
+.metastore .box thead th { position: sticky; top: 0; z-index: 1; background: var(--page);
+  border-bottom: 1px solid var(--line); }
+.metastore td.key:first-child { position: sticky; left: 0; background: var(--page); max-width: 14em; overflow: hidden;
   text-overflow: ellipsis; }
-.metastore th.key { left: 0; z-index: 2; }
-.metastore tbody tr + tr td { border-top: 1px solid var(--line); }
-.metastore .n { text-align: right; font-variant-numeric: tabular-nums; }
-.metastore .bar { background: linear-gradient(to right, var(--bar) var(--p), transparent var(--p)); }
+.metastore .box thead th.key:first-child { left: 0; z-index: 2; }
+.metastore .box tbody tr + tr td { border-top: 1px solid var(--line); }
+.metastore .box .n { text-align: right; font-variant-numeric: tabular-nums; }
+.metastore .box .bar { background: linear-gradient(to right, var(--bar) var(--p), transparent var(--p)); }
 .metastore svg { display: block; width: 7em; height: 1.4em; fill: #4285f4; border-bottom: 1px solid var(--line); }
 .metastore svg.shape { width: 100%; max-width: 60em; height: 7em; }
 .metastore .ends { display: flex; justify-content: space-between; max-width: 60em; }
