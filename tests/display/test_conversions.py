@@ -68,6 +68,15 @@ def test_days_lie_along_the_calendar():
     assert sum(drawing.y) == pytest.approx(40)
 
 
+def test_times_of_any_length_and_the_last_day_are_drawn():
+    times = histogram(
+        ("2026-01-01 10:00:00.5", "2026-01-01 12:00:00", 10, 9), ("2026-01-01 12:00:00", "9999-12-31", 1, 1)
+    )
+    assert plots.prepare_drawing(times).x[0] == datetime(2026, 1, 1, 10, 0, 0, 500000)  # noqa: DTZ001
+    last = plots.prepare_drawing(histogram(("2026-01-01", "9999-12-31", 10, 9), ("9999-12-31", "9999-12-31", 1, 1)))
+    assert last.x[-1] == datetime(9999, 12, 31)  # noqa: DTZ001
+
+
 def test_other_values_are_named():
     assert plots.prepare_drawing(WORDS).x == ["a", "a to c"]
     assert plots.prepare_drawing(FREQUENCIES).y == [9, 4]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from metastore.display.cells import format_number
+from metastore.format.spark_text import parse_spark_text
 from metastore.format.sparkline import count_evenly
 
 if TYPE_CHECKING:
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 
 WIDTH = 24
 _SHAPE = 120
-_SECONDS_OF_DAY = 86_400
 _BLOCK = "\u2588"
 _PARTS = " \u258f\u258e\u258d\u258c\u258b\u258a\u2589"
 DAY = "day"
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - in the answer's zone: its texts name none
 DENSITY, BARS = "density", "bars"
 """Names of columns that only people see."""
 
@@ -79,14 +80,16 @@ class Shape:
 def measure_shape(answer: Answer) -> Shape | None:
     """The histogram of an answer with many bins of equal width; None where values have no distance."""
     edges, unit = read_positions([end for row in answer.rows for end in (row["lo"], row["hi"])])
-    if not edges:
+    if not edges or edges != sorted(edges):  # of texts that look like numbers
         return None
     step = 1.0 if all(edge.is_integer() for edge in edges) else 0.0
     ends, sums = [edges[0]], [0.0]
     for row, high in zip(answer.rows, edges[1::2], strict=True):
         if row["distinct"] == 1:  # a bin of equal height holds its upper edge alone; of equal width it is near
-            ends, sums = [*ends, high], [*sums, sums[-1]]
-        ends, sums = [*ends, high + step], [*sums, sums[-1] + (row["count"] or 0)]
+            ends.append(high)
+            sums.append(sums[-1])
+        ends.append(high + step)
+        sums.append(sums[-1] + (row["count"] or 0))
     counts = count_evenly(ends, sums, _SHAPE, whole=step > 0)
     if len(counts) < 2:
         return None
@@ -100,7 +103,7 @@ def read_positions(texts: Sequence[str | None]) -> tuple[list[float], str]:
     Nothing where some of them is neither.
     """
     for unit, read in _UNITS:
-        with suppress(ValueError, OverflowError):
+        with suppress(ValueError, TypeError):
             return [read(text or "") for text in texts], unit
     return [], ""
 
@@ -116,7 +119,10 @@ def _shares(heights: Sequence[float]) -> tuple[float, ...]:
     return tuple(height / most if most else 0.0 for height in heights)
 
 
-_UNITS: tuple[tuple[str, Callable[[str], float]], ...] = (
-    ("unit", float),
-    (DAY, lambda text: datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp() / _SECONDS_OF_DAY),
-)
+def _read_days(text: str) -> float:
+    read = parse_spark_text(text, "timestamp_ntz" if " " in text else "date")
+    moment = read if isinstance(read, datetime) else datetime.combine(read, time())
+    return (moment - EPOCH) / timedelta(days=1)
+
+
+_UNITS: tuple[tuple[str, Callable[[str], float]], ...] = (("unit", float), (DAY, _read_days))

@@ -116,7 +116,7 @@ def _column(answer: Answer, name: str, rows: int) -> DisplayColumn:
     cells = tuple(format_marked_cell(row, name) for row in answer.rows[:rows])
     numeric = is_number(answer, name)
     if numeric:
-        cells = tuple(map(round_text, cells))
+        cells = tuple(round_text(cell) if "." in cell else cell for cell in cells)
     width = max(cell_len(column_heading(name)), *map(cell_len, cells), 0)
     share = _SHARES.get(name)
     return DisplayColumn(
