@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from metastore.display.cells import format_number
@@ -80,7 +81,7 @@ class Shape:
 def measure_shape(answer: Answer) -> Shape | None:
     """The histogram of an answer with many bins of equal width; None where values have no distance."""
     edges, unit = read_positions([end for row in answer.rows for end in (row["lo"], row["hi"])])
-    if not edges or edges != sorted(edges):  # of texts that look like numbers
+    if not edges or edges != sorted(edges) or not all(map(isfinite, edges)):  # of texts that look like numbers, too
         return None
     step = 1.0 if all(edge.is_integer() for edge in edges) else 0.0
     ends, sums = [edges[0]], [0.0]
