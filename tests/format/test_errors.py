@@ -21,6 +21,7 @@ ALL = [
     errors.InvalidSetting("spark.metastore.cache.size", "x", "it is no size"),
     errors.NoSpark("Spark 3.3 is not supported"),
     errors.JarNotFound("no such jar"),
+    errors.LibraryNotFound("polars", "to_polars()"),
     errors.AnalyzeFailed("db.t", "a file is gone"),
     errors.CollectionRefused("a manifest is torn"),
 ]
