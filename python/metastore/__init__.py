@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         tables,
         version,
     )
+    from metastore.api.report_functions import report
     from metastore.api.store_functions import compact, gc, verify
     from metastore.errors import MetastoreError
     from metastore.pipeline.report import AnalyzeReport
@@ -43,6 +44,7 @@ _HOME = {
     "metastore.pipeline.report": ("AnalyzeReport",),
     "metastore.api.analyze_functions": ("analyze", "config", "configure"),
     "metastore.api.query_functions": ("estimates", "explain", "filtered_summary", "history", "whatif"),
+    "metastore.api.report_functions": ("report",),
     "metastore.api.store_functions": ("compact", "gc", "verify"),
     "metastore.reading.table_answers": ("Statistics",),
     "metastore.answers": ("Answer",),
@@ -77,6 +79,7 @@ __all__ = [
     "locate",
     "open",
     "quantiles",
+    "report",
     "snapshots",
     "statistic",
     "summary",

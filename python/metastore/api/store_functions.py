@@ -142,10 +142,10 @@ def _place(where: SparkSession | str, table: str | None) -> Discovery:
     check_session(where)
     if table is None:
         raise InvalidArgument("table", "no table is named", 'Say metastore.verify(spark, "db.t").')
-    return _discover_by_name(where, table)
+    return discover_by_name(where, table)
 
 
-def _discover_by_name(spark: SparkSession, table: str) -> Discovery:
+def discover_by_name(spark: SparkSession, table: str) -> Discovery:
     """Finds the statistics of a table where ANALYZE puts them, with the credentials of the session.
 
     Through Connect this process reads and writes the store itself, with what it finds in its environment.

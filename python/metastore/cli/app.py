@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from metastore.cli import analyze_command, demo_command, installation_commands, read_commands, store_commands
+from metastore.cli import (
+    analyze_command,
+    demo_command,
+    installation_commands,
+    read_commands,
+    report_command,
+    store_commands,
+)
 from metastore.contract import read_contract
 
 _EXIT_CODES = (f"{one['code']} {one['meaning']}" for one in read_contract("errors")["exit_codes"])
@@ -46,6 +53,7 @@ app.command()(read_commands.columns)
 app.command()(read_commands.layout)
 app.command()(read_commands.snapshots)
 app.command()(read_commands.diff)
+app.command()(report_command.report)
 app.command()(read_commands.tables)
 app.command()(read_commands.filtered_summary)
 app.command()(read_commands.explain)

@@ -216,7 +216,16 @@ def show(output: PlainOutput, answer: Answer) -> None:
         typer.Exit: The answer is stale.
     """
     output.answer(answer)
-    if answer.current is False:
+    end_stale(output, current=answer.current)
+
+
+def end_stale(output: PlainOutput, *, current: bool | None) -> None:
+    """Leaves with 3 where the table has changed since.
+
+    Raises:
+        typer.Exit: It has.
+    """
+    if current is False:
         output.note("The table has changed since it was analyzed: metastore analyze brings this up to date.")
         raise typer.Exit(STALE)
 

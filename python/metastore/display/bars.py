@@ -104,7 +104,7 @@ def read_positions(texts: Sequence[str | None]) -> tuple[list[float], str]:
     Nothing where some of them is neither.
     """
     for unit, read in _UNITS:
-        with suppress(ValueError, TypeError):
+        with suppress(ValueError, TypeError, OverflowError):
             return [read(text or "") for text in texts], unit
     return [], ""
 

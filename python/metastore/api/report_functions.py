@@ -1,0 +1,105 @@
+"""The public function that makes a page of a table's statistics."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from metastore.api import query_functions, read_functions
+from metastore.api.store_functions import discover_by_name
+from metastore.display.report.contents import Contents, collect_columns
+from metastore.display.report.page import render_page
+from metastore.errors import InvalidArgument, MetastoreError
+from metastore.reading.table_answers import Statistics
+from metastore.spark.session import check_session
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from os import PathLike
+
+    from pyspark.sql import SparkSession
+
+    from metastore.answers import Answer
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """A page about a table's statistics, which needs no other file and no network.
+
+    Attributes:
+        subject: The table.
+        html: The page.
+        columns: How many columns it tells of.
+        current: Whether it is about the snapshot that the table is at; None where this cannot be known.
+    """
+
+    subject: str
+    html: str
+    columns: int
+    current: bool | None = None
+
+    def __repr__(self) -> str:
+        return f"Report({self.subject!r}, columns={self.columns})"
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{escape(self.html)}" width="100%" height="700"></iframe>'
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Writes the page to a file.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        found = Path(path)
+        found.write_text(self.html, "utf-8")
+        return found
+
+
+def report(where: SparkSession | str, table: str | None = None, *, at: str | int | datetime | None = None) -> Report:
+    """One HTML page about a table: each column's distribution and numbers, what stands out, layout, what pruning saved.
+
+    All of it is read from the statistics that are stored, no data file is read; nothing is computed that the reading
+    verbs do not answer.
+
+    Args:
+        where: A session; or a table's location, its store, or the root of many stores, without Spark: then neither
+            layout nor pruning is told.
+        table: Its name in the session's catalogs; or which table, where the location is a root of several.
+        at: A snapshot id, version or instant; the current one if None.
+
+    Raises:
+        TableNotFound: There is no such table, or nothing at the location.
+        NoStatistics: The table was not analyzed.
+
+    Example:
+        >>> metastore.report(spark, "db.sales").save("sales.html")  # doctest: +SKIP
+        PosixPath('sales.html')
+    """
+    contents = _collect(where, table, at)
+    summary = contents.summary
+    return Report(summary.subject, render_page(contents), len(summary), summary.current)
+
+
+def _collect(where: SparkSession | str, table: str | None, at: str | int | datetime | None) -> Contents:
+    if isinstance(where, str):
+        statistics = read_functions.open(where, table)
+        summary = statistics.summary(at=at)
+        return Contents(summary, collect_columns(statistics, summary))
+    check_session(where)
+    if table is None:
+        raise InvalidArgument("table", "no table is named", 'Say metastore.report(spark, "db.t").')
+    summary = read_functions.summary(where, table, at=at)  # asks whether the user may see the table
+    statistics = Statistics(discover_by_name(where, table), summary.zone)
+    columns = collect_columns(statistics, summary)
+    return Contents(
+        summary, columns, *((_layout(where, table), query_functions.history(where, table)) if at is None else ())
+    )
+
+
+def _layout(spark: SparkSession, table: str) -> Answer | None:
+    with suppress(MetastoreError):  # of very wide tables it is not told in time
+        return read_functions.layout(spark, table)
+    return None

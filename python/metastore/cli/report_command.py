@@ -1,0 +1,41 @@
+"""The verb that makes a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from metastore.cli.options import At, LocalSpark, Table, command
+from metastore.cli.output import PlainOutput, end_stale
+from metastore.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from metastore.api.report_functions import Report
+
+Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
+
+
+@command
+def report(
+    output: PlainOutput, local: LocalSpark, table: Table, file: Output = Path("report.html"), at: At = None
+) -> None:
+    """One HTML page about a table: distributions, what stands out, layout. It needs no network."""
+    made = _make(local, table, at)
+    try:
+        made.save(file)
+    except OSError as e:
+        raise InvalidArgument("--output", f"{file} cannot be written: {e.strerror}") from e
+    output.facts("report", {"file": str(file), "columns": made.columns, "bytes_written": file.stat().st_size})
+    end_stale(output, current=made.current)
+
+
+def _make(local: LocalSpark, table: str, at: str | None) -> Report:
+    import metastore  # noqa: PLC0415 - pyarrow is slow to import
+    from metastore.store.location import is_location  # noqa: PLC0415 - as above
+
+    if is_location(table):
+        return metastore.report(table, at=at)
+    with local.start() as spark:
+        return metastore.report(spark, table, at=at)

@@ -1,0 +1,295 @@
+"""What a page shows of a column: texts and pictures, ready to be written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from metastore.display.bars import read_positions
+from metastore.display.cells import (
+    APPROXIMATE,
+    column_heading,
+    displayed_value,
+    format_brief_cell,
+    format_bytes,
+    format_marked_cell,
+    format_number,
+    is_approximate,
+    shorten,
+)
+from metastore.display.report.alerts import format_share
+from metastore.display.report.charts import Chart, draw_chart
+from metastore.display.report.contents import VALUES
+from metastore.visible_text import make_visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from metastore.answers import Answer
+    from metastore.display.report.alerts import Alert
+    from metastore.display.report.contents import ColumnContents, Contents
+
+_LONGEST = 48
+_FEW = 12
+"""Numbers with so few values are told by these."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A name and its value.
+
+    Attributes:
+        note: What more is to be known of it, such as how far it may be off.
+    """
+
+    name: str
+    text: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A frequent value, and what share of all values it makes, from 0 to 100."""
+
+    text: str
+    count: str
+    share: str
+    width: float
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A histogram as one SVG shape.
+
+    Attributes:
+        path: The bars.
+        before: Those of what it is compared with; empty if nothing.
+        lo: Where the axis begins, as text.
+        hi: Where it ends.
+        told: What it shows, in a sentence.
+        bars: What each bar stands for, as the page's script takes it: values and share, with separators between.
+    """
+
+    path: str
+    before: str
+    lo: str
+    hi: str
+    told: str
+    bars: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """A measure that differs from what the column is compared with."""
+
+    measure: str
+    before: str
+    after: str
+    change: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """A column as a page shows it.
+
+    Attributes:
+        place: Its place among the columns.
+        name: Its name.
+        type: Its type.
+        cells: Its row in the table of all columns: text and what it is sorted by, each.
+        facts: Its numbers.
+        quantiles: Its quantiles, by names such as `5 %`.
+        precision: How far these may be off.
+        picture: Its histogram; None where there is none.
+        values: Its most frequent values.
+        remark: What is to be said of these.
+        alerts: What deserves a look.
+        changes: How it differs from what it is compared with.
+    """
+
+    place: int
+    name: str
+    type: str
+    cells: tuple[tuple[str, float | None], ...]
+    facts: tuple[Fact, ...]
+    quantiles: tuple[Fact, ...]
+    precision: str
+    picture: Picture | None
+    values: tuple[Value, ...]
+    remark: str
+    alerts: tuple[Alert, ...]
+    changes: tuple[Change, ...]
+
+
+def make_cards(contents: Contents, alerts: Sequence[Alert]) -> list[Card]:
+    """The cards of all columns."""
+    of_column: dict[str, list[Alert]] = {}
+    for alert in alerts:
+        of_column.setdefault(alert.column, []).append(alert)
+    changes: dict[str, list[Change]] = {}
+    for row in contents.changes.rows if contents.changes is not None else ():
+        changes.setdefault(row["column_name"], []).append(_change(row))
+    before = {one.summary["column_name"]: one for one in (contents.before.columns if contents.before else ())}
+    return [
+        _card(place, one, before.get(name), tuple(of_column.get(name, ())), tuple(changes.get(name, ())))
+        for place, one in enumerate(contents.columns)
+        for name in [one.summary["column_name"]]
+    ]
+
+
+def _card(
+    place: int,
+    column: ColumnContents,
+    before: ColumnContents | None,
+    alerts: tuple[Alert, ...],
+    changes: tuple[Change, ...],
+) -> Card:
+    row = column.summary
+    chart = draw_chart(column.bins, row["column_type"])
+    earlier = draw_chart(before.bins, before.summary["column_type"], chart.axis) if before and chart else None
+    values = _values(column.values)
+    is_few = (row["approx_unique"] or _FEW) < _FEW
+    is_frequent = bool(values) and values[0].width >= 1
+    is_spread = chart is not None or (row["approx_unique"] or 0) > VALUES
+    return Card(
+        place=place,
+        name=make_visible(row["column_name"]),
+        type=make_visible(row["column_type"]),
+        cells=_cells(row),
+        facts=tuple(_facts(row)),
+        quantiles=tuple(_quantiles(column.quantiles, row["column_type"])) if is_spread else (),
+        precision=_precision(column.quantiles),
+        picture=_picture(chart, earlier),
+        values=values if chart is None or is_few or is_frequent else (),
+        remark="" if chart else _remark(column),
+        alerts=alerts,
+        changes=changes,
+    )
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[tuple[str, float | None], ...]:
+    """Nulls, distinct values, minimum and maximum: those that the table of columns has."""
+    (lo, hi), _ = read_positions([row["min"], row["max"]])
+    nulls, distinct = row["null_percentage"], row["approx_unique"]
+    return (
+        ("" if nulls is None else f"{format_share(nulls / 100)} %", nulls),
+        (format_marked_cell(row, "approx_unique"), distinct),
+        *((_value_text(displayed_value(row, name), row["column_type"]), at) for name, at in (("min", lo), ("max", hi))),
+    )
+
+
+def _facts(row: Mapping[str, Any]) -> Iterable[Fact]:
+    one = row["min"] == row["max"]
+    for name, heading in (("min", "only value" if one else "minimum"), ("max", "" if one else "maximum"), *_MOMENTS):
+        value = displayed_value(row, name)
+        if value is not None and heading and row["column_type"] != "boolean":  # its two values tell all
+            mark = APPROXIMATE if is_approximate(row, name) else ""
+            yield Fact(heading, mark + _value_text(value, row["column_type"]))
+    if row["approx_unique"] is not None:
+        error = row["distinct_error"]
+        yield Fact("distinct", format_marked_cell(row, "approx_unique"), f"± {100 * error:.1f} %" if error else "")
+    for name, heading in (("null_count", "nulls"), ("nan_count", "NaN")):
+        if row[name] or (row[name] == 0 and name == "null_count"):
+            share = f"{format_share(row[name] / row['count'])} %" if row[name] and row["count"] else ""
+            yield Fact(heading, f"{row[name]:,}", share)
+    if row["max_len"] is not None and str(row["column_type"]).startswith(_OF_LENGTH):
+        yield Fact("length", f"{format_number(row['avg_len'] or 0)} bytes", f"at most {row['max_len']:,}")
+    if (fresh := _freshness(row)) is not None:
+        yield fresh
+    if row["size_bytes"] is not None:
+        yield Fact("size", format_bytes(row["size_bytes"]))
+
+
+_MOMENTS = (("avg", "mean"), ("std", "deviation"))
+_OF_LENGTH = ("string", "binary", "char", "varchar")
+
+
+def _value_text(value: Any, kind: str) -> str:
+    """A value of a column for people: digits in groups, no more of them than tell something."""
+    if isinstance(value, str) and kind in ("tinyint", "smallint", "int", "bigint"):
+        value = int(value)
+    elif isinstance(value, str) and kind in ("float", "double"):
+        value = float(value)
+    return format_brief_cell("min", value)
+
+
+def _freshness(row: Mapping[str, Any]) -> Fact | None:
+    """How old the newest value was when the table was analyzed."""
+    if not str(row["column_type"]).startswith(("date", "timestamp")) or row["analyzed_at"] is None:
+        return None
+    form = "%Y-%m-%d" if row["column_type"] == "date" else "%Y-%m-%d %H:%M:%S"
+    (newest, then), _ = read_positions([row["max"], row["analyzed_at"].strftime(form)])
+    if newest is None or then is None:
+        return None
+    days = round(then - newest)
+    number = f"{abs(days):,} {'day' if abs(days) == 1 else 'days'}"
+    return Fact(
+        "newest", f"{number} {'before' if days > 0 else 'after'} the analysis" if days else "day of the analysis"
+    )
+
+
+def _quantiles(answer: Answer | None, kind: str) -> Iterable[Fact]:
+    for one in answer.rows if answer is not None else ():
+        if one["value"] is not None:
+            mark = "" if one["exact"] else APPROXIMATE
+            yield Fact(f"{format_number(100 * one['probability'])} %", mark + _value_text(one["value"], kind))
+
+
+def _precision(answer: Answer | None) -> str:
+    """How far the quantiles may be off."""
+    errors = [one["error"] for one in (answer.rows if answer is not None else ())]
+    if not errors or None in errors:
+        return ""
+    return f"ranks within {100 * max(errors):.2g} %" if max(errors) else "exact"
+
+
+def _values(answer: Answer | None) -> tuple[Value, ...]:
+    return tuple(
+        Value(
+            shorten(make_visible(str(row["value"])), _LONGEST) if row["value"] != "" else '""',
+            f"{'' if row['exact'] else APPROXIMATE}{row['frequency']:,}",
+            "" if row["fraction"] is None else f"{format_share(row['fraction'])} %",
+            round(100 * (row["fraction"] or 0), 1),
+        )
+        for row in (answer.rows if answer is not None else ())
+    )
+
+
+def _remark(column: ColumnContents) -> str:
+    row = column.summary
+    if not row["count"]:
+        return "There are no rows."
+    if row["null_count"] == row["count"]:
+        return "Every row is null."
+    if column.bins is None and column.values is None:
+        return f"Only counts are known of {'values of this type' if row['min'] is None else 'its values'}."
+    if column.values is not None and not len(column.values) and row["approx_unique"]:
+        return "No value is known to occur twice."
+    return ""
+
+
+def _picture(chart: Chart | None, before: Chart | None) -> Picture | None:
+    if chart is None:
+        return None
+    most = max(chart.highest, before.highest if before else 0.0)
+    total = sum(chart.counts) or 1.0
+    shares = [f"{format_share(count / total)} %" for count in chart.counts]
+    highest = max(range(len(chart.counts)), key=chart.counts.__getitem__)
+    said = (
+        f"Histogram with {len(shares)} bars; the highest, {chart.labels[highest]}, has {shares[highest]} of the values."
+    )
+    bars = [f"{label}\t{share}" for label, share in zip(chart.labels, shares, strict=True)]
+    if before is not None:
+        of_before = sum(before.counts) or 1.0
+        bars = [f"{one}\t{format_share(count / of_before)} %" for one, count in zip(bars, before.counts, strict=True)]
+    return Picture(
+        *(chart.path(most), before.path(most) if before else "", *chart.ends),
+        *(said, "\n".join(bars)),
+    )
+
+
+def _change(row: Mapping[str, Any]) -> Change:
+    before, after = (make_visible(shorten(str(row[name] or ""), _LONGEST)) for name in ("before", "after"))
+    change = row["change"]
+    told = "" if change is None else f"{'+' if change > 0 else ''}{format_number(change)}"
+    return Change(column_heading(row["measure"]), before, after, told)

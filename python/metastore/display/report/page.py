@@ -1,0 +1,162 @@
+"""The page: cards, overview and tables written as one HTML document."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import pkgutil
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, FunctionLoader
+
+from metastore.display.cells import column_heading, format_bytes, format_cell, is_number, list_caption_parts
+from metastore.display.report.alerts import Alert, find_alerts
+from metastore.display.report.cards import Card, Fact, make_cards
+from metastore.display.report.charts import HEIGHT, WIDTH
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jinja2 import Template
+
+    from metastore.answers import Answer
+    from metastore.display.report.contents import Contents
+
+
+_STALE = "The table has changed since it was analyzed: what follows is about an earlier snapshot of it."
+_LAYOUT = (
+    "How many data files a look-up of one value reads, as far as all statistics tell, how many overlap there, and the "
+    "statement that would help where it would at least halve them."
+)
+_NO_HISTORY = "Set spark.metastore.history.enabled to true, and what pruning saves the session's queries is told here."
+_NOTES = (
+    "Everything on this page was read from the stored statistics of the table; no data file was read for it.",
+    "~ stands before numbers that may be off; how far stands beside them, where that is known.",
+    "Bars of a histogram stand for equally wide ranges of values. The few values far out are in the first or last bar.",
+    "Shares of values leave nulls out. Lengths are bytes. ± beside distinct values is their standard error.",
+    "Layout and pruning are told where Spark is asked, not of a location alone.",
+)
+
+
+@dataclass(frozen=True)
+class _Group:
+    kind: str
+    alerts: list[tuple[Alert, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Head:
+    name: str
+    head: str
+    is_number: bool
+
+
+@dataclass(frozen=True)
+class _Table:
+    id: str
+    title: str
+    text: str
+    columns: tuple[_Head, ...] = ()
+    rows: tuple[tuple[tuple[_Head, str], ...], ...] = ()
+
+
+def render_page(contents: Contents) -> str:
+    """The whole page. Its policy lets no script and no style run but its own."""
+    alerts = find_alerts(contents)
+    cards = make_cards(contents, alerts)
+    tables = _list_tables(contents)
+    style, script = _read("page.css"), _read("page.js")
+    policy = f"default-src 'none'; style-src 'sha256-{_digest(style)}'; script-src 'sha256-{_digest(script)}'"
+    sections = [("overview", "Overview"), ("columns", "Columns"), *((one.id, one.title) for one in tables)]
+    caption = list_caption_parts(contents.summary)
+    return _template().render(
+        title=caption[0],
+        caption=caption[1:],
+        warnings=[_STALE] if contents.summary.current is False else [],
+        policy=policy,
+        style=style,
+        script=script,
+        sections=[*sections, ("about", "How to read this")],
+        tiles=_list_tiles(contents, alerts),
+        groups=_group(alerts, cards),
+        cards=cards,
+        tables=tables,
+        notes=_NOTES,
+        width=WIDTH,
+        height=HEIGHT,
+    )
+
+
+def _list_tiles(contents: Contents, alerts: Sequence[Alert]) -> list[Fact]:
+    rows = contents.summary.rows
+    if not rows:
+        return []
+    first = rows[0]
+    sizes = [row["size_bytes"] for row in rows if row["size_bytes"] is not None]
+    covered = "" if first["files"] == first["files_total"] else f"{first['files']:,} of them analyzed"
+    return [
+        Fact("rows", "" if first["count"] is None else f"{first['count']:,}"),
+        Fact("columns", f"{len(rows):,}"),
+        Fact("data files", "" if first["files_total"] is None else f"{first['files_total']:,}", covered),
+        *([Fact("size of the columns", format_bytes(sum(sizes)), "compressed")] if sizes else []),
+        Fact("alerts", f"{len(alerts):,}"),
+    ]
+
+
+def _group(alerts: Sequence[Alert], cards: Sequence[Card]) -> list[_Group]:
+    """Alerts by their kind: problems first, then what is most frequent."""
+    places = {one.column: card.place for card in cards for one in card.alerts}
+    groups: dict[str, _Group] = {}
+    for alert in alerts:
+        found = groups.setdefault(alert.kind, _Group(alert.kind))
+        found.alerts.append((alert, places[alert.column]))
+    return sorted(groups.values(), key=lambda group: (not group.alerts[0][0].is_problem, -len(group.alerts)))
+
+
+def _list_tables(contents: Contents) -> list[_Table]:
+    found = []
+    if contents.layout is not None:
+        found.append(_table("layout", "Layout", _LAYOUT, contents.layout))
+    if contents.history is not None:
+        found.append(_table("pruning", "Pruning", _savings(contents.history), contents.history))
+    return found
+
+
+def _savings(history: Answer) -> str:
+    """What pruning saved, in a sentence."""
+    if not len(history):
+        return _NO_HISTORY
+    total, read, skipped = (
+        sum(row[name] or 0 for row in history.rows) for name in ("files_total", "files_read", "bytes_skipped")
+    )
+    return (
+        f"The {len(history):,} scans of this session read {read:,} of {total:,} data files, "
+        f"and left {format_bytes(skipped)} unread. What left files out stands under reasons."
+    )
+
+
+def _table(section: str, title: str, text: str, answer: Answer) -> _Table:
+    if not len(answer):
+        return _Table(section, title, text)
+    heads = tuple(_Head(name, column_heading(name), is_number(answer, name)) for name in answer.columns)
+    rows = tuple(tuple((head, format_cell(head.name, row[head.name])) for head in heads) for row in answer.rows)
+    return _Table(section, title, text, heads, rows)
+
+
+@cache
+def _template() -> Template:
+    return Environment(autoescape=True, trim_blocks=True, loader=FunctionLoader(_read)).get_template("page.html")
+
+
+@cache
+def _read(name: str) -> str:
+    content = pkgutil.get_data(__name__, name)
+    if content is None:
+        raise FileNotFoundError(f"{name} is missing beside {__file__}")
+    return content.decode("utf-8")
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
