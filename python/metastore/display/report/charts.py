@@ -24,6 +24,7 @@ _TAIL, _STRETCH = 0.01, 4.0
 _WHOLE = ("tinyint", "smallint", "int", "bigint", "date")
 _DRAWN = (*_WHOLE, "float", "double", "timestamp", "timestamp_ntz", "decimal")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_FIRST_DAY, _LAST_DAY = (day.toordinal() - _EPOCH.toordinal() for day in (date.min, date.max))
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class Axis:
     def text(self, value: float) -> str:
         """A value of the axis."""
         if self.kind in ("timestamp", "timestamp_ntz"):
-            return f"{_EPOCH + timedelta(days=value):%Y-%m-%d %H:%M}"
+            days = min(max(value, _FIRST_DAY), _LAST_DAY)
+            return (_EPOCH + timedelta(days=days)).isoformat(" ", "minutes")[:16]
         if self.kind == "date":
             return date.fromordinal(min(math.ceil(value), date.max.toordinal())).isoformat()
         return format_number(math.ceil(value) if self.kind in _WHOLE else value)

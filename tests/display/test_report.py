@@ -1,0 +1,158 @@
+"""The page about a table: what it says, that nothing in a table becomes markup, how large it gets."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import pkgutil
+import re
+
+import pyarrow as pa
+import pytest
+
+import metastore
+from display.pages import HOSTILE, ROWS, Page, answer, column, contents, summary_row
+from metastore.display.report.alerts import find_alerts
+from metastore.display.report.charts import draw_chart
+from metastore.display.report.contents import ColumnContents
+from metastore.display.report.page import render_page
+from table_level import made
+from table_level.made import Content
+
+
+def test_nothing_in_a_table_becomes_markup():
+    hostile = column(HOSTILE, f"struct<{HOSTILE}>", values=(HOSTILE, '" onload="x', "&amp;"), min=HOSTILE, max="<b>")
+    layout = answer("layout", [{"column_name": HOSTILE, "advice": f"CALL '{HOSTILE}'"}])
+    history = answer("history", [{"table": HOSTILE, "reasons": {HOSTILE: 1}}])
+    html = render_page(contents(hostile, layout=layout, history=history))
+    page = Page(html)
+    (script,) = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    (policy,) = [one["content"] for one in page.all("meta") if one.get("http-equiv") == "Content-Security-Policy"]
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+    assert not any(name.startswith("on") or name == "style" for _, attributes in page.elements for name in attributes)
+    assert HOSTILE in page.texts
+    assert f"CALL '{HOSTILE}'" in page.texts
+
+
+@pytest.mark.parametrize(("columns", "most"), [(200, 1_000_000), (2000, 10_000_000)])
+def test_size(columns, most):
+    html = render_page(contents(*(column(f"a_column_of_usual_length_{i}") for i in range(columns))))
+    assert len(html.encode()) < most
+    page = Page(html)
+    assert len(page.all("article")) == columns
+
+
+def test_nothing_comes_from_elsewhere_and_links_lead_somewhere():
+    page = Page(render_page(contents(column("a"), column("b", null_count=ROWS, null_percentage=100.0))))
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    links = [attributes[name] for _, attributes in page.elements for name in ("href", "src") if name in attributes]
+    assert {link.removeprefix("#") for link in links} <= set(ids)
+    labels = [one[name] for _, one in page.elements for name in ("aria-labelledby", "for") if name in one]
+    assert set(labels) <= set(ids)
+    assert all(one.get("aria-label") for one in page.all("svg") if one.get("role") == "img")
+
+
+def test_texts_stand_out_from_what_is_behind_them():
+    style = pkgutil.get_data("metastore.display.report", "page.css").decode()
+    themes = [
+        dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", block))
+        for block in re.findall(r"\{([^{}]*--back:[^{}]*)\}", style)
+    ]
+    assert len(themes) == 4  # light, dark by the system, dark by choice, print
+    pairs = [("text", "card"), ("muted", "back"), ("accent", "back"), ("text", "soft"), ("problem", "problem-soft"),
+             ("warning", "warning-soft"), ("card", "text")]  # fmt: skip
+    for theme in themes[:3]:
+        for front, behind in pairs:
+            light, dark = sorted((luminance(theme[front]), luminance(theme[behind])), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (front, behind, theme)
+
+
+def luminance(colour):
+    """Relative luminance as WCAG 2 defines it."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+ALERTS = {
+    "all null": {"null_count": ROWS, "approx_unique": 0, "top_count": None},
+    "many nulls": {"null_count": ROWS // 2, "approx_unique": 7},
+    "NaN": {"nan_count": 3},
+    "constant": {"approx_unique": 1},
+    "key-like": {"approx_unique": ROWS - 321},
+    "skewed": {"top_count": ROWS - 1000},
+}
+
+
+@pytest.mark.parametrize("kind", ALERTS)
+def test_what_stands_out(kind):
+    rows = [summary_row("plain"), summary_row("odd", **ALERTS[kind])]
+    found = find_alerts(contents(*map(ColumnContents, rows)))
+    assert [(one.column, one.kind) for one in found] == [("odd", kind)]
+
+
+def test_badly_clustered_where_a_statement_would_help_and_the_table_has_files():
+    layout = answer("layout", [
+        {"column_name": "a", "files_per_lookup": 11.5, "advice": "OPTIMIZE"},
+        {"column_name": "b", "files_per_lookup": 11.5},
+        {"column_name": "c", "files_per_lookup": 2.0, "advice": "OPTIMIZE"},
+    ])  # fmt: skip
+    rows = [ColumnContents(summary_row(name)) for name in "abc"]
+    assert [(one.column, one.kind) for one in find_alerts(contents(*rows, layout=layout))] == [("a", "badly clustered")]
+    few = [ColumnContents(summary_row(name, files_total=3)) for name in "abc"]
+    assert find_alerts(contents(*few, layout=layout)) == []
+
+
+def bins(*ends_and_counts):
+    return answer(
+        "histogram", [{"lo": lo, "hi": hi, "count": count, "distinct": d} for lo, hi, count, d in ends_and_counts]
+    )
+
+
+def test_bars_of_whole_numbers_stand_for_one_each():
+    chart = draw_chart(bins(("0", "0", 5, 1), ("0", "2", 4, 2), ("2", "4", 1, 1)), "int")
+    assert (chart.labels, chart.counts) == (("0", "1", "2", "3", "4"), (5, 2, 2, 0, 1))
+
+
+def test_what_lies_far_out_is_in_the_last_bar():
+    chart = draw_chart(bins(("0", "10", 9999, 50), ("10", "1000000000", 1, 1)), "double")
+    assert (chart.axis.edges[-1], chart.above, chart.below) == (10, True, False)
+    assert sum(chart.counts) == pytest.approx(10_000)
+    assert chart.ends == ("0", "10 and more")
+
+
+@pytest.mark.parametrize(
+    ("kind", "lo", "hi"),
+    [
+        ("bigint", "-9223372036854775808", "9223372036854775807"),
+        ("bigint", "9223372036854775807", "9223372036854775807"),
+        ("double", "-Infinity", "Infinity"),
+        ("double", "-1.7976931348623157E308", "1.7976931348623157E308"),
+        ("double", "5.0E-324", "1.0E-323"),
+        ("date", "0001-01-01", "9999-12-31"),
+        ("date", "-0044-03-15", "+10000-01-01"),
+        ("timestamp", "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"),
+        ("decimal(38,0)", "-" + "9" * 38, "9" * 38),
+    ],
+)
+def test_ends_of_what_types_hold(kind, lo, hi):
+    one = column("x", kind, min=lo, max=hi, edges=(lo, hi))
+    page = Page(render_page(contents(one)))
+    assert len(page.all("article")) == 1
+    chart = draw_chart(one.bins, kind)
+    assert chart is None or sum(chart.counts) == pytest.approx(1)
+
+
+def test_of_a_location(tmp_path):
+    texts = [pa.array(["a", "b", None, "a"])]
+    made.level(
+        tmp_path, [Content("bigint", [pa.array([1, 2, 3, 4])], ["complete"]), Content("string", texts, ["complete"])]
+    )
+    found = metastore.report(str(tmp_path))
+    assert (found.subject, found.columns) == ("db.t", 2)
+    page = Page(found.save(tmp_path / "t.html").read_text("utf-8"))
+    assert [len(page.all("article")), len(page.all("table"))] == [2, 3]  # of all columns, and values of both
+    assert "66.7 %" in page.texts
