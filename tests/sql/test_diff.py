@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 from typer.testing import CliRunner
@@ -79,3 +80,17 @@ def test_a_snapshot_that_there_is_not(spark, grown):
         metastore.diff(spark, name, 17)
     with pytest.raises(MetastoreError, match="has no snapshot no_such"):
         metastore.diff(spark, name, first, "no_such")
+
+
+def test_distributions(spark, grown):
+    name, first, second = grown
+    found = metastore.diff(spark, name, first, second, distributions=True)
+    moved = {(row["column_name"], row["measure"]): (row["change"], row["reason"]) for row in found}
+    assert moved["id", "psi"][0] == pytest.approx(9 / 30 * math.log(1.5) + 0.3 * math.log(4), abs=1e-3)
+    assert 0 < moved["x", "js_distance"][0] <= 1
+    assert moved["id", "count"] == (50, None)
+    assert ("new", "psi") not in moved
+    same = metastore.diff(spark, name, second, second, distributions=True)
+    assert [(row["change"], row["reason"]) for row in same] == [(0, None)] * 8
+    location = spark.sql(f"DESCRIBE EXTENDED {name}").where("col_name = 'Location'").first()["data_type"]
+    assert list(metastore.open(location).diff(first, distributions=True)) == list(found)

@@ -12,8 +12,9 @@ from metastore.errors import InvalidArgument
 from metastore.format.time_zones import parse_time_zone
 from metastore.reading.discovery import discover
 from metastore.reading.distribution_rows import check_probabilities
-from metastore.reading.table_answers import Statistics
+from metastore.reading.table_answers import Statistics, add_distributions
 from metastore.spark import analyze_statement, session
+from metastore.spark.discovery_by_name import discover_by_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -289,7 +290,12 @@ def tables(spark: SparkSession, database: str | None = None) -> Answer:
 
 @session.require_session
 def diff(
-    spark: SparkSession, table: str, before: str | int | datetime, after: str | int | datetime | None = None
+    spark: SparkSession,
+    table: str,
+    before: str | int | datetime,
+    after: str | int | datetime | None = None,
+    *,
+    distributions: bool = False,
 ) -> Answer:
     """One row per column and measure of the summary that differs between two analyzed snapshots of a table.
 
@@ -298,13 +304,22 @@ def diff(
         table: Name of the table.
         before: A snapshot, or a time, as `at` of `summary`: each is described as `summary` describes it.
         after: The other one; not given: the current snapshot.
+        distributions: Whether each column of both snapshots has two more rows, `psi` (the population stability index)
+            and `js_distance` (the Jensen-Shannon distance, 0 to 1), whose `change` says how far its values are
+            distributed otherwise: 0 where they are not, null with a `reason` where it is not known. See
+            `metastore.reading.distribution_changes` for bins and formulas.
 
     Example:
         >>> monday = metastore.snapshots(spark, "db.sales")[0]["snapshot"]  # doctest: +SKIP
         >>> metastore.diff(spark, "db.sales", monday)[0]  # doctest: +SKIP
         {'column_name': 'id', 'measure': 'count', 'before': '100', 'after': '120', 'change': 20.0}
     """
-    return session.call_function(spark, "diff", table, {"from": before, "to": after}, Answer)
+    found = session.call_function(spark, "diff", table, {"from": before, "to": after}, Answer)
+    if not distributions:
+        return found
+    ends = [summary(spark, table, at=at) for at in (before, after)]
+    statistics = Statistics(discover_by_name(spark, table), found.zone)
+    return add_distributions(found, *((statistics, one.snapshot) for one in ends))
 
 
 @session.require_session

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metastore.api import query_functions, read_functions
-from metastore.api.store_functions import discover_by_name
 from metastore.display.report.contents import Contents, collect_columns
 from metastore.display.report.page import render_page
 from metastore.errors import InvalidArgument, MetastoreError
 from metastore.reading.table_answers import Statistics
+from metastore.spark.discovery_by_name import discover_by_name
 from metastore.spark.session import check_session
 
 if TYPE_CHECKING:

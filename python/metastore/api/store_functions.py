@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from metastore import settings
-from metastore.adapters.loading import identify_table
 from metastore.answers import Answer
-from metastore.errors import InvalidArgument, NoStatistics, UnsupportedTable
+from metastore.errors import InvalidArgument, NoStatistics
 from metastore.reading.discovery import Discovery, discover
-from metastore.spark.analyze_statement import is_connect
+from metastore.spark.discovery_by_name import discover_by_name
 from metastore.spark.session import check_session
-from metastore.store import Store
 from metastore.store.compaction import compact_store
-from metastore.store.location import needs_hadoop, store_uri
 from metastore.store.retention import collect_garbage, find_garbage
 from metastore.store.verification import list_unchecked, verify_manifest
 
@@ -21,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from metastore.format.manifest import Manifest
+    from metastore.store import Store
 
 
 _VERIFIED = ("object", "kind", "size", "rows", "state", "problem")
@@ -143,27 +140,3 @@ def _place(where: SparkSession | str, table: str | None) -> Discovery:
     if table is None:
         raise InvalidArgument("table", "no table is named", 'Say metastore.verify(spark, "db.t").')
     return discover_by_name(where, table)
-
-
-def discover_by_name(spark: SparkSession, table: str) -> Discovery:
-    """Finds the statistics of a table where ANALYZE puts them, with the credentials of the session.
-
-    Through Connect this process reads and writes the store itself, with what it finds in its environment.
-    """
-    identity = identify_table(spark, table)
-    store = _open_store(spark, table, store_uri(identity, settings.get("spark.metastore.store", spark)))
-    manifest = store.read()
-    if manifest is None and store.is_empty():
-        return Discovery(table, None, None)
-    is_own = manifest is not None and manifest.table.uuid == identity.uuid  # and not of a table that was dropped
-    return Discovery(table, store, manifest if is_own else None)
-
-
-def _open_store(spark: SparkSession, table: str, uri: str) -> Store:
-    if not is_connect(spark):
-        from metastore.spark_jobs.hadoop_store import open_store_at  # noqa: PLC0415 - needs py4j, which Connect's clients lack
-
-        return open_store_at(spark, uri, writable=False)[0]
-    if needs_hadoop(uri):
-        raise UnsupportedTable(table, f"a Connect session does not reach {uri}", "Run it where the server runs.")
-    return Store.open(uri)

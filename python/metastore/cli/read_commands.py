@@ -8,7 +8,7 @@ import typer
 
 from metastore.cli.completion import complete_column
 from metastore.cli.options import At, LocalSpark, OfColumn, Table, command
-from metastore.cli.output import PlainOutput, show
+from metastore.cli.output import FAILED, PlainOutput, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +35,16 @@ Before = Annotated[str, typer.Argument(metavar="FROM", help="A snapshot, or a ti
 After = Annotated[
     str | None,
     typer.Argument(metavar="TO", help="Another one; the current snapshot if not given.", show_default=False),
+]
+Distributions = Annotated[
+    bool, typer.Option("--distributions", help="Also psi and js_distance of each column: how far its values moved.")
+]
+FailOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Exit with 1 where a change crosses it: psi>0.2, null_percentage>5, count<-10%. As often as needed.",
+        show_default=False,
+    ),
 ]
 Query = Annotated[str, typer.Argument(help="A query.", show_default=False)]
 SortedBy = Annotated[
@@ -129,9 +139,31 @@ def snapshots(output: PlainOutput, local: LocalSpark, table: Table) -> None:
 
 
 @command
-def diff(output: PlainOutput, local: LocalSpark, table: Table, before: Before, after: After = None) -> None:
-    """What of the summary differs between two snapshots."""
-    show(output, _ask(local, "diff", table, before=before, after=after))
+def diff(
+    output: PlainOutput,
+    local: LocalSpark,
+    table: Table,
+    before: Before,
+    after: After = None,
+    *,
+    distributions: Distributions = False,
+    fail_on: FailOn = None,
+) -> None:
+    """What of the summary differs between two snapshots, and how far distributions have moved."""
+    from metastore.cli.thresholds import parse_threshold  # noqa: PLC0415 - not needed for --help
+    from metastore.reading.summary_changes import MEASURES  # noqa: PLC0415 - as below
+
+    thresholds = [parse_threshold(text, MEASURES) for text in fail_on or ()]
+    is_wanted = distributions or any(one.needs_distributions for one in thresholds)
+    answer = _ask(local, "diff", table, before=before, after=after, distributions=is_wanted)
+    crossed = [(one, row) for one in thresholds for row in answer.rows if one.is_crossed(row)]
+    if not crossed:
+        show(output, answer)
+        return
+    output.answer(answer)
+    for one, row in crossed:
+        output.note(f"{row['column_name']}: {one.text}, the change is {row['change']:.6g}")
+    raise typer.Exit(FAILED)
 
 
 @command
@@ -177,7 +209,7 @@ def estimates(output: PlainOutput, local: LocalSpark, query: Query, *, analyze: 
     output.answer(_with_spark(local, "estimates", query, analyze=analyze))
 
 
-def _ask(local: LocalSpark, verb: str, table: str, **arguments: str | int | Sequence[float] | None) -> Answer:
+def _ask(local: LocalSpark, verb: str, table: str, **arguments: str | int | bool | Sequence[float] | None) -> Answer:
     if not _is_location(table):
         return _with_spark(local, verb, table, **arguments)
     import metastore  # noqa: PLC0415 - pyarrow is slow to import

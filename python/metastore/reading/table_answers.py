@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,6 +17,7 @@ from metastore.format.table_column import Column, is_compatible
 from metastore.reading import column_details, exact_ranks, extra_columns, summary_rows, views
 from metastore.reading.column_answers import USER_DEFINED, ColumnAnswers, add_user_defined, shape_answer
 from metastore.reading.discovery import discover_all
+from metastore.reading.distribution_changes import REASON, compare_distributions
 from metastore.reading.folder import Folder
 from metastore.reading.snapshot_files import count_known_columns, read_statistics
 from metastore.reading.summary_changes import compare_summaries
@@ -62,11 +65,29 @@ class Statistics(ColumnAnswers):
         shown = self._at(at)
         return self._answer(Answer, "columns", self._column_rows(column, None, shown), shown)
 
-    def diff(self, before: str | int | datetime, after: str | int | datetime | None = None) -> Answer:
-        """One row per column and measure of the summary that differs between two snapshots."""
-        shown = self._at(after)
-        rows = (self._summary_rows(None, one) for one in (self._at(before), shown))
-        return self._answer(Answer, "diff", compare_summaries(*rows), shown)
+    def diff(
+        self,
+        before: str | int | datetime,
+        after: str | int | datetime | None = None,
+        *,
+        distributions: bool = False,
+    ) -> Answer:
+        """One row per column and measure of the summary that differs between two snapshots.
+
+        With `distributions` two more rows for each column of both: how far its distribution has moved.
+        """
+        shown, old = self._at(after), self._at(before)
+        described, former = (self._summary_rows(None, one) for one in (shown, old))
+        answer = self._answer(Answer, "diff", compare_summaries(former, described), shown)
+        return add_distributions(answer, (self, before), (self, after)) if distributions else answer
+
+    def details(self, column: str, at: str | int | datetime | None = None) -> column_details.ColumnDetails:
+        """What is kept of a column beside its summary, as it is stored."""
+        return self._details(column, None, self._at(at))[0]
+
+    def names(self, at: str | int | datetime | None = None) -> list[str]:
+        """The names of the columns."""
+        return [column.name for column in self._at(at).columns]
 
     def snapshots(self) -> Answer:
         """One row per analyzed snapshot, oldest first."""
@@ -224,6 +245,24 @@ class Statistics(ColumnAnswers):
             "nan_count": row["nans"],
             "frequencies_kept": row["frequencies"],
         }
+
+
+Moment = tuple[Statistics, "str | int | datetime | None"]
+"""A table at one of its snapshots."""
+
+
+def add_distributions(answer: Answer, before: Moment, after: Moment) -> Answer:
+    """What differs, with the measures of the distributions of each column that is there at both moments."""
+    earlier, later = (partial(statistics.details, at=at) for statistics, at in (before, after))
+    former = set(before[0].names(before[1]))
+    common = [name for name in after[0].names(after[1]) if name in former]
+    measured: dict[str, list[Any]] = {}
+    for row in [*({**row, REASON: None} for row in answer), *compare_distributions(common, earlier, later)]:
+        measured.setdefault(row["column_name"], []).append(row)
+    order = dict.fromkeys([*after[0].names(after[1]), *measured])
+    rows = tuple(row for name in order for row in measured.get(name, ()))
+    schema = pa.schema([*views.FUNCTIONS["diff"], pa.field(REASON, pa.string())])
+    return replace(answer, columns=tuple(schema.names), rows=rows, schema=schema)
 
 
 def list_tables(location: str) -> Answer:

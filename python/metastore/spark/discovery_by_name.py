@@ -1,0 +1,40 @@
+"""Where the statistics of a table are, by its name in a session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from metastore import settings
+from metastore.adapters.loading import identify_table
+from metastore.errors import UnsupportedTable
+from metastore.reading.discovery import Discovery
+from metastore.spark.analyze_statement import is_connect
+from metastore.store import Store
+from metastore.store.location import needs_hadoop, store_uri
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def discover_by_name(spark: SparkSession, table: str) -> Discovery:
+    """Finds the statistics of a table where ANALYZE puts them, with the credentials of the session.
+
+    Through Connect this process reads and writes the store itself, with what it finds in its environment.
+    """
+    identity = identify_table(spark, table)
+    store = _open_store(spark, table, store_uri(identity, settings.get("spark.metastore.store", spark)))
+    manifest = store.read()
+    if manifest is None and store.is_empty():
+        return Discovery(table, None, None)
+    is_own = manifest is not None and manifest.table.uuid == identity.uuid  # and not of a table that was dropped
+    return Discovery(table, store, manifest if is_own else None)
+
+
+def _open_store(spark: SparkSession, table: str, uri: str) -> Store:
+    if not is_connect(spark):
+        from metastore.spark_jobs.hadoop_store import open_store_at  # noqa: PLC0415 - needs py4j, which Connect's clients lack
+
+        return open_store_at(spark, uri, writable=False)[0]
+    if needs_hadoop(uri):
+        raise UnsupportedTable(table, f"a Connect session does not reach {uri}", "Run it where the server runs.")
+    return Store.open(uri)

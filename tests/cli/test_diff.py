@@ -1,0 +1,63 @@
+"""`metastore diff`: distributions, and the exit code where a change crosses a threshold."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from metastore.cli.thresholds import parse_threshold
+from metastore.errors import InvalidArgument
+from metastore.reading.summary_changes import MEASURES
+
+
+def test_distributions_are_told_where_they_are_asked_for(run, location):
+    rows = json.loads(run("diff", location, 1, 2, "--distributions", "--json").stdout)["rows"]
+    told = {
+        (row["column_name"], row["measure"]): row["reason"] for row in rows if row["measure"] in ("psi", "js_distance")
+    }
+    assert told["id", "psi"] == told["id", "js_distance"] == "neither a histogram nor all values are kept before"
+    assert {name for name, _ in told} == {"id", "who.`na.me`", "tags"}
+    assert "psi" not in run("diff", location, 1, 2).stdout
+
+
+@pytest.mark.parametrize(
+    ("threshold", "code"), [("count>5", 1), ("count>10", 0), ("count>50%", 1), ("count>100%", 0), ("psi>0.2", 0)]
+)
+def test_a_crossed_threshold_ends_with_1(threshold, code, run, location):
+    done = run("diff", location, 1, 2, "--fail-on", threshold, code=code)
+    assert ("id: count>" in done.stderr) == (code == 1)
+    assert "psi" in done.stdout or not threshold.startswith("psi")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("psi", "is not of the form"),
+        ("psi>x", "is not of the form"),
+        ("psy>0.2", "Did you mean psi"),
+        ("psi>20%", "has no value before"),
+        ("psi<0.2", "holds without a change"),
+        ("count>=0", "holds without a change"),
+    ],
+)
+def test_what_is_no_threshold(text, said):
+    with pytest.raises(InvalidArgument, match=said):
+        parse_threshold(text, MEASURES)
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "change", "crossed"),
+    [
+        ("count<-10%", "100", -11.0, True),
+        ("count<-10%", "100", -10.0, False),
+        ("count<=-10%", "100", -10.0, True),
+        ("count>10%", "0", 1.0, True),
+        ("null_percentage>5", "1", 5.5, True),
+        ("null_percentage>5", "1", None, False),
+    ],
+)
+def test_what_crosses(text, before, change, crossed):
+    row = {"measure": text.partition("<")[0].partition(">")[0], "before": before, "change": change}
+    assert parse_threshold(text, MEASURES).is_crossed(row) == crossed
+    assert not parse_threshold(text, MEASURES).is_crossed({**row, "measure": "other"})
