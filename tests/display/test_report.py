@@ -6,6 +6,7 @@ import base64
 import hashlib
 import pkgutil
 import re
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -106,6 +107,27 @@ def test_badly_clustered_where_a_statement_would_help_and_the_table_has_files():
     assert find_alerts(contents(*few, layout=layout)) == []
 
 
+def test_compared_with_before():
+    changes = answer("diff", [
+        {"column_name": "a", "measure": "count", "before": "5", "after": "7", "change": 2.0},
+        {"column_name": "a", "measure": "psi", "change": 0.3},
+        {"column_name": "b", "measure": "psi", "reason": "no values before"},
+        {"column_name": "new", "measure": "column_type", "after": "int"},
+        {"column_name": "gone", "measure": "column_type", "before": HOSTILE},
+        {"column_name": "b", "measure": "column_type", "before": "int", "after": HOSTILE},
+    ])  # fmt: skip
+    changes = replace(changes, rows=tuple({"reason": None, **row} for row in changes.rows))
+    before = contents(column("a"), column("b"), column("gone"))
+    now = contents(column("a"), column("b"), column("new"), before=before, changes=changes)
+    assert [(one.column, one.kind) for one in find_alerts(now)] == [
+        ("a", "drifted"), ("b", "other type"), ("new", "new"), ("gone", "gone")
+    ]  # fmt: skip
+    html = render_page(now)
+    page = Page(html)
+    assert html.count('class="before"') == 2
+    assert {"+2", "no values before", f"Its type was int and is {HOSTILE}."} <= {text.strip() for text in page.texts}
+
+
 def bins(*ends_and_counts):
     return answer(
         "histogram", [{"lo": lo, "hi": hi, "count": count, "distinct": d} for lo, hi, count, d in ends_and_counts]
@@ -156,3 +178,13 @@ def test_of_a_location(tmp_path):
     page = Page(found.save(tmp_path / "t.html").read_text("utf-8"))
     assert [len(page.all("article")), len(page.all("table"))] == [2, 3]  # of all columns, and values of both
     assert "66.7 %" in page.texts
+
+
+def test_of_two_tables(tmp_path):
+    for name, values in (("a", range(100)), ("b", range(50, 150))):
+        (tmp_path / name).mkdir()
+        made.level(tmp_path / name, [Content("bigint", [pa.array(values)], ["complete"])])
+    page = Page(metastore.report(str(tmp_path / "b"), other=str(tmp_path / "a")).html)
+    told = [text.strip() for text in page.texts]
+    assert [told[told.index(measure) + 1 :][:6].count("+50") for measure in ("min", "max")] == [1, 1]
+    assert "drifted" in told

@@ -94,3 +94,23 @@ def test_distributions(spark, grown):
     assert [(row["change"], row["reason"]) for row in same] == [(0, None)] * 8
     location = spark.sql(f"DESCRIBE EXTENDED {name}").where("col_name = 'Location'").first()["data_type"]
     assert list(metastore.open(location).diff(first, distributions=True)) == list(found)
+
+
+def test_a_page_about_both(spark, grown, tmp_path):
+    name, first, _ = grown
+    spark.conf.set("spark.metastore.history.enabled", "true")
+    try:
+        spark.sql(f"SELECT * FROM {name} WHERE id = 3").collect()
+        page = metastore.report(spark, name, before=first).save(tmp_path / "page.html").read_text("utf-8")
+    finally:
+        spark.conf.unset("spark.metastore.history.enabled")
+    for told in (
+        'id="layout"',
+        "scans of this session",
+        "It was not there before.",
+        "It is no longer there.",
+        "drifted",
+    ):
+        assert told in page
+    older = metastore.report(spark, name, at=first)
+    assert (older.columns, older.current, "gone" in older.html) == (4, False, True)

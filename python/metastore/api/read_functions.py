@@ -317,9 +317,8 @@ def diff(
     found = session.call_function(spark, "diff", table, {"from": before, "to": after}, Answer)
     if not distributions:
         return found
-    ends = [summary(spark, table, at=at) for at in (before, after)]
-    statistics = Statistics(discover_by_name(spark, table), found.zone)
-    return add_distributions(found, *((statistics, one.snapshot) for one in ends))
+    old, new = (summary(spark, table, at=at).snapshot for at in (before, after))
+    return add_distributions(found, old, new, [Statistics(discover_by_name(spark, table), found.zone)])
 
 
 @session.require_session

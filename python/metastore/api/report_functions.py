@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from metastore.api import query_functions, read_functions
 from metastore.display.report.contents import Contents, collect_columns
 from metastore.display.report.page import render_page
 from metastore.errors import InvalidArgument, MetastoreError
-from metastore.reading.table_answers import Statistics
+from metastore.reading.table_answers import Statistics, compare_answers
 from metastore.spark.discovery_by_name import discover_by_name
 from metastore.spark.session import check_session
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from metastore.answers import Answer
+
+    Moment = str | int | datetime | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,7 +60,14 @@ class Report:
         return found
 
 
-def report(where: SparkSession | str, table: str | None = None, *, at: str | int | datetime | None = None) -> Report:
+def report(
+    where: SparkSession | str,
+    table: str | None = None,
+    *,
+    at: Moment = None,
+    before: Moment = None,
+    other: str | None = None,
+) -> Report:
     """One HTML page about a table: each column's distribution and numbers, what stands out, layout, what pruning saved.
 
     All of it is read from the statistics that are stored, no data file is read; nothing is computed that the reading
@@ -69,6 +78,8 @@ def report(where: SparkSession | str, table: str | None = None, *, at: str | int
             layout nor pruning is told.
         table: Its name in the session's catalogs; or which table, where the location is a root of several.
         at: A snapshot id, version or instant; the current one if None.
+        before: An earlier snapshot to compare with: columns show both, and what has changed, as `diff` tells it.
+        other: Another table to compare with, named as the first is: by its name, or by its location.
 
     Raises:
         TableNotFound: There is no such table, or nothing at the location.
@@ -78,25 +89,31 @@ def report(where: SparkSession | str, table: str | None = None, *, at: str | int
         >>> metastore.report(spark, "db.sales").save("sales.html")  # doctest: +SKIP
         PosixPath('sales.html')
     """
-    contents = _collect(where, table, at)
+    statistics, contents = _collect(where, table, at)
     summary = contents.summary
+    if before is not None or other is not None:
+        is_location = isinstance(where, str)
+        place = other if is_location and other else where
+        former, earlier = _collect(place, table if is_location else other or table, before)
+        changes = compare_answers(earlier.summary, summary, (former, statistics))
+        contents = replace(contents, before=earlier, changes=changes)
     return Report(summary.subject, render_page(contents), len(summary), summary.current)
 
 
-def _collect(where: SparkSession | str, table: str | None, at: str | int | datetime | None) -> Contents:
+def _collect(where: SparkSession | str, table: str | None, at: Moment) -> tuple[Statistics, Contents]:
     if isinstance(where, str):
         statistics = read_functions.open(where, table)
         summary = statistics.summary(at=at)
-        return Contents(summary, collect_columns(statistics, summary))
+        return statistics, Contents(summary, collect_columns(statistics, summary))
     check_session(where)
     if table is None:
         raise InvalidArgument("table", "no table is named", 'Say metastore.report(spark, "db.t").')
     summary = read_functions.summary(where, table, at=at)  # asks whether the user may see the table
     statistics = Statistics(discover_by_name(where, table), summary.zone)
     columns = collect_columns(statistics, summary)
-    return Contents(
-        summary, columns, *((_layout(where, table), query_functions.history(where, table)) if at is None else ())
-    )
+    if at is not None:
+        return statistics, Contents(summary, columns)
+    return statistics, Contents(summary, columns, _layout(where, table), query_functions.history(where, table))
 
 
 def _layout(spark: SparkSession, table: str) -> Answer | None:

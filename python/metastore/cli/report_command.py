@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from metastore.cli.completion import complete_table
 from metastore.cli.options import At, LocalSpark, Table, command
 from metastore.cli.output import PlainOutput, end_stale
 from metastore.errors import InvalidArgument
@@ -16,13 +17,25 @@ if TYPE_CHECKING:
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
 
+Before = Annotated[str | None, typer.Option(help="A snapshot or a time to compare with.", show_default=False)]
+Other = Annotated[
+    str | None,
+    typer.Argument(help="Another table to compare with.", show_default=False, autocompletion=complete_table),
+]
+
 
 @command
 def report(
-    output: PlainOutput, local: LocalSpark, table: Table, file: Output = Path("report.html"), at: At = None
+    output: PlainOutput,
+    local: LocalSpark,
+    table: Table,
+    other: Other = None,
+    file: Output = Path("report.html"),
+    at: At = None,
+    before: Before = None,
 ) -> None:
     """One HTML page about a table: distributions, what stands out, layout. It needs no network."""
-    made = _make(local, table, at)
+    made = _make(local, table, at=at, before=before, other=other)
     try:
         made.save(file)
     except OSError as e:
@@ -31,11 +44,11 @@ def report(
     end_stale(output, current=made.current)
 
 
-def _make(local: LocalSpark, table: str, at: str | None) -> Report:
+def _make(local: LocalSpark, table: str, **arguments: str | None) -> Report:
     import metastore  # noqa: PLC0415 - pyarrow is slow to import
     from metastore.store.location import is_location  # noqa: PLC0415 - as above
 
     if is_location(table):
-        return metastore.report(table, at=at)
+        return metastore.report(table, **arguments)
     with local.start() as spark:
-        return metastore.report(spark, table, at=at)
+        return metastore.report(spark, table, **arguments)

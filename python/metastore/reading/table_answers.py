@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -79,7 +80,7 @@ class Statistics(ColumnAnswers):
         shown, old = self._at(after), self._at(before)
         described, former = (self._summary_rows(None, one) for one in (shown, old))
         answer = self._answer(Answer, "diff", compare_summaries(former, described), shown)
-        return add_distributions(answer, (self, before), (self, after)) if distributions else answer
+        return add_distributions(answer, old.snapshot.id, shown.snapshot.id, [self]) if distributions else answer
 
     def details(self, column: str, at: str | int | datetime | None = None) -> column_details.ColumnDetails:
         """What is kept of a column beside its summary, as it is stored."""
@@ -247,22 +248,31 @@ class Statistics(ColumnAnswers):
         }
 
 
-Moment = tuple[Statistics, "str | int | datetime | None"]
-"""A table at one of its snapshots."""
+def add_distributions(diff: Answer, before: str | None, after: str | None, statistics: Sequence[Statistics]) -> Answer:
+    """What differs, with the measures of the distributions of each column that both snapshots have.
 
-
-def add_distributions(answer: Answer, before: Moment, after: Moment) -> Answer:
-    """What differs, with the measures of the distributions of each column that is there at both moments."""
-    earlier, later = (partial(statistics.details, at=at) for statistics, at in (before, after))
-    former = set(before[0].names(before[1]))
-    common = [name for name in after[0].names(after[1]) if name in former]
-    measured: dict[str, list[Any]] = {}
-    for row in [*({**row, REASON: None} for row in answer), *compare_distributions(common, earlier, later)]:
+    Args:
+        diff: What else differs.
+        before: The snapshot before.
+        after: The one after.
+        statistics: Where both are told of: of one table, or of the one before and the one after.
+    """
+    sides = tuple(zip((statistics[0], statistics[-1]), (before, after), strict=True))
+    former, names = (one.names(at) for one, at in sides)
+    moved = compare_distributions(
+        [name for name in names if name in set(former)], *(partial(one.details, at=at) for one, at in sides)
+    )
+    measured: dict[str, list[Any]] = {name: [] for name in names}
+    for row in [*({**row, REASON: None} for row in diff), *moved]:
         measured.setdefault(row["column_name"], []).append(row)
-    order = dict.fromkeys([*after[0].names(after[1]), *measured])
-    rows = tuple(row for name in order for row in measured.get(name, ()))
     schema = pa.schema([*views.FUNCTIONS["diff"], pa.field(REASON, pa.string())])
-    return replace(answer, columns=tuple(schema.names), rows=rows, schema=schema)
+    return replace(diff, columns=tuple(schema.names), rows=tuple(chain(*measured.values())), schema=schema)
+
+
+def compare_answers(before: Summary, after: Summary, statistics: Sequence[Statistics]) -> Answer:
+    """What differs between two summaries, of one table or of two, their distributions too."""
+    answer = Answer("diff", after.subject, *shape_answer("diff", compare_summaries(before, after)))
+    return add_distributions(answer, before.snapshot, after.snapshot, statistics)
 
 
 def list_tables(location: str) -> Answer:

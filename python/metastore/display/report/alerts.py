@@ -22,7 +22,7 @@ MANY_FILES, MOST_FILES = 4, 0.5
 """A look-up that reads so large a share of so many data files is poorly served by the table's order."""
 DRIFT = 0.2
 """The population stability index from which a distribution counts as changed; from 0.1 on it is said to have moved."""
-_PROBLEMS = ("all null", "NaN", "drifted")
+_PROBLEMS = ("all null", "NaN", "drifted", "gone", "other type")
 _KEYS = ("tinyint", "smallint", "int", "bigint", "string", "decimal", "binary")
 
 
@@ -51,7 +51,7 @@ def find_alerts(contents: Contents) -> list[Alert]:
     found = [alert for row in contents.summary.rows for rule in _RULES if (alert := rule(row))]
     files = max((row["files_total"] or 0 for row in contents.summary.rows), default=0)
     found += _layout_alerts(contents.layout, files)
-    found += _drift_alerts(contents.changes)
+    found += _change_alerts(contents.changes)
     places = {row["column_name"]: place for place, row in enumerate(contents.summary.rows)}
     return sorted(found, key=lambda alert: places.get(alert.column, len(places)))
 
@@ -116,11 +116,17 @@ def _layout_alerts(layout: Answer | None, files: int) -> Iterable[Alert]:
             yield Alert(row["column_name"], "badly clustered", said)
 
 
-def _drift_alerts(changes: Answer | None) -> Iterable[Alert]:
+def _change_alerts(changes: Answer | None) -> Iterable[Alert]:
     for row in changes.rows if changes is not None else ():
-        if row["measure"] == "psi" and row["change"] is not None and row["change"] >= DRIFT:
-            said = f"The distribution has changed: its population stability index is {row['change']:.2f}."
-            yield Alert(row["column_name"], "drifted", said)
+        name, change = row["column_name"], row["change"]
+        if row["measure"] == "psi" and change is not None and change >= DRIFT:
+            yield Alert(name, "drifted", f"Its values are distributed otherwise: psi is {change:.2f}.")
+        elif row["measure"] == "column_type" and row["before"] is None:
+            yield Alert(name, "new", "It was not there before.")
+        elif row["measure"] == "column_type" and row["after"] is None:
+            yield Alert(name, "gone", "It is no longer there.")
+        elif row["measure"] == "column_type":
+            yield Alert(name, "other type", f"Its type was {row['before']} and is {row['after']}.")
 
 
 def _values(row: Mapping[str, Any]) -> int | None:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from metastore.display.report.contents import ColumnContents, Contents
 
 _LONGEST = 48
+MOVED = ("psi", "js_distance")
+"""Measures of `diff` that are no difference of two numbers."""
 _FEW = 12
 """Numbers with so few values are told by these."""
 
@@ -105,6 +107,7 @@ class Card:
         remark: What is to be said of these.
         alerts: What deserves a look.
         changes: How it differs from what it is compared with.
+        moved: How far its values have moved; empty where that is not known.
     """
 
     place: int
@@ -119,6 +122,7 @@ class Card:
     remark: str
     alerts: tuple[Alert, ...]
     changes: tuple[Change, ...]
+    moved: str
 
 
 def make_cards(contents: Contents, alerts: Sequence[Alert]) -> list[Card]:
@@ -126,12 +130,12 @@ def make_cards(contents: Contents, alerts: Sequence[Alert]) -> list[Card]:
     of_column: dict[str, list[Alert]] = {}
     for alert in alerts:
         of_column.setdefault(alert.column, []).append(alert)
-    changes: dict[str, list[Change]] = {}
+    changes: dict[str, list[Mapping[str, Any]]] = {}
     for row in contents.changes.rows if contents.changes is not None else ():
-        changes.setdefault(row["column_name"], []).append(_change(row))
+        changes.setdefault(row["column_name"], []).append(row)
     before = {one.summary["column_name"]: one for one in (contents.before.columns if contents.before else ())}
     return [
-        _card(place, one, before.get(name), tuple(of_column.get(name, ())), tuple(changes.get(name, ())))
+        _card(place, one, before.get(name), tuple(of_column.get(name, ())), changes.get(name, ()))
         for place, one in enumerate(contents.columns)
         for name in [one.summary["column_name"]]
     ]
@@ -142,7 +146,7 @@ def _card(
     column: ColumnContents,
     before: ColumnContents | None,
     alerts: tuple[Alert, ...],
-    changes: tuple[Change, ...],
+    changes: Sequence[Mapping[str, Any]],
 ) -> Card:
     row = column.summary
     chart = draw_chart(column.bins, row["column_type"])
@@ -163,7 +167,8 @@ def _card(
         values=values if chart is None or is_few or is_frequent else (),
         remark="" if chart else _remark(column),
         alerts=alerts,
-        changes=changes,
+        changes=_changes(changes),
+        moved=_moved(changes),
     )
 
 
@@ -283,13 +288,26 @@ def _picture(chart: Chart | None, before: Chart | None) -> Picture | None:
         of_before = sum(before.counts) or 1.0
         bars = [f"{one}\t{format_share(count / of_before)} %" for one, count in zip(bars, before.counts, strict=True)]
     return Picture(
-        *(chart.path(most), before.path(most) if before else "", *chart.ends),
+        *(chart.path(most), before.outline(most) if before else "", *chart.ends),
         *(said, "\n".join(bars)),
     )
 
 
+def _changes(rows: Iterable[Mapping[str, Any]]) -> tuple[Change, ...]:
+    """What differs, distributions first."""
+    return tuple(map(_change, sorted(rows, key=lambda row: row["measure"] not in MOVED)))
+
+
 def _change(row: Mapping[str, Any]) -> Change:
+    """A measure; of one that is not known the reason stands in place of the change."""
     before, after = (make_visible(shorten(str(row[name] or ""), _LONGEST)) for name in ("before", "after"))
     change = row["change"]
-    told = "" if change is None else f"{'+' if change > 0 else ''}{format_number(change)}"
+    sign = "+" if change is not None and change > 0 and row["measure"] not in MOVED else ""
+    told = (row["reason"] or "") if change is None else sign + format_number(change)
     return Change(column_heading(row["measure"]), before, after, told)
+
+
+def _moved(rows: Iterable[Mapping[str, Any]]) -> str:
+    """How far the values have moved, in a word."""
+    known = (row["change"] for row in rows if row["measure"] == MOVED[0] and row["change"] is not None)
+    return next((f"psi {change:.3f}" for change in known), "")

@@ -92,14 +92,22 @@ class Chart:
 
     def path(self, most: float) -> str:
         """The bars as the path of one SVG shape, as high as the picture where a share of values is `most`."""
-        total, width = sum(self.counts) or 1.0, WIDTH / len(self.counts)
-        steps = []
-        for place, count in enumerate(self.counts):
-            height = count / total / most * HEIGHT if most else 0.0
-            drawn = max(height, 1.0) if count else 0.0
-            if drawn:
-                steps.append(f"M{_short(place * width)} {HEIGHT}v-{_short(drawn)}h{_short(width - 1)}v{_short(drawn)}z")
-        return "".join(steps)
+        width = WIDTH / len(self.counts)
+        return "".join(
+            f"M{_short(place * width)} {HEIGHT}v-{_short(height)}h{_short(width - 1)}v{_short(height)}z"
+            for place, height in enumerate(self._heights(most))
+            if height
+        )
+
+    def outline(self, most: float) -> str:
+        """The line over all bars as the path of an SVG shape."""
+        width = WIDTH / len(self.counts)
+        return f"M0 {HEIGHT}" + "".join(f"V{_short(HEIGHT - one)}h{_short(width)}" for one in self._heights(most))
+
+    def _heights(self, most: float) -> list[float]:
+        """How high the bars are: none that has values is so low that it is not seen."""
+        total = sum(self.counts) or 1.0
+        return [max(count / total / most * HEIGHT, 1.0) if count else 0.0 for count in self.counts]
 
     @property
     def highest(self) -> float:

@@ -43,7 +43,7 @@ _NOTES = (
 @dataclass(frozen=True)
 class _Group:
     kind: str
-    alerts: list[tuple[Alert, int]] = field(default_factory=list)
+    alerts: list[tuple[Alert, int | None]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,11 @@ def render_page(contents: Contents) -> str:
     policy = f"default-src 'none'; style-src 'sha256-{_digest(style)}'; script-src 'sha256-{_digest(script)}'"
     sections = [("overview", "Overview"), ("columns", "Columns"), *((one.id, one.title) for one in tables)]
     caption = list_caption_parts(contents.summary)
+    former = list_caption_parts(contents.before.summary) if contents.before else []
     return _template().render(
         title=caption[0],
         caption=caption[1:],
+        former=former[former[:1] == caption[:1] :],
         warnings=[_STALE] if contents.summary.current is False else [],
         policy=policy,
         style=style,
@@ -111,7 +113,7 @@ def _group(alerts: Sequence[Alert], cards: Sequence[Card]) -> list[_Group]:
     groups: dict[str, _Group] = {}
     for alert in alerts:
         found = groups.setdefault(alert.kind, _Group(alert.kind))
-        found.alerts.append((alert, places[alert.column]))
+        found.alerts.append((alert, places.get(alert.column)))
     return sorted(groups.values(), key=lambda group: (not group.alerts[0][0].is_problem, -len(group.alerts)))
 
 
