@@ -82,6 +82,7 @@ def test_a_table_on_hdfs(spark, address, far, how):
     plan = spark.sql(f"EXPLAIN SELECT * FROM {far} WHERE id = 250").collect()[0][0]
     assert re.search(r"Metastore: \d -> 1 files", plan), plan
     assert metastore.frequencies(spark, far, "name", 1)[0]["frequency"] == 58
+    assert metastore.report(spark, far).columns == 3
     assert metastore.compact(spark, far)["blocks_after"] == 1
     assert metastore.gc(spark, far, delete=True, grace_days=0).to_dict()["rows"]
     assert {row["state"] for row in metastore.verify(spark, far)} == {"ok"}

@@ -69,6 +69,7 @@ ENTRIES = {
     "python verify": metastore.verify,
     "python gc": metastore.gc,
     "python compact": metastore.compact,
+    "python report": metastore.report,
     "data source": lambda session, table: session.read.format("metastore").load(table).collect(),
     "data source columns": lambda session, table: (
         session.read.format("metastore").option("view", "columns").option("table", table).load().collect()

@@ -99,6 +99,7 @@ print("ESTIMATED", *spark.sql(query, args={"q": f"SELECT * FROM {table} WHERE id
 counted = [row["rows"] for row in metastore.estimates(spark, f"SELECT * FROM {table} WHERE id < 7", analyze=True)]
 print("COUNTED", counted[0])
 print("VERIFIED", {row["state"] for row in metastore.verify(spark, table)}, len(metastore.gc(spark, table)))
+print("REPORTED", metastore.report(spark, table).columns)
 keys = spark.createDataFrame([(3,), (99,)], "id bigint")
 print("LOCATED", [row["id"] for row in metastore.locate(spark, table, "id", keys).collect()])
 print("SOURCE", spark.read.format("metastore").option("table", table).load().count())
@@ -179,6 +180,7 @@ def check(said):
     assert "VERIFIED {'ok'} 0" in said
     assert "ESTIMATED value counts True 7" in said
     assert "\nCOUNTED 7\n" in said
+    assert "REPORTED 2" in said
     assert "LOCATED [3]" in said
     assert "SOURCE 2" in said
     for line in (

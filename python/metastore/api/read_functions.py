@@ -14,7 +14,6 @@ from metastore.reading.discovery import discover
 from metastore.reading.distribution_rows import check_probabilities
 from metastore.reading.table_answers import Statistics, add_distributions
 from metastore.spark import analyze_statement, session
-from metastore.spark.discovery_by_name import discover_by_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -317,8 +316,10 @@ def diff(
     found = session.call_function(spark, "diff", table, {"from": before, "to": after}, Answer)
     if not distributions:
         return found
+    from metastore.spark.discovery_by_name import open_by_name  # noqa: PLC0415 - nothing else needs settings, which take a while
+
     old, new = (summary(spark, table, at=at).snapshot for at in (before, after))
-    return add_distributions(found, old, new, [Statistics(discover_by_name(spark, table), found.zone)])
+    return add_distributions(found, old, new, [open_by_name(spark, table, found.zone)])
 
 
 @session.require_session

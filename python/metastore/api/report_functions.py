@@ -13,7 +13,7 @@ from metastore.display.report.contents import Contents, collect_columns
 from metastore.display.report.page import render_page
 from metastore.errors import InvalidArgument, MetastoreError
 from metastore.reading.table_answers import Statistics, compare_answers
-from metastore.spark.discovery_by_name import discover_by_name
+from metastore.spark.discovery_by_name import open_by_name
 from metastore.spark.session import check_session
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _collect(where: SparkSession | str, table: str | None, at: Moment) -> tuple[
     if table is None:
         raise InvalidArgument("table", "no table is named", 'Say metastore.report(spark, "db.t").')
     summary = read_functions.summary(where, table, at=at)  # asks whether the user may see the table
-    statistics = Statistics(discover_by_name(where, table), summary.zone)
+    statistics = open_by_name(where, table, summary.zone)
     columns = collect_columns(statistics, summary)
     if at is not None:
         return statistics, Contents(summary, columns)

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metastore.errors import InvalidArgument, NoStatistics
+from metastore.errors import ColumnNotFound, InvalidArgument, NoStatistics
 from metastore.format.histogram_bins import find_quantiles
 from metastore.format.sortable_values import is_text, make_comparison_key
 from metastore.format.table_column import is_compatible
@@ -144,7 +144,7 @@ def _details(of: DetailsOf, name: str, when: str) -> _Side:
         found = _Side(of(name), when)
     except InvalidArgument as e:
         raise _UnknownDistributionError("of values of its type only counts are kept") from e
-    except NoStatistics as e:
+    except (NoStatistics, ColumnNotFound) as e:
         raise _UnknownDistributionError(f"the column has no statistics {when}") from e
     values = found.details.value_count
     if values is None:

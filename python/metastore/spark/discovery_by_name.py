@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from metastore import settings
 from metastore.adapters.loading import identify_table
 from metastore.errors import UnsupportedTable
 from metastore.reading.discovery import Discovery
+from metastore.reading.table_answers import Statistics
 from metastore.spark.analyze_statement import is_connect
 from metastore.store import Store
 from metastore.store.location import needs_hadoop, store_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from metastore.adapters.lineage import Lineage
+
+
+class StatisticsByName(Statistics):
+    """The statistics of a table that Spark knows: what it says of the table's history is asked of it, not read here."""
+
+    @cached_property
+    def _lineage(self) -> Lineage | None:
+        return None
+
+
+def open_by_name(spark: SparkSession, table: str, zone: str) -> Statistics:
+    """Opens the statistics of a table, whose snapshots are then named by the ids that Spark's answers give.
+
+    A function asked through the session first tells whether its user may see the table.
+    """
+    return StatisticsByName(discover_by_name(spark, table), zone)
 
 
 def discover_by_name(spark: SparkSession, table: str) -> Discovery:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from metastore.errors import InvalidArgument, NoStatistics
+from metastore.errors import ColumnNotFound, InvalidArgument, NoStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 BINS, VALUES = 200, 8
+_NOT_KEPT = (NoStatistics, InvalidArgument, ColumnNotFound)
+"""Not analyzed so deeply; a type of which only counts are kept; renamed since."""
 PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
@@ -77,8 +79,8 @@ def collect_columns(verbs: ColumnVerbs, summary: Summary) -> tuple[ColumnContent
 def _collect_column(verbs: ColumnVerbs, row: Mapping[str, Any], at: str | None) -> ColumnContents:
     name = row["column_name"]
     bins = values = quantiles = None
-    with suppress(NoStatistics, InvalidArgument):  # not analyzed so deeply; of lists and maps only counts are kept
+    with suppress(*_NOT_KEPT):
         values = verbs.frequencies(name, VALUES, at=at)
-    with suppress(NoStatistics, InvalidArgument):
+    with suppress(*_NOT_KEPT):
         bins, quantiles = verbs.histogram(name, BINS, at=at), verbs.quantiles(name, PROBABILITIES, at=at)
     return ColumnContents(row, bins, values, quantiles)
