@@ -45,6 +45,9 @@ USER_DEFINED = "own"
 class ColumnAnswers(TableSnapshots):
     """How the values of a column are distributed, and which data files may hold them."""
 
+    _recent: tuple[tuple[Any, ...], tuple[column_details.ColumnDetails, bool]] | None = None
+    """The details of the column that was asked about last: several questions about one are common."""
+
     def frequencies(
         self, column: str, top: int | None = None, file: str | None = None, at: str | int | datetime | None = None
     ) -> Answer:
@@ -141,6 +144,15 @@ class ColumnAnswers(TableSnapshots):
         self, column: str, file: str | None, shown: SnapshotAnswer
     ) -> tuple[column_details.ColumnDetails, bool]:
         """The details of a column, and whether they describe the live rows of the snapshot asked for, no others."""
+        key = (column, file, shown.snapshot.id, shown.is_requested)
+        recent = self._recent
+        if recent is None or recent[0] != key:
+            self._recent = recent = (key, self._read_details(column, file, shown))
+        return recent[1]
+
+    def _read_details(
+        self, column: str, file: str | None, shown: SnapshotAnswer
+    ) -> tuple[column_details.ColumnDetails, bool]:
         snapshot = shown.snapshot
         wanted = find_column(shown.columns, column, self.table)
         self._require_values(wanted)

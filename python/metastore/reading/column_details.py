@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,6 +106,10 @@ class ColumnDetails:
 
     def histogram(self) -> Histogram | None:
         """The histogram, None where there is none."""
+        return self._bins
+
+    @cached_property
+    def _bins(self) -> Histogram | None:
         if self.histograms is None:
             return None
         part = self.store.open_part(self.histograms)
