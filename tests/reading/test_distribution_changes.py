@@ -104,6 +104,16 @@ def test_the_same_data_have_not_moved(case, tmp_path):
     assert measure(tmp_path, spark_type, before, before, kinds) == (0, 0, None)
 
 
+@pytest.mark.parametrize(
+    ("spark_type", "arrow"), [("decimal(38,6)", pa.decimal128(38, 6)), ("decimal(7,2)", pa.decimal128(7, 2))]
+)
+def test_decimals(spark_type, arrow, tmp_path):
+    before, after = random.integers(-500, 10_000, 5000), random.integers(0, 15_000, 5000)
+    arrays = (pa.array(side).cast(pa.decimal128(38, 6)).cast(arrow) for side in (before, after))
+    psi, _, _ = measure(tmp_path, spark_type, *arrays)
+    assert psi == pytest.approx(brute_psi(*deciles(before, after)), rel=0.05)
+
+
 def test_real_data(tmp_path):
     """Flower measurements of R. A. Fisher, 1936: sepal lengths of two species."""
     setosa = "51 49 47 46 50 54 46 50 44 49 54 48 48 43 58 57 54 51 57 51 54 51 46 51 48 50 50 52 52 47 48 54 52 55 49 50 55 49 44 51 50 45 44 50 51 48 51 46 53 50"  # noqa: E501 - a list
