@@ -15,7 +15,7 @@ from metastore.reading.distribution_changes import compare_distributions
 from table_level import made
 from table_level.made import Content
 
-ROWS = 20_000
+ROWS = 10_000
 random = np.random.default_rng(11)
 DAY = np.datetime64("2025-01-01")
 
@@ -98,7 +98,7 @@ def test_against_brute_force(case, tmp_path):
     assert psi > 0.01
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ["skewed", "heavy", "words"])
 def test_the_same_data_have_not_moved(case, tmp_path):
     spark_type, before, _, kinds, _ = CASES[case]
     assert measure(tmp_path, spark_type, before, before, kinds) == (0, 0, None)

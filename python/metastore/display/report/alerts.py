@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from metastore.display.cells import format_number
+from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,6 +40,11 @@ class Alert:
     column: str
     kind: str
     text: str
+
+    @property
+    def name(self) -> str:
+        """The column's name as it is shown."""
+        return make_visible(self.column)
 
     @property
     def is_problem(self) -> bool:
@@ -126,7 +132,8 @@ def _change_alerts(changes: Answer | None) -> Iterable[Alert]:
         elif row["measure"] == "column_type" and row["after"] is None:
             yield Alert(name, "gone", "It is no longer there.")
         elif row["measure"] == "column_type":
-            yield Alert(name, "other type", f"Its type was {row['before']} and is {row['after']}.")
+            said = make_visible(f"Its type was {row['before']} and is {row['after']}.")
+            yield Alert(name, "other type", said)
 
 
 def _values(row: Mapping[str, Any]) -> int | None:
