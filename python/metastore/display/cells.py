@@ -58,7 +58,7 @@ ELLIPSIS = "…"
 APPROXIMATE = "~"
 """What stands before a number that may be off."""
 _OF_VALUES = ("min", "max", "q25", "q50", "q75", "top_value")
-_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")
+NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")
 OF_ALL_ROWS = ("avg", "std", "q25", "q50", "q75")
 """Numbers in which deleted rows count, where there are any."""
 _DIGITS = 12
@@ -114,7 +114,7 @@ def displayed_value(row: Mapping[str, Any], name: str) -> Any:
         return None
     if name not in _OF_VALUES or row[name] is None:
         return row[name]
-    return round_text(row[name]) if kind in _NUMBERS else row[name]
+    return round_text(row[name]) if kind in NUMBERS else row[name]
 
 
 def round_text(text: str) -> str:

@@ -11,7 +11,7 @@ from metastore.format.table_column import Column
 from metastore.format.value_rendering import render_value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from metastore.reading.summary_rows import Row
 
@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"tinyint|smallint|int|bigint|float|double|decimal\(.*")
 _DOUBLE = Column("", ("",), "double", "double")
 
 
-def compare_summaries(before: Sequence[Row], after: Sequence[Row]) -> list[Row]:
+def compare_summaries(before: Iterable[Row], after: Iterable[Row]) -> list[Row]:
     """The measures that differ, column by column: those of the later summary first, then those that it no longer has.
 
     Example:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from metastore.display.bars import read_positions
 from metastore.display.cells import (
     APPROXIMATE,
+    NUMBERS,
     column_heading,
     displayed_value,
     format_brief_cell,
@@ -15,6 +16,7 @@ from metastore.display.cells import (
     format_marked_cell,
     format_number,
     is_approximate,
+    round_text,
     shorten,
 )
 from metastore.display.report.alerts import format_share
@@ -174,7 +176,7 @@ def _card(
 
 def _cells(row: Mapping[str, Any]) -> tuple[tuple[str, float | None], ...]:
     """Nulls, distinct values, minimum and maximum: those that the table of columns has."""
-    (lo, hi), _ = read_positions([row["min"], row["max"]])
+    lo, hi = read_positions([row["min"], row["max"]])[0] or (None, None)
     nulls, distinct = row["null_percentage"], row["approx_unique"]
     return (
         ("" if nulls is None else f"{format_share(nulls / 100)} %", nulls),
@@ -211,11 +213,7 @@ _OF_LENGTH = ("string", "binary", "char", "varchar")
 
 def _value_text(value: Any, kind: str) -> str:
     """A value of a column for people: digits in groups, no more of them than tell something."""
-    if isinstance(value, str) and kind in ("tinyint", "smallint", "int", "bigint"):
-        value = int(value)
-    elif isinstance(value, str) and kind in ("float", "double"):
-        value = float(value)
-    return format_brief_cell("min", value)
+    return format_brief_cell("min", round_text(value) if isinstance(value, str) and kind in NUMBERS else value)
 
 
 def _freshness(row: Mapping[str, Any]) -> Fact | None:
@@ -223,10 +221,10 @@ def _freshness(row: Mapping[str, Any]) -> Fact | None:
     if not str(row["column_type"]).startswith(("date", "timestamp")) or row["analyzed_at"] is None:
         return None
     form = "%Y-%m-%d" if row["column_type"] == "date" else "%Y-%m-%d %H:%M:%S"
-    (newest, then), _ = read_positions([row["max"], row["analyzed_at"].strftime(form)])
-    if newest is None or then is None:
+    places, _ = read_positions([row["max"], row["analyzed_at"].strftime(form)])
+    if not places:
         return None
-    days = round(then - newest)
+    days = round(places[1] - places[0])
     number = f"{abs(days):,} {'day' if abs(days) == 1 else 'days'}"
     return Fact(
         "newest", f"{number} {'before' if days > 0 else 'after'} the analysis" if days else "day of the analysis"

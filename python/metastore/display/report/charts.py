@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, timedelta
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from metastore.display.bars import read_positions
+from metastore.display.bars import EPOCH, read_positions
 from metastore.display.cells import format_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from metastore.answers import Answer
 
@@ -23,8 +24,7 @@ _TAIL, _STRETCH = 0.01, 4.0
 """The share of values at an end that is drawn in its last bar, where it would make the axis so many times as long."""
 _WHOLE = ("tinyint", "smallint", "int", "bigint", "date")
 _DRAWN = (*_WHOLE, "float", "double", "timestamp", "timestamp_ntz", "decimal")
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_FIRST_DAY, _LAST_DAY = (day.toordinal() - _EPOCH.toordinal() for day in (date.min, date.max))
+_FIRST_DAY, _LAST_DAY = (day.toordinal() - EPOCH.toordinal() for day in (date.min, date.max))
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,9 @@ class Axis:
     def text(self, value: float) -> str:
         """A value of the axis."""
         if self.kind in ("timestamp", "timestamp_ntz"):
-            days = min(max(value, _FIRST_DAY), _LAST_DAY)
-            return (_EPOCH + timedelta(days=days)).isoformat(" ", "minutes")[:16]
+            return _moment(value).isoformat(" ", "minutes")[:16]
         if self.kind == "date":
-            return date.fromordinal(min(math.ceil(value), date.max.toordinal())).isoformat()
+            return _moment(math.ceil(value)).date().isoformat()
         return format_number(math.ceil(value) if self.kind in _WHOLE else value)
 
 
@@ -136,15 +135,20 @@ def draw_chart(answer: Answer | None, column_type: str, axis: Axis | None = None
     return Chart(found, tuple(counts), bins[0].lo < edges[0], bins[-1].hi > edges[-1])
 
 
+def _moment(days: float) -> datetime:
+    """The time so many days after the beginning of 1970, or the first or last there is."""
+    return EPOCH + timedelta(days=min(max(days, _FIRST_DAY), _LAST_DAY))
+
+
 def _read_bins(answer: Answer, kind: str) -> list[_Bin]:
     """Bins with the room that their values take: of whole numbers each takes one."""
     rows = [row for row in answer.rows if row["count"]]
     ends, _ = read_positions([row[end] for row in rows for end in ("lo", "hi")])
     room = 0.5 if kind in _WHOLE else 0.0
     found = []
-    for place, row in enumerate(rows):
-        lo, hi = ends[2 * place], ends[2 * place + 1]
-        if lo is None or hi is None or not math.isfinite(lo) or not math.isfinite(hi):
+    for place, row in enumerate(rows if ends else ()):
+        lo, hi = ends[2 * place : 2 * place + 2]
+        if not math.isfinite(lo) or not math.isfinite(hi):
             return []
         is_single = row["distinct"] == 1 or lo == hi
         low = hi - room if is_single else lo - room if place == 0 else lo + room
