@@ -37,19 +37,23 @@ class Statistic:
         function: From all values of one column of one data file to a scalar (a Python or an Arrow value).
         merge: From a list of such values, as Python values without nulls, to that of the whole; None where the parts
             do not tell it.
+        expression: The SQL of an expression over columns whose values the function gets; None: those of each column.
     """
 
     name: str
     version: int
     function: Function
     merge: Merge | None = None
+    expression: str | None = None
 
     def __call__(self, values: pa.Array) -> Any:
         """Compute the statistic of some values."""
         return self.function(values)
 
 
-def statistic(name: str, version: int = 1, *, merge: Merge | None = None) -> Callable[[Function], Statistic]:
+def statistic(
+    name: str, version: int = 1, *, merge: Merge | None = None, expression: str | None = None
+) -> Callable[[Function], Statistic]:
     """Makes a user-defined statistic of a function.
 
     The function is handed an Arrow array of the column's type, nulls included, in no promised order. It returns a
@@ -61,10 +65,12 @@ def statistic(name: str, version: int = 1, *, merge: Merge | None = None) -> Cal
         merge: From the values of parts (rows of a large file, files of a table) to the value of the whole: `sum`,
             `max`, or a function of yours. Without it the statistic is kept for each data file, and for the table only
             where that is a single file.
+        expression: A deterministic SQL expression over columns, whose values the function gets instead of those of each
+            column. It has bounds and lists of values then, as one that `metastore.analyze(expressions=...)` names.
 
     Raises:
-        InvalidArgument: The name cannot be one, `summary` has a column of that name, or the version is no positive
-            integer.
+        InvalidArgument: The name cannot be one, `summary` has a column of that name, the version is no positive
+            integer, or the expression is no text.
 
     Example:
         >>> import metastore, pyarrow as pa, pyarrow.compute as pc
@@ -80,7 +86,9 @@ def statistic(name: str, version: int = 1, *, merge: Merge | None = None) -> Cal
         raise InvalidArgument("name", f"summary has a column {name!r} of its own")
     if type(version) is not int or version < 1:
         raise InvalidArgument("version", f"{version!r} is no positive integer")
-    return lambda function: Statistic(name, version, function, merge)
+    if expression is not None and not (isinstance(expression, str) and expression.strip()):
+        raise InvalidArgument("expression", f"{expression!r} is no expression", "Write SQL such as lower(name).")
+    return lambda function: Statistic(name, version, function, merge, expression)
 
 
 def _columns_of_summary() -> set[str]:

@@ -69,6 +69,10 @@ def make_table(spark, tmp_path_factory):
     return make
 
 
+def open_table(warehouse, table):
+    return metastore.open(f"{warehouse}/{table.removeprefix('ice.').replace('.', '/')}")
+
+
 def four_files() -> list[str]:
     return [ROWS.format(file=file) for file in range(4)]
 
@@ -245,12 +249,76 @@ def test_of_a_file_with_a_deletion_vector_delta_tells_too_few_rows(spark, make_t
     check(spark, f"SELECT * FROM {table} WHERE lower(name) = 'ab305'", [2])
 
 
-def test_tables_do_not_list_them_and_compacting_keeps_them(spark, make_table):
+def test_answers_tell_of_them_and_compacting_keeps_them(spark, make_table, warehouse):
     table, _ = make_table("iceberg", *four_files())
     for expression in ("lower(name)", "a + b"):
         metastore.analyze(spark, table, progress=False, expressions=[expression])
-    names = {row["column_name"] for row in metastore.summary(spark, table)}
-    assert names == {row["column_name"] for row in metastore.columns(spark, table)} == set(COLUMNS.split()[::2])
+    columns = COLUMNS.split()[::2]
+    assert {row["column_name"] for row in metastore.columns(spark, table)} == set(columns)
+    assert [row["columns"] for row in metastore.snapshots(spark, table)] == [len(columns)]
+    opened = open_table(warehouse, table)
+    for ask in (lambda verb, *more: getattr(opened, verb)(*more), lambda verb, *more: getattr(metastore, verb)(spark, table, *more)):
+        names = [row["column_name"] for row in ask("summary")]
+        assert names == [*columns, "a + b", "lower(name)"]
+        found = ask("summary").column("a + b")
+        assert [str(found[name]) for name in ("column_type", "min", "max", "count", "null_count")] == "int 0 30 160 1".split()
+        assert [row["frequency"] for row in ask("frequencies", "a + b")] == [40, 40, 40, 39]
+        assert len(ask("columns", "lower(name)")) == 4
+        assert str(ask("quantiles", "a + b", 1.0)[0]["value"]) == "30"
+    assert {one["state"] for one in metastore.verify(spark, table)} == {"ok"}
     assert metastore.compact(spark, table) is not None
     check(spark, f"SELECT * FROM {table} WHERE a + b > 10", [2])
     check(spark, f"SELECT * FROM {table} WHERE lower(name) = 'ab105'", [1])
+
+
+def test_a_statistic_of_an_expression_is_computed_of_its_values(spark, make_table, warehouse):
+    table, _ = make_table("iceberg", *four_files()[:2])
+    longest = metastore.statistic("longest", version=1, merge=max, expression="concat(lower(name), 'x')")(
+        lambda values: max(map(len, values.to_pylist()))
+    )
+    rows = metastore.statistic("rows_seen", version=1, merge=sum)(len)
+
+    def shown(**of):
+        answers = (metastore.summary(spark, table, **of), open_table(warehouse, table).summary(**of))
+        found, again = ({row["column_name"]: (row["longest"], row["rows_seen"]) for row in one} for one in answers)
+        assert found == again
+        return found
+
+    report = metastore.analyze(spark, table, progress=False, statistics=[longest, rows], expressions=["a + b"])
+    assert (report.files_read, report.refused) == (2, ())
+    found = shown()
+    assert found.pop("concat(lower(name), 'x')") == (6, None)
+    assert found.pop("a + b") == (None, None)
+    assert set(found.values()) == {(None, 80)}
+    check(spark, f"SELECT * FROM {table} WHERE concat(lower(name), 'x') = 'ab105x'", [1])
+    again = metastore.analyze(spark, table, progress=False, statistics=[longest, rows], expressions=["a + b"])
+    assert (again.files_read, again.committed) == (0, False)
+
+    spark.sql(ROWS.format(file=10)).coalesce(1).writeTo(table).append()
+    assert metastore.analyze(spark, table, progress=False, statistics=[longest, rows]).files_read == 1
+    assert shown()["concat(lower(name), 'x')"] == (7, None)
+    paths = [row["path"] for row in metastore.files(spark, table)]
+    assert {shown(file=path)["concat(lower(name), 'x')"][0] for path in paths} == {6, 7}
+
+    newer = metastore.statistic("longest", version=2, merge=max, expression="concat(lower(name), 'x')")(len)
+    assert metastore.analyze(spark, table, progress=False, statistics=[newer, rows]).files_read == 3
+    assert shown()["concat(lower(name), 'x')"] == (40, None)
+    failing = metastore.statistic("longest", version=3, expression="lower(nothing)")(len)
+    with pytest.raises(InvalidArgument, match="lower.nothing.*cannot be resolved"):
+        metastore.analyze(spark, table, progress=False, statistics=[failing])
+
+
+def test_functions_that_are_written_in_sql_are_what_they_are_made_of(spark, make_table):
+    table, _ = make_table("iceberg", *four_files())
+    made = "FUNCTION cell(x double, y double) RETURNS bigint RETURN floor(x) * 1000 + floor(y) + {n}"
+    spark.sql("CREATE TEMPORARY " + made.format(n=0))
+    spark.sql("CREATE TEMPORARY FUNCTION now_and(x string) RETURNS string RETURN concat(x, current_date())")
+    spark.sql(f"CREATE TEMPORARY FUNCTION most(x int) RETURNS int RETURN x + (SELECT max(a) FROM {table})")
+    metastore.analyze(spark, table, progress=False, expressions=["cell(lon, lat)", "lower(name) || 'x'"])
+    for asked in ("cell(lon, lat)", f"{CELL} + 0"):
+        check(spark, f"SELECT f, name, lat FROM {table} WHERE {asked} = 2003", [1])
+    spark.sql("CREATE OR REPLACE TEMPORARY " + made.format(n=1))
+    check(spark, f"SELECT f, name, lat FROM {table} WHERE cell(lon, lat) = 2003", [4])
+    for text, reason in {"now_and(name)": "another one tomorrow", "most(a)": "sub-query"}.items():
+        with pytest.raises(InvalidArgument, match=reason):
+            metastore.analyze(spark, table, progress=False, expressions=[text])

@@ -31,10 +31,12 @@ class TableExpressions:
 
     Attributes:
         columns: Each as a column of the statistics.
+        keys: By the text of each, however it was written, the key of its column.
         failed: The text of each that cannot have statistics, and why.
     """
 
     columns: tuple[Column, ...] = ()
+    keys: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -42,16 +44,18 @@ def resolve_expressions(
     spark: SparkSession, facts: TableFacts, texts: Sequence[str], chosen: Sequence[Column]
 ) -> TableExpressions:
     """Look up what expressions are in a table; those that read other columns than the chosen ones are left out."""
-    keys = {column.key for column in chosen}
+    read = {column.key for column in chosen}
     found: dict[str, Column] = {}
+    keys: dict[str, str] = {}
     failed: dict[str, str] = {}
     for text in dict.fromkeys(texts):
         told = _describe(spark, facts, text)
         if "refused" in told:
             failed[text] = told["refused"]
-        elif keys.issuperset(told["columns"]):
+        elif read.issuperset(told["columns"]):
+            keys[text] = told["key"]
             found.setdefault(told["key"], Column(told["key"], (text,), told["type"], encoding_of(told["type"])))
-    return TableExpressions(tuple(found.values()), failed)
+    return TableExpressions(tuple(found.values()), keys, failed)
 
 
 def describe_rows(rows: DataFrame, facts: TableFacts) -> list[dict[str, Any]]:

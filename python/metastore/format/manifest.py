@@ -15,7 +15,7 @@ from metastore.format.objects import ObjectRef
 from metastore.format.table_column import CASTING, Column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 _MOST_PARTS = 1 << 31
@@ -122,7 +122,7 @@ class Block:
 
     def check(self) -> None:
         """Refuses what no writer makes."""
-        _require_parts(self, (i for ref in (*self.summary, *self.zones) for i in ref.columns))
+        _require_parts(self, self.columns, (i for ref in (*self.summary, *self.zones) for i in ref.columns))
         _require_kind("files", self.files)
         _require_kind("summary", *(ref.object for ref in self.summary))
         _require_kind("zones", *(ref.object for ref in self.zones))
@@ -153,6 +153,7 @@ class Snapshot:
         ranks: The objects with columns' exact ranks, for each column in the order of its ranks.
         distribution: The columns of which `frequencies` tell where each value lives, ascending.
         placed: The object that says of how many rows of each data file they tell, if any.
+        expressions: Expressions over the columns that have statistics, too.
     """
 
     id: str
@@ -175,11 +176,17 @@ class Snapshot:
     ranks: tuple[RanksRef, ...] = ()
     distribution: tuple[int, ...] = ()
     placed: ObjectRef | None = None
+    expressions: tuple[Column, ...] = field(default=(), metadata=BRIEF)
+
+    @property
+    def described(self) -> tuple[Column, ...]:
+        """What its objects number: the columns, then the expressions."""
+        return self.columns + self.expressions
 
     def check(self) -> None:
         """Refuses what no writer makes."""
         named = [ref.columns for ref in self.frequencies] + [ref.columns for ref in self.ranks]
-        _require_parts(self, chain(*named, self.distribution))
+        _require_parts(self, self.described, chain(*named, self.distribution))
         for part in ("files", "summary", "sketches", "histograms"):
             _require_kind(f"table-{part}", self.table_files if part == "files" else getattr(self, part))
         _require_kind("table-placed", self.placed)
@@ -372,6 +379,6 @@ def _require_kind(kind: str, *objects: ObjectRef | None) -> None:
             raise DamagedObject(ref.name, f"it stands where {kind} does")
 
 
-def _require_parts(part: Block | Snapshot, ordinals: Iterable[int]) -> None:
-    if part.computed not in COMPUTED or not set(ordinals) <= set(range(len(part.columns))):
+def _require_parts(part: Block | Snapshot, columns: Sequence[Column], ordinals: Iterable[int]) -> None:
+    if part.computed not in COMPUTED or not set(ordinals) <= set(range(len(columns))):
         raise TypeError(f"a {type(part).__name__} that no writer of this format makes")

@@ -66,8 +66,8 @@ class Column:
 
     @property
     def name(self) -> str:
-        """The dotted name; parts that hold a dot or a back-quote are back-quoted."""
-        return ".".join(_quoted(part) for part in self.path)
+        """The dotted name; parts that hold a dot or a back-quote are back-quoted. Of an expression its SQL."""
+        return self.path[0] if self.is_expression else ".".join(_quoted(part) for part in self.path)
 
     @property
     def is_expression(self) -> bool:

@@ -31,11 +31,16 @@ _WIDEST, _OFFSET = 16, 4
 
 @dataclass(frozen=True)
 class StatisticPickle:
-    """A statistic on its way to an executor, where it may turn out not to be importable."""
+    """A statistic on its way to an executor, where it may turn out not to be importable.
+
+    Attributes:
+        expression: The key of the expression that it is of; None: it is of columns.
+    """
 
     name: str
     version: int
     code: bytes
+    expression: str | None = None
 
 
 class UserFunctionError(Exception):

@@ -10,12 +10,13 @@ from metastore.errors import AnalyzeFailed
 from metastore.format.manifest import Block, Manifest, Snapshot, TableIdentity
 from metastore.pipeline.repair_plan import find_replacements, rewrite_zones, salvage_blocks
 from metastore.store.repair import repair_snapshot
-from metastore.table_level.snapshot_level import TableLevel, write_table_level
+from metastore.table_level.snapshot_level import TableLevel, snapshot_id, write_table_level
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from metastore.format.objects import ObjectRef
+    from metastore.format.table_column import Column
     from metastore.pipeline.plan import Plan, RoundState
     from metastore.pipeline.plan_inputs import PlanInputs
     from metastore.spark_jobs.progress import Progress
@@ -103,7 +104,18 @@ def _write_level(inputs: PlanInputs, plan: Plan, state: RoundState, coverage: Co
     for extra in state.extras:
         jobs = jobs and extra.extend_jobs(jobs, plan.manifest)
     statistics = inputs.user_statistics.statistics
+    options = replace(inputs.options, expressions=_list_expressions(inputs, plan.manifest))
     try:
-        return write_table_level(inputs.store, inputs.facts, coverage, inputs.options, statistics, jobs, nodes)
+        return write_table_level(inputs.store, inputs.facts, coverage, options, statistics, jobs, nodes)
     except SPARK_JOB_ERRORS as failure:
         raise AnalyzeFailed(inputs.facts.name, find_cause(failure)) from failure
+
+
+def _list_expressions(inputs: PlanInputs, manifest: Manifest | None) -> tuple[Column, ...]:
+    """The expressions that are wanted, and what the newest entry has of the same snapshot with the same columns."""
+    wanted, facts = inputs.request.expressions, inputs.facts
+    entries = manifest.snapshots if manifest else ()
+    same = (one for one in entries if (one.id, one.columns) == (snapshot_id(facts), facts.columns))
+    taken = {name for column in wanted for name in (column.key, column.name)}
+    others = (column for entry in same for column in entry.expressions if taken.isdisjoint((column.key, column.name)))
+    return (*wanted, *others)

@@ -73,18 +73,27 @@ def compute_missing(
     if not work:
         return ComputeResult()
     inputs.store.ensure_writable()
-    place, identity = inputs.task_store, inputs.facts.identity
-    allowance = choose_allowance(sum(file.size for file in inputs.facts.files))
-    users = inputs.user_statistics.pickles
-    destination = BlockDestination(place, identity, inputs.block_settings, BUDGET, users, allowance)
-    blocks = BlockComputation(spark, inputs.facts, inputs.store, destination, progress)
+
+    def compute(part: MissingStatistics) -> ComputeResult:
+        destination = _choose_destination(inputs, part.columns)
+        return BlockComputation(spark, inputs.facts, inputs.store, destination, progress).run(part)
+
     try:
-        done = sum(map(blocks.run, work), ComputeResult())
+        done = sum(map(compute, work), ComputeResult())
     except SPARK_JOB_ERRORS as failure:
         cause = find_cause(failure)
         raise AnalyzeFailed(inputs.facts.name, cause, _NO_MODULE if "No module named" in cause else "") from failure
     files = {file.path for part in work for file in part.files}  # each once, though it was read for expressions, too
     return replace(done, files_read=min(done.files_read, len(files)))
+
+
+def _choose_destination(inputs: PlanInputs, columns: Sequence[Column]) -> BlockDestination:
+    """Where blocks of columns, or of expressions, go, with the user-defined statistics of these."""
+    keys = {column.key if column.is_expression else None for column in columns}
+    statistics = tuple(one for one in inputs.user_statistics.pickles if one.expression in keys)
+    place, identity = inputs.task_store, inputs.facts.identity
+    allowance = choose_allowance(sum(file.size for file in inputs.facts.files))
+    return BlockDestination(place, identity, inputs.block_settings, BUDGET, statistics, allowance)
 
 
 @dataclass(frozen=True)
@@ -200,8 +209,7 @@ class ExpressionComputation:
         return self._compute(self.work)
 
     def _compute(self, work: MissingStatistics) -> ComputeResult:
-        facts, spark = self.blocks.facts, self.blocks.spark
-        destination = replace(self.blocks.destination, statistics=())
+        facts, spark, destination = self.blocks.facts, self.blocks.spark, self.blocks.destination
         # Of an expression null is what Spark has computed.
         task = replace(self.blocks.make_task(work, work.files), absent_is_null=True)
         rows = read_expressions_by_spark(spark, facts, work.columns, work.files)

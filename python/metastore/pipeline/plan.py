@@ -138,7 +138,7 @@ def make_plan(inputs: PlanInputs, state: RoundState, manifest: Manifest | None) 
             reason = "objects of the table level are not there"
             _LOG.warning("the table level is written again: %s", reason)
     repairs = make_repair_requests(damage, inputs.store, inputs.facts, sound, inputs.request)
-    work = plan_work(coverage, [inputs.request, inputs.request.of_expressions(), *repairs])
+    work = plan_work(coverage, [inputs.request, *inputs.request.of_expressions(), *repairs])
     return Plan(sound, base, adopted, coverage, work, reason, state)
 
 
@@ -176,8 +176,9 @@ def _find_reason(inputs: PlanInputs, state: RoundState, manifest: Manifest | Non
         return "another snapshot"
     if entry.files != sum(1 for file in inputs.facts.files if coverage.holds(file)):
         return "data files are covered that were not"
-    if not all(extra.is_current(entry) for extra in state.extras):
-        return "columns lack something that is wanted besides statistics"
+    has_expressions = {one.key for one in inputs.request.expressions} <= {one.key for one in entry.expressions}
+    if not has_expressions or not all(extra.is_current(entry) for extra in state.extras):
+        return "something that is wanted besides the statistics of columns is not there"
     if inputs.options.algorithm not in (AUTO, entry.frequencies_asked):
         return "value counts of another kind are wanted"
     return None

@@ -24,7 +24,7 @@ from metastore.table_level.table_details import TableLevelOptions
 from metastore.table_level.value_jobs import ValueJobs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -45,6 +45,10 @@ class UserStatistics:
     statistics: tuple[Statistic, ...] = ()
     pickles: tuple[StatisticPickle, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, expression: str | None) -> frozenset[tuple[str, int]]:
+        """Names and versions of those of an expression, by its key; None: of columns."""
+        return frozenset((one.name, one.version) for one in self.statistics if one.expression == expression)
 
 
 @dataclass(frozen=True)
@@ -93,8 +97,9 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
     case_sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     request = resolve_request(facts, statement, values, case_sensitive=case_sensitive, zone=zone)
-    expressions = _resolve_expressions(spark, facts, statement, request, values)
-    users = _load_user_statistics(statement)
+    statistics, unusable = _list_statistics(statement)
+    expressions = _resolve_expressions(spark, facts, statement, request, values, statistics)
+    users = _load_user_statistics(statistics, expressions, unusable)
     ranks, index = request.ranks, request.distribution
     sort = RankSort(spark, facts, place)
     files = {file.path: file for file in facts.files}
@@ -102,8 +107,9 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
         facts=facts,
         request=replace(
             request,
-            statistics=frozenset((one.name, one.version) for one in users.statistics),
+            statistics=users.of(None),
             expressions=expressions.columns,
+            expression_statistics={column.key: users.of(column.key) for column in expressions.columns},
         ),
         store=store,
         task_store=place,
@@ -133,23 +139,37 @@ def _resolve_expressions(
     statement: AnalyzeStatement,
     request: AnalyzeRequest,
     values: Mapping[str, Any],
+    statistics: Sequence[Statistic],
 ) -> TableExpressions:
-    """Look up the expressions that an argument, a setting and a property of the table name."""
+    """Look up the expressions that arguments, statistics, a setting and a property of the table name."""
     if statement.depth != FULL or not facts.files:
         return TableExpressions()
     listed = split_expressions(facts.properties.get("metastore.expressions", ""))
-    texts = (*statement.expressions, *values["spark.metastore.expressions"], *listed)
-    found = resolve_expressions(spark, facts, texts, request.columns)
-    for text in statement.expressions:
+    asked = [*(("expressions", text) for text in statement.expressions), *_name_expressions(statement.statistics)]
+    others = (*values["spark.metastore.expressions"], *listed, *(text for _, text in _name_expressions(statistics)))
+    found = resolve_expressions(spark, facts, (*(text for _, text in asked), *others), request.columns)
+    for argument, text in asked:
         if text in found.failed:
-            raise InvalidArgument("expressions", f"{text}: {found.failed[text]}")
+            raise InvalidArgument(argument, f"{text}: {found.failed[text]}")
     return found
 
 
-def _load_user_statistics(statement: AnalyzeStatement) -> UserStatistics:
+def _name_expressions(statistics: Sequence[Statistic]) -> Iterator[tuple[str, str]]:
+    return (("statistics", one.expression) for one in statistics if one.expression is not None)
+
+
+def _list_statistics(statement: AnalyzeStatement) -> tuple[tuple[Statistic, ...], Mapping[str, str]]:
     if statement.depth != FULL and not statement.repair:
-        return UserStatistics()
-    statistics, unusable = collect_statistics(statement.statistics)
+        return (), {}
+    return collect_statistics(statement.statistics)
+
+
+def _load_user_statistics(
+    given: Sequence[Statistic], expressions: TableExpressions, unusable: Mapping[str, str]
+) -> UserStatistics:
+    """Pack statistics for the job, those of expressions under the keys that the table's have."""
+    keys = expressions.keys
+    statistics = [replace(one, expression=one.expression and keys.get(one.expression, one.expression)) for one in given]
     pickles, failed = pickle_statistics(statistics)
     return UserStatistics(tuple(one for one in statistics if one.name not in failed), pickles, {**failed, **unusable})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,7 @@ class AnalyzeRequest:
         ranks: What is to have exact ranks.
         distribution: What is to have lists that tell where each value lives.
         expressions: Expressions over the columns to compute of each file.
+        expression_statistics: User-defined statistics to have of each, by its key.
     """
 
     depth: str
@@ -81,11 +83,14 @@ class AnalyzeRequest:
     ranks: ExtraColumns = field(default_factory=ExtraColumns)
     distribution: ExtraColumns = field(default_factory=ExtraColumns)
     expressions: tuple[Column, ...] = ()
+    expression_statistics: Mapping[str, frozenset[tuple[str, int]]] = field(default_factory=dict)
 
-    def of_expressions(self) -> AnalyzeRequest:
-        """What is to be computed of the expressions: as of columns, and of nothing else."""
-        files = self.files if self.expressions else ()
-        return AnalyzeRequest(self.depth, self.expressions, files)
+    def of_expressions(self) -> list[AnalyzeRequest]:
+        """What is to be computed of the expressions, as of columns: those with the same statistics together."""
+        groups: dict[frozenset[tuple[str, int]], list[Column]] = defaultdict(list)
+        for column in self.expressions:
+            groups[self.expression_statistics.get(column.key, frozenset())].append(column)
+        return [AnalyzeRequest(self.depth, tuple(some), self.files, known) for known, some in groups.items()]
 
 
 def resolve_request(

@@ -154,7 +154,7 @@ class ColumnAnswers(TableSnapshots):
         self, column: str, file: str | None, shown: SnapshotAnswer
     ) -> tuple[column_details.ColumnDetails, bool]:
         snapshot = shown.snapshot
-        wanted = find_column(shown.columns, column, self.table)
+        wanted = find_column(shown.described, column, self.table)
         self._require_values(wanted)
         if file is None:
             found = column_details.read_table_details(self._store, snapshot, wanted)
@@ -165,7 +165,7 @@ class ColumnAnswers(TableSnapshots):
             return found, shown.is_requested and snapshot.exact and found.summary["files"] == snapshot.files_total
         stored = self._stored(snapshot)
         place = self._place_of(file, stored)
-        known = read_statistics(self._store, stored.restrict_to(place), shown.columns, [wanted]).to_pylist()
+        known = read_statistics(self._store, stored.restrict_to(place), shown.described, [wanted]).to_pylist()
         if not known:
             raise self._without("statistics", column)
         is_whole = shown.is_requested and stored.files["deletes"][place].as_py() is None

@@ -168,7 +168,7 @@ def _histogram(column: Column, summary: Mapping[str, Any], row: Mapping[str, Any
 
 def read_table_details(store: Store, snapshot: Snapshot, column: Column) -> ColumnDetails | None:
     """The details of a column at table level, None where it has no statistics at all."""
-    ordinal = next((i for i, known in enumerate(snapshot.columns) if is_compatible(known, column)), -1)
+    ordinal = next((i for i, known in enumerate(snapshot.described) if is_compatible(known, column)), -1)
     part = store.open_part(snapshot.summary) if snapshot.summary else None
     names = ["column", "rows", "nulls", "nans", "distinct", "files", "lo_exact", "hi_exact", "frequencies"]
     ends = [] if column.encoding is None else [f"{end}_{column.encoding}" for end in ("lo", "hi", "percentiles")]

@@ -44,6 +44,11 @@ class SnapshotAnswer:
     files: summary_rows.FileCounts
 
     @property
+    def described(self) -> tuple[Column, ...]:
+        """What a summary has rows of: the columns, then the expressions that have statistics."""
+        return self.columns + self.snapshot.expressions
+
+    @property
     def table_scope(self) -> summary_rows.Scope:
         """What the rows of a summary of the table share."""
         one = self.snapshot

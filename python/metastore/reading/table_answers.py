@@ -111,7 +111,7 @@ class Statistics(ColumnAnswers):
         if name == "summary":
             shown = self._at(None)
             described = self._summary_rows(file, shown)
-            only = find_column(shown.columns, column, self.table).name if column else None
+            only = find_column(shown.described, column, self.table).name if column else None
             own_fields = _own_fields(described)
             rows = [row for row in described if only in (None, row["column_name"])]
             return views.build_view(name, add_user_defined(rows, own_fields), own_fields)
@@ -136,7 +136,7 @@ class Statistics(ColumnAnswers):
         _check_narrowing(name, column, file)
         if name in NARROWED:
             shown = self._at(None)
-            wanted = find_column(shown.columns, column, self.table) if column else None
+            wanted = find_column(shown.described, column, self.table) if column else None
             if wanted is not None and name in views.NAMES:
                 self._require_values(wanted)
             if file:
@@ -176,20 +176,20 @@ class Statistics(ColumnAnswers):
 
     def _column_rows(self, column: str | None, file: str | None, shown: SnapshotAnswer) -> list[summary_rows.Row]:
         snapshot = shown.snapshot
-        wanted = [find_column(shown.columns, column, self.table)] if column else shown.columns
+        wanted = [find_column(shown.described, column, self.table)] if column else shown.columns
         stored = self._stored(snapshot)
         paths = stored.files.column("path").to_pylist()
         if file is not None:
             stored = stored.restrict_to(self._place_of(file, stored))
-        found = read_statistics(self._store, stored, shown.columns, wanted).to_pylist()
-        return [self._column_row(row, paths[row["file"]], shown.columns[row["column"]]) for row in found]
+        found = read_statistics(self._store, stored, shown.described, wanted).to_pylist()
+        return [self._column_row(row, paths[row["file"]], shown.described[row["column"]]) for row in found]
 
     def describe_columns(self, shown: SnapshotAnswer) -> list[summary_rows.Row]:
         """The rows of a summary of what answers."""
         snapshot = shown.snapshot
         stored = self._store.get(snapshot.summary).to_pylist() if snapshot.summary else []
         tops = column_details.read_table_tops(self._store, snapshot)
-        keys = [column.key for column in snapshot.columns]
+        keys = [column.key for column in snapshot.described]
         found = {keys[row["column"]]: {**row, summary_rows.TOP: tops.get(row["column"])} for row in stored}
         for column in exact_ranks.list_rank_columns(snapshot):
             name = f"percentiles_{column.encoding}"
@@ -199,15 +199,15 @@ class Statistics(ColumnAnswers):
             if column.key in found and found[column.key][name] and quartiles:
                 exact = dict(zip(summary_rows.QUARTILES, quartiles, strict=True))
                 found[column.key][name] = [exact.get(p, near) for p, near in enumerate(found[column.key][name])]
-        written = {column.key: column for column in snapshot.columns}
+        written = {column.key: column for column in snapshot.described}
         scope = shown.table_scope
         return [
             self._summary_row(column, found.get(column.key) if _holds(written.get(column.key), column) else None, scope)
-            for column in shown.columns
+            for column in shown.described
         ]
 
     def _of_file(self, file: str, shown: SnapshotAnswer) -> list[summary_rows.Row]:
-        columns = shown.columns
+        columns = shown.described
         stored = self._stored(shown.snapshot)
         place = self._place_of(file, stored)
         of_file = stored.files.slice(place, 1).to_pylist()[0]

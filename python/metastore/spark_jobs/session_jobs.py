@@ -67,7 +67,7 @@ def pickle_statistics(statistics: Iterable[Statistic]) -> tuple[tuple[StatisticP
     packed, failed = [], {}
     for one in statistics:
         try:
-            packed.append(StatisticPickle(one.name, one.version, cloudpickle.dumps(one)))  # type: ignore[no-untyped-call]
+            packed.append(StatisticPickle(one.name, one.version, cloudpickle.dumps(one), one.expression))  # type: ignore[no-untyped-call]
         except Exception as error:  # noqa: BLE001 - pickling runs code of whatever the function holds
             failed[one.name] = f"it cannot be sent to workers: {error}"
     return tuple(packed), failed

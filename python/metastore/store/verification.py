@@ -174,7 +174,7 @@ def _snapshot(store: Store, snapshot: Snapshot) -> Iterator[ObjectFinding]:
         if rows is not None and ref.kind == "table-files":
             finding = _with(finding, check_snapshot(rows, snapshot))
         if rows is not None and ref.kind == "table-summary":
-            finding = _with(finding, check_statistics(rows, snapshot.columns, range(len(snapshot.columns)), None))
+            finding = _with(finding, check_statistics(rows, snapshot.described, range(len(snapshot.described)), None))
         yield finding
 
 

@@ -147,16 +147,17 @@ def _written(
     jobs: ValueJobs | None,
     refs: Sequence[ObjectRef],
 ) -> TableLevel:
+    columns = facts.columns + options.expressions
     nodes = GroupCache(store, AGGREGATE_KIND, refs)
     live = LiveStatistics(store, coverage.blocks, facts.files, nodes)
     own = UserDefinedLevel(live, coverage.blocks, len(facts.files), statistics)
-    extra = own.reduce(facts.columns)
+    extra = own.reduce(columns)
     rows, depth = [], 0
-    ordinals = {column.key: place for place, column in enumerate(facts.columns)}
+    ordinals = {column.key: place for place, column in enumerate(columns)}
     with ThreadPoolExecutor() as threads:
         early = DetailPrefetch(store, () if refs else coverage.live_blocks, threads)
         details = TableDetailWriter(store, options, threads, early, refs, jobs)
-        for known in live.read_columns(facts.columns):
+        for known in live.read_columns(columns):
             reduced = replace(known.statistics, extra=extra.get((known.column.key, known.column.type), {}))
             rows.append((ordinals[known.column.key], reduced, known.rows.num_rows))
             details.add(ordinals[known.column.key], known, reduced)
@@ -172,6 +173,7 @@ def _written(
         table_files=files.result(),
         summary=summary,
         sketches=sketches.result(),
+        expressions=options.expressions,
         **_refer_details(written, options),
         **_describe(facts, coverage),
     )

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore.format.objects import ObjectRef
+    from metastore.format.table_column import Column
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.store import Store
     from metastore.store.prefetch import DetailPrefetch
@@ -61,6 +62,7 @@ class TableLevelOptions:
         threshold: Below it a sum of the files' distinct (or duplicate) counts is small.
         driver_bytes: Bytes of stored lists that the driver reduces itself.
         kind: Of histograms, `equi_height` or `equi_width`.
+        expressions: What it tells of besides the columns.
     """
 
     bins: int = 1000
@@ -69,6 +71,7 @@ class TableLevelOptions:
     threshold: int = THRESHOLD
     driver_bytes: int = 64 << 20
     kind: str = EQUI_HEIGHT
+    expressions: tuple[Column, ...] = ()
 
 
 @dataclass(frozen=True)

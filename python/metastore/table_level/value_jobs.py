@@ -73,6 +73,8 @@ class ValueJobs:
 
     def can_read_all_values(self, one: ColumnLists) -> bool:
         """Whether every value of a column is in a complete list or in a file that Python opens."""
+        if one.lists.column.is_expression:
+            return not one.lists.is_truncated.any()
         paths = zip(_paths(one.sources), one.lists.is_truncated.tolist(), strict=True)
         return all(
             not cut or (path in self.files and find_spark_only_reason(self.files[path], local=self.local) is None)

@@ -19,7 +19,7 @@ import org.metastore.spark.scan.FileScan
 import org.metastore.spark.tables.TableLookup
 
 /** What ANALYZE asks of the expressions that it computes statistics of, over py4j. */
-object TableExpressions {
+object TableExpressions extends AliasHelper {
   private val mapper = new ObjectMapper
 
   /** Why a text is no single expression; null where it is one: then nothing of it ends up elsewhere in a statement. */
@@ -53,6 +53,8 @@ object TableExpressions {
 
   private def written(plan: LogicalPlan): Seq[Expression] = plan match {
     case Project(shown, child) if TableLookup.relation(child).isInstanceOf[LeafNode] => shown.map(withoutName)
+    // Functions that are written in SQL have their arguments below them.
+    case Project(shown, below: Project) => written(Project(shown.map(replaceAliasButKeepName(_, getAliasMap(below))), below.child))
     case _ => Nil
   }
 

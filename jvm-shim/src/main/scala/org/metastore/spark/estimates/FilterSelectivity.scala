@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, Filter, LeafNode
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.FilterEstimation
 import org.apache.spark.sql.types.DataType
 
-import org.metastore.spark.pruning.{ColumnResolver, ValuePredicate}
+import org.metastore.spark.pruning.{ColumnResolver, ExpressionColumns, ValuePredicate}
 import org.metastore.spark.pruning.ColumnLookup.{leavesOf, ColumnPath}
 import org.metastore.spark.statistics.columns.CatalystValue
 import org.metastore.spark.statistics.values.ColumnHistogram
@@ -157,8 +157,8 @@ private[estimates] object FilterSelectivity {
 }
 
 /** The filter of a scan, not yet estimated. */
-final class FilterRequest(
-    conjuncts: Seq[Expression], resolver: ColumnResolver,
+final class FilterRequest private[spark] (
+    conjuncts: Seq[Expression], resolver: ExpressionColumns,
     private[estimates] val histograms: Seq[(String, DataType)] => Map[(String, DataType), ColumnHistogram],
     output: Seq[Attribute], joins: JoinKeys) {
 
@@ -169,20 +169,24 @@ final class FilterRequest(
   /** The share of the rows that semi joins and anti joins leave: Spark takes their rows to be all those of the scan. */
   private[estimates] lazy val leftByJoins: Double = output.map(column => joins.leftOf(column.exprId)).product
 
+  /** The conjuncts as the statistics know them: Spark sees expressions where these have columns. */
+  private val conditions = conjuncts.map(one => resolver.replaceIn(one).getOrElse(one))
+
   def isEmpty: Boolean = conjuncts.isEmpty
 
   /** The places of some of the conjuncts among all. */
   private[estimates] def places(some: Seq[Expression]): Set[Int] =
-    conjuncts.indices.filter(i => some.exists(_ eq conjuncts(i))).toSet
+    conditions.indices.filter(i => some.exists(_ eq conditions(i))).toSet
 
   private[estimates] def on(histograms: Seq[ColumnKey] => Map[ColumnKey, (ColumnHistogram, Boolean)]): FilterSelectivity =
-    new FilterSelectivity(conjuncts, resolver, histograms)
+    new FilterSelectivity(conditions, resolver, histograms)
 
   /** The share of rows that some of the conjuncts let through, as Spark estimates it. */
   private[estimates] def sparkShare(some: Seq[Expression], stat: (String, DataType) => Option[ColumnStat]): Double = {
-    val output = some.flatMap(_.references).distinct
+    val asWritten = conjuncts.indices.filter(places(some)).map(conjuncts)
+    val output = asWritten.flatMap(_.references).distinct
     val stats = output.flatMap(a => resolver.key(a, Nil).flatMap(stat(_, a.dataType)).map(a -> _))
-    SparkSelectivity.share(some, Statistics(sizeInBytes = 1, Some(SparkSelectivity.Rows), AttributeMap(stats)), output)
+    SparkSelectivity.share(asWritten, Statistics(sizeInBytes = 1, Some(SparkSelectivity.Rows), AttributeMap(stats)), output)
   }
 }
 

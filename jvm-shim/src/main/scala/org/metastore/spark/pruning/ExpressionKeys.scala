@@ -135,18 +135,16 @@ private[spark] object ExpressionKeys {
 private[spark] final class StoredExpressions(names: Map[String, String], conf: => SQLConf) {
 
   /** The same for the columns of a scan. */
-  private[pruning] def over(resolver: ColumnResolver): ExpressionColumns = new ExpressionColumns(names, conf, resolver)
+  def over(resolver: ColumnResolver): ExpressionColumns = new ExpressionColumns(names, conf, resolver)
 }
 
 private[spark] object StoredExpressions {
   val none: StoredExpressions = new StoredExpressions(Map.empty, SQLConf.get)
 
-  /** Those of a version of the statistics. */
-  def of(manifest: Manifest, conf: => SQLConf): StoredExpressions = new StoredExpressions(manifest.expressions, conf)
 }
 
 /** Conditions on expressions that have statistics, read as conditions on columns: attributes that stand for the expressions. */
-private[pruning] final class ExpressionColumns(names: Map[String, String], conf: => SQLConf, resolver: ColumnResolver)
+private[spark] final class ExpressionColumns(names: Map[String, String], conf: => SQLConf, resolver: ColumnResolver)
   extends ColumnResolver {
   private val columns = mutable.HashMap.empty[String, Attribute]
   private val keyOf = mutable.HashMap.empty[ExprId, String]

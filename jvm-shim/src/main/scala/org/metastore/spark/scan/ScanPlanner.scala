@@ -155,7 +155,9 @@ private[scan] final class ScanPlanner(
   }
 
   private def compile(conjuncts: Seq[Expression], resolver: ColumnResolver, known: TableStatistics): PruningFilter =
-    PruningFilter.compile(conjuncts, resolver, allowance, StoredExpressions.of(known.manifest, session.sessionState.conf))
+    PruningFilter.compile(conjuncts, resolver, allowance, storedExpressions(known.manifest.expressions))
+
+  private def storedExpressions(names: Map[String, String]) = new StoredExpressions(names, session.sessionState.conf)
 
   private def rowsOf(files: IndexedSeq[ScanFile]): Array[Long] =
     IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray
@@ -165,7 +167,9 @@ private[scan] final class ScanPlanner(
       conjuncts: Seq[Expression], asked: EstimateRequest): ScanStatistics = {
     val described = DistributionSnapshot.of(known.manifest, asked.lineage())
     lazy val distinct = described.fold(Map.empty[String, TableDistinct])(distinctOf(known, _))
-    val filter = new FilterRequest(conjuncts, asked.resolver, histogramsOf(table, known, described, _), asked.output, joins)
+    val expressions = described.fold(StoredExpressions.none)(one => storedExpressions(one.snapshot.expressions))
+    val filter =
+      new FilterRequest(conjuncts, expressions.over(asked.resolver), histogramsOf(table, known, described, _), asked.output, joins)
     val counts = new RowCounts(decided, known.manifest.latest.flatMap(RowCounts.perByte))
     new ScanStatistics(
       joined, decided, files(_).partition, counts, files(_).deletedRows, distinct.get, filter, described.forall(_.isAncestor),

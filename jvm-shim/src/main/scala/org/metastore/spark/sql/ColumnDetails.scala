@@ -110,7 +110,7 @@ object ColumnDetails {
 
     /** The leaf of a name, whose values have to be kept. */
     def leaf(name: String): Leaf = {
-      val leaf = analyzed.leaf(session, name, leaves)
+      val leaf = analyzed.leaf(session, name, analyzed.described(asked, snapshot))
       if (isOnlyCounted(leaf))
         throw MetastoreException.invalidArgument("column", s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
       leaf

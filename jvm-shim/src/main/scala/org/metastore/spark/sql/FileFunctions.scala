@@ -44,7 +44,8 @@ object ColumnsFunction extends StatisticsFunction("columns") {
     val current = analyzed.table.current
     val snapshot = analyzed.snapshotWithColumns(current)
     val leaves = analyzed.table.leaves(current)
-    val wanted = call.optional("column").fold(leaves)(column => IndexedSeq(analyzed.leaf(session, column, leaves)))
+    val wanted = call.optional("column")
+      .fold(leaves)(column => IndexedSeq(analyzed.leaf(session, column, analyzed.described(current, snapshot))))
       .filter(leaf => call.keeps("column_name", leaf.name))
     val byKey = wanted.map(leaf => leaf.key -> leaf).toMap
     val level = new FileLevel(analyzed, snapshot)
@@ -64,7 +65,7 @@ object SnapshotsFunction extends TableFunction("snapshots") {
     val analyzed = TableContext.of(session, call.text("table"))
     analyzed.manifest.toSeq.flatMap(_.snapshots).map { snapshot =>
       ResultRow.row(snapshot.id, ValueText.timestamp(snapshot.analyzedAt), snapshot.files, snapshot.filesTotal, snapshot.rows,
-        snapshot.columns.length.toLong, analyzed.isCurrent(snapshot), snapshot.sizeBytes, snapshot.liveSizeBytes)
+        snapshot.columns.count(!_.isExpression).toLong, analyzed.isCurrent(snapshot), snapshot.sizeBytes, snapshot.liveSizeBytes)
     }
   }
 }

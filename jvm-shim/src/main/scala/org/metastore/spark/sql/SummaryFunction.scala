@@ -15,7 +15,7 @@ object SummaryFunction extends StatisticsFunction("summary") {
     val analyzed = TableContext.of(session, call.text("table"))
     val asked = analyzed.requestedSnapshot(call.value("at"))
     val snapshot = analyzed.snapshotWithColumns(asked)
-    val all = analyzed.table.leaves(asked)
+    val all = analyzed.described(asked, snapshot)
     val leaves = call.optional("column").fold(all)(name => IndexedSeq(analyzed.leaf(session, name, all)))
     call.optional("file") match {
       case None => ofTable(analyzed, snapshot, leaves, asked)

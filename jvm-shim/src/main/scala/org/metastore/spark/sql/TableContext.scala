@@ -67,6 +67,10 @@ final class TableContext private (val name: String, val table: LakeTable, val st
   def planning(limitMillis: Long): TableStatistics =
     store.planning(table.uuid, limitMillis).fold(why => throw new IOException(why.sentence), identity)
 
+  /** The leaves of a snapshot's schema, and the expressions over them that an analyzed one tells of. */
+  def described(asked: Option[String], snapshot: Snapshot): IndexedSeq[Leaf] = table.leaves(asked) ++
+    snapshot.columns.filter(_.isExpression).map(one => Leaf(one.key, one.path, DataType.fromDDL(one.dataType)))
+
   /** The leaf that a user calls `column`, names compared as the session compares them. */
   def leaf(session: SparkSession, column: String, among: Seq[Leaf]): Leaf = {
     val same = session.sessionState.conf.resolver

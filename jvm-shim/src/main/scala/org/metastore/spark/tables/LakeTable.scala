@@ -12,15 +12,17 @@ import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{CharType, DataType, MetadataBuilder, StringType, StructField, StructType}
 
-import org.metastore.spark.statistics.objects.{FileKey, TableIdentity}
+import org.metastore.spark.statistics.objects.{FileKey, Manifest, TableIdentity}
 
 /** A leaf of a table's schema. */
 final case class Leaf(key: String, path: Seq[String], dataType: DataType, charLength: Option[Int] = None) {
 
-  /** The dotted name; parts that hold a dot or a back-quote are back-quoted. */
-  def name: String = path.map { part =>
-    if (part.isEmpty || part.contains('.') || part.contains('`')) s"`${part.replace("`", "``")}`" else part
-  }.mkString(".")
+  /** The dotted name; parts that hold a dot or a back-quote are back-quoted. Of an expression its SQL. */
+  def name: String =
+    if (key.startsWith(Manifest.ExpressionPrefix)) path.head
+    else path.map { part =>
+      if (part.isEmpty || part.contains('.') || part.contains('`')) s"`${part.replace("`", "``")}`" else part
+    }.mkString(".")
 }
 
 object Leaf {

@@ -38,7 +38,11 @@ object Encoding {
  */
 final case class ColumnEntry(
     key: String, path: Seq[String], dataType: String, encoding: Option[Encoding], collation: Option[String],
-    casts: Boolean = false)
+    casts: Boolean = false) {
+
+  /** Whether it is an expression over columns, whose SQL is its path. */
+  def isExpression: Boolean = key.startsWith(Manifest.ExpressionPrefix)
+}
 
 /** An object and the columns that it holds. */
 final case class SummaryRef(ref: ObjectRef, columns: Seq[Int], part: Option[HashPart] = None)
@@ -91,6 +95,7 @@ final case class TableIdentity(format: String, uuid: String, location: String, n
 /**
  * The table level of one analyzed snapshot.
  *
+ * @param columns those of the schema, then expressions over them that have statistics
  * @param rows live rows, `None` where other files change rows; `physicalRows` counts deleted rows too
  */
 final case class Snapshot(
@@ -98,7 +103,11 @@ final case class Snapshot(
     files: Long, filesTotal: Long, rows: Option[Long], physicalRows: Option[Long], sizeBytes: Long, liveSizeBytes: Option[Long],
     tableFiles: ObjectRef, summary: Option[ObjectRef], sketches: Option[ObjectRef], frequencies: Seq[SummaryRef] = Nil,
     histograms: Option[ObjectRef] = None, ranks: Seq[RanksRef] = Nil,
-    distribution: Seq[Int] = Nil, placed: Option[ObjectRef] = None)
+    distribution: Seq[Int] = Nil, placed: Option[ObjectRef] = None) {
+
+  /** The SQL of the expressions that it tells of, by their keys. */
+  lazy val expressions: Map[String, String] = Manifest.expressionsOf(columns.iterator)
+}
 
 /** The whole state of a table's statistics (docs/format.md, "Manifest"). */
 final case class Manifest(
@@ -113,8 +122,7 @@ final case class Manifest(
   }
 
   /** The SQL of the expressions that blocks have statistics of, by their keys. */
-  lazy val expressions: Map[String, String] =
-    blocks.iterator.flatMap(_.columns).filter(_.key.startsWith(Manifest.ExpressionPrefix)).map(one => one.key -> one.path.head).toMap
+  lazy val expressions: Map[String, String] = Manifest.expressionsOf(blocks.iterator.flatMap(_.columns))
 
   /** The newest analyzed snapshot, if any. */
   def latest: Option[Snapshot] = snapshots.lastOption
@@ -127,6 +135,9 @@ object Manifest {
 
   /** The beginning of the keys of expressions, as no key of a column begins. */
   val ExpressionPrefix = "expression:"
+
+  private[objects] def expressionsOf(columns: Iterator[ColumnEntry]): Map[String, String] =
+    columns.filter(_.isExpression).map(one => one.key -> one.path.head).toMap
 }
 
 /** A part of the exact ranks of some columns of a snapshot. */

@@ -148,7 +148,7 @@ private final class ManifestReader(name: String) {
   }
 
   private def snapshot(node: JsonNode, schemas: Schemas): Snapshot = {
-    val columns = columnsOf(node, schemas)
+    val columns = columnsOf(node, schemas) ++ optional(node, "expressions").fold(IndexedSeq.empty[ColumnEntry])(entries)
     def one(field: String, kind: String) = optional(node, field).map(objectRef(_, kind))
     nullableText(node, "frequencies_asked")
     Snapshot(
