@@ -14,7 +14,8 @@ from metastore.spark import local_session
 @pytest.mark.parametrize(
     ("typed", "given"),
     [
-        ([], {"ranks": False, "distribution": False, "frequencies": None}),
+        ([], {"ranks": False, "distribution": False, "frequencies": None, "expressions": ()}),
+        (["--expression", "lower(name)", "--expression", "f(a, b)"], {"expressions": ["lower(name)", "f(a, b)"]}),
         (["--ranks", "a, `b,c`.d"], {"ranks": ["a", "`b,c`.d"]}),
         (["--ranks", "*", "--distribution", "k", "--frequencies", "exact"], {"ranks": True, "distribution": ["k"]}),
     ],

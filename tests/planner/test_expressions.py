@@ -322,3 +322,24 @@ def test_functions_that_are_written_in_sql_are_what_they_are_made_of(spark, make
     for text, reason in {"now_and(name)": "another one tomorrow", "most(a)": "sub-query"}.items():
         with pytest.raises(InvalidArgument, match=reason):
             metastore.analyze(spark, table, progress=False, expressions=[text])
+
+
+ESTIMATES = {
+    "lower(name) = 'ab105'": 1,
+    "lower(name) LIKE 'ab2%'": 40,
+    "NOT lower(name) < 'ab3'": 40,
+    "a + b > 10": 79,
+    "a + b IN (20, 30) AND f = 3": 39,
+    "a + b IS NULL": 1,
+    "a + b = 20 OR f = 0": 80,
+    f"{CELL} = 2003": 10,
+}
+
+
+def test_the_optimizer_is_told_how_many_rows_they_leave(spark, analyzed):
+    table, _ = analyzed
+    for predicate, expected in ESTIMATES.items():
+        query = f"SELECT * FROM {table} WHERE {predicate}"
+        assert truth(spark, f"SELECT count(*) FROM {table} WHERE {predicate}") == expected
+        rows = spark.sql(query)._jdf.queryExecution().optimizedPlan().stats().rowCount().get()
+        assert expected / 2 <= int(str(rows)) <= expected * 2, predicate

@@ -37,6 +37,14 @@ Frequencies = Annotated[
 Partition = Annotated[
     list[str] | None, typer.Option(help="Only the files of a partition: COLUMN=VALUE.", show_default=False)
 ]
+Expressions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--expression",
+        help="An expression over columns that gets statistics, too, such as 'lower(name)'; as often as there are some.",
+        show_default=False,
+    ),
+]
 Depth = Annotated[str, typer.Option(help="full (reads data), footer (Parquet footers) or files (a list only).")]
 
 _COMMA = re.compile(r",(?=(?:[^`]*`[^`]*`)*[^`]*$)")
@@ -59,6 +67,7 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
     distribution: Distribution = None,
     frequencies: Frequencies = None,
     repair: Repair = False,
+    expressions: Expressions = None,
 ) -> None:
     """Compute the statistics of a table, of what changed since the last time."""
     import metastore  # noqa: PLC0415 - not needed for --help
@@ -78,6 +87,7 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
             distribution=indexed,
             frequencies=frequencies,
             repair=repair,
+            expressions=expressions or (),
         )
     output.facts("analyze", report.to_dict())
 
