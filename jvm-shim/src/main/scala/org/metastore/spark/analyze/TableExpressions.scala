@@ -22,6 +22,9 @@ import org.metastore.spark.tables.TableLookup
 object TableExpressions extends AliasHelper {
   private val mapper = new ObjectMapper
 
+  private val OfUsersCode = "it calls a function whose code, with all that it calls, may become another one under the same name;" +
+    " Spark 4 takes what SQL can say as CREATE FUNCTION ... RETURN, of which statistics are kept"
+
   /** Why a text is no single expression; null where it is one: then nothing of it ends up elsewhere in a statement. */
   def findSyntaxError(text: String): String =
     try {
@@ -74,6 +77,7 @@ object TableExpressions extends AliasHelper {
     case ColumnLookup.ColumnPath(_, _) => Some("it is a column, which has statistics of its own")
     case _ if written.references.isEmpty => Some("it reads no column")
     case _ if written.containsPattern(CURRENT_LIKE) => Some("its value is another one tomorrow, or for another user")
+    case _ if written.exists(_.isInstanceOf[UserDefinedExpression]) => Some(OfUsersCode)
     case _ => Conjuncts.refusal(written).map(_.sentence.stripSuffix("."))
         .orElse(computed.fold(Option("Spark does not compute it from the rows of the table alone"))(one => conversion(one.leaf)))
   }

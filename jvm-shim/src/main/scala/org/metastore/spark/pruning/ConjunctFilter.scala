@@ -13,14 +13,19 @@ import org.metastore.spark.pruning.Condition._
 import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
 import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSummary, FileGroupStatistics, FileSetStatistics, ValueEvidence}
 
+/**
+ * @param equal    of some conjuncts an equal condition on expressions that have statistics
+ * @param together what follows from several conjuncts, and from which
+ */
 private[pruning] final class ConjunctFilter(
-    override val conjuncts: IndexedSeq[Expression], compiled: IndexedSeq[Condition], together: Seq[(Condition, Seq[Int])],
-    allowance: EvaluationAllowance)
+    override val conjuncts: IndexedSeq[Expression], compiled: IndexedSeq[Condition], equal: Map[Int, Condition],
+    together: Seq[(Condition, Seq[Int])], allowance: EvaluationAllowance)
   extends PruningFilter {
   import ConjunctFilter._
 
-  /** What follows from several conjuncts together, and from which. */
-  private val intersections: IndexedSeq[(Condition, Seq[Int])] = (Intersections.of(compiled) ++ together).toIndexedSeq
+  /** What follows from several conjuncts together or from one in another way, and from which. */
+  private val intersections: IndexedSeq[(Condition, Seq[Int])] =
+    (Intersections.of(compiled) ++ together ++ equal.toSeq.sortBy(_._1).map { case (i, condition) => condition -> Seq(i) }).toIndexedSeq
 
   /** The conjuncts, and behind them what follows from several: the place of a condition is its mark. */
   private val conditions: IndexedSeq[Condition] = compiled.map(Intersections.tighten) ++ intersections.map(_._1)
@@ -106,8 +111,8 @@ private[pruning] final class ConjunctFilter(
       if (among.cardinality > MostLookedUp) FileSets.both(among, evaluation.allRowsMatch(condition))
       else lookUps.allRowsMatch(condition, among)
     conjuncts.indices.foldLeft(FileSets.all(files.files.length)) { (among, i) =>
-      var proven = new BitSet
-      whyFailed(i) { proven = prove(conditions(i), among) }
+      val proven = new BitSet
+      (conditions(i) +: equal.get(i).toSeq).foreach(condition => whyFailed(i) { proven.or(prove(condition, among)) })
       proven
     }
   }

@@ -127,23 +127,12 @@ private[spark] object ExpressionKeys {
 }
 
 /**
- * The expressions of which some statistics hold values.
+ * Conditions on expressions that have statistics, read as conditions on columns: attributes that stand for the expressions.
  *
- * @param names their SQL by their keys
- * @param conf  the settings of the session whose query is planned
+ * @param names    the SQL of the expressions by their keys
+ * @param conf     the settings of the session whose query is planned
+ * @param resolver finds the columns that they read
  */
-private[spark] final class StoredExpressions(names: Map[String, String], conf: => SQLConf) {
-
-  /** The same for the columns of a scan. */
-  def over(resolver: ColumnResolver): ExpressionColumns = new ExpressionColumns(names, conf, resolver)
-}
-
-private[spark] object StoredExpressions {
-  val none: StoredExpressions = new StoredExpressions(Map.empty, SQLConf.get)
-
-}
-
-/** Conditions on expressions that have statistics, read as conditions on columns: attributes that stand for the expressions. */
 private[spark] final class ExpressionColumns(names: Map[String, String], conf: => SQLConf, resolver: ColumnResolver)
   extends ColumnResolver {
   private val columns = mutable.HashMap.empty[String, Attribute]

@@ -83,14 +83,11 @@ object PruningFilter {
    *
    * @param conjuncts the filter above the scan, split at AND, over the scan's output
    * @param allowance how many values may be put through the conjuncts' own expressions
-   * @param stored    expressions that have statistics beside the columns: they skip files, and prove nothing of whole ones
    */
   def compile(
       conjuncts: Seq[Expression], resolver: ColumnResolver,
-      allowance: EvaluationAllowance = EvaluationAllowance.unlimited,
-      stored: StoredExpressions = StoredExpressions.none): PruningFilter = {
-    val expressions = stored.over(resolver)
-    val columns = new ColumnLookup(expressions)
+      allowance: EvaluationAllowance = EvaluationAllowance.unlimited): PruningFilter = {
+    val columns = new ColumnLookup(resolver)
     val compiler = new Conjuncts(columns)
     val parts = conjuncts.map { conjunct =>
       try compiler.compile(conjunct)
@@ -101,11 +98,16 @@ object PruningFilter {
       catch { case NonFatal(_) => Nil }
     val onExpressions =
       try conjuncts.zipWithIndex.flatMap { case (conjunct, i) =>
-          expressions.replaceIn(conjunct).map(replaced => compiler.withValues(compiler.compile(replaced)) -> Seq(i))
+          replaceExpressions(conjunct, resolver).map(replaced => i -> compiler.withValues(compiler.compile(replaced)))
         }
       catch { case NonFatal(_) => Nil }
     new ConjunctFilter(
-      conjuncts.toIndexedSeq, parts.map(compiler.withValues).toIndexedSeq, together ++ onExpressions, allowance)
+      conjuncts.toIndexedSeq, parts.map(compiler.withValues).toIndexedSeq, onExpressions.toMap, together, allowance)
+  }
+
+  private def replaceExpressions(conjunct: Expression, resolver: ColumnResolver): Option[Expression] = resolver match {
+    case columns: ExpressionColumns => columns.replaceIn(conjunct)
+    case _ => None
   }
 
   /** The classes that judge files, for who loads them before the first query. */

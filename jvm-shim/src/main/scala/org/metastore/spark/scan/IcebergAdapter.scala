@@ -195,8 +195,9 @@ private[scan] final class IcebergPruning(
       val live = table.live(if (filesOfQuery.isEmpty) IcebergAdapter.Name else "the query", scan, all.live, unasked)
       val columns = new OutputColumns(output, path => schema.flatMap(_.key(path)))
       def plan(request: ScanRequest, asked: Option[EstimateRequest]) = planner.plan(table.id, tasks.files, request, columns, live, asked)
+      val wanted = planner.statistics(table.id).toOption.flatMap(known => above.wanted(planner.columnsOf(known, columns)))
       val planned =
-        plan(ScanRequest(conjuncts, above.wanted(columns)), Some(EstimateRequest(output, columns, () => table.lineage)))
+        plan(ScanRequest(conjuncts, wanted), Some(EstimateRequest(output, columns, () => table.lineage)))
       val decision = planned.decision
       val kept = tasks.files.indices.filter(decision.survivors.get)
       if (kept.size < all.tasks.size) tasks.at(kept).giveTo(scan)

@@ -18,7 +18,7 @@ import org.apache.spark.sql.types.{DataType, StructType, TimestampType}
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{RelationColumns, V1Statistics}
-import org.metastore.spark.pruning.{ColumnResolver, Conjuncts, LiveFiles, RowOrder, ScanDecision, WantedRows}
+import org.metastore.spark.pruning.{ColumnResolver, Conjuncts, ExpressionColumns, LiveFiles, RowOrder, ScanDecision, WantedRows}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.TableStatistics
 import org.metastore.spark.statistics.columns.FileList
@@ -35,10 +35,13 @@ import org.metastore.spark.tables.UnsupportedRelease
 private[scan] final case class ScanContext(
     conjuncts: Seq[Expression] = Nil, limit: Option[Long] = None, order: Option[SortOrder] = None) {
 
-  /** The rows that are enough; None where all are wanted, or the order is not one of a column. */
-  def wanted(columns: ColumnResolver): Option[WantedRows] = order match {
+  /** The rows that are enough; None where all are wanted, or the order is not one of a column or an expression with statistics. */
+  def wanted(columns: => ExpressionColumns): Option[WantedRows] = order match {
     case None => limit.map(WantedRows(_))
-    case Some(first) => for (most <- limit; by <- RowOrder.of(first, columns)) yield WantedRows(most, Some(by))
+    case Some(first) =>
+      val known = columns
+      val key = first.copy(child = known.replaceIn(first.child).getOrElse(first.child))
+      for (most <- limit; by <- RowOrder.of(key, known)) yield WantedRows(most, Some(by))
   }
 }
 
@@ -115,7 +118,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
     val conjuncts = above.conjuncts.map(withRelationNames(_, logical))
     lazy val known = planner.statistics(table.id)
     lazy val wanted = if (!mayLimit(logical, files, conjuncts)) None
-    else known.toOption.flatMap(found => above.wanted(table.resolver(found.manifest)))
+    else known.toOption.flatMap(found => above.wanted(planner.columnsOf(found, table.resolver(found.manifest))))
     val mark = planner.restriction.orElse(table.restriction(planner.settings)) match {
       case Some(why) => ScanMark.refuse(why)
       case None => known.fold(ScanMark.refuse, s => ScanMark.Permit(s.fingerprint, table.root.toString, wanted))

@@ -13,8 +13,8 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
 import org.metastore.spark.pruning.{
-  ColumnResolver, EvaluationAllowance, FileMeasure, FileSets, LimitedFiles, LiveFiles, PruningFilter, ScanDecision, ScanEstimate,
-  ScanQuestion, StoredExpressions, WantedRows
+  ColumnResolver, EvaluationAllowance, ExpressionColumns, FileMeasure, FileSets, LimitedFiles, LiveFiles, PruningFilter,
+  ScanDecision, ScanEstimate, ScanQuestion, WantedRows
 }
 import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
@@ -155,9 +155,14 @@ private[scan] final class ScanPlanner(
   }
 
   private def compile(conjuncts: Seq[Expression], resolver: ColumnResolver, known: TableStatistics): PruningFilter =
-    PruningFilter.compile(conjuncts, resolver, allowance, storedExpressions(known.manifest.expressions))
+    PruningFilter.compile(conjuncts, columnsOf(known, resolver), allowance)
 
-  private def storedExpressions(names: Map[String, String]) = new StoredExpressions(names, session.sessionState.conf)
+  /** The columns of a scan, and the expressions over them that have statistics. */
+  def columnsOf(known: TableStatistics, resolver: ColumnResolver): ExpressionColumns =
+    expressionColumns(known.manifest.expressions, resolver)
+
+  private def expressionColumns(names: Map[String, String], resolver: ColumnResolver) =
+    new ExpressionColumns(names, session.sessionState.conf, resolver)
 
   private def rowsOf(files: IndexedSeq[ScanFile]): Array[Long] =
     IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray
@@ -167,9 +172,8 @@ private[scan] final class ScanPlanner(
       conjuncts: Seq[Expression], asked: EstimateRequest): ScanStatistics = {
     val described = DistributionSnapshot.of(known.manifest, asked.lineage())
     lazy val distinct = described.fold(Map.empty[String, TableDistinct])(distinctOf(known, _))
-    val expressions = described.fold(StoredExpressions.none)(one => storedExpressions(one.snapshot.expressions))
-    val filter =
-      new FilterRequest(conjuncts, expressions.over(asked.resolver), histogramsOf(table, known, described, _), asked.output, joins)
+    val columns = expressionColumns(described.fold(Map.empty[String, String])(_.snapshot.expressions), asked.resolver)
+    val filter = new FilterRequest(conjuncts, columns, histogramsOf(table, known, described, _), asked.output, joins)
     val counts = new RowCounts(decided, known.manifest.latest.flatMap(RowCounts.perByte))
     new ScanStatistics(
       joined, decided, files(_).partition, counts, files(_).deletedRows, distinct.get, filter, described.forall(_.isAncestor),
