@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 import metastore
+from lakes import SPARK
 from metastore.errors import InvalidArgument
-from planner.plans import check, conf, files_read, plain, truth
+from planner.expressions.made import CELL, EXPRESSIONS, ROWS, four_files
+from planner.plans import check, conf, files_read, truth
 
 pytestmark = pytest.mark.spark
 
-COLUMNS = "f int, name string, ts timestamp, a int, b int, lon double, lat double"
-# Of no column alone do the bounds of a file tell what its rows are.
-ROWS = """
-    SELECT {file} f, concat(IF(i % 2 = 0, 'Ab', 'aB'), {file}, lpad(i, 2, '0')) name,
-    make_timestamp(2024, 1 + {file}, 1 + i % 28, i % 24, 0, 0) ts, i * 100 a,
-    IF({file} = 3 AND i = 8, null, {file} * 10 - i * 100) b,
-    i % 4 + 0.5D lon, (i + {file}) % 4 + 0.25D lat FROM (SELECT CAST(id AS int) i FROM range(40))
-"""
-CELL = "floor(lon) * 1000 + floor(lat)"
-EXPRESSIONS = ["lower(name)", "date_format(ts, 'yyyy-MM')", "a + b", CELL, "a > b", "lon + lat"]
 PREDICATES = [
     "lower(name) = 'ab105'",
     "lower(name) LIKE 'ab2%' OR lower(name) = 'ab300'",
@@ -39,56 +29,6 @@ PREDICATES = [
     "lon + lat > 100",
     "isnan(lat + lon)",
 ]
-_names = itertools.count()
-
-
-@pytest.fixture(autouse=True)
-def without_evaluation(spark):
-    """What values of single columns prove without any of this is left out."""
-    with conf(spark, spark__metastore__pruning__values__maxEvaluations="0"):
-        yield
-
-
-@pytest.fixture(scope="module")
-def make_table(spark, tmp_path_factory):
-    """Makes a table of some format, each text of rows one file: its name in queries, and SQL of a row's file."""
-
-    def make(kind: str, *files: str) -> tuple[str, str]:
-        where = tmp_path_factory.mktemp(kind) / "t"
-        name = f"ice.db.expressions_{next(_names)}" if kind == "iceberg" else f"{kind}.`{where}`"
-        for place, one in enumerate(files):
-            made = spark.sql(one).coalesce(1)
-            if kind == "iceberg" and place == 0:
-                made.writeTo(name).using("iceberg").tableProperty("write.metadata.metrics.default", "none").create()
-            elif kind == "iceberg":
-                made.writeTo(name).append()
-            else:
-                made.write.format(kind).mode("append").save(str(where))
-        return name, "_file" if kind == "iceberg" else "_metadata.file_path"
-
-    return make
-
-
-def open_table(warehouse, table):
-    return metastore.open(f"{warehouse}/{table.removeprefix('ice.').replace('.', '/')}")
-
-
-def four_files() -> list[str]:
-    return [ROWS.format(file=file) for file in range(4)]
-
-
-@pytest.fixture(
-    scope="module",
-    params=["iceberg", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("parquet", "delta"))],
-)
-def analyzed(request, spark, make_table):
-    nan = [one.replace("i % 4 + 0.5D lon", "IF(i = 9, double('NaN'), i % 4 + 0.5D) lon") for one in four_files()[2:3]]
-    table, file = make_table(request.param, *four_files()[:2], *nan, *four_files()[3:])
-    report = metastore.analyze(spark, table, progress=False, expressions=EXPRESSIONS)
-    assert not report.refused
-    again = metastore.analyze(spark, table, progress=False, expressions=EXPRESSIONS)
-    assert (again.files_read, again.committed) == (0, False)
-    return table, file
 
 
 @pytest.mark.parametrize("predicate", PREDICATES)
@@ -250,65 +190,7 @@ def test_of_a_file_with_a_deletion_vector_delta_tells_too_few_rows(spark, make_t
     check(spark, f"SELECT * FROM {table} WHERE lower(name) = 'ab305'", [2])
 
 
-def test_answers_tell_of_them_and_compacting_keeps_them(spark, make_table, warehouse):
-    table, _ = make_table("iceberg", *four_files())
-    for expression in ("lower(name)", "a + b"):
-        metastore.analyze(spark, table, progress=False, expressions=[expression])
-    columns = COLUMNS.split()[::2]
-    assert {row["column_name"] for row in metastore.columns(spark, table)} == set(columns)
-    assert [row["columns"] for row in metastore.snapshots(spark, table)] == [len(columns)]
-    opened = open_table(warehouse, table)
-    for ask in (lambda verb, *more: getattr(opened, verb)(*more), lambda verb, *more: getattr(metastore, verb)(spark, table, *more)):
-        names = [row["column_name"] for row in ask("summary")]
-        assert names == [*columns, "a + b", "lower(name)"]
-        found = ask("summary").column("a + b")
-        assert [str(found[name]) for name in ("column_type", "min", "max", "count", "null_count")] == "int 0 30 160 1".split()
-        assert [row["frequency"] for row in ask("frequencies", "a + b")] == [40, 40, 40, 39]
-        assert len(ask("columns", "lower(name)")) == 4
-        assert str(ask("quantiles", "a + b", 1.0)[0]["value"]) == "30"
-    assert {one["state"] for one in metastore.verify(spark, table)} == {"ok"}
-    assert metastore.compact(spark, table) is not None
-    check(spark, f"SELECT * FROM {table} WHERE a + b > 10", [2])
-    check(spark, f"SELECT * FROM {table} WHERE lower(name) = 'ab105'", [1])
-
-
-def test_a_statistic_of_an_expression_is_computed_of_its_values(spark, make_table, warehouse):
-    table, _ = make_table("iceberg", *four_files()[:2])
-    longest = metastore.statistic("longest", version=1, merge=max, expression="concat(lower(name), 'x')")(
-        lambda values: max(map(len, values.to_pylist()))
-    )
-    rows = metastore.statistic("rows_seen", version=1, merge=sum)(len)
-
-    def shown(**of):
-        answers = (metastore.summary(spark, table, **of), open_table(warehouse, table).summary(**of))
-        found, again = ({row["column_name"]: (row["longest"], row["rows_seen"]) for row in one} for one in answers)
-        assert found == again
-        return found
-
-    report = metastore.analyze(spark, table, progress=False, statistics=[longest, rows], expressions=["a + b"])
-    assert (report.files_read, report.refused) == (2, ())
-    found = shown()
-    assert found.pop("concat(lower(name), 'x')") == (6, None)
-    assert found.pop("a + b") == (None, None)
-    assert set(found.values()) == {(None, 80)}
-    check(spark, f"SELECT * FROM {table} WHERE concat(lower(name), 'x') = 'ab105x'", [1])
-    again = metastore.analyze(spark, table, progress=False, statistics=[longest, rows], expressions=["a + b"])
-    assert (again.files_read, again.committed) == (0, False)
-
-    spark.sql(ROWS.format(file=10)).coalesce(1).writeTo(table).append()
-    assert metastore.analyze(spark, table, progress=False, statistics=[longest, rows]).files_read == 1
-    assert shown()["concat(lower(name), 'x')"] == (7, None)
-    paths = [row["path"] for row in metastore.files(spark, table)]
-    assert {shown(file=path)["concat(lower(name), 'x')"][0] for path in paths} == {6, 7}
-
-    newer = metastore.statistic("longest", version=2, merge=max, expression="concat(lower(name), 'x')")(len)
-    assert metastore.analyze(spark, table, progress=False, statistics=[newer, rows]).files_read == 3
-    assert shown()["concat(lower(name), 'x')"] == (40, None)
-    failing = metastore.statistic("longest", version=3, expression="lower(nothing)")(len)
-    with pytest.raises(InvalidArgument, match="lower.nothing.*cannot be resolved"):
-        metastore.analyze(spark, table, progress=False, statistics=[failing])
-
-
+@pytest.mark.skipif(SPARK == "3.5", reason="there are no functions in SQL")
 def test_functions_that_are_written_in_sql_are_what_they_are_made_of(spark, make_table):
     table, _ = make_table("iceberg", *four_files())
     made = "FUNCTION cell(x double, y double) RETURNS bigint RETURN floor(x) * 1000 + floor(y) + {n}"
@@ -323,65 +205,3 @@ def test_functions_that_are_written_in_sql_are_what_they_are_made_of(spark, make
     for text, reason in {"now_and(name)": "another one tomorrow", "most(a)": "sub-query"}.items():
         with pytest.raises(InvalidArgument, match=reason):
             metastore.analyze(spark, table, progress=False, expressions=[text])
-
-
-ESTIMATES = {
-    "lower(name) = 'ab105'": 1,
-    "lower(name) LIKE 'ab2%'": 40,
-    "NOT lower(name) < 'ab3'": 40,
-    "a + b > 10": 79,
-    "a + b IN (20, 30) AND f = 3": 39,
-    "a + b IS NULL": 1,
-    "a + b = 20 OR f = 0": 80,
-    f"{CELL} = 2003": 10,
-}
-
-
-def test_the_optimizer_is_told_how_many_rows_they_leave(spark, analyzed):
-    table, _ = analyzed
-    for predicate, expected in ESTIMATES.items():
-        query = f"SELECT * FROM {table} WHERE {predicate}"
-        assert truth(spark, f"SELECT count(*) FROM {table} WHERE {predicate}") == expected
-        rows = spark.sql(query)._jdf.queryExecution().optimizedPlan().stats().rowCount().get()
-        assert expected / 2 <= int(str(rows)) <= expected * 2, predicate
-
-
-@pytest.mark.parametrize(
-    ("query", "files"),
-    [
-        ("WHERE lower(name) > 'ab1' LIMIT 30", [1]),
-        ("WHERE a + b >= 10 AND f < 3 LIMIT 60", [2]),
-        ("WHERE a + b > 10 LIMIT 60", [2]),  # of one file a row is null
-        ("WHERE lower(name) LIKE 'ab%' LIMIT 1", [1]),
-        ("WHERE lower(name) <> 'ab105' OR f > 7 LIMIT 100", [3]),
-        ("ORDER BY lower(name), f LIMIT 3", [1]),
-        ("ORDER BY a + b DESC NULLS LAST LIMIT 3", [1]),
-        ("ORDER BY a + b DESC NULLS FIRST LIMIT 1", [1]),
-        ("WHERE lower(name) > 'ab1' ORDER BY lower(name) DESC LIMIT 41", [2]),
-        ("WHERE lower(name) < 'ab2' ORDER BY a + b LIMIT 41", [2]),
-    ],
-)
-def test_few_rows_are_read_from_few_files(spark, analyzed, query, files):
-    table, _ = analyzed
-    shown = "f, lower(name) n, a + b c"
-    found = spark.sql(f"SELECT {shown} FROM {table} {query}")
-    rows, wanted = found.collect(), int(query.split()[-1])
-    assert files_read(found) == files
-    assert len(rows) == wanted
-    condition, _, order = query.rpartition(" LIMIT ")[0].partition("ORDER BY ")
-    every = plain(spark, f"SELECT {shown} FROM {table} {condition}")
-    assert set(rows) <= set(every)
-    if order:  # and no other row comes before the last of them
-        first = plain(spark, f"SELECT {shown} FROM {table} {condition} ORDER BY {order}, n LIMIT {wanted}")
-        key = "n" if order.startswith("lower") else "c"
-        assert sorted(repr(row[key]) for row in rows) == sorted(repr(row[key]) for row in first)
-
-
-@pytest.mark.parametrize(
-    ("predicate", "files"),
-    [("lower(name) >= 'ab1' AND f >= 0", []), ("a + b > 10", [2])],  # of one file a row is null
-)
-def test_rows_that_match_in_whole_files_are_counted(spark, analyzed, predicate, files):
-    table, _ = analyzed
-    with conf(spark, spark__metastore__aggregates__enabled="true"):
-        check(spark, f"SELECT count(*) FROM {table} WHERE {predicate}", files)
