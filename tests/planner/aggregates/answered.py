@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.plans import conf, files_read, physical
 
@@ -56,8 +56,12 @@ def fill(spark, kind, place, *, files: int = 4, columns: str = "", row: str = RO
 
 def is_answered(df) -> bool:
     """Whether no scan is left: Delta answers some queries itself."""
-    plan = physical(df)
-    return "StatisticsAnswer" in plan or not any(word in plan for word in ("Scan parquet", "BatchScan", "FileScan"))
+    return not any(word in physical(df) for word in ("Scan parquet", "BatchScan", "FileScan"))
+
+
+def is_merged(df) -> bool:
+    """Whether what is read is added to what the statistics answer."""
+    return "StatisticsAnswer" in physical(df) and not is_answered(df)
 
 
 def rows_of(df, query: str) -> list[str]:
@@ -66,16 +70,17 @@ def rows_of(df, query: str) -> list[str]:
     return rows if "ORDER BY" in query else sorted(rows)
 
 
-def compare(spark, query: str, *, answered: bool | None = None) -> bool:
-    """A query gives the same rows and types as without us; where it is said, it is answered, or is not."""
+def compare(spark, query: str, *, answered: bool | None = None, read: list[int] | None = None) -> Any:
+    """A query gives the same rows and types as without us; where it is said, is answered or not, and reads so many."""
     df = spark.sql(query)
     found = (rows_of(df, query), df.schema)
     with conf(spark, spark__metastore__enabled=False):
-        expected = spark.sql(query)
-        assert found == (rows_of(expected, query), expected.schema), (query, physical(df))
+        plain = spark.sql(query)
+        assert found == (rows_of(plain, query), plain.schema), (query, physical(df))
     assert answered in (None, is_answered(df)), (query, physical(df))
-    assert not answered or files_read(df) == [], (query, physical(df))
-    return is_answered(df)
+    expected = [] if answered else read
+    assert expected is None or files_read(df) == expected, (query, physical(df))
+    return df
 
 
 def condition(chance: random.Random, depth: int = 2) -> str:

@@ -27,7 +27,7 @@ from planner.plans import conf, labels, physical
 
 pytestmark = pytest.mark.spark
 
-OPEN = ["id >= 150", "i > 0", "s LIKE '%1'", "rand(1) >= 0 AND id > 5", "id IN (SELECT 7)", "id = (SELECT 7)"]
+OPEN = ["i > 0", "s LIKE '%1'", "rand(1) >= 0 AND id > 5", "id IN (SELECT 7)", "id = (SELECT 7)"]
 FUNCTIONS = [
     "sum(x)", "avg(f)", "sum(i + 1)", "count(DISTINCT i, s)", "sum(DISTINCT i)", "count(DISTINCT nan)",
     "max(i + 1)", "max(upper(s))", "count(i, s)", "first(i)", "max(long)",
@@ -40,7 +40,6 @@ NOT_ALL_ROWS = [
     "SELECT flag, count(*) FROM {t} GROUP BY flag WITH ROLLUP",
     "SELECT flag, count(i) FROM {t} GROUP BY flag",
     "SELECT flag, count(*) FILTER (WHERE id > 5) FROM {t} GROUP BY flag",
-    "SELECT flag, count(*) FROM {t} WHERE id >= 150 GROUP BY flag",
     "SELECT count(*) FROM (SELECT * FROM {t} LIMIT 7)",
     "SELECT count(*) FROM {t} a JOIN {t} b USING (id)",
     "SELECT count(*) FROM (SELECT explode(array(1, 2)) FROM {t})",
@@ -98,13 +97,13 @@ def test_different_values_of_every_type(spark, table):
 
 
 @pytest.mark.slow
-def test_where_some_file_is_open_nothing_is_answered(spark, table):
+def test_where_most_files_are_open_nothing_is_answered(spark, table):
     for query in (
         *(f"SELECT min(id), max(s), count(i) FROM {table} WHERE {where}" for where in OPEN),
         *(f"SELECT {function}, count(*) FROM {table}" for function in FUNCTIONS),
         *(query.format(t=table) for query in NOT_ALL_ROWS),
     ):
-        assert not is_answered(spark.sql(query)), query
+        assert "StatisticsAnswer" not in physical(spark.sql(query)), query
 
 
 @pytest.mark.slow
@@ -250,7 +249,8 @@ def test_random_aggregates(spark, kind, table):
             )
             for leaf in chance.choices(LEAVES, k=chance.randint(1, 4))
         ]
-        answered += compare(spark, f"SELECT {', '.join(functions)} FROM {table} WHERE {condition(chance)}")
+        df = compare(spark, f"SELECT {', '.join(functions)} FROM {table} WHERE {condition(chance)}")
+        answered += is_answered(df)
     assert answered >= 20
 
 

@@ -21,6 +21,9 @@ trait FileMeasure {
   /** Keys and types of the columns that are asked for. */
   def columns: Seq[(String, DataType)]
 
+  /** Whether what it is of some rows can be merged with what it is of the others. */
+  def isMergeable: Boolean = true
+
   /** What is known of the files, with the rows of each; `among` are those that are going to be asked about. */
   def of(files: FileSetStatistics, among: BitSet): MeasuredFiles
 }
@@ -33,6 +36,14 @@ private[pruning] trait MeasuredFiles {
 
   /** The measure of all rows of files that are known, as Catalyst's internal value; None where it would not be exact. */
   def total(files: BitSet): Option[Any]
+
+  /**
+   * The same where other files are read: one value for each part of the function, as `MergeableFunction` has them. None where the
+   * measure of all rows would not be exact.
+   *
+   * @param others how many rows each of them has; -1: not known
+   */
+  def parts(files: BitSet, others: Map[Int, Long]): Option[Seq[Any]] = total(files).map(Seq(_))
 }
 
 object FileMeasure {
@@ -93,6 +104,7 @@ object FileMeasure {
   /** COUNT(DISTINCT) of a column. */
   private final case class DistinctCount(column: ColumnReference) extends FileMeasure {
     override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
+    override val isMergeable: Boolean = false
 
     override def of(files: FileSetStatistics, among: BitSet): MeasuredFiles = measured(files, column) { summary =>
       new DifferentValues(

@@ -63,7 +63,7 @@ final class ScanDecision(
     live.list().filterNot { case (path, _) => paths(path) }
   }
 
-  /** Whether the statistics answer an aggregate: no file is read. */
+  /** Whether the statistics answer an aggregate of files, and no more than these are read. */
   def isAnswered: Boolean = answered.isDefined
 
   private def isLimited(file: Int): Boolean = limited.exists(_.dropped.get(file))

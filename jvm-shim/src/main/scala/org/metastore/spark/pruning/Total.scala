@@ -17,11 +17,13 @@ import org.metastore.spark.statistics.objects.{DecimalBytes, Values}
  *
  * @param most  no sum may be farther from zero
  * @param value of the exact sum, unscaled, and of how many values it is, at least one
+ * @param parts the same to be merged: the sum, and of AVG the count
  */
 private[pruning] final case class Total(
-    column: ColumnReference, most: BigInteger, value: (BigInteger, Long) => Option[Any])
+    column: ColumnReference, most: BigInteger, value: (BigInteger, Long) => Option[Any], parts: Option[TotalParts])
   extends FileMeasure {
   override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
+  override val isMergeable: Boolean = parts.isDefined
 
   override def of(files: FileSetStatistics, among: BitSet): MeasuredFiles = FileMeasure.measured(files, column) { summary =>
     new Summed(summary, files.sums(column.key, column.dataType).toOption)
@@ -34,46 +36,87 @@ private[pruning] final case class Total(
       sums.exists(_.sums(file) != null) && bounds.hasLo(file) && bounds.hasHi(file) && isPossible(file))
 
     override def total(files: BitSet): Option[Any] = {
-      var (sum, farthest, count) = (BigInteger.ZERO, BigInteger.ZERO, 0L)
-      files.stream.filter(!FileMeasure.isAllNull(summary, _)).forEach { file =>
-        sum = sum.add(sums.get.sums(file))
-        farthest = farthest.add(times(Total.unscaled(bounds.los, file).abs.max(Total.unscaled(bounds.his, file).abs), file))
-        count += countOf(file)
-      }
+      val (sum, count) = sumOf(files)
       if (count == 0) Some(null) // scalastyle:ignore
-      else if (farthest.compareTo(most) > 0) None
+      else if (farthest(files).compareTo(most) > 0) None
       else value(sum, count)
     }
+
+    override def parts(files: BitSet, others: Map[Int, Long]): Option[Seq[Any]] = {
+      val all = others.foldLeft(farthest(files)) { case (sum, (file, rows)) => sum.add(times(magnitude(file), rows)) }
+      if (others.values.exists(_ < 0) || all.compareTo(most) > 0) None
+      else Total.this.parts.map { merged =>
+        val (sum, count) = sumOf(files)
+        (if (count == 0) null else merged.sum(sum)) +: (if (merged.isCounted) Seq(count) else Nil) // scalastyle:ignore
+      }
+    }
+
+    private def sumOf(files: BitSet): (BigInteger, Long) = {
+      var (sum, count) = (BigInteger.ZERO, 0L)
+      files.stream.filter(!FileMeasure.isAllNull(summary, _)).forEach { file =>
+        sum = sum.add(sums.get.sums(file))
+        count += countOf(file)
+      }
+      (sum, count)
+    }
+
+    private def farthest(files: BitSet): BigInteger = {
+      var sum = BigInteger.ZERO
+      files.stream.filter(!FileMeasure.isAllNull(summary, _)).forEach(file => sum = sum.add(times(magnitude(file), countOf(file))))
+      sum
+    }
+
+    /** No value of a file is farther from zero. */
+    private def magnitude(file: Int): BigInteger =
+      if (summary.hasStatistics(file) && bounds.hasLo(file) && bounds.hasHi(file))
+        Total.unscaled(bounds.los, file).abs.max(Total.unscaled(bounds.his, file).abs)
+      else Total.mostOfType(column.dataType)
 
     // A sum that its bounds exclude contradicts them.
     private def isPossible(file: Int): Boolean = {
       val sum = sums.get.sums(file)
-      times(Total.unscaled(bounds.los, file), file).compareTo(sum) <= 0 && sum.compareTo(times(Total.unscaled(bounds.his, file), file)) <= 0
+      val count = countOf(file)
+      times(Total.unscaled(bounds.los, file), count).compareTo(sum) <= 0 &&
+      sum.compareTo(times(Total.unscaled(bounds.his, file), count)) <= 0
     }
 
     private def countOf(file: Int): Long = summary.rows(file) - summary.nulls(file)
 
-    private def times(value: BigInteger, file: Int): BigInteger = value.multiply(BigInteger.valueOf(countOf(file)))
+    private def times(value: BigInteger, count: Long): BigInteger = value.multiply(BigInteger.valueOf(count))
   }
 }
+
+/**
+ * What is merged of a SUM or AVG.
+ *
+ * @param sum       of the exact sum, unscaled, the value that Spark adds
+ * @param isCounted whether the number of values is asked for too
+ */
+private[pruning] final case class TotalParts(sum: BigInteger => Any, isCounted: Boolean)
 
 private[pruning] object Total {
 
   /** The measure that SUM or AVG of a column is; None for types whose sums depend on their order. */
   def of(column: ColumnReference, function: AggregateFunction): Option[Total] = (function, column.dataType) match {
     case (_: Sum, ByteType | ShortType | IntegerType | LongType) =>
-      Some(Total(column, BigInteger.valueOf(Long.MaxValue), (sum, _) => Some(sum.longValueExact)))
+      Some(Total(column, BigInteger.valueOf(Long.MaxValue), (sum, _) => Some(sum.longValueExact), parts(_.longValueExact)))
     case (sum: Sum, _: DecimalType) => sum.dataType match {
-        case result: DecimalType => Some(Total(column, mostOf(result), (sum, _) => Some(decimal(sum, result))))
+        case result: DecimalType =>
+          Some(Total(column, mostOf(result), (sum, _) => Some(decimal(sum, result)), parts(decimal(_, result))))
         case _ => None
       }
     case (_: Average, ByteType | ShortType | IntegerType | LongType) =>
-      Some(Total(column, MostOfDoubles, (sum, count) => Some(sum.doubleValue / count.toDouble)))
+      Some(Total(
+          column, MostOfDoubles, (sum, count) => Some(sum.doubleValue / count.toDouble), parts(_.doubleValue, isCounted = true)))
     case (average: Average, of: DecimalType) =>
       val most = if (isShort(of)) MostOfDoubles else mostOf(sumOf(average))
-      Some(Total(column, most, meanOfDecimals(average, of, _, _)))
+      // Of short ones Spark has two ways, which are compared where the whole sum is known.
+      val merged = if (isShort(of)) None else parts(decimal(_, sumOf(average)), isCounted = true)
+      Some(Total(column, most, meanOfDecimals(average, of, _, _), merged))
     case _ => None
   }
+
+  private def parts(sum: BigInteger => Any, isCounted: Boolean = false): Option[TotalParts] = Some(TotalParts(sum, isCounted))
 
   // Spark divides doubles where the decimals are short (DecimalAggregates): both ways have to give the same.
   private def meanOfDecimals(average: Average, of: DecimalType, sum: BigInteger, count: Long): Option[Any] = {
@@ -99,6 +142,11 @@ private[pruning] object Total {
 
   private def decimal(unscaled: BigInteger, of: DecimalType): Decimal =
     Decimal(new BigDecimal(unscaled, of.scale), of.precision, of.scale)
+
+  private def mostOfType(dataType: DataType): BigInteger = dataType match {
+    case decimal: DecimalType => mostOf(decimal)
+    case integer => BigInteger.ONE.shiftLeft(8 * integer.defaultSize - 1)
+  }
 
   private def mostOf(result: DecimalType): BigInteger = BigInteger.TEN.pow(result.precision).subtract(BigInteger.ONE)
 

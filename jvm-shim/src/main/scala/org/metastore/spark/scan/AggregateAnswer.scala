@@ -2,18 +2,25 @@ package org.metastore.spark.scan
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{
-  Alias, Attribute, AttributeMap, AttributeReference, Expression, NamedExpression, PredicateHelper
+  Alias, Attribute, AttributeMap, AttributeReference, Cast, Coalesce, Expression, Literal, NamedExpression, PredicateHelper
 }
-import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Complete, Count}
+import org.apache.spark.sql.catalyst.expressions.aggregate.{
+  AggregateExpression, AggregateFunction, Average, Complete, Count, Max, Min, Sum
+}
 import org.apache.spark.sql.catalyst.planning.PhysicalOperation
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LeafNode, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LeafNode, LogicalPlan, Project, Union}
+import org.apache.spark.sql.types.{DecimalType, DoubleType}
 
 import org.metastore.spark.pruning.{ColumnResolver, FileMeasure, LiveFiles}
 import org.metastore.spark.statistics.objects.TableIdentity
 
-/** What a scan would read if it were planned now, and how the statistics call its columns. */
+/**
+ * What a scan would read if it were planned now, and how the statistics call its columns.
+ *
+ * @param areChosen whether a scan can be made of some of the files, whatever happens until it runs
+ */
 private[scan] final case class ScannedFiles(
-    table: TableIdentity, files: IndexedSeq[ScanFile], resolver: ColumnResolver, live: LiveFiles)
+    table: TableIdentity, files: IndexedSeq[ScanFile], resolver: ColumnResolver, live: LiveFiles, areChosen: Boolean)
 
 /**
  * What is asked of a scan by an aggregate.
@@ -39,7 +46,7 @@ private[scan] final case class AggregateRequest(
       if (found.forall(_.isDefined)) Some(found.flatten) else None
   }
 
-  /** The rows of the answer, each the value of the group, if there is one, and then of each function. */
+  /** The rows of the answer, each the value of the group, if there is one, and then of each function or part of one. */
   def rows(totals: Seq[Any]): Seq[Seq[Any]] = grouping match {
     case None => Seq(totals)
     case Some(group) => totals.head.asInstanceOf[Seq[(Any, Long)]].map { case (value, rows) =>
@@ -57,7 +64,10 @@ private[scan] final case class AggregateRequest(
   }
 }
 
-/** Aggregates whose answer follows from the statistics of the files that their scan would read: then none is read. */
+/**
+ * Aggregates whose answer follows from the statistics of the files that their scan would read: then none is read. Where it
+ * follows of most of them, the others are read, and what they add is merged with it.
+ */
 private[scan] final class AggregateAnswer(adapters: Seq[RelationAdapter], planner: ScanPlanner) extends PredicateHelper {
 
   /** What is planned in an aggregate's place; None: it stays. May throw. */
@@ -68,7 +78,7 @@ private[scan] final class AggregateAnswer(adapters: Seq[RelationAdapter], planne
       val asked = requestOf(group, functions, columns, filters, leaf)
       if (!asked.isPossible) None
       else adapters.iterator.flatMap(_.answer(leaf, asked, planner)).toSeq.headOption
-        .map(inPlace(group.toSeq, results, functions, asked, _))
+        .map(answer => new AggregateInPlace(aggregate, group, functions, asked.rows(answer.totals), answer).plan)
     case _ => None
   }
 
@@ -91,19 +101,80 @@ private[scan] final class AggregateAnswer(adapters: Seq[RelationAdapter], planne
     case attribute: Attribute => attribute
     case named => named.children.head
   }
+}
 
-  private def inPlace(
-      group: Seq[Expression], results: Seq[NamedExpression], functions: Seq[AggregateExpression], asked: AggregateRequest,
-      answer: MeasuredScan): LogicalPlan = {
-    val computed = group ++ functions
-    val values = computed.map(one => AttributeReference(one.sql, one.dataType, one.nullable)())
-    val valueOf = computed.map(_.canonicalized).zip(values).toMap
+/**
+ * What is planned in the place of an aggregate.
+ *
+ * @param rows of the answer, or of what is to be merged
+ */
+private final class AggregateInPlace(
+    aggregate: Aggregate, group: Option[Expression], functions: Seq[AggregateExpression], rows: Seq[Seq[Any]], answer: MeasuredScan) {
+
+  def plan: LogicalPlan = answer.rest match {
+    case None =>
+      val values = valuesOf(functions)
+      Project(named(values, values.drop(group.size)), answered(values))
+    case Some(rest) =>
+      val split = functions.map(function => MergeableFunction.of(function.aggregateFunction))
+      val parts = split.flatMap(_.parts).map(_.toAggregateExpression())
+      val values = valuesOf(parts)
+      val computed = (group ++ parts).map(one => Alias(one, one.sql)()).toSeq
+      val open = Aggregate(group.toSeq, computed, aggregate.child.transformUp { case _: LeafNode => rest })
+      val left = values.drop(group.size).iterator
+      val merged = split.map(function => function.merged(function.parts.map(_ => left.next())))
+      Aggregate(values.take(group.size), named(values, merged), Union(answered(values), open))
+  }
+
+  private def answered(values: Seq[Attribute]) = AnsweredRows(values, rows.map(InternalRow.fromSeq))(answer.decision)
+
+  private def valuesOf(computed: Seq[Expression]): Seq[Attribute] =
+    (group ++ computed).map(one => AttributeReference(one.sql, one.dataType, one.nullable)()).toSeq
+
+  /** The results of the aggregate, made of a value of the group and one of each function. */
+  private def named(values: Seq[Attribute], results: Seq[Expression]): Seq[NamedExpression] = {
+    val valueOf = (group ++ functions).map(_.canonicalized).zip(values.take(group.size) ++ results).toMap
     def shown(result: Expression): Expression =
       result.transform { case one if valueOf.contains(one.canonicalized) => valueOf(one.canonicalized) }
-    val named = results.map {
+    aggregate.aggregateExpressions.map {
       case column: Attribute => Alias(shown(column), column.name)(column.exprId, column.qualifier, Some(column.metadata))
       case other => shown(other).asInstanceOf[NamedExpression]
     }
-    Project(named, AnsweredRows(values, asked.rows(answer.totals).map(InternalRow.fromSeq))(answer.decision))
+  }
+}
+
+/**
+ * An aggregate function of rows that lie in two places.
+ *
+ * @param parts  what is computed of each
+ * @param merged the function of all rows, of columns with these parts
+ */
+private final case class MergeableFunction(parts: Seq[AggregateFunction], merged: Seq[Attribute] => Expression)
+
+private object MergeableFunction {
+
+  /** Those that `FileMeasure` calls mergeable: their sums cannot overflow. */
+  def of(function: AggregateFunction): MergeableFunction = function match {
+    case _: Min => MergeableFunction(Seq(function), parts => Min(parts.head).toAggregateExpression())
+    case _: Max => MergeableFunction(Seq(function), parts => Max(parts.head).toAggregateExpression())
+    case _: Count => MergeableFunction(Seq(function), parts => Coalesce(Seq(sum(parts.head), Literal(0L))))
+    case _: Sum => MergeableFunction(Seq(function), parts => sum(parts.head))
+    case average: Average =>
+      val buffer = average.aggBufferAttributes
+      def value(parts: Seq[Attribute]) = average.evaluateExpression.transform {
+        case column: Attribute if buffer.exists(_.semanticEquals(column)) => sum(parts(buffer.indexWhere(_.semanticEquals(column))))
+      }
+      val summed = average.child.dataType match {
+        case _: DecimalType => average.child
+        case _ => Cast(average.child, DoubleType)
+      }
+      MergeableFunction(Seq(Sum(summed), Count(average.child)), value)
+    case other => throw new IllegalArgumentException(other.prettyName)
+  }
+
+  /** The sum of sums, of their type: Spark's is wider for decimals. */
+  private def sum(of: Attribute): Expression = {
+    val wide = Sum(of).toAggregateExpression()
+    if (wide.dataType == of.dataType) wide else Cast(wide, of.dataType)
   }
 }

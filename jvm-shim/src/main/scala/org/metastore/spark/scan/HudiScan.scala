@@ -32,6 +32,8 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
   override def restriction(settings: MetastoreConf): Option[Reason] =
     HudiScan.hudiQuery.orElse(HudiTable.refusal(relation).map(FileScan.refuse)).orElse(FileScan.conversionRefusal(relation))
 
+  override def readsAnyIndex: Boolean = false
+
   override def countedFiles(read: HadoopFsRelation, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]] =
     Some(listSlices(read.location, FileScan.conjunctsOver(partitionColumns, conjuncts)).files)
 

@@ -39,26 +39,30 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
       val table = new IcebergScan(iceberg.table)
       for {
         _ <- planner.statistics(table.id).toOption
-        scanned <- scannedFiles(table, iceberg, asked, planner)
-        measured <- planner.measure(scanned, asked)
-      } yield measured
+        planned <- planScan(table, iceberg, asked, planner)
+        measured <- planner.measure(planned.scanned, asked)
+        answer <- measured.reading(planned.scanOfRest(measured.decision))
+      } yield answer
     case _ => None
   }
 
-  /** The files of a scan as Spark will build it, if the aggregate stays: equal scans share their planning. */
-  private def scannedFiles(
-      table: IcebergScan, iceberg: DataSourceV2Relation, asked: AggregateRequest, planner: ScanPlanner): Option[ScannedFiles] = {
+  /** A scan as Spark will build it, if the aggregate stays: equal scans share their planning. */
+  private def planScan(
+      table: IcebergScan, iceberg: DataSourceV2Relation, asked: AggregateRequest, planner: ScanPlanner): Option[IcebergPlannedScan] = {
     val listing = new IcebergListing(new IcebergPruning(table, iceberg.output, ScanContext(asked.conjuncts), planner))
     val source = DelegateProxy.create(new IcebergSourceProxy(iceberg.table, listing), classOf[Table])
     val builder = source.asInstanceOf[SupportsRead].newScanBuilder(iceberg.options)
     PushDownUtils.pushFilters(builder, asked.conjuncts.filterNot(SubqueryExpression.hasSubquery))
-    val (scan, _) = PushDownUtils.pruneColumns(builder, iceberg, asked.columns, asked.conjuncts)
+    val (scan, output) = PushDownUtils.pruneColumns(builder, iceberg, asked.columns, asked.conjuncts)
     if (scan.getClass.getName != IcebergAdapter.BatchScan) None
     else {
       val tasks = IcebergTasks.of(scan, table.snapshot, planner)
       val schema = table.schemaOf(scan)
       val columns = new OutputColumns(iceberg.output, path => schema.flatMap(_.key(path)))
-      Some(ScannedFiles(table.id, tasks.files, columns, table.live(IcebergAdapter.Name, scan, tasks.live, listing.unasked)))
+      // Of a struct that is read in part the plan above would have to be told.
+      val areChosen = output.forall(column => iceberg.output.exists(own => own.exprId == column.exprId && own.dataType == column.dataType))
+      val live = table.live(IcebergAdapter.Name, scan, tasks.live, listing.unasked)
+      Some(new IcebergPlannedScan(iceberg, scan, output, tasks, ScannedFiles(table.id, tasks.files, columns, live, areChosen)))
     }
   }
 
@@ -125,6 +129,19 @@ private[scan] trait IcebergInterceptor {
 
   /** What is planned in place of a scan that Iceberg built without some predicates. */
   def prepare(scan: AnyRef, unasked: Seq[Predicate] = Nil): AnyRef
+}
+
+/** A scan that was built to look at its files. */
+private final class IcebergPlannedScan(
+    iceberg: DataSourceV2Relation, scan: Scan, output: Seq[AttributeReference], tasks: IcebergTasks, val scanned: ScannedFiles) {
+
+  /** The scan of those files alone that are to be read: it has its snapshot and its tasks from now on. */
+  def scanOfRest(decision: ScanDecision): Option[LogicalPlan] = {
+    tasks.at(tasks.files.indices.filter(decision.survivors.get)).giveTo(scan)
+    Some(DataSourceV2ScanRelation(
+        iceberg,
+        IcebergScanProxy.before(scan, decision, own => V2Statistics.withoutColumns(own, scan.readSchema, None), Some(tasks)), output))
+  }
 }
 
 /** Scans whose files are looked at: Iceberg is asked as for others, and what it builds stays as it is. */

@@ -48,9 +48,13 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
     WithTags(scan.copy(relation = scan.relation.copy(location = location)(scan.relation.sparkSession)), scan)
 
   private def marked(scan: FileSourceScanExec, planner: => ScanPlanner): Option[FileSourceScanExec] =
-    try ScanMark.of(scan.relation).filterNot(_ => isDone(scan)).flatMap {
-        case ScanMark.Refusal(_, why) => Some(withLabel(scan, scan.relation, s"[Metastore: $why]"))
-        case allowed: ScanMark.Permit => pruned(scan, allowed, planner)
+    try scan.relation.location match {
+        case _ if isDone(scan) => None
+        case fixed: FixedFileIndex => Some(withLabel(scan, scan.relation, fixed.decision.label))
+        case _ => ScanMark.of(scan.relation).flatMap {
+            case ScanMark.Refusal(_, why) => Some(withLabel(scan, scan.relation, s"[Metastore: $why]"))
+            case allowed: ScanMark.Permit => pruned(scan, allowed, planner)
+          }
       }
     catch {
       case NonFatal(e) =>

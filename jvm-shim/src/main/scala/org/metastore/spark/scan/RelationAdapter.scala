@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.FileSourceOptions
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, AttributeSet, Expression, Literal, SortOrder, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory}
+import org.apache.spark.sql.execution.datasources.{DataSourceUtils, FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DataType, StructType, TimestampType}
 
@@ -81,12 +81,28 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
           try tableBehind(logical, files).filter(_.restriction(planner.settings).isEmpty)
           catch { case _: UnsupportedRelease => None }
         known <- planner.statistics(table.id).toOption
-        listed <- table.countedFiles(table.listPartitions(asked.conjuncts), asked.conjuncts)
-        scanned = ScannedFiles(table.id, listed, table.resolver(known.manifest), table.live(files.location))
+        read = table.listPartitions(asked.conjuncts)
+        counted <- table.countedFiles(read, asked.conjuncts)
+        scanned = ScannedFiles(table.id, counted, table.resolver(known.manifest), table.live(files.location), table.readsAnyIndex)
         measured <- planner.measure(scanned, asked)
-      } yield measured
+        answer <- measured.reading(scanOfRest(logical, read, table, counted, asked.conjuncts, measured.decision))
+      } yield answer
     case _ => None
   }
+
+  /** The relation with the files alone that are to be read. Delta looks for deleted rows in no index but its own. */
+  private def scanOfRest(
+      logical: LogicalRelation, read: HadoopFsRelation, table: FileScan, counted: IndexedSeq[ScanFile], conjuncts: Seq[Expression],
+      decision: ScanDecision): Option[LogicalPlan] =
+    if (decision.survivors.stream.anyMatch(file => !counted(file).deletedRows.contains(0.0))) None
+    else {
+      val (ofPartition, ofData) = DataSourceUtils.getPartitionFiltersAndDataFilters(read.partitionSchema, conjuncts)
+      val listed = read.location.listFiles(ofPartition, ofData)
+      FixedFileIndex.of(read.location, listed, table.files(listed), decision).map { index =>
+        val entry = logical.catalogTable.getOrElse(pathTable(table, read)).copy(stats = None)
+        WithTags(logical.copy(relation = read.copy(location = index)(read.sparkSession), catalogTable = Some(entry)), logical)
+      }
+    }
 
   override def table(relation: LogicalPlan): Option[TableIdentity] = relation match {
     case Files(logical, files) if ScanMark.of(files).isEmpty => tableBehind(logical, files).map(_.id)
@@ -228,6 +244,9 @@ private[scan] trait FileScan {
 
   /** The data files of a listing, in its order. */
   def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile]
+
+  /** Whether its files are read alike, whatever lists them. */
+  def readsAnyIndex: Boolean = true
 
   /** The same files with what the table format knows of their rows. */
   def countRows(files: IndexedSeq[ScanFile]): IndexedSeq[ScanFile] = files

@@ -22,7 +22,8 @@ object ScanDecisions {
     case adaptive: AdaptiveSparkPlanExec => of(adaptive.executedPlan)
     case stage: QueryStageExec => of(stage.plan)
     case _: ReusedExchangeExec => Nil
-    case scan: BatchScanExec => IcebergScanProxy.decisionOf(scan.scan).toSeq ++ subqueries(scan)
+    // What an aggregate's answer leaves to be read is told with the answer.
+    case scan: BatchScanExec => IcebergScanProxy.decisionOf(scan.scan).filterNot(_.isAnswered).toSeq ++ subqueries(scan)
     case rows: LocalTableScanExec => decisionOfRows(rows).toSeq
     case answered: AnsweredRowsExec => Seq(answered.decision)
     case scan: FileSourceScanExec => fileScan(scan).toSeq ++ subqueries(scan)

@@ -8,6 +8,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.conf.MetastoreConf
@@ -129,6 +130,7 @@ private[scan] final class ScanPlanner(
   private def measureFiles(
       scanned: ScannedFiles, conjuncts: Seq[Expression], measures: Seq[FileMeasure], known: TableStatistics): Option[MeasuredScan] = {
     import scanned.files
+    val mayRead = scanned.areChosen && measures.forall(_.isMergeable)
     val filter = compile(conjuncts, scanned.resolver, known)
     val list = ScanFiles.listOf(files)
     val joined = known.of(list, filter.columnKeys ++ measures.flatMap(_.columns))
@@ -137,7 +139,7 @@ private[scan] final class ScanPlanner(
     val candidates = FileSets.where(files.length)(verdict.verdicts.isKept(_))
     candidates.and(wholeFiles(filter, joined, files))
     // What cannot be answered is not worth reading lists for.
-    if (candidates.cardinality < verdict.verdicts.keptCount) None
+    if (candidates.cardinality * (if (mayRead) 2 else 1) < verdict.verdicts.keptCount) None
     else {
       val measured = measures.map(_.of(joined, candidates))
       val answered = FileSets.where(files.length)(i => candidates.get(i) && measured.forall(_.isKnown(i)))
@@ -145,11 +147,16 @@ private[scan] final class ScanPlanner(
         scanned.table.name, list, joined.rows, Right(verdict), contradictoryFiles(joined, rowsOf(files)), known.fingerprint,
         ScanPlanner.filesWithChanges(files), scanned.live, answered = Some(answered),
         question = Some(ScanQuestion(scanned.table, conjuncts, scanned.resolver, None)))
-      val totals = if (decision.after > 0) Nil else measured.flatMap(_.total(answered))
+      // Reading most of the files and planning twice would gain nothing.
+      val isWorthIt = decision.after == 0 || mayRead && decision.after <= answered.cardinality &&
+        !decision.survivors.intersects(decision.contradictoryFiles)
+      lazy val others = decision.survivors.stream.toArray.map(file => file -> files(file).rows.getOrElse(joined.rows(file))).toMap
+      val totals = if (!isWorthIt) Nil
+      else measured.flatMap(one => if (decision.after == 0) one.total(answered).map(Seq(_)) else one.parts(answered, others))
       if (totals.length < measured.length) None
       else {
         ScanPlanner.logDecision(decision)
-        Some(MeasuredScan(totals, decision))
+        Some(MeasuredScan(totals.flatten, decision))
       }
     }
   }
@@ -301,5 +308,15 @@ private[scan] object DistributionSnapshot {
 /** What was decided about a scan, and the numbers of the files that it reads, where there are statistics. */
 private[scan] final case class ScanPlan(decision: ScanDecision, numbers: Option[ScanStatistics])
 
-/** What the measures of an aggregate are, in their order, and of which files. */
-private[scan] final case class MeasuredScan(totals: Seq[Any], decision: ScanDecision)
+/**
+ * What the measures of an aggregate are, and of which files.
+ *
+ * @param totals of each measure in their order; where files are read, of each of its parts
+ * @param rest   what reads the other files, and those alone
+ */
+private[scan] final case class MeasuredScan(totals: Seq[Any], decision: ScanDecision, rest: Option[LogicalPlan] = None) {
+
+  /** With what reads the files that are not answered; None where they cannot be read alone. */
+  def reading(rest: => Option[LogicalPlan]): Option[MeasuredScan] =
+    if (decision.after == 0) Some(this) else rest.map(plan => copy(rest = Some(plan)))
+}

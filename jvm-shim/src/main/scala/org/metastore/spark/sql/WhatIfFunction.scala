@@ -156,7 +156,8 @@ private final class SortedTable(
     val read = FileSets.where(runs.size)(verdicts.isKept)
     lazy val full = filter.allRowsMatch(files)
     val limited = asked.wanted.flatMap(LimitedFiles.by(_, files, read, read, full))
-    if (decision.isAnswered && FileSets.without(read, full).isEmpty) 0
+    lazy val open = FileSets.without(read, full).cardinality
+    if (decision.isAnswered && (open == 0 || decision.after > 0 && open <= read.cardinality - open)) open.toLong
     else FileSets.without(read, limited.fold(new BitSet)(_.dropped)).cardinality.toLong
   }
 

@@ -73,7 +73,7 @@ final class LookupTimer private (
     def decide(planner: ScanPlanner): Int = what match {
       case "aggregate" =>
         val asked = AggregateRequest(Nil, None, counted, Seq(first.asInstanceOf[AttributeReference]))
-        planner.measure(ScannedFiles(table, listed, resolver, LiveFiles.Unknown), asked).fold(-1)(_.decision.after)
+        planner.measure(ScannedFiles(table, listed, resolver, LiveFiles.Unknown, areChosen = false), asked).fold(-1)(_.decision.after)
       case _ =>
         val order = if (what == "top") RowOrder.of(SortOrder(first, Descending), resolver) else None
         val wanted = if (what == "join") None else Some(WantedRows(LookupTimer.Wanted, order))

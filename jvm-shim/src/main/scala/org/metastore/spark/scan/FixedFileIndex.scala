@@ -1,0 +1,59 @@
+package org.metastore.spark.scan
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.catalyst.expressions.{And, AttributeReference, BoundReference, Expression, Predicate}
+import org.apache.spark.sql.execution.datasources.{FileIndex, PartitionDirectory}
+import org.apache.spark.sql.types.StructType
+
+import org.metastore.spark.pruning.ScanDecision
+
+/**
+ * The files that a decision leaves to be read, as they were listed for it: what is answered of the others holds whenever the scan
+ * is planned or runs, and whoever plans it.
+ */
+private[scan] final class FixedFileIndex private (
+    private val delegate: FileIndex, directories: Seq[PartitionDirectory], val decision: ScanDecision)
+  extends FileIndex {
+
+  override def rootPaths: Seq[Path] = delegate.rootPaths
+  override def inputFiles: Array[String] = directories.flatMap(_.files).map(_.getPath.toString).toArray
+  override def sizeInBytes: Long = directories.flatMap(_.files).map(_.getLen).sum
+  override def partitionSchema: StructType = delegate.partitionSchema
+  override def metadataOpsTimeNs: Option[Long] = delegate.metadataOpsTimeNs
+  override def refresh(): Unit = ()
+
+  // Nothing above the scan repeats a partition filter, and there may be more of them than were known.
+  override def listFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
+    partitionFilters.reduceOption(And(_, _)).fold(directories) { filter =>
+      val predicate = Predicate.createInterpreted(filter.transform {
+        case column: AttributeReference =>
+          BoundReference(partitionSchema.fieldNames.indexOf(column.name), column.dataType, column.nullable)
+      })
+      directories.filter(directory => predicate.eval(directory.values))
+    }
+
+  override def equals(other: Any): Boolean = other match {
+    case that: FixedFileIndex => that.delegate == delegate && that.decision.fingerprint == decision.fingerprint
+    case _ => false
+  }
+
+  override def hashCode: Int = 31 * delegate.hashCode + decision.fingerprint.hashCode
+}
+
+private[scan] object FixedFileIndex {
+
+  /**
+   * The index that lists what is left of a listing.
+   *
+   * @param files those of the listing, in its order
+   * @return None where the decision is about other files
+   */
+  def of(
+      delegate: FileIndex, listed: Seq[PartitionDirectory], files: IndexedSeq[ScanFile], decision: ScanDecision): Option[FixedFileIndex] = {
+    val decided = decision.files.paths.zip(decision.files.sizes).zipWithIndex.toMap
+    val places = files.flatMap(file => decided.get((file.path, file.size)))
+    if (Seq(files.length, places.length, places.distinct.length).exists(_ != decision.before)) None
+    else Some(new FixedFileIndex(delegate, FileScan.selectFiles(listed)(file => decision.survivors.get(places(file))), decision))
+  }
+}
