@@ -25,7 +25,7 @@ BOUNDS = [
     f"min({leaf}), max({leaf})" for leaf in ("id", "i", "f", "x", "n", "w", "m", "s", "d", "t", "bytes", "nothing")
 ]
 ONE_OPEN = [
-    "SELECT count(*), count(i), count(nothing), count(st.b), count(many) FROM {t} WHERE id >= 150",
+    "SELECT count(*), count(i), count(nothing), count(many) FROM {t} WHERE id >= 150",
     f"SELECT {', '.join(BOUNDS)}, max(nan), count(*) FROM {{t}} WHERE id >= 150",
     "SELECT sum(id), avg(id), sum(i), avg(i), sum(n), avg(n), sum(w), avg(w), sum(m) FROM {t} WHERE id >= 150",
     "SELECT max(id) + count(*) AS n, concat(min(s), '!') FROM {t} WHERE id >= 150 HAVING max(id) > 5 ORDER BY n",
@@ -99,6 +99,7 @@ def test_what_is_kept_of_a_query(spark, table):
         compare(spark, "SELECT count(*), max(id) FROM kept_rows WHERE id >= 150")
     finally:
         spark.sql("UNCACHE TABLE kept_rows")
+        spark.sql("DROP VIEW kept_rows")
 
 
 @pytest.mark.slow
@@ -110,10 +111,10 @@ def test_random_aggregates_of_tables_that_changed(spark, kind, tmp_path, seed):
     try:
         metastore.analyze(spark, name, progress=False)
         kind.append(spark, name, 400, 450, row=ROW)
-        merged = ask(spark, name, chance, 50)
+        merged = ask(spark, name, chance, 40)
         if kind.format != "parquet":
             spark.sql(f"DELETE FROM {name} WHERE id IN ({chance.choice([0, 150, 399])}, 220)")
-            merged += ask(spark, name, chance, 50)
+            merged += ask(spark, name, chance, 40)
         assert merged >= (0 if kind.format == "hudi" else 10)
     finally:
         kind.drop(spark, name)
@@ -235,8 +236,9 @@ def test_sums_that_might_overflow_with_what_is_read(spark, kind, tmp_path):
         for function in ("sum(n)", "avg(n)", "avg(m)"):
             assert not is_merged(spark.sql(f"SELECT {function} FROM {name}")), function
         assert is_merged(compare(spark, f"SELECT max(n), count(m) FROM {name}")) == (kind.format != "hudi")
-        assert is_merged(compare(spark, f"SELECT sum(n), avg(m) FROM {name} WHERE id <> 7 AND id < 300")) == (
-            kind.format != "hudi"
-        )
+        metastore.analyze(spark, name, progress=False)
+        assert not is_merged(spark.sql(f"SELECT sum(n) FROM {name} WHERE id <> 7"))
+        df = compare(spark, f"SELECT sum(n), avg(m) FROM {name} WHERE id <> 7 AND id < 300")
+        assert is_merged(df) == (kind.format != "hudi")
     finally:
         kind.drop(spark, name)

@@ -99,7 +99,9 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
       val (ofPartition, ofData) = DataSourceUtils.getPartitionFiltersAndDataFilters(read.partitionSchema, conjuncts)
       val listed = read.location.listFiles(ofPartition, ofData)
       FixedFileIndex.of(read.location, listed, table.files(listed), decision).map { index =>
-        val entry = logical.catalogTable.getOrElse(pathTable(table, read)).copy(stats = None)
+        val rows = decision.survivors.stream.toArray.toSeq.map(decision.rows(_))
+        val numbers = CatalogStatistics(index.sizeInBytes, if (rows.contains(-1L)) None else Some(BigInt(rows.sum).max(1)))
+        val entry = logical.catalogTable.getOrElse(pathTable(table, read)).copy(stats = Some(numbers))
         WithTags(logical.copy(relation = read.copy(location = index)(read.sparkSession), catalogTable = Some(entry)), logical)
       }
     }
