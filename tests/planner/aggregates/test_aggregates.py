@@ -27,7 +27,7 @@ from planner.plans import conf, labels, physical
 
 pytestmark = pytest.mark.spark
 
-OPEN = ["i > 0", "s LIKE '%1'", "rand(1) >= 0 AND id > 5", "id IN (SELECT 7)", "id = (SELECT 7)"]
+OPEN = ["i > 0", "s LIKE '%1'", "rand(1) >= 0.1 AND id > 5", "id IN (SELECT 7)", "id = (SELECT 7)"]
 FUNCTIONS = [
     "sum(x)", "avg(f)", "sum(i + 1)", "count(DISTINCT i, s)", "sum(DISTINCT i)", "count(DISTINCT nan)",
     "max(i + 1)", "max(upper(s))", "count(i, s)", "first(i)", "max(long)",
