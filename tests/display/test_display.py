@@ -12,8 +12,10 @@ import pytest
 from rich.console import Console
 
 import metastore
+from metastore.adapters.table_facts import Refusal
 from metastore.answers import Summary
 from metastore.display import cells, html, plain_text
+from metastore.pipeline.report import AnalyzeReport
 from metastore.reading.views import FUNCTIONS
 
 pytest_plugins = ["reading.conftest"]
@@ -222,3 +224,12 @@ def test_an_answer_travels(location):
     assert type(arrived) is type(answer)
     assert arrived.to_dict() == answer.to_dict()
     assert repr(arrived) == repr(answer)
+
+
+def test_the_report_of_an_analyze_is_a_table_in_a_notebook():
+    left_out = (Refusal("a<b", "it is <no> column"),)
+    report = AnalyzeReport("db.t", "parquet", "1", 1, 1, 1, 2_000_000, 3, 100, 5, True, left_out, 1.0)  # noqa: FBT003
+    page = report._repr_html_()
+    assert "<bdi>db.t</bdi>" in page
+    assert "2,000,000" in page
+    assert "a&lt;b: it is &lt;no&gt; column" in page

@@ -55,6 +55,16 @@ class AnalyzeReport:
         values["refused"] = [[refusal.subject, refusal.reason] for refusal in self.refused]
         return values
 
+    def _repr_html_(self) -> str:
+        from metastore.answers import Answer  # noqa: PLC0415 - only what is shown needs it
+        from metastore.display.cells import format_brief_cell  # noqa: PLC0415
+
+        numbers = {name: value for name, value in self.to_dict().items() if name not in ("table", "refused")}
+        shown = [(name, format_brief_cell(name, value)) for name, value in numbers.items()]
+        shown += [("refused", f"{one.subject}: {one.reason}") for one in self.refused]
+        rows = tuple({"measure": name.replace("_", " "), "value": value} for name, value in shown)
+        return Answer("ANALYZE", self.table, ("measure", "value"), rows)._repr_html_()
+
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> AnalyzeReport:
         """Read the row that SQL shows, refusals as texts."""
