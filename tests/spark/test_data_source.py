@@ -215,7 +215,7 @@ def test_as_a_table_in_sql(spark, table):
 @pytest.mark.parametrize("options", ["path '{path}'", "table '{name}'", "table '{name}', column 'id', view 'columns'"])
 def test_as_a_table_of_the_session_catalog(spark, table, options):
     session = spark.newSession()
-    session.conf.set("spark.sql.catalog.spark_catalog", "builtin")  # what Spark refuses under Delta's, limits.md tells
+    session.conf.set("spark.sql.catalog.spark_catalog", "builtin")  # Delta's cannot: docs/details/data-source.md
     given = options.format(path=table, name=TABLE)
     view = "" if "view" in given else ", view 'files'"
     session.sql(f"CREATE TABLE stored_table USING metastore OPTIONS ({given}{view})")
