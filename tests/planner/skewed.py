@@ -36,16 +36,21 @@ COUNTED = [
     "day = date'2024-01-20'", "dayofweek(day) = 2", "year(day) = 2024", "flag", "NOT flag", "st.a = 4",
     "st.a < 10 AND st.a > 2", "bytes = X'6233'", "startswith('w11', word)", "word <> 'w3' AND word >= 'w1'",
     "skewed >= 30 OR skewed <=> NULL", "NOT startswith(word, 'w1')", "ratio < 3.0 OR ratio = double('NaN')",
-    "flag <> true",
+    "flag <> true", "id % 100 = 7", "id >= 5990", "price = 10.01",
 ]  # fmt: skip
 """Of columns whose every value is counted."""
 
 
+BINNED_COLUMNS = {
+    **{name: COLUMNS[name] for name in ("id", "stamp", "local", "st")},
+    "price": "cast(pmod(hash(id, 2), 20000) / 1000 as decimal(10,3))",
+}
+BINNED_ROWS = 10_000
 BINNED = [
-    "id < 1234", "id >= 5990", "id % 100 = 7", "price < 5.55", "price = 10.01", "price BETWEEN 2.00 AND 3.00",
+    "id < 1234", "id >= 5990", "price < 5.55", "price = 10.01", "price BETWEEN 2.00 AND 3.00",
     "stamp < timestamp'2024-01-15 00:00:00'", "local >= timestamp_ntz'2024-02-01 00:00:00'", "st.b < '3'",
 ]  # fmt: skip
-"""Of columns with too many values for that."""
+"""Of columns with too many values for that, in files of half of the rows."""
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +67,16 @@ def skewed(spark) -> Iterator[str]:
     metastore.analyze(spark, table, progress=False)
     with conf(spark, spark__metastore__planning__timeout="60s"):
         yield table
+    spark.sql(f"DROP TABLE {table}")
+
+
+@pytest.fixture(scope="module")
+def binned(spark) -> Iterator[str]:
+    table = "ice.db.planner_binned"
+    columns = [f"{expression} AS {name}" for name, expression in BINNED_COLUMNS.items()]
+    spark.range(0, BINNED_ROWS, 1, 2).selectExpr(*columns).writeTo(table).using("iceberg").create()
+    metastore.analyze(spark, table, progress=False)
+    yield table
     spark.sql(f"DROP TABLE {table}")
 
 

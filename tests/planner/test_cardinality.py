@@ -9,10 +9,10 @@ import pytest
 
 import metastore
 from planner.plans import conf
-from planner.skewed import BINNED, COUNTED, ROWS, counted, skewed
+from planner.skewed import BINNED, COUNTED, ROWS, binned, counted, skewed
 from planner.test_estimates import column_stats, estimate
 
-__all__ = ["skewed"]
+__all__ = ["binned", "skewed"]
 
 pytestmark = pytest.mark.spark
 SEVERAL = [
@@ -32,9 +32,9 @@ def test_a_condition_on_one_counted_column_is_estimated_as_it_is(spark, skewed, 
 
 
 @pytest.mark.parametrize("where", BINNED)
-def test_a_condition_on_one_column_is_estimated_by_its_bins(spark, skewed, where):
-    query = f"SELECT * FROM {skewed} WHERE {where}"
-    true = counted(spark, f"{skewed} WHERE {where}")
+def test_a_condition_on_one_column_is_estimated_by_its_bins(spark, binned, where):
+    query = f"SELECT * FROM {binned} WHERE {where}"
+    true = counted(spark, f"{binned} WHERE {where}")
     assert estimate(spark.sql(query))[0] == pytest.approx(true, rel=0.02, abs=8)
     (scan,) = [row for row in metastore.estimates(spark, query) if row["source"]]
     assert (scan["exact"], scan["source"]) == (False, "histogram")
@@ -181,14 +181,14 @@ def test_snapshots_older_than_every_analyzed_one_have_the_shares_of_the_newest(s
 
 
 def test_values_that_most_files_leave_out_of_their_lists_are_estimated_by_range(spark, new_table):
-    """A file has room for a quarter of the clerks: the counts in its list say little of the table."""
+    """A file has room for a part of the clerks: the counts in its list say little of the table."""
     table = new_table("id bigint, clerk string")
-    clerk = "concat('Clerk#', lpad(CAST(pmod(hash(id), 1000) AS STRING), 9, '0')) AS clerk"
-    spark.range(0, 96_000, 1, 16).selectExpr("id", clerk).writeTo(table).append()
+    clerk = "concat('Clerk#', lpad(CAST(pmod(hash(id), 6000) AS STRING), 9, '0')) AS clerk"
+    spark.range(0, 96_000, 1, 8).selectExpr("id", clerk).writeTo(table).append()
     metastore.analyze(spark, table, progress=False)
     listed = metastore.frequencies(spark, table, "clerk")
     assert any(row["error"] is None or row["error"] > row["frequency"] for row in listed)
     true = dict(spark.sql(f"SELECT clerk, count(*) FROM {table} GROUP BY 1 ORDER BY 1 LIMIT 40").collect())
     for clerk, rows in true.items():
         found = estimate(spark.sql(f"SELECT * FROM {table} WHERE clerk = '{clerk}'"))[0]
-        assert rows / 2 <= found <= rows * 2, clerk
+        assert rows / 3 <= found <= rows * 3, clerk

@@ -23,7 +23,7 @@ def draw_sparkline(percentiles: Sequence[Any] | None) -> str | None:
 
     Example:
         >>> draw_sparkline([0] * 51 + [1] * 50), draw_sparkline(list(range(101)))
-        ('██', '███████████▇')
+        ('██', '█████████▇')
     """
     if not percentiles or len(percentiles) < 3 or not isinstance(percentiles[0], int | float):
         return None

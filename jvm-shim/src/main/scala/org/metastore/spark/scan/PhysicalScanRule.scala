@@ -94,7 +94,7 @@ private[scan] object PhysicalScanRule {
 
   /** The name of a scan's table, without what was written behind it. */
   def tableOf(scan: FileSourceScanExec): String = scan.tableIdentifier match {
-    case Some(TableIdentifier(name, format, _)) if name.contains('/') => s"${format.fold("")(_ + ".")}`${withoutLabel(name)}`"
+    case Some(TableIdentifier(name, format, _)) if withoutLabel(name).contains('/') => s"${format.fold("")(_ + ".")}`${withoutLabel(name)}`"
     case Some(named) => named.copy(table = withoutLabel(named.table)).unquotedString
     case None => scan.relation.location.rootPaths.mkString(", ")
   }
