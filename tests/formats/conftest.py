@@ -21,7 +21,9 @@ _NUMBERS = itertools.count()
 def pytest_generate_tests(metafunc):
     if "kind" in metafunc.fixturenames:
         formats = [target.format for target in TARGETS if target.spark == SPARK]
-        metafunc.parametrize("kind", [KINDS[name] for name in formats], ids=formats, scope="module")
+        rare = getattr(metafunc.module, "RARE", ())  # formats that a module asks with the slow tests alone
+        kinds = [pytest.param(KINDS[name], marks=pytest.mark.slow) if name in rare else KINDS[name] for name in formats]
+        metafunc.parametrize("kind", kinds, ids=formats, scope="module")
 
 
 class Asked:

@@ -7,6 +7,7 @@ import pytest
 from planner.plans import conf, files_read, labels, plain, rows, scans
 
 pytestmark = pytest.mark.spark
+RARE = ("delta",)
 
 # Queries of a table of four files, joined with a table of ids; and the files of it that are read.
 QUERIES = {
@@ -32,7 +33,7 @@ def ids(spark, tmp_path):
     spark.catalog.dropTempView("join_ids")
 
 
-@pytest.mark.parametrize("adaptive", ["true", pytest.param("false", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("adaptive", ["true", pytest.param("false", marks=pytest.mark.campaign)])
 def test_keys_choose_files(filled, ids, adaptive):
     filled.analyze()
     spark, table = filled.spark, filled.name.rpartition(".")[2]

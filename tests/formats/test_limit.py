@@ -8,6 +8,7 @@ import metastore
 from planner.plans import conf, files_read, labels
 
 pytestmark = pytest.mark.spark
+RARE = ("delta",)
 
 CASES = {
     "WHERE id >= 100 LIMIT 3": (3, 1),
@@ -29,7 +30,7 @@ def answer(asked, query: str) -> tuple[int, int]:
     return len(df.collect()), files_read(df)[0]
 
 
-@pytest.mark.parametrize("adaptive", ["true", pytest.param("false", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("adaptive", ["true", pytest.param("false", marks=pytest.mark.campaign)])
 def test_few_files_are_read_where_they_are_enough(filled, adaptive):
     filled.analyze()
     with conf(filled.spark, spark__sql__adaptive__enabled=adaptive):
@@ -48,7 +49,7 @@ def test_explain_and_the_setting(filled):
         assert labels(filled.spark.sql(query)) == ["4 -> 3 files"]
 
 
-@pytest.mark.parametrize("adaptive", ["true", pytest.param("false", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("adaptive", ["true", pytest.param("false", marks=pytest.mark.campaign)])
 def test_a_scan_with_a_limit_serves_no_other(filled, adaptive):
     filled.analyze()
     spark, table = filled.spark, filled.name

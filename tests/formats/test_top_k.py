@@ -11,6 +11,7 @@ import metastore
 from planner.plans import conf, files_read, labels, rows
 
 pytestmark = pytest.mark.spark
+RARE = ("delta",)
 
 COLUMNS = (
     "id BIGINT, k INT, x DOUBLE, f FLOAT, s STRING, n DECIMAL(12,2), w DECIMAL(25,3), d DATE, t TIMESTAMP, b BOOLEAN,"
@@ -102,7 +103,7 @@ WHOLE = [
 ]
 
 
-@pytest.mark.parametrize("adaptive", ["true", pytest.param("false", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("adaptive", ["true", pytest.param("false", marks=pytest.mark.campaign)])
 def test_files_that_come_too_late_are_not_read(spark, sixteen, adaptive):
     with conf(spark, spark__sql__adaptive__enabled=adaptive):
         for query, label in SHAPES.items():
@@ -131,7 +132,7 @@ def test_explain_and_the_setting(spark, sixteen):
         assert "LIMIT" not in labels(spark.sql(f"SELECT * FROM {sixteen} WHERE id < 1500 LIMIT 3"))[0]
 
 
-@pytest.mark.parametrize("adaptive", ["true", pytest.param("false", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("adaptive", ["true", pytest.param("false", marks=pytest.mark.campaign)])
 def test_scans_of_other_orders_and_limits_stay_apart(spark, sixteen, adaptive):
     part = f"(SELECT id FROM {sixteen} ORDER BY {{}})"
     orders = ["id LIMIT 3", "id DESC LIMIT 3", "id LIMIT 240", "id DESC NULLS FIRST LIMIT 3", "x, id LIMIT 3"]
@@ -171,7 +172,8 @@ def compare_random(spark, table: str, seed: str, queries: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("adaptive", "queries"), [("true", 10), *(pytest.param(a, 40, marks=pytest.mark.slow) for a in ("true", "false"))]
+    ("adaptive", "queries"),
+    [("true", 10), *(pytest.param(a, 40, marks=pytest.mark.campaign) for a in ("true", "false"))],
 )
 def test_random_orders(spark, sixteen, adaptive, queries):
     with conf(spark, spark__sql__adaptive__enabled=adaptive):

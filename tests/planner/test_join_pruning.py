@@ -19,6 +19,7 @@ FORMATS = ["parquet", *lakes.FORMATS]
 COLUMNS = "k bigint, i int, s string, x double, f float, d date, n decimal(12,2), t timestamp, v int, pad string"
 _names = itertools.count()
 CAMPAIGN = pytest.mark.campaign
+RARE = {"parquet": pytest.mark.slow, "delta": CAMPAIGN}
 
 
 def facts(spark, file: int):
@@ -33,7 +34,7 @@ def facts(spark, file: int):
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=[pytest.param(f, marks=CAMPAIGN) if f == "delta" else f for f in FORMATS])
+@pytest.fixture(scope="module", params=[pytest.param(f, marks=RARE.get(f, ())) for f in FORMATS])
 def fact(spark, request, tmp_path_factory):
     """Sixteen analyzed files of each format."""
     name = f"join_fact_{next(_names)}"
@@ -76,7 +77,7 @@ def dimensions(spark, tmp_path_factory):
 @pytest.fixture(
     params=[
         ("broadcast", "true"),
-        pytest.param(("sort-merge", "false"), marks=pytest.mark.slow),
+        pytest.param(("sort-merge", "false"), marks=CAMPAIGN),
         pytest.param(("sort-merge", "true"), marks=CAMPAIGN),
         pytest.param(("broadcast", "false"), marks=CAMPAIGN),
     ],

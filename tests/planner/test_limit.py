@@ -138,7 +138,7 @@ def predicate(chance: random.Random, depth: int = 2) -> str:
     ("adaptive", "deletes", "filters"),
     [
         ("true", True, 15),
-        *(pytest.param(a, d, 60, marks=pytest.mark.slow) for a in ("true", "false") for d in (True, False)),
+        *(pytest.param(a, d, 60, marks=pytest.mark.campaign) for a in ("true", "false") for d in (True, False)),
     ],
 )
 def test_random_filters_under_random_limits(spark, mixed, adaptive, deletes, filters):

@@ -99,7 +99,9 @@ def ask(spark, query, by):
     return found
 
 
-@pytest.mark.parametrize("column", ["x", *(pytest.param(c, marks=pytest.mark.slow) for c in PREDICATES if c != "x")])
+@pytest.mark.parametrize(
+    "column", ["x", *(pytest.param(c, marks=pytest.mark.campaign) for c in PREDICATES if c != "x")]
+)
 def test_it_is_what_a_sorted_table_reads(spark, lake, column):
     table = lake.scattered()
     in_order = lake.sort(table, [column])

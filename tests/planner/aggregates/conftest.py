@@ -14,7 +14,9 @@ from planner.plans import conf
 FORMATS = [target.format for target in TARGETS if target.spark == SPARK]
 
 
-@pytest.fixture(scope="module", params=FORMATS)
+@pytest.fixture(
+    scope="module", params=[pytest.param(f, marks=pytest.mark.campaign) if f == "parquet" else f for f in FORMATS]
+)
 def kind(request):
     return KINDS[request.param]
 

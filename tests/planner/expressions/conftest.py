@@ -42,7 +42,11 @@ def make_table(spark, tmp_path_factory):
 
 @pytest.fixture(
     scope="module",
-    params=["iceberg", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("parquet", "delta"))],
+    params=[
+        "iceberg",
+        pytest.param("parquet", marks=pytest.mark.campaign),
+        pytest.param("delta", marks=pytest.mark.slow),
+    ],
 )
 def analyzed(request, spark, make_table):
     nan = [one.replace("i % 4 + 0.5D lon", "IF(i = 9, double('NaN'), i % 4 + 0.5D) lon") for one in four_files()[2:3]]
