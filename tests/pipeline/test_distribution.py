@@ -19,15 +19,15 @@ def filled(spark, table):
     spark.sql(
         f"CREATE TABLE {table} (id BIGINT, name STRING, price DOUBLE, day DATE) USING iceberg PARTITIONED BY (day)"
     )
-    for start in (0, 3_000):
+    for start in (0, 15_000):
         append(spark, table, start)
     return table
 
 
-def append(spark, table, start, rows=3_000):
+def append(spark, table, start, rows=15_000):
     """A key that occurs in many files and more different names than a list of a small file keeps."""
     spark.sql(
-        f"INSERT INTO {table} SELECT id * 7919 % 4001, concat('name-', id * 31 % 2903, '-', repeat('x', id % 40)), "
+        f"INSERT INTO {table} SELECT id * 7919 % 4001, concat('name-', id * 31 % 29003, '-', repeat('x', id % 40)), "
         f"IF(id % 50 = 0, double('NaN'), id % 90 / 4), date_add(DATE '2024-01-01', CAST(id % 3 AS INT)) "
         f"FROM range({start}, {start + rows})"
     )
