@@ -113,9 +113,17 @@ class NoStatistics(MetastoreError):
         command: The statement that makes the statistics; with `<its name>` where the user gave a location.
     """
 
-    def __init__(self, table: str, command: str | None = None, detail: str = "", columns: str = "ALL COLUMNS") -> None:
+    def __init__(
+        self,
+        table: str,
+        command: str | None = None,
+        detail: str = "",
+        columns: str = "ALL COLUMNS",
+        in_statements: str | None = None,
+    ) -> None:
         self.table = table
-        self.command = command or f"ANALYZE TABLE {_in_sql(table)} COMPUTE STATISTICS FOR {columns}"
+        named = in_statements or _in_sql(table)
+        self.command = command or f"ANALYZE TABLE {named} COMPUTE STATISTICS FOR {columns}"
         super().__init__(f"{table} has no statistics{f' {detail}' if detail else ''}.", f"Run: {self.command}")
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from metastore.cli.thresholds import parse_threshold
 from metastore.errors import InvalidArgument
-from metastore.reading.summary_changes import MEASURES
 
 
 def test_distributions_are_told_where_they_are_asked_for(run, location):
@@ -43,7 +42,7 @@ def test_a_crossed_threshold_ends_with_1(threshold, code, run, location):
 )
 def test_what_is_no_threshold(text, said):
     with pytest.raises(InvalidArgument, match=said):
-        parse_threshold(text, MEASURES)
+        parse_threshold(text)
 
 
 @pytest.mark.parametrize(
@@ -59,5 +58,5 @@ def test_what_is_no_threshold(text, said):
 )
 def test_what_crosses(text, before, change, crossed):
     row = {"measure": text.partition("<")[0].partition(">")[0], "before": before, "change": change}
-    assert parse_threshold(text, MEASURES).is_crossed(row) == crossed
-    assert not parse_threshold(text, MEASURES).is_crossed({**row, "measure": "other"})
+    assert parse_threshold(text).is_crossed(row) == crossed
+    assert not parse_threshold(text).is_crossed({**row, "measure": "other"})

@@ -131,11 +131,10 @@ class TableFacts:
     has_other_rows: bool = False
 
     @property
-    def analyze_statement(self) -> str:
-        """The statement that makes all statistics: of a Parquet table by its name ANALYZE may be Spark's own."""
-        is_path = self.format != "parquet" or self.name.startswith(f"{self.format}.")
-        table = self.name if is_path else f"{self.format}.{quote_name([self.location])}"
-        return f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS"
+    def in_statements(self) -> str:
+        """What our ANALYZE TABLE calls it: of a Parquet table by its name ANALYZE may be Spark's."""
+        is_ours = self.format != "parquet" or self.name.startswith(f"{self.format}.")
+        return self.name if is_ours else f"{self.format}.{quote_name([self.location])}"
 
     @property
     def live_rows(self) -> int | None:

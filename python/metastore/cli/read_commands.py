@@ -151,9 +151,8 @@ def diff(
 ) -> None:
     """What of the summary differs between two snapshots, and how far distributions have moved."""
     from metastore.cli.thresholds import parse_threshold  # noqa: PLC0415 - not needed for --help
-    from metastore.reading.summary_changes import MEASURES  # noqa: PLC0415 - as below
 
-    thresholds = [parse_threshold(text, MEASURES) for text in fail_on or ()]
+    thresholds = [parse_threshold(text) for text in fail_on or ()]
     is_wanted = distributions or any(one.needs_distributions for one in thresholds)
     answer = _ask(local, "diff", table, before=before, after=after, distributions=is_wanted)
     crossed = [(one, row) for one in thresholds for row in answer.rows if one.is_crossed(row)]

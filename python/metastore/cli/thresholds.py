@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from metastore.errors import InvalidArgument
+from metastore.reading import distribution_changes, summary_changes
 from metastore.suggestions import suggest_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
 _FORM = re.compile(r"\s*([a-z0-9_]+)\s*(>=|<=|>|<)\s*([-+]?\d+(?:\.\d*)?)\s*(%?)\s*")
 _COMPARE = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
-_WITHOUT_BEFORE = ("psi", "js_distance")
-"""Measures that are changes already: no value of theirs is there to take a share of."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +49,10 @@ class Threshold:
     @property
     def needs_distributions(self) -> bool:
         """Whether its measure is one of distributions."""
-        return self.measure in _WITHOUT_BEFORE
+        return self.measure in distribution_changes.MEASURES
 
 
-def parse_threshold(text: str, summary_measures: Collection[str]) -> Threshold:
+def parse_threshold(text: str) -> Threshold:
     """A threshold as it is typed: a measure, `>` or `<`, with `=` or without, and a number, or a number with `%`.
 
     Raises:
@@ -65,11 +64,11 @@ def parse_threshold(text: str, summary_measures: Collection[str]) -> Threshold:
             "--fail-on", f"{text} is not of the form MEASURE>NUMBER", "Such as psi>0.2 or count<-10%."
         )
     measure, sign, number, percent = found.groups()
-    known = [*_WITHOUT_BEFORE, *summary_measures]
+    known = [*distribution_changes.MEASURES, *summary_changes.MEASURES]
     if measure not in known:
         hint = suggest_names(measure, known) or f"Known: {', '.join(known)}."
         raise InvalidArgument("--fail-on", f"{measure} is no measure of diff", hint)
-    if percent and measure in _WITHOUT_BEFORE:
+    if percent and measure in distribution_changes.MEASURES:
         raise InvalidArgument("--fail-on", f"{measure} has no value before that {number} % could be a share of")
     threshold = Threshold(text.strip(), measure, sign, float(number), bool(percent))
     if _COMPARE[sign](0, threshold.limit):

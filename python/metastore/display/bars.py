@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ _BLOCK = "\u2588"
 _PARTS = " \u258f\u258e\u258d\u258c\u258b\u258a\u2589"
 DAY = "day"
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - in the answer's zone: its texts name none
+_FIRST_DAY, _LAST_DAY = (day.toordinal() - EPOCH.toordinal() for day in (date.min, date.max))
 DENSITY, BARS = "density", "bars"
 """Names of columns that only people see."""
 
@@ -107,6 +108,11 @@ def read_positions(texts: Sequence[str | None]) -> tuple[list[float], str]:
         with suppress(ValueError, TypeError, OverflowError):
             return [read(text or "") for text in texts], unit
     return [], ""
+
+
+def read_moment(days: float) -> datetime:
+    """The time so many days after the beginning of 1970, or the first or last day there is."""
+    return EPOCH + timedelta(days=min(max(days, _FIRST_DAY), _LAST_DAY))
 
 
 def draw_bar(share: float, width: int = WIDTH) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from metastore.answers import require_library
-from metastore.display.bars import DAY, EPOCH, measure_shape, read_positions
+from metastore.display.bars import DAY, measure_shape, read_moment, read_positions
 from metastore.display.cells import format_brief_cell
 from metastore.errors import InvalidArgument, LibraryNotFound
 from metastore.visible_text import make_visible
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 STEPS, BARS, LINE = "steps", "bars", "line"
 _MOST = 40
 """Bars whose names can be read beside each other."""
-_LAST_DAY = (date.max - EPOCH.date()).days
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def _along(texts: Sequence[str]) -> Sequence[Any]:
 
 
 def _in_unit(positions: Sequence[float], unit: str) -> Sequence[Any]:
-    return [EPOCH + timedelta(days=min(one, _LAST_DAY)) for one in positions] if unit == DAY else positions
+    return [read_moment(one) for one in positions] if unit == DAY else positions
 
 
 def _draw_with_matplotlib(drawing: Drawing) -> Any:

@@ -204,7 +204,7 @@ def _candidates(
     store, place = open_table_store(spark, facts.identity, writable=False)
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
-        raise NoStatistics(facts.name, facts.analyze_statement)
+        raise NoStatistics(facts.name, in_statements=facts.in_statements)
     told, some = _as_stored(lengths, some, is_all=asked is None)
     if not told:
         return None

@@ -56,6 +56,7 @@ EMPTY = 0.0001
 """The share that the index takes for a bin without values."""
 PSI, JS_DISTANCE = "psi", "js_distance"
 MEASURES = (PSI, JS_DISTANCE)
+"""Each is a change already: no value before is there to take a share of."""
 REASON = "reason"
 """Why a measure is null."""
 

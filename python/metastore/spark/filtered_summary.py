@@ -99,7 +99,7 @@ def summarize_query(spark: SparkSession, query: str) -> list[list[str | None]]:
     store, _ = open_table_store(spark, facts.identity, writable=False)
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
-        raise NoStatistics(facts.name, facts.analyze_statement)
+        raise NoStatistics(facts.name, in_statements=facts.in_statements)
     block_files = BlockFilesCache(store)
     facts = count_rows(spark, facts, store, block_files)
     blocks = block_files.read(manifest.blocks)

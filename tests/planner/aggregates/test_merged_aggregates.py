@@ -144,12 +144,12 @@ def ask(spark, table: str, chance: random.Random, queries: int) -> int:
 
 @pytest.mark.slow
 def test_deletes_are_read(spark, kind, tmp_path):
+    if kind.format == "parquet":
+        pytest.skip("nothing is deleted from a directory of Parquet files")
     name = fill(spark, kind, tmp_path / "table")
     try:
         metastore.analyze(spark, name, progress=False)
         query = f"SELECT count(*), min(id), sum(i), max(s) FROM {name}"
-        if kind.format == "parquet":
-            return
         spark.sql(f"DELETE FROM {name} WHERE id IN (0, 7)")
         compare(spark, query, read=[1] if kind.format == "iceberg" else None)
         compare(spark, f"{query} WHERE id >= 50", read=[1] if kind.format == "iceberg" else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from metastore.display.cells import format_number
+from metastore.display.cells import format_number, top_share
 from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
@@ -72,14 +72,14 @@ def _many_nulls(row: Mapping[str, Any]) -> Alert | None:
     share = _share(row["null_count"], row["count"])
     if share is None or not MANY_NULLS <= share < 1:
         return None
-    return Alert(row["column_name"], "many nulls", f"{_percent(share)} of the rows are null.")
+    return Alert(row["column_name"], "many nulls", f"{format_share(share)} of the rows are null.")
 
 
 def _nan(row: Mapping[str, Any]) -> Alert | None:
     share = _share(row["nan_count"], row["count"])
     if not share:
         return None
-    return Alert(row["column_name"], "NaN", f"{row['nan_count']:,} values are NaN, {_percent(share)} of the rows.")
+    return Alert(row["column_name"], "NaN", f"{row['nan_count']:,} values are NaN, {format_share(share)} of the rows.")
 
 
 def _constant(row: Mapping[str, Any]) -> Alert | None:
@@ -101,11 +101,10 @@ def _key_like(row: Mapping[str, Any]) -> Alert | None:
 
 
 def _skewed(row: Mapping[str, Any]) -> Alert | None:
-    values = _values(row)
-    share = _share(row["top_count"], values)
+    share = top_share(row)
     if share is None or share < MOST_ROWS or row["approx_unique"] == 1 or row["column_type"] == "boolean":
         return None
-    return Alert(row["column_name"], "skewed", f"One value makes {_percent(share)} of all values.")
+    return Alert(row["column_name"], "skewed", f"One value makes {format_share(share)} of all values.")
 
 
 _RULES: Sequence[Callable[[Mapping[str, Any]], Alert | None]] = (
@@ -144,15 +143,12 @@ def _share(part: int | None, whole: int | None) -> float | None:
     return part / whole if part is not None and whole else None
 
 
-def _percent(share: float) -> str:
-    return f"{format_share(share)} %"
-
-
 def format_share(share: float) -> str:
-    """A share in hundredths: what is neither none nor all does not look like it."""
+    """A share in percent: what is neither none nor all does not look like it."""
     percent = 100 * share
     if 0 < percent < 0.01:
-        return "< 0.01"
+        return "< 0.01 %"
     if 99.99 < percent < 100:
-        return "> 99.99"
-    return f"{percent:.2f}".removesuffix(".00") if percent < 10 else f"{percent:.1f}".removesuffix(".0")
+        return "> 99.99 %"
+    number = f"{percent:.2f}".removesuffix(".00") if percent < 10 else f"{percent:.1f}".removesuffix(".0")
+    return f"{number} %"

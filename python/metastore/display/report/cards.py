@@ -179,7 +179,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[tuple[str, float | None], ...]:
     lo, hi = read_positions([row["min"], row["max"]])[0] or (None, None)
     nulls, distinct = row["null_percentage"], row["approx_unique"]
     return (
-        ("" if nulls is None else f"{format_share(nulls / 100)} %", nulls),
+        ("" if nulls is None else format_share(nulls / 100), nulls),
         (format_marked_cell(row, "approx_unique"), distinct),
         *((_value_text(displayed_value(row, name), row["column_type"]), at) for name, at in (("min", lo), ("max", hi))),
     )
@@ -197,7 +197,7 @@ def _facts(row: Mapping[str, Any]) -> Iterable[Fact]:
         yield Fact("distinct", format_marked_cell(row, "approx_unique"), f"± {100 * error:.1f} %" if error else "")
     for name, heading in (("null_count", "nulls"), ("nan_count", "NaN")):
         if row[name] or (row[name] == 0 and name == "null_count"):
-            share = f"{format_share(row[name] / row['count'])} %" if row[name] and row["count"] else ""
+            share = format_share(row[name] / row["count"]) if row[name] and row["count"] else ""
             yield Fact(heading, f"{row[name]:,}", share)
     if row["max_len"] is not None and str(row["column_type"]).startswith(_OF_LENGTH):
         yield Fact("length", f"{format_number(row['avg_len'] or 0)} bytes", f"at most {row['max_len']:,}")
@@ -251,7 +251,7 @@ def _values(answer: Answer | None) -> tuple[Value, ...]:
         Value(
             shorten(make_visible(str(row["value"])), _LONGEST) if row["value"] != "" else '""',
             f"{'' if row['exact'] else APPROXIMATE}{row['frequency']:,}",
-            "" if row["fraction"] is None else f"{format_share(row['fraction'])} %",
+            "" if row["fraction"] is None else format_share(row["fraction"]),
             round(100 * (row["fraction"] or 0), 1),
         )
         for row in (answer.rows if answer is not None else ())
@@ -276,7 +276,7 @@ def _picture(chart: Chart | None, before: Chart | None) -> Picture | None:
         return None
     most = max(chart.highest, before.highest if before else 0.0)
     total = sum(chart.counts) or 1.0
-    shares = [f"{format_share(count / total)} %" for count in chart.counts]
+    shares = [format_share(count / total) for count in chart.counts]
     highest = max(range(len(chart.counts)), key=chart.counts.__getitem__)
     said = (
         f"Histogram with {len(shares)} bars; the highest, {chart.labels[highest]}, has {shares[highest]} of the values."

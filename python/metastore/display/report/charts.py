@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import date, timedelta
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from metastore.display.bars import EPOCH, read_positions
+from metastore.display.bars import read_moment, read_positions
 from metastore.display.cells import format_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from metastore.answers import Answer
 
@@ -24,7 +22,6 @@ _TAIL, _STRETCH = 0.01, 4.0
 """The share of values at an end that is drawn in its last bar, where it would make the axis so many times as long."""
 _WHOLE = ("tinyint", "smallint", "int", "bigint", "date")
 _DRAWN = (*_WHOLE, "float", "double", "timestamp", "timestamp_ntz", "decimal")
-_FIRST_DAY, _LAST_DAY = (day.toordinal() - EPOCH.toordinal() for day in (date.min, date.max))
 
 
 @dataclass(frozen=True)
@@ -50,9 +47,9 @@ class Axis:
     def text(self, value: float) -> str:
         """A value of the axis."""
         if self.kind in ("timestamp", "timestamp_ntz"):
-            return _moment(value).isoformat(" ", "minutes")[:16]
+            return read_moment(value).isoformat(" ", "minutes")[:16]
         if self.kind == "date":
-            return _moment(math.ceil(value)).date().isoformat()
+            return read_moment(math.ceil(value)).date().isoformat()
         return format_number(math.ceil(value) if self.kind in _WHOLE else value)
 
 
@@ -133,11 +130,6 @@ def draw_chart(answer: Answer | None, column_type: str, axis: Axis | None = None
         for place, share in _spread(one, edges):
             counts[place] += share * one.count
     return Chart(found, tuple(counts), bins[0].lo < edges[0], bins[-1].hi > edges[-1])
-
-
-def _moment(days: float) -> datetime:
-    """The time so many days after the beginning of 1970, or the first or last there is."""
-    return EPOCH + timedelta(days=min(max(days, _FIRST_DAY), _LAST_DAY))
 
 
 def _read_bins(answer: Answer, kind: str) -> list[_Bin]:
