@@ -34,6 +34,9 @@ ONE_OPEN = [
     "SELECT i AS k, count(*) AS n FROM {t} WHERE id >= 150 GROUP BY i HAVING count(i) > 0 ORDER BY n DESC, k LIMIT 9",
     "SELECT DISTINCT zero FROM {t} WHERE id >= 150",
     "SELECT max(zero), count(zero) FROM {t} WHERE id >= 150",
+    "SELECT count(DISTINCT i), count(DISTINCT i) + 1 AS more FROM {t} WHERE id >= 150 HAVING count(DISTINCT i) > 1",
+    "SELECT count(DISTINCT zero) FROM {t} WHERE id >= 150",
+    "SELECT count(DISTINCT nothing) FROM {t} WHERE id >= 150",
 ]
 COUNTED = "(SELECT {k} count(*) AS n FROM {{t}} WHERE id >= {from_} {group})"
 COUNT, OTHER = COUNTED.format(k="", from_=150, group=""), COUNTED.format(k="", from_=50, group="")
@@ -48,7 +51,8 @@ SEVERAL_SCANS = [
     "SELECT max(n) FROM (SELECT zero, count(1) AS n FROM {t} WHERE id >= 150 GROUP BY zero)",
 ]
 READ_WHOLE = [
-    "SELECT count(DISTINCT i) FROM {t} WHERE id >= 150",
+    "SELECT count(DISTINCT i), count(*) FROM {t} WHERE id >= 150",
+    "SELECT count(DISTINCT i, flag) FROM {t} WHERE id >= 150",
     "SELECT avg(m) FROM {t} WHERE id >= 150",
     "SELECT max(id) FROM {t} WHERE id >= 250 AND id <= 350",
     "SELECT sum(x) FROM {t} WHERE id >= 150",
@@ -127,10 +131,11 @@ def ask(spark, table: str, chance: random.Random, queries: int) -> int:
     merged = 0
     for _ in range(queries):
         kinds = ["count({})", "min({})", "max({})", "count(*)", "sum({})", "avg({})"]
+        kinds = ["count(DISTINCT {})"] if chance.random() < 0.2 else kinds
         numbers = {"sum({})": ["i", "n", "m", "w"], "avg({})": ["i", "n", "w"]}
         functions = [
             function.format(chance.choice(numbers.get(function, LEAVES)))
-            for function in chance.choices(kinds, k=chance.randint(1, 4))
+            for function in chance.choices(kinds, k=min(len(kinds), chance.randint(1, 4)))
         ]
         where = chance.choice([condition(chance), f"id >= {chance.choice([0, 50, 150])}", "true"])
         group = chance.choice(["", "", "flag", "i", "s", "zero", "d", "st.b"])

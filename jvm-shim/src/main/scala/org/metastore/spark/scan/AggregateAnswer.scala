@@ -77,6 +77,20 @@ private[scan] final class AggregateAnswer(adapters: Seq[RelationAdapter], planne
       if (!asked.isPossible) None
       else adapters.iterator.flatMap(_.answer(leaf, asked, planner)).toSeq.headOption
         .map(answer => new AggregateInPlace(aggregate, group, functions, asked.rows(answer.totals), answer).plan)
+        .orElse(ofDifferentValues(aggregate, functions))
+    case _ => None
+  }
+
+  /** COUNT(DISTINCT) of one column where files are read: it counts the groups that the values make, and those can be merged. */
+  private def ofDifferentValues(aggregate: Aggregate, functions: Seq[AggregateExpression]): Option[LogicalPlan] = functions match {
+    case AggregateExpression(Count(Seq(child)), _, true, None, _) +: others
+        if aggregate.groupingExpressions.isEmpty && others.forall(_.semanticEquals(functions.head)) =>
+      val value = Alias(child, child.sql)()
+      of(Aggregate(Seq(child), Seq(value), aggregate.child)).map { groups =>
+        val counted = Count(value.toAttribute).toAggregateExpression()
+        def result(of: NamedExpression) = of.transform { case _: AggregateExpression => counted }.asInstanceOf[NamedExpression]
+        Aggregate(Nil, aggregate.aggregateExpressions.map(result), groups)
+      }
     case _ => None
   }
 
