@@ -22,6 +22,8 @@ PREDICATES = [
     "a + b > 10",
     "b + a = 20",
     "a + b <> 30 AND a + b BETWEEN 20 AND 90",
+    "a + b > 10 AND a + b < 20",
+    "lower(name) > 'ab139' AND lower(name) < 'ab200'",
     f"{CELL} = 2003",
     f"{CELL} IN (2, 3001)",
     "a + b IS NULL",

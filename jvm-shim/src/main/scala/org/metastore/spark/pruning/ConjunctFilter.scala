@@ -24,8 +24,12 @@ private[pruning] final class ConjunctFilter(
   import ConjunctFilter._
 
   /** What follows from several conjuncts together or from one in another way, and from which. */
-  private val intersections: IndexedSeq[(Condition, Seq[Int])] =
-    (Intersections.of(compiled) ++ together ++ equal.toSeq.sortBy(_._1).map { case (i, condition) => condition -> Seq(i) }).toIndexedSeq
+  private val intersections: IndexedSeq[(Condition, Seq[Int])] = {
+    val (places, onExpressions) = equal.toIndexedSeq.sortBy(_._1).unzip
+    val alone = places.zip(onExpressions).map { case (i, condition) => Intersections.tighten(condition) -> Seq(i) }
+    val severalOfThem = Intersections.of(onExpressions).map { case (condition, of) => condition -> of.map(places) }
+    (Intersections.of(compiled) ++ together ++ alone ++ severalOfThem).toIndexedSeq
+  }
 
   /** The conjuncts, and behind them what follows from several: the place of a condition is its mark. */
   private val conditions: IndexedSeq[Condition] = compiled.map(Intersections.tighten) ++ intersections.map(_._1)

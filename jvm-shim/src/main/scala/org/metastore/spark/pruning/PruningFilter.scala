@@ -93,16 +93,16 @@ object PruningFilter {
       try compiler.compile(conjunct)
       catch { case NonFatal(e) => Part(Condition.Unknown(Reason.failure(e)), conjunct, None) }
     }
-    val together =
-      try compiler.together(parts)
-      catch { case NonFatal(_) => Nil }
     val onExpressions =
-      try conjuncts.zipWithIndex.flatMap { case (conjunct, i) =>
-          replaceExpressions(conjunct, resolver).map(replaced => i -> compiler.withValues(compiler.compile(replaced)))
-        }
+      try conjuncts.zipWithIndex.flatMap { case (conjunct, i) => replaceExpressions(conjunct, resolver).map(compiler.compile(_) -> i) }
+      catch { case NonFatal(_) => Nil }
+    def together(parts: Seq[(Part, Int)]): Seq[(Condition, Seq[Int])] =
+      try compiler.together(parts.map(_._1)).map { case (condition, of) => condition -> of.map(parts(_)._2) }
       catch { case NonFatal(_) => Nil }
     new ConjunctFilter(
-      conjuncts.toIndexedSeq, parts.map(compiler.withValues).toIndexedSeq, onExpressions.toMap, together, allowance)
+      conjuncts.toIndexedSeq, parts.map(compiler.withValues).toIndexedSeq,
+      onExpressions.map { case (part, i) => i -> compiler.withValues(part) }.toMap,
+      together(parts.zipWithIndex) ++ together(onExpressions), allowance)
   }
 
   private def replaceExpressions(conjunct: Expression, resolver: ColumnResolver): Option[Expression] = resolver match {
