@@ -10,7 +10,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.sql.{Dataset, Row}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
-import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{BaseEvalPython, LeafNode, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
@@ -22,8 +22,8 @@ import org.metastore.spark.tables.TableLookup
 object TableExpressions extends AliasHelper {
   private val mapper = new ObjectMapper
 
-  private val OfUsersCode = "it calls a function whose code, with all that it calls, may become another one under the same name;" +
-    " Spark 4 takes what SQL can say as CREATE FUNCTION ... RETURN, of which statistics are kept"
+  private val OfUsersCode = "it calls a function whose code, with all that it calls, may become another one under the same name:" +
+    " give it a version in spark.metastore.functions (%s:1), or write it in SQL (Spark 4: CREATE FUNCTION ... RETURN)"
 
   /** Why a text is no single expression; null where it is one: then nothing of it ends up elsewhere in a statement. */
   def findSyntaxError(text: String): String =
@@ -44,9 +44,11 @@ object TableExpressions extends AliasHelper {
     val computed = evaluated(rows.queryExecution.optimizedPlan)
     written(rows.queryExecution.analyzed).zipWithIndex.foreach { case (expression, i) =>
       val one = answer.addObject
-      refusal(expression, computed.lift(i)) match {
+      val leaf = computed.lift(i).map(_.leaf)
+      val keys = new ExpressionKeys(rows.sparkSession.sessionState.conf, leaf.fold((_: Expression) => Option.empty[String])(keyOf(_, columns)))
+      refusal(expression, leaf, keys) match {
         case Some(why) => one.put("refused", why)
-        case None => putKey(one, rows, computed(i), columns)
+        case None => putKey(one, keys, computed(i), columns)
       }
     }
     mapper.writeValueAsString(answer)
@@ -64,6 +66,10 @@ object TableExpressions extends AliasHelper {
   // Where Spark makes something else of a projection, nothing is told of it.
   private def evaluated(plan: LogicalPlan): Seq[Evaluated] = plan match {
     case Project(shown, leaf: LeafNode) => shown.map(one => Evaluated(withoutName(one), leaf))
+    case Project(shown, below: Project) => evaluated(Project(shown.map(replaceAliasButKeepName(_, getAliasMap(below))), below.child))
+    case Project(shown, python: BaseEvalPython) =>
+      val results = AttributeMap(python.resultAttrs.zip(python.udfs).map { case (result, call) => result -> Alias(call, result.name)() })
+      evaluated(Project(shown.map(replaceAliasButKeepName(_, results)), python.child))
     case leaf: LeafNode => leaf.output.map(Evaluated(_, leaf))
     case _ => Nil
   }
@@ -73,13 +79,14 @@ object TableExpressions extends AliasHelper {
     case other => other
   }
 
-  private def refusal(written: Expression, computed: Option[Evaluated]): Option[String] = written match {
+  private def refusal(written: Expression, leaf: Option[LeafNode], keys: ExpressionKeys): Option[String] = written match {
     case ColumnLookup.ColumnPath(_, _) => Some("it is a column, which has statistics of its own")
     case _ if written.references.isEmpty => Some("it reads no column")
     case _ if written.containsPattern(CURRENT_LIKE) => Some("its value is another one tomorrow, or for another user")
-    case _ if written.exists(_.isInstanceOf[UserDefinedExpression]) => Some(OfUsersCode)
-    case _ => Conjuncts.refusal(written).map(_.sentence.stripSuffix("."))
-        .orElse(computed.fold(Option("Spark does not compute it from the rows of the table alone"))(one => conversion(one.leaf)))
+    case _ =>
+      val unknown = written.collectFirst { case call: UserDefinedExpression if keys.versionOf(call).isEmpty => OfUsersCode.format(call.name) }
+      unknown.orElse(Conjuncts.refusal(written, keys.versionOf(_).isDefined).map(_.sentence.stripSuffix(".")))
+        .orElse(leaf.fold(Option("Spark does not compute it from the rows of the table alone"))(conversion))
   }
 
   private def conversion(leaf: LeafNode): Option[String] = leaf match {
@@ -92,21 +99,19 @@ object TableExpressions extends AliasHelper {
       Some(leaf).collect { case logical: LogicalRelation => logical.relation }.collect { case files: HadoopFsRelation => files }
   }
 
-  private def putKey(
-      one: ObjectNode, rows: Dataset[Row], computed: Evaluated, columns: JavaMap[String, String]): Unit = {
-    import computed.{expression, leaf}
-    def columnKey(column: Expression): Option[String] = column match {
-      case ColumnLookup.ColumnPath(root, path) =>
-        leaf.output.find(_.exprId == root.exprId).flatMap(of => Option(columns.get((of.name +: path).mkString("\u0000"))))
-      case _ => None
-    }
-    val keys = new ExpressionKeys(rows.sparkSession.sessionState.conf, columnKey)
-    keys.of(expression) match {
+  private def keyOf(leaf: LeafNode, columns: JavaMap[String, String])(column: Expression): Option[String] = column match {
+    case ColumnLookup.ColumnPath(root, path) =>
+      leaf.output.find(_.exprId == root.exprId).flatMap(of => Option(columns.get((of.name +: path).mkString("\u0000"))))
+    case _ => None
+  }
+
+  private def putKey(one: ObjectNode, keys: ExpressionKeys, computed: Evaluated, columns: JavaMap[String, String]): Unit = {
+    keys.of(computed.expression) match {
       case None => one.put("refused", "it is not made of columns and of Spark's own functions whose results are certain")
       case Some(key) =>
         one.put("key", key)
         val read = one.putArray("columns")
-        ColumnLookup.leavesOf(expression).flatMap(columnKey).distinct.foreach(read.add(_))
+        ColumnLookup.leavesOf(computed.expression).flatMap(keyOf(computed.leaf, columns)(_)).distinct.foreach(read.add(_))
     }
     ()
   }

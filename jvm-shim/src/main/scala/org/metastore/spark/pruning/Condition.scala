@@ -138,12 +138,15 @@ private[spark] object Conjuncts {
   }
 
   /** Why nothing may be made of a conjunct: its answer is not fixed while a query is planned, or users' code gives it. */
-  def refusal(conjunct: Expression): Option[Reason] = {
+  def refusal(conjunct: Expression): Option[Reason] = refusal(conjunct, _ => false)
+
+  /** The same, with users' functions that are known by their version. */
+  def refusal(conjunct: Expression, isKnown: UserDefinedExpression => Boolean): Option[Reason] = {
     def text = "expression" -> conjunct.sql
     if (!conjunct.deterministic) Some(Reason(ReasonCode.NotDeterministic, text))
     else conjunct.collectFirst {
       case _: PlanExpression[_] | _: OuterReference => Reason(ReasonCode.Subquery, text)
-      case _: UserDefinedExpression => Reason(ReasonCode.UserFunction, text)
+      case call: UserDefinedExpression if !isKnown(call) => Reason(ReasonCode.UserFunction, text)
     }
   }
 }

@@ -3,7 +3,7 @@ package org.metastore.spark.pruning
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
 import java.time.zone.ZoneRulesProvider
-import java.util.IdentityHashMap
+import java.util.{IdentityHashMap, Locale}
 
 import scala.collection.mutable
 
@@ -14,12 +14,13 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{ArrayType, DataType, Decimal, MapType, StringType, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
+import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.statistics.objects.Manifest
 
 /**
  * By what an expression over columns is known to statistics: equal keys, equal values of every row. What the values depend on
- * beside the columns is part of it: zone, ANSI mode, the versions of Spark and Java. An expression of which that is not certain
- * has no key.
+ * beside the columns is part of it: zone, ANSI mode, the versions of Spark and Java, and of users' functions the version that the
+ * session's settings give them. An expression of which that is not certain has no key.
  *
  * @param conf      the settings of the session that evaluates the expression
  * @param columnKey the key of a column or a field of structs
@@ -35,6 +36,15 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
       conf.caseSensitiveAnalysis.toString) ++ set.sorted.flatMap { case (key, value) => Seq(key, value) })
   }
 
+  private lazy val versions: Map[String, String] = new MetastoreConf(conf).functions.map(_.toLowerCase(Locale.ROOT).split(":", 2))
+    .collect { case Array(name, version) if version.trim.nonEmpty => name.trim -> version.trim }.toMap
+
+  /** The version that the user gives a function; None where its code may become another one under the same name. */
+  def versionOf(function: UserDefinedExpression): Option[String] = function match {
+    case call: Expression if call.deterministic => versions.get(function.name.toLowerCase(Locale.ROOT))
+    case _ => None
+  }
+
   /** The key of an optimized expression. */
   def of(expression: Expression): Option[String] = digest(expression).map(tree => Manifest.ExpressionPrefix + hash(Seq(session, tree)))
 
@@ -47,6 +57,9 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
     case column @ ColumnLookup.ColumnPath(root, _) =>
       if (isAsStored(column, root)) columnKey(column).map(key => hash(Seq("column", key, column.dataType.json))) else None
     case Literal(value, dataType) if isPlain(dataType) => part(value).map(text => hash(Seq("literal", text, dataType.json)))
+    case call: UserDefinedExpression if isPlain(expression.dataType) =>
+      for (version <- versionOf(call); arguments <- all(expression.children))
+        yield hash(Seq("function", call.name.toLowerCase(Locale.ROOT), version, expression.dataType.json) ++ arguments)
     case call if isPlainCall(call) =>
       val arguments = all(call.productIterator.toSeq)
       val zones = call match {
