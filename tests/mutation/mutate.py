@@ -28,7 +28,7 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -57,12 +57,11 @@ class Runner:
         found = []
         for suite in self.suites:
             self.switch.turnOn(-1, 1 << 62)
-            with suite.settings(self.spark):
-                self.usual[suite.name] = suite.ask().split("\n")
+            self.usual[suite.name] = list(suite.answers(self.spark))
             self.asked[suite.name] = (1 << 62) - self.switch.questionsLeft()
             self.reached[suite.name] = self.switch.reachedBits()
-            with suite.settings(self.spark):
-                assert suite.ask().split("\n") == self.usual[suite.name], f"{suite.name} has other answers each time"
+            again = list(suite.answers(self.spark))
+            assert again == self.usual[suite.name], f"{suite.name} has other answers each time"
             answers = enumerate(self.usual[suite.name])
             found += [f"{suite.name}: {suite.questions[i]}: {a}" for i, a in answers if suite.wrong(i, a)]
         return found
@@ -71,7 +70,8 @@ class Runner:
         """Returns what becomes of a mutant of a source: `wrong` if any suite finds it so."""
         outcome = "not covered"
         for suite in self.suites:
-            if self.reached[suite.name][number] == "1" and suite.only in file:
+            is_for_it = file in suite.only and outcome != "weaker" if suite.only else True
+            if self.reached[suite.name][number] == "1" and is_for_it:
                 found = self._of_suite(suite, number)
                 if found == "wrong":
                     self.killers[suite.name] += 1
@@ -86,17 +86,25 @@ class Runner:
 
         self.switch.turnOn(number, 10 * self.asked[suite.name] + SLACK)
         try:
-            with suite.settings(self.spark):
-                answers = suite.ask().split("\n")
+            answers = suite.answers(self.spark)
+            if suite.only:
+                return self._first_other(suite, answers)
+            found = list(answers)
         except Py4JJavaError:
             return "wrong"  # an endless loop, or an error that would have ended the query
         finally:
             self.switch.turnOn(-1, 1 << 62)
         usual = self.usual[suite.name]
-        other = [i for i, (a, b) in enumerate(zip(answers, usual, strict=False)) if a != b]
-        if any(suite.wrong(i, answers[i]) for i in other):
+        other = [i for i, (a, b) in enumerate(zip(found, usual, strict=False)) if a != b]
+        if any(suite.wrong(i, found[i]) for i in other):
             return "wrong"
-        return "weaker" if other or len(answers) != len(usual) else "survived"
+        return "weaker" if other or len(found) != len(usual) else "survived"
+
+    def _first_other(self, suite: Suite, answers: Iterator[str]) -> str:
+        for i, (answer, usual) in enumerate(zip(answers, self.usual[suite.name], strict=False)):
+            if answer != usual:
+                return "wrong" if suite.wrong(i, answer) else "weaker"
+        return "survived"
 
 
 def equivalents() -> dict[tuple[str, str, str], str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from decimal import Decimal, InvalidOperation, localcontext
 from typing import TYPE_CHECKING, Any
 
 from metastore.jvm_session import find_shim_package
 from mutation import suites as of
-from oracle.columns import is_nan
+from oracle.columns import DECIMALS, FLOATS, INTEGER_BITS, WIDE, is_nan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +28,10 @@ FUNCTIONS += (
     "count(DISTINCT 1)",
     "count({0},{1})",
     "count(distinct({0}),{1})",
+    "GROUP BY {0}",
 )
+OF_NUMBERS = ("sum({0})", "avg({0})", "sum(DISTINCT {0})")
+NUMBERS = {*INTEGER_BITS, *FLOATS, *DECIMALS}
 
 
 def suites(
@@ -51,9 +56,9 @@ def suites(
     yield _suite(spark, f"LIMIT, {source}", rules.limited, limits, short)
     measures = []
     for leaf in leaves:
-        for function in FUNCTIONS:
+        for function in (*FUNCTIONS, *(OF_NUMBERS if leaf.type in NUMBERS else ())):
             text = function.format(leaf.sql, rng.choice(leaves).sql)
-            measures += [f"{text}\t{_bits(len(files), share, rng)}" for share in (1, 0.2)]
+            measures += [f"{text}\t{_parted(len(files), share, rng)}" for share in (1, 0.6, 0.2)]
 
     def miscounts(i: int, answer: str) -> bool:
         return of.is_error(i, answer) or counts_others(measures[i], answer, named, values)
@@ -77,6 +82,12 @@ def _suite(spark: SparkSession, name: str, ask: Any, questions: Sequence[str], w
 
 def _bits(length: int, share: float, rng: Random) -> str:
     return "".join("1" if rng.random() < share else "0" for _ in range(length))
+
+
+def _parted(length: int, share: float, rng: Random) -> str:
+    """Some files, and some of the others, behind a tab."""
+    some = _bits(length, share, rng)
+    return f"{some}\t{''.join('0' if bit == '1' else rng.choice('01') for bit in some)}"
 
 
 def _first(leaves: Sequence[Leaf], values: Sequence[dict[Leaf, list]], rng: Random) -> str:
@@ -136,21 +147,76 @@ def leaves_too_few(question: str, answer: str, values: Sequence[dict[Leaf, list]
 
 
 def counts_others(question: str, answer: str, named: dict[str, Leaf], values: Sequence[dict[Leaf, list]]) -> bool:
-    """Tells whether a count is not that of the rows of the files that are known."""
+    """Tells whether a count or a sum is not that of the rows of the files that are known."""
     function = question.partition("\t")[0]
-    known, _, told = answer.partition(" ")
-    files = [of_file for of_file, bit in zip(values, known, strict=False) if bit == "1"]
-    if answer == "none" or not function.startswith("count("):
+    if answer == "none":
         return False
+    known, total, _, parts = answer.split(" ")
+    files = [of_file for of_file, bit in zip(values, known, strict=False) if bit == "1"]
     if function in {"count(*)", "count(1)"}:
-        return told != str(sum(map(_rows, files)))
-    column = function.removeprefix("count(").removesuffix(")")
-    if column in named:
-        return told != str(sum(v is not None for of_file in files for v in of_file[named[column]]))
-    leaf = named.get(column.removeprefix("distinct(").removesuffix(")"))
-    return leaf is None or told != str(
-        len({_Ascending(v) for of_file in files for v in of_file[leaf] if v is not None})
-    )
+        return total != str(sum(map(_rows, files)))
+    name, column = _parsed(function)
+    leaf = named.get(column)
+    if leaf is None or name not in CHECKED:
+        return name.startswith("count")  # of a constant, of several columns
+    found = [v for of_file in files for v in of_file[leaf]]
+    try:
+        return not all(CHECKED[name](found, told) for told in (total, parts))
+    except (ValueError, InvalidOperation):  # it is no number
+        return True
+
+
+def _parsed(function: str) -> tuple[str, str]:
+    for name in CHECKED:
+        if function.startswith(name):
+            return name, function.removeprefix(name).rstrip(")")
+    return function, ""
+
+
+def _counts(values: Sequence[Any], told: str) -> bool:
+    return told == str(sum(v is not None for v in values))
+
+
+def _counts_distinct(values: Sequence[Any], told: str) -> bool:
+    return told == str(len({_Ascending(v) for v in values if v is not None}))
+
+
+def _sums(values: Sequence[Any], told: str) -> bool:
+    present = [v for v in values if v is not None]
+    if told in {"none", "null"}:
+        return told == "none" or not present
+    with localcontext(WIDE):
+        return Decimal(told.partition("|")[0]) == sum(map(Decimal, present))
+
+
+def _means(values: Sequence[Any], told: str) -> bool:
+    """A mean, or a sum and a count behind a bar."""
+    present = [v for v in values if v is not None]
+    if told == "none" or not present:
+        return told in {"none", "null", "null|0"}
+    if "|" in told:
+        total, count = told.split("|")
+        return int(count) == len(present) and _is_near(float(total), float(sum(present)))
+    return _is_near(float(told), float(sum(present)) / len(present))
+
+
+def _is_near(a: float, b: float) -> bool:
+    return abs(a - b) <= 1e-5 + 1e-9 * abs(b)  # decimals are rounded behind their point
+
+
+def _groups(values: Sequence[Any], told: str) -> bool:
+    rows = sorted(Counter(_Ascending(v) if v is not None else None for v in values).values())
+    return told == "none" or sorted(int(group.rpartition("=")[2]) for group in told.split("|") if group) == rows
+
+
+CHECKED = {
+    "count(distinct(": _counts_distinct,
+    "count(": _counts,
+    "sum(": _sums,
+    "avg(": _means,
+    "GROUP BY ": _groups,
+}
+"""What a function's answer has to be of these values; parts that are merged are of the same."""
 
 
 class _Ascending:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from metastore.jvm_session import find_shim_package
-from mutation import joins, rows
+from mutation import queries, rows
 from oracle import parquet, tables
 from oracle.judge import Conditions, draw_predicates, fill
 from oracle.report import REQUIRED, cells_of
@@ -39,21 +38,22 @@ FEW = 40
 class Suite:
     """Questions that are asked in one call; a line answers each, and `wrong` tells whether rows disprove a line.
 
-    `only` names the source whose mutants it is for, where it takes too long for all.
+    `only` names the sources whose mutants it is for, where it takes too long for all: it is asked until one answer is
+    another one than without a mutant, and of none that is killed already.
     """
 
     name: str
-    ask: Callable[[], str]
+    ask: Callable[[], str | Iterator[str]]
     wrong: Callable[[int, str], bool]
     conf: tuple[tuple[str, str], ...] = ()
     questions: Sequence[str] = ()
-    only: str = ""
+    only: tuple[str, ...] = ()
 
-    @contextmanager
-    def settings(self, spark: SparkSession) -> Iterator[None]:
-        """The settings under which it is asked."""
+    def answers(self, spark: SparkSession) -> Iterator[str]:
+        """Asks under its settings."""
         with plans.conf(spark, **dict(self.conf)):
-            yield
+            found = self.ask()
+            yield from found.split("\n") if isinstance(found, str) else found
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def every(spark: SparkSession, scratch: Path, seed: int, predicates: int) -> Ite
             yield from of_filters(spark, subject, {"given": given, "stored": stored}, predicates, rng, cells)
     if not predicates:
         return
-    yield from joins.suites(spark, scratch / "joins")
+    yield from queries.suites(spark, scratch / "queries")
     spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.oracle")
     rng = Random(f"{seed}/unsorted")
     subject = tables.iceberg(spark, "ice.oracle.mutation", "unsorted", 80, scratch / "unsorted", rng)
@@ -110,6 +110,9 @@ def every(spark: SparkSession, scratch: Path, seed: int, predicates: int) -> Ite
 
     metastore.analyze(spark, "ice.oracle.mutation", progress=False, distribution=True)
     stored = Stored(spark, subject, *identity(spark, "ice.oracle.mutation"))
+    known = subject.paths()
+    files = [known.get(path, GONE) for path in stored.probe.paths()]
+    yield from rows.suites(spark, subject, stored.probe, files, "analyzed", rng)
     yield from of_filters(spark, subject, {"unsorted": stored}, predicates, rng, cells)
 
 
@@ -127,7 +130,7 @@ def of_cases(spark: SparkSession) -> Iterator[Suite]:
         name = f"case {case['name']}"
         yield Suite(
             name,
-            lambda p=prepared: p.verdicts(ALL, "ConjunctFilter.scala"),
+            lambda p=prepared: p.verdicts(ALL),
             lambda i, a, t=truths: t[i].denies(a),
             conf,
             questions,
@@ -182,7 +185,12 @@ def of_groups(spark: SparkSession, folder: Path) -> Iterator[Suite]:
     truths = [Truth(kept, "".join("01"[bit == "0"] for bit in full)) for kept, full in map(str.split, alone)]
     prepared = probes[0].prepare(texts(spark, questions))
     yield Suite(
-        "groups", lambda: prepared.verdicts(ALL), lambda i, a: truths[i].denies(a), (), questions, "ConjunctFilter"
+        "groups",
+        lambda: prepared.verdicts(ALL),
+        lambda i, a: truths[i].denies(a),
+        (),
+        questions,
+        ("ConjunctFilter.scala",),
     )
 
 

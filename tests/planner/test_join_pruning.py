@@ -56,10 +56,8 @@ def fact(spark, request, tmp_path_factory):
     spark.sql(f"DROP TABLE {name}")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def dimensions(spark, tmp_path_factory):
-    """Small tables to join with: all keys, and some of them."""
-    folder = tmp_path_factory.mktemp("dimensions")
+def create_dimensions(spark, folder) -> list[str]:
+    """Small tables to join with: all keys, and some of them; their names."""
     made = {
         "dim": "SELECT id, cast(id as int) small, concat('s', lpad(id, 4, '0')) s, cast(id as double) x, "
         "date_add(date'2024-01-01', cast(id as int)) d, cast(id as decimal(12,2)) n, timestamp_seconds(id * 3600) t, "
@@ -69,9 +67,15 @@ def dimensions(spark, tmp_path_factory):
     for name, query in made.items():
         spark.sql(query).coalesce(1).write.parquet(str(folder / name))
         spark.read.parquet(str(folder / name)).createOrReplaceTempView(f"join_{name}")
+    return [f"join_{name}" for name in made]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def dimensions(spark, tmp_path_factory):
+    names = create_dimensions(spark, tmp_path_factory.mktemp("dimensions"))
     yield
-    for name in made:
-        spark.catalog.dropTempView(f"join_{name}")
+    for name in names:
+        spark.catalog.dropTempView(name)
 
 
 @pytest.fixture(

@@ -15,6 +15,7 @@ import org.metastore.spark.pruning.PreparedFilters.{bits, files, orError}
 final class RuleProbe(probe: PruningProbe) {
   private val expressions = scala.collection.mutable.Map.empty[String, Expression]
   private val length = probe.paths.length
+  private val Grouping = "GROUP BY "
 
   /**
    * `limit column ascending nullsFirst candidates full`: the files that hold none of the first rows, and why.
@@ -24,32 +25,47 @@ final class RuleProbe(probe: PruningProbe) {
     val nulls = if (nullsFirst.toBoolean) NullsFirst else NullsLast
     RowOrder.of(SortOrder(expression(column), direction, nulls, Nil), probe.resolver).fold("no order") { order =>
       val wanted = WantedRows.parse(WantedRows(limit.toLong, Some(order)).text)
-      shown(LimitedFiles.by(wanted, probe.statistics, files(candidates), files(candidates), files(full)))
+      limitedTo(LimitedFiles.by(wanted, probe.statistics, files(candidates), files(candidates), files(full)))
     }
   }
 
   /** `limit survivors full`: the files that a LIMIT leaves unread, and why. */
   def limited(questions: Array[String]): String = answers(questions) { case Array(limit, survivors, full) =>
     val wanted = WantedRows.parse(WantedRows(limit.toLong).text)
-    shown(LimitedFiles.choose(wanted.limit, files(survivors), files(full), probe.statistics.rows(_), probe.paths(_)))
+    limitedTo(LimitedFiles.choose(wanted.limit, files(survivors), files(full), probe.statistics.rows(_), probe.paths(_)))
   }
 
-  private def shown(found: Option[LimitedFiles]): String = found.fold("none") { limited =>
+  private def limitedTo(found: Option[LimitedFiles]): String = found.fold("none") { limited =>
     s"${bits(limited.dropped, length)} ${limited.label}: ${limited.why(limited.dropped.nextSetBit(0)).sentence}"
   }
 
-  /** `function files`: the files of which the function is known, and it of all these. */
-  def measured(questions: Array[String]): String = answers(questions) { case Array(function, among) =>
-    val aggregate = expression(function).collectFirst { case found: AggregateExpression => found }.get
-    FileMeasure.of(aggregate, probe.resolver).fold("none") { measure =>
+  /**
+   * `function files others`: the files of which the function is known, it of all these, whether it can be merged, and its parts
+   * where others are read. `GROUP BY column` stands for the number of rows with each value.
+   */
+  def measured(questions: Array[String]): String = answers(questions) { case Array(function, among, others) =>
+    measureOf(function).fold("none") { measure =>
       val found = measure.of(probe.statistics, files(among))
       val known = FileSets.both(files(among), FileSets.where(length)(found.isKnown))
-      val total = found.total(known).fold("none") {
-        case bytes: Array[Byte] => bytes.mkString(",")
-        case value => String.valueOf(value)
-      }
-      s"${bits(known, length)} $total"
+      val rows = files(others).stream.toArray.map(file => file -> probe.statistics.rows(file)).toMap
+      s"${bits(known, length)} ${shown(found.total(known))} ${measure.isMergeable} ${shown(found.parts(known, rows))}"
     }
+  }
+
+  private def measureOf(function: String): Option[FileMeasure] =
+    if (function.startsWith(Grouping)) FileMeasure.ofGroups(expression(function.drop(Grouping.length)), probe.resolver)
+    else {
+      val aggregate = expression(function).collectFirst { case found: AggregateExpression => found }.get
+      FileMeasure.of(aggregate, probe.resolver)
+    }
+
+  private def shown(value: Any): String = value match {
+    case None => "none"
+    case Some(one) => shown(one)
+    case several: Seq[_] => several.map(shown).mkString("|")
+    case (group, rows) => s"${shown(group)}=$rows"
+    case bytes: Array[Byte] => bytes.mkString(",")
+    case one => String.valueOf(one).replaceAll("[\\s|=]", "_")
   }
 
   /** A column: how its values are spread over the files, and some of these. */
