@@ -7,7 +7,8 @@ that hold a row of the answer.
 On Spark 3.5 the table is Hudi's, with its column statistics index of all columns, and `results/pruning_hudi.json` is
 written. There planning includes the look-up of files, which Hudi makes when the query runs; "plain planning ms" is what
 it takes without any skipping; "own rows" tells where Hudi's skipping loses some. `--indexes` adds Hudi's record index,
-and its secondary indexes of `key` and `number`; results are `pruning_hudi_indexed.json` then.
+and its secondary indexes of `key` and `number`; results are `pruning_hudi_indexed.json` then. The
+results' name tells how many data files there are, where they are not 1,000.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ OWN = {
     "parquet": "_metadata.file_path",
     "hudi": "_hoodie_file_name",
 }
+FILES = 1000
 WIDE = 10
 FEW = 10
 ROWS = "SELECT id FROM {table} WHERE {condition}"
@@ -243,7 +245,7 @@ def truth(spark: SparkSession, form: str, conditions: dict[str, str]) -> dict[st
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--files", type=int, default=1000)
+    parser.add_argument("--files", type=int, default=FILES)
     parser.add_argument("--rows", type=int, default=2000, help="of a file")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--wide", type=int, default=WIDE, help="columns beside the first five")
@@ -270,7 +272,8 @@ def main() -> None:
     facts = {"files": options.files, "rows_of_a_file": options.rows, "columns": 5 + options.wide, "runs": options.runs}
     alone = "_files_alone" if options.without_distribution else ""
     indexed = "_indexed" if options.indexes else ""
-    report(f"{'pruning_hudi' if 'hudi' in TABLES else 'pruning'}{indexed}{alone}", found, **facts)
+    sized = "" if options.files == FILES else f"_{options.files}"
+    report(f"{'pruning_hudi' if 'hudi' in TABLES else 'pruning'}{indexed}{alone}{sized}", found, **facts)
 
 
 if __name__ == "__main__":
