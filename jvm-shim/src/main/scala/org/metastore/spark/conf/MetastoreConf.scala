@@ -33,6 +33,8 @@ final class MetastoreConf(conf: SQLConf) {
   def historyEnabled: Boolean = enabled && get(HistoryEnabled)
   def store: Option[String] = Some(get(Store)).filter(_.nonEmpty)
   def analyzeFormats: Set[String] = get(AnalyzeFormats).toSet
+  def analyzeAuto: String = get(AnalyzeAuto)
+  def analyzeAutoTimeoutMillis: Long = get(AnalyzeAutoTimeout)
   def maxEvaluations: Long = get(MaxEvaluations).toLong
   def cacheBytes: Long = get(CacheSize)
   def planningTimeoutMillis: Long = get(PlanningTimeout)
@@ -88,6 +90,8 @@ object MetastoreConf extends Logging {
   val HistoryEnabled: Setting[Boolean] = find("history.enabled")
   val Store: Setting[String] = find("store")
   val AnalyzeFormats: Setting[Seq[String]] = find("analyze.formats")
+  val AnalyzeAuto: Setting[String] = find("analyze.auto")
+  val AnalyzeAutoTimeout: Setting[Long] = find("analyze.auto.timeout")
   val Python: Setting[String] = find("python")
   val CacheSize: Setting[Long] = find("cache.size")
   val PlanningTimeout: Setting[Long] = find("planning.timeout")
