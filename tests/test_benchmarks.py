@@ -16,6 +16,7 @@ BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 SMALL = {
     "analyze": "--wide --columns 6 --runs 1",
     "append": "--files 80 --runs 1",
+    "auto": "--scale 0.01 --files 2 --runs 1",
     "cardinality": "--scale 0.005 --ways metastore spark",
     "frequencies": "--rows 500000 --files 2",
     "index_lookup": "--store C --share 0.001",
@@ -29,7 +30,7 @@ SMALL = {
 }
 
 
-LONG = ("analyze", "cardinality", "frequencies", "index_lookup", "locate", "pruning")
+LONG = ("analyze", "auto", "cardinality", "frequencies", "index_lookup", "locate", "pruning")
 
 
 @pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.campaign] * (one in LONG)) for one in SMALL])

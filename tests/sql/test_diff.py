@@ -57,7 +57,7 @@ def test_all_ways_say_the_same(spark, grown):
     name, first, second = grown
     told = lines(metastore.diff(spark, name, first))
     assert told == lines(metastore.diff(spark, name, first, second))
-    query = f"SELECT * FROM metastore.diff('{name}', '{first}', '{second}')"
+    query = f"SELECT {', '.join(COLUMNS)} FROM metastore.diff('{name}', '{first}', '{second}')"
     assert [tuple(row) for row in spark.sql(query).collect()] == told
     location = spark.sql(f"DESCRIBE EXTENDED {name}").where("col_name = 'Location'").first()["data_type"]
     assert lines(metastore.open(location).diff(first)) == told
@@ -94,6 +94,8 @@ def test_distributions(spark, grown):
     assert [(row["change"], row["reason"]) for row in same] == [(0, None)] * 8
     location = spark.sql(f"DESCRIBE EXTENDED {name}").where("col_name = 'Location'").first()["data_type"]
     assert list(metastore.open(location).diff(first, distributions=True)) == list(found)
+    query = f"SELECT * FROM metastore.diff('{name}', '{first}', distributions => true)"
+    assert [row.asDict() for row in spark.sql(query).collect()] == list(found)
 
 
 def test_a_page_about_both(spark, grown, tmp_path):

@@ -311,7 +311,7 @@ def diff(
     Example:
         >>> monday = metastore.snapshots(spark, "db.sales")[0]["snapshot"]  # doctest: +SKIP
         >>> metastore.diff(spark, "db.sales", monday)[0]  # doctest: +SKIP
-        {'column_name': 'id', 'measure': 'count', 'before': '100', 'after': '120', 'change': 20.0}
+        {'column_name': 'id', 'measure': 'count', 'before': '100', 'after': '120', 'change': 20.0, 'reason': None}
     """
     found = session.call_function(spark, "diff", table, {"from": before, "to": after}, Answer)
     if not distributions:

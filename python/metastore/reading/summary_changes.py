@@ -28,7 +28,7 @@ def compare_summaries(before: Iterable[Row], after: Iterable[Row]) -> list[Row]:
     Example:
         >>> old = [{"column_name": "id", "column_type": "int", "min": "1", "count": 2}]
         >>> compare_summaries(old, [{**old[0], "min": "-1"}])
-        [{'column_name': 'id', 'measure': 'min', 'before': '1', 'after': '-1', 'change': -2.0}]
+        [{'column_name': 'id', 'measure': 'min', 'before': '1', 'after': '-1', 'change': -2.0, 'reason': None}]
     """
     old, new = ({row["column_name"]: row for row in rows} for rows in (before, after))
     return [
@@ -45,7 +45,7 @@ def _compare(name: str, measure: str, old: Mapping[str, Any], new: Mapping[str, 
         return None
     first, second = _number(old, measure), _number(new, measure)
     change = None if first is None or second is None else second - first
-    return {"column_name": name, "measure": measure, "before": was, "after": now, "change": change}
+    return {"column_name": name, "measure": measure, "before": was, "after": now, "change": change, "reason": None}
 
 
 def _text(value: Any) -> str | None:

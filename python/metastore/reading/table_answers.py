@@ -18,7 +18,7 @@ from metastore.format.table_column import Column, is_compatible
 from metastore.reading import column_details, exact_ranks, extra_columns, summary_rows, views
 from metastore.reading.column_answers import USER_DEFINED, ColumnAnswers, add_user_defined, shape_answer
 from metastore.reading.discovery import discover_all
-from metastore.reading.distribution_changes import REASON, compare_distributions
+from metastore.reading.distribution_changes import compare_distributions
 from metastore.reading.folder import Folder
 from metastore.reading.snapshot_files import count_known_columns, read_statistics
 from metastore.reading.summary_changes import compare_summaries
@@ -257,16 +257,19 @@ def add_distributions(diff: Answer, before: str | None, after: str | None, stati
         after: The one after.
         statistics: Where both are told of: of one table, or of the one before and the one after.
     """
+    measured: dict[str, list[Any]] = {name: [] for name in statistics[-1].names(after)}
+    for row in [*diff, *measure_distributions(before, after, statistics)]:
+        measured.setdefault(row["column_name"], []).append(row)
+    return replace(diff, rows=tuple(chain(*measured.values())))
+
+
+def measure_distributions(before: str | None, after: str | None, statistics: Sequence[Statistics]) -> list[Any]:
+    """The rows that tell of distributions, of each column that both snapshots have; arguments as above."""
     sides = tuple(zip((statistics[0], statistics[-1]), (before, after), strict=True))
     former, names = (one.names(at) for one, at in sides)
-    moved = compare_distributions(
+    return compare_distributions(
         [name for name in names if name in set(former)], *(partial(one.details, at=at) for one, at in sides)
     )
-    measured: dict[str, list[Any]] = {name: [] for name in names}
-    for row in [*({**row, REASON: None} for row in diff), *moved]:
-        measured.setdefault(row["column_name"], []).append(row)
-    schema = pa.schema([*views.FUNCTIONS["diff"], pa.field(REASON, pa.string())])
-    return replace(diff, columns=tuple(schema.names), rows=tuple(chain(*measured.values())), schema=schema)
 
 
 def compare_answers(before: Summary, after: Summary, statistics: Sequence[Statistics]) -> Answer:

@@ -2,7 +2,8 @@ package org.metastore.spark
 
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
 
-import org.metastore.spark.analyze.{AnalyzeRule, AttachedPython, FilteredSummaryStatement}
+import org.metastore.spark.analyze.{AnalyzeRule, AttachedPython, DistributionsStatement, FilteredSummaryStatement}
+import org.metastore.spark.auto.AutoAnalyzeRule
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{CboSwitch, StageStatisticsRule}
 import org.metastore.spark.explain.PruningHistoryRule
@@ -10,8 +11,8 @@ import org.metastore.spark.scan.{
   AnsweredRowsStrategy, LogicalScanRule, PhysicalScanColumnarRule, PhysicalScanRule, PlanningStartRule, WarmUp
 }
 import org.metastore.spark.sql.{
-  ColumnsViewRule, DataSourceErrorRule, DataSourceRule, FilteredSummaryFunction, FunctionCallRule, JobFunctionStrategy, MetastoreParser,
-  OutermostParser, TableFunctions
+  ColumnsViewRule, DataSourceErrorRule, DataSourceRule, DiffFunction, FilteredSummaryFunction, FunctionCallRule, JobFunctionStrategy,
+  MetastoreParser, OutermostParser, TableFunctions
 }
 
 /**
@@ -24,6 +25,7 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     TableFunctions.register()
     FilteredSummaryFunction.answerBy((session, table, query) => AttachedPython.run(session, FilteredSummaryStatement(table, query)))
+    DiffFunction.answerBy((session, table, before, after) => AttachedPython.run(session, DistributionsStatement(table, before, after)))
     extensions.injectParser((_, delegate) => MetastoreParser(delegate))
     OutermostParser.list()
     DataSourceErrorRule.inject(extensions)
@@ -39,6 +41,7 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
     extensions.injectRuntimeOptimizerRule(_ => StageStatisticsRule)
     extensions.injectQueryStagePrepRule(new PhysicalScanRule(_))
     extensions.injectColumnar(new PhysicalScanColumnarRule(_))
+    extensions.injectColumnar(new AutoAnalyzeRule(_))
     MetastoreConf.warnOfMisspeltVariables()
     CboSwitch()
     WarmUp.begin()

@@ -118,6 +118,15 @@ final case class FilteredSummaryStatement(table: String, query: String) extends 
       AnalyzeStatement.mapper.createObjectNode().put("table", table).put("filtered", query).put("progress", progress))
 }
 
+/** How far the values of columns are distributed otherwise in one snapshot of a table than in another. */
+final case class DistributionsStatement(table: String, before: String, after: String) extends PythonStatement {
+  override def json(progress: Boolean): String = {
+    val node = AnalyzeStatement.mapper.createObjectNode().put("table", table).put("progress", progress)
+    node.putArray("snapshots").add(before).add(after)
+    AnalyzeStatement.mapper.writeValueAsString(node)
+  }
+}
+
 /**
  * One ANALYZE of one table, as the Python side is told of it.
  *

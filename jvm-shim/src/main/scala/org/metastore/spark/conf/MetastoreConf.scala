@@ -34,6 +34,8 @@ final class MetastoreConf(conf: SQLConf) {
   def store: Option[String] = Some(get(Store)).filter(_.nonEmpty)
   def analyzeFormats: Set[String] = get(AnalyzeFormats).toSet
   def functions: Seq[String] = get(Functions)
+  def analyzeAuto: String = get(AnalyzeAuto)
+  def analyzeAutoTimeoutMillis: Long = get(AnalyzeAutoTimeout)
   def maxEvaluations: Long = get(MaxEvaluations).toLong
   def cacheBytes: Long = get(CacheSize)
   def planningTimeoutMillis: Long = get(PlanningTimeout)
@@ -90,6 +92,8 @@ object MetastoreConf extends Logging {
   val Store: Setting[String] = find("store")
   val AnalyzeFormats: Setting[Seq[String]] = find("analyze.formats")
   val Functions: Setting[Seq[String]] = find("functions")
+  val AnalyzeAuto: Setting[String] = find("analyze.auto")
+  val AnalyzeAutoTimeout: Setting[Long] = find("analyze.auto.timeout")
   val Python: Setting[String] = find("python")
   val CacheSize: Setting[Long] = find("cache.size")
   val PlanningTimeout: Setting[Long] = find("planning.timeout")

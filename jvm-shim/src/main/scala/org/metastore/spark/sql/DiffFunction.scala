@@ -1,5 +1,9 @@
 package org.metastore.spark.sql
 
+import scala.collection.JavaConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Literal
@@ -7,13 +11,53 @@ import org.apache.spark.sql.types.{DoubleType, NumericType, StringType}
 
 import org.metastore.spark.contract.Contract
 
-/** `metastore.diff(table, from [, to])`: one row a column and measure of the summary that differs between two snapshots. */
+/**
+ * `metastore.diff(table, from [, to])`: one row a column and measure of the summary that differs between two snapshots. With
+ * `distributions => true` more rows, from the Python that runs ANALYZE, tell how far the values of columns are distributed otherwise.
+ */
 object DiffFunction extends TableFunction("diff") {
-  private lazy val measures = Contract.texts(declared, "measures")
 
-  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+  /** Asks Python about a table and two of its snapshots: a list of rows, each an object of fields. */
+  type AskPython = (SparkSession, String, String, String) => JsonNode
+
+  private lazy val measures = Contract.texts(declared, "measures")
+  @volatile private var askPython: Option[AskPython] = None
+
+  /** Says how Python is asked, which is no business of this package. */
+  def answerBy(ask: AskPython): Unit = askPython = Some(ask)
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = differences(before(session, call), after(session, call))
+
+  override def jobRows(session: SparkSession, call: Arguments): Option[() => Seq[InternalRow]] =
+    if (!call.flag("distributions")) None
+    else {
+      val (old, current) = (before(session, call), after(session, call))
+      val all = differences(old, current)
+      val names = current.map(_.columnName)
+      Some { () =>
+        val found = askPython.get(session, call.text("table"), snapshot(old), snapshot(current)).elements.asScala.map(moved).toSeq
+        val ofColumn = (all ++ found).groupBy(nameOf)
+        names.flatMap(ofColumn.getOrElse(_, Nil)) ++ all.filterNot(row => names.contains(nameOf(row)))
+      }
+    }
+
+  private def before(session: SparkSession, call: Arguments): Seq[SummaryLine] = {
     call.text("from") // NULL is no snapshot
-    val (before, after) = (summary(session, call, "from"), summary(session, call, "to"))
+    summary(session, call, "from")
+  }
+
+  private def after(session: SparkSession, call: Arguments): Seq[SummaryLine] = summary(session, call, "to")
+
+  private def snapshot(lines: Seq[SummaryLine]): String = lines.headOption.flatMap(_.text("snapshot")).orNull
+
+  private def nameOf(row: InternalRow): String = row.getUTF8String(0).toString
+
+  private def moved(row: JsonNode): InternalRow = {
+    def text(field: String): Option[String] = Option(row.get(field)).filterNot(_.isNull).map(_.asText)
+    ResultRow.row(text("column_name"), text("measure"), None, None, text("change").map(_.toDouble), text("reason"))
+  }
+
+  private def differences(before: Seq[SummaryLine], after: Seq[SummaryLine]): Seq[InternalRow] = {
     val names = after.map(_.columnName) ++ before.map(_.columnName).diff(after.map(_.columnName))
     val (old, current) = (before.map(row => row.columnName -> row).toMap, after.map(row => row.columnName -> row).toMap)
     for {
@@ -24,7 +68,7 @@ object DiffFunction extends TableFunction("diff") {
       if textBefore != textAfter
     } yield {
       val change = for (one <- was; other <- now; first <- one.number(measure); second <- other.number(measure)) yield second - first
-      ResultRow.row(column, measure, textBefore, textAfter, change)
+      ResultRow.row(column, measure, textBefore, textAfter, change, None)
     }
   }
 

@@ -7,6 +7,7 @@ import scala.util.Try
 
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.types.{StructField, StructType}
@@ -130,6 +131,13 @@ object DeltaTable extends TableFormat {
   private val NotFound = Seq("DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_TABLE_NOT_FOUND")
 
   override val rules: Seq[String] = Seq(IndexPackage)
+
+  private val writes = Set(
+    "WriteIntoDelta", "CreateDeltaTableCommand", "MergeIntoCommand", "UpdateCommand", "DeleteCommand", "OptimizeTableCommand",
+    "RestoreTableCommand", "CloneTableCommand", "DeltaReorgTableCommand")
+
+  override def isWrite(command: LogicalPlan): Boolean =
+    command.getClass.getName.startsWith(s"${IndexPackage}commands.") && writes(command.getClass.getSimpleName)
   override val metadataAnswers: Option[String] = Some("spark.databricks.delta.optimizeMetadataQuery.enabled")
 
   /** @throws UnsupportedRelease this release of Delta is not known */

@@ -154,7 +154,13 @@ object HudiTable extends TableFormat {
   override def needsReader: Boolean = true
   override def isNotFound(e: Exception): Boolean = e.getClass.getName == "org.apache.hudi.exception.TableNotFoundException"
   override val rules: Seq[String] = Seq("org.apache.spark.sql.hudi.")
-  override def isCommand(node: LogicalPlan): Boolean = node.getClass.getName.startsWith("org.apache.spark.sql.hudi.command.")
+  override def isCommand(node: LogicalPlan): Boolean = node.getClass.getName.startsWith(CommandPackage)
+
+  private val CommandPackage = "org.apache.spark.sql.hudi.command."
+  private val writes =
+    Set("InsertInto", "MergeInto", "Update", "Delete").map(_ + "HoodieTableCommand") + "CreateHoodieTableAsSelectCommand"
+
+  override def isWrite(command: LogicalPlan): Boolean = isCommand(command) && writes(command.getClass.getSimpleName)
 
   /** @throws UnsupportedRelease this release of Hudi is not known */
   def apply(relation: HadoopFsRelation): HudiTable = {

@@ -81,6 +81,9 @@ trait TableFormat {
   def rowLevelNodes: Set[String] = Set.empty
   def isCommand(node: LogicalPlan): Boolean = false
 
+  /** Whether a command of its own writes data files. */
+  def isWrite(command: LogicalPlan): Boolean = false
+
   /** Settings without which cost-based optimization does harm. */
   def optimizerDefaults: Map[String, String] = Map.empty
 

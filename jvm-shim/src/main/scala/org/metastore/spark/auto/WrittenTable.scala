@@ -1,0 +1,106 @@
+package org.metastore.spark.auto
+
+import java.util.Locale
+
+import scala.collection.JavaConverters._
+import scala.util.Try
+
+import org.apache.spark.sql.catalyst.analysis.{ResolvedIdentifier, ResolvedTable}
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier, Table}
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.command.{CreateDataSourceTableAsSelectCommand, DataWritingCommandExec, ExecutedCommandExec}
+import org.apache.spark.sql.execution.datasources.{InsertIntoHadoopFsRelationCommand, LogicalRelation, SaveIntoDataSourceCommand}
+import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, V2CommandExec}
+
+import org.metastore.spark.reason.SqlName
+import org.metastore.spark.tables.{Reflection, TableFormats}
+
+/**
+ * A table of which a command writes data files.
+ *
+ * @param name       by which SQL finds it
+ * @param format     as in `contract/formats.json`
+ * @param properties what its catalog tells of it, where that is known
+ */
+private[auto] final case class WrittenTable(name: String, format: String, properties: Map[String, String])
+
+private[auto] object WrittenTable {
+
+  /** The table that the root of a physical plan writes; None for all that writes none of ours. */
+  def of(plan: SparkPlan): Option[WrittenTable] = plan match {
+    case ExecutedCommandExec(command) => ofCommand(command)
+    case DataWritingCommandExec(command, _) => ofCommand(command)
+    case command: V2CommandExec => command.logicalLink.flatMap(ofCommand)
+    case _ => None
+  }
+
+  private def ofCommand(command: LogicalPlan): Option[WrittenTable] = command match {
+    case write: V2WriteCommand => ofTarget(write.table)
+    case create: CreateTableAsSelect => ofCreated(create.name, create.tableSpec)
+    case create: ReplaceTableAsSelect => ofCreated(create.name, create.tableSpec)
+    case insert: InsertIntoHadoopFsRelationCommand => insert.catalogTable.flatMap(ofCatalog)
+    case create: CreateDataSourceTableAsSelectCommand => ofCatalog(create.table)
+    case save: SaveIntoDataSourceCommand => ofPath(save)
+    case own if TableFormats.all.exists(_.isWrite(own)) => ofTarget(own)
+    case _ => None
+  }
+
+  private def ofTarget(target: Any): Option[WrittenTable] = target match {
+    case relation: DataSourceV2Relation =>
+      for (catalog <- relation.catalog; identifier <- relation.identifier; found <- ofTable(relation.table, catalog, identifier)) yield found
+    case resolved: ResolvedTable => ofTable(resolved.table, resolved.catalog, resolved.identifier)
+    case relation: LogicalRelation => relation.catalogTable.flatMap(ofCatalog).orElse(ofFiles(relation))
+    case table: CatalogTable => ofCatalog(table)
+    case Some(inner) => ofTarget(inner)
+    case SubqueryAlias(_, child) => ofTarget(child)
+    case merge: MergeIntoTable => ofTarget(merge.targetTable)
+    case update: UpdateTable => ofTarget(update.table)
+    case delete: DeleteFromTable => ofTarget(delete.table)
+    case command: Command => ofParts(command)
+    case _ => None
+  }
+
+  // A format's own commands call their target so, or have it in their catalog's words; what they read has another place.
+  private def ofParts(command: Command): Option[WrittenTable] = {
+    val parts = command.productIterator.toSeq
+    val told = parts.collect { case table: CatalogTable => table; case Some(table: CatalogTable) => table }
+    told.headOption.flatMap(ofCatalog)
+      .orElse(Try(Reflection.value[LogicalPlan](command, "target")).toOption.flatMap(ofTarget))
+      .orElse(parts.iterator.filter(_.isInstanceOf[LogicalPlan]).flatMap(ofTarget(_)).toSeq.headOption)
+  }
+
+  private def ofTable(table: Table, catalog: CatalogPlugin, identifier: Identifier): Option[WrittenTable] = {
+    // Spark wraps the table whose rows are rewritten.
+    val own = if (table.getClass.getSimpleName == "RowLevelOperationTable") Reflection.call[Table](table, "table") else table
+    TableFormats.format(own).map { format =>
+      val properties = Try(own.properties.asScala.toMap).getOrElse(Map.empty[String, String])
+      WrittenTable(nameOf(catalog, identifier), format, properties)
+    }
+  }
+
+  private def ofCreated(name: LogicalPlan, spec: TableSpecBase): Option[WrittenTable] = name match {
+    case ResolvedIdentifier(catalog, identifier) =>
+      val named = spec.provider.map(_.toLowerCase(Locale.ROOT))
+      val format = TableFormats.all.find(one => named.fold(one.isCatalog(catalog))(_ == one.name))
+      format.map(one => WrittenTable(nameOf(catalog, identifier), one.name, spec.properties))
+    case _ => None
+  }
+
+  private def nameOf(catalog: CatalogPlugin, identifier: Identifier): String =
+    if (identifier.namespace.length == 1 && identifier.name.contains('/')) SqlName(Seq(identifier.namespace.head, identifier.name))
+    else SqlName(catalog.name +: identifier.namespace.toSeq :+ identifier.name)
+
+  private def ofCatalog(table: CatalogTable): Option[WrittenTable] =
+    table.provider.flatMap(TableFormats.ofProvider).map(WrittenTable(SqlName(table.identifier.nameParts), _, table.properties))
+
+  private def ofFiles(relation: LogicalRelation): Option[WrittenTable] =
+    TableFormats.of(relation).map(table => WrittenTable(SqlName(Seq(table.format, table.location)), table.format, table.properties))
+
+  private def ofPath(save: SaveIntoDataSourceCommand): Option[WrittenTable] = for {
+    path <- save.options.get("path")
+    source <- Some(save.dataSource.getClass.getName)
+    format <- TableFormats.all.find(_.packages.exists(source.startsWith)) if format.hasPaths
+  } yield WrittenTable(SqlName(Seq(format.name, path)), format.name, Map.empty)
+}
