@@ -45,7 +45,8 @@ object TableExpressions extends AliasHelper {
     written(rows.queryExecution.analyzed).zipWithIndex.foreach { case (expression, i) =>
       val one = answer.addObject
       val leaf = computed.lift(i).map(_.leaf)
-      val keys = new ExpressionKeys(rows.sparkSession.sessionState.conf, leaf.fold((_: Expression) => Option.empty[String])(keyOf(_, columns)))
+      val keys =
+        new ExpressionKeys(rows.sparkSession.sessionState.conf, leaf.fold((_: Expression) => Option.empty[String])(keyOf(_, columns)))
       refusal(expression, leaf, keys) match {
         case Some(why) => one.put("refused", why)
         case None => putKey(one, keys, computed(i), columns)
@@ -84,7 +85,8 @@ object TableExpressions extends AliasHelper {
     case _ if written.references.isEmpty => Some("it reads no column")
     case _ if written.containsPattern(CURRENT_LIKE) => Some("its value is another one tomorrow, or for another user")
     case _ =>
-      val unknown = written.collectFirst { case call: UserDefinedExpression if keys.versionOf(call).isEmpty => OfUsersCode.format(call.name) }
+      val unknown =
+        written.collectFirst { case call: UserDefinedExpression if keys.versionOf(call).isEmpty => OfUsersCode.format(call.name) }
       unknown.orElse(Conjuncts.refusal(written, keys.versionOf(_).isDefined).map(_.sentence.stripSuffix(".")))
         .orElse(leaf.fold(Option("Spark does not compute it from the rows of the table alone"))(conversion))
   }

@@ -49,7 +49,8 @@ private[auto] object WrittenTable {
 
   private def ofTarget(target: Any): Option[WrittenTable] = target match {
     case relation: DataSourceV2Relation =>
-      for (catalog <- relation.catalog; identifier <- relation.identifier; found <- ofTable(relation.table, catalog, identifier)) yield found
+      for (catalog <- relation.catalog; identifier <- relation.identifier; found <- ofTable(relation.table, catalog, identifier))
+        yield found
     case resolved: ResolvedTable => ofTable(resolved.table, resolved.catalog, resolved.identifier)
     case relation: LogicalRelation => relation.catalogTable.flatMap(ofCatalog).orElse(ofFiles(relation))
     case table: CatalogTable => ofCatalog(table)
