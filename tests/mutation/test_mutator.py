@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from mutation import build, mutate
@@ -75,3 +80,15 @@ def test_mutants_that_are_listed_as_equivalent_exist():
     mutants = {describe(file.name, text, change).key for file, text in code.items() for change in changes(text)}
     assert len(mutants) > 1000
     assert set(mutate.equivalents()) - mutants == set()
+
+
+@pytest.mark.campaign
+@pytest.mark.spark
+def test_the_command_kills_mutants(tmp_path):
+    told = tmp_path / "told.json"
+    command = [sys.executable, str(Path(mutate.__file__)), "--files", "WantedRows", "--predicates", "0"]
+    done = subprocess.run([*command, "--json", str(told)], capture_output=True, text=True, check=False)
+    assert "0 wrong without a mutant" in done.stderr, done.stderr[-3000:]
+    outcomes = [one["outcome"] for one in json.loads(told.read_text())]
+    assert outcomes
+    assert {"wrong", "weaker"} & set(outcomes)

@@ -8,6 +8,7 @@ import pytest
 
 import metastore
 from planner.aggregates.answered import DECIDED, LEAVES, SUMMED, compare, condition, is_answered, new_name
+from planner.aggregates.conftest import FORMATS
 from planner.plans import labels
 
 pytestmark = pytest.mark.spark
@@ -37,6 +38,21 @@ def test_groups(spark, table):
         compare(spark, query.format(t=table), answered=None if "JOIN" in query else True)
     query = f"SELECT flag, count(*) FROM {table} WHERE id >= 100 GROUP BY flag"
     assert labels(spark.sql(query)) == ["3 files answered, 0 read"]
+
+
+@pytest.mark.skipif("iceberg" not in FORMATS, reason="lists are read alike for all formats")
+def test_lists_of_other_columns_are_no_hindrance(spark):
+    """They stand beside those of the column, and are too many to be merged."""
+    name = "ice.db.aggregates_beside"
+    rows = spark.range(0, 120_000, 1, 30).selectExpr("id", "id DIV 4000 AS k")
+    rows.writeTo(name).using("iceberg").tableProperty("write.distribution-mode", "none").create()
+    try:
+        metastore.analyze(spark, name, progress=False)
+        compare(spark, f"SELECT k, count(*) FROM {name} GROUP BY k", answered=True)
+        compare(spark, f"SELECT count(DISTINCT k) FROM {name}", answered=True)
+        compare(spark, f"SELECT count(DISTINCT id) FROM {name} WHERE id >= 10000", read=[3])
+    finally:
+        spark.sql(f"DROP TABLE {name}")
 
 
 @pytest.mark.slow

@@ -107,8 +107,8 @@ object FileMeasure {
     override val isMergeable: Boolean = false
 
     override def of(files: FileSetStatistics, among: BitSet): MeasuredFiles = measured(files, column) { summary =>
-      new DifferentValues(
-        summary, files.values(column.key, column.dataType, among.stream.toArray, filters = false, most = MostListed))
+      val values = files.values(column.key, column.dataType, among.stream.toArray, filters = false, most = Long.MaxValue)
+      new DifferentValues(summary, values, fewValues(among, values.listed(_).map(_.length)))
     }
   }
 
@@ -117,8 +117,20 @@ object FileMeasure {
     override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
 
     override def of(files: FileSetStatistics, among: BitSet): MeasuredFiles = measured(files, column) { summary =>
-      new Groups(summary, files.valueCounts(column.key, column.dataType, among.stream.toArray, MostListed))
+      val found = files.valueCounts(column.key, column.dataType, among.stream.toArray, most = Long.MaxValue)
+      new Groups(summary, found, fewValues(among, found.get(_).map(_.values.length)))
     }
+  }
+
+  /** The files, in their order, whose lists together are short enough to be merged. */
+  private def fewValues(among: BitSet, length: Int => Option[Int]): BitSet = {
+    val few = new BitSet
+    var left = MostListed
+    among.stream.forEach(file => length(file).foreach { values =>
+      left -= values
+      if (left >= 0) few.set(file)
+    })
+    few
   }
 
   private[pruning] def measured(files: FileSetStatistics, column: ColumnReference)(of: ColumnSummary => MeasuredFiles): MeasuredFiles =
@@ -178,9 +190,9 @@ object FileMeasure {
     }
   }
 
-  private final class DifferentValues(summary: ColumnSummary, values: ColumnValues) extends MeasuredFiles {
+  private final class DifferentValues(summary: ColumnSummary, values: ColumnValues, few: BitSet) extends MeasuredFiles {
     override def isKnown(file: Int): Boolean =
-      hasNulls(summary, file) && (isAllNull(summary, file) || (!mayHaveNaN(file) && values.listed(file).isDefined))
+      hasNulls(summary, file) && (isAllNull(summary, file) || (!mayHaveNaN(file) && few.get(file)))
 
     override def total(files: BitSet): Option[Any] = {
       val found = mutable.HashSet.empty[Any]
@@ -194,9 +206,8 @@ object FileMeasure {
     }
   }
 
-  private final class Groups(summary: ColumnSummary, found: collection.Map[Int, CountedValues]) extends MeasuredFiles {
-    override def isKnown(file: Int): Boolean =
-      hasNulls(summary, file) && (isAllNull(summary, file) || found.contains(file))
+  private final class Groups(summary: ColumnSummary, found: collection.Map[Int, CountedValues], few: BitSet) extends MeasuredFiles {
+    override def isKnown(file: Int): Boolean = hasNulls(summary, file) && (isAllNull(summary, file) || few.get(file))
 
     override def total(files: BitSet): Option[Any] = {
       val groups = mutable.LinkedHashMap.empty[Any, (Any, Long)]
