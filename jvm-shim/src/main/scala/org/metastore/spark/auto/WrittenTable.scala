@@ -66,7 +66,11 @@ private[auto] object WrittenTable {
   // A format's own commands call their target so, or have it in their catalog's words; what they read has another place.
   private def ofParts(command: Command): Option[WrittenTable] = {
     val parts = command.productIterator.toSeq
-    val told = parts.collect { case table: CatalogTable => table; case Some(table: CatalogTable) => table }
+    val told = parts.collect {
+      case table: CatalogTable => table
+      case Some(table: CatalogTable) => table
+      case own: AnyRef if own.getClass.getSimpleName == "HoodieCatalogTable" => Reflection.call[CatalogTable](own, "table")
+    }
     told.headOption.flatMap(ofCatalog)
       .orElse(Try(Reflection.value[LogicalPlan](command, "target")).toOption.flatMap(ofTarget))
       .orElse(parts.iterator.filter(_.isInstanceOf[LogicalPlan]).flatMap(ofTarget(_)).toSeq.headOption)
