@@ -32,6 +32,9 @@ BESIDE = (
 """What pages outside of docs/ the site has, and the files that pages link to."""
 
 FETCHED = re.compile(r'<(?:link|script|img|iframe|source)\b[^>]*\b(?:href|src)="((?:https?:)?//[^"]+)"')
+CELL = re.compile(r"<td[ >].*?</td>", re.DOTALL)
+CODE = re.compile(r"(?<=<code>)[^<]+")
+WITHIN_NAME = re.compile(r"(?<=[\w)][._/])(?=[A-Za-z])")
 
 TOUR = "examples/tour.ipynb"
 REFERENCE = "docs/python.md"
@@ -73,6 +76,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         File.generated(config, REFERENCE, content=render_reference()),
     ]
     return Files([*others, *moved, *beside, *made])
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Lets long names in cells of tables end a line behind a dot, a slash or an underscore, and nowhere else."""
+    return CELL.sub(lambda cell: CODE.sub(lambda code: WITHIN_NAME.sub("<wbr>", code[0]), cell[0]), html)
 
 
 def on_post_page(output: str, page: Page, **_: Any) -> str:
