@@ -21,6 +21,7 @@ from metastore.cli.app import app
 from metastore.contract import read_contract
 from pages.examples import DECLARED, ROOT, examples_to_run, fill_in, read_examples
 
+END = re.compile(r";(?: *--.*)?\n")
 VERBS = {*typer.main.get_command(app).commands}
 FUNCTIONS = {one["name"] for one in read_contract("functions")["functions"]} | {*metastore.__all__}
 
@@ -97,7 +98,7 @@ class Shop:
         for statement in (ROOT / "tests/pages/tables.sql").read_text("utf-8").split(";\n")[:-1]:
             self.session().sql(statement)
         session = self.session()
-        for table in ("t", "orders", "orders_2024", "sales", "a", "b"):
+        for table in ("t", "orders", "orders_2024", "sales"):
             metastore.analyze(session, table, progress=False)
         first = {table: self._snapshot(table) for table in ("t", "orders")}
         session.sql("INSERT INTO t SELECT id, 42, 1, 7, 'x', id, id, DATE '2026-03-02' FROM range(100, 120)")
@@ -136,14 +137,16 @@ def shop(spark, warehouse):
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.parametrize("example", examples_to_run("sql"), ids=str)
 def test_sql(shop, example):
     session = shop.session()
-    for statement in shop.fill_in(example).rstrip().rstrip(";").split(";\n"):
+    for statement in END.split(shop.fill_in(example).rstrip().removesuffix(";")):
         session.sql(statement).collect()
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.parametrize("example", examples_to_run("python"), ids=str)
 def test_python(shop, example, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -156,6 +159,7 @@ def test_python(shop, example, tmp_path, monkeypatch):
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.parametrize("example", examples_to_run("sh"), ids=str)
 def test_command_line(shop, example, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
