@@ -129,7 +129,8 @@ def _build(folder: Path) -> Mapping[str, bytes]:
     with tarfile.open(fileobj=BytesIO(archive)) as opened:
         opened.extractall(tree, filter="data")
     epoch = {"SOURCE_DATE_EPOCH": _git("log", "-1", "--format=%ct")}
-    _run("uv build", "uv", "build", "--quiet", "--out-dir", str(folder / "dist"), cwd=tree, environment=epoch)
+    build = ["uv", "build", "--quiet", "--python", sys.executable, "--out-dir", str(folder / "dist")]
+    _run("uv build", *build, cwd=tree, environment=epoch)  # with what uv.lock has of hatchling and pyspark
     made = [file for file in (folder / "dist").iterdir() if file.suffix in (".whl", ".gz")]
     return {file.name: file.read_bytes() for file in made}
 
