@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 from contextlib import nullcontext
@@ -21,6 +22,7 @@ from metastore.cli.app import app
 from metastore.contract import read_contract
 from pages.examples import DECLARED, ROOT, examples_to_run, fill_in, read_examples
 
+TABLES = (ROOT / "tests/pages/tables.sql").read_text("utf-8")
 END = re.compile(r";(?: *--.*)?\n")
 VERBS = {*typer.main.get_command(app).commands}
 FUNCTIONS = {one["name"] for one in read_contract("functions")["functions"]} | {*metastore.__all__}
@@ -95,7 +97,7 @@ class Shop:
 
     def __init__(self, spark, warehouse):
         self.spark = spark
-        for statement in (ROOT / "tests/pages/tables.sql").read_text("utf-8").split(";\n")[:-1]:
+        for statement in TABLES.split(";\n")[:-1]:
             self.session().sql(statement)
         session = self.session()
         for table in ("t", "orders", "orders_2024", "sales"):
@@ -107,7 +109,8 @@ class Shop:
             metastore.analyze(session, table, progress=False)
         self.places = {"location": str(warehouse / "db" / "t"), "of_t": first["t"], "of_orders": first["orders"]}
         keys = session.sql("SELECT id FROM t LIMIT 3")
-        self.names = {"metastore": metastore, "keys": keys, "monday": first["orders"], "entropy": self._entropy()}
+        self.names = {"metastore": metastore, "math": math, "keys": keys, "monday": first["orders"]}
+        self.names["entropy"] = metastore.statistic("entropy", version=1)(lambda values: float(len(values)))
 
     def session(self):
         """A session whose settings are its own, in the tables' database."""
@@ -119,14 +122,11 @@ class Shop:
         return fill_in(example.text, **self.places)
 
     def drop(self):
-        for statement in re.findall(r"CREATE (TABLE \w+)", (ROOT / "tests/pages/tables.sql").read_text("utf-8")):
+        for statement in re.findall(r"CREATE OR REPLACE (TABLE \w+)", TABLES):
             self.session().sql(f"DROP {statement}")
 
     def _snapshot(self, table):
         return str(self.session().sql(f"SELECT max(snapshot_id) FROM ice.db.{table}.snapshots").first()[0])
-
-    def _entropy(self):
-        return metastore.statistic("entropy", version=1)(lambda values: float(len(values)))
 
 
 @pytest.fixture(scope="module")
