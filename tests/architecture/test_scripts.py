@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")]
-NAMED = re.compile(r"python ((?:tests|benchmarks)/[\w/-]+\.py)")
+NAMED = re.compile(r"python ((?:tests|benchmarks|tools)/[\w/-]+\.py)")
 
 
 @pytest.mark.parametrize("script", sorted({name for page in PAGES for name in NAMED.findall(page.read_text("utf-8"))}))

@@ -1,7 +1,8 @@
-"""The guide's statements, one after the other, show what the guide shows."""
+"""The guide's statements, one after the other, show what the guide shows, and what the picture of the README shows."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"
+DOCS = Path(__file__).parents[2] / "docs"
+GUIDE = DOCS / "guide.md"
 BLOCKS = re.findall(r"```sql\n(.*?);\n```(?:\n\n```text\n(.*?)\n```)?", GUIDE.read_text("utf-8"), re.DOTALL)
 
 
@@ -19,6 +21,25 @@ def session(spark):
     spark.sql("DROP TABLE IF EXISTS orders")
     yield spark.newSession()
     spark.sql("DROP TABLE IF EXISTS orders")
+
+
+def picture():
+    spec = importlib.util.spec_from_file_location("picture", DOCS / "picture.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def texts(drawing):
+    """What a picture says, without when it was drawn."""
+    found = " ".join(re.findall(r"<text[^>]*>(.*?)</text>", drawing)).replace("&#160;", " ")
+    return re.sub(r"snapshot .*? UTC", "", found)
+
+
+def test_the_picture(session):
+    session.conf.set("spark.metastore.aggregates.enabled", "true")
+    picture().make_table(session)
+    assert texts(picture().draw(session)) == texts((DOCS / "picture.svg").read_text("utf-8")), "python docs/picture.py"
 
 
 def test_the_guide(session):

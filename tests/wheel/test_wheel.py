@@ -15,6 +15,7 @@ import tempfile
 import zipfile
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,18 +41,42 @@ SHARED = {
 """What Scala 2.12 and 2.13, and Spark from 3.2 on, have alike."""
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> zipfile.ZipFile:
-    out = tmp_path_factory.mktemp("dist")
-    done = subprocess.run(
-        ["uv", "build", "--quiet", "--wheel", "--out-dir", str(out)],  # noqa: S607 - uv is how the project is run
+def built(out: Path, *arguments: str) -> dict[str, Path]:
+    """The artefacts of a build, by the ending of their names."""
+    uv(
+        "build",
+        "--quiet",
+        "--out-dir",
+        str(out),
+        *arguments,
         cwd=ROOT,
-        check=False,
-        capture_output=True,
-        text=True,
+        env={**os.environ, "SOURCE_DATE_EPOCH": "1767225600"},
     )
-    assert done.returncode == 0, done.stderr
-    return zipfile.ZipFile(next(out.glob("*.whl")))
+    return {file.suffix: file for file in out.iterdir() if file.suffix in (".whl", ".gz")}
+
+
+@pytest.fixture(scope="module")
+def artefacts(tmp_path_factory) -> dict[str, Path]:
+    """An sdist, and the wheel that is built of it in an empty folder."""
+    return built(tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def wheel(artefacts) -> zipfile.ZipFile:
+    return zipfile.ZipFile(artefacts[".whl"])
+
+
+def test_another_build_has_the_same_bytes(artefacts, tmp_path):
+    again = built(tmp_path, "--sdist", "--wheel")  # both of the tree, with classes compiled before
+    assert again.keys() == artefacts.keys() == {".whl", ".gz"}
+    for ending, file in again.items():
+        assert file.read_bytes() == artefacts[ending].read_bytes(), file.name
+
+
+def test_an_index_would_take_them(artefacts):
+    check = [sys.executable, "-m", "twine", "check", "--strict", *map(str, artefacts.values())]
+    done = subprocess.run(check, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 def test_exactly_one_jar(wheel):
@@ -138,8 +163,8 @@ class Environment:
         return json.loads(done.stdout.splitlines()[-1]), done.stderr
 
 
-def uv(*arguments: str) -> None:
-    done = subprocess.run(["uv", *arguments], check=False, capture_output=True, text=True)  # noqa: S607
+def uv(*arguments: str, **more: Any) -> None:
+    done = subprocess.run(["uv", *arguments], check=False, capture_output=True, text=True, **more)  # noqa: S607
     assert done.returncode == 0, done.stderr
 
 

@@ -1,0 +1,68 @@
+"""Public names stay: what `names.json` has is there, with its arguments, and what is there it has.
+
+After adding a name: METASTORE_GOLDEN=write uv run pytest tests/contract/test_names.py. docs/compatibility.md says which
+changes a release may make.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from pathlib import Path
+
+import typer
+
+import metastore
+from metastore import errors, settings
+from metastore.cli.app import app
+
+KEPT = Path(__file__).with_name("names.json")
+
+
+def parameters(public):
+    found = inspect.signature(public).parameters.values()
+    return [f"{'*' if one.kind is one.KEYWORD_ONLY else ''}{one.name}{'' if required(one) else '?'}" for one in found]
+
+
+def required(parameter):
+    return parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+
+
+def members(public):
+    """Methods with their parameters, and names of attributes, of a class; parameters of a function."""
+    if not inspect.isclass(public):
+        return parameters(public)
+    ours = [one for one in public.__mro__ if one.__module__.startswith("metastore")]
+    names = sorted({name for one in ours for name in (*vars(one), *annotations(one)) if not name.startswith("_")})
+    found = {name: getattr(public, name, None) for name in names}
+    return {name: parameters(value) if inspect.isroutine(value) else "attribute" for name, value in found.items()}
+
+
+def annotations(public):
+    return vars(public).get("__annotations__", {})
+
+
+def own_names(module):
+    found = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    return {name: value for name, value in found.items() if getattr(value, "__module__", None) == module.__name__}
+
+
+def options(command):
+    return sorted("/".join(one.opts + one.secondary_opts) for one in command.params if one.param_type_name == "option")
+
+
+def current():
+    commands = typer.main.get_command(app).commands
+    return {
+        "metastore": {name: members(getattr(metastore, name)) for name in metastore.__all__},
+        "metastore.errors": errors.__all__,
+        "metastore.settings": {name: members(value) for name, value in sorted(own_names(settings).items())},
+        "command line": {name: options(one) for name, one in sorted(commands.items())},
+    }
+
+
+def test_public_names_are_those_that_are_kept():
+    if os.environ.get("METASTORE_GOLDEN") == "write":
+        KEPT.write_text(json.dumps(current(), indent=2, ensure_ascii=False) + "\n", "utf-8")
+    assert current() == json.loads(KEPT.read_text("utf-8"))
