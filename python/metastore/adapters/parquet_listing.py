@@ -1,0 +1,38 @@
+"""The files of a directory of Parquet files, without Spark."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from metastore.adapters.table_facts import DataFile
+from metastore.store.location import local_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HIDDEN = ("_", ".")
+_MILLISECOND = 1_000_000
+
+
+def list_parquet_files(location: str) -> tuple[DataFile, ...] | None:
+    """The data files below a local folder, as Spark lists them; None where the location is none that can be listed."""
+    root = local_path(location)
+    return tuple(_walk(Path(root))) if root is not None and Path(root).is_dir() else None
+
+
+def _walk(root: Path) -> Iterator[DataFile]:
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if not _is_hidden(name))
+        for name in sorted(names):
+            if not _is_hidden(name):
+                path = Path(folder, name)
+                found = path.stat()
+                modified = found.st_mtime_ns // _MILLISECOND
+                yield DataFile(str(path.relative_to(root)), found.st_size, None, "parquet", modified=modified)
+
+
+def _is_hidden(name: str) -> bool:
+    # A folder of a partition may begin with an underscore.
+    return name.startswith(_HIDDEN) and "=" not in name

@@ -1,0 +1,89 @@
+"""Statistics of a column as conditions ask them: bounds as keys, and single values where a file has them listed or filtered."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from metastore.format.sortable_values import is_text, is_wide_decimal, sortable_to_stored
+from metastore.format.value_rendering import CUT_BYTES
+from metastore.pruning.exclusion import ColumnFacts
+from metastore.pruning.keys import key_of_stored, keys_of_doubles, stored_of_keys
+from metastore.reading.candidates import ColumnCandidates, read_sound_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from metastore.format.table_column import Column
+    from metastore.pruning.value_sets import Key
+    from metastore.reading.evidence import ColumnEvidence
+    from metastore.store import Store
+
+_MOST_BYTES = 32 << 20
+"""Of value lists and filters so many bytes at most are read for a column."""
+
+
+def build_column_facts(evidence: ColumnEvidence) -> ColumnFacts:
+    """What is known of a column in each data file."""
+    exact = evidence.lo_exact & evidence.hi_exact
+    lo, hi = _keys(evidence.lo, evidence.column), _keys(evidence.hi, evidence.column)
+    if is_text(evidence.column):
+        # What follows an upper bound that is cut, or ends in zeros, is not known.
+        for file in np.flatnonzero(~evidence.hi_exact).tolist():
+            hi[file] = hi[file].ljust(CUT_BYTES, b"\0")
+    return ColumnFacts(
+        evidence.column,
+        evidence.known,
+        evidence.nulls,
+        evidence.nans,
+        evidence.empty,
+        lo,
+        hi,
+        evidence.has_lo,
+        evidence.has_hi,
+        exact,
+    )
+
+
+class StoredValues:
+    """The single values of a column in each data file: `metastore.pruning.exclusion.SingleValues`."""
+
+    def __init__(self, store: Store, evidence: ColumnEvidence) -> None:
+        """Nothing is read before it is asked for."""
+        self._column: Column = evidence.column
+        self._candidates = ColumnCandidates(evidence, partial(read_sound_rows, store.open_part), with_frequencies=True)
+        self._known: dict[int, Sequence[Key] | None] = {}
+
+    def listed(self, file: int) -> Sequence[Key] | None:
+        """All values of a file but null and NaN, where they are known."""
+        if file not in self._known:
+            values = self._candidates.list_values(file)
+            found = None if values is None else [key_of_stored(value, self._column) for value in values.to_pylist()]
+            self._known[file] = found
+        return self._known[file]
+
+    def may_hold(self, file: int, keys: Sequence[Key]) -> bool:
+        """Whether a file may have any of some values."""
+        return bool(keys) and self._candidates.may_hold(file, stored_of_keys(keys, self._column))
+
+
+def is_worth_reading(evidence: ColumnEvidence) -> bool:
+    """Whether the value lists and filters of a column are few enough bytes."""
+    return sum(ref.length for ref in (*evidence.lists.objects, *evidence.filters.objects)) <= _MOST_BYTES
+
+
+def _keys(values: NDArray[Any], column: Column) -> NDArray[Any]:
+    if column.encoding == "double":
+        return keys_of_doubles(values)
+    if column.encoding != "binary":
+        return values
+    found = np.empty(len(values), object)
+    if is_wide_decimal(column):
+        found[:] = [key_of_stored(sortable_to_stored(value, column), column) for value in values]
+    else:
+        found[:] = values.tolist()
+    return found
