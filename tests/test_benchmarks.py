@@ -17,6 +17,7 @@ SMALL = {
     "analyze": "--wide --columns 6 --runs 1",
     "append": "--files 80 --runs 1",
     "cardinality": "--scale 0.005 --ways metastore spark",
+    "engines": "--files 6 --rows 200 --runs 1",
     "frequencies": "--rows 500000 --files 2",
     "index_lookup": "--store C --share 0.001",
     "locate": "--files 2 --rows 100000 --runs 1",

@@ -13,7 +13,9 @@ from metastore.format.table_column import Column, encoding_of
 from metastore.format.time_zones import parse_time_zone
 from metastore.pruning import filters
 from metastore.pruning.exclusion import ColumnFacts, exclude_by_bounds
+from metastore.pruning.filter_text import parse_condition
 from metastore.pruning.literals import read_literals
+from metastore.pruning.sql_literals import read_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +43,9 @@ def _leaves(path: tuple[str, ...], column: exp.ColumnDef) -> Iterator[Column]:
 def is_kept(columns: list[Column], zone: dict[str, Any], filter_: str, time_zone: str) -> bool:
     """Whether bounds and counts keep a file with these statistics."""
     conjuncts = filters.parse_filter(filter_, columns, "t", time_zone)
-    facts = {one: _facts(one, zone, zone["columns"][one.key], time_zone) for one in columns if one.key in zone["columns"]}
+    facts = {
+        one: _facts(one, zone, zone["columns"][one.key], time_zone) for one in columns if one.key in zone["columns"]
+    }
     whole = filters.all_of(one.condition for one in conjuncts)
     excluded = [exclude_by_bounds(one, facts, 1)[0] for one in (*(one.condition for one in conjuncts), whole)]
     return zone["rows"] != 0 and not any(excluded)
@@ -78,7 +82,7 @@ def _facts(column: Column, zone: dict[str, Any], said: dict[str, Any], time_zone
 def _key(text: str | None, column: Column, time_zone: str) -> Any:
     if text is None:
         return None
-    literal = filters._literal(filters._parse(text))
+    literal = read_literal(parse_condition(text))
     if column.type == "timestamp":
         local = datetime.fromisoformat(literal.value).replace(tzinfo=parse_time_zone(time_zone))
         return int(local.timestamp() * 1_000_000)

@@ -44,7 +44,9 @@ def make_iceberg(place: Path, files: int = 5) -> Table:
 
 def describe_iceberg(table: Table) -> Written:
     """What is true of its data files."""
-    identity = TableIdentity("iceberg", str(table.metadata.table_uuid), table.location().replace("file://", "file:"), "db.sales")
+    identity = TableIdentity(
+        "iceberg", str(table.metadata.table_uuid), table.location().replace("file://", "file:"), "db.sales"
+    )
     tasks = [task.file for task in table.scan().plan_files()]
     files = [DataFile(one.file_path, one.file_size_in_bytes, one.record_count) for one in tasks]
     return Written(identity, [described(identity, one) for one in files])

@@ -1,7 +1,8 @@
 """Random tables of small Parquet files, what their statistics say, and random filters with the rows that they keep.
 
-Statistics are true, but as poor as a writer may leave them: bounds missing, cut or not exact, counts unknown, lists and filters
-of some columns alone. Filters are written twice: as Spark's SQL, which `prune` reads, and as DuckDB's, which counts rows.
+Statistics are true, but as poor as a writer may leave them: bounds missing, cut or not exact, counts unknown, lists and
+filters of some columns alone. Filters are written twice: as Spark's SQL, which `prune` reads, and as DuckDB's, which
+counts rows.
 """
 
 from __future__ import annotations
@@ -39,7 +40,24 @@ TYPES = {
     "w": pa.decimal128(30, 3),
 }
 DOUBLES = [0.0, -0.0, 1.5, 2.0, -3.25, 0.1, 1e300, float("inf"), float("-inf"), float("nan"), 7.0, 0.30000000000000004]
-TEXTS = ["", "a", "ab", "abc", "b", "a\0", "a\0b", "zz", "é", "😀", "ab%", "a_c", "it's", "a" * 70 + "x", "a" * 70 + "y", "\uffee"]
+TEXTS = [
+    "",
+    "a",
+    "ab",
+    "abc",
+    "b",
+    "a\0",
+    "a\0b",
+    "zz",
+    "é",
+    "😀",
+    "ab%",
+    "a_c",
+    "it's",
+    "a" * 70 + "x",
+    "a" * 70 + "y",
+    "\uffee",
+]
 
 
 def value_of(rng: random.Random, name: str, near: int) -> Any:
@@ -100,7 +118,7 @@ def worsened(rng: random.Random, written: Written, tables: dict[str, pa.Table]) 
                 single = sorted(set(known))
                 is_listed = rng.random() < 0.5
                 listed = [(one, known.count(one)) for one in single] if is_listed else []
-                values[column] = Values("complete" if is_listed else "none", listed, single if single else None)
+                values[column] = Values("complete" if is_listed else "none", listed, single or None)
                 columns[column]["distinct"] = len(single)
         files.append(replace(file, columns=columns, values=values))
     return replace(written, files=files)
@@ -125,7 +143,7 @@ def _less(rng: random.Random, row: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Filter:
-    """A filter in Spark's SQL and in DuckDB's; `others` are further readings of it, of which each row has to be found."""
+    """A filter in Spark's SQL and in DuckDB's; `others` are further readings: rows of each have to be found."""
 
     spark: str
     duck: str
@@ -210,7 +228,9 @@ def _against_number(rng: random.Random, name: str) -> Filter:
     number = rng.randrange(-2, 60)
     text = rng.choice([f"{number}", f"{number}.5", f"{number / 100}", "0.1", f"{number}.0"])
     if name in ("i", "d") and rng.random() < 0.3:
-        return Filter(f"{name} {op} {text}e0" if "." in text else f"{name} {op} {text}D", f"{name} {op} CAST({text} AS DOUBLE)")
+        return Filter(
+            f"{name} {op} {text}e0" if "." in text else f"{name} {op} {text}D", f"{name} {op} CAST({text} AS DOUBLE)"
+        )
     duck = f"{name} {op} {text}"
     if name == "f":  # Spark compares doubles
         return Filter(duck, duck, (f"CAST(f AS DOUBLE) {op} CAST({text} AS DOUBLE)",))
@@ -259,5 +279,7 @@ def matching_files(tables: dict[str, pa.Table], filters: list[Filter]) -> list[s
         found = []
         for one in filters:
             either = " OR ".join(f"coalesce(({reading}), false)" for reading in (one.duck, *one.others))
-            found.append({path for (path,) in connection.execute(f"SELECT DISTINCT file_ FROM all_ WHERE {either}").fetchall()})
+            found.append(
+                {path for (path,) in connection.execute(f"SELECT DISTINCT file_ FROM all_ WHERE {either}").fetchall()}
+            )
     return found

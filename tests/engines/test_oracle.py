@@ -13,7 +13,7 @@ LEAST_SHARE = 0.6
 """Of the files without a row that matches so many are skipped, at least."""
 
 
-def judge(tmp_path, seed: int, files: int = 12, filters: int = 40) -> tuple[int, int, list[str]]:
+def judge(tmp_path, seed: int, files: int = 10, filters: int = 40) -> tuple[int, int, list[str]]:
     """How many files hold no row of a filter, how many of these were skipped, and what was lost."""
     rng = random.Random(seed)
     tables = write_table(rng, tmp_path / str(seed), files)
@@ -29,13 +29,13 @@ def judge(tmp_path, seed: int, files: int = 12, filters: int = 40) -> tuple[int,
     return without, skipped, lost
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_no_file_that_matches_is_lost(tmp_path, seed):
     assert judge(tmp_path, seed)[2] == []
 
 
 def test_most_files_without_a_match_are_skipped(tmp_path):
-    without, skipped, _ = judge(tmp_path, 1000, files=40, filters=120)
+    without, skipped, _ = judge(tmp_path, 1000, files=30, filters=80)
     assert skipped / without > LEAST_SHARE, f"{skipped} of {without}"
 
 

@@ -1,4 +1,4 @@
-"""The rules in Python against the shim's own cases: what the shim keeps is kept, what it skips is skipped but for what is listed."""
+"""The rules in Python against the shim's cases: what it keeps is kept, what it skips skipped but for what is listed."""
 
 from __future__ import annotations
 

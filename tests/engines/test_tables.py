@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import duckdb
 import polars as pl
@@ -168,7 +169,7 @@ def test_a_folder_is_listed_when_it_is_asked(tmp_path):
         ("2.parquet", "KEPT_MAY_MATCH"),
         ("3.parquet", "KEPT_FILE_UNKNOWN"),
     ]
-    assert statistics.prune("id = 25 AND id < 3").scan_paths == files.paths[:1] + [files.paths[2]]
+    assert statistics.prune("id = 25 AND id < 3").scan_paths == [files.paths[0], files.paths[2]]
 
 
 def test_engines_get_a_file_where_none_is_left(delta):
@@ -185,7 +186,7 @@ def test_damage_keeps_files(delta):
     root = delta.table_uri.removeprefix("file://").rstrip("/")
     for file in os.scandir(f"{root}/_metastore/objects"):
         if file.name.startswith("summary"):
-            with open(file.path, "r+b") as stream:
+            with Path(file.path).open("r+b") as stream:
                 stream.write(b"damaged")
     files = metastore.open(delta).prune("id > 1000")
     assert len(files) == 5

@@ -1,4 +1,4 @@
-"""Tables that other libraries have opened, and what lies in a folder: the data files that a table has now, without Spark."""
+"""Tables that other libraries have opened: the data files that they have now, without Spark."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from metastore.errors import InvalidArgument
-from metastore.store.location import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -50,24 +49,6 @@ def describe_table(table: Any) -> CurrentTable:
 
         return describe_delta_table(table)
     found = f"{type(table).__module__}.{type(table).__qualname__}"
-    raise InvalidArgument("location", f"{found} is no table that is known", "Give a location, a pyiceberg Table or a DeltaTable.")
-
-
-def openable_path(path: str, location: str) -> str:
-    """A data file as pyarrow, DuckDB, Polars and Daft open it: a local path, or the URI of an object.
-
-    Args:
-        path: As statistics know it: relative to the table, or absolute.
-        location: The table's root.
-
-    Example:
-        >>> openable_path("day=1/a.parquet", "file:/warehouse/t"), openable_path("s3a://bucket/t/a.parquet", "s3a://bucket/t")
-        ('/warehouse/t/day=1/a.parquet', 's3://bucket/t/a.parquet')
-    """
-    is_absolute = path.startswith("/") or ":/" in path
-    whole = path if is_absolute else f"{location.rstrip('/')}/{path}"
-    local = local_path(whole)
-    if local is not None:
-        return str(local)
-    scheme, _, rest = whole.partition("://")
-    return f"{'s3' if scheme.lower() in ('s3a', 's3n') else scheme}://{rest}"
+    raise InvalidArgument(
+        "location", f"{found} is no table that is known", "Give a location, a pyiceberg Table or a DeltaTable."
+    )

@@ -32,9 +32,9 @@ def open(  # noqa: A001 - `metastore.open`
     """Opens statistics without Spark and without a JVM.
 
     Args:
-        location: A table's location, its store, or the root of many stores (`spark.metastore.store`). Or the table itself, as
-            pyiceberg (a `Table`) or deltalake (a `DeltaTable`) has opened it: then it is known which snapshot is current, and
-            of which data files it is.
+        location: A table's location, its store, or the root of many stores (`spark.metastore.store`). Or the table
+            itself, as pyiceberg (a `Table`) or deltalake (a `DeltaTable`) has opened it: then it is known which
+            snapshot is current, and which data files it has.
         table: Which table, where the location is a root of several.
         zone: The time zone in which timestamps are written, and those of filters are read.
 
@@ -42,8 +42,8 @@ def open(  # noqa: A001 - `metastore.open`
         TableNotFound: There is no such location, or no such table. A location without statistics is no mistake yet:
             `files` and `snapshots` of it are empty, the other verbs raise NoStatistics.
         FormatTooNew: A later version wrote it.
-        InvalidArgument: There is no such time zone, the location is empty, holds several tables, or is no table of a library
-            that is known.
+        InvalidArgument: There is no such time zone, the location is empty or holds several tables, or it is no table of
+            a library that is known.
 
     Example:
         >>> metastore.open("/warehouse/db/sales").summary().column("price")["max"]  # doctest: +SKIP

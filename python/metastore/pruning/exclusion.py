@@ -81,7 +81,6 @@ class SingleValues(Protocol):
         """Whether it may have any of some values."""
 
 
-
 def exclude_by_bounds(condition: Condition, facts: Mapping[Column, ColumnFacts], files: int) -> Mask:
     """The files of which counts and bounds prove that no row makes a condition true.
 
@@ -160,11 +159,9 @@ def _unrelated(relation: str, left: ColumnFacts, right: ColumnFacts) -> Mask:
         "<=>": apart,
         "<>": one.is_single & other.is_single & np.asarray(one.lo == other.lo, bool),
     }[relation]
-    if relation != "<=>":
-        return both & (no_pair | left.empty & ~left.may_be_nan | right.empty & ~right.may_be_nan)
-    # It also holds where both are null.
-    never_both_null = ~left.may_be_null | ~right.may_be_null
-    excluded: Mask = both & never_both_null & (no_pair | _all_null(left) | _all_null(right))
+    excluded: Mask = both & (no_pair | _all_null(left) | _all_null(right))
+    if relation == "<=>":  # It also holds where both are null.
+        excluded &= ~left.may_be_null | ~right.may_be_null
     return excluded
 
 

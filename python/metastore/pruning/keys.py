@@ -1,7 +1,7 @@
 """Values as keys: integers or byte strings whose order is that of the values in Spark.
 
-Integers, dates, timestamps and booleans are as the format stores them, decimals unscaled integers, texts their bytes. Of doubles
-the key is an integer in the order of IEEE 754, with one NaN above all numbers and one zero.
+Integers, dates, timestamps and booleans are as the format stores them, decimals unscaled integers, texts their bytes.
+Of doubles the key is an integer in the order of IEEE 754, with one NaN above all numbers and one zero.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ _NOT_UTF8 = "\ufffd"
 
 
 def texts_like(pattern: str, escape: str) -> ValueSet | None:
-    """The texts that match a pattern; None where Spark would refuse it, or matches it by more than bytes.
+    r"""The texts that match a pattern; None where Spark would refuse it, or matches it by more than bytes.
 
     Example:
-        >>> b"pear" in texts_like("p%r", "\\\\"), b"peat" in texts_like("p%r", "\\\\")
+        >>> b"pear" in texts_like("p%r", "\\"), b"peat" in texts_like("p%r", "\\")
         (True, False)
     """
     parts = _split(pattern, escape)
@@ -74,4 +74,3 @@ class _matcher:  # noqa: N801 - it is called
             return self._pattern.fullmatch(key.decode()) is not None
         except UnicodeDecodeError:
             return True
-

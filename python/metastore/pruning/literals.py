@@ -29,7 +29,7 @@ Reading = tuple[Cut, ...]
 INTEGER, DECIMAL, DOUBLE, FLOAT, STRING, BOOLEAN = "integer", "decimal", "double", "float", "string", "boolean"
 DATE, TIMESTAMP, TIMESTAMP_NTZ, BINARY, NULL = "date", "timestamp", "timestamp_ntz", "binary", "null"
 
-_NUMBERS = (INTEGER, DECIMAL, DOUBLE, FLOAT)
+NUMBERS = (INTEGER, DECIMAL, DOUBLE, FLOAT)
 _MOST_DIGITS = 38
 _EXACT_DOUBLES = 1 << 53
 _UNREACHED = 1 << 64
@@ -64,7 +64,7 @@ def read_literals(literals: Sequence[Literal], column: Column, zone: str) -> tup
     """
     kinds = {literal.kind for literal in literals}
     if column.encoding == "double":
-        return _among_doubles(literals, column) if kinds <= set(_NUMBERS) else None
+        return _among_doubles(literals, column) if kinds <= set(NUMBERS) else None
     if len(kinds) > 1 and not kinds <= {INTEGER, DECIMAL}:
         return None
     if DECIMAL in kinds | {_kind_of(column)} and not _fit_together(literals, column):
@@ -190,7 +190,10 @@ def _wall_clock(text: str) -> datetime | None:
         return None
     day, hour, minute, second, fraction, _ = found.groups()
     clock = timedelta(
-        hours=int(hour or 0), minutes=int(minute or 0), seconds=int(second or 0), microseconds=int((fraction or "0").ljust(6, "0"))
+        hours=int(hour or 0),
+        minutes=int(minute or 0),
+        seconds=int(second or 0),
+        microseconds=int((fraction or "0").ljust(6, "0")),
     )
     if int(hour or 0) > 23 or int(minute or 0) > 59 or int(second or 0) > 59:
         return None

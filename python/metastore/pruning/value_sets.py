@@ -102,9 +102,10 @@ class ValueSet:
         ends, inside = self._comparable_boundaries(lo.dtype)
         first = np.where(has_lo, np.searchsorted(ends, lo, "right"), 0)
         last = np.where(has_hi, np.searchsorted(ends, hi, "right"), len(ends))
-        met: Mask = (inside ^ (first & 1).astype(bool)) | (last > first)
+        met = (inside ^ (first & 1).astype(bool)) | (last > first)
         in_hole = (first > 0) & (first < len(ends)) if len(ends) else np.zeros(len(lo), bool)
-        return met | (in_hole & has_lo & has_hi & ~exact & np.asarray(lo == hi, bool))
+        met |= in_hole & has_lo & has_hi & ~exact & np.asarray(lo == hi, bool)
+        return np.asarray(met, bool)
 
     def points(self, lo: Key | None, hi: Key | None, most: int) -> list[Key] | None:
         """The keys from `lo` to `hi` that are in the set, where they are single ones and no more than `most`."""
@@ -140,7 +141,9 @@ class ValueSet:
         places = [0, 0]
         both = (self.boundaries, other.boundaries)
         for key in sorted({*self.boundaries, *other.boundaries}):
-            places = [place + (place < len(ends) and ends[place] == key) for place, ends in zip(places, both, strict=True)]
+            places = [
+                place + (place < len(ends) and ends[place] == key) for place, ends in zip(places, both, strict=True)
+            ]
             inside = join(self.begins_inside ^ bool(places[0] & 1), other.begins_inside ^ bool(places[1] & 1))
             if inside != before:
                 found.append(key)

@@ -185,7 +185,7 @@ class ColumnCandidates:
         return may
 
     def list_values(self, file: int) -> pa.Array | None:
-        """All values of a file but null and NaN, as they are stored; None where they are not known. Needs frequencies."""
+        """All values of a file but null and NaN, stored; None where they are not known. Needs frequencies."""
         found = self._list(file) if self._evidence.known[file] and self._evidence.complete[file] else None
         return found.rows["value"].combine_chunks() if found and found.is_whole and found.rows is not None else None
 

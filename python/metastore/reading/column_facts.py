@@ -1,4 +1,4 @@
-"""Statistics of a column as conditions ask them: bounds as keys, and single values where a file has them listed or filtered."""
+"""Statistics of a column as conditions ask them: bounds as keys, and single values that are listed or filtered."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from metastore.adapters.parquet_listing import list_parquet_files
 from metastore.errors import NoStatistics
 from metastore.reading.column_answers import ColumnAnswers
 from metastore.reading.file_pruning import FilePruner, ListedFiles, parse_conjuncts
+from metastore.reading.parquet_listing import list_parquet_files
 from metastore.reading.pruned_files import PrunedFiles, phrase_reason
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ class FileAnswers(ColumnAnswers):
     def prune(self, filter: str) -> PrunedFiles:  # noqa: A002 - as in SQL
         """The data files that have to be read for a filter: of all others it is proven that no row matches.
 
-        The filter means what it means in Spark, whoever reads the files. What has no rule skips nothing; neither do data
-        files without statistics. Deletes are not looked at: a file is told by its data, and rows have to be filtered and
-        deletes applied by whoever reads it (`with_deletes`).
+        The filter means what it means in Spark, whoever reads the files. What has no rule skips nothing, and a data
+        file without statistics is read. Deletes are not looked at: a file is told by its data, and rows have to be
+        filtered and deletes applied by whoever reads it (`with_deletes`).
 
         Args:
             filter: A condition in Spark's SQL, as after WHERE: `amount > 100 AND country = 'CH'`.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metastore.adapters.current_tables import openable_path
 from metastore.adapters.descriptors import WITH_LOG_FILES
 from metastore.answers import require_library
 from metastore.errors import DamagedObject, FormatTooNew, StoreNotReadable
@@ -18,6 +17,7 @@ from metastore.reading.column_facts import StoredValues, build_column_facts, is_
 from metastore.reading.evidence import gather_evidence
 from metastore.reading.pruned_files import FileVerdict, phrase_reason
 from metastore.reading.snapshot_files import match_data_files, match_no_files
+from metastore.store.location import openable_path
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ class ListedFiles:
     location: str
     stored: SnapshotFiles
     store: Store | None
-
 
     @classmethod
     def of_files(cls, table_format: str, location: str, files: Sequence[DataFile], place: Discovery) -> ListedFiles:
@@ -196,7 +195,10 @@ def _explain_unused(conjuncts: Sequence[Conjunct]) -> dict[str, str]:
     """Why parts of a filter have no rule."""
     return {
         one.text: phrase_reason(
-            one.condition.reason, expression=one.condition.subject, column=one.condition.subject, collation="another one"
+            one.condition.reason,
+            expression=one.condition.subject,
+            column=one.condition.subject,
+            collation="another one",
         )
         for one in conjuncts
         if isinstance(one.condition, Unknown)

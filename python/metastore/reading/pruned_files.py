@@ -12,6 +12,7 @@ from metastore.answers import Answer
 from metastore.contract import read_contract
 from metastore.errors import InvalidArgument
 from metastore.suggestions import suggest_names
+from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,12 +75,13 @@ class PrunedFiles(Sequence[str]):
         filter: What was asked.
         verdicts: Every current data file, in the table's order.
         snapshot: The snapshot that the files are of.
-        current: Whether the table is at that snapshot; None where that is not known: then newer files may be missing here.
+        current: Whether the table is at that snapshot; None where that is not known: newer files may be missing.
         analyzed: How many of the files have statistics.
         unused: Parts of the filter that can skip no file, and why: a sentence each.
 
     Example:
-        >>> verdicts = (FileVerdict("/t/a.parquet", "KEPT_MAY_MATCH"), FileVerdict("/t/b.parquet", "SKIPPED", "a > 1", "a"))
+        >>> skipped = FileVerdict("/t/b.parquet", "SKIPPED", "a > 1", "a")
+        >>> verdicts = (FileVerdict("/t/a.parquet", "KEPT_MAY_MATCH"), skipped)
         >>> files = PrunedFiles("t", "a > 1", verdicts, "7", True, 2)
         >>> files
         1 of 2 data files of t may have rows with a > 1 (snapshot 7, current)
@@ -105,7 +107,7 @@ class PrunedFiles(Sequence[str]):
 
     @property
     def scan_paths(self) -> list[str]:
-        """The same, and where none is left one of the others: engines take the columns from a file. No row of it matches."""
+        """The same, and where none is left one of the others, of which no row matches: engines take columns from it."""
         return self.paths or [one.path for one in self.verdicts[:1]]
 
     @property
@@ -115,7 +117,7 @@ class PrunedFiles(Sequence[str]):
 
     @property
     def with_deletes(self) -> list[str]:
-        """Files to be read of which the table's metadata deletes rows: whoever reads them by their paths sees these rows, too."""
+        """Files to be read of which the table deletes rows: whoever reads them by their paths sees these rows, too."""
         return [one.path for one in self.verdicts if one.kept and one.has_deletes]
 
     def why(self, path: str) -> FileVerdict:
@@ -145,7 +147,13 @@ class PrunedFiles(Sequence[str]):
             for one in self.verdicts
         ]
         return Answer(
-            "prune", self.table, tuple(_COLUMNS.names), tuple(rows), _COLUMNS, snapshot=self.snapshot, current=self.current
+            "prune",
+            self.table,
+            tuple(_COLUMNS.names),
+            tuple(rows),
+            _COLUMNS,
+            snapshot=self.snapshot,
+            current=self.current,
         )
 
     @property
@@ -166,15 +174,20 @@ class PrunedFiles(Sequence[str]):
         return self._kept[place]
 
     def __repr__(self) -> str:
-        state = {True: "current", False: "no longer current: newer data files are not here", None: "perhaps not current"}
+        state = {
+            True: "current",
+            False: "no longer current: newer data files are not here",
+            None: "perhaps not current",
+        }
         parts = [f"snapshot {self.snapshot}, {state[self.current]}" if self.snapshot else "as listed now"]
         if self.analyzed < self.total:
             parts.append(f"{self.total - self.analyzed} not analyzed")
         if self.with_deletes:
             parts.append(f"{len(self.with_deletes)} with deletes")
-        text = f"{len(self)} of {self.total} data files of {self.table} may have rows with {self.filter} ({'; '.join(parts)})"
+        counted = f"{len(self)} of {self.total} data files of {self.table}"
+        text = f"{counted} may have rows with {self.filter} ({'; '.join(parts)})"
         unused = [f"Not used: {conjunct} ({sentence})" for conjunct, sentence in list(self.unused.items())[:_SHOWN]]
-        return "\n".join([text, *unused])
+        return "\n".join(map(make_visible, [text, *unused]))
 
 
 def phrase_reason(name: str, **facts: str) -> str:

@@ -109,7 +109,11 @@ class TableSnapshots:
         manifest = self._place.manifest
         if manifest is None or manifest.table.format not in FORMAT_NAMES:
             return self._opened.lineage if self._opened else None
-        found = self._opened.lineage if self._opened else describe_format(manifest.table.format).read_lineage(Folder(self.location))
+        found = (
+            self._opened.lineage
+            if self._opened
+            else describe_format(manifest.table.format).read_lineage(Folder(self.location))
+        )
         if found is not None and found.uuid != manifest.table.uuid:
             raise NoStatistics(self.table, detail="(those that are stored belong to a table that was here before)")
         return found
