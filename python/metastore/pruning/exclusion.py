@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from metastore.pruning.conditions import AllOf, AnyOf, Condition, Member, Related
+from metastore.pruning.conditions import AllOf, AnyOf, Condition, Member, Related, iterate_leaves
 from metastore.pruning.keys import NAN
 
 if TYPE_CHECKING:
@@ -77,8 +77,11 @@ class SingleValues(Protocol):
     def listed(self, file: int) -> Sequence[Key] | None:
         """All its values but null and NaN, where they are known."""
 
+    def has_filter(self, file: int) -> bool:
+        """Whether single values can be looked up where they are not listed."""
+
     def may_hold(self, file: int, keys: Sequence[Key]) -> bool:
-        """Whether it may have any of some values."""
+        """Whether it may have any of some values, by its filter."""
 
 
 def exclude_by_bounds(condition: Condition, facts: Mapping[Column, ColumnFacts], files: int) -> Mask:
@@ -104,26 +107,36 @@ def exclude_by_bounds(condition: Condition, facts: Mapping[Column, ColumnFacts],
 
 
 def exclude_by_values(
-    condition: Condition, facts: Mapping[Column, ColumnFacts], values: Mapping[Column, SingleValues], file: int
-) -> bool:
-    """Whether single values prove of a file, which bounds keep, that no row makes a condition true."""
+    condition: Condition, facts: Mapping[Column, ColumnFacts], values: Mapping[Column, SingleValues], among: Mask
+) -> Mask:
+    """Those of some files of which single values, where bounds do not, prove that no row makes a condition true.
+
+    Args:
+        condition: The condition.
+        facts: What is known, by column.
+        values: Where single values are looked up, by column.
+        among: The files that are asked about.
+    """
     if isinstance(condition, AllOf):
-        return any(exclude_by_values(part, facts, values, file) for part in condition.parts)
+        excluded = np.zeros(len(among), bool)
+        for part in condition.parts:
+            excluded |= exclude_by_values(part, facts, values, among & ~excluded)
+        return excluded
     if isinstance(condition, AnyOf):
-        return all(exclude_by_values(part, facts, values, file) for part in condition.parts)
-    if isinstance(condition, Member) and condition.column in facts:
-        known = facts[condition.column]
-        one = _take(known, file)
-        return bool(_without_member(condition, one)[0]) or (
-            condition.column in values and _lists_no_member(condition, known, values[condition.column], file)
-        )
-    one_file = {column: _take(known, file) for column, known in facts.items()}
-    return bool(exclude_by_bounds(condition, one_file, 1)[0])
+        left = among
+        for part in sorted(condition.parts, key=_is_looked_up):
+            left = exclude_by_values(part, facts, values, left)
+        return left
+    excluded = among & exclude_by_bounds(condition, facts, len(among))
+    if isinstance(condition, Member) and condition.column in facts and condition.column in values:
+        known, single = facts[condition.column], values[condition.column]
+        for file in np.flatnonzero(among & ~excluded & known.known).tolist():
+            excluded[file] = _lists_no_member(condition, known, single, file)
+    return excluded
 
 
-def _take(known: ColumnFacts, file: int) -> ColumnFacts:
-    fields = known.__dict__
-    return ColumnFacts(known.column, *(fields[name][file : file + 1] for name in list(fields)[1:]))
+def _is_looked_up(condition: Condition) -> bool:
+    return any(isinstance(leaf, Member) for leaf in iterate_leaves(condition))
 
 
 def _without_member(condition: Member, known: ColumnFacts) -> Mask:
@@ -137,13 +150,14 @@ def _without_member(condition: Member, known: ColumnFacts) -> Mask:
 
 def _lists_no_member(condition: Member, known: ColumnFacts, values: SingleValues, file: int) -> bool:
     wanted = condition.values
-    if not known.known[file] or (wanted.null and known.may_be_null[file]):
-        return False
-    if known.may_be_nan[file] and NAN in wanted:
+    may_be_nan = known.column.encoding == "double" and known.nans[file] != 0
+    if (wanted.null and known.nulls[file] != 0) or (may_be_nan and NAN in wanted):
         return False
     listed = values.listed(file)
     if listed is not None:
         return not any(key in wanted for key in listed)
+    if not values.has_filter(file):
+        return False
     points = wanted.points(*known.limits(file), MOST_LOOKED_UP)
     return points is not None and not values.may_hold(file, [key for key in points if key != NAN])
 

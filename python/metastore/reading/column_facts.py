@@ -55,6 +55,7 @@ class StoredValues:
     def __init__(self, store: Store, evidence: ColumnEvidence) -> None:
         """Nothing is read before it is asked for."""
         self._column: Column = evidence.column
+        self._filters = evidence.filters.which
         self._candidates = ColumnCandidates(evidence, partial(read_sound_rows, store.open_part), with_frequencies=True)
         self._known: dict[int, Sequence[Key] | None] = {}
 
@@ -65,6 +66,10 @@ class StoredValues:
             found = None if values is None else [key_of_stored(value, self._column) for value in values.to_pylist()]
             self._known[file] = found
         return self._known[file]
+
+    def has_filter(self, file: int) -> bool:
+        """Whether a file has a bloom filter, or may have."""
+        return bool(self._filters[file] >= 0)
 
     def may_hold(self, file: int, keys: Sequence[Key]) -> bool:
         """Whether a file may have any of some values."""

@@ -164,12 +164,11 @@ class FilePruner:
         for place, (_, condition) in enumerate(conditions):
             excluded = exclude_by_bounds(condition, self._facts, len(open_files))
             marks[open_files & excluded & (marks == _KEPT)] = place
-        left = np.flatnonzero(open_files & (marks == _KEPT)).tolist()
-        for file in left if len(left) <= _MOST_LOOKED_UP else ():
-            for place, (_, condition) in enumerate(conditions):
-                if exclude_by_values(condition, self._facts, self._values, file):
-                    marks[file], by_values[file] = place, True
-                    break
+        left = open_files & (marks == _KEPT)
+        for place, (_, condition) in enumerate(conditions if left.sum() <= _MOST_LOOKED_UP else ()):
+            excluded = exclude_by_values(condition, self._facts, self._values, left)
+            marks[excluded], by_values[excluded] = place, True
+            left &= ~excluded
         return marks, by_values
 
 

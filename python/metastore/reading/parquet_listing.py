@@ -12,7 +12,6 @@ from metastore.store.location import local_path
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_HIDDEN = ("_", ".")
 _MILLISECOND = 1_000_000
 
 
@@ -23,7 +22,7 @@ def list_parquet_files(location: str) -> tuple[DataFile, ...] | None:
 
 
 def _walk(root: Path) -> Iterator[DataFile]:
-    for folder, folders, names in os.walk(root):
+    for folder, folders, names in os.walk(root, followlinks=True):
         folders[:] = sorted(name for name in folders if not _is_hidden(name))
         for name in sorted(names):
             if not _is_hidden(name):
@@ -35,4 +34,4 @@ def _walk(root: Path) -> Iterator[DataFile]:
 
 def _is_hidden(name: str) -> bool:
     # A folder of a partition may begin with an underscore.
-    return name.startswith(_HIDDEN) and "=" not in name
+    return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
