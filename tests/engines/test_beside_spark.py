@@ -1,4 +1,4 @@
-"""What ANALYZE has written in Spark, pruned without it: no file with a row is lost, and as many are left out as by the shim."""
+"""What ANALYZE wrote in Spark, pruned without it: no row is lost, and as many files are left out as by the shim."""
 
 from __future__ import annotations
 
@@ -54,12 +54,8 @@ def iceberg(spark, warehouse):
         "'write.delete.mode' = 'merge-on-read', 'format-version' = '2', 'write.metadata.metrics.default' = 'none'"
     )
     fill(spark, name, f"USING iceberg PARTITIONED BY (part) TBLPROPERTIES ({properties})")
-    folder = Path(
-        spark.sql(f"SELECT file FROM {name}.metadata_log_entries ORDER BY timestamp")
-        .collect()[-1][0]
-        .removeprefix("file:")
-    )
-    yield name, pyiceberg_table.StaticTable.from_metadata(str(folder))
+    logged = spark.sql(f"SELECT file FROM {name}.metadata_log_entries ORDER BY timestamp").collect()
+    yield name, pyiceberg_table.StaticTable.from_metadata(logged[-1][0].removeprefix("file:"))
     spark.sql(f"DROP TABLE {name}")
 
 
