@@ -63,9 +63,9 @@ def filters(folder: Path, files: int, rows: int) -> dict[str, str]:
 
 def count_by_duckdb(paths: list[str], condition: str) -> tuple[int, float]:
     """Rows, and the sum of their amounts."""
-    found = duckdb.read_parquet(paths).filter(condition).aggregate("count(*), coalesce(sum(amount), 0)").fetchone()
-    assert found is not None
-    return int(found[0]), round(float(found[1]), 3)
+    wanted = duckdb.read_parquet(paths).filter(condition)
+    ((rows, amount),) = wanted.aggregate("count(*), coalesce(sum(amount), 0)").fetchall()
+    return int(rows), round(float(amount), 3)
 
 
 def count_by_polars(paths: list[str], condition: str) -> tuple[int, float]:
@@ -79,7 +79,7 @@ def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=1_000)
-    parser.add_argument("--rows", type=int, default=20_000, help="of each file")
+    parser.add_argument("--rows", type=int, default=10_000, help="of each file")
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -131,7 +131,7 @@ def measure(
         "of": len(everything),
         "without_s": before,
         "with_s": after,
-        "prune_s": median(pruning),
+        "prune_s": median(pruning[1:]),
         "times_faster": before / after,
     }
 
