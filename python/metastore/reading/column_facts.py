@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from metastore.reading.evidence import ColumnEvidence
     from metastore.store import Store
 
-_MOST_BYTES = 32 << 20
-"""Of value lists and filters so many bytes at most are read for a column."""
+_MOST_LISTED, _MOST_FILTERED = 4_000_000, 12_000_000
+"""Of so many values at most are the lists, or the filters, of a column read: the latter take up to 32 MB."""
 
 
 def build_column_facts(evidence: ColumnEvidence) -> ColumnFacts:
@@ -76,9 +77,16 @@ class StoredValues:
         return bool(keys) and self._candidates.may_hold(file, stored_of_keys(keys, self._column))
 
 
-def is_worth_reading(evidence: ColumnEvidence) -> bool:
-    """Whether the value lists and filters of a column are few enough bytes."""
-    return sum(ref.length for ref in (*evidence.lists.objects, *evidence.filters.objects)) <= _MOST_BYTES
+def limit_look_ups(evidence: ColumnEvidence) -> ColumnEvidence:
+    """The same without lists, or filters, of more values than are worth reading."""
+    distinct = np.maximum(evidence.distinct, 0)
+    listed, filtered = distinct[evidence.complete].sum(), distinct[evidence.filters.which >= 0].sum()
+    if listed > _MOST_LISTED:
+        evidence = replace(evidence, complete=np.zeros_like(evidence.complete))
+    if filtered > _MOST_FILTERED:
+        nowhere = np.full_like(evidence.filters.which, -1)
+        evidence = replace(evidence, filters=replace(evidence.filters, which=nowhere))
+    return evidence
 
 
 def _keys(values: NDArray[Any], column: Column) -> NDArray[Any]:

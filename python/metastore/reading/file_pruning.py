@@ -13,7 +13,7 @@ from metastore.answers import require_library
 from metastore.errors import DamagedObject, FormatTooNew, StoreNotReadable
 from metastore.pruning.conditions import Unknown, all_of, list_columns
 from metastore.pruning.exclusion import exclude_by_bounds, exclude_by_values
-from metastore.reading.column_facts import StoredValues, build_column_facts, is_worth_reading
+from metastore.reading.column_facts import StoredValues, build_column_facts, limit_look_ups
 from metastore.reading.evidence import gather_evidence
 from metastore.reading.pruned_files import FileVerdict, phrase_reason
 from metastore.reading.snapshot_files import match_data_files, match_no_files
@@ -110,6 +110,7 @@ class FilePruner:
         self._unread: dict[Column, str] = {}
         deletes: Mask = self._files["deletes"].is_valid().to_numpy()
         self._deletes = deletes
+        self._paths = [openable_path(path, listed.location) for path in self._files["path"].to_pylist()]
 
     def judge(self, conjuncts: Sequence[Conjunct]) -> Judged:
         """Tell of each data file whether it has to be read. What is not known keeps it."""
@@ -124,7 +125,7 @@ class FilePruner:
         known = reduce(np.logical_or, (self._facts[one].known for one in columns if one in self._facts), ~self._covered)
         names = ", ".join(column.name for column in columns)
         verdicts = []
-        for place, path in enumerate(self._files["path"].to_pylist()):
+        for place, path in enumerate(self._paths):
             reason, conjunct, statistic = "KEPT_MAY_MATCH", None, None
             if not self._covered[place]:
                 reason = "KEPT_FILE_UNKNOWN"
@@ -138,8 +139,7 @@ class FilePruner:
                 statistic = ", ".join(column.name for column in list_columns(condition))
             elif names and not known[place]:
                 reason, statistic = "KEPT_COLUMN_UNKNOWN", names
-            opened = openable_path(path, self.listed.location)
-            verdicts.append(FileVerdict(opened, reason, conjunct, statistic, rows[place], bool(self._deletes[place])))
+            verdicts.append(FileVerdict(path, reason, conjunct, statistic, rows[place], bool(self._deletes[place])))
         unread = {column.name: self._unread[column] for column in columns if column in self._unread}
         return Judged(tuple(verdicts), int(self._covered.sum()), _explain_unused(conjuncts) | unread)
 
@@ -154,8 +154,7 @@ class FilePruner:
             self._unread[column] = phrase_reason("STORE_UNREADABLE", error=error.message)
             return
         self._evidence[column], self._facts[column] = found, build_column_facts(found)
-        if is_worth_reading(found):
-            self._values[column] = StoredValues(store, found)
+        self._values[column] = StoredValues(store, limit_look_ups(found))
 
     def _exclude(self, conditions: Sequence[tuple[str, Condition]], open_files: Mask) -> tuple[np.ndarray, Mask]:
         """For each file the place of the condition that excludes it, and whether single values did."""

@@ -18,18 +18,19 @@ _MILLISECOND = 1_000_000
 def list_parquet_files(location: str) -> tuple[DataFile, ...] | None:
     """The data files below a local folder, as Spark lists them; None where the location is none that can be listed."""
     root = local_path(location)
-    return tuple(_walk(Path(root))) if root is not None and Path(root).is_dir() else None
+    return tuple(_walk(str(root))) if root is not None and Path(root).is_dir() else None
 
 
-def _walk(root: Path) -> Iterator[DataFile]:
-    for folder, folders, names in os.walk(root, followlinks=True):
-        folders[:] = sorted(name for name in folders if not _is_hidden(name))
-        for name in sorted(names):
-            if not _is_hidden(name):
-                path = Path(folder, name)
-                found = path.stat()
-                modified = found.st_mtime_ns // _MILLISECOND
-                yield DataFile(str(path.relative_to(root)), found.st_size, None, "parquet", modified=modified)
+def _walk(folder: str, below: str = "") -> Iterator[DataFile]:
+    with os.scandir(folder) as found:
+        entries = sorted((one for one in found if not _is_hidden(one.name)), key=lambda one: one.name)
+    for entry in entries:
+        if entry.is_dir():
+            yield from _walk(entry.path, f"{below}{entry.name}/")
+        else:
+            about = entry.stat()
+            modified = about.st_mtime_ns // _MILLISECOND
+            yield DataFile(f"{below}{entry.name}", about.st_size, None, "parquet", modified=modified)
 
 
 def _is_hidden(name: str) -> bool:
