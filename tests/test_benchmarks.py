@@ -18,6 +18,7 @@ SMALL = {
     "append": "--files 80 --runs 1",
     "auto": "--scale 0.01 --files 2 --runs 1",
     "cardinality": "--scale 0.005 --ways metastore spark",
+    "engines": "--files 6 --rows 200 --runs 1",
     "frequencies": "--rows 500000 --files 2",
     "index_lookup": "--store C --share 0.001",
     "locate": "--files 2 --rows 100000 --runs 1",

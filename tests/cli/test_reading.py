@@ -6,6 +6,7 @@ import json
 
 import pyarrow as pa
 
+from reading.stores import metadata
 from table_level import made
 from table_level.made import Content
 
@@ -16,6 +17,20 @@ def test_quantiles_of_the_probabilities_asked_for(run, tmp_path):
     assert [(row["probability"], row["value"], row["exact"]) for row in rows] == [(0, "0", True), (1, "99", True)]
     assert len(json.loads(run("quantiles", tmp_path, "c0", "--json").stdout)["rows"]) == 7
     assert "2.0 is not a number from 0 to 1" in run("quantiles", tmp_path, "c0", "-p", "2", code=2).stderr
+
+
+def test_the_files_that_a_filter_leaves(run, location):
+    done = run("prune", location, "id > 100 AND upper(`who`.`na.me`) = 'X'")
+    assert done.stdout == ""
+    assert "0 of 2 data files of cat.db.t may have rows with id > 100" in done.stderr
+    assert "Not used: UPPER(`who`.`na.me`) = 'X' (there is no rule for" in done.stderr
+    assert run("prune", location, "id < 0").stdout == f"{location}/t/b.parquet\n"
+    document = json.loads(run("prune", location, "id < 0", "--json").stdout)
+    assert (document["paths"], document["total"], document["current"]) == ([f"{location}/t/b.parquet"], 2, True)
+    assert "no column 'ids'" in run("prune", location, "ids < 0", code=1).stderr
+    metadata(location, 4, 3, {1: None, 2: 1, 3: 2})
+    done = run("prune", location, "id < 0", code=3)
+    assert (done.stdout, "no longer current" in done.stderr) == (f"{location}/t/b.parquet\n", True)
 
 
 def test_the_files_that_may_hold_a_value(run, location):

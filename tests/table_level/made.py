@@ -167,7 +167,7 @@ def _block(store: Store, columns: Any, paths: list[str], statistics: Any, lists:
     names = ("name", "length", "sha256", "footer_length", "footer_sha256")
     details = {f"{kind}_{name}": getattr(ref, name) for kind, ref in refs.items() for name in names}
     rows = [
-        {"file": i, "path": path, "size": 1, "rows": 1, **details, **{f"{kind}_file": i for kind in refs}}
+        {"file": i, "path": path, "size": 1, "rows": None, **details, **{f"{kind}_file": i for kind in refs}}
         for i, path in enumerate(paths)
     ]
     listed = store.put("files", pa.Table.from_pylist(rows, FILES), [len(paths)])

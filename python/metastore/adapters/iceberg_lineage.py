@@ -51,7 +51,7 @@ def read_lineage(table: Folder) -> Lineage | None:
         data = folder.read(name) if name else None
         if name is None or data is None:
             return None
-        return _parse(json.loads(gzip.decompress(data) if ".gz" in name else data))
+        return parse_metadata(json.loads(gzip.decompress(data) if ".gz" in name else data))
     except (OSError, ValueError, KeyError, TypeError) as error:
         _LOG.info("the metadata of %s cannot be read, its current snapshot is unknown: %s", table.uri, error)
         return None
@@ -65,7 +65,8 @@ def _newest(names: tuple[str, ...]) -> str | None:
     return max(versions)[1] if versions else None
 
 
-def _parse(metadata: dict[str, Any]) -> Lineage:
+def parse_metadata(metadata: Mapping[str, Any]) -> Lineage:
+    """What the document of a metadata file says."""
     current = metadata.get("current-snapshot-id")
     snapshots = metadata.get("snapshots") or []
     schemas = {one.get("schema-id", 0): tuple(_leaves(one)) for one in metadata.get("schemas") or []}

@@ -5,8 +5,10 @@ Those that take a Spark session send a SQL function and wrap its rows: they work
 
 from __future__ import annotations
 
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
+from metastore.adapters.current_tables import describe_table
 from metastore.answers import Answer, Summary
 from metastore.errors import InvalidArgument
 from metastore.format.time_zones import parse_time_zone
@@ -19,29 +21,39 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from deltalake import DeltaTable
+    from pyiceberg.table import Table as IcebergTable
     from pyspark.sql import DataFrame, SparkSession
 
 
-def open(location: str, table: str | None = None, zone: str = "UTC") -> Statistics:  # noqa: A001 - `metastore.open`
+def open(  # noqa: A001 - `metastore.open`
+    location: str | PathLike[str] | IcebergTable | DeltaTable, table: str | None = None, zone: str = "UTC"
+) -> Statistics:
     """Opens statistics without Spark and without a JVM.
 
     Args:
-        location: A table's location, its store, or the root of many stores (`spark.metastore.store`).
+        location: A table's location, its store, or the root of many stores (`spark.metastore.store`). Or the table
+            itself, as pyiceberg (a `Table`) or deltalake (a `DeltaTable`) has opened it: then it is known which
+            snapshot is current, and which data files it has.
         table: Which table, where the location is a root of several.
-        zone: The time zone in which timestamps are written.
+        zone: The time zone in which timestamps are written, and those of filters are read.
 
     Raises:
         TableNotFound: There is no such location, or no such table. A location without statistics is no mistake yet:
             `files` and `snapshots` of it are empty, the other verbs raise NoStatistics.
         FormatTooNew: A later version wrote it.
-        InvalidArgument: There is no such time zone, the location is empty, or it holds several tables.
+        InvalidArgument: There is no such time zone, the location is empty or holds several tables, or it is no table of
+            a library that is known.
 
     Example:
         >>> metastore.open("/warehouse/db/sales").summary().column("price")["max"]  # doctest: +SKIP
         Decimal('99.95')
     """
     parse_time_zone(zone)
-    return Statistics(discover(location, table), zone)
+    if isinstance(location, str | PathLike):
+        return Statistics(discover(fspath(location), table), zone)
+    opened = describe_table(location)
+    return Statistics(discover(opened.location, table), zone, opened)
 
 
 @session.require_session

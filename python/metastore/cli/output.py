@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from metastore.answers import Answer
     from metastore.cli.doctor_checks import CheckResult
+    from metastore.reading.pruned_files import PrunedFiles
 
 
 OK, FAILED, STALE = 0, 1, 3
@@ -90,6 +91,13 @@ class PlainOutput:
         """Shows one value alone, for scripts to take."""
         _write(make_visible(text))
 
+    def paths(self, files: PrunedFiles) -> None:
+        """Names data files, for another program to read."""
+        for path in files:
+            _write(make_visible(path))
+        for line in repr(files).splitlines():
+            self.note(line)
+
     def note(self, text: str) -> None:
         """Says something beside the result."""
         _write(make_visible(text), err=True)
@@ -135,6 +143,10 @@ class JsonOutput(PlainOutput):
 
     def end(self, kind: str, facts: Mapping[str, Any]) -> None:
         self.facts(kind, facts)
+
+    def paths(self, files: PrunedFiles) -> None:
+        names = ("table", "filter", "snapshot", "current", "total", "analyzed", "paths", "with_deletes", "unused")
+        self.facts("prune", {name: getattr(files, name) for name in names})
 
     def findings(self, findings: Sequence[CheckResult]) -> None:
         self.facts("doctor", {"findings": [vars(one) for one in findings]})

@@ -8,7 +8,7 @@ import typer
 
 from metastore.cli.completion import complete_column
 from metastore.cli.options import At, LocalSpark, OfColumn, Table, command
-from metastore.cli.output import FAILED, PlainOutput, show
+from metastore.cli.output import FAILED, PlainOutput, end_stale, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,9 @@ Probabilities = Annotated[
 Value = Annotated[
     str, typer.Argument(help="The value, as text; after -- if it starts with a dash.", show_default=False)
 ]
+Location = Annotated[str, typer.Argument(help="A table's location.", show_default=False)]
+Filter = Annotated[str, typer.Argument(help="What would follow WHERE in Spark.", show_default=False)]
+Zone = Annotated[str, typer.Option(help="The time zone of times in the filter.")]
 Column = Annotated[
     str | None, typer.Argument(help="Only this column.", show_default=False, autocompletion=complete_column)
 ]
@@ -112,6 +115,16 @@ def locate(output: PlainOutput, local: LocalSpark, table: Table, column: OfColum
 
         with local.start() as spark:
             output.answer(call_function(spark, "locate", table, {"column": column, "value": value}, Answer))
+
+
+@command
+def prune(output: PlainOutput, location: Location, filter: Filter, zone: Zone = "UTC") -> None:  # noqa: A002
+    """The data files that another engine has to read for a filter, one path a line."""
+    import metastore  # noqa: PLC0415 - pyarrow is slow to import
+
+    files = metastore.open(location, zone=zone).prune(filter)
+    output.paths(files)
+    end_stale(output, current=files.current)
 
 
 @command

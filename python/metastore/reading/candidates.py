@@ -83,7 +83,7 @@ class CandidateSearch:
 
     def __init__(self, evidence: Sequence[ColumnEvidence], open_object: OpenObject) -> None:
         """Begin with no file found."""
-        self._known = [ColumnCandidates(one, partial(_read_sound_rows, open_object)) for one in evidence]
+        self._known = [ColumnCandidates(one, partial(read_sound_rows, open_object)) for one in evidence]
         self.found = np.zeros(len(evidence[0].known), bool)
 
     def add_crowded_files(self, keys: KeyBatch) -> None:
@@ -183,6 +183,15 @@ class ColumnCandidates:
                 values.holds(hashes) if values is not None and values.is_whole else self._filtered(file, hashes)
             )
         return may
+
+    def list_values(self, file: int) -> pa.Array | None:
+        """All values of a file but null and NaN, stored; None where they are not known. Needs frequencies."""
+        found = self._list(file) if self._evidence.known[file] and self._evidence.complete[file] else None
+        return found.rows["value"].combine_chunks() if found and found.is_whole and found.rows is not None else None
+
+    def may_hold(self, file: int, values: pa.Array) -> bool:
+        """Whether the filter of a file leaves any of some stored values."""
+        return not self._evidence.known[file] or bool(self._filtered(file, bloom_hashes(values)).any())
 
     def count(self, key: KeyColumn) -> Places:
         """How often each file has a single plain value: 0 where it has none, -1 where that is not known."""
@@ -292,7 +301,8 @@ def _read_rows(open_object: OpenObject, ref: ObjectRef, column: int, names: Sequ
     return rows.filter(pc.equal(rows["column"], column))
 
 
-def _read_sound_rows(open_object: OpenObject, ref: ObjectRef, column: int, names: Sequence[str]) -> pa.Table:
+def read_sound_rows(open_object: OpenObject, ref: ObjectRef, column: int, names: Sequence[str]) -> pa.Table:
+    """Of an object and a column the column's rows, without any where the object cannot be read."""
     try:
         return _read_rows(open_object, ref, column, names)
     except (DamagedObject, StoreNotReadable) as e:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from metastore.format.data_files import find_detail_files
 from metastore.format.sortable_values import is_text, is_wide_decimal, stored_to_sortable
+from metastore.format.value_rendering import CUT_BYTES
 from metastore.store.contradictions import find_contradictory_rows
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class ColumnEvidence:
         hi: Upper bounds, likewise.
         has_lo: Whether there is a lower bound.
         has_hi: Whether there is an upper bound.
+        lo_exact: Whether the lower bound is a value of the file, and all of it stands in `lo`.
+        hi_exact: Whether the upper bound is, likewise.
         distinct: How many values there are, about, or exactly where the list is complete; -1 where not known.
         complete: Whether the list of values is complete.
         lists: Where value lists are.
@@ -83,6 +86,8 @@ class ColumnEvidence:
     hi: NDArray[Any]
     has_lo: Mask
     has_hi: Mask
+    lo_exact: Mask
+    hi_exact: Mask
     distinct: Places
     complete: Mask
     lists: DetailObjects
@@ -143,7 +148,7 @@ def _combine(
     count = len(rows)
     known, of_file = np.zeros(count, bool), rows.copy()
     nulls, nans, distinct = (np.full(count, UNKNOWN) for _ in range(3))
-    has_lo, has_hi, empty, complete, listed = (np.zeros(count, bool) for _ in range(5))
+    has_lo, has_hi, lo_exact, hi_exact, empty, complete, listed = (np.zeros(count, bool) for _ in range(7))
     lo, hi = (np.zeros(count, _form(column)) for _ in range(2))
     for part in found:
         at = part.places
@@ -151,11 +156,18 @@ def _combine(
         others = np.maximum(nulls[at], 0) + np.maximum(nans[at], 0)
         of_file[at] = np.where(rows[at] < 0, counted, rows[at])
         known[at] = ((rows[at] < 0) | (counted == rows[at])) & (others <= counted)
+        known[at] &= _agree_with_list(read(part.block.files), part.rows["file"].to_numpy(), counted)
         empty[at] = (nulls[at] >= 0) & (others == counted)
-        for values, has, end in ((lo, has_lo, "lo"), (hi, has_hi, "hi")):
+        sides = ((lo, has_lo, lo_exact, "lo"), (hi, has_hi, hi_exact, "hi")) if column.encoding else ()
+        for values, has, exact, end in sides:
             bounds = part.rows[f"{end}_{column.encoding}"]
             has[at] = bounds.is_valid().to_numpy()
             values[at[has[at]]] = _numbers(bounds.drop_null().to_pylist(), column)
+            exact[at] = has[at] & part.rows[f"{end}_exact"].fill_null(False).to_numpy()  # noqa: FBT003 - a value
+            if is_text(column):  # numpy takes zeros at the end for none
+                lengths = pc.binary_length(bounds).fill_null(0).to_numpy()
+                exact[at] &= np.char.str_len(values[at]) == lengths
+                has[at] &= lengths <= CUT_BYTES
         distinct[at] = part.counts("distinct")
         listed[at] = pc.is_in(part.rows["frequencies"], value_set=pa.array(_LISTED))
         complete[at] = pc.fill_null(pc.equal(part.rows["frequencies"], "complete"), False)  # noqa: FBT003 - a value
@@ -163,8 +175,31 @@ def _combine(
     lists, filters = (_details(read, found, kind, count) for kind in ("frequencies", "sketches"))
     lists = replace(lists, which=np.where(listed, lists.which, _NOWHERE))
     return ColumnEvidence(
-        column, known, of_file, nulls, nans, empty, lo, hi, has_lo, has_hi, distinct, complete, lists, filters
+        column,
+        known,
+        of_file,
+        nulls,
+        nans,
+        empty,
+        lo,
+        hi,
+        has_lo,
+        has_hi,
+        lo_exact,
+        hi_exact,
+        distinct,
+        complete,
+        lists,
+        filters,
     )
+
+
+def _agree_with_list(files: pa.Table, ordinals: Places, counted: Places) -> Mask:
+    """Whether rows of a summary count as many rows as their block's list of files."""
+    expected = np.full(pc.max(files["file"]).as_py() + 1, UNKNOWN)
+    expected[files["file"].to_numpy()] = files["rows"].fill_null(UNKNOWN).to_numpy()
+    agree: Mask = (expected[ordinals] < 0) | (expected[ordinals] == counted)
+    return agree
 
 
 def _form(column: Column) -> str:

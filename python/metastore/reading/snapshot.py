@@ -15,6 +15,7 @@ from metastore.reading.folder import Folder
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from metastore.adapters.current_tables import CurrentTable
     from metastore.adapters.lineage import Lineage
     from metastore.format.manifest import Snapshot
     from metastore.format.table_column import Column
@@ -75,15 +76,17 @@ class SnapshotAnswer:
 class TableSnapshots:
     """A table whose snapshots can be asked about."""
 
-    def __init__(self, place: Discovery, zone: str = "UTC") -> None:
+    def __init__(self, place: Discovery, zone: str = "UTC", opened: CurrentTable | None = None) -> None:
         self._place = place
         self._zone = zone
+        self._opened = opened
 
     @property
     def table(self) -> str:
         """The table's name, or the location where it has none."""
         manifest = self._place.manifest
-        return (manifest.table.name if manifest else "") or self._place.asked
+        opened = self._opened.name if self._opened else ""
+        return (manifest.table.name if manifest else "") or opened or self._place.asked
 
     @property
     def location(self) -> str:
@@ -105,8 +108,12 @@ class TableSnapshots:
     def _lineage(self) -> Lineage | None:
         manifest = self._place.manifest
         if manifest is None or manifest.table.format not in FORMAT_NAMES:
-            return None
-        found = describe_format(manifest.table.format).read_lineage(Folder(self.location))
+            return self._opened.lineage if self._opened else None
+        found = (
+            self._opened.lineage
+            if self._opened
+            else describe_format(manifest.table.format).read_lineage(Folder(self.location))
+        )
         if found is not None and found.uuid != manifest.table.uuid:
             raise NoStatistics(self.table, detail="(those that are stored belong to a table that was here before)")
         return found

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from metastore.format.data_files import FileKey, read_file_keys
 from metastore.format.manifest import COMPUTED, Block, Manifest, Snapshot
-from metastore.format.object_schemas import FILES, SUMMARY
+from metastore.format.object_schemas import FILES, SUMMARY, TABLE_FILES
 from metastore.format.table_column import Column, is_compatible
 
 if TYPE_CHECKING:
@@ -68,9 +68,12 @@ def read_snapshot_files(store: Store, manifest: Manifest, snapshot: Snapshot) ->
 
 def match_data_files(store: Store, manifest: Manifest, files: Sequence[DataFile]) -> SnapshotFiles:
     """Finds which blocks cover the data files that a table has now."""
-    names = pa.schema([FILES.field(name) for name in (*FileKey._fields, "rows")])
-    listed = [{**file.key._asdict(), "rows": file.rows} for file in files]
-    return match_files(store, manifest, pa.Table.from_pylist(listed, names))
+    return match_files(store, manifest, _list_files(files))
+
+
+def match_no_files(files: Sequence[DataFile]) -> SnapshotFiles:
+    """The data files that a table has now, of which nothing is known."""
+    return SnapshotFiles(_list_files(files), (None,) * len(files), ())
 
 
 def match_files(store: Store, manifest: Manifest, files: pa.Table) -> SnapshotFiles:
@@ -109,6 +112,12 @@ def count_known_columns(stored: SnapshotFiles, columns: Sequence[Column]) -> np.
         known[np.ix_(live[live >= 0], np.array(ordinals, dtype=np.int64))] = True
     counts: np.ndarray = known.sum(axis=1)
     return counts
+
+
+def _list_files(files: Sequence[DataFile]) -> pa.Table:
+    names = pa.schema([*(FILES.field(name) for name in (*FileKey._fields, "rows")), TABLE_FILES.field("deletes")])
+    listed = [{**file.key._asdict(), "rows": file.rows, "deletes": file.deletes} for file in files]
+    return pa.Table.from_pylist(listed, names)
 
 
 def _preferred(blocks: Sequence[Block]) -> list[Block]:

@@ -16,9 +16,10 @@ from metastore.errors import InvalidArgument, NoStatistics, TableNotFound
 from metastore.format.object_schemas import ENCODED_TYPES
 from metastore.format.table_column import Column, is_compatible
 from metastore.reading import column_details, exact_ranks, extra_columns, summary_rows, views
-from metastore.reading.column_answers import USER_DEFINED, ColumnAnswers, add_user_defined, shape_answer
+from metastore.reading.column_answers import USER_DEFINED, add_user_defined, shape_answer
 from metastore.reading.discovery import discover_all
 from metastore.reading.distribution_changes import compare_distributions
+from metastore.reading.file_answers import FileAnswers
 from metastore.reading.folder import Folder
 from metastore.reading.snapshot_files import count_known_columns, read_statistics
 from metastore.reading.summary_changes import compare_summaries
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from metastore.reading.snapshot import SnapshotAnswer
 
 
-class Statistics(ColumnAnswers):
+class Statistics(FileAnswers):
     """The statistics of one table, as `metastore.open` gives them: no Spark, no JVM.
 
     What it shows is the manifest of the moment it was opened; open again to see later ones.

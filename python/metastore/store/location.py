@@ -79,6 +79,26 @@ def remote_url(uri: str) -> str:
     return f"{_REMOTE_SCHEMES[scheme]}://{match[2]}{quote(match[3])}"
 
 
+def openable_path(path: str, location: str) -> str:
+    """A data file as pyarrow, DuckDB, Polars and Daft open it: a local path, or the URI of an object.
+
+    Args:
+        path: As statistics know it: relative to the table, or absolute.
+        location: The table's root.
+
+    Example:
+        >>> openable_path("day=1/a.parquet", "file:/warehouse/t"), openable_path("s3a://bucket/t/a.parquet", "s3a://bucket/t")
+        ('/warehouse/t/day=1/a.parquet', 's3://bucket/t/a.parquet')
+    """
+    is_absolute = path.startswith("/") or ":/" in path
+    whole = path if is_absolute else f"{location.rstrip('/')}/{path}"
+    local = local_path(whole)
+    if local is not None:
+        return str(local)
+    scheme, _, rest = whole.partition("://")
+    return f"{'s3' if scheme.lower() in ('s3a', 's3n') else scheme}://{rest}"
+
+
 def is_location(text: str) -> bool:
     """Whether a text is a path or URI and not the name of a table."""
     return "`" not in text and ("/" in text or text.startswith("."))

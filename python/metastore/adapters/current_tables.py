@@ -1,0 +1,54 @@
+"""Tables that other libraries have opened: the data files that they have now, without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from metastore.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from metastore.adapters.lineage import Lineage
+    from metastore.adapters.table_facts import DataFile
+
+
+@dataclass(frozen=True)
+class CurrentTable:
+    """A table as a library has opened it.
+
+    Attributes:
+        format: As in `contract/formats.json`.
+        name: What people call it.
+        location: Its root.
+        lineage: Its snapshots and columns.
+        list_files: Lists the data files of the current one; `deletes` says whether something deletes rows.
+    """
+
+    format: str
+    name: str
+    location: str
+    lineage: Lineage
+    list_files: Callable[[], Iterable[DataFile]]
+
+
+def describe_table(table: Any) -> CurrentTable:
+    """Take over a table that pyiceberg or deltalake has opened.
+
+    Raises:
+        InvalidArgument: It is neither.
+    """
+    names = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(table).__mro__}
+    if "pyiceberg.Table" in names:
+        from metastore.adapters.pyiceberg_tables import describe_iceberg_table  # noqa: PLC0415 - pyiceberg is there
+
+        return describe_iceberg_table(table)
+    if "deltalake.DeltaTable" in names:
+        from metastore.adapters.deltalake_tables import describe_delta_table  # noqa: PLC0415 - deltalake is there
+
+        return describe_delta_table(table)
+    found = f"{type(table).__module__}.{type(table).__qualname__}"
+    raise InvalidArgument(
+        "location", f"{found} is no table that is known", "Give a location, a pyiceberg Table or a DeltaTable."
+    )

@@ -1,0 +1,69 @@
+"""The text of a filter as the tree that sqlglot makes of it."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import TokenType, exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import SqlglotError
+
+from metastore.errors import InvalidArgument
+
+_SPARK = Dialect.get_or_raise("spark")
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([01][0-7]{2})|(.))", re.DOTALL)
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+
+
+def parse_condition(text: str) -> exp.Expr:
+    """The tree of a condition in Spark's SQL.
+
+    Raises:
+        InvalidArgument: It is no condition.
+
+    Example:
+        >>> parse_condition("a > 1").sql("spark")
+        'a > 1'
+    """
+    try:
+        tokens = _SPARK.tokenize(text)
+        for token in tokens:
+            if token.token_type == TokenType.STRING:
+                token.text = _unescaped(text[token.start + 1 : token.end])
+        found = _SPARK.parser().parse_into(exp.Condition, tokens, text)
+    except SqlglotError as error:
+        raise InvalidArgument("filter", f"{text!r} is no condition of Spark's SQL", _place_of(error)) from error
+    if len(found) != 1 or found[0] is None or isinstance(found[0], exp.Command | exp.Query):
+        raise InvalidArgument("filter", f"{text!r} is no condition", "Write what would follow WHERE.")
+    return found[0]
+
+
+def _place_of(error: SqlglotError) -> str:
+    places = getattr(error, "errors", None) or []
+    first = next((one for one in places if one.get("line")), None)
+    return f"It stops at {first['highlight']!r} (line {first['line']}, column {first['col']})." if first else ""
+
+
+def _unescaped(raw: str) -> str:
+    """A string literal as Spark reads it."""
+
+    def replaced(found: re.Match[str]) -> str:
+        short, long, octal, other = found.groups()
+        if other is not None:
+            return _ESCAPED.get(other, other)
+        code = int(octal, 8) if octal else int(short or long, 16)
+        return chr(code) if code <= 0x10FFFF else "\ufffd"
+
+    return _ESCAPE.sub(replaced, raw)
+
+
+def unwrap(tree: exp.Expr) -> exp.Expr:
+    """The expression within parentheses."""
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    return tree
+
+
+def has_only(tree: exp.Expr, *names: str) -> bool:
+    """Whether a node says nothing but what a rule looks at: parsers learn new words."""
+    return all(name in names for name, value in tree.args.items() if value not in (None, False, []))

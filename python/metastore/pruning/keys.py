@@ -1,0 +1,73 @@
+"""Values as keys: integers or byte strings whose order is that of the values in Spark.
+
+Integers, dates, timestamps and booleans are as the format stores them, decimals unscaled integers, texts their bytes.
+Of doubles the key is an integer in the order of IEEE 754, with one NaN above all numbers and one zero.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from metastore.format.object_schemas import ENCODED_TYPES
+from metastore.format.sortable_values import is_wide_decimal
+from metastore.format.value_rendering import decimal_from_bytes, decimal_to_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from metastore.format.table_column import Column
+    from metastore.pruning.value_sets import Key
+
+NAN = 0x7FF8 << 48
+_MOST = (1 << 63) - 1
+
+
+def key_of_double(value: float) -> int:
+    """The key of a double.
+
+    Example:
+        >>> key_of_double(-1.5) < key_of_double(-0.0) == key_of_double(0.0) < key_of_double(float("inf")) < NAN
+        True
+    """
+    if value != value:  # noqa: PLR0124 - NaN
+        return NAN
+    (bits,) = struct.unpack(">q", struct.pack(">d", value + 0.0))
+    return int(bits) if bits >= 0 else -(bits & _MOST)
+
+
+def double_of_key(key: int) -> float:
+    """The double of a key: the inverse of `key_of_double`."""
+    (value,) = struct.unpack(">d", struct.pack(">Q", key if key >= 0 else -key | 1 << 63))
+    return float(value)
+
+
+def keys_of_doubles(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The keys of doubles that are no NaN."""
+    bits = (values + 0.0).view(np.int64)
+    return np.where(bits >= 0, bits, -(bits & _MOST))
+
+
+def key_of_stored(value: Any, column: Column) -> Key:
+    """The key of a value as the format stores it."""
+    if column.encoding == "double":
+        return key_of_double(value)
+    if is_wide_decimal(column):
+        return decimal_from_bytes(value)
+    key: Key = value
+    return key
+
+
+def stored_of_keys(keys: Sequence[Key], column: Column) -> pa.Array:
+    """Values as the format stores them, from their keys; none may be NaN."""
+    values: Sequence[Any] = keys
+    if column.encoding == "double":
+        values = [double_of_key(int(key)) for key in keys]
+    elif is_wide_decimal(column):
+        values = [decimal_to_bytes(int(key)) for key in keys]
+    return pa.array(values, ENCODED_TYPES[str(column.encoding)])

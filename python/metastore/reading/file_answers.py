@@ -1,0 +1,131 @@
+"""Which data files have to be read for a filter, for engines other than Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from metastore.errors import NoStatistics
+from metastore.reading.column_answers import ColumnAnswers
+from metastore.reading.file_pruning import FilePruner, ListedFiles, parse_conjuncts
+from metastore.reading.parquet_listing import list_parquet_files
+from metastore.reading.pruned_files import PrunedFiles, phrase_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from metastore.adapters.current_tables import CurrentTable
+    from metastore.adapters.table_facts import DataFile
+    from metastore.format.table_column import Column
+    from metastore.reading.discovery import Discovery
+    from metastore.reading.snapshot import SnapshotAnswer
+
+_WHOLE = "the whole filter"
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What a filter is asked of.
+
+    Attributes:
+        pruner: The data files.
+        snapshot: Whose files these are; None of a folder as it is listed now.
+        current: Whether the table is there; None where that is not known.
+        unused: Why statistics are of no use, if they are not.
+    """
+
+    pruner: FilePruner
+    columns: Sequence[Column]
+    snapshot: str | None
+    current: bool | None
+    unused: Mapping[str, str]
+
+
+class FileAnswers(ColumnAnswers):
+    """Which data files a filter leaves to be read."""
+
+    _recently: tuple[tuple[DataFile, ...], _Shown] | None = None
+    """The files of a folder that were listed last."""
+
+    def prune(self, filter: str) -> PrunedFiles:  # noqa: A002 - as in SQL
+        """The data files that have to be read for a filter: of all others it is proven that no row matches.
+
+        The filter means what it means in Spark, whoever reads the files. What has no rule skips nothing, and a data
+        file without statistics is read. Deletes are not looked at: a file is told by its data, and rows have to be
+        filtered and deletes applied by whoever reads it (`with_deletes`).
+
+        Args:
+            filter: A condition in Spark's SQL, as after WHERE: `amount > 100 AND country = 'CH'`.
+
+        Raises:
+            InvalidArgument: It is no condition.
+            ColumnNotFound: It names a column that the table does not have.
+            NoStatistics: Nothing was ever analyzed, and a location does not tell which files a table has.
+            LibraryNotFound: sqlglot is not installed: `pip install pyspark-metastore[prune]`.
+
+        Example:
+            >>> files = metastore.open("/warehouse/db/sales").prune("amount > 100 AND country = 'CH'")  # doctest: +SKIP
+            >>> duckdb.read_parquet(files.paths)  # doctest: +SKIP
+        """
+        listed = self._list_now()
+        shown = self._shown if listed is None else self._listed(listed)
+        conjuncts = parse_conjuncts(filter, shown.columns, self.table, self._zone)
+        judged = shown.pruner.judge(conjuncts)
+        return PrunedFiles(
+            self.table,
+            filter,
+            judged.verdicts,
+            shown.snapshot,
+            shown.current,
+            judged.analyzed,
+            {**shown.unused, **judged.unused},
+        )
+
+    def _list_now(self) -> tuple[DataFile, ...] | None:
+        """What lies in the folder of a table that is nothing else."""
+        manifest = self._place.manifest
+        if self._opened is not None or manifest is None or manifest.table.format != "parquet":
+            return None
+        return list_parquet_files(self.location)
+
+    def _listed(self, files: tuple[DataFile, ...]) -> _Shown:
+        """The files of a folder; what was read of statistics is kept while these are the same."""
+        if self._recently is None or self._recently[0] != files:
+            pruner = FilePruner(ListedFiles.of_files("parquet", self.location, files, self._place))
+            self._recently = (files, _Shown(pruner, self._snapshot_to_show().columns, None, current=True, unused={}))
+        return self._recently[1]
+
+    @cached_property
+    def _shown(self) -> _Shown:
+        if self._opened is not None:
+            return self._opened_files(self._opened)
+        found = self._snapshot_to_show()
+        manifest = self._place.manifest
+        assert manifest is not None  # noqa: S101 - a snapshot came from it
+        pruner = FilePruner(
+            ListedFiles(manifest.table.format, self.location, self._stored(found.snapshot), self._store)
+        )
+        return _Shown(pruner, found.columns, found.snapshot.id, found.current, {})
+
+    def _snapshot_to_show(self) -> SnapshotAnswer:
+        found = self._answering(None, self._snapshots)
+        if found is None:
+            raise NoStatistics(self.table)
+        return found
+
+    def _opened_files(self, table: CurrentTable) -> _Shown:
+        place, unused = self._place, {}
+        written = place.manifest.table.uuid if place.manifest else None
+        if written is None:
+            unused[_WHOLE] = phrase_reason("NO_STATISTICS", table=self.table)
+        elif written != table.lineage.uuid:
+            unused[_WHOLE] = phrase_reason("OTHER_TABLE", written=written, read=table.lineage.uuid)
+        known = place if not unused else _without_statistics(place)
+        listed = ListedFiles.of_files(table.format, table.location, tuple(table.list_files()), known)
+        lineage = table.lineage
+        return _Shown(FilePruner(listed), lineage.schema, lineage.current, current=True, unused=unused)
+
+
+def _without_statistics(place: Discovery) -> Discovery:
+    return type(place)(place.asked, None, None)

@@ -1,0 +1,195 @@
+"""The data files that a filter leaves to be read, as other engines take them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, overload
+
+import pyarrow as pa
+
+from metastore.answers import Answer
+from metastore.contract import read_contract
+from metastore.errors import InvalidArgument
+from metastore.suggestions import suggest_names
+from metastore.visible_text import make_visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SENTENCES: dict[str, str] = {one["name"]: one["sentence"] for one in read_contract("reasons")}
+_COLUMNS = pa.schema(
+    [
+        ("path", pa.string()),
+        ("kept", pa.bool_()),
+        ("reason", pa.string()),
+        ("conjunct", pa.string()),
+        ("statistic", pa.string()),
+        ("rows", pa.int64()),
+        ("deletes", pa.bool_()),
+    ]
+)
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class FileVerdict:
+    """Whether a data file has to be read, and why.
+
+    Attributes:
+        path: As engines open it.
+        reason: Its name in `contract/reasons.json`: `SKIPPED...` or `KEPT...`.
+        conjunct: The part of the filter that no row of it fulfils.
+        statistic: The columns whose statistics prove it; of a kept file those that are not known.
+        rows: Rows, deleted ones included; None where not known.
+        has_deletes: Whether the table's metadata deletes rows of it, or may.
+    """
+
+    path: str
+    reason: str
+    conjunct: str | None = None
+    statistic: str | None = None
+    rows: int | None = None
+    has_deletes: bool = False
+
+    @property
+    def kept(self) -> bool:
+        """Whether it has to be read."""
+        return not self.reason.startswith("SKIPPED")
+
+    @property
+    def sentence(self) -> str:
+        """The reason as a sentence."""
+        facts = {"conjunct": self.conjunct, "statistic": self.statistic, "column": self.statistic}
+        return _SENTENCES[self.reason].format_map(facts)
+
+
+@dataclass(frozen=True, repr=False)
+class PrunedFiles(Sequence[str]):
+    """The paths of the data files that have to be read for a filter; rows have to be filtered all the same.
+
+    A sequence of paths. Engines that want a list of at least one take `scan_paths`.
+
+    Attributes:
+        table: The table.
+        filter: What was asked.
+        verdicts: Every current data file, in the table's order.
+        snapshot: The snapshot that the files are of.
+        current: Whether the table is at that snapshot; None where that is not known: newer files may be missing.
+        analyzed: How many of the files have statistics.
+        unused: Parts of the filter that can skip no file, and why: a sentence each.
+
+    Example:
+        >>> skipped = FileVerdict("/t/b.parquet", "SKIPPED", "a > 1", "a")
+        >>> verdicts = (FileVerdict("/t/a.parquet", "KEPT_MAY_MATCH"), skipped)
+        >>> files = PrunedFiles("t", "a > 1", verdicts, "7", True, 2)
+        >>> files
+        1 of 2 data files of t may have rows with a > 1 (snapshot 7, current)
+        >>> files.paths, files.why("/t/b.parquet").sentence
+        (['/t/a.parquet'], 'no row can match a > 1 because of a')
+    """
+
+    table: str
+    filter: str
+    verdicts: tuple[FileVerdict, ...]
+    snapshot: str | None
+    current: bool | None
+    analyzed: int
+    unused: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_paths", tuple(one.path for one in self.verdicts if one.kept))
+
+    @property
+    def paths(self) -> list[str]:
+        """The files that have to be read; none where no row can match."""
+        return list(self._kept)
+
+    @property
+    def scan_paths(self) -> list[str]:
+        """The same, and where none is left one of the others, of which no row matches: engines take columns from it."""
+        return self.paths or [one.path for one in self.verdicts[:1]]
+
+    @property
+    def total(self) -> int:
+        """How many data files the table has."""
+        return len(self.verdicts)
+
+    @property
+    def with_deletes(self) -> list[str]:
+        """Files to be read of which the table deletes rows: whoever reads them by their paths sees these rows, too."""
+        return [one.path for one in self.verdicts if one.kept and one.has_deletes]
+
+    def why(self, path: str) -> FileVerdict:
+        """What became of one data file.
+
+        Raises:
+            InvalidArgument: It is none of the table's.
+        """
+        found = next((one for one in self.verdicts if one.path == path), None)
+        if found is None:
+            hint = suggest_names(path, [one.path for one in self.verdicts[:1000]])
+            raise InvalidArgument("path", f"{path} is no data file of {self.table}", hint)
+        return found
+
+    def explain(self) -> Answer:
+        """One row per data file: kept or not, the reason, the part of the filter and the statistic behind it."""
+        rows = [
+            {
+                "path": one.path,
+                "kept": one.kept,
+                "reason": one.reason,
+                "conjunct": one.conjunct,
+                "statistic": one.statistic,
+                "rows": one.rows,
+                "deletes": one.has_deletes,
+            }
+            for one in self.verdicts
+        ]
+        return Answer(
+            "prune",
+            self.table,
+            tuple(_COLUMNS.names),
+            tuple(rows),
+            _COLUMNS,
+            snapshot=self.snapshot,
+            current=self.current,
+        )
+
+    @property
+    def _kept(self) -> tuple[str, ...]:
+        kept: tuple[str, ...] = self.__dict__["_paths"]
+        return kept
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[str]: ...
+
+    def __getitem__(self, place: int | slice) -> str | Sequence[str]:
+        return self._kept[place]
+
+    def __repr__(self) -> str:
+        state = {
+            True: "current",
+            False: "no longer current: newer data files are not here",
+            None: "perhaps not current",
+        }
+        parts = [f"snapshot {self.snapshot}, {state[self.current]}" if self.snapshot else "as listed now"]
+        if self.analyzed < self.total:
+            parts.append(f"{self.total - self.analyzed} not analyzed")
+        if self.with_deletes:
+            parts.append(f"{len(self.with_deletes)} with deletes")
+        counted = f"{len(self)} of {self.total} data files of {self.table}"
+        text = f"{counted} may have rows with {self.filter} ({'; '.join(parts)})"
+        unused = [f"Not used: {conjunct} ({sentence})" for conjunct, sentence in list(self.unused.items())[:_SHOWN]]
+        return "\n".join(map(make_visible, [text, *unused]))
+
+
+def phrase_reason(name: str, **facts: str) -> str:
+    """The sentence of a reason."""
+    return _SENTENCES[name].format_map(facts)

@@ -1,0 +1,89 @@
+"""What is known of one data file, as tests/cases/pruning.json says it, for the rules in Python."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sqlglot
+from sqlglot import exp
+
+from metastore.format.table_column import Column, encoding_of
+from metastore.format.time_zones import parse_time_zone
+from metastore.pruning import filters
+from metastore.pruning.exclusion import ColumnFacts, exclude_by_bounds
+from metastore.pruning.filter_text import parse_condition
+from metastore.pruning.literals import read_literals
+from metastore.pruning.sql_literals import read_literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def columns_of(schema: str) -> list[Column]:
+    """The leaves of a schema in Spark's DDL."""
+    table = sqlglot.parse_one(f"CREATE TABLE t ({schema})", dialect="spark")
+    return [leaf for column in table.this.expressions for leaf in _leaves((column.name,), column)]
+
+
+def _leaves(path: tuple[str, ...], column: exp.ColumnDef) -> Iterator[Column]:
+    kind = column.args["kind"]
+    if kind.this == exp.DataType.Type.STRUCT:
+        for field in kind.expressions:
+            yield from _leaves((*path, field.name), field)
+        return
+    spelled = kind.sql("spark").lower().replace(", ", ",")
+    collation = next((one.kind.this.name for one in column.find_all(exp.ColumnConstraint) if one.kind), None)
+    if collation is None and " collate " in spelled:
+        spelled, _, collation = spelled.partition(" collate ")
+    yield Column(".".join(path), path, spelled, encoding_of(spelled), collation and collation.upper())
+
+
+def is_kept(columns: list[Column], zone: dict[str, Any], filter_: str, time_zone: str) -> bool:
+    """Whether bounds and counts keep a file with these statistics."""
+    conjuncts = filters.parse_filter(filter_, columns, "t", time_zone)
+    facts = {
+        one: _facts(one, zone, zone["columns"][one.key], time_zone) for one in columns if one.key in zone["columns"]
+    }
+    whole = filters.all_of(one.condition for one in conjuncts)
+    excluded = [exclude_by_bounds(one, facts, 1)[0] for one in (*(one.condition for one in conjuncts), whole)]
+    return zone["rows"] != 0 and not any(excluded)
+
+
+def _facts(column: Column, zone: dict[str, Any], said: dict[str, Any], time_zone: str) -> ColumnFacts:
+    rows, nulls, nans = said.get("rows", zone["rows"]), said.get("nulls", -1), said.get("nans", -1)
+    lo, hi = (_key(said.get(side), column, time_zone) for side in ("lo", "hi"))
+    gone = max(nulls, 0) + max(nans, 0)
+    known = rows == zone["rows"] and gone <= rows and (lo is None or hi is None or lo <= hi)
+    known = known and (gone < rows or (lo is None and hi is None))
+    kind = object if column.encoding == "binary" else np.int64
+
+    def one(value: Any, of: Any = bool) -> Any:
+        found = np.empty(1, of)
+        found[0] = value
+        return found
+
+    filler = b"" if column.encoding == "binary" and not column.type.startswith("decimal") else 0
+    return ColumnFacts(
+        column,
+        one(known),
+        one(nulls, np.int64),
+        one(nans, np.int64),
+        one(nulls >= 0 and gone == rows),
+        one(filler if lo is None else lo, kind),
+        one(filler if hi is None else hi, kind),
+        one(lo is not None),
+        one(hi is not None),
+        one(said.get("lo_exact", True) and said.get("hi_exact", True)),
+    )
+
+
+def _key(text: str | None, column: Column, time_zone: str) -> Any:
+    if text is None:
+        return None
+    literal = read_literal(parse_condition(text))
+    if column.type == "timestamp":
+        local = datetime.fromisoformat(literal.value).replace(tzinfo=parse_time_zone(time_zone))
+        return int(local.timestamp() * 1_000_000)
+    return read_literals([literal], column, time_zone)[0][0][0]

@@ -1,0 +1,45 @@
+"""No file with a row that matches is ever left out, whatever the filter and however poor the statistics."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import metastore
+from engines.made import make_filter, matching_files, write_table
+
+LEAST_SHARE = 0.6
+"""Of the files without a row that matches so many are skipped, at least."""
+
+
+def judge(tmp_path, seed: int, files: int = 10, filters: int = 40) -> tuple[int, int, list[str]]:
+    """How many files hold no row of a filter, how many of these were skipped, and what was lost."""
+    rng = random.Random(seed)
+    tables = write_table(rng, tmp_path / str(seed), files)
+    asked = [make_filter(rng) for _ in range(filters)]
+    statistics = metastore.open(tmp_path / str(seed))
+    without, skipped, lost = 0, 0, []
+    for one, matching in zip(asked, matching_files(tables, asked), strict=True):
+        pruned = statistics.prune(one.spark)
+        assert pruned.total == len(tables)
+        lost += [f"seed {seed}: {one.spark} lost {pruned.why(path)}" for path in matching - set(pruned)]
+        without += len(tables) - len(matching)
+        skipped += len(tables) - len(pruned)
+    return without, skipped, lost
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_file_that_matches_is_lost(tmp_path, seed):
+    assert judge(tmp_path, seed)[2] == []
+
+
+def test_most_files_without_a_match_are_skipped(tmp_path):
+    without, skipped, _ = judge(tmp_path, 1000, files=30, filters=80)
+    assert skipped / without > LEAST_SHARE, f"{skipped} of {without}"
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", range(10_000, 10_300))
+def test_many_tables(tmp_path, seed):
+    assert judge(tmp_path, seed, files=16, filters=80)[2] == []

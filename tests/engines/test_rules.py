@@ -1,0 +1,143 @@
+"""The rules in Python against the shim's cases: what it keeps is kept, what it skips skipped but for what is listed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engines.facts import columns_of, is_kept
+from metastore.errors import ColumnNotFound, InvalidArgument
+from metastore.format.table_column import Column, encoding_of
+from metastore.pruning.filters import parse_filter
+
+CASES = json.loads((Path(__file__).parents[1] / "cases" / "pruning.json").read_text("utf-8"))
+COARSER = json.loads(Path(__file__).with_name("coarser.json").read_text("utf-8"))
+FINER = {"a NOT IN (2, 3, 4, 5)": "no integer between the bounds is left"}
+COLUMNS = [
+    Column(str(i), (name,), kind, encoding_of(kind))
+    for i, (name, kind) in enumerate(
+        {"a": "int", "k": "bigint", "s": "string", "d": "double", "f": "float", "t": "timestamp", "n": "timestamp_ntz",
+         "day": "date", "c": "char(3)", "e": "decimal(38,30)", "p": "boolean", "date": "date"}.items()
+    )
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_verdicts_of_the_shim(case):
+    columns, zone = columns_of(case["schema"]), case.get("conf", {}).get("spark.sql.session.timeZone", "UTC")
+    coarser = {one for listed in COARSER.values() for one in listed}
+
+    def kept(filters):
+        return [one for one in filters if is_kept(columns, case["zone"], one, zone)]
+
+    must_be_kept = [one for verdict in ("keep", "all") for one in case.get(verdict, []) if one not in FINER]
+    assert kept(must_be_kept) == must_be_kept
+    assert kept(case.get("skip", [])) == [one for one in case.get("skip", []) if one in coarser]
+
+
+def test_what_is_coarser_or_finer_is_in_the_cases():
+    skipped, kept = ({one for case in CASES for one in case.get(verdict, [])} for verdict in ("skip", "keep"))
+    assert {one for listed in COARSER.values() for one in listed} <= skipped
+    assert {*FINER} <= kept
+
+
+ZONE = {"rows": 10, "columns": {"a": {"lo": "1", "hi": "5", "nulls": 0}}}
+
+
+@pytest.mark.parametrize(
+    ("column", "lo", "hi", "filter_", "kept"),
+    [
+        ("k", "9007199254740993L", "9007199254740993L", "k > 9007199254740992D", True),  # Spark compares doubles
+        ("k", "5L", "9L", "k > 9.5D", False),
+        ("k", "5L", "9L", "k < double('NaN')", True),
+        ("k", "5L", "9L", "k = double('NaN')", False),
+        ("a", "1", "5", "a = 'x'", True),  # depends on ANSI mode
+        ("a", "1", "5", "a > 5F", True),
+        ("a", "1", "5", "a IN (6, 7.5)", False),
+        ("a", "1", "5", "a IN (6, 'x')", True),
+        ("e", "1BD", "2BD", "e > 12345678901234", True),  # no decimal holds both
+        ("s", "'b'", "'c'", "s = 1", True),
+        ("s", "'b'", "'c'", "s = 'a' 'b'", True),  # what adjacent strings are depends on the version
+        ("s", "'b'", "'c'", "s = 'it''s'", True),
+        ("s", "'b'", "'c'", "s = '\\u0061'", False),
+        ("s", "'b'", "'c'", "s = '\\ud83d'", True),
+        ("s", "'b'", "'c'", "s = r'a'", True),
+        ("s", "'b'", "'c'", "s > 'c' COLLATE UTF8_LCASE", True),
+        ("s", "'b'", "'c'", "s ILIKE 'A%'", True),
+        ("s", "'b'", "'c'", "s LIKE 'a/%%' ESCAPE '/'", False),
+        ("s", "'b'", "'c'", "s LIKE ANY ('a%', 'z%')", True),
+        ("s", "'b'", "'c'", "s LIKE 'a\\\\'", True),  # Spark refuses it
+        ("c", "'b'", "'c'", "c = 'a'", True),
+        ("f", "float('0.1')", "float('0.1')", "f = 0.1", True),  # true in DuckDB, false in Spark
+        ("f", "float('0.1')", "float('0.1')", "f <> 0.1", True),  # the other way round
+        ("f", "float('0.1')", "float('0.1')", "f > 0.2", False),
+        ("day", "DATE '2024-03-01'", "DATE '2024-03-09'", "day > '2024-03-09'", False),
+        ("day", "DATE '2024-03-01'", "DATE '2024-03-09'", "day > '2024-3-9'", True),
+        ("day", "DATE '2024-03-01'", "DATE '2024-03-09'", "day > TIMESTAMP '2024-03-09 01:00:00'", True),
+        ("day", "DATE '2024-03-01'", "DATE '2024-03-09'", "day > '2024-02-31'", True),
+        ("t", "'2024-03-01 00:00:00'", "'2024-03-02 00:00:00'", "t > '2024-03-02T00:00:00Z'", False),
+        ("t", "'2024-03-01 00:00:00'", "'2024-03-02 00:00:00'", "t >= '2024-03-02 01:00:00+01:00'", True),
+        ("t", "'2024-03-01 00:00:00'", "'2024-03-02 00:00:00'", "t > '2024-03-02 01:00:00+01:00'", False),
+        ("t", "'2024-03-01 00:00:00'", "'2024-03-02 00:00:00'", "t < DATE '2024-03-01'", False),
+        ("t", "'2024-03-01 00:00:00'", "'2024-03-01 00:00:00'", "t NOT IN ('2024-03-01')", True),  # a text without ANSI
+        ("n", "'2024-03-01 00:00:00'", "'2024-03-02 00:00:00'", "n > TIMESTAMP '2024-03-02 00:00:00'", False),
+        ("n", "'2024-03-01 00:00:00'", "'2024-03-02 00:00:00'", "n > TIMESTAMP '2024-03-02 00:00:00Z'", True),
+        ("p", "true", "true", "p IS NOT TRUE", False),
+        ("p", "true", "true", "p IS FALSE", False),
+        ("p", "true", "true", "(a > 5) = p", True),
+        ("date", "DATE '2024-03-01'", "DATE '2024-03-09'", "date > '2024-03-09'", False),
+        ("a", "1", "5", "a BETWEEN SYMMETRIC 9 AND 6", True),
+        ("a", "1", "5", "NOT (a > 5 OR a < 1)", True),
+        ("a", "1", "5", "NOT (a <= 5 AND a >= 1)", False),
+        ("a", "1", "5", "a > 3 AND a < 2", False),
+        ("a", "1", "5", "!(a > 0)", False),
+        ("a", "1", "5", "CASE WHEN a > 9 THEN TRUE END", True),
+    ],
+)  # fmt: skip
+def test_literals_are_typed_as_in_spark(column, lo, hi, filter_, kept):
+    zone = {"rows": 10, "columns": {"a": ZONE["columns"]["a"], column: {"lo": lo, "hi": hi, "nulls": 0, "nans": 0}}}
+    columns = [Column(one.path[0], one.path, one.type, one.encoding) for one in COLUMNS]
+    if column == "c":
+        zone["columns"].pop("c")
+    assert is_kept(columns, zone, filter_, "UTC") == kept
+
+
+def test_times_without_a_zone_are_of_the_zone():
+    zone = {"rows": 10, "columns": {"t": {"lo": "'2024-03-01 00:00:00'", "hi": "'2024-03-02 00:00:00'", "nulls": 0}}}
+    columns = [Column("t", ("t",), "timestamp", "long")]
+    assert not is_kept(columns, zone, "t > '2024-03-02 00:00:00'", "Asia/Tokyo")
+    assert is_kept(columns, zone, "t > '2024-03-02 00:00:00Z'", "America/New_York")
+    assert is_kept(columns, zone, "t > '2030-11-03 01:30:00'", "America/New_York")  # it comes twice
+
+
+@pytest.mark.parametrize(
+    ("filter_", "error", "said"),
+    [
+        ("amount > 1", ColumnNotFound, "t has no column 'amount'. Known: a, k, s, d, f and 7 more."),
+        ("upper(dat) = 'X'", ColumnNotFound, "t has no column 'dat'. Did you mean date"),
+        ("a >", InvalidArgument, "filter: 'a >' is no condition of Spark's SQL. It stops at '>' (line 1, column 3)."),
+        ("a > 1 ORDER BY a", InvalidArgument, "It stops at 'ORDER BY'"),
+        ("SELECT 1", InvalidArgument, "is no condition"),
+        ("", InvalidArgument, "filter: '' is no condition"),
+        ("a > 1; k > 1", InvalidArgument, "is no condition"),
+        ("s = 'x", InvalidArgument, "is no condition"),
+    ],
+)
+def test_mistakes_are_told(filter_, error, said):
+    with pytest.raises(error) as raised:
+        parse_filter(filter_, COLUMNS, "t")
+    assert said in str(raised.value)
+
+
+def test_why_a_part_has_no_rule_is_said():
+    reasons = {
+        "upper(s) = 'X'": "UNSUPPORTED_EXPRESSION",
+        "c = 'x'": "CHAR_PADDING",
+        "rand() > 0.5": "NOT_DETERMINISTIC",
+        "a IN (SELECT 1)": "SUBQUERY",
+        "_metadata.file_path = 'x'": "METADATA_COLUMN",
+    }
+    found = {one: parse_filter(one, COLUMNS, "t")[0].condition.reason for one in reasons}
+    assert found == reasons
