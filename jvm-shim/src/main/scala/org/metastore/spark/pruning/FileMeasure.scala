@@ -126,10 +126,11 @@ object FileMeasure {
   private def fewValues(among: BitSet, length: Int => Option[Int]): BitSet = {
     val few = new BitSet
     var left = MostListed
-    among.stream.forEach(file => length(file).foreach { values =>
-      left -= values
-      if (left >= 0) few.set(file)
-    })
+    among.stream.forEach(file =>
+      length(file).foreach { values =>
+        left -= values
+        if (left >= 0) few.set(file)
+      })
     few
   }
 
