@@ -27,6 +27,7 @@ ORDER = [
     "explain",
     "sql",
     "analyze",
+    "auto",
     "",
 ]
 USE = re.compile(rf"\b{re.escape(ROOT)}((?:\.[a-z]\w*)*)")
