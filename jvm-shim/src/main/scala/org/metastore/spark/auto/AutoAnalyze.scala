@@ -61,7 +61,10 @@ private[auto] object AutoAnalyze extends Logging {
     try analyze(asked)
     catch {
       case NonFatal(e) => logWarning(VisibleText(s"${asked.table} was written and not analyzed: ${MetastoreException.firstLine(e)}"))
-    } finally asked.done.trySuccess(())
+    } finally {
+      SparkSession.clearActiveSession() // the thread outlives it
+      asked.done.trySuccess(())
+    }
   }
 
   private def next(): Option[Pending] = synchronized {
