@@ -56,6 +56,29 @@ def test_each_scan_of_a_query_is_noted(session, analyzed):
     assert len(history(session, analyzed.rpartition(".")[2])) == 6
 
 
+def counters(spark) -> dict[str, int]:
+    """What the driver's metrics tell, once its listeners have heard of all queries."""
+    spark._jsc.sc().listenerBus().waitUntilEmpty()
+    source = spark._jvm.org.apache.spark.SparkEnv.get().metricsSystem().getSourcesByName("metastore").head()
+    found = source.metricRegistry().getCounters()
+    return {name: found[name].getCount() for name in found}
+
+
+def test_the_driver_counts_for_its_metrics(spark, session, analyzed):
+    session.sql(f"SELECT * FROM {analyzed} WHERE id = 5").collect()
+    before = counters(spark)
+    session.sql(f"SELECT * FROM {analyzed} WHERE id = 5").collect()
+    session.sql(f"SELECT id FROM {analyzed} WHERE rand() < 0.5").collect()
+    with conf(session, spark__metastore__enabled="false"):
+        session.sql(f"SELECT * FROM {analyzed} WHERE id = 5").collect()
+    after = counters(spark)
+    added = {name: count - before.get(name, 0) for name, count in after.items()}
+    assert added.pop("bytesSkipped") > 0
+    assert added.pop("planningMillis") >= 0
+    moved = {name: count for name, count in added.items() if count}
+    assert moved == {"scans": 2, "filesTotal": 8, "filesSkipped": 3, "leftAlone.NOTHING_TO_PRUNE": 1}
+
+
 def test_sessions_do_not_see_each_other(spark, session, analyzed):
     other = spark.newSession()
     with conf(other, spark__metastore__history__enabled="true"):

@@ -2,7 +2,10 @@ package org.apache.spark.metastore
 
 import scala.collection.JavaConverters._
 
+import com.codahale.metrics.MetricRegistry
+
 import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.metrics.source.Source
 
 /** The conf that new sessions of a running SparkContext start from; Spark shows it to its own packages only. */
 object ContextConf {
@@ -19,4 +22,15 @@ object LocalProperties {
     Option(context.getLocalProperties).fold(Map.empty[String, String]) { properties =>
       properties.stringPropertyNames.asScala.map(name => name -> properties.getProperty(name)).toMap
     }
+}
+
+/** Metrics beside Spark's own, which it takes from its own packages only. */
+object MetricsSource {
+  private final class Registered(override val sourceName: String, override val metricRegistry: MetricRegistry) extends Source
+
+  /** Has the metrics of a registry shown by every sink of a driver, once. */
+  def register(context: SparkContext, name: String, registry: MetricRegistry): Unit = {
+    val system = context.env.metricsSystem
+    if (system.getSourcesByName(name).isEmpty) system.registerSource(new Registered(name, registry))
+  }
 }

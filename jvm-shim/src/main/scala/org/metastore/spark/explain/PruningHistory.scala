@@ -27,7 +27,10 @@ final case class HistoryEntry(
     endedMillis: Long, table: String, files: Long, filesRead: Long, bytesSkipped: Long, planningMillis: Long,
     reasons: Seq[(String, Long)])
 
-/** What pruning did for the queries of one session, while `spark.metastore.history.enabled` was on: the newest of them. */
+/**
+ * Follows the queries of one session: counts what pruning did, and keeps it while `spark.metastore.history.enabled` is on, the
+ * newest of it.
+ */
 private final class PruningHistory(session: WeakReference[SparkSession]) extends QueryExecutionListener {
   private val entries = new ArrayDeque[HistoryEntry]
 
@@ -36,22 +39,27 @@ private final class PruningHistory(session: WeakReference[SparkSession]) extends
   // A clone of the session has its listeners, too.
   override def onSuccess(function: String, query: QueryExecution, nanoseconds: Long): Unit =
     if (session.get eq query.sparkSession)
-      try if (MetastoreConf.of(query.sparkSession).historyEnabled) add(query)
-      catch { case NonFatal(_) => () }
+      try {
+        val conf = MetastoreConf.of(query.sparkSession)
+        val made = if (conf.enabled) entriesOf(query) else Nil
+        PruningMetrics.count(made)
+        if (conf.historyEnabled) keep(made)
+      } catch { case NonFatal(_) => () }
 
   override def onFailure(function: String, query: QueryExecution, why: Exception): Unit = ()
 
-  private def add(query: QueryExecution): Unit = {
+  private def entriesOf(query: QueryExecution): Seq[HistoryEntry] = {
     val now = System.currentTimeMillis
     val phases = query.tracker.phases
     val planning = PruningHistory.Planning.flatMap(phases.get).map(_.durationMs).sum
-    val made = ScanDecisions.of(query.executedPlan).map { scan =>
+    ScanDecisions.of(query.executedPlan).map { scan =>
       HistoryEntry(now, scan.table, scan.total, scan.after.toLong, scan.bytesSkipped, planning, scan.unread)
     }
-    synchronized {
-      made.foreach(entries.addLast)
-      while (entries.size > PruningHistory.Most) entries.removeFirst()
-    }
+  }
+
+  private def keep(made: Seq[HistoryEntry]): Unit = synchronized {
+    made.foreach(entries.addLast)
+    while (entries.size > PruningHistory.Most) entries.removeFirst()
   }
 }
 
@@ -64,6 +72,7 @@ object PruningHistory {
   /** Notes the queries of a session from now on. */
   private[explain] def follow(session: SparkSession): Unit = synchronized {
     if (!ofSessions.containsKey(session)) {
+      PruningMetrics.show(session.sparkContext)
       val history = new PruningHistory(new WeakReference(session))
       ofSessions.put(session, history)
       session.listenerManager.register(history)
@@ -81,10 +90,12 @@ object PruningHistory {
   }
 }
 
-/** Begins to note what pruning does once a session asks for it: nothing listens to queries before. */
+/** Begins to note what pruning does with a session's first query. */
 final class PruningHistoryRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
-    if (new MetastoreConf(SQLConf.get).historyEnabled) PruningHistory.follow(session)
+    if (new MetastoreConf(SQLConf.get).enabled)
+      try PruningHistory.follow(session)
+      catch { case NonFatal(_) => () }
     plan
   }
 }

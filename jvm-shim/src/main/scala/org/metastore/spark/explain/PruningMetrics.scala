@@ -1,0 +1,35 @@
+package org.metastore.spark.explain
+
+import com.codahale.metrics.{Counter, MetricRegistry}
+
+import org.apache.spark.SparkContext
+import org.apache.spark.metastore.MetricsSource
+
+/**
+ * What pruning did for the queries of this driver, as a source of Spark's metrics (docs/operating.md): counters that sinks and
+ * the servlets of JSON and Prometheus show beside Spark's own.
+ */
+private[explain] object PruningMetrics {
+  private val Name = "metastore"
+  private val registry = new MetricRegistry
+  private val scans: Counter = registry.counter("scans")
+  private val filesTotal: Counter = registry.counter("filesTotal")
+  private val filesSkipped: Counter = registry.counter("filesSkipped")
+  private val bytesSkipped: Counter = registry.counter("bytesSkipped")
+  private val planningMillis: Counter = registry.counter("planningMillis")
+
+  /** Shows them, from the first query on. */
+  def show(context: SparkContext): Unit = MetricsSource.register(context, Name, registry)
+
+  /** Counts the scans of a query that ran. */
+  def count(entries: Seq[HistoryEntry]): Unit = {
+    entries.headOption.foreach(first => planningMillis.inc(first.planningMillis))
+    entries.foreach { scan =>
+      scans.inc()
+      filesTotal.inc(scan.files)
+      filesSkipped.inc(scan.files - scan.filesRead)
+      bytesSkipped.inc(scan.bytesSkipped)
+      scan.reasons.collect { case (code, 0L) => registry.counter(s"leftAlone.$code").inc() }
+    }
+  }
+}
