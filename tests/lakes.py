@@ -107,6 +107,7 @@ def session_conf(scratch: Path, warehouse: Path, releases: Mapping[str, str] | N
         **lakes(warehouse, releases),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # VACUUM has as many tasks, 10,000 by default
         "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
         # Most tests count rows to see which files a scan reads.
         "spark.metastore.aggregates.enabled": "false",

@@ -56,7 +56,9 @@ WRITES = {
 }
 
 
-@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize(
+    "write", [one if one in ("insert", "merge") else pytest.param(one, marks=pytest.mark.slow) for one in WRITES]
+)
 def test_a_statement_returns_when_its_files_are_analyzed(spark, kind, table, write):
     with conf(spark, spark__metastore__analyze__auto="wait"):
         spark.sql(WRITES[write].format(t=table, row=ROW))

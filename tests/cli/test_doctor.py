@@ -103,6 +103,7 @@ def test_doctor_finds_a_store_that_is_no_folder(run, healthy, monkeypatch, tmp_p
     assert found["fix"]
 
 
+@pytest.mark.slow
 def test_doctor_tries_a_store_on_s3_with_the_credentials_of_spark(run, healthy, monkeypatch, tmp_path):
     with s3.running() as address:
         keys = {"access.key": s3.KEY, "secret.key": s3.SECRET, "endpoint": address, "endpoint.region": "us-east-1"}

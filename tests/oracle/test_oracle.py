@@ -9,7 +9,7 @@ from oracle.run import Campaign, Size
 
 pytestmark = pytest.mark.spark
 
-VERDICTS = 100_000
+VERDICTS = 50_000
 POWER = 0.97
 DECIDED = 0.9  # the rest: files without statistics, collections, columns that changed their type
 
@@ -18,7 +18,7 @@ DECIDED = 0.9  # the rest: files without statistics, collections, columns that c
 def campaign(spark, tmp_path_factory, request):
     seed = request.config.getoption("--oracle-seed")
     print(f"\n--oracle-seed={seed}")
-    running = Campaign(spark, tmp_path_factory.mktemp("oracle"), seed, Size())
+    running = Campaign(spark, tmp_path_factory.mktemp("oracle"), seed, Size(predicates=60))
     try:
         running.until(VERDICTS)
     finally:

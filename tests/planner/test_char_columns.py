@@ -56,7 +56,7 @@ def test_analyze_in_sql(spark, table):
     assert spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS").first().rows == 40
 
 
-@pytest.fixture(params=["delta", "parquet"])
+@pytest.fixture(params=["delta", pytest.param("parquet", marks=pytest.mark.campaign)])
 def mixed(request, spark, tmp_path):
     """Data files with values that are padded, and one whose writer knew nothing of CHAR."""
     folder = tmp_path / "table"
