@@ -19,7 +19,7 @@ FORMATS = ["parquet", *lakes.FORMATS]
 COLUMNS = "k bigint, i int, s string, x double, f float, d date, n decimal(12,2), t timestamp, v int, pad string"
 _names = itertools.count()
 CAMPAIGN = pytest.mark.campaign
-RARE = {"parquet": pytest.mark.slow, "delta": CAMPAIGN}
+RARE = {"parquet": CAMPAIGN, "delta": CAMPAIGN}  # tests/formats joins them, too
 
 
 def facts(spark, file: int):
