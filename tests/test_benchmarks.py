@@ -31,7 +31,18 @@ SMALL = {
 }
 
 
-LONG = ("analyze", "auto", "cardinality", "frequencies", "index_lookup", "locate", "pruning")
+LONG = (
+    "analyze",
+    "auto",
+    "cardinality",
+    "engines",
+    "frequencies",
+    "index_lookup",
+    "locate",
+    "nan",
+    "pruning",
+    "small_files",
+)
 
 
 @pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.campaign] * (one in LONG)) for one in SMALL])

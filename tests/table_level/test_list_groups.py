@@ -70,7 +70,7 @@ def test_a_job_reads_groups(made, monkeypatch, options):
     assert 0 < files_of(taken[1]) < files_of(taken[0])  # how large groups are is chance
 
 
-@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("cut", [False, pytest.param(True, marks=pytest.mark.campaign)])
 def test_tasks_that_reduce_whole_columns_read_groups(made, monkeypatch, cut):
     taken, run = [], value_jobs.count_jobs.run_reduce_job
     monkeypatch.setattr(value_jobs.count_jobs, "run_reduce_job", lambda *given: taken.append(given[2]) or run(*given))
@@ -86,7 +86,7 @@ def test_tasks_that_reduce_whole_columns_read_groups(made, monkeypatch, cut):
     assert [groups_of(pieces) > 0 for pieces in taken] == [False, True, True, True, True, False]
 
 
-@pytest.mark.parametrize("most", [0, 150])
+@pytest.mark.parametrize("most", [pytest.param(0, marks=pytest.mark.campaign), 150])
 def test_groups_of_groups_and_lists_that_are_too_long(made, monkeypatch, most):
     monkeypatch.setattr(group_tree, "FAN_OUT", 4)
     monkeypatch.setattr(list_groups, "MOST_GROUP_VALUES", most)

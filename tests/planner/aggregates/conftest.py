@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import metastore
@@ -11,7 +13,17 @@ from lakes import SPARK
 from planner.aggregates.answered import fill
 from planner.plans import conf
 
+HERE = Path(__file__).parent
 FORMATS = [target.format for target in TARGETS if target.spark == SPARK]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Delta takes five times as long for a query as Iceberg: what asks hundreds of them is left to the campaign."""
+    for item in items:
+        long = item.path.parent == HERE and ("random" in item.name or "every_type" in item.name)
+        if long and "delta" in item.name and item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.campaign)
 
 
 @pytest.fixture(
