@@ -1,4 +1,4 @@
-"""What the lines of Spark have different names for."""
+"""What the lines of Spark have different names for, and what sessions of every kind tell."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ def installed_spark_line() -> tuple[int, int]:
 
     major, minor = pyspark.__version__.split(".")[:2]
     return int(major), int(minor)
+
+
+def read_time_zone(spark: SparkSession) -> str:
+    """The time zone in which a session reads and shows times."""
+    return spark.conf.get("spark.sql.session.timeZone") or "UTC"
 
 
 def select_at_snapshot(

@@ -9,6 +9,7 @@ from metastore import settings
 from metastore.adapters.expressions import TableExpressions, resolve_expressions
 from metastore.adapters.identifiers import LOCATION, escape_glob
 from metastore.adapters.loading import load_facts
+from metastore.adapters.spark_versions import read_time_zone
 from metastore.errors import InvalidArgument
 from metastore.format.manifest import FULL, Block
 from metastore.pipeline.extras import Extra, RanksExtra, ValueIndexExtra
@@ -95,7 +96,7 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
     block_files = BlockFilesCache(store)
     facts = count_rows(spark, facts, store, block_files)
     case_sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
-    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    zone = read_time_zone(spark)
     request = resolve_request(facts, statement, values, case_sensitive=case_sensitive, zone=zone)
     statistics, unusable = _list_statistics(statement)
     expressions = _resolve_expressions(spark, facts, statement, request, values, statistics)

@@ -9,6 +9,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from metastore.errors import InvalidArgument
+from metastore.pruning.literals import NOT_UTF8
 
 _SPARK = Dialect.get_or_raise("spark")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([01][0-7]{2})|(.))", re.DOTALL)
@@ -52,7 +53,7 @@ def _unescaped(raw: str) -> str:
         if other is not None:
             return _ESCAPED.get(other, other)
         code = int(octal, 8) if octal else int(short or long, 16)
-        return chr(code) if code <= 0x10FFFF else "\ufffd"
+        return chr(code) if code <= 0x10FFFF else NOT_UTF8
 
     return _ESCAPE.sub(replaced, raw)
 

@@ -213,7 +213,7 @@ class _Compiler:
         part, column = read_literal(tree.expression), self._column(unwrap(tree.this))
         if isinstance(column, Unknown) or not has_only(tree, "this", "expression"):
             return column if isinstance(column, Unknown) else None
-        if not _is_text(part) or not literals.is_plain_text(column) or "\ufffd" in part.value:
+        if not _is_text(part) or not literals.is_plain_text(column) or literals.NOT_UTF8 in part.value:
             return None
         text = part.value.encode("utf-8", "surrogatepass")
         if isinstance(tree, exp.StartsWith):

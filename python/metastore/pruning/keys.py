@@ -63,7 +63,7 @@ def key_of_stored(value: Any, column: Column) -> Key:
     return key
 
 
-def stored_of_keys(keys: Sequence[Key], column: Column) -> pa.Array:
+def encode_keys(keys: Sequence[Key], column: Column) -> pa.Array:
     """Values as the format stores them, from their keys; none may be NaN."""
     values: Sequence[Any] = keys
     if column.encoding == "double":

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from metastore.pruning.literals import NOT_UTF8
 from metastore.pruning.value_sets import ValueSet
 
 if TYPE_CHECKING:
     from metastore.pruning.value_sets import Key
 
 _WILDCARDS = "%_"
-_NOT_UTF8 = "\ufffd"
 
 
 def texts_like(pattern: str, escape: str) -> ValueSet | None:
@@ -22,7 +22,7 @@ def texts_like(pattern: str, escape: str) -> ValueSet | None:
         (True, False)
     """
     parts = _split(pattern, escape)
-    if parts is None or _NOT_UTF8 in pattern:
+    if parts is None or NOT_UTF8 in pattern:
         return None
     wild = next((place for place, (_, is_wild) in enumerate(parts) if is_wild), len(parts))
     try:

@@ -41,7 +41,8 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MOMENT = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?\s*(Z|UTC|GMT|[+-]\d\d:\d\d)?"
 )
-_NOT_UTF8 = "\ufffd"
+NOT_UTF8 = "\ufffd"
+"""Stands for what is no text: Spark and Python may disagree about it."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def _at(key: Key) -> Cut:
 
 def _of_text(text: str) -> Cut | None:
     try:
-        return None if _NOT_UTF8 in text else _at(text.encode())
+        return None if NOT_UTF8 in text else _at(text.encode())
     except UnicodeEncodeError:
         return None
 

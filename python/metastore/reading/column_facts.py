@@ -11,7 +11,7 @@ import numpy as np
 from metastore.format.sortable_values import is_text, is_wide_decimal, sortable_to_stored
 from metastore.format.value_rendering import CUT_BYTES
 from metastore.pruning.exclusion import ColumnFacts
-from metastore.pruning.keys import key_of_stored, keys_of_doubles, stored_of_keys
+from metastore.pruning.keys import encode_keys, key_of_stored, keys_of_doubles
 from metastore.reading.candidates import ColumnCandidates, read_sound_rows
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class StoredValues:
 
     def may_hold(self, file: int, keys: Sequence[Key]) -> bool:
         """Whether a file may have any of some values."""
-        return bool(keys) and self._candidates.may_hold(file, stored_of_keys(keys, self._column))
+        return bool(keys) and self._candidates.may_hold(file, encode_keys(keys, self._column))
 
 
 def limit_look_ups(evidence: ColumnEvidence) -> ColumnEvidence:

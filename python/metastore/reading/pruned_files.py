@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
 import pyarrow as pa
@@ -97,9 +98,6 @@ class PrunedFiles(Sequence[str]):
     analyzed: int
     unused: Mapping[str, str] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_paths", tuple(one.path for one in self.verdicts if one.kept))
-
     @property
     def paths(self) -> list[str]:
         """The files that have to be read; none where no row can match."""
@@ -156,10 +154,9 @@ class PrunedFiles(Sequence[str]):
             current=self.current,
         )
 
-    @property
+    @cached_property
     def _kept(self) -> tuple[str, ...]:
-        kept: tuple[str, ...] = self.__dict__["_paths"]
-        return kept
+        return tuple(one.path for one in self.verdicts if one.kept)
 
     def __len__(self) -> int:
         return len(self._kept)

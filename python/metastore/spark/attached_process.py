@@ -121,12 +121,12 @@ def _run(spark: SparkSession, statement: dict[str, Any], progress: Progress) -> 
 
         return summarize_query(spark, statement["filtered"])
     if "snapshots" in statement:
+        from metastore.adapters.spark_versions import read_time_zone  # noqa: PLC0415 - see above
         from metastore.reading.table_answers import measure_distributions  # noqa: PLC0415 - see above
         from metastore.spark.discovery_by_name import open_by_name  # noqa: PLC0415 - see above
 
-        zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
         before, after = statement["snapshots"]
-        return measure_distributions(before, after, [open_by_name(spark, statement["table"], zone)])
+        return measure_distributions(before, after, [open_by_name(spark, statement["table"], read_time_zone(spark))])
     from metastore.pipeline.request import AnalyzeStatement  # noqa: PLC0415 - see above
     from metastore.pipeline.rounds import run_statement  # noqa: PLC0415 - see above
 

@@ -12,6 +12,7 @@ from metastore.adapters.loading import load_facts
 from metastore.adapters.shim_calls import translate_errors
 from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause
 from metastore.adapters.spark_rows import read_matching_rows
+from metastore.adapters.spark_versions import read_time_zone
 from metastore.adapters.table_facts import DataFile, TableFacts
 from metastore.contract import read_contract
 from metastore.errors import AnalyzeFailed, NoStatistics
@@ -157,7 +158,7 @@ def _reduce(
         level.snapshot, current=True, columns=facts.columns, is_requested=True, files=FileCounts(number, number, number)
     )
     place = Discovery(facts.name, store, replace(manifest, snapshots=(level.snapshot,)))
-    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    zone = read_time_zone(spark)
     counts = {
         "files": len(table.full) + len(table.open),
         "files_total": len(table.facts.files),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from metastore import jars
 from metastore.adapters.shim_calls import translate_errors
+from metastore.adapters.spark_versions import read_time_zone
 from metastore.answers import Answer, Summary
 from metastore.errors import InvalidArgument
 from metastore.reading import extra_columns
@@ -45,7 +46,7 @@ def call_function(
     with translate_errors(subject or function, spark):
         frame = spark.sql(f"SELECT * FROM metastore_{function}({call})", args=given)
         names, collected = frame.columns, frame.collect()
-    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    zone = read_time_zone(spark)
     found = [_row(row) for row in collected]
     first = found[0] if found and issubclass(kind, Summary) else {}
     schema = FUNCTIONS[function]

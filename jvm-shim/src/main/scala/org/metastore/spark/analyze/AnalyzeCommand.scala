@@ -107,24 +107,25 @@ object AnalyzeReport {
 trait PythonStatement {
   def table: String
 
+  /** Writes what is asked beside the table. */
+  protected def fill(node: ObjectNode): Unit
+
   /** One line of JSON; `progress`: whether somebody wants to hear how far it is. */
-  def json(progress: Boolean): String
+  final def json(progress: Boolean): String = {
+    val node = AnalyzeStatement.mapper.createObjectNode().put("table", table).put("progress", progress)
+    fill(node)
+    AnalyzeStatement.mapper.writeValueAsString(node)
+  }
 }
 
 /** The statistics of the rows that a query of one table keeps. */
 final case class FilteredSummaryStatement(table: String, query: String) extends PythonStatement {
-  override def json(progress: Boolean): String =
-    AnalyzeStatement.mapper.writeValueAsString(
-      AnalyzeStatement.mapper.createObjectNode().put("table", table).put("filtered", query).put("progress", progress))
+  override protected def fill(node: ObjectNode): Unit = { node.put("filtered", query); () }
 }
 
 /** How far the values of columns are distributed otherwise in one snapshot of a table than in another. */
 final case class DistributionsStatement(table: String, before: String, after: String) extends PythonStatement {
-  override def json(progress: Boolean): String = {
-    val node = AnalyzeStatement.mapper.createObjectNode().put("table", table).put("progress", progress)
-    node.putArray("snapshots").add(before).add(after)
-    AnalyzeStatement.mapper.writeValueAsString(node)
-  }
+  override protected def fill(node: ObjectNode): Unit = { node.putArray("snapshots").add(before).add(after); () }
 }
 
 /**
@@ -139,17 +140,15 @@ final case class AnalyzeStatement(
     partition: Map[String, Option[String]])
   extends PythonStatement {
 
-  override def json(progress: Boolean): String = {
-    val mapper = AnalyzeStatement.mapper
-    val node: ObjectNode = mapper.createObjectNode()
-    node.put("table", table).put("all_columns", allColumns).put("noscan", noScan).put("progress", progress)
+  override protected def fill(node: ObjectNode): Unit = {
+    node.put("all_columns", allColumns).put("noscan", noScan)
     columns.foreach(names => names.foldLeft(node.putArray("columns"))((array, name) => array.add(name)))
     partition.keys.foldLeft(node.putArray("partition_columns"))((array, name) => array.add(name))
     partition.foldLeft(node.putObject("partition")) {
       case (values, (name, Some(value))) => values.put(name, value)
       case (values, _) => values
     }
-    mapper.writeValueAsString(node)
+    ()
   }
 }
 

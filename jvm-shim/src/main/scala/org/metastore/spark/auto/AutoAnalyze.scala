@@ -1,6 +1,6 @@
 package org.metastore.spark.auto
 
-import java.util.concurrent.{ExecutorService, Executors, RejectedExecutionException, TimeUnit}
+import java.util.concurrent.{ExecutorService, Executors, TimeUnit}
 
 import scala.collection.mutable
 import scala.concurrent.{Await, Promise, TimeoutException}
@@ -40,21 +40,11 @@ private[auto] object AutoAnalyze extends Logging {
   def await(session: SparkSession, table: String): Unit = submit(session, table).foreach(awaitAtMost(_, timeoutOf(session)))
 
   private def submit(session: SparkSession, table: String): Option[Promise[Unit]] = synchronized {
-    pending.get(table).map(_.done).orElse {
-      if (pending.size >= Most) None
-      else {
-        val asked = new Pending(session, table, Promise[Unit]())
-        pending(table) = asked
-        try {
-          worker.execute(() => runNext())
-          Some(asked.done)
-        } catch {
-          case _: RejectedExecutionException =>
-            pending.remove(table)
-            None
-        }
-      }
+    if (!pending.contains(table) && pending.size < Most) {
+      pending(table) = new Pending(session, table, Promise[Unit]())
+      worker.execute(() => runNext())
     }
+    pending.get(table).map(_.done)
   }
 
   private def runNext(): Unit = next().foreach { asked =>

@@ -13,6 +13,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.command.{CreateDataSourceTableAsSelectCommand, DataWritingCommandExec, ExecutedCommandExec}
 import org.apache.spark.sql.execution.datasources.{InsertIntoHadoopFsRelationCommand, LogicalRelation, SaveIntoDataSourceCommand}
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, V2CommandExec}
+import org.apache.spark.sql.metastore.RowLevelTarget
 
 import org.metastore.spark.reason.SqlName
 import org.metastore.spark.tables.{Reflection, TableFormats}
@@ -47,14 +48,13 @@ private[auto] object WrittenTable {
     case _ => None
   }
 
-  private def ofTarget(target: Any): Option[WrittenTable] = target match {
+  private def ofTarget(target: LogicalPlan): Option[WrittenTable] = target match {
     case relation: DataSourceV2Relation =>
-      for (catalog <- relation.catalog; identifier <- relation.identifier; found <- ofTable(relation.table, catalog, identifier))
-        yield found
+      relation.catalog.zip(relation.identifier).headOption.flatMap { case (catalog, identifier) =>
+        ofTable(relation.table, catalog, identifier)
+      }
     case resolved: ResolvedTable => ofTable(resolved.table, resolved.catalog, resolved.identifier)
     case relation: LogicalRelation => relation.catalogTable.flatMap(ofCatalog).orElse(ofFiles(relation))
-    case table: CatalogTable => ofCatalog(table)
-    case Some(inner) => ofTarget(inner)
     case SubqueryAlias(_, child) => ofTarget(child)
     case merge: MergeIntoTable => ofTarget(merge.targetTable)
     case update: UpdateTable => ofTarget(update.table)
@@ -73,12 +73,11 @@ private[auto] object WrittenTable {
     }
     told.headOption.flatMap(ofCatalog)
       .orElse(Try(Reflection.value[LogicalPlan](command, "target")).toOption.flatMap(ofTarget))
-      .orElse(parts.iterator.filter(_.isInstanceOf[LogicalPlan]).flatMap(ofTarget(_)).toSeq.headOption)
+      .orElse(parts.iterator.collect { case plan: LogicalPlan => plan }.flatMap(ofTarget(_)).toSeq.headOption)
   }
 
   private def ofTable(table: Table, catalog: CatalogPlugin, identifier: Identifier): Option[WrittenTable] = {
-    // Spark wraps the table whose rows are rewritten.
-    val own = if (table.getClass.getSimpleName == "RowLevelOperationTable") Reflection.call[Table](table, "table") else table
+    val own = RowLevelTarget.tableOf(table)
     TableFormats.format(own).map { format =>
       val properties = Try(own.properties.asScala.toMap).getOrElse(Map.empty[String, String])
       WrittenTable(nameOf(catalog, identifier), format, properties)

@@ -15,6 +15,7 @@ import org.apache.spark.sql.metastore.ListenerQueue
 import org.apache.spark.sql.util.QueryExecutionListener
 
 import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.pruning.ScanDecision
 import org.metastore.spark.scan.ScanDecisions
 
 /**
@@ -41,25 +42,25 @@ private final class PruningHistory(session: WeakReference[SparkSession]) extends
     if (session.get eq query.sparkSession)
       try {
         val conf = MetastoreConf.of(query.sparkSession)
-        val made = if (conf.enabled) entriesOf(query) else Nil
-        PruningMetrics.count(made)
-        if (conf.historyEnabled) keep(made)
+        if (conf.enabled) {
+          val scans = ScanDecisions.of(query.executedPlan)
+          val planning = PruningHistory.planningMillis(query)
+          PruningMetrics.count(scans, planning)
+          if (conf.historyEnabled) keep(scans, planning)
+        }
       } catch { case NonFatal(_) => () }
 
   override def onFailure(function: String, query: QueryExecution, why: Exception): Unit = ()
 
-  private def entriesOf(query: QueryExecution): Seq[HistoryEntry] = {
+  private def keep(scans: Seq[ScanDecision], planning: Long): Unit = {
     val now = System.currentTimeMillis
-    val phases = query.tracker.phases
-    val planning = PruningHistory.Planning.flatMap(phases.get).map(_.durationMs).sum
-    ScanDecisions.of(query.executedPlan).map { scan =>
+    val made = scans.map { scan =>
       HistoryEntry(now, scan.table, scan.total, scan.after.toLong, scan.bytesSkipped, planning, scan.unread)
     }
-  }
-
-  private def keep(made: Seq[HistoryEntry]): Unit = synchronized {
-    made.foreach(entries.addLast)
-    while (entries.size > PruningHistory.Most) entries.removeFirst()
+    synchronized {
+      made.foreach(entries.addLast)
+      while (entries.size > PruningHistory.Most) entries.removeFirst()
+    }
   }
 }
 
@@ -68,6 +69,8 @@ object PruningHistory {
   private val Patience = 500L // milliseconds
   private val Planning = Seq("optimization", "planning")
   private val ofSessions = new WeakHashMap[SparkSession, PruningHistory]
+
+  private def planningMillis(query: QueryExecution): Long = Planning.flatMap(query.tracker.phases.get).map(_.durationMs).sum
 
   /** Notes the queries of a session from now on. */
   private[explain] def follow(session: SparkSession): Unit = synchronized {

@@ -5,6 +5,8 @@ import com.codahale.metrics.{Counter, MetricRegistry}
 import org.apache.spark.SparkContext
 import org.apache.spark.metastore.MetricsSource
 
+import org.metastore.spark.pruning.ScanDecision
+
 /**
  * What pruning did for the queries of this driver, as a source of Spark's metrics (docs/operating.md): counters that sinks and
  * the servlets of JSON and Prometheus show beside Spark's own.
@@ -21,15 +23,15 @@ private[explain] object PruningMetrics {
   /** Shows them, from the first query on. */
   def show(context: SparkContext): Unit = MetricsSource.register(context, Name, registry)
 
-  /** Counts the scans of a query that ran. */
-  def count(entries: Seq[HistoryEntry]): Unit = {
-    entries.headOption.foreach(first => planningMillis.inc(first.planningMillis))
-    entries.foreach { scan =>
+  /** Counts the scans of a query that ran, and what it took to plan it. */
+  def count(decisions: Seq[ScanDecision], planning: Long): Unit = {
+    if (decisions.nonEmpty) planningMillis.inc(planning)
+    decisions.foreach { scan =>
       scans.inc()
-      filesTotal.inc(scan.files)
-      filesSkipped.inc(scan.files - scan.filesRead)
+      filesTotal.inc(scan.total)
+      filesSkipped.inc(scan.total - scan.after)
       bytesSkipped.inc(scan.bytesSkipped)
-      scan.reasons.collect { case (code, 0L) => registry.counter(s"leftAlone.$code").inc() }
+      scan.outcome.left.foreach(why => registry.counter(s"leftAlone.${why.code.name}").inc())
     }
   }
 }

@@ -117,7 +117,7 @@ object FileMeasure {
     override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
 
     override def of(files: FileSetStatistics, among: BitSet): MeasuredFiles = measured(files, column) { summary =>
-      val found = files.valueCounts(column.key, column.dataType, among.stream.toArray, most = Long.MaxValue)
+      val found = files.valueCounts(column.key, column.dataType, among.stream.toArray)
       new Groups(summary, found, fewValues(among, found.get(_).map(_.values.length)))
     }
   }

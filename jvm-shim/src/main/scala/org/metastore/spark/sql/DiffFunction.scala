@@ -15,16 +15,12 @@ import org.metastore.spark.contract.Contract
  * `metastore.diff(table, from [, to])`: one row a column and measure of the summary that differs between two snapshots. With
  * `distributions => true` more rows, from the Python that runs ANALYZE, tell how far the values of columns are distributed otherwise.
  */
-object DiffFunction extends TableFunction("diff") {
+object DiffFunction extends TableFunction("diff") with AnsweredByPython {
 
-  /** Asks Python about a table and two of its snapshots: a list of rows, each an object of fields. */
-  type AskPython = (SparkSession, String, String, String) => JsonNode
+  /** Asks about a table and two of its snapshots: a list of rows, each an object of fields. */
+  override type Ask = (SparkSession, String, String, String) => JsonNode
 
   private lazy val measures = Contract.texts(declared, "measures")
-  @volatile private var askPython: Option[AskPython] = None
-
-  /** Says how Python is asked, which is no business of this package. */
-  def answerBy(ask: AskPython): Unit = askPython = Some(ask)
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = differences(before(session, call), after(session, call))
 
@@ -35,7 +31,7 @@ object DiffFunction extends TableFunction("diff") {
       val all = differences(old, current)
       val names = current.map(_.columnName)
       Some { () =>
-        val found = askPython.get(session, call.text("table"), snapshot(old), snapshot(current)).elements.asScala.map(moved).toSeq
+        val found = askPython(session, call.text("table"), snapshot(old), snapshot(current)).elements.asScala.map(moved).toSeq
         val ofColumn = (all ++ found).groupBy(nameOf)
         names.flatMap(ofColumn.getOrElse(_, Nil)) ++ all.filterNot(row => names.contains(nameOf(row)))
       }

@@ -10,16 +10,21 @@ import org.apache.spark.sql.catalyst.expressions.Literal
 
 import org.metastore.spark.explain.FilteredQuery
 
+/** A table function whose rows Python makes. How it is asked is no business of this package: it is said from outside. */
+trait AnsweredByPython {
+  type Ask
+  @volatile private var ask: Option[Ask] = None
+
+  def answerBy(asking: Ask): Unit = ask = Some(asking)
+
+  protected def askPython: Ask = ask.get
+}
+
 /** `metastore.filtered_summary(query)`: one row a column of the query's one table, from the Python that runs ANALYZE. */
-object FilteredSummaryFunction extends TableFunction("filtered_summary") {
+object FilteredSummaryFunction extends TableFunction("filtered_summary") with AnsweredByPython {
 
-  /** Asks Python about the rows that a query keeps of a table: a list of rows, each a list of texts. */
-  type AskPython = (SparkSession, String, String) => JsonNode
-
-  @volatile private var askPython: Option[AskPython] = None
-
-  /** Says how Python is asked, which is no business of this package. */
-  def answerBy(ask: AskPython): Unit = askPython = Some(ask)
+  /** Asks about the rows that a query keeps of a table: a list of rows, each a list of texts. */
+  override type Ask = (SparkSession, String, String) => JsonNode
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = answer(session, call)()
 
@@ -28,7 +33,7 @@ object FilteredSummaryFunction extends TableFunction("filtered_summary") {
   private def answer(session: SparkSession, call: Arguments): () => Seq[InternalRow] = {
     val query = call.text("query")
     val table = FilteredQuery.of(session, query).table
-    () => askPython.get(session, table, query).elements.asScala.map(row).toSeq
+    () => askPython(session, table, query).elements.asScala.map(row).toSeq
   }
 
   private def row(cells: JsonNode): InternalRow = ResultRow.row(schema.fields.toSeq.zipWithIndex.map { case (field, i) =>

@@ -111,9 +111,9 @@ private[statistics] final class BlockStatistics(
         ColumnValues.Unknown
     }
 
-  override def valueCounts(key: String, dataType: DataType, among: Array[Int], most: Long): collection.Map[Int, CountedValues] =
+  override def valueCounts(key: String, dataType: DataType, among: Array[Int]): collection.Map[Int, CountedValues] =
     try {
-      val loader = new ValueCountLoader(valueReader, joined.blocks, budget, most, counted = true)
+      val loader = new ValueCountLoader(valueReader, joined.blocks, budget, most = Long.MaxValue, counted = true)
       loader.load(key, dataType, among, filters = false).flatMap { case (file, found) => found.counted.map(file -> _) }
     } catch {
       case NonFatal(e) =>

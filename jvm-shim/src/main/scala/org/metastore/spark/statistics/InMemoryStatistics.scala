@@ -49,7 +49,7 @@ final class InMemoryStatistics(
   override def sums(key: String, dataType: DataType): Either[Reason, ColumnSums] =
     Left(Reason(ReasonCode.UnknownColumn, "column" -> key))
 
-  override def valueCounts(key: String, dataType: DataType, among: Array[Int], most: Long): collection.Map[Int, CountedValues] =
+  override def valueCounts(key: String, dataType: DataType, among: Array[Int]): collection.Map[Int, CountedValues] =
     Map.empty
 
   override def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean, most: Long): ColumnValues =

@@ -8,6 +8,12 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 /** The target of an UPDATE, DELETE or MERGE, which Spark shows to its own packages only. */
 object RowLevelTarget {
 
+  /** The table whose rows such a command rewrites; any other table itself. */
+  def tableOf(table: Table): Table = table match {
+    case RowLevelOperationTable(rewritten, _) => rewritten
+    case other => other
+  }
+
   /**
    * Puts another operation in the place of a command's, both where rows are read and where they are written: Spark knows
    * the reading side by the very object on the writing side.

@@ -73,7 +73,7 @@ trait FileSetStatistics {
    *
    * @param most how many listed values are worth reading
    */
-  def valueCounts(key: String, dataType: DataType, among: Array[Int], most: Long): collection.Map[Int, CountedValues]
+  def valueCounts(key: String, dataType: DataType, among: Array[Int]): collection.Map[Int, CountedValues]
 
   /**
    * How many rows of each of some files have a value, deleted ones included; -1: not known, perhaps none. Never throws.
