@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
 
 import pytest
 
@@ -26,15 +27,24 @@ def table(spark):
     spark.sql(f"DROP TABLE {name}")
 
 
-def children(process, word):
-    """The processes that a JVM's one started, with a word in their command."""
-    found = process.descendants().toArray()
-    return [int(one.pid()) for one in found if word in one.info().commandLine().orElse("")]
+def named(processes, word):
+    """The numbers of the processes with a word in their command."""
+    return {int(one.pid()) for one in processes.toArray() if word in one.info().commandLine().orElse("")}
 
 
-def raised_when_killed(spark, table, analyze, word):
-    """What ANALYZE raises when the processes with a word in their command are killed while it reads, until it ends."""
+def attached_processes(jvm):
+    return named(jvm.children(), "metastore.spark.attached_process")
+
+
+def workers(jvm):
+    """Not their daemon: it buries them, as where memory runs out, and Spark hands out none that is dead."""
+    return named(jvm.descendants(), "pyspark.daemon") - named(jvm.children(), "pyspark.daemon")
+
+
+def raised_when_killed(spark, table, analyze, found):
+    """What ANALYZE raises when the processes that are found below the JVM are killed while it reads, until it ends."""
     jvm = spark._jvm.java.lang.ProcessHandle.current()
+    killed = set()
     path = spark.table(f"{table}.files").collect()[0].file_path
     with ThreadPoolExecutor(1) as threads, blocked(path):
         running = threads.submit(analyze)
@@ -42,17 +52,16 @@ def raised_when_killed(spark, table, analyze, word):
         deadline = time.monotonic() + LIMIT
         while not wait([running], 0.5).done:
             assert time.monotonic() < deadline
-            for pid in children(jvm, word):
+            for pid in found(jvm):
                 os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not children(jvm, word), "those that were killed are gone")  # Spark may still hand one out
+                killed.add(pid)
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in killed), "those that were killed are gone")
         return str(running.exception()).split("\n\nJVM stacktrace")[0].strip()
 
 
 @pytest.mark.slow
 def test_a_killed_process_says_so_and_is_replaced(spark, table):
-    said = raised_when_killed(
-        spark, table, lambda: spark.sql(ANALYZE.format(table)), "metastore.spark.attached_process"
-    )
+    said = raised_when_killed(spark, table, lambda: spark.sql(ANALYZE.format(table)), attached_processes)
     assert said.startswith(f"[METASTORE_ANALYZE_FAILED] ANALYZE of {table} failed: its Python process was killed")
     assert "SIGKILL" in said
     assert "137" in said
@@ -67,7 +76,7 @@ def test_a_killed_worker_is_told_of(spark, table):
     def analyze():
         metastore.analyze(spark, table, progress=False)
 
-    said = raised_when_killed(spark, table, analyze, "pyspark.daemon")
+    said = raised_when_killed(spark, table, analyze, workers)
     assert said.startswith(f"[METASTORE_ANALYZE_FAILED] ANALYZE of {table} failed: ")
     assert "spark.executor.memoryOverhead" in said, said
     assert len(said.splitlines()) == 1
