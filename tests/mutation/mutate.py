@@ -3,9 +3,9 @@
     uv run python tests/mutation/mutate.py
     uv run python tests/mutation/mutate.py --files 'TopRows|LimitedFiles' --minutes 10
 
-Every mutant changes one expression of the shim's rules. It is killed as `wrong` if a file is skipped, or said to match
-fully, that rows disprove, and as `weaker` if anything else comes out than without it. Exits with 1 if one survives
-that equivalent.json does not list, or if a rule is wrong without any mutant.
+Every mutant changes one expression of the shim's rules. The first suite that notices kills it: as `wrong` if a file is
+skipped, or said to match fully, that rows disprove, and as `weaker` if anything else comes out than without it. Exits
+with 1 if one survives that equivalent.json does not list, or if a rule is wrong without any mutant.
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ class Runner:
     usual: dict[str, list[str]] = field(default_factory=dict)
     reached: dict[str, str] = field(default_factory=dict)
     asked: dict[str, int] = field(default_factory=dict)
-    killers: Counter[str] = field(default_factory=Counter)
 
     def begin(self) -> list[str]:
         """Asks everything without a mutant, and returns the answers that rows disprove."""
@@ -67,18 +66,13 @@ class Runner:
         return found
 
     def outcome(self, number: int, file: str) -> str:
-        """Returns what becomes of a mutant of a source: `wrong` if any suite finds it so."""
+        """Returns what becomes of a mutant of a source, by the first suite that kills it."""
         outcome = "not covered"
         for suite in self.suites:
-            is_for_it = file in suite.only and outcome != "weaker" if suite.only else True
-            if self.reached[suite.name][number] == "1" and is_for_it:
-                found = self._of_suite(suite, number)
-                if found == "wrong":
-                    self.killers[suite.name] += 1
-                    return found
-                if outcome != "weaker":
-                    outcome = found
-                    self.killers[suite.name] += found == "weaker"
+            if self.reached[suite.name][number] == "1" and (file in suite.only or not suite.only):
+                outcome = self._of_suite(suite, number)
+                if outcome != "survived":
+                    break
         return outcome
 
     def _of_suite(self, suite: Suite, number: int) -> str:

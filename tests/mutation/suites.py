@@ -39,7 +39,7 @@ class Suite:
     """Questions that are asked in one call; a line answers each, and `wrong` tells whether rows disprove a line.
 
     `only` names the sources whose mutants it is for, where it takes too long for all: it is asked until one answer is
-    another one than without a mutant, and of none that is killed already.
+    another one than without a mutant.
     """
 
     name: str

@@ -66,11 +66,12 @@ def describe_rows(rows: DataFrame, facts: TableFacts) -> list[dict[str, Any]]:
         return list(json.loads(shim.describe(jvm_session.to_jvm_rows(rows), keys)))
 
 
-def require_expressions(rows: DataFrame, facts: TableFacts, expressions: Sequence[Column]) -> None:
-    """Passes where the last columns of a query are these expressions still."""
+def require_expressions(rows: DataFrame, facts: TableFacts, expressions: Sequence[Column]) -> list[frozenset[str]]:
+    """Passes where the last columns of a query are these expressions still: the keys of the columns that each reads."""
     known = describe_rows(rows, facts)[-len(expressions) :]
     if [one.get("key") for one in known] != [one.key for one in expressions]:
         raise AnalyzeFailed(facts.name, "a column of an expression was changed meanwhile", "Try again.")
+    return [frozenset(one["columns"]) for one in known]
 
 
 def _describe(spark: SparkSession, facts: TableFacts, text: str) -> dict[str, Any]:

@@ -24,14 +24,11 @@ def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> Ta
     """
     keys = frozenset(column.key for column in answer.facts.columns)
     facts = replace(answer.facts, nameless_is_null=keys - answer.required)
-    if facts.snapshot is None or entry.name == entry.identifier:  # Spark takes no instant behind a path
+    if facts.snapshot is None:
         return facts
+    if entry.name == entry.identifier:  # SQL takes no path of Hudi's
+        return replace(facts, snapshot_options={"path": facts.location, "as.of.instant": facts.snapshot})
     return replace(facts, snapshot_sql=f"{facts.snapshot_sql} TIMESTAMP AS OF '{facts.snapshot}'")
 
 
-FORMAT = TableFormat(
-    "hudi",
-    complete,
-    position_sql=None,
-    refuse_expressions=lambda _: "of Hudi tables, whose readers merge files, none are kept",
-)
+FORMAT = TableFormat("hudi", complete, file_sql="input_file_name()", position_sql=None)

@@ -73,9 +73,19 @@ def read_expressions_by_spark(
     Raises:
         AnalyzeFailed: An expression is not the one that it was when it was looked up.
     """
-    rows = _select(spark, facts, expressions, describe_format(facts.format).deleted_sql or "false")
+    rows = _select_expressions(spark, facts, expressions)
     require_expressions(rows, facts, expressions)
-    return _in_order(spark, rows if len(files) == len(facts.files) else _only(rows, files), files)
+    is_all = len(files) == len(facts.files) and not facts.has_other_rows
+    return _in_order(spark, rows if is_all else _only(rows, files), files)
+
+
+def find_read_columns(spark: SparkSession, facts: TableFacts, expression: Column) -> frozenset[str]:
+    """The keys of the columns that an expression reads; raises as `read_expressions_by_spark`."""
+    return require_expressions(_select_expressions(spark, facts, [expression]), facts, [expression])[0]
+
+
+def _select_expressions(spark: SparkSession, facts: TableFacts, expressions: Sequence[Column]) -> DataFrame:
+    return _select(spark, facts, expressions, describe_format(facts.format).deleted_sql or "false")
 
 
 def _in_order(spark: SparkSession, rows: DataFrame, files: Sequence[DataFile]) -> DataFrame:

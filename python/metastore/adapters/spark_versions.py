@@ -32,7 +32,9 @@ def select_at_snapshot(
 ) -> DataFrame:
     """What is chosen of all rows of a table at its snapshot, or of those that satisfy a condition."""
     if facts.snapshot_options:
-        rows = spark.read.options(**facts.snapshot_options).table(facts.snapshot_sql)
+        reader = spark.read.options(**facts.snapshot_options)
+        is_path = "path" in facts.snapshot_options
+        rows = reader.format(facts.format).load() if is_path else reader.table(facts.snapshot_sql)
         return (rows if where is None else rows.where(where)).selectExpr(*chosen)
     condition = "" if where is None else f" WHERE {where}"
     return spark.sql(f"SELECT {', '.join(chosen)} FROM {facts.snapshot_sql}{condition}")

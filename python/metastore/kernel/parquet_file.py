@@ -134,6 +134,34 @@ def read_column_values(source: Any, columns: Sequence[FileColumn], budget_bytes:
     return {one.place: _arrays(file, one, budget_bytes) for one in readings}
 
 
+def list_plain_columns(source: Any, columns: Sequence[FileColumn]) -> frozenset[str]:
+    """The keys of the columns that a Parquet file holds in the types of the table, so that all readers show the same.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from metastore.format.table_column import Column
+    >>> columns = [FileColumn(Column(f'["{name}"]', (name,), "bigint", "long"), path=(name,)) for name in ("a", "b")]
+    >>> with TemporaryDirectory() as folder:
+    ...     pq.write_table(pa.table({"a": [1], "b": ["x"]}), f"{folder}/file")
+    ...     sorted(list_plain_columns(f"{folder}/file", columns))
+    ['["a"]']
+    """
+    with translate_arrow_errors():
+        file, leaves = open_parquet_file(source, pq.read_metadata(source), ())
+        return frozenset(wanted.column.key for wanted in columns if _is_plain(file, leaves, wanted))
+
+
+def _is_plain(file: pq.ParquetFile, leaves: ParquetFields, wanted: FileColumn) -> bool:
+    try:
+        node = leaves.find(wanted)
+        return (
+            node is not None
+            and wanted.column.encoding is not None
+            and _reading(0, wanted.column, node, file).reader_cast is ReaderCast.SAME
+        )
+    except UnsupportedDataFile:
+        return False
+
+
 def _arrays(file: pq.ParquetFile, one: _Reading, budget: int) -> Iterator[pa.Array]:
     for table in _tables(file, [one.node.first], budget):
         for chunk in table.column(_place(table.schema, one.node.path[0])).chunks:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from metastore.adapters import refusals
+from metastore.adapters.descriptors import WITH_LOG_FILES
 from metastore.adapters.file_schemas import group_by_file_schema, mark_unknown_columns
 from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause
 from metastore.adapters.spark_rows import read_expressions_by_spark, read_rows_by_spark
@@ -18,6 +19,7 @@ from metastore.kernel.budget import BUDGET, choose_allowance
 from metastore.kernel.parquet_file import find_spark_only_reason
 from metastore.pipeline.block_task import BlockDestination, BlockTask, BlockTaskResult, run_block_task
 from metastore.pipeline.row_task import analyze_spark_rows
+from metastore.pipeline.settled_files import find_unsettled
 from metastore.spark_jobs.progress import Progress, StageProgress
 from metastore.spark_jobs.session_jobs import _weight, pack_files, run_cancellable, ship_package
 
@@ -206,7 +208,18 @@ class ExpressionComputation:
         """Compute what is missing, and write it as blocks."""
         ship_package(self.blocks.spark.sparkContext)
         self.blocks.progress.begin(f"evaluating expressions over {len(self.work.files)} files")
-        return self._compute(self.work)
+        if self.blocks.facts.format not in WITH_LOG_FILES:
+            return self._compute(self.work)
+        return sum(map(self._compute_settled, self.work.columns), ComputeResult())
+
+    def _compute_settled(self, expression: Column) -> ComputeResult:
+        """Leave out the files of which readers may show other values than they hold."""
+        work = replace(self.work, columns=(expression,))
+        unsettled = find_unsettled(self.blocks.spark, self.blocks.facts, expression, work.files)
+        left_out = {one.subject for one in unsettled}
+        settled = tuple(file for file in work.files if file.path not in left_out)
+        done = self._compute(replace(work, files=settled)) if settled else ComputeResult()
+        return done + ComputeResult(refused=self._name_files(work, unsettled))
 
     def _compute(self, work: MissingStatistics) -> ComputeResult:
         facts, spark, destination = self.blocks.facts, self.blocks.spark, self.blocks.destination

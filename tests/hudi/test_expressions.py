@@ -1,0 +1,96 @@
+"""Statistics of expressions of Hudi tables: of base files whose rows every reader shows alike."""
+
+from __future__ import annotations
+
+import pytest
+
+import metastore
+from hudi.conftest import append, create, location, write
+from planner.expressions import test_skipping
+from planner.expressions.made import CELL, EXPRESSIONS
+from planner.plans import check, check_first, conf, truth
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = "id BIGINT, f INT, name STRING, ts TIMESTAMP, a INT, b INT, lon DOUBLE, lat DOUBLE, n BIGINT"
+# Of no column alone do the bounds of a file tell what its rows are.
+ROW = (
+    "id, CAST(id DIV 40 AS INT) f, concat(IF(id % 2 = 0, 'Ab', 'aB'), id DIV 40, lpad(id % 40, 2, '0')) name,"
+    " make_timestamp(2024, CAST(1 + id DIV 40 AS INT), CAST(1 + id % 28 AS INT), CAST(id % 24 AS INT), 0, 0) ts,"
+    " CAST(id % 40 * 100 AS INT) a, CAST(IF(id = 128, null, id DIV 40 * 10 - id % 40 * 100) AS INT) b,"
+    " id % 4 + 0.5D lon, (id + id DIV 40) % 4 + 0.25D lat, id AS n"
+)
+
+
+@pytest.fixture(autouse=True)
+def without_evaluation(spark):
+    """What values of single columns prove without any of this is left out, and Hudi's skipping, which loses rows."""
+    with conf(spark, spark__metastore__pruning__values__maxEvaluations="0", hoodie__enable__data__skipping="false"):
+        yield
+
+
+@pytest.fixture
+def made(spark, table):
+    create(spark, table, COLUMNS, kind="cow", preCombineField="n")
+    append(spark, table, 0, 160, 4, ROW)
+    return table
+
+
+def test_only_files_with_a_matching_row_are_read(spark, made):
+    report = metastore.analyze(spark, made, progress=False, expressions=EXPRESSIONS)
+    assert not report.refused
+    again = metastore.analyze(spark, made, progress=False, expressions=EXPRESSIONS)
+    assert (again.files_read, again.committed) == (0, False)
+    for predicate in test_skipping.PREDICATES:
+        needed = truth(spark, f"SELECT count(DISTINCT f) FROM {made} WHERE {predicate}")
+        check_first(spark, f"SELECT f, name, ts, a, b, lat FROM {made} WHERE {predicate}", needed)
+
+
+def test_a_changed_slice_is_read_until_it_is_rewritten(spark, table):
+    create(spark, table, COLUMNS, kind="mor", preCombineField="n", **{"hoodie.compact.inline": "false"})
+    append(spark, table, 0, 160, 4, ROW)
+    spark.sql(f"UPDATE {table} SET b = 5000 WHERE id = 7")
+    report = metastore.analyze(spark, table, progress=False, expressions=["a + b"])
+    (refused,) = report.refused
+    assert refused.subject == "expression a + b"
+    assert "log files" in refused.reason
+    check(spark, f"SELECT id FROM {table} WHERE a + b > 1000", [1])
+    check(spark, f"SELECT id FROM {table} WHERE a + b = 20", [2])
+    before = spark.sql(f"SELECT min(_hoodie_commit_time) FROM {table}").first()[0]
+    past = spark.read.format("hudi").option("as.of.instant", before).load(location(spark, table))
+    assert past.where("a + b > 1000").count() == 0
+    assert past.where("a + b = 0").count() == 40
+    again = metastore.analyze(spark, table, progress=False, expressions=["a + b"])
+    assert (again.files_read, again.committed, len(again.refused)) == (0, False, 1)
+
+
+def test_a_rewritten_file_is_computed_anew(spark, made):
+    metastore.analyze(spark, made, progress=False, expressions=["a + b", CELL])
+    spark.sql(f"UPDATE {made} SET b = 5000 WHERE id = 7")
+    check(spark, f"SELECT id FROM {made} WHERE a + b > 1000", [1])
+    assert metastore.analyze(spark, made, progress=False, expressions=["a + b", CELL]).files_read == 1
+    check(spark, f"SELECT id FROM {made} WHERE a + b > 5000", [1])
+    check(spark, f"SELECT id FROM {made} WHERE a + b > 6000", [0])
+
+
+def test_a_file_that_lacks_a_column_is_read(spark, tmp_path):
+    place = str(tmp_path / "t")
+    write(place, spark.sql("SELECT id, id a, id ts FROM range(0, 10, 1, 1)"))
+    write(place, spark.sql("SELECT id, id a, id ts, nullif(id, 0) b FROM range(10, 20, 1, 1)"))
+    report = metastore.analyze(spark, f"hudi.`{place}`", progress=False, expressions=["a + b", "a * 2"])
+    assert [one.subject for one in report.refused] == ["expression a + b"]
+    assert "lacks a column" in report.refused[0].reason
+    rows = spark.read.format("hudi").load(place)
+    assert rows.where("a + b IS NULL").count() == 10
+    assert rows.where("a + b = 24").count() == 1
+    assert rows.where("a * 2 = 24").count() == 1
+
+
+def test_partition_columns_have_none(spark, table):
+    create(spark, table, f"{COLUMNS}, p INT", "PARTITIONED BY (p)", preCombineField="n")
+    append(spark, table, 0, 80, 2, f"{ROW}, CAST(id % 2 AS INT) p")
+    metastore.analyze(spark, table, progress=False)
+    with conf(spark, spark__metastore__expressions="a + p;a + b"):
+        metastore.analyze(spark, table, progress=False)
+    check(spark, f"SELECT id FROM {table} WHERE a + p = 101")
+    check(spark, f"SELECT id FROM {table} WHERE a + b > 1000", [0])
