@@ -206,7 +206,8 @@ def _session(scratch: Path, classes: Path) -> SparkSession:
     builder = SparkSession.builder.appName("mutation")
     settings = session_conf(scratch, scratch / "warehouse")
     options = settings["spark.driver.extraJavaOptions"].replace(ONE_COMPILER[0], "")  # the rules run often here
-    for key, value in {**settings, "spark.driver.extraJavaOptions": options}.items():
+    settings |= {"spark.driver.extraJavaOptions": options, "spark.metastore.aggregates.enabled": "true"}
+    for key, value in settings.items():
         builder = builder.config(key, value)
     session = builder.config("spark.driver.extraClassPath", str(classes)).getOrCreate()
     session.sparkContext.setLogLevel("OFF")

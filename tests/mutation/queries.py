@@ -70,7 +70,7 @@ SUMS = ", ".join(f"sum({leaf}), avg({leaf})" for leaf in answered.SUMMED)
 
 def suites(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
     """Yields joins, with plans that change while they run and with those that do not; aggregates and first rows."""
-    names = {name: f"parquet.`{folder}/{name}`" for name in ("fact", "parts", "dim")}
+    names = {name: f"parquet.`{folder}/{name}`" for name in ("fact", "parts")}
     for file in range(FILES):
         low = file * ROWS
         of_file = spark.range(low, low + ROWS, numPartitions=1).selectExpr(

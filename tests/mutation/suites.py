@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from metastore.jvm_session import find_shim_package
-from mutation import queries, rows
+from mutation import partial, queries, rows
 from oracle import parquet, tables
 from oracle.judge import Conditions, draw_predicates, fill
 from oracle.report import REQUIRED, cells_of
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 
 CASES = Path(__file__).parents[1] / "cases" / "pruning.json"
 ALL = (1 << 63) - 1
+LOSSES: tuple[dict[str, Any], ...] = (
+    {"lo": None}, {"hi": None}, {"lo": None, "hi": None}, {"nulls": None}, {"nans": None},
+    {"lo_exact": False}, {"hi_exact": False}, {"lo_exact": False, "hi_exact": False},
+    {"lo": None, "nulls": None}, {"hi": None, "nulls": None},
+)  # fmt: skip
+"""What may be unknown of a column of a file, or not exact."""
 FEW = 40
 """So many values may be asked where the allowance is what is tried."""
 
@@ -84,6 +90,7 @@ def every(spark: SparkSession, scratch: Path, seed: int, predicates: int) -> Ite
     """Yields all suites, the quickest first; without predicates those alone that are quick to make."""
     cells: set[tuple[str, str]] = set()
     yield from of_cases(spark)
+    yield from partial.suites(spark, Random(seed))
     yield from of_pairs(spark)
     if predicates:
         yield from of_groups(spark, scratch / "groups")
@@ -122,10 +129,11 @@ def of_cases(spark: SparkSession) -> Iterator[Suite]:
     for case in json.loads(CASES.read_text()):
         conf = tuple(case.get("conf", {}).items())
         asked = [(text, verdict) for verdict in ("skip", "keep", "all") for text in case.get(verdict, [])]
+        zones = [case["zone"], *weaker(case["zone"])]
         with plans.conf(spark, **dict(conf)):
-            probe = probes.ofZones(spark._jsparkSession, case["schema"], json.dumps([case["zone"]]))
+            probe = probes.ofZones(spark._jsparkSession, case["schema"], json.dumps(zones))
             prepared = probe.prepare(texts(spark, [text for text, _ in asked]))
-        truths = [Truth(str(int(v != "skip")), str(int(v != "all"))) for _, v in asked]
+        truths = [Truth(str(int(v != "skip")) * len(zones), str(int(v != "all")) * len(zones)) for _, v in asked]
         questions = [text for text, _ in asked]
         name = f"case {case['name']}"
         yield Suite(
@@ -144,6 +152,19 @@ def of_cases(spark: SparkSession) -> Iterator[Suite]:
             questions,
         )
         yield Suite(f"{name}, told", prepared.explained, is_error, conf, questions)
+
+
+def weaker(zone: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yields what is known of a file with less known of its columns, or of one of them."""
+    columns = zone["columns"]
+    for chosen in ({*columns}, *({name} for name in columns if len(columns) > 1)):
+        for loss in LOSSES:
+            known = {name: {**column, **loss} if name in chosen else column for name, column in columns.items()}
+            present = {
+                name: {key: value for key, value in column.items() if value is not None}
+                for name, column in known.items()
+            }
+            yield {**zone, "columns": present}
 
 
 def of_pairs(spark: SparkSession) -> Iterator[Suite]:
@@ -190,7 +211,7 @@ def of_groups(spark: SparkSession, folder: Path) -> Iterator[Suite]:
         lambda i, a: truths[i].denies(a),
         (),
         questions,
-        ("ConjunctFilter.scala",),
+        ("Candidates.scala", "ConjunctFilter.scala"),
     )
 
 

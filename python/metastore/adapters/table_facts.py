@@ -106,8 +106,8 @@ class TableFacts:
         properties: Table properties, as far as the format has them.
         field_ids: Column key to field id, where keys are made of names and readers look for field ids.
         nameless_is_null: Keys of columns that are null in all rows of a file without a column of that name in any case.
-        snapshot_options: Options of Spark's reader that pin the relation, where no SQL does; with `path` where it has no
-            name in SQL.
+        snapshot_options: Options of Spark's reader that pin the relation, where no SQL does; with `path` where it has
+            no name in SQL.
         has_other_rows: Whether there are rows in other files, such as log files without a base file.
     """
 

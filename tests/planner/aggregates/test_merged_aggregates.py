@@ -61,12 +61,8 @@ READ_WHOLE = [
 
 
 def test_one_file_is_read_for_many(spark, kind, table):
-    is_whole = kind.format == "hudi"
     for query in ONE_OPEN if kind.format == "iceberg" else ONE_OPEN[:4]:
-        df = compare(spark, query.format(t=table), read=[3] if is_whole else [1])
-        assert is_merged(df) != is_whole, query
-    if is_whole:
-        return
+        assert is_merged(compare(spark, query.format(t=table), read=[1])), query
     query = f"SELECT max(id), count(*) FROM {table} WHERE id >= 150"
     assert labels(spark.sql(query)) == ["2 files answered, 1 read"] * 2
     found = sorted((row["reason"], row["kept"]) for row in metastore.explain(spark, query))
@@ -121,7 +117,7 @@ def test_random_aggregates_of_tables_that_changed(spark, kind, tmp_path, seed):
         if kind.format != "parquet":
             spark.sql(f"DELETE FROM {name} WHERE id IN ({chance.choice([0, 150, 399])}, 220)")
             merged += ask(spark, name, chance, 40)
-        assert merged >= (0 if kind.format == "hudi" else 10)
+        assert merged >= 10
     finally:
         kind.drop(spark, name)
 
@@ -209,8 +205,6 @@ def test_buckets(spark, tmp_path):
 @pytest.mark.slow
 def test_files_that_come_and_go_after_planning(spark, kind, tmp_path):
     """A query that is planned reads the files that were there: those that come later are in neither part."""
-    if kind.format == "hudi":
-        pytest.skip("its scans are not told which files to read")
     name = fill(spark, kind, tmp_path / "table")
     try:
         metastore.analyze(spark, name, progress=False)
@@ -242,10 +236,10 @@ def test_sums_that_might_overflow_with_what_is_read(spark, kind, tmp_path):
             kind.append(spark, name, start, start + 1, row=row)
         for function in ("sum(n)", "avg(n)", "avg(m)"):
             assert not is_merged(spark.sql(f"SELECT {function} FROM {name}")), function
-        assert is_merged(compare(spark, f"SELECT max(n), count(m) FROM {name}")) == (kind.format != "hudi")
+        assert is_merged(compare(spark, f"SELECT max(n), count(m) FROM {name}"))
         metastore.analyze(spark, name, progress=False)
         assert not is_merged(spark.sql(f"SELECT sum(n) FROM {name} WHERE id <> 7"))
         df = compare(spark, f"SELECT sum(n), avg(m) FROM {name} WHERE id <> 7 AND id < 300")
-        assert is_merged(df) == (kind.format != "hudi")
+        assert is_merged(df)
     finally:
         kind.drop(spark, name)

@@ -51,7 +51,7 @@ object LimitedFiles {
    */
   def choose(limit: Long, survivors: BitSet, full: BitSet, rows: Int => Long, path: Int => String): Option[LimitedFiles] = {
     val candidates = FileSets.both(survivors, full).stream.filter(rows(_) > 0).toArray
-    new FewestFiles(candidates, rows, path).holding(limit).flatMap { chosen =>
+    new FewestFiles(candidates, rows, path).holding(limit.max(1)).flatMap { chosen =>
       val dropped = survivors.clone.asInstanceOf[BitSet]
       chosen.foreach(dropped.clear(_))
       val why = Reason(ReasonCode.SkippedByLimit, "limit" -> limit.toString)

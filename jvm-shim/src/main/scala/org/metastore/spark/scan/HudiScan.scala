@@ -32,8 +32,6 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
   override def restriction(settings: MetastoreConf): Option[Reason] =
     HudiScan.hudiQuery.orElse(HudiTable.refusal(relation).map(FileScan.refuse)).orElse(FileScan.conversionRefusal(relation))
 
-  override def readsAnyIndex: Boolean = false
-
   override def countedFiles(read: HadoopFsRelation, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]] =
     Some(listSlices(read.location, FileScan.conjunctsOver(partitionColumns, conjuncts)).files)
 
@@ -60,6 +58,9 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
     HudiTable.leaves(relation.schema).groupBy(_.path.map(_.toLowerCase(Locale.ROOT)))
 
   @volatile private var shared = Option.empty[HudiListing]
+
+  override def listWhole(index: FileIndex, partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
+    listSlices(index, partitionFilters).directories
 
   /** What the index lists without Hudi's own skipping. */
   private def listSlices(index: FileIndex, partitionFilters: Seq[Expression]): HudiListing = {

@@ -83,7 +83,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
         known <- planner.statistics(table.id).toOption
         read = table.listPartitions(asked.conjuncts)
         counted <- table.countedFiles(read, asked.conjuncts)
-        scanned = ScannedFiles(table.id, counted, table.resolver(known.manifest), table.live(files.location), table.readsAnyIndex)
+        scanned = ScannedFiles(table.id, counted, table.resolver(known.manifest), table.live(files.location), areChosen = true)
         measured <- planner.measure(scanned, asked)
         answer <- measured.reading(scanOfRest(logical, read, table, counted, asked.conjuncts, measured.decision))
       } yield answer
@@ -97,7 +97,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
     if (decision.survivors.stream.anyMatch(file => !counted(file).deletedRows.contains(0.0))) None
     else {
       val (ofPartition, ofData) = DataSourceUtils.getPartitionFiltersAndDataFilters(read.partitionSchema, conjuncts)
-      val listed = read.location.listFiles(ofPartition, ofData)
+      val listed = table.listWhole(read.location, ofPartition, ofData)
       FixedFileIndex.of(read.location, listed, table.files(listed), decision).map { index =>
         val rows = decision.survivors.stream.toArray.toSeq.map(decision.rows(_))
         val numbers = CatalogStatistics(index.sizeInBytes, if (rows.contains(-1L)) None else Some(BigInt(rows.sum).max(1)))
@@ -247,11 +247,12 @@ private[scan] trait FileScan {
   /** The data files of a listing, in its order. */
   def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile]
 
-  /** Whether its files are read alike, whatever lists them. */
-  def readsAnyIndex: Boolean = true
-
   /** The same files with what the table format knows of their rows. */
   def countRows(files: IndexedSeq[ScanFile]): IndexedSeq[ScanFile] = files
+
+  /** The files that are counted. */
+  def listWhole(index: FileIndex, partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
+    index.listFiles(partitionFilters, dataFilters)
 
   /** The files that the table format leaves to us; `decide` tells what we decide about a listing. */
   def list(index: FileIndex, statistics: Manifest, partitionFilters: Seq[Expression], dataFilters: Seq[Expression])(
