@@ -42,8 +42,8 @@ class TableFormat:
         is_cached: Whether Spark keeps what it knows of a table until it is told to look again.
         read_lineage: What the metadata in a table's folder says without Spark; None where nothing is certain.
         refuse_expressions: Why no statistics of expressions are kept of a table; None where they are.
-        publish_sketches: Puts sketches of a snapshot's columns, by their keys, where other engines read them, unless they
-            are there, and gives the keys of all columns that these have something of; None: there is no such place.
+        publish_sketches: Puts sketches of a snapshot's columns, by their keys, where other engines read them, unless
+            they are there, and gives the keys of all columns of which these have one; None: there is no such place.
     """
 
     name: str

@@ -28,7 +28,9 @@ NOT_PARQUET = "it is not a Parquet file"
 ENCRYPTED = "it is encrypted"
 UNSETTLED = "it was modified less than 2 seconds ago: analyze again when it rests"
 MERGED = "its log files change its rows: expressions are computed when they are compacted"
-READERS_DIFFER = "it lacks a column of the expression, or has it in another type: Hudi's readers differ"
+READERS_DIFFER = (
+    "it lacks a column of the expression, or has it in another type: Hudi's readers differ"
+)
 REMOTE = "its file system is reached through Spark alone"
 """Reasons that name one data file, or one column of it."""
 

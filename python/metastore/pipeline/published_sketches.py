@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from metastore.adapters.catalog import escape_literal
 from metastore.adapters.descriptors import describe_format
-from metastore.adapters.identifiers import split_name
+from metastore.adapters.identifiers import quote_name, split_name
 from metastore.adapters.spark_errors import find_cause
 from metastore.adapters.table_facts import Refusal
 from metastore.format.manifest import FULL
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
 
 
 SUBJECT = "distinct counts for other engines"
-_DELETED = (
-    "rows of the snapshot are deleted, whose values the sketches count: they are published when the files are rewritten"
-)
+_DELETED = "rows of the snapshot are deleted, whose values its sketches count: there are none until files are rewritten"
 _PARTIAL = "no column is analyzed in every data file: ANALYZE TABLE {} COMPUTE STATISTICS FOR ALL COLUMNS"
 _NO_SKETCH = (
     "of {} data files that were analyzed without spark.metastore.iceberg.puffin keep no sketch: "
@@ -68,8 +67,8 @@ def publish_sketches(spark: SparkSession, inputs: PlanInputs) -> tuple[Refusal, 
 
 def _explain_missing(facts: TableFacts, missing: list[str]) -> str:
     catalog, *names = split_name(facts.identifier)
-    listed = ", ".join(f"'{name}'" for name in missing)
-    return _NO_SKETCH.format(", ".join(missing), catalog, ".".join(names), listed)
+    listed = ", ".join(f"'{escape_literal(name)}'" for name in missing)
+    return _NO_SKETCH.format(", ".join(missing), quote_name([catalog]), escape_literal(quote_name(names)), listed)
 
 
 def _read_columns(inputs: PlanInputs) -> WholeColumns:
