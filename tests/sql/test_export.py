@@ -95,9 +95,7 @@ def test_the_catalog_says_what_spark_s_own_analyze_says(spark, new_table):
 
 def test_histograms_where_spark_keeps_them(spark, new_table):
     table = new_table(columns={"i": "id", "day": _COLUMNS["day"], "s": _COLUMNS["s"], "few": "CAST(id % 2 AS INT)"})
-    with conf(
-        spark, spark__sql__statistics__histogram__enabled=True, spark__sql__statistics__histogram__numBins=4
-    ):
+    with conf(spark, spark__sql__statistics__histogram__enabled=True, spark__sql__statistics__histogram__numBins=4):
         _analyze(spark, table)
         metastore.export(spark, table)
     bins = [_bins(spark, table, name) for name in ("i", "day", "few")]

@@ -12,7 +12,9 @@ from metastore.cli.output import PlainOutput
 
 Name = Annotated[
     str,
-    typer.Argument(help="A table's name in Spark's session catalog.", show_default=False, autocompletion=complete_table),
+    typer.Argument(
+        help="A table's name in Spark's session catalog.", show_default=False, autocompletion=complete_table
+    ),
 ]
 To = Annotated[str, typer.Option(help="hive: Spark's session catalog, which may be a Hive metastore.")]
 
