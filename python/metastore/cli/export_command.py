@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -16,7 +16,7 @@ Name = Annotated[
         help="A table's name in Spark's session catalog.", show_default=False, autocompletion=complete_table
     ),
 ]
-To = Annotated[str, typer.Option(help="hive: Spark's session catalog, which may be a Hive metastore.")]
+To = Annotated[Literal["hive"], typer.Option(help="Spark's session catalog, which may be a Hive metastore.")]
 
 
 @command
