@@ -56,7 +56,8 @@ object CatalogExport {
     val known = analyzed.store.tableSummary(snapshot).map(row => snapshot.columns(row.column).key -> row).toMap
     leaves.foreach(leaf =>
       known.get(leaf.key).filter(_.files < snapshot.filesTotal).foreach { row =>
-        throw analyzed.noStatistics(s" of column ${leaf.name} in ${snapshot.filesTotal - row.files} of its ${snapshot.filesTotal} data files")
+        throw analyzed.noStatistics(
+          s" of column ${leaf.name} in ${snapshot.filesTotal - row.files} of its ${snapshot.filesTotal} data files")
       })
     for {
       leaf <- leaves
