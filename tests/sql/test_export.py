@@ -167,3 +167,9 @@ def test_other_catalogs_have_no_place_for_them(spark, new_table):
         metastore.export(spark, f"parquet.`{place.removeprefix('file:')}`")
     with pytest.raises(InvalidArgument, match="'glue' is not hive"):
         metastore.export(spark, table, to="glue")
+
+
+def test_a_connect_session_is_told_of_the_command():
+    remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session", "sql": None})()
+    with pytest.raises(InvalidArgument, match="metastore export TABLE --to hive"):
+        metastore.export(remote, "t")
