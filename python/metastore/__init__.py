@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from metastore.answers import Answer
     from metastore.api.analyze_functions import analyze, config, configure
+    from metastore.api.export_functions import export
     from metastore.api.query_functions import estimates, explain, filtered_summary, history, whatif
     from metastore.api.read_functions import (
         columns,
@@ -43,6 +44,7 @@ __version__ = "0.1.0"
 _HOME = {
     "metastore.pipeline.report": ("AnalyzeReport",),
     "metastore.api.analyze_functions": ("analyze", "config", "configure"),
+    "metastore.api.export_functions": ("export",),
     "metastore.api.query_functions": ("estimates", "explain", "filtered_summary", "history", "whatif"),
     "metastore.api.report_functions": ("report",),
     "metastore.api.store_functions": ("compact", "gc", "verify"),
@@ -69,6 +71,7 @@ __all__ = [
     "diff",
     "estimates",
     "explain",
+    "export",
     "files",
     "filtered_summary",
     "frequencies",

@@ -37,6 +37,11 @@ def get_hadoop_configuration(spark: SparkSession) -> Any:
     return spark._jsparkSession.sessionState().newHadoopConf()
 
 
+def to_jvm_session(spark: SparkSession) -> Any:
+    """A session as the shim takes it."""
+    return spark._jsparkSession
+
+
 def load_shim_class(spark: SparkSession | SparkContext, name: str) -> Any:
     """A class of the shim that Python calls."""
     found = getattr(find_shim_package(spark).analyze, name)

@@ -129,3 +129,5 @@ def test_damaged_sketches_are_refused(damage):
 
 def test_the_empty_sketch_is_exact():
     assert (EMPTY.estimate, EMPTY.error, EMPTY.threshold) == (0.0, 0.0, ALL)
+    by_java = bytes.fromhex("01030300001e0000")  # without the seed
+    assert ThetaSketch.from_bytes(by_java) is ThetaSketch.from_bytes(EMPTY.to_bytes()) is EMPTY

@@ -12,7 +12,7 @@ from metastore.adapters.table_facts import DataFile
 from metastore.format.manifest import TableIdentity
 from metastore.format.objects import decode_object, identify_object
 from metastore.format.table_column import Column, encoding_of
-from metastore.kernel.budget import DetailLimits, choose_allowance, fit_to_file_size
+from metastore.kernel.budget import Allowance, DetailLimits, choose_allowance, fit_to_file_size
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.kernel.parquet_file import analyze_parquet
 from metastore.kernel.parquet_schema import FileColumn
@@ -137,6 +137,20 @@ def test_lists_of_a_small_table_are_whole_and_leave_the_room_of_the_others():
     assert (alone.values, alone.theta, alone.bloom) == (long.values, long.theta, long.bloom)
     ((_, cut),) = fit_to_file_size(found[:1], 10_000, 100)
     assert cut.frequencies != "complete"
+
+
+def test_sketches_that_are_kept_take_the_room_of_nothing_else():
+    found = [(place, analyze([*range(place, 9_000 + place)])) for place in range(3)]
+    cut, whole = (
+        [known for _, known in fit_to_file_size(found, 1_000_000, 100, Allowance(keeps_sketches=keeps))]
+        for keeps in (False, True)
+    )
+    assert [known.theta for known in cut] == [None] * 3
+    assert [known.theta for known in whole] == [known.theta for _, known in found]
+    for one, other in zip(cut, whole, strict=True):
+        assert one.bloom
+        assert one.bloom == other.bloom
+        assert (one.histogram, one.frequencies) == (other.histogram, other.frequencies)
 
 
 def analyze(values, detail=None):

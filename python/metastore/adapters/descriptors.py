@@ -10,7 +10,7 @@ from metastore.adapters.identifiers import location_sql
 from metastore.contract import format_names, read_contract
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from metastore.adapters.lineage import Lineage
     from metastore.adapters.shim_facts import ShimAnswer
     from metastore.adapters.table_facts import TableFacts
+    from metastore.kernel.theta_sketch import ThetaSketch
     from metastore.reading.folder import Folder
 
 
@@ -41,6 +42,8 @@ class TableFormat:
         is_cached: Whether Spark keeps what it knows of a table until it is told to look again.
         read_lineage: What the metadata in a table's folder says without Spark; None where nothing is certain.
         refuse_expressions: Why no statistics of expressions are kept of a table; None where they are.
+        publish_sketches: Puts sketches of a snapshot's columns, by their keys, where other engines read them, unless
+            they are there, and gives the keys of all columns of which these have one; None: there is no such place.
     """
 
     name: str
@@ -53,6 +56,7 @@ class TableFormat:
     is_cached: bool = False
     read_lineage: Callable[[Folder], Lineage | None] = lambda _: None
     refuse_expressions: Callable[[TableFacts], str | None] = lambda _: None
+    publish_sketches: Callable[[SparkSession, TableFacts, Mapping[str, ThetaSketch]], set[str]] | None = None
 
     @property
     def title(self) -> str:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from metastore import jvm_session
 from metastore.adapters.descriptors import TableFormat
 from metastore.adapters.iceberg_lineage import read_lineage
 from metastore.adapters.spark_versions import collect_arrow, installed_spark_line
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from metastore.adapters.catalog import CatalogEntry
     from metastore.adapters.shim_facts import ShimAnswer
     from metastore.adapters.table_facts import DataFile, TableFacts
+    from metastore.kernel.theta_sketch import ThetaSketch
 
 
 _NAME_MAPPING = "schema.name-mapping.default"
@@ -42,6 +44,14 @@ def _refuse_expressions(facts: TableFacts) -> str | None:
     return "of a table with a name mapping none are kept" if _NAME_MAPPING in facts.properties else None
 
 
+def _publish_sketches(spark: SparkSession, facts: TableFacts, sketches: Mapping[str, ThetaSketch]) -> set[str]:
+    """Writes a statistics file of the snapshot, as Iceberg's own compute_table_stats does."""
+    thetas = {key: bytearray(one.to_bytes()) for key, one in sketches.items()}
+    counts = {key: str(int(one.estimate)) for key, one in sketches.items()}
+    shim = jvm_session.load_shim_class(spark, "TableSketches")
+    return set(shim.publish(jvm_session.to_jvm_session(spark), facts.identifier, facts.snapshot, thetas, counts))
+
+
 FORMAT = TableFormat(
     "iceberg",
     complete,
@@ -52,6 +62,7 @@ FORMAT = TableFormat(
     is_cached=True,
     read_lineage=read_lineage,
     refuse_expressions=_refuse_expressions,
+    publish_sketches=_publish_sketches,
 )
 
 

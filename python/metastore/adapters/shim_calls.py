@@ -72,5 +72,12 @@ def require_unchanged(rows: DataFrame, table: str) -> DataFrame:
     return rows
 
 
+def export_to_session_catalog(spark: SparkSession, table: str) -> str:
+    """Write statistics into the session catalog; JSON with what was written."""
+    with translate_errors(table, spark):
+        shim = jvm_session.load_shim_class(spark, "CatalogExport")
+        return str(shim.write(jvm_session.to_jvm_session(spark), table))
+
+
 def _checks(rows: DataFrame) -> Any:
     return jvm_session.load_shim_class(rows.sparkSession, "RowPermission")

@@ -9,6 +9,7 @@ import typer
 from metastore.cli import (
     analyze_command,
     demo_command,
+    export_command,
     installation_commands,
     read_commands,
     report_command,
@@ -60,6 +61,7 @@ app.command()(read_commands.filtered_summary)
 app.command()(read_commands.explain)
 app.command()(read_commands.whatif)
 app.command()(read_commands.estimates)
+app.command()(export_command.export)
 app.command()(store_commands.verify)
 app.command()(store_commands.gc)
 app.command()(store_commands.compact)

@@ -37,10 +37,12 @@ class Allowance:
     Attributes:
         whole: Lists of so many values are not cut, and take what they take.
         share: All else takes one in so many of the data file's bytes.
+        keeps_sketches: Whether a sketch is kept of every column, though it takes more.
     """
 
     whole: int = SMALL_LIST
     share: int = 10
+    keeps_sketches: bool = False
 
 
 LARGE_TABLE = Allowance()
@@ -148,7 +150,10 @@ def fit_to_file_size(
         if known.values and len(known.values) > SMALL_LIST and known.values.is_whole(whole)
     )
     others = sum(_size(known) - len(known.theta or b"") for _, known in found)
-    found = _with_sketches(found, min(max(size // _SKETCHES, room // 4), room - others))
+    if allowance.keeps_sketches:
+        room += sum(len(known.theta or b"") for _, known in found)
+    else:
+        found = _with_sketches(found, min(max(size // _SKETCHES, room // 4), room - others))
     left = room - sum(_size(known) for _, known in found)
     return _with_filters(found, max(left, min(size // allowance.share, _LEAST)))
 

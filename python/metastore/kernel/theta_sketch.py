@@ -137,7 +137,8 @@ class ThetaSketch:
             raise ValueError("a theta sketch has at least 8 bytes")
         longs, version, family, _, _, flags, seed_hash = _HEAD.unpack_from(data)
         longs &= 0x3F
-        if (version, family, seed_hash) != (_VERSION, _FAMILY, _SEED_HASH) or not 1 <= longs <= 3:
+        seeds = (0, _SEED_HASH) if flags & _EMPTY else (_SEED_HASH,)  # Java writes none where there is no hash
+        if (version, family) != (_VERSION, _FAMILY) or seed_hash not in seeds or not 1 <= longs <= 3:
             raise ValueError("not a compact theta sketch of version 3 with the default seed")
         if flags & _EMPTY:
             return EMPTY

@@ -95,6 +95,7 @@ def _choose_destination(inputs: PlanInputs, columns: Sequence[Column]) -> BlockD
     statistics = tuple(one for one in inputs.user_statistics.pickles if one.expression in keys)
     place, identity = inputs.task_store, inputs.facts.identity
     allowance = choose_allowance(sum(file.size for file in inputs.facts.files))
+    allowance = replace(allowance, keeps_sketches=inputs.is_publishing)
     return BlockDestination(place, identity, inputs.block_settings, BUDGET, statistics, allowance)
 
 

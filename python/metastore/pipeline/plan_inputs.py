@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from metastore import settings
+from metastore.adapters.descriptors import describe_format
 from metastore.adapters.expressions import TableExpressions, resolve_expressions
 from metastore.adapters.identifiers import LOCATION, escape_glob
 from metastore.adapters.loading import load_facts
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from metastore.store import Store
 
 
+PUFFIN = "spark.metastore.iceberg.puffin"
 BLOCK_SETTINGS: Mapping[str, Any] = {"theta_lgk": 12, "theta_hash": "iceberg"}
 
 
@@ -63,6 +65,7 @@ class PlanInputs:
         extras: What is wanted besides statistics.
         jobs: Jobs that the table level is made with.
         failed_expressions: Expressions that have no statistics, and why.
+        is_publishing: Whether other engines are told the columns' distinct counts, for which the format has a place.
     """
 
     facts: TableFacts
@@ -77,6 +80,7 @@ class PlanInputs:
     extras: tuple[Extra, ...] = ()
     jobs: ValueJobs | None = None
     failed_expressions: Mapping[str, str] = field(default_factory=dict)
+    is_publishing: bool = False
 
     @property
     def block_settings(self) -> Mapping[str, Any]:
@@ -120,6 +124,7 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
         is_repair=statement.repair,
         user_statistics=users,
         failed_expressions=expressions.failed,
+        is_publishing=values[PUFFIN] and describe_format(facts.format).publish_sketches is not None,
         extras=(
             RanksExtra(facts, store, ranks.ordinals, ranks.failed, sort),
             ValueIndexExtra(facts, store, index.ordinals, index.failed),

@@ -12,6 +12,7 @@ from metastore.pipeline.commit import commit_plan
 from metastore.pipeline.compute import compute_missing
 from metastore.pipeline.plan import RoundState, make_plan
 from metastore.pipeline.plan_inputs import PlanInputs, read_inputs
+from metastore.pipeline.published_sketches import publish_sketches
 from metastore.pipeline.repair_plan import list_refusals
 from metastore.pipeline.report import AnalyzeReport
 from metastore.spark_jobs.progress import Progress, make_progress
@@ -40,9 +41,10 @@ def run_statement(spark: SparkSession, statement: AnalyzeStatement, progress: bo
     try:
         inputs = read_inputs(spark, statement)
         state = _run_rounds(spark, inputs, shown)
+        unpublished = publish_sketches(spark, inputs)
     finally:
         shown.close()
-    return _report(inputs, state, time.monotonic() - started)
+    return _report(inputs, state, unpublished, time.monotonic() - started)
 
 
 def _run_rounds(spark: SparkSession, inputs: PlanInputs, progress: Progress) -> RoundState:
@@ -75,7 +77,7 @@ def _refuse_other_table(inputs: PlanInputs, state: RoundState, manifest: Manifes
     return state
 
 
-def _report(inputs: PlanInputs, state: RoundState, seconds: float) -> AnalyzeReport:
+def _report(inputs: PlanInputs, state: RoundState, unpublished: tuple[Refusal, ...], seconds: float) -> AnalyzeReport:
     facts, result, coverage = inputs.facts, state.result, state.coverage or inputs.cover(())
     return AnalyzeReport(
         table=facts.name,
@@ -89,7 +91,10 @@ def _report(inputs: PlanInputs, state: RoundState, seconds: float) -> AnalyzeRep
         bytes_read=result.bytes_read,
         objects=result.objects + state.objects,
         committed=state.is_committed,
-        refused=facts.refused + result.refused + _list_failures(inputs, state) + list_refusals(state.damage),
+        refused=(
+            *(*facts.refused, *result.refused, *_list_failures(inputs, state), *list_refusals(state.damage)),
+            *unpublished,
+        ),
         seconds=seconds,
     )
 

@@ -70,7 +70,7 @@ final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[Stri
 
   // Spark passes over the tables of its catalog that it cannot analyze, too.
   private def analyzedBySpark(session: SparkSession, table: Identifier): Unit =
-    if (catalog.name == AnalyzeScope.SessionCatalog)
+    if (catalog.name == TableLookup.SessionCatalog)
       Try(AnalyzeTableCommand(TableIdentifier(table.name, table.namespace.lastOption), noScan).run(session))
 
   private def statement(table: String) = AnalyzeStatement(table, None, allColumns = false, noScan, Map.empty)

@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.command.{AnalyzeColumnCommand, AnalyzePart
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.reason.SqlName
 import org.metastore.spark.sql.PartitionClause
-import org.metastore.spark.tables.TableFormats
+import org.metastore.spark.tables.{TableFormats, TableLookup}
 
 /** Takes over ANALYZE of the tables that are ours, before Spark refuses it for them; everything else stays Spark's. */
 final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
@@ -28,7 +28,7 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
     case AnalyzeTables(namespace: ResolvedNamespace, noScan) => all(namespace.catalog, namespace.namespace, noScan).getOrElse(plan)
     case stock.AnalyzeTablesCommand(database, noScan) =>
       val state = session.sessionState
-      all(state.catalogManager.catalog(AnalyzeScope.SessionCatalog), Seq(database.getOrElse(state.catalog.getCurrentDatabase)),
+      all(state.catalogManager.catalog(TableLookup.SessionCatalog), Seq(database.getOrElse(state.catalog.getCurrentDatabase)),
         noScan).getOrElse(plan)
     case other => other
   }
@@ -63,9 +63,6 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
 
 /** Whose ANALYZE a table gets: ours for the formats of `spark.metastore.analyze.formats`, Spark's for all others. */
 object AnalyzeScope {
-
-  /** The name of Spark's own catalog, whoever implements it. */
-  val SessionCatalog = "spark_catalog"
 
   def isOurs(session: SparkSession, table: Table): Boolean =
     TableFormats.format(table).exists(MetastoreConf.of(session).analyzeFormats.contains)

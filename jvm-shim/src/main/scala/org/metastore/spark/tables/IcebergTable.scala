@@ -154,6 +154,9 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     StoredText.of(catalyst(default, leaf.dataType), leaf.dataType).map(leaf.key -> _)
   }.toMap
 
+  override def publish(snapshot: String, sketches: Seq[PublishedSketch]): Set[String] =
+    new IcebergStatisticsFile(table, snapshot.toLong).publish(sketches)
+
   /** A value of Iceberg's as Catalyst has it. */
   private def catalyst(value: AnyRef, kind: DataType): Any = (value, kind) match {
     case (number: java.math.BigDecimal, d: DecimalType) => Decimal(number, d.precision, d.scale)

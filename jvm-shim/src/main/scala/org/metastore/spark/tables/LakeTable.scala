@@ -147,6 +147,9 @@ trait LakeTable {
 
   /** The data files of the table as the name stands for it. Reads the table's metadata. */
   def facts: SnapshotFacts
+
+  /** Adds sketches of a snapshot's columns to what other engines know of them, and says of which columns these know now. */
+  def publish(snapshot: String, sketches: Seq[PublishedSketch]): Set[String] = Set.empty
 }
 
 object LakeTable {

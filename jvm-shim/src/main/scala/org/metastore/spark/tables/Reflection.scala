@@ -26,6 +26,13 @@ object Reflection {
   def callStatic[T: ClassTag](owner: Class[_], name: String, arguments: AnyRef*): T =
     as[T](owner, name, invoke(method(owner, name, arguments), null, arguments)) // scalastyle:ignore
 
+  /** Makes an object of a public class, as `call` calls a method. */
+  def create(owner: Class[_], arguments: AnyRef*): AnyRef = {
+    val constructor = owner.getConstructors.find(one => accepts(one.getParameterTypes, classes(arguments)))
+    try constructor.getOrElse(throw missing(owner, "<init>")).newInstance(arguments: _*).asInstanceOf[AnyRef]
+    catch { case e: InvocationTargetException if e.getCause != null => throw e.getCause }
+  }
+
   /** Calls a Scala method whose later parameters differ between releases and have defaults. */
   def callWithDefaults[T: ClassTag](target: AnyRef, name: String, arguments: AnyRef*): T = {
     val overloads = target.getClass.getMethods.filter(_.getName == name)
@@ -78,8 +85,10 @@ object Reflection {
     catch { case _: ClassNotFoundException => throw UnsupportedRelease(FormatReleases.releaseOfClass(name, loader), name) }
 
   private def method(owner: Class[_], name: String, arguments: Seq[AnyRef]): Method =
-    find(owner, name, arguments.map(argument => if (argument == null) classOf[Void] else argument.getClass))
-      .getOrElse(throw missing(owner, name))
+    find(owner, name, classes(arguments)).getOrElse(throw missing(owner, name))
+
+  private def classes(arguments: Seq[AnyRef]): Seq[Class[_]] =
+    arguments.map(argument => if (argument == null) classOf[Void] else argument.getClass)
 
   private def invoke(method: Method, target: AnyRef, arguments: Seq[AnyRef]): AnyRef =
     try method.invoke(target, arguments: _*)

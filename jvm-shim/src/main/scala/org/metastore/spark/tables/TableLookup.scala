@@ -3,6 +3,7 @@ package org.metastore.spark.tables
 import scala.util.Try
 
 import org.apache.spark.sql.{AnalysisException, SparkSession}
+import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{AnalysisContext, UnresolvedRelation, UnresolvedStar}
 import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project, SubqueryAlias, UnaryNode, View}
@@ -12,11 +13,14 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 import org.metastore.spark.reason.{MetastoreException, NearNames, SqlName}
 
-/** A table that this user may read in full. */
-final case class TableHandle(table: LakeTable, name: Option[String])
+/** A table that this user may read in full, with its name in Spark's session catalog, if that names it. */
+final case class TableHandle(table: LakeTable, name: Option[String], sessionTable: Option[TableIdentifier])
 
 /** Finds the table that a user names, as the user: through the session's catalogs, with the session's rights. */
 object TableLookup {
+
+  /** The name of Spark's own catalog, whoever implements it. */
+  val SessionCatalog = "spark_catalog"
 
   /**
    * Resolves `t`, `db.t`, `cat.db.t` or a path such as `` delta.`/path` ``.
@@ -37,7 +41,7 @@ object TableLookup {
         val table = TableFormats.of(leaf).getOrElse(throw MetastoreException.unsupportedTable(
             name, s"it is no ${TableFormats.kinds}"))
         ReadPermission.require(session, name, query, leaf)
-        TableHandle(table, catalogName(leaf))
+        TableHandle(table, catalogName(leaf), sessionTable(leaf))
     }
   }
 
@@ -45,6 +49,13 @@ object TableLookup {
   private def catalogName(relation: LogicalPlan): Option[String] = relation match {
     case v2: DataSourceV2Relation => Some(v2.table.name)
     case v1: LogicalRelation => v1.catalogTable.map(_.identifier.unquotedString)
+    case _ => None
+  }
+
+  private def sessionTable(relation: LogicalPlan): Option[TableIdentifier] = relation match {
+    case v1: LogicalRelation => v1.catalogTable.map(_.identifier)
+    case v2: DataSourceV2Relation if v2.catalog.exists(_.name == SessionCatalog) =>
+      v2.identifier.map(found => TableIdentifier(found.name, found.namespace.headOption))
     case _ => None
   }
 

@@ -40,6 +40,13 @@ final case class Histogram(
     }
   }
 
+  /** About how many distinct values there are up to a rank: spread evenly over each bin. */
+  def distinctUpTo(rank: Long): Double =
+    counts.indices.iterator.map { bin =>
+      val inside = math.min(math.max(rank - (ends(bin) - counts(bin)), 0L), counts(bin))
+      if (inside == 0) 0.0 else distincts.lift(bin).getOrElse(counts(bin)).toDouble * inside / counts(bin)
+    }.sum
+
   /** The values of the ranks at each hundredth. */
   def percentiles: IndexedSeq[Any] =
     (0 to Histogram.Percent).map(i => at(Histogram.rankOf(i, number)).value)

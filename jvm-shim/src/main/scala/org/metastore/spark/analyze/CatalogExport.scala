@@ -1,0 +1,72 @@
+package org.metastore.spark.analyze
+
+import com.fasterxml.jackson.databind.ObjectMapper
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
+import org.apache.spark.sql.internal.SQLConf
+
+import org.metastore.spark.estimates.WholeTableStatistics
+import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.sql.TableContext
+import org.metastore.spark.statistics.columns.TypePromotion
+import org.metastore.spark.statistics.objects.{Snapshot, SummaryRow}
+import org.metastore.spark.statistics.values.Histogram
+import org.metastore.spark.tables.{Leaf, TableLookup}
+
+/** Writes statistics where Spark's own ANALYZE writes them, over py4j: into the session catalog, which may be Hive's. */
+object CatalogExport {
+  private val mapper = new ObjectMapper
+
+  /**
+   * Replaces what the session catalog says of a table by what is known of its current snapshot.
+   *
+   * @return a JSON object: `snapshot`, `rows`, `size_bytes`, `columns` and those that were `left_out`
+   * @throws MetastoreException METASTORE_UNSUPPORTED_TABLE, METASTORE_NO_STATISTICS
+   */
+  def write(session: SparkSession, name: String): String = {
+    val (catalog, handle) = (session.sessionState.catalog, TableLookup.find(session, name))
+    val target = handle.sessionTable.filter(catalog.tableExists).getOrElse(throw MetastoreException.unsupportedTable(
+        name, "it is no table of Spark's session catalog, whose statistics are exported",
+        " Other engines read those of Iceberg tables from the table itself: set spark.metastore.iceberg.puffin = true."))
+    val analyzed = TableContext.of(session, name, handle.table)
+    val snapshot = wholeSnapshot(analyzed)
+    val rows = snapshot.rows.getOrElse(throw MetastoreException.unsupportedTable(
+        name, "how many rows it has is not known, for other files change those of its data files", " Compact it first."))
+    val leaves = analyzed.table.leaves(analyzed.table.current)
+    val columns = columnsOf(session.sessionState.conf, analyzed, snapshot, leaves.filter(_.path.length == 1))
+    val size = snapshot.liveSizeBytes.getOrElse(snapshot.sizeBytes)
+    catalog.alterTableStats(target, Some(CatalogStatistics(size, Some(rows), columns.toMap)))
+    val told = mapper.createObjectNode.put("snapshot", snapshot.id).put("rows", rows).put("size_bytes", size)
+    columns.foldLeft(told.putArray("columns"))((array, column) => array.add(column._1))
+    leaves.map(_.path.head).distinct.diff(columns.map(_._1)).foldLeft(told.putArray("left_out"))((array, column) => array.add(column))
+    mapper.writeValueAsString(told)
+  }
+
+  /** The entry of the current snapshot, of which every data file is analyzed. */
+  private def wholeSnapshot(analyzed: TableContext): Snapshot = {
+    val snapshot = analyzed.snapshotWithColumns(analyzed.table.current)
+    if (!analyzed.isCurrent(snapshot)) throw analyzed.noStatistics(" of its current snapshot")
+    val missing = snapshot.filesTotal - snapshot.files
+    if (missing > 0) throw analyzed.noStatistics(s" of $missing of its ${snapshot.filesTotal} data files")
+    snapshot
+  }
+
+  private def columnsOf(conf: SQLConf, analyzed: TableContext, snapshot: Snapshot, leaves: Seq[Leaf]) = {
+    val known = analyzed.store.tableSummary(snapshot).map(row => snapshot.columns(row.column).key -> row).toMap
+    leaves.foreach(leaf =>
+      known.get(leaf.key).filter(_.files < snapshot.filesTotal).foreach { row =>
+        throw analyzed.noStatistics(
+          s" of column ${leaf.name} in ${snapshot.filesTotal - row.files} of its ${snapshot.filesTotal} data files")
+      })
+    for {
+      leaf <- leaves
+      row <- known.get(leaf.key) if snapshot.exact && TypePromotion.of(snapshot.columns(row.column), leaf.dataType) != TypePromotion.Nothing
+      bins = if (conf.histogramEnabled) histogram(analyzed, snapshot, row).map(_ -> conf.histogramNumBins) else None
+      stat <- WholeTableStatistics.column(row, leaf.dataType, bins)
+    } yield leaf.path.head -> stat.toCatalogColumnStat(leaf.path.head, leaf.dataType)
+  }
+
+  private def histogram(analyzed: TableContext, snapshot: Snapshot, row: SummaryRow): Option[Histogram] =
+    snapshot.histograms.flatMap(analyzed.store.histogram(_, row.column, None)).flatMap(Histogram.of(_, row))
+}

@@ -1,0 +1,25 @@
+package org.metastore.spark.analyze
+
+import java.util.{List => JavaList, Map => JavaMap}
+
+import scala.collection.JavaConverters._
+
+import org.apache.spark.sql.SparkSession
+
+import org.metastore.spark.tables.{PublishedSketch, TableLookup}
+
+/** What ANALYZE tells other engines of a table, over py4j. */
+object TableSketches {
+
+  /**
+   * Publishes theta sketches of a snapshot's columns, by their keys, each with its number of distinct values.
+   *
+   * @return the keys of all columns of which other engines know a number now
+   */
+  def publish(
+      session: SparkSession, table: String, snapshot: String, sketches: JavaMap[String, Array[Byte]],
+      distinct: JavaMap[String, String]): JavaList[String] = {
+    val found = sketches.asScala.toSeq.map { case (key, bytes) => PublishedSketch(key, bytes, distinct.get(key)) }
+    TableLookup.resolve(session, table).publish(snapshot, found).toSeq.asJava
+  }
+}

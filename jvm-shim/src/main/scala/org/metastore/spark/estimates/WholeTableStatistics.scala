@@ -1,0 +1,53 @@
+package org.metastore.spark.estimates
+
+import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, Histogram => SparkHistogram, HistogramBin}
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
+import org.apache.spark.sql.types.DataType
+
+import org.metastore.spark.statistics.columns.CatalystValue
+import org.metastore.spark.statistics.objects.SummaryRow
+import org.metastore.spark.statistics.values.Histogram
+
+/** What Spark's own ANALYZE says of a column, from what is known of all rows of a table. */
+object WholeTableStatistics {
+
+  /**
+   * Everything that Spark's catalog holds of a column, or nothing at all: half of it makes Spark estimate zero rows. A minimum or
+   * maximum is there where it is certain to be a value; NaN is greater than all numbers, and Spark's estimates fail on it.
+   *
+   * @param bins the histogram of the column, where one is wanted, and how many bins it may have
+   */
+  def column(row: SummaryRow, dataType: DataType, bins: Option[(Histogram, Int)]): Option[ColumnStat] =
+    for {
+      rows <- row.rows
+      nulls <- row.nulls
+      distinct <- row.distinct if ScanStatistics.isSupported(dataType) && row.nans.forall(_ == 0)
+      (lo, hi) <- bounds(row, dataType, isEmpty = rows == nulls)
+    } yield {
+      def length(measured: Option[Double]) = Some(ScanStatistics.length(dataType, measured.getOrElse(-1.0)))
+      val histogram = bins.filter(_ => lo.isDefined).map { case (known, most) => sparkHistogram(known, most, dataType) }
+      ColumnStat(
+        Some(distinct), lo, hi, Some(nulls), length(row.get[Double]("avg_len")), length(row.get[Long]("max_len").map(_.toDouble)),
+        histogram)
+    }
+
+  private def bounds(row: SummaryRow, dataType: DataType, isEmpty: Boolean): Option[(Option[Any], Option[Any])] =
+    if (isEmpty || !ScanStatistics.isOrdered(dataType)) Some((None, None))
+    else
+      for {
+        lo <- row.lo.filter(_ => row.loExact).map(CatalystValue.catalyst(_, dataType))
+        hi <- row.hi.filter(_ => row.hiExact).map(CatalystValue.catalyst(_, dataType)) if ScanStatistics.isFinite(dataType, lo, hi)
+      } yield (Some(lo), Some(hi))
+
+  /** Bins of Spark hold equally many values. */
+  private def sparkHistogram(known: Histogram, most: Int, dataType: DataType): SparkHistogram = {
+    val count = math.min(most.toLong, known.number).toInt
+    val ranks = (0 to count).map(i => known.number * i / count)
+    def edge(rank: Long) = EstimationUtils.toDouble(CatalystValue.catalyst(known.at(math.max(rank, 1)).value, dataType), dataType)
+    val bins = ranks.zip(ranks.tail).map { case (from, until) =>
+      val (lo, hi) = (edge(from), edge(until))
+      HistogramBin(lo, hi, if (lo == hi) 1 else math.max(1, math.round(known.distinctUpTo(until) - known.distinctUpTo(from))))
+    }
+    SparkHistogram(known.number.toDouble / count, bins.toArray)
+  }
+}

@@ -1,0 +1,23 @@
+"""How `metastore export` reaches the function, and what it prints."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+
+import metastore
+from metastore.spark import local_session
+
+
+def test_export_says_what_was_written(run, monkeypatch):
+    done = {"subject": "db.t", "snapshot": "7", "rows": 10, "size_bytes": 4096, "columns": ["a", "b"], "left_out": []}
+    seen = []
+    monkeypatch.setattr(local_session, "start_local_spark", lambda _: nullcontext("spark"))
+    monkeypatch.setattr(metastore, "export", lambda *given, **options: seen.append((given, options)) or done)
+    assert json.loads(run("export", "db.t", "--json").stdout) == {"version": 1, "kind": "export", **done}
+    assert "a; b" in run("export", "db.t", "--to", "hive").stdout
+    assert seen == [(("spark", "db.t"), {"to": "hive"})] * 2
+
+
+def test_only_hive_is_known(run):
+    assert "'glue' is not" in run("export", "db.t", "--to", "glue", code=2).stderr
