@@ -65,7 +65,7 @@ def fill(spark, table, start, end):
     spark.sql(f"INSERT INTO {table} {rows}")
 
 
-@pytest.mark.parametrize("how", ["python", "sql"])
+@pytest.mark.parametrize("how", [pytest.param("python", marks=pytest.mark.campaign), "sql"])
 def test_a_table_on_hdfs(spark, address, far, how):
     def analyzed():
         if how == "python":

@@ -36,7 +36,7 @@ def summary(session, name: str) -> tuple[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("left", [False, True], ids=["nothing is left", "statistics are left"])
-@pytest.mark.parametrize("purge", ["", " PURGE"])
+@pytest.mark.parametrize("purge", [pytest.param("", marks=pytest.mark.campaign), " PURGE"])
 @pytest.mark.parametrize("kind", [ICEBERG, DELTA, PARQUET], ids=lambda kind: kind.format)
 def test_a_table_that_is_dropped_and_made_again(spark, tmp_path, kind, purge, left):
     name, place, other = kind.name.format("made_again"), tmp_path / "t", spark.newSession()

@@ -57,7 +57,7 @@ def probe_of(spark, folder):
     return probes.open(spark._jsparkSession, zoned.DDL, str(folder), zoned.TABLE.uuid)
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=[pytest.mark.slow, pytest.mark.campaign])])
 def test_zones_keep_what_files_alone_keep(spark, tmp_path, seed):
     files, summary = zoned.random_block(seed, FILES)
     manifest = zoned.write(tmp_path / "zoned", files, summary, zoned.SMALL)

@@ -92,7 +92,15 @@ def sampled(kinds, step):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kinds", [[kind] for kind in CONTENTS] + [["string", "double"], ["date", "bigint"]], ids=str)
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        *(pytest.param([kind], marks=pytest.mark.campaign) for kind in CONTENTS),
+        ["string", "double"],
+        ["date", "bigint"],
+    ],
+    ids=str,
+)
 def test_no_file_with_a_key_is_missing(store, kinds):
     for key in [*sampled(kinds, 15), tuple(None for _ in kinds)]:
         for found, holds in zip(search(store, kinds, [key]), truth(kinds, [key]), strict=True):

@@ -264,6 +264,7 @@ print("SUMMARY", *spark.sql(query, args={"t": table, "c": "id"}).collect()[0])
 """
 
 
+@pytest.mark.campaign
 def test_parameters_over_a_connect_server_beside_delta(server_conf, own_spark_conf, tmp_path):
     """Delta's parser drops them: ours gives them back to Spark."""
     catalog = "spark.sql.catalog.spark_catalog"

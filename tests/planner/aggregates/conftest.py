@@ -21,7 +21,7 @@ FORMATS = [target.format for target in TARGETS if target.spark == SPARK]
 def pytest_collection_modifyitems(items):
     """Delta takes five times as long for a query as Iceberg: what asks hundreds of them is left to the campaign."""
     for item in items:
-        long = item.path.parent == HERE and ("random" in item.name or "every_type" in item.name)
+        long = item.path.parent == HERE and any(word in item.name for word in ("random", "every_type", "several_scans"))
         if long and "delta" in item.name and item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.campaign)
 

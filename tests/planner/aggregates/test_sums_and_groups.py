@@ -83,6 +83,7 @@ def test_sums_that_depend_on_their_order(spark, kind, tmp_path):
         kind.drop(spark, name)
 
 
+@pytest.mark.campaign
 @pytest.mark.slow
 def test_random_groups(spark, table):
     chance = random.Random(21)
