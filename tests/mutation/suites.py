@@ -129,11 +129,14 @@ def of_cases(spark: SparkSession) -> Iterator[Suite]:
     for case in json.loads(CASES.read_text()):
         conf = tuple(case.get("conf", {}).items())
         asked = [(text, verdict) for verdict in ("skip", "keep", "all") for text in case.get(verdict, [])]
-        zones = [case["zone"], *weaker(case["zone"])]
+        is_sound = "contradiction" not in case["name"]  # which less knowledge may resolve
+        zones = [case["zone"], *(weaker(case["zone"]) if is_sound else ())]
         with plans.conf(spark, **dict(conf)):
             probe = probes.ofZones(spark._jsparkSession, case["schema"], json.dumps(zones))
             prepared = probe.prepare(texts(spark, [text for text, _ in asked]))
         truths = [Truth(str(int(v != "skip")) * len(zones), str(int(v != "all")) * len(zones)) for _, v in asked]
+        # As it is written a condition may tell more than the optimizer leaves of it.
+        certain = [Truth(str(int(v == "all")) * len(zones), str(int(v == "skip")) * len(zones)) for _, v in asked]
         questions = [text for text, _ in asked]
         name = f"case {case['name']}"
         yield Suite(
@@ -147,7 +150,7 @@ def of_cases(spark: SparkSession) -> Iterator[Suite]:
         yield Suite(
             f"{name}, as written",
             lambda p=written: p.verdicts(ALL),
-            lambda i, a, t=truths: t[i].denies(a),
+            lambda i, a, t=certain: t[i].denies(a),
             conf,
             questions,
         )

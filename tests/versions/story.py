@@ -96,6 +96,7 @@ class Story:
         self._analyze()
         self._fewer_files("id = 350")
         self._same((*WHERE, *draw(Random(seed), predicates)))
+        self._beyond_rows()
         self._say("look back")
         self._look_back(before, len(old))
         self._numbers()
@@ -133,6 +134,16 @@ class Story:
         self._expect(kept == read, f"{read} files read, explain says {kept}: {where}")
         self._expect(read < live, f"no file skipped of {live}: {where}")
         self.outcome.read = read
+
+    def _beyond_rows(self) -> None:
+        """Aggregates that statistics answer in whole or in part, and a condition on an expression that has some."""
+        metastore.analyze(self.spark, self.name, progress=False, expressions=["id + v"])
+        with conf(self.spark, spark__metastore__aggregates__enabled=True):
+            for where in ("true", "id >= 150", "id < 250"):
+                for asked in ("count(*), min(s), max(id), sum(id), avg(v)", "count(DISTINCT v)"):
+                    self._compare(f"SELECT {asked} FROM {self.name} WHERE {where}")
+        for where in ("id + v > 300", "id + v = 2020"):
+            self._compare(f"SELECT * FROM {self.name} WHERE {where}")
 
     def _changes(self):
         values = f"(SELECT {CHANGED} FROM (SELECT explode(array(7L, 500L)) AS id))"
