@@ -216,7 +216,11 @@ def test_keys_are_located(filled, by, monkeypatch):
     if filled.lacks("locate", ask):
         return
     located = ask()
-    assert sorted((row.id, row.position) for row in located) == [(7, 7), (305, 5)]
+    shown = [7, 5] if filled.kind.format != "hudi" else [None, None]  # which shows no row's position
+    assert [(row.id, row.position) for row in sorted(located)] == list(zip([7, 305], shown, strict=True))
+    by_statistics = (f"SELECT path FROM metastore.locate('{filled.name}', 'id', {key})" for key in (7, 305))
+    for row, one in zip(sorted(located), by_statistics, strict=True):
+        assert row.path.endswith(filled.spark.sql(one).first().path)  # which statistics may know below the table alone
 
 
 def test_deleted_rows_leave_physical_bounds_and_live_counts(filled):

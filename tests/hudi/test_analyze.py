@@ -42,6 +42,18 @@ def test_ours_comes_before_sparks_own_and_a_path_is_the_same_table(spark, filled
     assert len(located) == 1
 
 
+def test_keys_are_located_among_rows_that_were_changed(spark, filled):
+    analyze(spark, filled)
+    spark.sql(f"UPDATE {filled} SET v = 9 WHERE id = 42")
+    spark.sql(f"DELETE FROM {filled} WHERE id = 43")
+    keys = spark.createDataFrame([(7,), (42,), (43,), (250,)], "id bigint")
+    located = metastore.locate(spark, filled, ["id"], keys).collect()
+    assert [(row.id, row.position) for row in sorted(located)] == [(7, None), (42, None), (250, None)]
+    assert len({row.path for row in located}) == 2
+    with pytest.raises(errors.UnsupportedTable, match="CREATE TABLE"):
+        metastore.locate(spark, f"hudi.`{location(spark, filled)}`", ["id"], keys)
+
+
 def test_sql_takes_paths(spark, filled):
     path = f"hudi.`{location(spark, filled)}`"
     (row,) = spark.sql(f"ANALYZE TABLE {path} COMPUTE STATISTICS FOR COLUMNS id, s").collect()

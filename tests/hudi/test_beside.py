@@ -8,7 +8,6 @@ import gaps
 import metastore
 from delta import conftest as delta
 from hudi.conftest import append, create
-from metastore import errors
 from planner.plans import conf, labels, rows
 
 pytestmark = pytest.mark.spark
@@ -79,10 +78,6 @@ def test_gaps_raise_what_is_declared(spark, analyzed):
     declared = gaps.find_gap("source", "iceberg", "3.5").raised
     with pytest.raises(Exception, match=declared):
         spark.read.format("metastore").load(analyzed["iceberg"])
-    keys = spark.createDataFrame([(7,)], "id bigint")
-    with pytest.raises(errors.UnsupportedTable) as raised:
-        metastore.locate(spark, analyzed["hudi"], ["id"], keys)
-    assert raised.value.code == gaps.find_gap("locate", "hudi", "3.5").raised
 
 
 def test_parameters(spark, analyzed):

@@ -37,6 +37,7 @@ class TableFormat:
         file_sql: SQL of a row's data file.
         shows_uri: Whether that is a URI, and not yet `DataFile.location`.
         position_sql: SQL of a row's position in its file; None where none is shown.
+        has_sql_paths: Whether SQL reads a table by its path.
         may_hide_positions: Whether some tables show none.
         deleted_sql: SQL of whether a row is deleted, where deleted rows can be read as well.
         is_cached: Whether Spark keeps what it knows of a table until it is told to look again.
@@ -51,6 +52,7 @@ class TableFormat:
     file_sql: str = "_metadata.file_path"
     shows_uri: bool = True
     position_sql: str | None = "_metadata.row_index"
+    has_sql_paths: bool = True
     may_hide_positions: bool = False
     deleted_sql: str | None = None
     is_cached: bool = False

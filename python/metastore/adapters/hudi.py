@@ -26,9 +26,9 @@ def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> Ta
     facts = replace(answer.facts, nameless_is_null=keys - answer.required)
     if facts.snapshot is None:
         return facts
-    if entry.name == entry.identifier:  # SQL takes no path of Hudi's
+    if entry.name == entry.identifier:  # a path, which SQL does not read
         return replace(facts, snapshot_options={"path": facts.location, "as.of.instant": facts.snapshot})
     return replace(facts, snapshot_sql=f"{facts.snapshot_sql} TIMESTAMP AS OF '{facts.snapshot}'")
 
 
-FORMAT = TableFormat("hudi", complete, file_sql="input_file_name()", position_sql=None)
+FORMAT = TableFormat("hudi", complete, file_sql="input_file_name()", position_sql=None, has_sql_paths=False)

@@ -66,9 +66,9 @@ def locate_rows(spark: SparkSession, table: str, columns: Sequence[str], keys: D
     """Find the rows of a table that have one of some keys."""
     entry = look_up_table(spark, table)
     table_format = describe_format(entry.provider)
-    if table_format.position_sql is None:
-        reason = f"{table_format.title} shows no row's position"
-        raise UnsupportedTable(table, reason, hint="metastore.locate in SQL names data files.")
+    if not table_format.has_sql_paths and entry.name == entry.identifier:
+        hint = f"Give it a name: CREATE TABLE t USING {table_format.name} LOCATION '...'."
+        raise UnsupportedTable(table, f"SQL reads no {table_format.title} table by its path", hint=hint)
     schema = spark.table(entry.identifier).schema
     key = [_key_column(read_spark_columns(schema), name, entry.name) for name in columns]
     lengths = [find_char_length(schema, column) for column in key]
@@ -182,7 +182,7 @@ def _hides_positions(spark: SparkSession, entry: CatalogEntry, table_format: Tab
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - not needed to import this module
 
     if not table_format.may_hide_positions:
-        return False
+        return table_format.position_sql is None
     try:
         return not spark.table(entry.identifier).selectExpr(str(table_format.position_sql)).columns
     except AnalysisException:
