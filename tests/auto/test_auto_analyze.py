@@ -20,7 +20,7 @@ PATIENCE = 60.0
 _names = itertools.count()
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=[pytest.param(one, marks=pytest.mark.slow) if one == "delta" else one for one in FORMATS])
 def kind(request):
     return KINDS[request.param]
 

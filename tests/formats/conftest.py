@@ -16,13 +16,14 @@ from lakes import SPARK
 from metastore import errors
 
 _NUMBERS = itertools.count()
+SLOW = ("delta",)
+"""Formats that the slow tests ask: Delta takes five times as long for a query as Iceberg."""
 
 
 def pytest_generate_tests(metafunc):
     if "kind" in metafunc.fixturenames:
         formats = [target.format for target in TARGETS if target.spark == SPARK]
-        rare = getattr(metafunc.module, "RARE", ())  # formats that a module asks with the slow tests alone
-        kinds = [pytest.param(KINDS[name], marks=pytest.mark.slow) if name in rare else KINDS[name] for name in formats]
+        kinds = [pytest.param(KINDS[name], marks=pytest.mark.slow) if name in SLOW else KINDS[name] for name in formats]
         metafunc.parametrize("kind", kinds, ids=formats, scope="module")
 
 

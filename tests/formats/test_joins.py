@@ -7,7 +7,6 @@ import pytest
 from planner.plans import conf, files_read, labels, plain, rows, scans
 
 pytestmark = pytest.mark.spark
-RARE = ("delta",)
 
 # Queries of a table of four files, joined with a table of ids; and the files of it that are read.
 QUERIES = {

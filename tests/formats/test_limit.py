@@ -8,7 +8,6 @@ import metastore
 from planner.plans import conf, files_read, labels
 
 pytestmark = pytest.mark.spark
-RARE = ("delta",)
 
 CASES = {
     "WHERE id >= 100 LIMIT 3": (3, 1),

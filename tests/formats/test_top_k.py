@@ -11,7 +11,6 @@ import metastore
 from planner.plans import conf, files_read, labels, rows
 
 pytestmark = pytest.mark.spark
-RARE = ("delta",)
 
 COLUMNS = (
     "id BIGINT, k INT, x DOUBLE, f FLOAT, s STRING, n DECIMAL(12,2), w DECIMAL(25,3), d DATE, t TIMESTAMP, b BOOLEAN,"

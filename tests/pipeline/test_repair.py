@@ -117,7 +117,7 @@ def test_repair_keeps_the_depth_and_columns_that_there_were(spark, table, locati
     assert metastore.columns(spark, table).to_dict()["rows"] == known
 
 
-@pytest.mark.parametrize("part", ["table_files", "summary", "histograms"])
+@pytest.mark.parametrize("part", ["table_files", pytest.param("summary", marks=pytest.mark.campaign), "histograms"])
 def test_an_earlier_snapshot_does_without_what_is_damaged(spark, table, location, part):
     store = stored(location)
     earlier, newest = store.read().snapshots
