@@ -49,6 +49,7 @@ GROUPS = {
     "Find": ("files", "locate", "layout", "snapshots", "tables", "version"),
     "Ask about queries": ("explain", "whatif", "estimates", "filtered_summary", "history"),
     "Keep stores in order": ("verify", "gc", "compact"),
+    "Hand to others": ("export",),
     "What is answered": ("Answer", "AnalyzeReport", "Statistics", "Statistic"),
     "Errors": ("errors",),
     "Settings": ("settings",),
