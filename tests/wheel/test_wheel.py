@@ -191,6 +191,7 @@ def test_any_spark_put_over_an_installation(environment, version):
 
 def test_a_spark_without_a_build_runs_as_if_we_were_not_there(environment):
     version = SPARKS[-1]
+    environment.pip("install", f"pyspark=={version}")
     jar = environment.packages / JAR
     with zipfile.ZipFile(jar) as opened:
         entries = {name: opened.read(name) for name in opened.namelist()}
