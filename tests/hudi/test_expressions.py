@@ -6,20 +6,14 @@ import pytest
 
 import metastore
 from hudi.conftest import append, create, location, write
-from planner.expressions import test_skipping
+from planner.expressions import made, test_skipping
 from planner.expressions.made import CELL, EXPRESSIONS
 from planner.plans import check, check_first, conf, truth
 
 pytestmark = pytest.mark.spark
 
-COLUMNS = "id BIGINT, f INT, name STRING, ts TIMESTAMP, a INT, b INT, lon DOUBLE, lat DOUBLE, n BIGINT"
-# Of no column alone do the bounds of a file tell what its rows are.
-ROW = (
-    "id, CAST(id DIV 40 AS INT) f, concat(IF(id % 2 = 0, 'Ab', 'aB'), id DIV 40, lpad(id % 40, 2, '0')) name,"
-    " make_timestamp(2024, CAST(1 + id DIV 40 AS INT), CAST(1 + id % 28 AS INT), CAST(id % 24 AS INT), 0, 0) ts,"
-    " CAST(id % 40 * 100 AS INT) a, CAST(IF(id = 128, null, id DIV 40 * 10 - id % 40 * 100) AS INT) b,"
-    " id % 4 + 0.5D lon, (id + id DIV 40) % 4 + 0.25D lat, id AS n"
-)
+COLUMNS = f"id BIGINT, {made.COLUMNS}, n BIGINT"
+ROW = f"id, {made.VALUES.format(file='CAST(id DIV 40 AS INT)', i='CAST(id % 40 AS INT)')}, id AS n"
 
 
 @pytest.fixture(autouse=True)
@@ -30,20 +24,20 @@ def without_evaluation(spark):
 
 
 @pytest.fixture
-def made(spark, table):
+def filled(spark, table):
     create(spark, table, COLUMNS, kind="cow", preCombineField="n")
     append(spark, table, 0, 160, 4, ROW)
     return table
 
 
-def test_only_files_with_a_matching_row_are_read(spark, made):
-    report = metastore.analyze(spark, made, progress=False, expressions=EXPRESSIONS)
+def test_only_files_with_a_matching_row_are_read(spark, filled):
+    report = metastore.analyze(spark, filled, progress=False, expressions=EXPRESSIONS)
     assert not report.refused
-    again = metastore.analyze(spark, made, progress=False, expressions=EXPRESSIONS)
+    again = metastore.analyze(spark, filled, progress=False, expressions=EXPRESSIONS)
     assert (again.files_read, again.committed) == (0, False)
     for predicate in test_skipping.PREDICATES:
-        needed = truth(spark, f"SELECT count(DISTINCT f) FROM {made} WHERE {predicate}")
-        check_first(spark, f"SELECT f, name, ts, a, b, lat FROM {made} WHERE {predicate}", needed)
+        needed = truth(spark, f"SELECT count(DISTINCT f) FROM {filled} WHERE {predicate}")
+        check_first(spark, f"SELECT f, name, ts, a, b, lat FROM {filled} WHERE {predicate}", needed)
 
 
 def test_a_changed_slice_is_read_until_it_is_rewritten(spark, table):
@@ -64,13 +58,13 @@ def test_a_changed_slice_is_read_until_it_is_rewritten(spark, table):
     assert (again.files_read, again.committed, len(again.refused)) == (0, False, 1)
 
 
-def test_a_rewritten_file_is_computed_anew(spark, made):
-    metastore.analyze(spark, made, progress=False, expressions=["a + b", CELL])
-    spark.sql(f"UPDATE {made} SET b = 5000 WHERE id = 7")
-    check(spark, f"SELECT id FROM {made} WHERE a + b > 1000", [1])
-    assert metastore.analyze(spark, made, progress=False, expressions=["a + b", CELL]).files_read == 1
-    check(spark, f"SELECT id FROM {made} WHERE a + b > 5000", [1])
-    check(spark, f"SELECT id FROM {made} WHERE a + b > 6000", [0])
+def test_a_rewritten_file_is_computed_anew(spark, filled):
+    metastore.analyze(spark, filled, progress=False, expressions=["a + b", CELL])
+    spark.sql(f"UPDATE {filled} SET b = 5000 WHERE id = 7")
+    check(spark, f"SELECT id FROM {filled} WHERE a + b > 1000", [1])
+    assert metastore.analyze(spark, filled, progress=False, expressions=["a + b", CELL]).files_read == 1
+    check(spark, f"SELECT id FROM {filled} WHERE a + b > 5000", [1])
+    check(spark, f"SELECT id FROM {filled} WHERE a + b > 6000", [0])
 
 
 def test_a_file_that_lacks_a_column_is_read(spark, tmp_path):

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILES, MOST_ROWS, AT_ONCE = 60, 3, 32
-NULL = "NULL"
+NULL, NAN = "NULL", "double('NaN')"
 ASKED = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 """Of each column some values in the order of its bounds (`pools`); forms of conditions on one column and two of its
 values (`compared`), and on two columns (`related`, of `pairs`); functions of a column, each with two values to compare
 it with (`terms`), in `forms`; and other conditions."""
 POOLS: dict[str, list[str]] = ASKED["pools"]
+TYPES = dict(column.split(" ") for column in POOLS)
 
 
 def suites(spark: SparkSession, rng: Random) -> Iterator[of.Suite]:
     """Yields the conditions as they are optimized, as they are written, and what is told of them."""
-    names = [column.split(" ")[0] for column in POOLS]
     files = [_rows(rng) for _ in range(FILES)]
     zones = [_zone(rows, rng) for rows in files]
     schema = ", ".join(POOLS)
@@ -35,7 +35,7 @@ def suites(spark: SparkSession, rng: Random) -> Iterator[of.Suite]:
         " UNION ALL ".join(_select(number, row) for number, rows in enumerate(files) for row in rows)
     ).createOrReplaceTempView("partial")
     spark.sql("CACHE TABLE partial")
-    conditions = _conditions(names)
+    conditions = _conditions()
     parts = [_truths(spark, conditions[start : start + AT_ONCE]) for start in range(0, len(conditions), AT_ONCE)]
     truths = {text: truth for part in parts for text, truth in part.items()}
     questions = list(truths)
@@ -50,9 +50,9 @@ def suites(spark: SparkSession, rng: Random) -> Iterator[of.Suite]:
     yield of.Suite("partial bounds, told", optimized.explained, of.is_error, questions=questions)
 
 
-def _conditions(names: list[str]) -> list[str]:
+def _conditions() -> list[str]:
     found = []
-    for name, pool in zip(names, POOLS.values(), strict=True):
+    for name, pool in zip(TYPES, POOLS.values(), strict=True):
         v, w = pool[(len(pool) - 1) // 2], pool[-2] if len(pool) > 2 else pool[-1]
         found += [form.format(c=name, v=v, w=w) for form in ASKED["compared"]]
     found += [form.format(c=term, v=v, w=w) for term, (v, w) in ASKED["terms"].items() for form in ASKED["forms"]]
@@ -72,8 +72,12 @@ def _rows(rng: Random) -> list[list[str]]:
 
 def _value(column: str, place: int, rng: Random) -> str:
     if place < 0:
-        return "double('NaN')" if column.endswith(("DOUBLE", "FLOAT")) and rng.random() < 0.5 else NULL  # fmt: skip
+        return NAN if _may_be_nan(column) and rng.random() < 0.5 else NULL
     return POOLS[column][place]
+
+
+def _may_be_nan(column: str) -> bool:
+    return column.endswith(("DOUBLE", "FLOAT"))
 
 
 def _zone(rows: list[list[str]], rng: Random) -> dict[str, Any]:
@@ -82,8 +86,8 @@ def _zone(rows: list[list[str]], rng: Random) -> dict[str, Any]:
     for (column, pool), values in zip(POOLS.items(), zip(*rows, strict=True), strict=True):
         places = [pool.index(value) for value in values if value in pool]
         known: dict[str, Any] = {"nulls": values.count(NULL)}
-        if column.endswith(("DOUBLE", "FLOAT")):
-            known["nans"] = values.count("double('NaN')")
+        if _may_be_nan(column):
+            known["nans"] = values.count(NAN)
         if places:
             cut_lo, cut_hi = (rng.random() < 0.2 for _ in range(2))
             known |= {"lo": pool[max(min(places) - cut_lo, 0)], "hi": pool[min(max(places) + cut_hi, len(pool) - 1)]}
@@ -98,10 +102,7 @@ def _zone(rows: list[list[str]], rng: Random) -> dict[str, Any]:
 
 
 def _select(number: int, row: list[str]) -> str:
-    values = (
-        f"CAST({value} AS {column.split(' ')[1]}) AS {column.split(' ')[0]}"
-        for column, value in zip(POOLS, row, strict=True)
-    )
+    values = (f"CAST({value} AS {kind}) AS {name}" for (name, kind), value in zip(TYPES.items(), row, strict=True))
     return f"SELECT {number} AS file, {', '.join(values)}"
 
 

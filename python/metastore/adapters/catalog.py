@@ -33,6 +33,11 @@ class CatalogEntry:
     location: str
     uuid: str
 
+    @property
+    def is_path(self) -> bool:
+        """Whether the user named it by its path."""
+        return self.name == self.identifier
+
 
 def look_up_table(spark: SparkSession, table: str) -> CatalogEntry:
     """Look a table up by name, as a user who may read all of it: everything that is done by name begins here."""

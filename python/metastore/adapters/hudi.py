@@ -26,7 +26,7 @@ def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> Ta
     facts = replace(answer.facts, nameless_is_null=keys - answer.required)
     if facts.snapshot is None:
         return facts
-    if entry.name == entry.identifier:  # a path, which SQL does not read
+    if entry.is_path:  # which SQL does not read
         return replace(facts, snapshot_options={"path": facts.location, "as.of.instant": facts.snapshot})
     return replace(facts, snapshot_sql=f"{facts.snapshot_sql} TIMESTAMP AS OF '{facts.snapshot}'")
 

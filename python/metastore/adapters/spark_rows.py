@@ -75,13 +75,12 @@ def read_expressions_by_spark(
     """
     rows = _select_expressions(spark, facts, expressions)
     require_expressions(rows, facts, expressions)
-    is_all = len(files) == len(facts.files) and not facts.has_other_rows
-    return _in_order(spark, rows if is_all else _only(rows, files), files)
+    return _in_order(spark, _only(rows, facts, files), files)
 
 
-def find_read_columns(spark: SparkSession, facts: TableFacts, expression: Column) -> frozenset[str]:
-    """The keys of the columns that an expression reads; raises as `read_expressions_by_spark`."""
-    return require_expressions(_select_expressions(spark, facts, [expression]), facts, [expression])[0]
+def find_read_columns(spark: SparkSession, facts: TableFacts, expressions: Sequence[Column]) -> list[frozenset[str]]:
+    """The keys of the columns that each expression reads; raises as `read_expressions_by_spark`."""
+    return require_expressions(_select_expressions(spark, facts, expressions), facts, expressions)
 
 
 def _select_expressions(spark: SparkSession, facts: TableFacts, expressions: Sequence[Column]) -> DataFrame:
@@ -97,8 +96,7 @@ def _in_order(spark: SparkSession, rows: DataFrame, files: Sequence[DataFile]) -
 def _of_relation(
     spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile], deleted: str
 ) -> DataFrame:
-    rows = require_columns(_select(spark, facts, columns, deleted), facts.name)
-    return rows if len(files) == len(facts.files) else _only(rows, files)
+    return _only(require_columns(_select(spark, facts, columns, deleted), facts.name), facts, files)
 
 
 def _select(spark: SparkSession, facts: TableFacts, columns: Sequence[Column], deleted: str) -> DataFrame:
@@ -131,7 +129,9 @@ def _casts(
         yield rows.selectExpr(_FILE, _DELETED, *shown)
 
 
-def _only(rows: DataFrame, files: Iterable[DataFile]) -> DataFrame:
+def _only(rows: DataFrame, facts: TableFacts, files: Sequence[DataFile]) -> DataFrame:
+    if len(files) == len(facts.files) and not facts.has_other_rows:
+        return rows
     return rows.where(rows[_FILE].isin([file.location for file in files]))
 
 

@@ -66,7 +66,7 @@ def locate_rows(spark: SparkSession, table: str, columns: Sequence[str], keys: D
     """Find the rows of a table that have one of some keys."""
     entry = look_up_table(spark, table)
     table_format = describe_format(entry.provider)
-    if not table_format.has_sql_paths and entry.name == entry.identifier:
+    if entry.is_path and not table_format.has_sql_paths:
         hint = f"Give it a name: CREATE TABLE t USING {table_format.name} LOCATION '...'."
         raise UnsupportedTable(table, f"SQL reads no {table_format.title} table by its path", hint=hint)
     schema = spark.table(entry.identifier).schema

@@ -211,15 +211,15 @@ class ExpressionComputation:
         self.blocks.progress.begin(f"evaluating expressions over {len(self.work.files)} files")
         if self.blocks.facts.format not in WITH_LOG_FILES:
             return self._compute(self.work)
-        return sum(map(self._compute_settled, self.work.columns), ComputeResult())
+        unsettled = find_unsettled(self.blocks.spark, self.blocks.facts, self.work.columns, self.work.files)
+        return sum(map(self._compute_settled, self.work.columns, unsettled), ComputeResult())
 
-    def _compute_settled(self, expression: Column) -> ComputeResult:
+    def _compute_settled(self, expression: Column, unsettled: Sequence[Refusal]) -> ComputeResult:
         """Leave out the files of which readers may show other values than they hold."""
-        work = replace(self.work, columns=(expression,))
-        unsettled = find_unsettled(self.blocks.spark, self.blocks.facts, expression, work.files)
         left_out = {one.subject for one in unsettled}
-        settled = tuple(file for file in work.files if file.path not in left_out)
-        done = self._compute(replace(work, files=settled)) if settled else ComputeResult()
+        settled = tuple(file for file in self.work.files if file.path not in left_out)
+        work = replace(self.work, columns=(expression,), files=settled)
+        done = self._compute(work) if settled else ComputeResult()
         return done + ComputeResult(refused=self._name_files(work, unsettled))
 
     def _compute(self, work: MissingStatistics) -> ComputeResult:

@@ -91,10 +91,11 @@ def _report(inputs: PlanInputs, state: RoundState, unpublished: tuple[Refusal, .
         bytes_read=result.bytes_read,
         objects=result.objects + state.objects,
         committed=state.is_committed,
-        refused=(
-            *(*facts.refused, *result.refused, *_list_failures(inputs, state), *list_refusals(state.damage)),
-            *unpublished,
-        ),
+        refused=facts.refused
+        + result.refused
+        + _list_failures(inputs, state)
+        + list_refusals(state.damage)
+        + unpublished,
         seconds=seconds,
     )
 
