@@ -20,10 +20,10 @@ def test_quantiles_of_the_probabilities_asked_for(run, tmp_path):
 
 
 def test_the_files_that_a_filter_leaves(run, location):
-    done = run("prune", location, "id > 100 AND upper(`who`.`na.me`) = 'X'")
+    done = run("prune", location, "id > 100 AND reverse(`who`.`na.me`) = 'X'")
     assert done.stdout == ""
     assert "0 of 2 data files of cat.db.t may have rows with id > 100" in done.stderr
-    assert "Not used: UPPER(`who`.`na.me`) = 'X' (there is no rule for" in done.stderr
+    assert "Not used: REVERSE(`who`.`na.me`) = 'X' (there is no rule for" in done.stderr
     assert run("prune", location, "id < 0").stdout == f"{location}/t/b.parquet\n"
     document = json.loads(run("prune", location, "id < 0", "--json").stdout)
     assert (document["paths"], document["total"], document["current"]) == ([f"{location}/t/b.parquet"], 2, True)

@@ -42,6 +42,8 @@ TYPES = {
 DOUBLES = [0.0, -0.0, 1.5, 2.0, -3.25, 0.1, 1e300, float("inf"), float("-inf"), float("nan"), 7.0, 0.30000000000000004]
 TEXTS = [
     "",
+    " A ",
+    "aB",
     "a",
     "ab",
     "abc",
@@ -187,6 +189,10 @@ def leaf(rng: random.Random) -> Filter:
             [Filter(f"st.y {op} {number}", f"st.y {op} {number}") for op in ("=", "<", ">=", "<>")]
             + [Filter("st.z IS NULL", "st.z IS NULL"), Filter(f"st.z LIKE 'z{number}%'", f"st.z LIKE 'z{number}%'")]
         )
+    return _function(rng, name) if name in FUNCTIONS and rng.random() < 0.25 else _plain(rng, name)
+
+
+def _plain(rng: random.Random, name: str) -> Filter:
     kind = rng.random()
     if kind < 0.1:
         negation = rng.choice(["", "NOT "])
@@ -216,6 +222,64 @@ def leaf(rng: random.Random) -> Filter:
     op = rng.choice(["=", "=", "<", "<=", ">", ">=", "<>", "<=>"])
     spark, duck = literal(value_of(rng, name, rng.randrange(40)), name)
     return Filter(f"{name} {op} {spark}", f"{name} {_duck(op)} {duck}")
+
+
+FUNCTIONS = {
+    "i": {
+        "i + 7": "i",
+        "10 - i": "i",
+        "-i": "i",
+        "i * 3": "i",
+        "i % 5": "i",
+        "CAST(i AS BIGINT)": "k",
+        "(i - 2) * -2": "i",
+    },
+    "k": {"CAST(k AS DOUBLE)": "d"},
+    "f": {"CAST(f AS DOUBLE)": "d"},
+    "day": {
+        "year(day)": "i",
+        "month(day)": "i",
+        "date_add(day, 10)": "day",
+        "day - 3": "day",
+        "CAST(day AS TIMESTAMP_NTZ)": "n",
+        "trunc(day, 'MM')": "day",
+        "trunc(day, 'week')": "day",
+        "quarter(day)": "i",
+    },
+    "t": {"CAST(t AS DATE)": "day", "date_trunc('DAY', t)": "t", "date_trunc('HOUR', t)": "t", "year(t)": "i"},
+    "n": {"CAST(n AS DATE)": "day", "month(n)": "i"},
+    "c": {"CAST(c AS DECIMAL(12,3))": "c"},
+    "s": {
+        "lower(s)": "s",
+        "upper(s)": "s",
+        "trim(s)": "s",
+        "length(s)": "i",
+        "left(s, 2)": "s",
+        "right(s, 1)": "s",
+        "substring(s, 1, 3)": "s",
+        "substring(s, 2, 2)": "s",
+        "lower(trim(s))": "s",
+    },
+}
+"""Functions of a column, and the column that their results are like."""
+_DUCK_SPELLS = {
+    "date_add(day, 10)": "day + 10",
+    "CAST(day AS TIMESTAMP_NTZ)": "CAST(day AS TIMESTAMP)",
+    "trunc(day, 'MM')": "CAST(date_trunc('month', day) AS DATE)",
+    "trunc(day, 'week')": "CAST(date_trunc('week', day) AS DATE)",
+}
+
+
+def _function(rng: random.Random, name: str) -> Filter:
+    """A function of a column against a value like its results, mostly that of a value like the column's."""
+    call, like = rng.choice(list(FUNCTIONS[name].items()))
+    op = rng.choice(["=", "=", "<", "<=", ">", ">=", "<>", "<=>"])
+    if call.startswith(("year", "month", "quarter", "length")):
+        value: Any = rng.choice([0, 1, 2, 3, 4, 2023, 2024, 2025])
+    else:
+        value = value_of(rng, like, rng.randrange(40))
+    spark, duck = literal(value, like)
+    return Filter(f"{call} {op} {spark}", f"{_DUCK_SPELLS.get(call, call)} {_duck(op)} {duck}")
 
 
 def _duck(op: str) -> str:

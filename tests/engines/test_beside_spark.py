@@ -29,6 +29,13 @@ FILTERS = (
     "day < '2024-01-02'", "t >= TIMESTAMP '2024-01-03 00:00:00Z'", "t = '2024-01-01 07:00:00Z'", "st.a = 44",
     "st.b = '44'", "st.a IS NULL", "l IS NULL", "part = 'p 1%'", "part <> 'p 0%'", "NOT (id > 10 OR id < 5)",
     "id = 5 OR s = 's00090'", "id < 10 AND s > 's00050'", "length(s) = 6", "st.a = id",
+    "lower(s) = 's00021'", "lcase(s) LIKE 's0003%'", "id + v = 8", "upper(s) = 'S00090'",
+    "substring(s, 2, 5) = '00055'", "left(s, 5) = 's0002'", "trim(s) = 's00077'", "length(s) > 6", "id + 1 = 6",
+    "50 - id > 45", "v * 2 = 14", "v % 7 = 9", "CAST(v AS BIGINT) = 9", "CAST(c AS DECIMAL(14,3)) = 12",
+    "year(day) = 2023", "month(day) = 2", "day(day) = 3", "date_add(day, 1) = DATE '2024-01-03'",
+    "trunc(day, 'week') > DATE '2024-01-05'", "CAST(t AS DATE) = DATE '2024-01-02'",
+    "date_trunc('HOUR', t) = TIMESTAMP '2024-01-01 07:00:00Z'", "hour(t) = 3", "lower(s) IS NULL", "year(t) < 2024",
+    "NOT (lower(s) >= 's00040')", "id + 1 = 6 OR upper(s) = 'S00090'",
 )  # fmt: skip
 MORE = {
     "part = 'p 1%'": 1,  # of the new file Spark knows the partition
@@ -42,7 +49,7 @@ def fill(spark, name: str, create: str) -> None:
     spark.sql(f"CREATE TABLE {name} {create} AS SELECT {ROW} FROM range(0)")
     for start in range(0, 100, 20):
         spark.sql(f"INSERT INTO {name} SELECT {ROW} FROM range({start}, {start + 20}, 1, 1)")
-    metastore.analyze(spark, name, progress=False)
+    metastore.analyze(spark, name, progress=False, expressions=["lower(s)", "id + v", "hour(t)"])
     spark.sql(f"DELETE FROM {name} WHERE id % 10 = 5")
     spark.sql(f"INSERT INTO {name} SELECT {ROW} FROM range(200, 220, 1, 1)")
 

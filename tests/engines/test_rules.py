@@ -14,6 +14,7 @@ from metastore.pruning.filters import parse_filter
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "pruning.json").read_text("utf-8"))
 COARSER = json.loads(Path(__file__).with_name("coarser.json").read_text("utf-8"))
+COARSER.pop("tables/*.json")  # of other cases
 FINER = {"a NOT IN (2, 3, 4, 5)": "no integer between the bounds is left"}
 COLUMNS = [
     Column(str(i), (name,), kind, encoding_of(kind))
@@ -133,7 +134,7 @@ def test_mistakes_are_told(filter_, error, said):
 
 def test_why_a_part_has_no_rule_is_said():
     reasons = {
-        "upper(s) = 'X'": "UNSUPPORTED_EXPRESSION",
+        "concat(s, 'x') = 'X'": "UNSUPPORTED_EXPRESSION",
         "c = 'x'": "CHAR_PADDING",
         "rand() > 0.5": "NOT_DETERMINISTIC",
         "a IN (SELECT 1)": "SUBQUERY",

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
+from sqlglot.parsers.spark import SparkParser
 
 from metastore.errors import InvalidArgument
 from metastore.pruning.literals import NOT_UTF8
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _SPARK = Dialect.get_or_raise("spark")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([01][0-7]{2})|(.))", re.DOTALL)
+_AS_WRITTEN = ("DATE_TRUNC", "TRUNC", "DATE_ADD", "DATE_SUB")
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+
+
+def _keep(name: str) -> Callable[..., exp.Expr]:
+    made = SparkParser.FUNCTIONS[name]
+    return lambda args: exp.Anonymous(this=name, expressions=args) if len(args) == 2 else made(args)
+
+
+class _Parser(SparkParser):
+    """Keeps calls whose units sqlglot would spell out: to Spark some of these mean nothing, or are columns."""
+
+    FUNCTIONS: ClassVar = {**SparkParser.FUNCTIONS, **{name: _keep(name) for name in _AS_WRITTEN}}
 
 
 def parse_condition(text: str) -> exp.Expr:
@@ -31,7 +48,7 @@ def parse_condition(text: str) -> exp.Expr:
         for token in tokens:
             if token.token_type == TokenType.STRING:
                 token.text = _unescaped(text[token.start + 1 : token.end])
-        found = _SPARK.parser().parse_into(exp.Condition, tokens, text)
+        found = _Parser(dialect=_SPARK).parse_into(exp.Condition, tokens, text)
     except SqlglotError as error:
         raise InvalidArgument("filter", f"{text!r} is no condition of Spark's SQL", _place_of(error)) from error
     if len(found) != 1 or found[0] is None or isinstance(found[0], exp.Command | exp.Query):

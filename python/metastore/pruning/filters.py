@@ -6,23 +6,27 @@ What has no rule is unknown, and keeps every file. A name that is no column is a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from sqlglot import exp
 
-from metastore.adapters.identifiers import find_column
 from metastore.format.table_column import INTEGERS, Column
 from metastore.pruning import literals
-from metastore.pruning.conditions import ALWAYS, NEVER, Condition, Member, Related, Unknown, all_of, any_of
+from metastore.pruning.column_names import ColumnNames
+from metastore.pruning.conditions import ALWAYS, NEVER, Condition, Related, Unknown, all_of, any_of
+from metastore.pruning.expressions import find_expression
 from metastore.pruning.filter_text import has_only, parse_condition, unwrap
 from metastore.pruning.keys import NAN
 from metastore.pruning.like_patterns import texts_from, texts_like, texts_with
 from metastore.pruning.literals import Literal
 from metastore.pruning.sql_literals import read_literal
+from metastore.pruning.terms import Term, Terms
 from metastore.pruning.value_sets import ALL_VALUES, ONLY_NULL, ValueSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -35,7 +39,6 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 }
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_METADATA = "_metadata"
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,13 @@ class Conjunct:
     condition: Condition
 
 
-def parse_filter(text: str, columns: Sequence[Column], table: str, zone: str = "UTC") -> tuple[Conjunct, ...]:
+def parse_filter(
+    text: str,
+    columns: Sequence[Column],
+    table: str,
+    zone: str = "UTC",
+    expressions: Mapping[str, Column] = MappingProxyType({}),
+) -> tuple[Conjunct, ...]:
     """The conjuncts of a filter.
 
     Args:
@@ -59,6 +68,7 @@ def parse_filter(text: str, columns: Sequence[Column], table: str, zone: str = "
         columns: The table's columns.
         table: What errors call it.
         zone: In which times without a zone are read.
+        expressions: Those that have statistics, as `metastore.pruning.expressions.index_expressions` gives them.
 
     Raises:
         InvalidArgument: It is no condition.
@@ -70,14 +80,15 @@ def parse_filter(text: str, columns: Sequence[Column], table: str, zone: str = "
         ['a > 1', 'NOT a IS NULL']
     """
     tree = parse_condition(text)
-    compiler = _Compiler(columns, table, zone)
+    compiler = _Compiler(columns, table, zone, expressions)
     parts = tree.flatten() if isinstance(tree, exp.And) else [tree]
     return tuple(Conjunct(part.sql("spark"), compiler.compile(part)) for part in map(unwrap, parts))
 
 
 class _Compiler:
-    def __init__(self, columns: Sequence[Column], table: str, zone: str) -> None:
-        self._columns, self._table, self._zone = columns, table, zone
+    def __init__(self, columns: Sequence[Column], table: str, zone: str, expressions: Mapping[str, Column]) -> None:
+        self._names, self._zone = ColumnNames(columns, table), zone
+        self._terms = Terms(self._names, zone, partial(find_expression, expressions, self._names))
 
     def compile(self, tree: exp.Expr, *, negated: bool = False) -> Condition:
         """The condition that holds where an expression is true, or false where it is negated."""
@@ -100,9 +111,10 @@ class _Compiler:
             return self._comparison("<=>", tree, negated=not negated)
         if isinstance(tree, exp.Escape) and isinstance(tree.this, exp.Like):
             return self._like(tree.this, tree.expression, negated=negated)
-        rule = next((rule for kind, rule in self._rules().items() if isinstance(tree, kind)), None)
+        rule = next((rule for kind, rule in self._rules.items() if isinstance(tree, kind)), None)
         return rule(tree, negated) if rule else None
 
+    @cached_property
     def _rules(self) -> dict[type[exp.Expr], Callable[[Any, bool], Condition | None]]:
         return {
             exp.Is: self._is,
@@ -124,27 +136,25 @@ class _Compiler:
             operator = _TURNED.get(operator, operator) if literal else operator
             if literal is None:
                 return self._related(operator, right, left, negated=negated)
-        column = self._column(left)
-        if isinstance(column, Unknown):
-            return column
+        term = self._terms.read(left)
+        if isinstance(term, Unknown):
+            return term
         if literal.kind == literals.NULL:
-            if operator != "<=>":
-                return NEVER
-            return Member(column, ALL_VALUES if negated else ONLY_NULL)
-        readings = literals.read_literals([literal], column, self._zone)
+            return term.where_null(ALL_VALUES if negated else ONLY_NULL) if operator == "<=>" else NEVER
+        readings = literals.read_literals([literal], term.result, self._zone)
         if readings is None:
             return self._no_rule(tree)
         with_null = operator == "<=>" and negated
         operator = "=" if operator == "<=>" else operator
         values = _any_reading(_OPPOSITE[operator] if negated else operator, readings)
-        return Member(column, values.with_null() if with_null else values)
+        return term.where(values.with_null() if with_null else values)
 
     def _related(self, operator: str, left: exp.Expr, right: exp.Expr, *, negated: bool) -> Condition | None:
-        if not (isinstance(left, exp.Column | exp.Dot) and isinstance(right, exp.Column | exp.Dot)):
-            return None
-        one, other = self._column(left), self._column(right)
-        if isinstance(one, Unknown) or isinstance(other, Unknown):
-            return one if isinstance(one, Unknown) else other if isinstance(other, Unknown) else None
+        terms = self._terms.read(left), self._terms.read(right)
+        unknown = next((one for one in terms if isinstance(one, Unknown)), None)
+        one, other = (term.column if isinstance(term, Term) else None for term in terms)
+        if one is None or other is None:
+            return unknown
         if negated:
             operator = _OPPOSITE.get(operator, "")
         if not operator or not _compare_as_keys(one, other):
@@ -156,14 +166,15 @@ class _Compiler:
     def _is(self, tree: exp.Is, negated: bool) -> Condition | None:  # noqa: FBT001 - as all rules
         if not has_only(tree, "this", "expression"):
             return None
-        column, asked = self._column(unwrap(tree.this), with_bounds=False), tree.expression
-        if isinstance(column, Unknown):
-            return column
+        column, asked = self._names.find(unwrap(tree.this)), tree.expression
+        term = Term.of(column) if column else self._terms.read(tree.this)
+        if isinstance(term, Unknown):
+            return term
         if isinstance(asked, exp.Null):
-            return Member(column, ALL_VALUES if negated else ONLY_NULL)
-        if isinstance(asked, exp.Boolean) and column.type == "boolean":
+            return term.where_null(ALL_VALUES if negated else ONLY_NULL)
+        if isinstance(asked, exp.Boolean) and term.type == "boolean":
             asked_for = ValueSet.of([int(asked.this)])
-            return Member(column, asked_for.complement().with_null() if negated else asked_for)
+            return term.where(asked_for.complement().with_null() if negated else asked_for)
         return None
 
     def _in(self, tree: exp.In, negated: bool) -> Condition | None:  # noqa: FBT001 - as all rules
@@ -171,17 +182,17 @@ class _Compiler:
             return None
         listed = [read_literal(unwrap(one)) for one in tree.expressions]
         given = [one for one in listed if one is not None]
-        column = self._column(unwrap(tree.this))
-        if isinstance(column, Unknown) or not given or len(given) < len(listed):
-            return column if isinstance(column, Unknown) else None
+        term = self._terms.read(tree.this)
+        if isinstance(term, Unknown) or not given or len(given) < len(listed):
+            return term if isinstance(term, Unknown) else None
         values = [one for one in given if one.kind != literals.NULL]
         if (negated and len(values) < len(given)) or not values:
             return NEVER
         # Without ANSI mode Spark compares texts in a list with times as texts.
-        if negated and column.type.startswith("timestamp") and any(one.kind == literals.STRING for one in values):
+        if negated and term.type.startswith("timestamp") and any(one.kind == literals.STRING for one in values):
             return None
-        readings = literals.read_literals(values, column, self._zone)
-        return Member(column, _any_reading("<>" if negated else "=", readings)) if readings else None
+        readings = literals.read_literals(values, term.result, self._zone)
+        return term.where(_any_reading("<>" if negated else "=", readings)) if readings else None
 
     def _between(self, tree: exp.Between, negated: bool) -> Condition | None:  # noqa: FBT001 - as all rules
         if not has_only(tree, "this", "low", "high"):
@@ -196,99 +207,44 @@ class _Compiler:
     def _like(self, tree: exp.Like, escape: exp.Expr | None, *, negated: bool) -> Condition | None:
         pattern = read_literal(tree.expression)
         other = Literal(literals.STRING, "\\") if escape is None else read_literal(escape)
-        column = self._column(unwrap(tree.this))
-        if isinstance(column, Unknown) or not has_only(tree, "this", "expression", "negate"):
-            return column if isinstance(column, Unknown) else None
+        term = self._terms.read(tree.this)
+        if isinstance(term, Unknown) or not has_only(tree, "this", "expression", "negate"):
+            return term if isinstance(term, Unknown) else None
         if not _is_text(pattern) or not _is_text(other) or len(other.value) != 1:
             return None
-        if not literals.is_plain_text(column):
+        if not literals.is_plain_text(term.result):
             return None
-        matched = texts_like(pattern.value, other.value)
-        negated = negated != bool(tree.args.get("negate"))
-        if matched is None:
-            return None
-        return Member(column, matched.complement() if negated else matched)
+        matched = texts_like(pattern.value, other.value, negated=negated != bool(tree.args.get("negate")))
+        return None if matched is None else term.where(matched)
 
     def _part_of_text(self, tree: exp.Expr, negated: bool) -> Condition | None:  # noqa: FBT001 - as all rules
-        part, column = read_literal(tree.expression), self._column(unwrap(tree.this))
-        if isinstance(column, Unknown) or not has_only(tree, "this", "expression"):
-            return column if isinstance(column, Unknown) else None
-        if not _is_text(part) or not literals.is_plain_text(column) or literals.NOT_UTF8 in part.value:
+        part, term = read_literal(tree.expression), self._terms.read(tree.this)
+        if isinstance(term, Unknown) or not has_only(tree, "this", "expression"):
+            return term if isinstance(term, Unknown) else None
+        if not _is_text(part) or not literals.is_plain_text(term.result) or literals.NOT_UTF8 in part.value:
             return None
         text = part.value.encode("utf-8", "surrogatepass")
         if isinstance(tree, exp.StartsWith):
             found = texts_from(text)
         else:
             found = texts_with(text, at_end=isinstance(tree, exp.EndsWith))
-        return Member(column, found.complement() if negated else found)
+        return term.where(found.complement() if negated else found)
 
     def _is_nan(self, tree: exp.IsNan, negated: bool) -> Condition | None:  # noqa: FBT001 - as all rules
-        column = self._column(unwrap(tree.this))
-        if isinstance(column, Unknown) or column.encoding != "double":
-            return column if isinstance(column, Unknown) else None
+        term = self._terms.read(tree.this)
+        if isinstance(term, Unknown) or term.result.encoding != "double":
+            return term if isinstance(term, Unknown) else None
         found = ValueSet.of([NAN])
-        return Member(column, found.complement().with_null() if negated else found)
+        return term.where(found.complement().with_null() if negated else found)
 
     def _boolean_column(self, tree: exp.Column, negated: bool) -> Condition | None:  # noqa: FBT001 - as all rules
-        column = self._column(tree)
-        if isinstance(column, Unknown):
-            return column
-        return Member(column, ValueSet.of([int(not negated)])) if column.type == "boolean" else None
-
-    def _column(self, tree: exp.Expr, *, with_bounds: bool = True) -> Column | Unknown:
-        parts = _name_of(tree)
-        if parts is None:
-            return self._no_rule(tree)
-        column = self._find(parts)
-        if column is None or not with_bounds:
-            return column or self._no_rule(tree)
-        if column.collation not in (None, "UTF8_BINARY"):
-            return Unknown("COLLATION", column.name)
-        if column.type.startswith("char("):
-            return Unknown("CHAR_PADDING", column.name)
-        bounded = column.encoding is not None and not column.type.startswith("interval")
-        return column if bounded else self._no_rule(tree)
-
-    def _find(self, parts: tuple[str, ...]) -> Column | None:
-        """The column of that name; None of what is no leaf of the schema, but a part of it."""
-        folded = [part.lower() for part in parts]
-        for column in self._columns:
-            path = [part.lower() for part in column.path]
-            within = len(folded) > len(path) and folded[: len(path)] == path and column.encoding is None
-            if within or (len(folded) < len(path) and path[: len(folded)] == folded):
-                return None
-        if folded[0] == _METADATA and not any(column.path[0].lower() == _METADATA for column in self._columns):
-            return None
-        return find_column(self._columns, Column("", parts, "", None).name, self._table)
+        term = self._terms.read(tree)
+        if isinstance(term, Unknown):
+            return term
+        return term.where(ValueSet.of([int(not negated)])) if term.type == "boolean" else None
 
     def _no_rule(self, tree: exp.Expr) -> Unknown:
-        self._check_names(tree)
-        text = tree.sql("spark")
-        if tree.find(exp.Query, exp.Exists, exp.Subquery):
-            return Unknown("SUBQUERY", text)
-        if tree.find(exp.Rand, exp.Randn, exp.Uuid):
-            return Unknown("NOT_DETERMINISTIC", text)
-        if any((_name_of(one) or ("",))[0].lower() == _METADATA for one in tree.find_all(exp.Column)):
-            return Unknown("METADATA_COLUMN", text)
-        return Unknown("UNSUPPORTED_EXPRESSION", text)
-
-    def _check_names(self, tree: exp.Expr) -> None:
-        """Refuses a name that is none of the table's; names of sub-queries and lambdas are others."""
-        if not tree.find(exp.Query, exp.Lambda):
-            for column in tree.find_all(exp.Column):
-                parts = _name_of(column)
-                if parts is not None:
-                    self._find(parts)
-
-
-def _name_of(tree: exp.Expr) -> tuple[str, ...] | None:
-    """The parts of a column's name."""
-    if isinstance(tree, exp.Dot):
-        before = _name_of(tree.this)
-        return (*before, tree.expression.name) if before and isinstance(tree.expression, exp.Identifier) else None
-    if not isinstance(tree, exp.Column) or not all(isinstance(part, exp.Identifier) for part in tree.parts):
-        return None
-    return tuple(part.name for part in tree.parts)
+        return self._names.explain(tree)
 
 
 def _any_reading(operator: str, readings: tuple[literals.Reading, ...]) -> ValueSet:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 _WILDCARDS = "%_"
 
 
-def texts_like(pattern: str, escape: str) -> ValueSet | None:
-    r"""The texts that match a pattern; None where Spark would refuse it, or matches it by more than bytes.
+def texts_like(pattern: str, escape: str, *, negated: bool = False) -> ValueSet | None:
+    r"""The texts that match a pattern, or do not; None where Spark would refuse it, or matches it by more than bytes.
 
     Example:
         >>> b"pear" in texts_like("p%r", "\\"), b"peat" in texts_like("p%r", "\\")
@@ -29,12 +29,12 @@ def texts_like(pattern: str, escape: str) -> ValueSet | None:
         prefix = "".join(text for text, _ in parts[:wild]).encode()
     except UnicodeEncodeError:
         return None
-    if wild == len(parts):
-        return ValueSet.of([prefix])
     start = texts_from(prefix)
-    if all(part == ("%", True) for part in parts[wild:]):
-        return start
-    return start & ValueSet(begins_inside=True, test=_matcher(parts))
+    if wild == len(parts) or all(part == ("%", True) for part in parts[wild:]):
+        found = ValueSet.of([prefix]) if wild == len(parts) else start
+        return found.complement() if negated else found
+    found = ValueSet(begins_inside=True, test=_matcher(parts, negated=negated))
+    return found if negated else start & found
 
 
 def texts_from(prefix: bytes) -> ValueSet:
@@ -63,14 +63,15 @@ def _split(pattern: str, escape: str) -> list[tuple[str, bool]] | None:
 
 
 class _matcher:  # noqa: N801 - it is called
-    """Whether a text matches; what is no UTF-8 may."""
+    """Whether a text matches, or does not; what is no UTF-8 may."""
 
-    def __init__(self, parts: list[tuple[str, bool]]) -> None:
+    def __init__(self, parts: list[tuple[str, bool]], *, negated: bool) -> None:
+        self._negated = negated
         wild = {"%": ".*", "_": "."}
         self._pattern = re.compile("".join(wild[c] if is_wild else re.escape(c) for c, is_wild in parts), re.DOTALL)
 
     def __call__(self, key: Key) -> bool:
         try:
-            return self._pattern.fullmatch(key.decode()) is not None
+            return (self._pattern.fullmatch(key.decode()) is None) == self._negated
         except UnicodeDecodeError:
             return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 import numpy as np
 from sqlglot import exp
@@ -37,6 +38,24 @@ def read_literal(tree: exp.Expr, sign: int = 1) -> Literal | None:
     return _cast(tree, sign) if isinstance(tree, exp.Cast) and isinstance(tree.this, exp.Literal) else None
 
 
+def read_type(kind: exp.Expr) -> str | None:
+    """A number's or a time's type as Spark writes it; None of any other type."""
+    name = _name_of(kind)
+    if name == "DECIMAL":
+        return "decimal({},{})".format(*_sizes_of(kind))
+    return _TIMES.get(name) or (name.lower() if name in (*_WHOLE, "FLOAT", "DOUBLE") else None)
+
+
+def _name_of(kind: Any) -> str:
+    return str(kind.this.value if hasattr(kind.this, "value") else kind.this).rpartition(".")[2].upper()
+
+
+def _sizes_of(kind: Any) -> tuple[int, int]:
+    """Precision and scale of a decimal type."""
+    sizes = [int(one.this.this) for one in kind.expressions]
+    return (sizes[0], sizes[1] if len(sizes) > 1 else 0) if sizes else (10, 0)
+
+
 def _binary(digits: str) -> Literal | None:
     try:
         return Literal(literals.BINARY, bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}"))
@@ -57,7 +76,7 @@ def _number(text: str, sign: int) -> Literal | None:
 
 def _cast(tree: exp.Cast, sign: int) -> Literal | None:
     inner, to = tree.this, tree.to
-    kind = str(to.this.value if hasattr(to.this, "value") else to.this).rpartition(".")[2].upper()
+    kind = _name_of(to)
     if kind in _TIMES:
         return Literal(_TIMES[kind], inner.this) if inner.is_string else None
     number = _number(inner.this, sign)
@@ -86,8 +105,7 @@ def _floating(text: str, kind: str, sign: int) -> Literal | None:
 
 def _decimal(value: Decimal, to: exp.DataType) -> Literal | None:
     """A decimal literal, where its type holds it as it is."""
-    sizes = [one.this.this for one in to.expressions]
-    precision, scale = (int(sizes[0]), int(sizes[1]) if len(sizes) > 1 else 0) if sizes else (10, 0)
+    precision, scale = _sizes_of(to)
     _, digits, exponent = value.as_tuple()
     fits = -int(exponent) <= scale and len(digits) + int(exponent) <= precision - scale
     return Literal(literals.DECIMAL, value) if fits else None

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from metastore.adapters.descriptors import WITH_LOG_FILES
 from metastore.errors import NoStatistics
 from metastore.reading.column_answers import ColumnAnswers
-from metastore.reading.file_pruning import FilePruner, ListedFiles, parse_conjuncts
+from metastore.reading.file_pruning import FilePruner, FilteredColumns, ListedFiles
 from metastore.reading.parquet_listing import list_parquet_files
 from metastore.reading.pruned_files import PrunedFiles, phrase_reason
 
@@ -30,13 +31,14 @@ class _Shown:
 
     Attributes:
         pruner: The data files.
+        columns: What filters may name.
         snapshot: Whose files these are; None of a folder as it is listed now.
         current: Whether the table is there; None where that is not known.
         unused: Why statistics are of no use, if they are not.
     """
 
     pruner: FilePruner
-    columns: Sequence[Column]
+    columns: FilteredColumns
     snapshot: str | None
     current: bool | None
     unused: Mapping[str, str]
@@ -68,9 +70,8 @@ class FileAnswers(ColumnAnswers):
             >>> files = metastore.open("/warehouse/db/sales").prune("amount > 100 AND country = 'CH'")  # doctest: +SKIP
             >>> duckdb.read_parquet(files.paths)  # doctest: +SKIP
         """
-        listed = self._list_now()
-        shown = self._shown if listed is None else self._listed(listed)
-        conjuncts = parse_conjuncts(filter, shown.columns, self.table, self._zone)
+        shown = self._shown_now()
+        conjuncts = shown.columns.parse(filter, self.table, self._zone)
         judged = shown.pruner.judge(conjuncts)
         return PrunedFiles(
             self.table,
@@ -81,6 +82,10 @@ class FileAnswers(ColumnAnswers):
             judged.analyzed,
             {**shown.unused, **judged.unused},
         )
+
+    def _shown_now(self) -> _Shown:
+        listed = self._list_now()
+        return self._shown if listed is None else self._listed(listed)
 
     def _list_now(self) -> tuple[DataFile, ...] | None:
         """What lies in the folder of a table that is nothing else."""
@@ -93,7 +98,8 @@ class FileAnswers(ColumnAnswers):
         """The files of a folder; what was read of statistics is kept while these are the same."""
         if self._recently is None or self._recently[0] != files:
             pruner = FilePruner(ListedFiles.of_files("parquet", self.location, files, self._place))
-            self._recently = (files, _Shown(pruner, self._snapshot_to_show().columns, None, current=True, unused={}))
+            columns = self._filtered(self._snapshot_to_show().columns)
+            self._recently = (files, _Shown(pruner, columns, None, current=True, unused={}))
         return self._recently[1]
 
     @cached_property
@@ -106,7 +112,15 @@ class FileAnswers(ColumnAnswers):
         pruner = FilePruner(
             ListedFiles(manifest.table.format, self.location, self._stored(found.snapshot), self._store)
         )
-        return _Shown(pruner, found.columns, found.snapshot.id, found.current, {})
+        return _Shown(pruner, self._filtered(found.columns), found.snapshot.id, found.current, {})
+
+    def _filtered(self, columns: Sequence[Column]) -> FilteredColumns:
+        """What filters may name: of Hudi no expression, whose columns may be in paths alone."""
+        found = self._answering(None, self._snapshots)
+        manifest = self._place.manifest
+        if found is None or manifest is None or manifest.table.format in WITH_LOG_FILES:
+            return FilteredColumns(columns)
+        return FilteredColumns(columns, found.snapshot.expressions, found.snapshot.columns)
 
     def _snapshot_to_show(self) -> SnapshotAnswer:
         found = self._answering(None, self._snapshots)
@@ -124,7 +138,8 @@ class FileAnswers(ColumnAnswers):
         known = place if not unused else _without_statistics(place)
         listed = ListedFiles.of_files(table.format, table.location, tuple(table.list_files()), known)
         lineage = table.lineage
-        return _Shown(FilePruner(listed), lineage.schema, lineage.current, current=True, unused=unused)
+        columns = FilteredColumns(lineage.schema) if unused else self._filtered(lineage.schema)
+        return _Shown(FilePruner(listed), columns, lineage.current, current=True, unused=unused)
 
 
 def _without_statistics(place: Discovery) -> Discovery:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,16 +84,36 @@ class Judged:
     unused: Mapping[str, str]
 
 
-def parse_conjuncts(filter_: str, columns: Sequence[Column], table: str, zone: str) -> tuple[Conjunct, ...]:
-    """The parts of a filter that AND joins; `metastore.pruning.filters.parse_filter` tells more.
+@dataclass(frozen=True)
+class FilteredColumns:
+    """What a filter may name.
 
-    Raises:
-        LibraryNotFound: sqlglot is not installed.
+    Attributes:
+        columns: The table's columns, as they are now.
+        expressions: Those that have statistics.
+        analyzed: The columns that the expressions name, as they were then.
     """
-    require_library("sqlglot", "prune()")
-    from metastore.pruning.filters import parse_filter  # noqa: PLC0415 - sqlglot is optional
 
-    return parse_filter(filter_, columns, table, zone)
+    columns: Sequence[Column]
+    expressions: Sequence[Column] = ()
+    analyzed: Sequence[Column] = ()
+
+    def parse(self, filter_: str, table: str, zone: str) -> tuple[Conjunct, ...]:
+        """The parts of a filter that AND joins; `metastore.pruning.filters.parse_filter` tells more.
+
+        Raises:
+            LibraryNotFound: sqlglot is not installed.
+        """
+        require_library("sqlglot", "prune()")
+        from metastore.pruning.filters import parse_filter  # noqa: PLC0415 - sqlglot is optional
+
+        return parse_filter(filter_, self.columns, table, zone, self._indexed)
+
+    @cached_property
+    def _indexed(self) -> Mapping[str, Column]:
+        from metastore.pruning.expressions import index_expressions  # noqa: PLC0415 - as above
+
+        return index_expressions(self.expressions, self.analyzed)
 
 
 class FilePruner:
@@ -110,7 +130,11 @@ class FilePruner:
         self._unread: dict[Column, str] = {}
         deletes: Mask = self._files["deletes"].is_valid().to_numpy()
         self._deletes = deletes
-        self._paths = [openable_path(path, listed.location) for path in self._files["path"].to_pylist()]
+        self._open: Mask = self._covered if listed.format not in WITH_LOG_FILES else self._covered & ~deletes
+
+    @cached_property
+    def _paths(self) -> list[str]:
+        return [openable_path(path, self.listed.location) for path in self._files["path"].to_pylist()]
 
     def judge(self, conjuncts: Sequence[Conjunct]) -> Judged:
         """Tell of each data file whether it has to be read. What is not known keeps it."""
@@ -118,9 +142,7 @@ class FilePruner:
         columns = list_columns(all_of(condition for _, condition in conditions))
         for column in columns:
             self._load(column)
-        changed = self._deletes if self.listed.format in WITH_LOG_FILES else np.zeros(len(self._deletes), bool)
-        open_files = self._covered & ~changed
-        marks, by_values = self._exclude(conditions, open_files)
+        marks, by_values = self._exclude(conditions, self._open)
         rows = _count_rows(self._files["rows"].to_pylist(), self._evidence.values())
         known = reduce(np.logical_or, (self._facts[one].known for one in columns if one in self._facts), ~self._covered)
         names = ", ".join(column.name for column in columns)
@@ -129,7 +151,7 @@ class FilePruner:
             reason, conjunct, statistic = "KEPT_MAY_MATCH", None, None
             if not self._covered[place]:
                 reason = "KEPT_FILE_UNKNOWN"
-            elif not open_files[place]:
+            elif not self._open[place]:
                 reason = "KEPT_LOG_FILES"
             elif rows[place] == 0:
                 reason = "SKIPPED_EMPTY"
