@@ -175,7 +175,7 @@ def test_of_a_location(tmp_path):
     found = metastore.report(str(tmp_path))
     assert (found.subject, found.columns) == ("db.t", 2)
     page = Page(found.save(tmp_path / "t.html").read_text("utf-8"))
-    assert [len(page.all("article")), len(page.all("table"))] == [2, 3]  # of all columns, and values of both
+    assert [len(page.all("article")), len(page.all("table"))] == [2, 4]  # of all columns, values of both, layout
     assert "66.7 %" in page.texts
 
 

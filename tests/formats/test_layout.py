@@ -46,6 +46,23 @@ def test_what_is_in_order_and_what_is_not(spark, scattered):
     assert [row["column_name"] for row in metastore.layout(spark, scattered, "user")] == ["user"]
 
 
+def test_a_location_tells_the_same(spark, scattered):
+    there = {row["column_name"]: row for row in metastore.layout(spark, scattered)}
+    place = (
+        spark.sql(f"SELECT input_file_name() FROM {scattered}")
+        .first()[0]
+        .removeprefix("file://")
+        .partition("/data/")[0]
+    )
+    folder = place if "/data/" in place or scattered.startswith("ice.") else place.rpartition("/")[0]
+    here = metastore.open(folder).layout()
+    assert [row["column_name"] for row in here] == list(there)
+    for row in here:
+        told = there[row["column_name"]]
+        assert {**row, "advice": told["advice"]} == pytest.approx(told), row
+    assert [row["column_name"] for row in metastore.open(folder).layout("user")] == ["user"]
+
+
 def test_what_is_advised_helps(spark, scattered):
     before = metastore.layout(spark, scattered, "kind")[0]
     advised = before["advice"]

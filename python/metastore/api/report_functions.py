@@ -74,8 +74,8 @@ def report(
     verbs do not answer.
 
     Args:
-        where: A session; or a table's location, its store, or the root of many stores, without Spark: then neither
-            layout nor pruning is told.
+        where: A session; or a table's location, its store, or the root of many stores, without Spark: then neither the
+            statement that would help the layout nor what pruning saved is told.
         table: Its name in the session's catalogs; or which table, where the location is a root of several.
         at: A snapshot id, version or instant; the current one if None.
         before: An earlier snapshot to compare with: columns show both, and what has changed, as `diff` tells it.
@@ -104,7 +104,8 @@ def _collect(where: SparkSession | str, table: str | None, at: Moment) -> tuple[
     if isinstance(where, str):
         statistics = read_functions.open(where, table)
         summary = statistics.summary(at=at)
-        return statistics, Contents(summary, collect_columns(statistics, summary))
+        layout = statistics.layout() if at is None else None
+        return statistics, Contents(summary, collect_columns(statistics, summary), layout)
     check_session(where)
     if table is None:
         raise InvalidArgument("table", "no table is named", 'Say metastore.report(spark, "db.t").')

@@ -142,7 +142,7 @@ def columns(output: PlainOutput, local: LocalSpark, table: Table, column: Column
 @command
 def layout(output: PlainOutput, local: LocalSpark, table: Table, column: Column = None) -> None:
     """One line per column: data files that a look-up reads, how far they overlap, and the statement that would help."""
-    show(output, _with_spark(local, "layout", table, column=column))
+    show(output, _ask(local, "layout", table, column=column))
 
 
 @command

@@ -7,11 +7,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from metastore.adapters.descriptors import WITH_LOG_FILES
+from metastore.adapters.identifiers import find_column
+from metastore.answers import Answer
 from metastore.errors import NoStatistics
 from metastore.reading.column_answers import ColumnAnswers
 from metastore.reading.file_pruning import FilePruner, FilteredColumns, ListedFiles
 from metastore.reading.parquet_listing import list_parquet_files
 from metastore.reading.pruned_files import PrunedFiles, phrase_reason
+from metastore.reading.table_layout import describe_layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,6 +85,29 @@ class FileAnswers(ColumnAnswers):
             judged.analyzed,
             {**shown.unused, **judged.unused},
         )
+
+    def layout(self, column: str | None = None) -> Answer:
+        """One row per column: how its values are spread over the data files, and how many of these a look-up reads.
+
+        `files_per_lookup` is how many of them may hold one of the values with which files begin, by all that is known;
+        `overlap_depth` how many have such a value between their bounds; `sorted` the share that overlaps with no other.
+        The statement that would help, `advice`, is known where Spark is asked: `metastore.layout(spark, "db.sales")`.
+
+        Args:
+            column: Its name; all columns if None.
+
+        Raises:
+            NoStatistics: Nothing was ever analyzed, and a location does not tell which files a table has.
+            ColumnNotFound: There is no such column.
+
+        Example:
+            >>> metastore.open("/warehouse/db/sales").layout("customer")[0]["files_per_lookup"]  # doctest: +SKIP
+            1.5
+        """
+        shown = self._shown_now()
+        columns = shown.columns.columns
+        wanted = columns if column is None else [find_column(columns, column, self.table)]
+        return self._answer(Answer, "layout", list(describe_layout(shown.pruner.listed, wanted)))
 
     def _shown_now(self) -> _Shown:
         listed = self._list_now()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from metastore.pruning.conditions import Condition
     from metastore.pruning.exclusion import ColumnFacts
     from metastore.pruning.filters import Conjunct
-    from metastore.pruning.value_sets import Mask
+    from metastore.pruning.value_sets import Key, Mask
     from metastore.reading.discovery import Discovery
     from metastore.reading.evidence import ColumnEvidence
     from metastore.reading.snapshot_files import SnapshotFiles
@@ -135,6 +135,24 @@ class FilePruner:
     @cached_property
     def _paths(self) -> list[str]:
         return [openable_path(path, self.listed.location) for path in self._files["path"].to_pylist()]
+
+    def read_bounds(self, column: Column) -> tuple[ColumnEvidence | None, list[tuple[Key | None, Key | None]]]:
+        """What is known of a column, and the bounds of each data file as keys: None where they are not known."""
+        if column.encoding is not None:
+            self._load(column)
+        facts = self._facts.get(column)
+        if facts is None:
+            return None, []
+        known = self._open & facts.known
+        limits = [facts.limits(file) if known[file] else (None, None) for file in range(len(known))]
+        return self._evidence[column], limits
+
+    def count_kept(self, condition: Condition) -> int:
+        """How many data files a condition leaves to be read."""
+        for column in list_columns(condition):
+            self._load(column)
+        marks, _ = self._exclude([("", condition)], self._open)
+        return int((marks == _KEPT).sum())
 
     def judge(self, conjuncts: Sequence[Conjunct]) -> Judged:
         """Tell of each data file whether it has to be read. What is not known keeps it."""

@@ -36,7 +36,7 @@ _NOTES = (
     "~ stands before numbers that may be off; how far stands beside them, where that is known.",
     "Bars of a histogram stand for equally wide ranges of values. The few values far out are in the first or last bar.",
     "Shares of values leave nulls out. Lengths are bytes. ± beside distinct values is their standard error.",
-    "Layout and pruning are told where Spark is asked, not of a location alone.",
+    "What pruning saved is told where Spark is asked: it is of a session's queries, and nothing stored.",
 )
 
 
