@@ -8,6 +8,7 @@ as Spark's CAST renders them, so that columns of all types fit into one; `Summar
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property, partial
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, overload
@@ -17,7 +18,7 @@ from metastore.format.spark_text import parse_spark_text
 from metastore.suggestions import find_similar_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     import pandas as pd  # type: ignore[import-untyped] # optional, and so are its stubs
@@ -163,8 +164,27 @@ class Answer:
         return render(self)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Summary(Answer):
-    """One row per column of a table."""
+    """One row per column of a table.
+
+    Attributes:
+        measure_ranks: Reads how exact quartiles are, once somebody looks; None where that is not known.
+    """
+
+    measure_ranks: Callable[[], Mapping[str, float | None]] | None = None
+
+    @cached_property
+    def rank_errors(self) -> Mapping[str, float | None]:
+        """By what share of its values the ranks of a column's quartiles may be off at most; None where it is not known.
+
+        Columns of which nothing is known are not here.
+        """
+        return self.measure_ranks() if self.measure_ranks is not None else {}
+
+    def __reduce__(self) -> tuple[type[Answer], tuple[Any, ...]]:
+        kind, (*values, _) = super().__reduce__()
+        return kind, (*values, partial(dict, self.rank_errors))
 
     def column(self, name: str) -> dict[str, Any]:
         """The row of one column, its values typed.

@@ -163,6 +163,21 @@ def test_numbers_in_which_deleted_rows_count_are_approximate(location):
     assert "those of all rows in the data files, deleted ones too" in " ".join(shown.split())
 
 
+def test_quartiles_that_are_near_are_marked_with_their_error(location):
+    row = {**metastore.open(str(location)).summary()[0], "q25": "1", "q50": "2", "q75": "3"}
+    known = {"a": 0.0, "b": 0.00123, "c": None}
+    rows = tuple({**row, "column_name": name} for name in (*known, "d"))
+    summary = Summary("summary", "db.t", tuple(row), rows, measure_ranks=lambda: known)
+    for shown in (on_terminal(summary, 200), repr(pickle.loads(pickle.dumps(summary))), summary._repr_html_()):  # noqa: S301 - ours
+        assert [shown.count(mark) for mark in ("~1", "~2", "~3")] == [2, 2, 2]
+        assert (
+            "ranks of quartiles are off by at most 0.12 % of the values; by how much some quartiles are off is not"
+            in (" ".join(shown.split()))
+        )
+    assert "quartiles" not in on_terminal(summary, 30), "they are not drawn"
+    assert summary.to_dict()["rows"] == list(map(dict, rows))
+
+
 def test_an_empty_answer_has_its_heads():
     answer = metastore.Answer("files", "db.t", ("path", "rows"), ())
     assert plain_text.render(answer) == "db.t\npath  rows"

@@ -105,6 +105,24 @@ def test_quantiles(opened):
     assert [row["value"] for row in statistics.quantiles("c0", [0, 1])] == [str(values[0]), str(values[-1])]
 
 
+def test_a_summary_knows_how_exact_its_quartiles_are(opened, files):
+    statistics = opened[0]
+    found = statistics.summary().rank_errors
+    assert sorted(found) == ["c0", "c1", "c3"]
+    for name, error in found.items():
+        assert error == max(row["error"] for row in statistics.quantiles(name, [0.25, 0.5, 0.75]))
+    assert found["c0"] > found["c3"] == 0
+    assert "~" in repr(statistics.summary())
+    assert statistics.summary(file=files[0]).rank_errors == {}
+
+
+def test_how_exact_quartiles_are_may_be_unreadable(opened, tmp_path):
+    summary = opened[0].summary()
+    for file in tmp_path.rglob("table-histograms*"):
+        file.write_bytes(b"damaged")
+    assert summary.rank_errors == {}
+
+
 @pytest.mark.parametrize("verb", ["frequencies", "histogram", "quantiles"])
 def test_mistakes(opened, verb):
     ask = getattr(opened[0], verb)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len, set_cell_size
@@ -59,8 +60,10 @@ APPROXIMATE = "~"
 """What stands before a number that may be off."""
 _OF_VALUES = ("min", "max", "q25", "q50", "q75", "top_value")
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")
-OF_ALL_ROWS = ("avg", "std", "q25", "q50", "q75")
+QUARTILES = ("q25", "q50", "q75")
+OF_ALL_ROWS = ("avg", "std", *QUARTILES)
 """Numbers in which deleted rows count, where there are any."""
+_NONE: Mapping[str, float | None] = MappingProxyType({})
 _DIGITS = 12
 _YEARS = 10_000
 _OF_ONE_COLUMN = {"histogram": ("lo", "hi"), "quantiles": ("value",)}
@@ -84,6 +87,12 @@ def shown_columns(answer: Answer) -> list[str]:
 def is_summary(answer: Answer) -> bool:
     """Whether an answer has a row for each column of a table."""
     return answer.kind in ("summary", "filtered_summary")
+
+
+def rank_errors(answer: Answer) -> Mapping[str, float | None]:
+    """By what share of a column's values the ranks of its quartiles may be off, where an answer knows it."""
+    found: Mapping[str, float | None] = getattr(answer, "rank_errors", _NONE)
+    return found
 
 
 def column_heading(name: str) -> str:
@@ -133,13 +142,13 @@ def top_share(row: Mapping[str, Any]) -> float | None:
     return count / values if count is not None and 1 < count <= values else None
 
 
-def format_marked_cell(row: Mapping[str, Any], name: str) -> str:
-    """The text of a cell, marked where the number may be off."""
+def format_marked_cell(row: Mapping[str, Any], name: str, rank_errors: Mapping[str, float | None] = _NONE) -> str:
+    """The text of a cell, marked where the number may be off; of quartiles by the ranks of the column."""
     text = format_brief_cell(name, displayed_value(row, name))
     share = top_share(row) if name == "top_value" else None
-    return (
-        f"{APPROXIMATE if is_approximate(row, name) else ''}{text}{'' if share is None else f' ({100 * share:.3g} %)'}"
-    )
+    is_near = name in QUARTILES and bool(text) and rank_errors.get(row["column_name"], 0.0) != 0
+    mark = APPROXIMATE if is_near or is_approximate(row, name) else ""
+    return f"{mark}{text}{'' if share is None else f' ({100 * share:.3g} %)'}"
 
 
 def is_approximate(row: Mapping[str, Any], name: str) -> bool:

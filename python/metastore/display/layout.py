@@ -11,6 +11,7 @@ from metastore.display import bars
 from metastore.display.cells import (
     APPROXIMATE,
     OF_ALL_ROWS,
+    QUARTILES,
     SAID_ELSEWHERE,
     column_heading,
     format_marked_cell,
@@ -18,6 +19,7 @@ from metastore.display.cells import (
     is_approximate,
     is_number,
     is_summary,
+    rank_errors,
     round_text,
     shorten,
     shown_columns,
@@ -113,7 +115,7 @@ def fit_columns(answer: Answer, rows: int, width: int | None = None) -> Layout:
 
 
 def _column(answer: Answer, name: str, rows: int) -> DisplayColumn:
-    cells = tuple(format_marked_cell(row, name) for row in answer.rows[:rows])
+    cells = tuple(format_marked_cell(row, name, rank_errors(answer)) for row in answer.rows[:rows])
     numeric = is_number(answer, name)
     if numeric:
         cells = tuple(round_text(cell) if "." in cell else cell for cell in cells)
@@ -196,7 +198,7 @@ def _total(sizes: Sequence[int]) -> int:
 
 
 def _remarks(answer: Answer, drawn: Sequence[str], rows: int) -> list[str]:
-    remarks = [_approximation(answer)] if is_summary(answer) else []
+    remarks = [_approximation(answer, drawn)] if is_summary(answer) else []
     elsewhere = SAID_ELSEWHERE.get(answer.kind, ())
     unseen = [name for name in answer.columns if name not in drawn and name not in elsewhere]
     missing = [column_heading(name) for name in unseen if any(row[name] is not None for row in answer.rows)]
@@ -207,10 +209,18 @@ def _remarks(answer: Answer, drawn: Sequence[str], rows: int) -> list[str]:
     return [remark for remark in remarks if remark]
 
 
-def _approximation(answer: Answer) -> str:
+def _nearness(errors: Sequence[float | None]) -> list[str]:
+    """How near quartiles are."""
+    most = max((error for error in errors if error is not None), default=0.0)
+    parts = [f"ranks of quartiles are off by at most {100 * most:.2g} % of the values"] if most else []
+    return [*parts, *(["by how much some quartiles are off is not known"] if None in errors else [])]
+
+
+def _approximation(answer: Answer, drawn: Sequence[str]) -> str:
     """What the mark of approximate numbers means here; empty where there are none."""
     error = max((row["distinct_error"] or 0.0 for row in answer.rows), default=0.0)
     parts = [f"distinct values have a standard error of at most {format_number(100 * error)} %"] if error else []
+    parts += _nearness(list(rank_errors(answer).values())) if {*QUARTILES} & {*drawn} else []
     if any(is_approximate(row, "min") or is_approximate(row, "max") for row in answer.rows):
         parts.append("bounds hold for more than the live rows of this snapshot")
     if any(is_approximate(row, name) for row in answer.rows for name in OF_ALL_ROWS):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from metastore.format.histogram_bins import (
     EQUI_HEIGHT,
     Histogram,
     compute_percentiles,
+    find_quantiles,
     percentile_ranks,
     restore_bins,
 )
@@ -164,6 +166,27 @@ def _histogram(column: Column, summary: Mapping[str, Any], row: Mapping[str, Any
         return None
     others = (None if one is None else np.array(one, np.int64) for one in (row["distincts"], row.get("errors")))
     return Histogram(row["kind"], *bins, *others)
+
+
+def measure_rank_errors(store: Store, snapshot: Snapshot, shares: Sequence[float]) -> dict[str, float | None]:
+    """By what share of a column's values the ranks of some quantiles of the table may be off, by the column's key.
+
+    None where its histogram does not tell: bins of equal width are not what quantiles are taken from.
+    """
+    if snapshot.summary is None or snapshot.histograms is None:
+        return {}
+    summaries = {row["column"]: row for row in store.get(snapshot.summary).to_pylist()}
+    found: dict[str, float | None] = {}
+    for row in store.get(snapshot.histograms).to_pylist():
+        column, summary = snapshot.described[row["column"]], summaries.get(row["column"])
+        bins = _histogram(column, summary, row) if summary and summary["files"] == snapshot.files_total else None
+        if bins is not None:
+            number = int(bins.counts.sum())
+            ranks = [max(1, math.ceil(share * number)) for share in shares]
+            errors = [one.error for one in find_quantiles(bins, ranks, str(column.encoding))]
+            is_known = bins.kind == EQUI_HEIGHT and None not in errors
+            found[column.key] = max(error or 0 for error in errors) / number if is_known else None
+    return found
 
 
 def read_table_details(store: Store, snapshot: Snapshot, column: Column) -> ColumnDetails | None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from metastore.adapters.identifiers import find_column
 from metastore.answers import Answer, Summary
-from metastore.errors import InvalidArgument, NoStatistics, TableNotFound
+from metastore.errors import InvalidArgument, MetastoreError, NoStatistics, TableNotFound
 from metastore.format.object_schemas import ENCODED_TYPES
 from metastore.format.table_column import Column, is_compatible
 from metastore.reading import column_details, exact_ranks, extra_columns, summary_rows, views
@@ -24,12 +24,15 @@ from metastore.reading.folder import Folder
 from metastore.reading.snapshot_files import count_known_columns, read_statistics
 from metastore.reading.summary_changes import compare_summaries
 from metastore.reading.views import NARROWED
+from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from metastore.reading.snapshot import SnapshotAnswer
+
+_LOG = get_logger(__name__)
 
 
 class Statistics(FileAnswers):
@@ -45,7 +48,8 @@ class Statistics(FileAnswers):
         """One row per column: bounds, distinct values, quantiles, nulls."""
         shown = self._at(at)
         described = self._summary_rows(file, shown)
-        return self._answer(Summary, "summary", described, shown, _own_fields(described))
+        answer = self._answer(Summary, "summary", described, shown, _own_fields(described))
+        return answer if file else replace(answer, measure_ranks=partial(self._measure_quartiles, shown))
 
     def files(self, at: str | int | datetime | None = None) -> Answer:
         """One row per data file of the table."""
@@ -174,6 +178,20 @@ class Statistics(FileAnswers):
 
     def _summary_rows(self, file: str | None, shown: SnapshotAnswer) -> list[summary_rows.Row]:
         return self._of_file(file, shown) if file else self.describe_columns(shown)
+
+    def _measure_quartiles(self, shown: SnapshotAnswer) -> Mapping[str, float | None]:
+        """How exact the quartiles of columns are, by their names; nothing if it cannot be read."""
+        snapshot = shown.snapshot
+        if not (shown.is_requested and snapshot.exact):
+            return {}
+        try:
+            shares = [percent / 100 for percent in summary_rows.QUARTILES]
+            errors = column_details.measure_rank_errors(self._store, snapshot, shares)
+        except MetastoreError as error:
+            _LOG.warning("how exact the quartiles of %s are cannot be read: %s", self.table, error)
+            return {}
+        exact = {column.key for column in exact_ranks.list_rank_columns(snapshot)}
+        return {one.name: errors[one.key] for one in shown.described if one.key in errors and one.key not in exact}
 
     def _column_rows(self, column: str | None, file: str | None, shown: SnapshotAnswer) -> list[summary_rows.Row]:
         snapshot = shown.snapshot
