@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+import sys
+
 import pytest
 from typer.testing import CliRunner
 
@@ -19,3 +22,17 @@ def run():
         return done
 
     return call
+
+
+def findings(run, *arguments, code=0):
+    """What the doctor finds, by what was looked at."""
+    found = json.loads(run("doctor", *arguments, "--json", code=code).stdout)["findings"]
+    return {one["check"]: one for one in found}
+
+
+@pytest.fixture
+def healthy(monkeypatch, tmp_path):
+    """An environment in which nothing is wrong."""
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)

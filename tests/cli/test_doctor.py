@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
+import subprocess
 import sys
+import zipfile
+from pathlib import Path
 
+import pyspark
 import pytest
+from pyspark.sql import Row
 
+import metastore
+from cli.conftest import findings
+from lakes import SPARK
 from metastore import jars
 from metastore.cli import doctor_checks
-from metastore.cli.doctor_checks import BROKEN, OK
-from store import s3
-
-
-def findings(run, code=0):
-    found = json.loads(run("doctor", "--json", code=code).stdout)["findings"]
-    return {one["check"]: one for one in found}
-
-
-@pytest.fixture
-def healthy(monkeypatch, tmp_path):
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    monkeypatch.delenv("SPARK_HOME", raising=False)
-    monkeypatch.chdir(tmp_path)
+from metastore.cli.doctor_checks import BROKEN, OK, WARNING
+from metastore.spark.session import EXTENSION
 
 
 def test_doctor_finds_a_missing_java(run, healthy, monkeypatch):
@@ -95,37 +90,237 @@ def test_doctor_finds_a_misspelt_setting(run, healthy, monkeypatch, tmp_path):
     assert "spark.metastore.cbo.enabled" in found["fix"]
 
 
-def test_doctor_finds_a_store_that_is_no_folder(run, healthy, monkeypatch, tmp_path):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("METASTORE_STORE", str(tmp_path / "file"))
-    found = findings(run, code=1)["store"]
-    assert found["state"] == BROKEN
-    assert found["fix"]
+def java_that_says(folder, text):
+    """A JAVA_HOME whose java says its version so."""
+    (folder / "bin").mkdir(parents=True)
+    java = folder / "bin" / "java"
+    java.write_text(f"#!/bin/sh\necho '{text}' >&2\n")
+    java.chmod(0o755)
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("said", "state", "told"),
+    [
+        ('openjdk version "17.0.9" 2023-10-17', OK, "17.0.9"),
+        ('openjdk version "11.0.21" 2023-10-17', None, "11.0.21"),
+        ('openjdk version "25" 2025-09-16', WARNING, "is tested on"),
+        ("Error: could not create the Java Virtual Machine", BROKEN, "does not tell its version"),
+    ],
+)
+def test_doctor_asks_java_for_its_version(monkeypatch, tmp_path, said, state, told):
+    monkeypatch.setenv("JAVA_HOME", java_that_says(tmp_path / "java", said))
+    found = doctor_checks.check_java()
+    assert found.state == (state or (WARNING if SPARK == "3.5" else BROKEN))
+    assert told in found.detail
+    assert bool(found.fix) == (found.state != OK)
+
+
+def test_doctor_finds_a_path_without_java(monkeypatch, tmp_path):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = doctor_checks.check_java()
+    assert (found.state, found.detail) == (BROKEN, "there is no java on the PATH")
+
+
+@pytest.mark.parametrize("client", [False, True])
+def test_doctor_finds_a_python_without_pyspark(tmp_path, client):
+    """Of the packages of this Python all but pyspark's own; the Connect client has its modules and another name."""
+    for entry in Path(pyspark.__file__).parents[1].iterdir():
+        if not entry.name.startswith("pyspark") or (client and entry.name == "pyspark"):
+            (tmp_path / entry.name).symlink_to(entry)
+    code = (
+        "from metastore.cli import doctor_checks as d; r = d.check_pyspark(); print(r.state, r.detail, r.fix, sep='|')"
+    )
+    places = os.pathsep.join([str(tmp_path), str(Path(metastore.__file__).parents[1])])
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        env={**os.environ, "PYTHONPATH": places},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    expected = (
+        "warning|only the Connect client is installed|Its server needs the jar."
+        if client
+        else "broken|not installed|pip install 'pyspark-metastore[spark]'"
+    )
+    assert done.stdout.strip() == expected
+
+
+def write_shim(jar, **facts):
+    """A jar with the notes of a build."""
+    jar.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(jar, "w") as opened:
+        if facts:
+            opened.writestr("metastore-shim.properties", "".join(f"{key}={value}\n" for key, value in facts.items()))
+    return jar
+
+
+@pytest.fixture
+def pyspark_folder(monkeypatch, tmp_path):
+    """A pyspark whose jars can be spoilt."""
+    folder = tmp_path / "pyspark"
+    (folder / "jars").mkdir(parents=True)
+    monkeypatch.setattr(jars, "_installed_pyspark", lambda: folder)
+    monkeypatch.setattr(jars, "_installed_shims", list)
+    return folder
+
+
+OURS = {"version": metastore.__version__, "lines": SPARK, f"source-{SPARK}": "0"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        (None, "does not exist"),
+        ({}, "is no jar of ours"),
+        ({**OURS, "version": "0.0.1"}, f"the jar is 0.0.1, the package {metastore.__version__}"),
+        ({**OURS, "lines": "9.9"}, f"for Spark 9.9 only, and pyspark is {pyspark.__version__}"),
+        (OURS, "older than its sources in this clone"),
+    ],
+)
+def test_doctor_finds_a_jar_that_is_not_this_packages(pyspark_folder, facts, told):
+    if facts is not None:
+        write_shim(pyspark_folder / "jars" / jars.SHIM, **facts)
+    found = doctor_checks.check_jar()
+    assert found.state == BROKEN
+    assert told in found.detail
+    assert "pip install --force-reinstall pyspark-metastore" in found.fix
+
+
+def test_doctor_finds_a_jar_that_is_not_beside_those_of_spark(request, monkeypatch, tmp_path):
+    jar = write_shim(tmp_path / "elsewhere" / jars.SHIM, **doctor_checks.read_shim_properties(jars.shim()))
+    request.getfixturevalue("pyspark_folder")
+    monkeypatch.setattr(jars, "_installed_shims", lambda: [jar])
+    found = doctor_checks.check_jar()
+    assert (found.state, "is not beside the jars of pyspark" in found.detail) == (WARNING, True)
+    assert "metastore jar" in found.fix
+
+
+def test_doctor_finds_another_spark_without_the_jar(monkeypatch, tmp_path):
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    found = doctor_checks.check_spark_home()
+    assert (found.state, found.detail) == (WARNING, f"{tmp_path} does not have the jar")
+    write_shim(tmp_path / "jars" / jars.SHIM)
+    assert doctor_checks.check_spark_home().state == OK
+
+
+@pytest.fixture
+def spark_defaults(monkeypatch, tmp_path):
+    """Writes a spark-defaults.conf of a Spark elsewhere."""
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+
+    def write(**lines):
+        file = tmp_path / "spark" / "conf" / "spark-defaults.conf"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("".join(f"spark.{key.replace('__', '.')} {value}\n" for key, value in lines.items()))
+
+    return write
+
+
+def test_doctor_finds_an_extension_that_is_listed_without_its_jar(spark_defaults, tmp_path):
+    spark_defaults(sql__extensions=f"a.B, {EXTENSION}")
+    found = doctor_checks.check_extension()
+    assert (found.state, f"{tmp_path / 'spark'} does not have the jar" in found.detail) == (BROKEN, True)
+    assert 'spark-submit --jars "$(metastore jar)"' in found.fix
+    write_shim(tmp_path / "spark" / "jars" / jars.SHIM)
+    assert doctor_checks.check_extension().state == OK
+
+
+def test_doctor_finds_an_extension_that_spark_3_5_does_not_have_listed(spark_defaults, monkeypatch):
+    monkeypatch.setattr(doctor_checks.metadata, "version", lambda _: "3.5.8")
+    spark_defaults(sql__extensions="a.B")
+    found = doctor_checks.check_extension()
+    assert (found.state, EXTENSION in found.fix) == (WARNING, True)
+
+
+@pytest.mark.parametrize("key", ["jars", "driver__extraClassPath"])
+def test_doctor_finds_two_versions_of_the_jar(spark_defaults, tmp_path, key):
+    jar = tmp_path / "old" / "metastore-shim-0.0.1.jar"
+    spark_defaults(**{key: f"file:{jar}" if key == "jars" else jar}, sql__extensions=EXTENSION)
+    for facts, told in ((None, "is no jar of ours"), ({**OURS, "version": "0.0.1"}, "is 0.0.1, the package")):
+        if facts:
+            write_shim(jar, **facts)
+        found = doctor_checks.check_extension()
+        assert (found.state, found.detail.startswith(f"{jar}, which spark-defaults.conf names, {told}")) == (
+            BROKEN,
+            True,
+        )
+    write_shim(jar, **OURS)
+    assert doctor_checks.check_extension().state == OK
+
+
+@pytest.mark.parametrize(
+    ("python", "told"),
+    [
+        (None, "/no/python is not on the PATH"),
+        ("echo 3.4", f"3.4; the driver's is {sys.version_info[0]}.{sys.version_info[1]}"),
+        (f'exec {sys.executable} -S "$@"', "No module named 'numpy'"),
+        ("exit 1", "it says nothing"),
+    ],
+)
+def test_doctor_finds_workers_that_cannot_work(monkeypatch, tmp_path, python, told):
+    script = tmp_path / "python"
+    if python:
+        script.write_text(f"#!/bin/sh\n{python}\n")
+        script.chmod(0o755)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(script) if python else "/no/python")
+    found = doctor_checks.check_workers_python()
+    assert (found.state, told in found.detail) == (BROKEN, True)
+    assert found.fix == f"export PYSPARK_PYTHON={sys.executable}"
+
+
+@pytest.mark.skipif(SPARK == "3.5", reason="it has no data sources in Python")
+def test_doctor_finds_another_module_in_the_place_of_ours(monkeypatch, tmp_path):
+    (tmp_path / "pyspark_metastore.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    found = doctor_checks.check_data_sources()
+    assert (found.state, "ours is not there" in found.detail) == (BROKEN, True)
+
+
+def test_doctor_finds_settings_that_do_nothing(healthy, monkeypatch, tmp_path, spark_defaults):
+    def told(state):
+        found = doctor_checks.check_settings()
+        assert (found.state, bool(found.fix)) == (state, True)
+        return found.detail
+
+    monkeypatch.setenv("METASTORE_CBO_ENABLD", "true")
+    assert "METASTORE_CBO_ENABLD is no setting" in told(WARNING)
+    monkeypatch.delenv("METASTORE_CBO_ENABLD")
+    spark_defaults(metastore__enabled="false")
+    assert told(WARNING) == "spark.metastore.enabled is false"
+    spark_defaults(metastore__enabled="maybe")
+    assert "spark.metastore.enabled" in told(BROKEN)
+    spark_defaults()
+    (tmp_path / "metastore.toml").write_text(f'store = "{tmp_path}"\n')
+    (tmp_path / "metastore.toml").chmod(0o666)
+    assert "spark.metastore.store is left out" in told(WARNING)
+
+
+def test_doctor_tells_of_table_formats_that_are_too_old():
+    row = Row("format", "found", "oldest", "refusal")
+    found = doctor_checks._formats(
+        [row("Delta", "4.4", "3.2", None), row("Iceberg", "1.4", "1.6", "needs Iceberg 1.6")]
+    )
+    assert (found.state, found.detail) == (WARNING, "Delta 4.4, needs Iceberg 1.6")
+    assert "Use Iceberg 1.6 or newer" in found.fix
 
 
 @pytest.mark.slow
-def test_doctor_tries_a_store_on_s3_with_the_credentials_of_spark(run, healthy, monkeypatch, tmp_path):
-    with s3.running() as address:
-        keys = {"access.key": s3.KEY, "secret.key": s3.SECRET, "endpoint": address, "endpoint.region": "us-east-1"}
-        lines = [f"spark.hadoop.fs.s3a.{key} {value}" for key, value in keys.items()]
-        (tmp_path / "spark-defaults.conf").write_text("\n".join(lines))
-        monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-        for bucket, state in ((s3.BUCKET, OK), ("nowhere", BROKEN)):
-            monkeypatch.setenv("METASTORE_STORE", f"s3a://{bucket}/central")
-            done = run("doctor", "--json", code=int(state == BROKEN))
-            assert s3.SECRET not in done.stdout + done.stderr
-            found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}["store"]
-            assert found["state"] == state
-            assert found["fix"] or state == OK
-
-
-def test_doctor_does_not_try_what_only_spark_reaches(run, healthy, monkeypatch):
-    monkeypatch.setenv("METASTORE_STORE", "hdfs://nn/statistics")
-    found = findings(run)["store"]
-    assert (found["state"], found["detail"]) == (OK, "hdfs://nn/statistics is not tried: only Spark reaches it")
+@pytest.mark.spark
+def test_doctor_starts_a_spark_that_has_the_extension(run, healthy, monkeypatch, tmp_path):
+    found = findings(run, "--spark")
+    assert found["spark"]["state"] == OK
+    assert f"Spark {pyspark.__version__} has the extension {metastore.__version__}" in found["spark"]["detail"]
+    monkeypatch.setenv("JAVA_HOME", "/no/where")
+    (found,) = doctor_checks.check_spark()
+    assert (found.state, bool(found.fix)) == (BROKEN, True)
 
 
 def test_doctor_is_content_with_this_environment(run, healthy):
     found = findings(run)
-    assert {one["state"] for one in found.values()} == {OK}
+    assert {one["state"] for one in found.values()} == ({OK, WARNING} if SPARK == "3.5" else {OK})
     assert "ok" in run("doctor").stdout

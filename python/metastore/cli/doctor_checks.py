@@ -1,4 +1,7 @@
-"""What `metastore doctor` looks at: each check is a function that gives one finding, with one line to fix it."""
+"""What `metastore doctor` looks at: each check is a function that gives one finding, with one line to fix it.
+
+Checks of statistics are in `doctor_store_checks`.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,12 @@ from typing import TYPE_CHECKING
 
 from metastore import __version__, jars
 from metastore.errors import MetastoreError
-from metastore.spark.session import read_spark_defaults
+from metastore.spark.session import EXTENSION, read_spark_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Row
-
 
 OK, WARNING, BROKEN = "ok", "warning", "broken"
 LINES = {
@@ -142,6 +144,39 @@ def check_spark_home() -> CheckResult:
     return CheckResult("SPARK_HOME", WARNING, f"{home} does not have the jar", _LIST)
 
 
+def check_extension() -> CheckResult:
+    """Where spark-defaults.conf names the extension its jar is there, of this version; where it has to, it does."""
+    defaults = read_spark_defaults()
+    named = _name_shims(defaults)
+    for jar in (Path(one) for one in named if "://" not in one):
+        facts = read_shim_properties(jar)
+        if facts is None or facts["version"] != __version__:
+            found = f"is {facts['version']}, the package {__version__}" if facts else "is no jar of ours"
+            fix = "Name the one that metastore jar prints, or none where Spark is pip's."
+            return CheckResult("extension", BROKEN, f"{jar}, which spark-defaults.conf names, {found}", fix)
+    home = Path(os.environ.get("SPARK_HOME") or jars.pyspark_jars().parent)
+    is_listed = EXTENSION in map(str.strip, defaults.get("spark.sql.extensions", "").split(","))
+    if is_listed and not named and not (home / "jars" / jars.SHIM).exists():
+        detail = f"spark-defaults.conf lists it, and {home} does not have the jar: Spark starts without it"
+        return CheckResult("extension", BROKEN, detail, _LIST)
+    if not is_listed and _line_of_pyspark() == "3.5":
+        detail = "Spark 3.5 needs it in spark-defaults.conf, which does not list it"
+        fix = f"spark.sql.extensions={EXTENSION} there, or metastore.configure(builder) in Python"
+        return CheckResult("extension", WARNING, detail, fix)
+    return CheckResult("extension", OK, "listed in spark-defaults.conf" if is_listed else "it registers itself")
+
+
+def _name_shims(defaults: Mapping[str, str]) -> list[str]:
+    """The jars of ours that settings put on Spark's class path."""
+    ways = (("spark.jars", ","), ("spark.driver.extraClassPath", os.pathsep))
+    listed = (
+        one.strip().removeprefix("file://").removeprefix("file:")
+        for key, by in ways
+        for one in defaults.get(key, "").split(by)
+    )
+    return [one for one in listed if Path(one).name.startswith("metastore-shim")]
+
+
 def check_workers_python() -> CheckResult:
     """The Python that Spark starts for its workers has the driver's version and what ANALYZE imports."""
     named = os.environ.get("PYSPARK_PYTHON") or read_spark_defaults().get("spark.pyspark.python")
@@ -204,47 +239,6 @@ def check_settings() -> CheckResult:
     return CheckResult("settings", OK, ", ".join(changed) or "all at their defaults")
 
 
-def check_store(location: str | None) -> CheckResult:
-    """The place of statistics can be read and written; nothing is made to find that out."""
-    from metastore import settings as registry  # noqa: PLC0415 - as above
-    from metastore.reading.folder import Folder  # noqa: PLC0415 - as above
-    from metastore.store import Store  # noqa: PLC0415 - as above
-    from metastore.store.credentials import find_credentials  # noqa: PLC0415 - as above
-    from metastore.store.location import (  # noqa: PLC0415 - spares every other use its time
-        default_store_uri,
-        needs_hadoop,
-    )
-
-    try:
-        root = registry.get("spark.metastore.store")
-        if root is None and location is None:
-            return CheckResult("store", OK, "beside each table; metastore doctor <table location> tries one")
-        where = root or default_store_uri(str(location))
-        if needs_hadoop(where):
-            return CheckResult("store", OK, f"{where} is not tried: only Spark reaches it")
-        if location is not None and not Folder(location).exists():
-            return CheckResult("store", BROKEN, f"there is nothing at {location}", "Check the address.")
-        hadoop = {key.removeprefix("spark.hadoop."): value for key, value in read_spark_defaults().items()}
-        Store.open(where, access=find_credentials(where, hadoop.get)).read()
-    except MetastoreError as error:
-        return CheckResult("store", BROKEN, error.message, error.hint or "Check the address and the permissions.")
-    return _writable(where)
-
-
-def _writable(where: str) -> CheckResult:
-    from metastore.store.location import local_path  # noqa: PLC0415 - as above
-
-    path = local_path(where)
-    if path is None:
-        return CheckResult(
-            "store", OK, f"{where} can be read; ANALYZE tries, before all else, whether it can be written"
-        )
-    place = next(one for one in (Path(path), *Path(path).absolute().parents) if one.exists())
-    if not os.access(place, os.W_OK | os.X_OK):
-        return CheckResult("store", BROKEN, f"{where} cannot be written: {place} is not writable", f"chmod u+w {place}")
-    return CheckResult("store", OK, f"{where} can be read and written")
-
-
 def check_spark() -> list[CheckResult]:
     """A Spark starts and has the extension, and table formats that it can be used with."""
     import metastore  # noqa: PLC0415 - as above
@@ -274,6 +268,7 @@ QUICK: tuple[Callable[[], CheckResult], ...] = (
     check_pyspark,
     check_jar,
     check_spark_home,
+    check_extension,
     check_workers_python,
     check_data_sources,
     check_settings,

@@ -60,7 +60,7 @@ def _version(package: str) -> str | None:
 
 
 Location = Annotated[
-    str | None, typer.Argument(help="A table's location, to see whether its statistics can be written.")
+    str | None, typer.Argument(help="A table's location, to see its statistics, and whether they can be written.")
 ]
 Spark = Annotated[bool, typer.Option("--spark", help="Also start a Spark and ask it for the extension (some seconds).")]
 
@@ -68,10 +68,12 @@ Spark = Annotated[bool, typer.Option("--spark", help="Also start a Spark and ask
 @command
 def doctor(output: PlainOutput, location: Location = None, *, spark: Spark = False) -> None:
     """Check the installation; one line to fix each problem, exit code 1 if there is one."""
-    from metastore.cli import doctor_checks  # noqa: PLC0415 - not needed for --help
+    from metastore.cli import doctor_checks, doctor_store_checks  # noqa: PLC0415 - not needed for --help
 
     found = [check() for check in doctor_checks.QUICK]
-    found.append(doctor_checks.check_store(location))
+    found.append(doctor_store_checks.check_store(location))
+    if location is not None and found[-1].state == doctor_checks.OK:
+        found.append(doctor_store_checks.check_statistics(location))
     if spark:
         found += doctor_checks.check_spark()
     output.findings(found)
