@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import time
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,7 +13,16 @@ import metastore
 from formats.kinds import KINDS, ROW
 from gaps import TARGETS
 from lakes import SPARK
+from metastore.format.manifest import Manifest
+from metastore.store import Store
+from metastore.store.claims import claim
+from metastore.store.location import default_store_uri
 from planner.plans import conf, files_read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import Row
 
 pytestmark = pytest.mark.spark
 
@@ -39,11 +50,22 @@ def is_analyzed(spark, name: str) -> bool:
     return all(row["analyzed"] for row in metastore.files(spark, name))
 
 
-def becomes_analyzed(spark, name: str) -> bool:
+def has_values(spark, name: str) -> bool:
+    """Whether more than footers is known of all data files."""
+    return is_analyzed(spark, name) and all(row["distinct"] is not None for row in metastore.columns(spark, name, "id"))
+
+
+def becomes(found: Callable[..., bool], spark, name: str) -> bool:
     until = time.monotonic() + PATIENCE
-    while not (found := is_analyzed(spark, name)) and time.monotonic() < until:
+    while not found(spark, name) and time.monotonic() < until:
         time.sleep(0.1)
-    return found
+    return found(spark, name)
+
+
+def manifests(spark, kind, name: str) -> list[Manifest]:
+    """All that were committed, oldest first."""
+    log = Path(kind.location(spark, name).removeprefix("file:")) / "_metastore" / "log"
+    return [Manifest.from_bytes(file.read_bytes()) for file in sorted(log.glob("*.json"))]
 
 
 WRITES = {
@@ -74,8 +96,28 @@ def test_it_goes_on_in_the_background(spark, kind, table):
     with conf(spark, spark__metastore__analyze__auto="background"):
         for start in (100, 200, 300):
             spark.sql(f"INSERT INTO {table} SELECT {ROW} FROM range({start}, {start + 50}, 1, 1)")
-        assert becomes_analyzed(spark, table)
+        assert becomes(has_values, spark, table)
     assert len(metastore.files(spark, table)) >= (1 if kind.format == "hudi" else 4)
+
+
+def test_the_background_reads_footers_before_data(spark, kind, table):
+    with conf(spark, spark__metastore__analyze__auto="background"):
+        spark.sql(f"INSERT INTO {table} SELECT {ROW} FROM range(100, 200, 1, 1)")
+        assert becomes(has_values, spark, table)
+    first, *_, last = manifests(spark, kind, table)
+    assert {block.computed for block in first.blocks} == {"footer"}
+    assert {block.computed for block in last.blocks} == {"full"}
+    assert first.snapshots[-1].id == last.snapshots[-1].id
+
+
+def test_what_another_driver_is_at_is_left_to_it(spark, kind, table):
+    place = default_store_uri(kind.location(spark, table))
+    with claim(Store.open(place, writable=True), "full"):
+        with conf(spark, spark__metastore__analyze__auto="wait", spark__metastore__analyze__auto__timeout="1s"):
+            spark.sql(f"INSERT INTO {table} SELECT {ROW} FROM range(100, 200, 1, 1)")
+        assert not is_analyzed(spark, table)
+        assert Store.open(place).read() is None
+    assert becomes(has_values, spark, table)
 
 
 @pytest.mark.parametrize(("said", "expected"), [("true", True), ("false", False)])
@@ -83,7 +125,7 @@ def test_a_table_speaks_for_itself(spark, kind, table, said, expected):
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('metastore.analyze.auto' = '{said}')")
     with conf(spark, spark__metastore__analyze__auto="off" if expected else "wait"):
         spark.sql(f"INSERT INTO {table} SELECT {ROW} FROM range(100, 200)")
-    assert becomes_analyzed(spark, table) if expected else not is_analyzed(spark, table)
+    assert becomes(has_values, spark, table) if expected else not is_analyzed(spark, table)
 
 
 @pytest.mark.skipif("iceberg" not in FORMATS, reason="of tables by path one format is enough")
@@ -104,6 +146,103 @@ def test_writers_of_data_frames(spark, tmp_path):
     finally:
         for name in ("ice.db.auto_created", "auto_as_select", "auto_saved"):
             spark.sql(f"DROP TABLE {name}")
+
+
+@pytest.fixture
+def called(spark):
+    """An Iceberg table of three data files, and how a session that waits for ANALYZE calls a procedure."""
+    name = f"ice.db.auto_called_{next(_names)}"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg")
+    for start in range(3):
+        spark.sql(f"INSERT INTO {name} SELECT id FROM range({start}, {start + 1}, 1, 1)")
+
+    def call(procedure: str, arguments: str, **settings: str) -> list[Row]:
+        with conf(spark, **{"spark__metastore__analyze__auto": "wait", **settings}):
+            return spark.sql(f"CALL ice.system.{procedure}('{name.removeprefix('ice.')}', {arguments})").collect()
+
+    yield name, call
+    spark.sql(f"DROP TABLE {name} PURGE")
+
+
+needs_iceberg = pytest.mark.skipif("iceberg" not in FORMATS, reason="of Iceberg")
+REWRITE = "rewrite_data_files", "options => map('rewrite-all', 'true')"
+
+
+@needs_iceberg
+def test_a_procedure_that_rewrites_files(spark, called):
+    name, call = called
+    assert call(*REWRITE)[0].rewritten_data_files_count == 3
+    assert len(metastore.files(spark, name)) == 1
+    assert has_values(spark, name)
+    assert len(metastore.snapshots(spark, name)) == 1
+
+
+@needs_iceberg
+def test_a_procedure_for_a_table_that_asks_for_it(spark, called):
+    name, call = called
+    call(*REWRITE, spark__metastore__analyze__auto="off")
+    assert not is_analyzed(spark, name)
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('metastore.analyze.auto' = 'true')")
+    call(*REWRITE, spark__metastore__analyze__auto="off")
+    assert becomes(has_values, spark, name)
+
+
+@needs_iceberg
+def test_procedures_that_make_files_live(spark, called, tmp_path):
+    name, call = called
+    spark.range(10, 20).coalesce(1).write.parquet(str(tmp_path / "files"))
+    call("add_files", f"'`parquet`.`{tmp_path}/files`'")
+    assert len(metastore.files(spark, name)) == 4
+    assert has_values(spark, name)
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.wap.enabled' = 'true')")
+    with conf(spark, spark__wap__id="staged"):
+        spark.sql(f"INSERT INTO {name} SELECT id FROM range(30, 40)")
+    assert is_analyzed(spark, name)
+    call("publish_changes", "'staged'")
+    assert spark.table(name).count() == 23
+    assert has_values(spark, name)
+
+
+@pytest.mark.skipif("hudi" not in FORMATS, reason="of Hudi")
+@pytest.mark.parametrize(
+    ("kind_of_table", "call"),
+    [
+        ("cow", "run_clustering(table => '{t}')"),
+        ("mor", "run_compaction(op => 'scheduleandexecute', table => '{t}', options => '{o}')"),
+    ],
+)
+def test_procedures_of_hudi(spark, kind_of_table, call):
+    name = f"auto_called_{kind_of_table}"
+    properties = f"'type' = '{kind_of_table}', 'primaryKey' = 'id'"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, v INT) USING hudi TBLPROPERTIES ({properties})")
+    try:
+        spark.sql(f"INSERT INTO {name} SELECT id, 1 FROM range(0, 100, 1, 1)")
+        spark.sql(f"UPDATE {name} SET v = 2 WHERE id < 10")
+        before = [row["path"] for row in metastore.files(spark, name)]
+        with conf(spark, spark__metastore__analyze__auto="wait"):
+            spark.sql(f"CALL {call.format(t=name, o='hoodie.compact.inline.max.delta.commits=1')}")
+        assert {row["path"] for row in metastore.files(spark, name)}.isdisjoint(before)
+        assert is_analyzed(spark, name)
+    finally:
+        spark.sql(f"DROP TABLE {name}")
+
+
+@needs_iceberg
+def test_procedures_without_new_files_are_left_alone(spark, called):
+    name, call = called
+    metastore.analyze(spark, name, progress=False)
+    first = metastore.snapshots(spark, name)[0]["snapshot"]
+    spark.sql(f"INSERT INTO {name} SELECT id FROM range(50, 60, 1, 1)")
+    before = manifests(spark, KINDS["iceberg"], name)
+    with conf(spark, spark__metastore__analyze__auto="wait"):
+        spark.sql(f"EXPLAIN CALL ice.system.rewrite_data_files('{name.removeprefix('ice.')}')").collect()
+        with pytest.raises(Exception, match="no_such"):
+            spark.sql("CALL ice.system.rewrite_data_files('db.no_such_table')")
+    call("rewrite_manifests", "false")
+    call("rollback_to_snapshot", first)
+    assert manifests(spark, KINDS["iceberg"], name) == before
+    df = spark.sql(f"SELECT * FROM {name} WHERE id = 1")
+    assert ([row.id for row in df.collect()], files_read(df)) == ([1], [1])
 
 
 @pytest.mark.skipif("iceberg" not in FORMATS, reason="Delta has a statement for it")
@@ -127,7 +266,7 @@ def test_a_write_succeeds_whatever_becomes_of_its_analysis(spark, kind, table):
     with conf(spark, spark__metastore__analyze__auto="wait", spark__metastore__analyze__auto__timeout="0s"):
         spark.sql(f"INSERT INTO {table} SELECT {ROW} FROM range(200, 300)")
     assert spark.table(table).count() == 300
-    assert becomes_analyzed(spark, table)
+    assert becomes(has_values, spark, table)
 
 
 def test_what_writes_nothing_or_is_switched_off_is_left_alone(spark, kind, table):

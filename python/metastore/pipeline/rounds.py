@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from metastore.pipeline.repair_plan import list_refusals
 from metastore.pipeline.report import AnalyzeReport
 from metastore.spark_jobs.progress import Progress, make_progress
 from metastore.store.block_files import BlockDamageError
+from metastore.store.claims import claim
 from metastore.store.commit_log import refuse_other_table
 from metastore.table_level.snapshot_level import snapshot_id
 from metastore.visible_text import get_logger
@@ -36,14 +38,28 @@ _LOG = get_logger(__name__)
 def run_statement(spark: SparkSession, statement: AnalyzeStatement, progress: bool | Progress) -> AnalyzeReport:  # noqa: FBT001 - passed on
     """Run a statement."""
     started = time.monotonic()
+    with closing(_begin(statement, progress)) as shown:
+        return _run(spark, read_inputs(spark, statement), shown, started)
+
+
+def run_in_turn(spark: SparkSession, statement: AnalyzeStatement, progress: bool | Progress) -> AnalyzeReport | None:  # noqa: FBT001 - passed on
+    """Run a statement that nobody typed; None where another driver is at the same, of which it may leave nothing."""
+    started = time.monotonic()
+    with closing(_begin(statement, progress)) as shown:
+        inputs = read_inputs(spark, statement)
+        with claim(inputs.store, statement.depth) as is_ours:
+            return _run(spark, inputs, shown, started) if is_ours else None
+
+
+def _begin(statement: AnalyzeStatement, progress: bool | Progress) -> Progress:  # noqa: FBT001 - passed on
     shown = make_progress(progress, statement.table)
     shown.begin("looking up what changed")
-    try:
-        inputs = read_inputs(spark, statement)
-        state = _run_rounds(spark, inputs, shown)
-        unpublished = publish_sketches(spark, inputs)
-    finally:
-        shown.close()
+    return shown
+
+
+def _run(spark: SparkSession, inputs: PlanInputs, progress: Progress, started: float) -> AnalyzeReport:
+    state = _run_rounds(spark, inputs, progress)
+    unpublished = publish_sketches(spark, inputs)
     return _report(inputs, state, unpublished, time.monotonic() - started)
 
 

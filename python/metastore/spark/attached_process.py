@@ -128,7 +128,7 @@ def _run(spark: SparkSession, statement: dict[str, Any], progress: Progress) -> 
         before, after = statement["snapshots"]
         return measure_distributions(before, after, [open_by_name(spark, statement["table"], read_time_zone(spark))])
     from metastore.pipeline.request import AnalyzeStatement  # noqa: PLC0415 - see above
-    from metastore.pipeline.rounds import run_statement  # noqa: PLC0415 - see above
+    from metastore.pipeline.rounds import run_in_turn, run_statement  # noqa: PLC0415 - see above
 
     columns = statement.get("columns")
     is_full = statement["all_columns"] or columns is not None
@@ -139,8 +139,8 @@ def _run(spark: SparkSession, statement: dict[str, Any], progress: Progress) -> 
         "files" if statement["noscan"] else "full" if is_full else "footer",
         partition_columns=tuple(statement["partition_columns"]),
     )
-    report = run_statement(spark, request, progress)
-    return report.to_dict()
+    report = (run_in_turn if statement.get("in_turn") else run_statement)(spark, request, progress)
+    return report and report.to_dict()
 
 
 def _first_line(error: Exception) -> str:

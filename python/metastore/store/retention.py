@@ -34,6 +34,7 @@ _LEFT_BEHIND = (
     re.compile(r"objects/[^/]+\.parquet#\d+"),
     re.compile(r"log/\d{20}\.json#\d+"),
     re.compile(r"log/probe-[0-9a-f-]{36}"),
+    re.compile(r"log/claim-[a-z]+"),
 )
 
 

@@ -3,7 +3,7 @@ package org.metastore.spark
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
 
 import org.metastore.spark.analyze.{AnalyzeRule, AttachedPython, DistributionsStatement, FilteredSummaryStatement}
-import org.metastore.spark.auto.AutoAnalyzeRule
+import org.metastore.spark.auto.{AutoAnalyzeCallRule, AutoAnalyzeRule}
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{CboSwitch, StageStatisticsRule}
 import org.metastore.spark.explain.PruningHistoryRule
@@ -32,6 +32,7 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
     extensions.injectResolutionRule(new AnalyzeRule(_))
     extensions.injectPostHocResolutionRule(_ => FunctionCallRule)
     extensions.injectPostHocResolutionRule(new DataSourceRule(_))
+    extensions.injectPostHocResolutionRule(new AutoAnalyzeCallRule(_))
     extensions.injectOptimizerRule(_ => ColumnsViewRule)
     extensions.injectPlanNormalizationRule(new PlanningStartRule(_))
     extensions.injectPreCBORule(new LogicalScanRule(_))

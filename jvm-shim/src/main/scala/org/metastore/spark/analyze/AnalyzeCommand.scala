@@ -30,10 +30,16 @@ final case class AnalyzeCommand(statement: AnalyzeStatement) extends LeafRunnabl
 object AnalyzeCommand {
 
   /** Analyzes one table. Its files are read beside Spark's plans, so that whoever may not read it is refused here. */
-  def analyze(session: SparkSession, statement: AnalyzeStatement): Row = {
+  def analyze(session: SparkSession, statement: AnalyzeStatement): Row = AnalyzeReport.row(run(session, statement))
+
+  /** Analyzes one table that nobody asked for, unless another driver is at the same: false then. */
+  def analyzeInTurn(session: SparkSession, statement: AnalyzeStatement): Boolean =
+    !run(session, statement.copy(inTurn = true)).isNull
+
+  private def run(session: SparkSession, statement: AnalyzeStatement): JsonNode = {
     MetastoreConf.requireValid(session)
     TableLookup.resolve(session, statement.table)
-    AnalyzeReport.row(AttachedPython.run(session, statement))
+    AttachedPython.run(session, statement)
   }
 }
 
@@ -134,14 +140,15 @@ final case class DistributionsStatement(table: String, before: String, after: St
  * @param columns FOR COLUMNS; `None`: not written
  * @param partition PARTITION: column to value; a value of null is the partition of nulls, `None` was written without a value and
  *   stands for every one
+ * @param inTurn whether it is left alone while another driver is at the same
  */
 final case class AnalyzeStatement(
     table: String, columns: Option[Seq[String]], allColumns: Boolean, noScan: Boolean,
-    partition: Map[String, Option[String]])
+    partition: Map[String, Option[String]], inTurn: Boolean = false)
   extends PythonStatement {
 
   override protected def fill(node: ObjectNode): Unit = {
-    node.put("all_columns", allColumns).put("noscan", noScan)
+    node.put("all_columns", allColumns).put("noscan", noScan).put("in_turn", inTurn)
     columns.foreach(names => names.foldLeft(node.putArray("columns"))((array, name) => array.add(name)))
     partition.keys.foldLeft(node.putArray("partition_columns"))((array, name) => array.add(name))
     partition.foldLeft(node.putObject("partition")) {

@@ -1,6 +1,6 @@
 package org.metastore.spark.auto
 
-import java.util.concurrent.{ExecutorService, Executors, TimeUnit}
+import java.util.concurrent.{Executors, ScheduledExecutorService, TimeUnit}
 
 import scala.collection.mutable
 import scala.concurrent.{Await, Promise, TimeoutException}
@@ -16,62 +16,82 @@ import org.metastore.spark.reason.{MetastoreException, VisibleText}
 
 /**
  * Analyzes the data files that statements of this driver wrote, one table at a time, on a thread of its own: a table that is
- * written again before its turn is analyzed once. What fails costs one line in the log, and no statement.
+ * written again before its turn is analyzed once. What fails costs one line in the log, and no statement. Where nobody waits,
+ * the footers of all tables come before the data of any, for they take little time and let most queries skip files.
  */
 private[auto] object AutoAnalyze extends Logging {
 
   /** A table that waits for its turn, and who waits for it. */
-  private final class Pending(val session: SparkSession, val table: String, val done: Promise[Unit])
+  private final class Pending(val session: SparkSession, val table: String, val footers: Boolean) {
+    val done: Promise[Unit] = Promise[Unit]()
+    var tries = 0
+    def key: (String, Boolean) = (table, footers)
+  }
 
   private val Most = 1000 // tables
   private val Pool = "metastore"
-  private val pending = mutable.LinkedHashMap.empty[String, Pending]
+  private val LongestPause = 32 // seconds
+  private val pending = mutable.LinkedHashMap.empty[(String, Boolean), Pending]
 
-  private lazy val worker: ExecutorService = Executors.newSingleThreadExecutor { work =>
+  private lazy val worker: ScheduledExecutorService = Executors.newSingleThreadScheduledExecutor { work =>
     val thread = new Thread(work, "metastore-auto-analyze")
     thread.setDaemon(true)
     thread
   }
 
-  /** Analyzes a table soon. Never throws. */
-  def begin(session: SparkSession, table: String): Unit = submit(session, table)
+  /** Analyzes a table soon, or returns when that is done, at most after the session's patience. Never throws. */
+  def follow(session: SparkSession, table: String, waits: Boolean): Unit = {
+    val done = submit(new Pending(session, table, footers = !waits))
+    if (waits) done.foreach(awaitAtMost(_, MetastoreConf.of(session).analyzeAutoTimeoutMillis))
+  }
 
-  /** Analyzes a table, and returns when that is done, at most after the session's patience. Never throws. */
-  def await(session: SparkSession, table: String): Unit = submit(session, table).foreach(awaitAtMost(_, timeoutOf(session)))
-
-  private def submit(session: SparkSession, table: String): Option[Promise[Unit]] = synchronized {
-    if (!pending.contains(table) && pending.size < Most) {
-      pending(table) = new Pending(session, table, Promise[Unit]())
+  private def submit(asked: Pending): Option[Promise[Unit]] = synchronized {
+    if (!pending.contains(asked.key) && pending.size < Most) {
+      pending(asked.key) = asked
       worker.execute(() => runNext())
     }
-    pending.get(table).map(_.done)
+    pending.get(asked.key).map(_.done)
   }
 
   private def runNext(): Unit = next().foreach { asked =>
-    try analyze(asked)
-    catch {
-      case NonFatal(e) => logWarning(VisibleText(s"${asked.table} was written and not analyzed: ${MetastoreException.firstLine(e)}"))
-    } finally {
-      SparkSession.clearActiveSession() // the thread outlives it
-      asked.done.trySuccess(())
-    }
+    try {
+      if (analyze(asked)) finish(asked) else tryLater(asked)
+    } catch {
+      case NonFatal(e) =>
+        logWarning(VisibleText(s"${asked.table} was written and not analyzed: ${MetastoreException.firstLine(e)}"))
+        asked.done.trySuccess(())
+    } finally SparkSession.clearActiveSession() // the thread outlives it
   }
 
   private def next(): Option[Pending] = synchronized {
-    val first = pending.headOption.map(_._2)
-    first.foreach(asked => pending.remove(asked.table))
+    val first = pending.values.find(_.footers).orElse(pending.values.headOption)
+    first.foreach(asked => pending.remove(asked.key))
     first
   }
 
-  private def analyze(asked: Pending): Unit = if (!asked.session.sparkContext.isStopped) {
-    val context = asked.session.sparkContext
-    SparkSession.setActiveSession(asked.session)
-    context.setLocalProperty("spark.scheduler.pool", Pool)
-    context.setJobDescription(s"ANALYZE of ${asked.table} after a write")
-    AnalyzeCommand.analyze(asked.session, AnalyzeStatement(asked.table, None, allColumns = true, noScan = false, Map.empty))
+  private def finish(asked: Pending): Unit = {
+    asked.done.trySuccess(())
+    if (asked.footers) submit(new Pending(asked.session, asked.table, footers = false))
   }
 
-  private def timeoutOf(session: SparkSession): Long = MetastoreConf.of(session).analyzeAutoTimeoutMillis
+  /** Another driver is at the same: what it leaves is done after it. */
+  private def tryLater(asked: Pending): Unit = {
+    def again(): Unit = submit(asked).filterNot(_ eq asked.done).foreach(other => asked.done.completeWith(other.future))
+    worker.schedule((() => again()): Runnable, math.min(1L << asked.tries, LongestPause), TimeUnit.SECONDS)
+    asked.tries = math.min(asked.tries + 1, LongestPause)
+  }
+
+  /** Whether it is done: nobody else was at it. */
+  private def analyze(asked: Pending): Boolean = {
+    val context = asked.session.sparkContext
+    context.isStopped || {
+      SparkSession.setActiveSession(asked.session)
+      context.setLocalProperty("spark.scheduler.pool", Pool)
+      context.setJobDescription(s"ANALYZE of ${asked.table} after a write")
+      val statement = AnalyzeStatement(asked.table, None, allColumns = !asked.footers, noScan = false, Map.empty)
+      AnalyzeCommand.analyzeInTurn(asked.session, statement)
+    }
+  }
 
   private def awaitAtMost(done: Promise[Unit], millis: Long): Unit =
     try Await.ready(done.future, Duration(math.max(millis, 0), TimeUnit.MILLISECONDS))

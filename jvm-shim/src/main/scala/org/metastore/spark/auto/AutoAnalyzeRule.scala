@@ -8,7 +8,9 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.logical.{Command, CommandResult, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan, UnaryExecNode}
 
 import org.metastore.spark.conf.MetastoreConf
@@ -17,20 +19,45 @@ import org.metastore.spark.conf.MetastoreConf
 final class AutoAnalyzeRule(session: SparkSession) extends ColumnarRule {
   override def preColumnarTransitions: Rule[SparkPlan] = new Rule[SparkPlan] {
     override def apply(plan: SparkPlan): SparkPlan =
-      try modeOf(plan).fold(plan) { case (table, mode) => AnalyzeAfterWriteExec(plan, table, mode == waiting) }
+      try Asked.of(session, WrittenTable.of(plan)).fold(plan)(asked => AnalyzeAfterWriteExec(plan, asked.table, asked.waits))
       catch { case NonFatal(_) => plan }
   }
+}
 
+/** The same for stored procedures of Spark 4, which has run them where a statement that calls one is analyzed. */
+final class AutoAnalyzeCallRule(session: SparkSession) extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    plan match {
+      case CommandResult(_, call, _, _) if !call.isInstanceOf[Command] && call.getTagValue(followed).isEmpty => follow(call)
+      case _ => ()
+    }
+    plan
+  }
+
+  private val followed = TreeNodeTag[Boolean]("metastore.followed") // its result is analyzed again as a part of queries
+
+  private def follow(call: LogicalPlan): Unit =
+    try {
+      call.setTagValue(followed, true)
+      Asked.of(session, WrittenTable.ofCall(call)).foreach(asked => AutoAnalyze.follow(session, asked.table, asked.waits))
+    } catch { case NonFatal(_) => () }
+}
+
+/** A table that is to be analyzed after a write, and whether the statement waits for that. */
+private final case class Asked(table: String, waits: Boolean)
+
+private object Asked {
   private val (off, background, waiting) = ("off", "background", "wait")
   private val Property = "metastore.analyze.auto"
 
-  private def modeOf(plan: SparkPlan): Option[(String, String)] = {
+  /** What the session and the table that is written want. */
+  def of(session: SparkSession, written: => Option[WrittenTable]): Option[Asked] = {
     val conf = MetastoreConf.of(session)
     for {
-      table <- if (conf.enabled) WrittenTable.of(plan) else None
+      table <- if (conf.enabled) written else None
       if conf.analyzeFormats.contains(table.format)
       mode <- Some(modeOf(conf.analyzeAuto, table.properties.get(Property))) if mode != off
-    } yield (table.name, mode)
+    } yield Asked(table.name, mode == waiting)
   }
 
   /** A table may ask for it, or have none of it. */
@@ -47,8 +74,7 @@ private[auto] final case class AnalyzeAfterWriteExec(child: SparkPlan, table: St
   override def nodeName: String = if (waits) "AnalyzeAfterWrite" else "AnalyzeInBackground"
   override def simpleString(maxFields: Int): String = s"$nodeName $table"
 
-  private lazy val analyzed: Unit =
-    if (waits) AutoAnalyze.await(session, table) else AutoAnalyze.begin(session, table)
+  private lazy val analyzed: Unit = AutoAnalyze.follow(session, table, waits)
 
   private def after[T](result: T): T = {
     analyzed

@@ -45,8 +45,14 @@ private[auto] object WrittenTable {
     case create: CreateDataSourceTableAsSelectCommand => ofCatalog(create.table)
     case save: SaveIntoDataSourceCommand => ofPath(save)
     case own if TableFormats.all.exists(_.isWrite(own)) => ofTarget(own)
-    case _ => None
+    case other => ofCall(other)
   }
+
+  /** The table that a stored procedure writes. */
+  def ofCall(call: LogicalPlan): Option[WrittenTable] =
+    TableFormats.all.iterator.flatMap(_.writtenBy(call)).flatMap { case (catalog, identifier) =>
+      ofTable(catalog.loadTable(identifier), catalog, identifier)
+    }.toSeq.headOption
 
   private def ofTarget(target: LogicalPlan): Option[WrittenTable] = target match {
     case relation: DataSourceV2Relation =>
@@ -78,7 +84,7 @@ private[auto] object WrittenTable {
 
   private def ofTable(table: Table, catalog: CatalogPlugin, identifier: Identifier): Option[WrittenTable] = {
     val own = RowLevelTarget.tableOf(table)
-    TableFormats.format(own).map { format =>
+    TableFormats.format(own).filterNot(_ => TableFormats.all.exists(_.isTemporary(catalog))).map { format =>
       val properties = Try(own.properties.asScala.toMap).getOrElse(Map.empty[String, String])
       WrittenTable(nameOf(catalog, identifier), format, properties)
     }

@@ -12,7 +12,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.connector.catalog.{Identifier, Table, TableCatalog}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.types.{StringType, StructField, StructType}
 
@@ -161,6 +161,26 @@ object HudiTable extends TableFormat {
     Set("InsertInto", "MergeInto", "Update", "Delete").map(_ + "HoodieTableCommand") + "CreateHoodieTableAsSelectCommand"
 
   override def isWrite(command: LogicalPlan): Boolean = isCommand(command) && writes(command.getClass.getSimpleName)
+
+  private val procedures = Set("RunClustering", "RunCompaction").map(name => s"${CommandPackage}procedures.${name}Procedure")
+
+  override def writtenBy(call: LogicalPlan): Option[(TableCatalog, Identifier)] =
+    if (call.getClass.getName != s"${CommandPackage}CallProcedureHoodieCommand") None
+    else for {
+      procedure <- Some(Reflection.value[AnyRef](call, "procedure")) if procedures(procedure.getClass.getName)
+      named <- Reflection.call[Array[AnyRef]](procedure, "parameters").find(Reflection.call[String](_, "name") == "table")
+      table <- Reflection.call[Option[AnyRef]](procedure, "getArgValueOrDefault", Reflection.value[AnyRef](call, "args"), named)
+      found <- inSessionCatalog(table.toString)
+    } yield found
+
+  private def inSessionCatalog(table: String): Option[(TableCatalog, Identifier)] = {
+    val state = SparkSession.active.sessionState
+    val name = state.sqlParser.parseTableIdentifier(table)
+    val namespace = Array(name.database.getOrElse(state.catalog.getCurrentDatabase))
+    Some(state.catalogManager.catalog(TableLookup.SessionCatalog)).collect { case tables: TableCatalog =>
+      (tables, Identifier.of(namespace, name.table))
+    }
+  }
 
   /** @throws UnsupportedRelease this release of Hudi is not known */
   def apply(relation: HadoopFsRelation): HudiTable = {

@@ -11,7 +11,9 @@ import scala.util.Try
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Table}
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier, Table, TableCatalog}
 import org.apache.spark.sql.types.{DataType, Decimal, DecimalType, StructField, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -228,6 +230,27 @@ object IcebergTable extends TableFormat {
 
   override val rowLevelNodes: Set[String] =
     Set("ReplaceIcebergData", "MergeIntoIcebergTable", "UpdateIcebergTable", "DeleteFromIcebergTable")
+
+  // Those whose data files may be new to us; each names its table first.
+  private val procedures = Set("RewriteDataFiles", "AddFiles", "CherrypickSnapshot", "PublishChanges", "FastForwardBranch")
+    .map(name => s"org.apache.iceberg.spark.procedures.${name}Procedure")
+
+  override def writtenBy(call: LogicalPlan): Option[(TableCatalog, Identifier)] =
+    for {
+      procedure <- procedureOf(call) if procedures(procedure.getClass.getName)
+      table <- Reflection.value[Seq[Expression]](call, "args").headOption
+    } yield (
+      Reflection.call[TableCatalog](procedure, "tableCatalog"),
+      Reflection.call[Identifier](procedure, "toIdentifier", table.eval().toString, "table"))
+
+  // Of Spark's own call, or of Iceberg's on Spark 3.5.
+  private def procedureOf(call: LogicalPlan): Option[AnyRef] = Try(Reflection.value[AnyRef](call, "procedure")).toOption.collect {
+    case resolved: LogicalPlan => Reflection.value[AnyRef](resolved, "procedure")
+    case own => own
+  }
+
+  override def isTemporary(catalog: CatalogPlugin): Boolean =
+    catalog.getClass.getName == "org.apache.iceberg.spark.SparkCachedTableCatalog"
 
   override val optimizerDefaults: Map[String, String] = Map("spark.sql.iceberg.report-column-stats" -> "false")
 

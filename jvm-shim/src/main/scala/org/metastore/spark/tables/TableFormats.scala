@@ -9,7 +9,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Table, TableCatalog}
+import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier, Table, TableCatalog}
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
@@ -83,6 +83,12 @@ trait TableFormat {
 
   /** Whether a command of its own writes data files. */
   def isWrite(command: LogicalPlan): Boolean = false
+
+  /** The table of which a stored procedure that is called makes other data files live. */
+  def writtenBy(call: LogicalPlan): Option[(TableCatalog, Identifier)] = None
+
+  /** Whether a catalog holds tables for the time of one of its own jobs. */
+  def isTemporary(catalog: CatalogPlugin): Boolean = false
 
   /** Settings without which cost-based optimization does harm. */
   def optimizerDefaults: Map[String, String] = Map.empty

@@ -1,0 +1,80 @@
+"""Two drivers write the same table at once: each data file is read once, whoever wrote it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import metastore
+from metastore.format.manifest import Manifest
+from metastore.store import Store
+from metastore.store.block_files import BlockFilesCache
+from pipeline.checks import location
+from processes.drivers import driver, needs_proc
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, needs_proc]
+
+ROUNDS = 3
+WRITER = """
+import json, sys, time
+from pyspark.sql import SparkSession
+import metastore
+conf, table, rounds = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+builder = SparkSession.builder
+for key, value in conf.items():
+    builder = builder.config(key, value)
+spark = builder.getOrCreate()
+spark.sql(f"SELECT * FROM {table}").collect()
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(rounds):
+    spark.sql(f"INSERT INTO {table} SELECT /*+ REPARTITION(2) */ id, uuid(), rand() FROM range(400000)")
+known = lambda: all(row["analyzed"] for row in metastore.files(spark, table)) and all(
+    row["distinct"] is not None for row in metastore.columns(spark, table, "id"))
+until = time.monotonic() + 120
+while not known() and time.monotonic() < until:
+    time.sleep(0.2)
+print("known" if known() else "unknown", flush=True)
+sys.stdin.readline()
+"""
+
+
+def times_computed(store: Store, folder: Path) -> Mapping[str, Counter[str]]:
+    """How often each data file stands in a block that was committed, by depth."""
+    read = (Manifest.from_bytes(file.read_bytes()) for file in sorted((folder / "log").glob("*.json")))
+    blocks = {block.id: block for manifest in read for block in manifest.blocks}
+    found: dict[str, Counter[str]] = {"footer": Counter(), "full": Counter()}
+    for one in BlockFilesCache(store).read(tuple(blocks.values())):
+        found[one.block.computed].update(str(key) for key in one.ordinals)
+    return found
+
+
+def test_no_data_file_is_read_twice(spark, own_spark_conf, tmp_path):
+    table = "ice.db.written_by_two"
+    spark.sql(f"CREATE TABLE {table} (id BIGINT, name STRING, value DOUBLE) USING iceberg")
+    conf = {**own_spark_conf, "spark.metastore.analyze.auto": "background"}
+    command = [sys.executable, "-c", WRITER, json.dumps(conf), table, str(ROUNDS)]
+    try:
+        with driver(command, tmp_path) as one, driver(command, tmp_path) as other:
+            for step in ("ready", "known"):
+                assert [running.says(step) for running in (one, other)] == [f"{step}\n"] * 2
+                for running in (one, other):
+                    running.process.stdin.write("\n")
+                    running.process.stdin.flush()
+        spark.sql(f"REFRESH TABLE {table}")
+        files = len(metastore.files(spark, table))
+        folder = Path(location(spark, table).removeprefix("file:")) / "_metastore"
+        found = times_computed(Store.open(str(folder)), folder)
+        assert files == 2 * 2 * ROUNDS
+        assert {depth: set(times.values()) for depth, times in found.items()} == {"footer": {1}, "full": {1}}
+        assert len(found["full"]) == files
+    finally:
+        spark.sql(f"DROP TABLE {table} PURGE")
