@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, needs_proc]
 
-ROUNDS = 3
+ROUNDS = 2
 WRITER = """
 import json, sys, time
 from pyspark.sql import SparkSession
@@ -36,10 +36,10 @@ spark.sql(f"SELECT * FROM {table}").collect()
 print("ready", flush=True)
 sys.stdin.readline()
 for _ in range(rounds):
-    spark.sql(f"INSERT INTO {table} SELECT /*+ REPARTITION(2) */ id, uuid(), rand() FROM range(400000)")
+    spark.sql(f"INSERT INTO {table} SELECT /*+ REPARTITION(2) */ id, uuid(), rand() FROM range(200000)")
 known = lambda: all(row["analyzed"] for row in metastore.files(spark, table)) and all(
     row["distinct"] is not None for row in metastore.columns(spark, table, "id"))
-until = time.monotonic() + 120
+until = time.monotonic() + 600
 while not known() and time.monotonic() < until:
     time.sleep(0.2)
 print("known" if known() else "unknown", flush=True)
