@@ -158,7 +158,8 @@ def called(spark):
         spark.sql(f"INSERT INTO {name} SELECT id FROM range({start}, {start + 1}, 1, 1)")
 
     def call(procedure: str, arguments: str, **settings: str) -> list[Row]:
-        with conf(spark, **{"spark__metastore__analyze__auto": "wait", **settings}):
+        waiting = {"spark__metastore__analyze__auto": "wait", "spark__metastore__analyze__auto__timeout": "600s"}
+        with conf(spark, **{**waiting, **settings}):
             return spark.sql(f"CALL ice.system.{procedure}({arguments.format(t=name.removeprefix('ice.'))})").collect()
 
     yield name, call
