@@ -9,7 +9,7 @@ import pytest
 
 import metastore
 from metastore import settings
-from metastore.cli import doctor_checks
+from metastore.cli import doctor_checks, doctor_store_checks
 from metastore.errors import InvalidArgument, InvalidSetting
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "settings.json").read_text("utf-8"))
@@ -222,9 +222,9 @@ def test_doctor_makes_nothing(monkeypatch, tmp_path, there):
     if there:
         (tmp_path / "w" / "t" / "_metastore").mkdir()
     before = {str(one): one.stat().st_mtime_ns for one in tmp_path.rglob("*")}
-    assert doctor_checks.check_store(str(tmp_path / "w" / "t")).state == doctor_checks.OK
+    assert doctor_store_checks.check_store(str(tmp_path / "w" / "t")).state == doctor_checks.OK
     monkeypatch.setenv("METASTORE_STORE", str(tmp_path / "stats"))
-    assert doctor_checks.check_store(None).state == doctor_checks.OK
+    assert doctor_store_checks.check_store(None).state == doctor_checks.OK
     assert {str(one): one.stat().st_mtime_ns for one in tmp_path.rglob("*")} == before
 
 

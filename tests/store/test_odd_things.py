@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import metastore
-from metastore.cli import doctor_checks
+from metastore.cli import doctor_store_checks
 from metastore.errors import (
     CollectionRefused,
     DamagedObject,
@@ -81,7 +81,7 @@ VERBS = {
     "is empty": lambda folder: Store.open(str(folder)).is_empty(),
     "commit": commit,
     "write": write,
-    "doctor": lambda folder: doctor_checks.check_store(str(folder.parent)),
+    "doctor": lambda folder: doctor_store_checks.check_store(str(folder.parent)),
 }
 
 
