@@ -40,6 +40,14 @@ def test_only_files_with_a_matching_row_are_read(spark, filled):
         check_first(spark, f"SELECT f, name, ts, a, b, lat FROM {filled} WHERE {predicate}", needed)
 
 
+def test_keys_of_joins_choose_files(spark, filled):
+    metastore.analyze(spark, filled, progress=False, expressions=["lower(name)", "a + b"])
+    for key, values in (("lower(f.NAME)", "('ab205')"), ("f.a + f.b", "(20L), (NULL)"), ("f.f", "(2L)")):
+        small = f"(SELECT * FROM VALUES {values} AS v(k)) d"
+        check_first(spark, f"SELECT f, name, k FROM {filled} f JOIN {small} ON {key} = d.k", 1)
+        check_first(spark, f"SELECT f, name, k FROM {filled} f LEFT JOIN {small} ON {key} = d.k", 4)
+
+
 def test_a_changed_slice_is_read_until_it_is_rewritten(spark, table):
     create(spark, table, COLUMNS, kind="mor", preCombineField="n", **{"hoodie.compact.inline": "false"})
     append(spark, table, 0, 160, 4, ROW)

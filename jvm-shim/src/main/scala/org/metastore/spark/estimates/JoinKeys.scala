@@ -8,11 +8,11 @@ import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Expand, Filter, J
 import org.apache.spark.sql.types.{BinaryType, DataType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
-import org.metastore.spark.pruning.{ColumnResolver, ValuePredicate}
+import org.metastore.spark.pruning.{ExpressionColumns, ValuePredicate}
 import org.metastore.spark.statistics.values.{Axis, Bucket, ColumnHistogram}
 
 /** How the statistics know the columns of a scan. */
-final class RelationColumns(val resolver: ColumnResolver, val histogram: (String, DataType) => Option[ColumnHistogram])
+final class RelationColumns(val resolver: ExpressionColumns, val histogram: (String, DataType) => Option[ColumnHistogram])
 
 /**
  * Distinct counts of join keys that make Spark's formula T(A) T(B) / max(V(A), V(B)) return the size of the join: with f the
@@ -68,8 +68,23 @@ object JoinKeys extends PredicateHelper {
     found
   }
 
-  /** A column of a scan, with the conditions on the scan; `isJoined` where other tables may have taken some of its rows. */
-  private final case class Origin(column: Attribute, leaf: LogicalPlan, conjuncts: Seq[Expression], isJoined: Boolean = false)
+  /**
+   * A column of a scan, or an expression over it and others, with the conditions on the scan; `isJoined` where other tables may have
+   * taken some of its rows.
+   */
+  private final case class Origin(
+      column: Attribute, leaf: LogicalPlan, conjuncts: Seq[Expression], isJoined: Boolean = false, over: Option[Expression] = None)
+
+  private def originOf(key: Expression, of: Map[ExprId, Origin]): Option[Origin] = key match {
+    case column: Attribute => of.get(column.exprId)
+    case _ =>
+      val columns = key.references.toSeq.flatMap(column => of.get(column.exprId).map(column.exprId -> _))
+      columns.headOption.collect {
+        case (_, first) if columns.size == key.references.size && columns.forall(_._2.leaf eq first.leaf) =>
+          val origins = columns.toMap
+          first.copy(over = Some(key.transform { case column: Attribute => origins(column.exprId).column }))
+      }
+  }
 
   /** A scan's column whose values are looked for in another column; `isIn` whether rows stay that are found, or the others. */
   private final case class Sought(column: Origin, in: Origin, isIn: Boolean, keepsNulls: Boolean)
@@ -78,8 +93,8 @@ object JoinKeys extends PredicateHelper {
   def of(plan: LogicalPlan, known: LogicalPlan => Option[RelationColumns]): JoinKeys = {
     val uses = new Uses
     follow(plan, Nil, uses)
-    val keys = mutable.HashMap.empty[ExprId, Option[Key]]
-    def keyOf(origin: Origin) = keys.getOrElseUpdate(origin.column.exprId, known(origin.leaf).flatMap(Key.of(origin, _)))
+    val keys = mutable.HashMap.empty[(ExprId, Option[Expression]), Option[Key]]
+    def keyOf(origin: Origin) = keys.getOrElseUpdate((origin.column.exprId, origin.over), known(origin.leaf).flatMap(Key.of(origin, _)))
     val elsewhere = uses.elsewhere ++ groupingColumns(plan)
     val found = uses.joined.toSeq.flatMap { case (left, right) =>
       for (a <- keyOf(left).toSeq; b <- keyOf(right).toSeq; share = a.share(b) if share > 0;
@@ -112,8 +127,8 @@ object JoinKeys extends PredicateHelper {
     case Join(left, right, kind @ (LeftSemi | LeftAnti), condition, _) =>
       val (outer, inner) = (follow(left, Nil, uses), follow(right, Nil, uses))
       condition.toSeq.flatMap(splitConjunctivePredicates) match {
-        case Seq(EqualTo(a: Attribute, b: Attribute)) if isScan(left) =>
-          for (x <- outer.get(a.exprId).orElse(outer.get(b.exprId)); y <- inner.get(b.exprId).orElse(inner.get(a.exprId)))
+        case Seq(EqualTo(a, b)) if isScan(left) =>
+          for (x <- originOf(a, outer).orElse(originOf(b, outer)); y <- originOf(b, inner).orElse(originOf(a, inner)))
             uses.sought += Sought(x, y, isIn = kind == LeftSemi, keepsNulls = kind == LeftAnti)
         case _ => ()
       }
@@ -147,19 +162,19 @@ object JoinKeys extends PredicateHelper {
     case Not(other) => soughtBy(other, of).map(one => one.copy(isIn = !one.isIn, keepsNulls = other.isInstanceOf[Exists]))
     case in: InSubquery if in.query.outerAttrs.isEmpty && in.query.joinCond.isEmpty =>
       (in.values, in.query.plan.output) match {
-        case (Seq(a: Attribute), Seq(b)) => soughtIn(a, b, in.query.plan, of)
+        case (Seq(a), Seq(b)) => soughtIn(a, b, in.query.plan, of)
         case _ => None
       }
     case exists: Exists => exists.joinCond match {
-        case Seq(EqualTo(a: Attribute, b: Attribute)) =>
+        case Seq(EqualTo(a, b)) =>
           soughtIn(a, b, exists.plan, of).orElse(soughtIn(b, a, exists.plan, of))
         case _ => None
       }
     case _ => None
   }
 
-  private def soughtIn(a: Attribute, b: Attribute, in: LogicalPlan, of: Map[ExprId, Origin]): Option[Sought] =
-    for (column <- of.get(a.exprId); values <- follow(in, Nil, new Uses).get(b.exprId))
+  private def soughtIn(a: Expression, b: Expression, in: LogicalPlan, of: Map[ExprId, Origin]): Option[Sought] =
+    for (column <- originOf(a, of); values <- originOf(b, follow(in, Nil, new Uses)))
       yield Sought(column, values, isIn = true, keepsNulls = false)
 
   /** A key of a join: the values that the conditions on it leave; `unknown` whether nothing is known of other conditions, or of joins. */
@@ -200,16 +215,22 @@ object JoinKeys extends PredicateHelper {
     private[JoinKeys] val LeastUnmatched = 0.1 // where ranges of values are compared, not all values
     private val Most = 0.5 // of rows that the other side may have: of more the conditions need not be asked
 
-    def of(origin: Origin, known: RelationColumns): Option[Key] = {
-      val (own, others) = origin.conjuncts.filter(ValuePredicate.canEvaluate)
-        .partition(c => c.references.size == 1 && c.references.head.exprId == origin.column.exprId)
+    def of(origin: Origin, known: RelationColumns): Option[Key] = origin.over match {
+      case None => of(origin, origin.column, known)
+      case Some(key) => known.resolver.replaceIn(key).collect { case column: Attribute => column }.flatMap(of(origin, _, known))
+    }
+
+    private def of(origin: Origin, column: Attribute, known: RelationColumns): Option[Key] = {
+      val conjuncts = origin.conjuncts.map(condition => known.resolver.replaceIn(condition).getOrElse(condition))
+      val (own, others) = conjuncts.filter(ValuePredicate.canEvaluate)
+        .partition(c => c.references.size == 1 && c.references.head.exprId == column.exprId)
       lazy val beside = new FilterSelectivity(
         others, known.resolver, _.flatMap(asked => known.histogram(asked.key, asked.dataType).map(found => asked -> ((found, true)))).toMap)
       for {
-        key <- known.resolver.key(origin.column, Nil)
-        whole <- known.histogram(key, origin.column.dataType)
+        key <- known.resolver.key(column, Nil)
+        whole <- known.histogram(key, column.dataType)
       } yield {
-        val kept = ColumnPredicate.select(whole, own, origin.column).getOrElse(whole) // as if there were no condition on it
+        val kept = ColumnPredicate.select(whole, own, column).getOrElse(whole) // as if there were no condition on it
         new Key(kept, beside, unknown = origin.isJoined || own.size + others.size < origin.conjuncts.size)
       }
     }

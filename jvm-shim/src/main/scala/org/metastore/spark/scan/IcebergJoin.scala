@@ -1,6 +1,6 @@
 package org.metastore.spark.scan
 
-import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, Expression}
 import org.apache.spark.sql.connector.expressions.{Literal, NamedReference}
 import org.apache.spark.sql.connector.expressions.filter.Predicate
 
@@ -17,8 +17,18 @@ private[scan] final class IcebergJoin(output: Seq[AttributeReference], decide: S
   final class JoinedTasks(planning: ScanDecision) {
     @volatile private var found = Option.empty[ScanDecision]
     private var keys = Seq.empty[Expression]
+    private var named = IndexedSeq.empty[(Expression, AttributeReference)]
 
     def decision: ScanDecision = found.getOrElse(planning)
+
+    /** The column by which Spark tells of an expression: a scan hears of columns alone. */
+    def nameOf(key: Expression): Attribute = synchronized {
+      named.collectFirst { case (known, name) if known.semanticEquals(key) => name }.getOrElse {
+        val name = AttributeReference(IcebergJoin.unusedName(output, named.size), key.dataType)()
+        named :+= key -> name
+        name
+      }
+    }
 
     /** Takes filters in; those that are Iceberg's own business, on the columns that it partitions by, are forwarded, too. */
     def filter(scan: AnyRef, filters: Array[Predicate])(forward: Array[Predicate] => AnyRef): AnyRef = {
@@ -52,9 +62,19 @@ private[scan] final class IcebergJoin(output: Seq[AttributeReference], decide: S
 
     private def conjunct(filter: Predicate): Option[Expression] = filter.children.toSeq match {
       case Seq(column: NamedReference, values @ _*) if filter.name == "IN" && values.forall(_.isInstanceOf[Literal[_]]) =>
-        output.find(attribute => Seq(attribute.name) == column.fieldNames.toSeq)
+        keyOf(column.fieldNames.toSeq)
           .flatMap(JoinKeyFilter.conjunct(_, values.map(_.asInstanceOf[Literal[_]].value: Any).toArray))
       case _ => None
     }
+
+    private def keyOf(name: Seq[String]): Option[Expression] =
+      named.collectFirst { case (key, column) if Seq(column.name) == name => key }.orElse(output.find(column => Seq(column.name) == name))
   }
+}
+
+private object IcebergJoin {
+
+  /** A name of no column of a table. */
+  private def unusedName(output: Seq[AttributeReference], place: Int): String =
+    Iterator.iterate(s"metastore_key_$place")(_ + "_").find(name => !output.exists(_.name.equalsIgnoreCase(name))).get
 }

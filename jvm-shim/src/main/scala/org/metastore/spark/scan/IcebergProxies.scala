@@ -2,6 +2,7 @@ package org.metastore.spark.scan
 
 import java.lang.reflect.Method
 
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.metric.{CustomMetric, CustomSumMetric, CustomTaskMetric}
 import org.apache.spark.sql.connector.read.{Batch, Scan, ScanBuilder, Statistics, SupportsRuntimeV2Filtering}
@@ -118,6 +119,10 @@ private[scan] object IcebergScanProxy {
   def withKeys(scan: Scan): Option[Scan] =
     if (!scan.isInstanceOf[SupportsRuntimeV2Filtering]) None
     else DelegateProxy.of(scan).collect { case proxy: IcebergScanProxy if proxy.join.isDefined => proxy.withKeys }
+
+  /** The column by which such a scan is told the keys that an expression has to be one of. */
+  def nameOf(scan: Scan, key: Expression): Option[Attribute] =
+    DelegateProxy.of(scan).collect { case proxy: IcebergScanProxy => proxy.joined }.flatten.map(_.nameOf(key))
 
   /** The decision behind a scan, if it passed through us. */
   def decisionOf(scan: Scan): Option[ScanDecision] = DelegateProxy.of(scan).collect {

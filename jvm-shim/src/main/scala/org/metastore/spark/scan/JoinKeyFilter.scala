@@ -1,14 +1,17 @@
 package org.metastore.spark.scan
 
 import org.apache.spark.sql.catalyst.expressions.{
-  And, DynamicPruning, DynamicPruningExpression, Expression, ExprId, InSet, Literal, PredicateHelper, Unevaluable
+  And, Attribute, DynamicPruning, DynamicPruningExpression, Expression, ExprId, InSet, Literal, PredicateHelper, Unevaluable
 }
 import org.apache.spark.sql.catalyst.trees.UnaryLike
 import org.apache.spark.sql.execution.{
   BaseSubqueryExec, ExecSubqueryExpression, FileSourceScanExec, FilterExec, InSubqueryExec, ProjectExec, SparkPlan,
   SubqueryAdaptiveBroadcastExec
 }
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.types.{BooleanType, DataType}
+
+import org.metastore.spark.statistics.columns.TypePromotion
 
 /** The keys of a join's other side, once they are collected; None before, where that failed, and where there are too many. */
 private[scan] final class JoinKeyValues extends Serializable {
@@ -53,6 +56,10 @@ private[scan] object JoinKeyFilter extends PredicateHelper {
     if (distinct.size > MostKeys) None else Some(InSet(column, distinct))
   }
 
+  /** Such a condition before the keys are there; None of types whose values have no order that the statistics know. */
+  def example(key: Expression): Option[Expression] =
+    if (TypePromotion.hasBounds(key.dataType)) Some(InSet(key, Set(Literal.default(key.dataType).value))) else None
+
   /** Whether a scan is going to be told keys. */
   def isIn(scan: FileSourceScanExec): Boolean = scan.dataFilters.exists(isOfJoin)
 
@@ -80,6 +87,16 @@ private[scan] object JoinKeyFilter extends PredicateHelper {
       case DynamicPruningExpression(_: Literal) => None
       case other => Some(other)
     })
+
+  /** An Iceberg scan with filters of columns alone, where some are of expressions: Spark tells a scan of no others. */
+  def bind(scan: BatchScanExec): BatchScanExec = {
+    val named = scan.runtimeFilters.map {
+      case pruning @ DynamicPruningExpression(in: InSubqueryExec) if !in.child.isInstanceOf[Attribute] =>
+        IcebergScanProxy.nameOf(scan.scan, in.child).fold(pruning)(name => DynamicPruningExpression(in.copy(child = name)))
+      case other => other
+    }
+    if (named == scan.runtimeFilters) scan else WithTags(scan.copy(runtimeFilters = named), scan)
+  }
 
   /** What the filters of a scan have collected. */
   def valuesOf(scan: FileSourceScanExec): Seq[JoinKeyValues] = scan.dataFilters.collect { case filter: JoinKeyFilter => filter.keys }

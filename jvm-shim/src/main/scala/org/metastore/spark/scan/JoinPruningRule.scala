@@ -2,8 +2,8 @@ package org.metastore.spark.scan
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{
-  Alias, And, Attribute, AttributeMap, Cast, DynamicPruningSubquery, Expression, KnownFloatingPointNormalized,
-  NamedExpression, PlanExpression
+  Alias, And, Attribute, AttributeMap, DynamicPruningSubquery, Expression, KnownFloatingPointNormalized, NamedExpression,
+  PlanExpression
 }
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
@@ -15,8 +15,11 @@ import org.apache.spark.sql.execution.LogicalRDD
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation
+import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.estimates.JoinKeys
+import org.metastore.spark.pruning.PruningFilter
 
 /**
  * Lets the keys of the small side of an equi-join choose the data files of the other side when the query runs: puts Spark's own
@@ -27,21 +30,26 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (!isWanted || plan.isStreaming || isCorrelated(plan)) plan
-    else ScanPlanner.orElse("A join", plan)(plan.transformUp { case join: Join => prune(join) })
+    else ScanPlanner.orElse("A join", plan) {
+      val target = new KeyTarget(
+        ScanPlanner.of(SparkSession.active, settings, PlanScope.Everything, mayLimit = false, _ => JoinKeys.Unknown))
+      plan.transformUp { case join: Join => prune(join, target) }
+    }
+
+  private def settings = new MetastoreConf(conf)
 
   // Only that rule of Spark plans the filters.
-  private def isWanted: Boolean = new MetastoreConf(conf).pruningJoinEnabled && conf.dynamicPartitionPruningEnabled &&
-    conf.exchangeReuseEnabled
+  private def isWanted: Boolean = settings.pruningJoinEnabled && conf.dynamicPartitionPruningEnabled && conf.exchangeReuseEnabled
 
   private def isCorrelated(plan: LogicalPlan): Boolean = plan match {
     case subquery: Subquery => subquery.correlated
     case _ => false
   }
 
-  private def prune(join: Join): LogicalPlan = join match {
+  private def prune(join: Join, target: KeyTarget): LogicalPlan = join match {
     case ExtractEquiJoinKeys(kind, leftKeys, rightKeys, _, _, left, right, _) if join.getTagValue(Pruned).isEmpty =>
-      val byRight = if (mayLoseLeft(kind)) pruneSide(left, leftKeys, right, rightKeys) else None
-      val byLeft = if (byRight.isEmpty && mayLoseRight(kind)) pruneSide(right, rightKeys, left, leftKeys) else None
+      val byRight = if (mayLoseLeft(kind)) pruneSide(target, left, leftKeys, right, rightKeys) else None
+      val byLeft = if (byRight.isEmpty && mayLoseRight(kind)) pruneSide(target, right, rightKeys, left, leftKeys) else None
       if (byRight.isEmpty && byLeft.isEmpty) join
       else {
         val copy = WithTags(join.copy(left = byRight.getOrElse(left), right = byLeft.getOrElse(right)), join)
@@ -52,10 +60,12 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
   }
 
   /** The probe with a filter for each key that reaches a scan; None where there is none. */
-  private def pruneSide(probe: LogicalPlan, keys: Seq[Expression], build: LogicalPlan, buildKeys: Seq[Expression]): Option[LogicalPlan] =
+  private def pruneSide(
+      target: KeyTarget, probe: LogicalPlan, keys: Seq[Expression], build: LogicalPlan,
+      buildKeys: Seq[Expression]): Option[LogicalPlan] =
     if (!BuildSide.isRepeatable(build, buildKeys)) None
     else keys.indices.foldLeft(Option.empty[LogicalPlan]) { (pruned, i) =>
-      KeyTarget.above(pruned.getOrElse(probe), keys(i)) { (scan, key) =>
+      target.above(pruned.getOrElse(probe), keys(i)) { (scan, key) =>
         val side = new BuildSide(build, buildKeys, i)
         if (side.isSmallFor(scan)) Some(side.filter(key)) else None
       }.orElse(pruned)
@@ -117,7 +127,7 @@ private object BuildSide {
 }
 
 /** Finds the scan of ours that a join key comes from, through what keeps rows with other keys apart from it. */
-private object KeyTarget {
+private final class KeyTarget(planner: ScanPlanner) {
 
   /** The plan with a filter directly above the scan; None where the key does not reach one, or `filter` makes none. */
   def above(plan: LogicalPlan, key: Expression)(filter: (LogicalPlan, Expression) => Option[Expression]): Option[LogicalPlan] =
@@ -139,7 +149,7 @@ private object KeyTarget {
 
   private def filterOf(scan: LogicalPlan, key: Expression)(filter: (LogicalPlan, Expression) => Option[Expression]) = {
     val plain = withoutNormalization(key)
-    column(plain).filter(isPrunable(scan, _, plain)).flatMap(_ => filter(scan, plain))
+    if (isPrunable(scan, plain)) filter(scan, plain) else None
   }
 
   /** The key in terms of the columns below a projection. */
@@ -157,13 +167,6 @@ private object KeyTarget {
   private def keepsRight(kind: JoinType): Boolean = kind match {
     case _: InnerLike | RightOuter => true
     case _ => false
-  }
-
-  /** The column of a key that is one, whatever its type was made for the join. */
-  private def column(key: Expression): Option[Attribute] = key match {
-    case attribute: Attribute => Some(attribute)
-    case cast: Cast => column(cast.child)
-    case _ => None
   }
 
   // To the rules all NaN are one, and so are the zeros.
@@ -191,13 +194,22 @@ private object KeyTarget {
     case _ => None
   }
 
-  // Partitions are chosen by Spark itself.
-  private def isPrunable(scan: LogicalPlan, column: Attribute, key: Expression): Boolean = scan match {
-    case logical: LogicalRelation => logical.relation match {
-        case files: HadoopFsRelation =>
-          logical.output.exists(_.exprId == column.exprId) && !files.partitionSchema.fieldNames.contains(column.name)
-        case _ => false
+  /** Whether the statistics tell files by the values of a key: a column, an expression with statistics, or what they know of others. */
+  private def isPrunable(scan: LogicalPlan, key: Expression): Boolean =
+    key.references.nonEmpty && key.references.subsetOf(scan.outputSet) && !key.references.exists(isOfPartition(scan, _)) &&
+      JoinKeyFilter.example(key).exists { conjunct =>
+        LogicalScanRule.adapters.iterator.flatMap(_.columns(scan, planner))
+          .exists(known => PruningFilter.compile(Seq(conjunct), known.resolver).columns.nonEmpty)
       }
-    case other => other.output.exists(_.exprId == column.exprId) && key.isInstanceOf[Attribute] // Spark tells it of columns alone
+
+  // Partitions are chosen by Spark itself.
+  private def isOfPartition(scan: LogicalPlan, column: Attribute): Boolean = scan match {
+    case logical: LogicalRelation => logical.relation match {
+        case files: HadoopFsRelation => files.partitionSchema.fieldNames.exists(conf.resolver(_, column.name))
+        case _ => true
+      }
+    case _ => false
   }
+
+  private def conf = SQLConf.get
 }

@@ -18,8 +18,7 @@ import org.metastore.spark.tables.TableFormats
 
 /** Decides, before joins are reordered, which data files each scan reads, and tells the optimizer how much is left. */
 final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] with PredicateHelper {
-
-  private val adapters: Seq[RelationAdapter] = Seq(new IcebergAdapter, new FileRelationAdapter)
+  import LogicalScanRule.adapters
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     val settings = new MetastoreConf(conf)
@@ -97,7 +96,10 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     ScanPlanner.orElse(plan.nodeName, plan)(changed)
 }
 
-private object LogicalScanRule {
+private[scan] object LogicalScanRule {
+
+  /** Of each kind of relation that the statistics know. */
+  val adapters: Seq[RelationAdapter] = Seq(new IcebergAdapter, new FileRelationAdapter)
 
   /** Whether the one child of a command is what it writes, not what it writes to. */
   def isQueryOf(command: Command): Boolean = command match {

@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.expressions.{
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, FileSourceScanExec, SparkPlan}
 import org.apache.spark.sql.execution.datasources.{FileFormat, FileIndex, HadoopFsRelation, PartitionDirectory}
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.conf.MetastoreConf
@@ -34,6 +35,7 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
     lazy val planner = ScanPlanner.physical(session, new MetastoreConf(conf))
     JoinKeyFilter.moveToScans(plan).transformUp {
       case scan: FileSourceScanExec => withKeys(JoinKeyFilter.bind(marked(scan, planner).getOrElse(scan)))
+      case scan: BatchScanExec => JoinKeyFilter.bind(scan)
     }
   }
 

@@ -118,8 +118,13 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
     case _ => None
   }
 
-  private def tableBehind(logical: LogicalRelation, files: HadoopFsRelation): Option[FileScan] =
-    FileScan.of(files, logical.catalogTable.map(_.identifier.unquotedString))
+  private def tableBehind(logical: LogicalRelation, files: HadoopFsRelation): Option[FileScan] = {
+    val label = logical.catalogTable.map(_.identifier.unquotedString)
+    ScanMark.of(files) match {
+      case Some(permit: ScanMark.Permit) => FileScan.at(files, permit.root, label) // its partitions are chosen
+      case _ => FileScan.of(files, label)
+    }
+  }
 
   /** A relation that reads a fixed list of files. */
   private object Files {

@@ -54,7 +54,7 @@ private[scan] final class ScanPlanner(
   def columns(id: TableIdentity, known: TableStatistics, resolver: ColumnResolver, lineage: => Iterator[String]): RelationColumns = {
     lazy val described = DistributionSnapshot.of(known.manifest, lineage)
     new RelationColumns(
-      resolver, (key, dataType) => histogramsOf(id, known, described, Seq((key, dataType))).get((key, dataType)))
+      columnsOf(known, resolver), (key, dataType) => histogramsOf(id, known, described, Seq((key, dataType))).get((key, dataType)))
   }
 
   /** Whether nothing is done to the plan's scans but to say why. */
