@@ -5,7 +5,7 @@ import java.util.BitSet
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
+import org.apache.spark.sql.catalyst.expressions.{Expression, Literal, UnscaledValue}
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Average, Complete, Count, Max, Min, Sum}
 import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 
@@ -20,9 +20,6 @@ trait FileMeasure {
 
   /** Keys and types of the columns that are asked for. */
   def columns: Seq[(String, DataType)]
-
-  /** Whether what it is of some rows can be merged with what it is of the others. */
-  def isMergeable: Boolean = true
 
   /** What is known of the files, with the rows of each; `among` are those that are going to be asked about. */
   def of(files: FileSetStatistics, among: BitSet): MeasuredFiles
@@ -46,6 +43,9 @@ private[pruning] trait MeasuredFiles {
   def parts(files: BitSet, others: Map[Int, Long]): Option[Seq[Any]] = total(files).map(Seq(_))
 }
 
+/** What COUNT(DISTINCT) is of some rows where it is merged with that of others: their values, as Catalyst's internal ones. */
+final case class DifferentValues(values: Seq[Any])
+
 object FileMeasure {
 
   /** The measure that a function of all rows of a scan is; None where statistics do not tell. */
@@ -61,10 +61,16 @@ object FileMeasure {
       case Count(Seq(child)) => column(child).map(ValueCount)
       case Min(child) => ordered(child).map(Extreme(_, least = true))
       case Max(child) => ordered(child).map(Extreme(_, least = false))
-      case sum: Sum => ordered(sum.child).flatMap(Total.of(_, sum))
-      case average: Average => ordered(average.child).flatMap(Total.of(_, average))
+      case sum: Sum => ordered(added(sum.child)).flatMap(Total.of(_, sum))
+      case average: Average => ordered(added(average.child)).flatMap(Total.of(_, average))
       case _ => None
     }
+  }
+
+  // Spark adds short decimals by their digits.
+  private def added(child: Expression): Expression = child match {
+    case UnscaledValue(decimal) => decimal
+    case other => other
   }
 
   /** How many rows have each value of a column that groups rows, or none: as pairs of value and count. None where statistics do not tell. */
@@ -104,11 +110,10 @@ object FileMeasure {
   /** COUNT(DISTINCT) of a column. */
   private final case class DistinctCount(column: ColumnReference) extends FileMeasure {
     override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
-    override val isMergeable: Boolean = false
 
     override def of(files: FileSetStatistics, among: BitSet): MeasuredFiles = measured(files, column) { summary =>
       val values = files.values(column.key, column.dataType, among.stream.toArray, filters = false, most = Long.MaxValue)
-      new DifferentValues(summary, values, fewValues(among, values.listed(_).map(_.length)))
+      new ListedValues(summary, values, fewValues(among, values.listed(_).map(_.length)))
     }
   }
 
@@ -191,14 +196,24 @@ object FileMeasure {
     }
   }
 
-  private final class DifferentValues(summary: ColumnSummary, values: ColumnValues, few: BitSet) extends MeasuredFiles {
+  private final class ListedValues(summary: ColumnSummary, values: ColumnValues, few: BitSet) extends MeasuredFiles {
     override def isKnown(file: Int): Boolean =
       hasNulls(summary, file) && (isAllNull(summary, file) || (!mayHaveNaN(file) && few.get(file)))
 
-    override def total(files: BitSet): Option[Any] = {
-      val found = mutable.HashSet.empty[Any]
-      files.stream.filter(!isAllNull(summary, _)).forEach(file => values.listed(file).foreach(found ++= keysOf(_)))
-      Some(found.size.toLong)
+    override def total(files: BitSet): Option[Any] = Some(different(files).size.toLong)
+
+    override def parts(files: BitSet, others: Map[Int, Long]): Option[Seq[Any]] = {
+      val values = different(files).valuesIterator.map { case (of, i) => CatalystValue.ordered(of, i, summary.dataType) }
+      Some(Seq(DifferentValues(values.toVector)))
+    }
+
+    /** Where each of the values is found first. */
+    private def different(files: BitSet): mutable.LinkedHashMap[Any, (Values, Int)] = {
+      val found = mutable.LinkedHashMap.empty[Any, (Values, Int)]
+      for (file <- files.stream.toArray if !isAllNull(summary, file); listed <- values.listed(file);
+        (key, i) <- keysOf(listed).zipWithIndex)
+        found.getOrElseUpdate(key, (listed, i))
+      found
     }
 
     private def mayHaveNaN(file: Int): Boolean = summary.dataType match {

@@ -4,7 +4,7 @@ import java.math.{BigDecimal, BigInteger}
 import java.util.BitSet
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{BindReferences, Cast, Divide, Literal}
+import org.apache.spark.sql.catalyst.expressions.BindReferences
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateFunction, Average, Sum}
 import org.apache.spark.sql.types._
 
@@ -12,18 +12,17 @@ import org.metastore.spark.statistics.columns.{ColumnSummary, ColumnSums, FileSe
 import org.metastore.spark.statistics.objects.{DecimalBytes, Values}
 
 /**
- * SUM or AVG of integers or decimals. Whatever order Spark adds values in, it finds the same where no sum of some of them can
- * overflow, nor, where it adds doubles, be rounded: the number of values times the greatest of them says so.
+ * SUM or AVG of integers, or of decimals or their digits. Whatever order Spark adds values in, it finds the same where no sum of
+ * some of them can overflow, nor, where it adds doubles, be rounded: the number of values times the greatest of them says so.
  *
  * @param most  no sum may be farther from zero
  * @param value of the exact sum, unscaled, and of how many values it is, at least one
  * @param parts the same to be merged: the sum, and of AVG the count
  */
 private[pruning] final case class Total(
-    column: ColumnReference, most: BigInteger, value: (BigInteger, Long) => Option[Any], parts: Option[TotalParts])
+    column: ColumnReference, most: BigInteger, value: (BigInteger, Long) => Option[Any], parts: TotalParts)
   extends FileMeasure {
   override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
-  override val isMergeable: Boolean = parts.isDefined
 
   override def of(files: FileSetStatistics, among: BitSet): MeasuredFiles = FileMeasure.measured(files, column) { summary =>
     new Summed(summary, files.sums(column.key, column.dataType).toOption)
@@ -45,9 +44,10 @@ private[pruning] final case class Total(
     override def parts(files: BitSet, others: Map[Int, Long]): Option[Seq[Any]] = {
       val all = others.foldLeft(farthest(files)) { case (sum, (file, rows)) => sum.add(times(magnitude(file), rows)) }
       if (others.values.exists(_ < 0) || all.compareTo(most) > 0) None
-      else Total.this.parts.map { merged =>
+      else {
         val (sum, count) = sumOf(files)
-        (if (count == 0) null else merged.sum(sum)) +: (if (merged.isCounted) Seq(count) else Nil) // scalastyle:ignore
+        val merged = Total.this.parts
+        Some((if (count == 0) null else merged.sum(sum)) +: (if (merged.isCounted) Seq(count) else Nil)) // scalastyle:ignore
       }
     }
 
@@ -92,51 +92,38 @@ private[pruning] final case class Total(
  * @param sum       of the exact sum, unscaled, the value that Spark adds
  * @param isCounted whether the number of values is asked for too
  */
-private[pruning] final case class TotalParts(sum: BigInteger => Any, isCounted: Boolean)
+private[pruning] final case class TotalParts(sum: BigInteger => Any, isCounted: Boolean = false)
 
 private[pruning] object Total {
 
   /** The measure that SUM or AVG of a column is; None for types whose sums depend on their order. */
-  def of(column: ColumnReference, function: AggregateFunction): Option[Total] = (function, column.dataType) match {
+  def of(column: ColumnReference, function: AggregateFunction): Option[Total] = (function, function.children.head.dataType) match {
     case (_: Sum, ByteType | ShortType | IntegerType | LongType) =>
-      Some(Total(column, BigInteger.valueOf(Long.MaxValue), (sum, _) => Some(sum.longValueExact), parts(_.longValueExact)))
+      Some(Total(column, BigInteger.valueOf(Long.MaxValue), (sum, _) => Some(sum.longValueExact), TotalParts(_.longValueExact)))
     case (sum: Sum, _: DecimalType) => sum.dataType match {
         case result: DecimalType =>
-          Some(Total(column, mostOf(result), (sum, _) => Some(decimal(sum, result)), parts(decimal(_, result))))
+          Some(Total(column, mostOf(result), (sum, _) => Some(decimal(sum, result)), TotalParts(decimal(_, result))))
         case _ => None
       }
     case (_: Average, ByteType | ShortType | IntegerType | LongType) =>
       Some(Total(
-          column, MostOfDoubles, (sum, count) => Some(sum.doubleValue / count.toDouble), parts(_.doubleValue, isCounted = true)))
-    case (average: Average, of: DecimalType) =>
-      val most = if (isShort(of)) MostOfDoubles else mostOf(sumOf(average))
-      // Of short ones Spark has two ways, which are compared where the whole sum is known.
-      val merged = if (isShort(of)) None else parts(decimal(_, sumOf(average)), isCounted = true)
-      Some(Total(column, most, meanOfDecimals(average, of, _, _), merged))
+          column, MostOfDoubles, (sum, count) => Some(sum.doubleValue / count.toDouble),
+          TotalParts(_.doubleValue, isCounted = true)))
+    case (average: Average, _: DecimalType) =>
+      val of = sumOf(average)
+      Some(Total(column, mostOf(of), meanOfDecimals(average, _, _), TotalParts(decimal(_, of), isCounted = true)))
     case _ => None
   }
 
-  private def parts(sum: BigInteger => Any, isCounted: Boolean = false): Option[TotalParts] = Some(TotalParts(sum, isCounted))
-
-  // Spark divides doubles where the decimals are short (DecimalAggregates): both ways have to give the same.
-  private def meanOfDecimals(average: Average, of: DecimalType, sum: BigInteger, count: Long): Option[Any] = {
-    val buffer = average.aggBufferAttributes
+  private def meanOfDecimals(average: Average, sum: BigInteger, count: Long): Option[Any] = {
     val row = InternalRow(decimal(sum, sumOf(average)), count)
-    val exact = BindReferences.bindReference(average.evaluateExpression, buffer).eval(row)
-    if (!isShort(of)) Option(exact)
-    else {
-      val mean = Divide(Literal(sum.doubleValue / count.toDouble), Literal(math.pow(10.0, of.scale)))
-      val short = Cast(mean, DecimalType(of.precision + DecimalsAdded, of.scale + DecimalsAdded)).eval()
-      Option(exact).filter(_ == short)
-    }
+    Option(BindReferences.bindReference(average.evaluateExpression, average.aggBufferAttributes).eval(row))
   }
 
   private def unscaled(values: Values, file: Int): BigInteger = values match {
     case Values.Longs(numbers) => BigInteger.valueOf(numbers(file))
     case Values.Bytes(decimals) => DecimalBytes.unscaled(decimals(file))
   }
-
-  private def isShort(of: DecimalType): Boolean = of.precision + DecimalsAdded <= MostDigits
 
   private def sumOf(average: Average): DecimalType = average.aggBufferAttributes.head.dataType.asInstanceOf[DecimalType]
 
@@ -151,6 +138,4 @@ private[pruning] object Total {
   private def mostOf(result: DecimalType): BigInteger = BigInteger.TEN.pow(result.precision).subtract(BigInteger.ONE)
 
   private val MostOfDoubles = BigInteger.ONE.shiftLeft(53)
-  private val DecimalsAdded = 4
-  private val MostDigits = 15
 }

@@ -5,11 +5,13 @@ import org.apache.spark.sql.catalyst.expressions.{
   Alias, Attribute, AttributeMap, AttributeReference, Cast, Coalesce, Expression, Literal, NamedExpression, PredicateHelper
 }
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, AggregateFunction, Average, Complete, Count, Max, Min, Sum}
+import org.apache.spark.sql.catalyst.optimizer.DecimalAggregates
 import org.apache.spark.sql.catalyst.planning.PhysicalOperation
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LeafNode, LogicalPlan, Project, Union}
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DecimalType, DoubleType}
 
-import org.metastore.spark.pruning.{ColumnResolver, FileMeasure, LiveFiles}
+import org.metastore.spark.pruning.{ColumnResolver, DifferentValues, FileMeasure, LiveFiles}
 import org.metastore.spark.statistics.objects.TableIdentity
 
 /**
@@ -44,9 +46,19 @@ private[scan] final case class AggregateRequest(
       if (found.forall(_.isDefined)) Some(found.flatten) else None
   }
 
-  /** The rows of the answer, each the value of the group, if there is one, and then of each function or part of one. */
+  /** Whether what some rows add can be merged with what others do: what is counted once can be of one column. */
+  def isMergeable: Boolean = functions.filter(_.isDistinct).map(_.aggregateFunction.canonicalized).distinct.size <= 1
+
+  /**
+   * The rows of the answer, each the value of the group, if there is one, and then of each function or part of one. To be merged
+   * with others, each value that is counted once has a row, and the parts stand with NULL, which is not counted.
+   */
   def rows(totals: Seq[Any]): Seq[Seq[Any]] = grouping match {
-    case None => Seq(totals)
+    case None =>
+      val others = totals.filterNot(_.isInstanceOf[DifferentValues])
+      totals.collectFirst { case DifferentValues(values) =>
+        (null +: others) +: values.map(_ +: others.map(_ => null)) // scalastyle:ignore
+      }.getOrElse(Seq(totals))
     case Some(group) => totals.head.asInstanceOf[Seq[(Any, Long)]].map { case (value, rows) =>
         value +: functions.map(function => if (isCountOf(group, function) && value == null) 0L else rows) // scalastyle:ignore
       }
@@ -71,26 +83,12 @@ private[scan] final class AggregateAnswer(adapters: Seq[RelationAdapter], planne
   /** What is planned in an aggregate's place; None: it stays. May throw. */
   def of(aggregate: Aggregate): Option[LogicalPlan] = aggregate.child match {
     case PhysicalOperation(columns, filters, leaf: LeafNode) if aggregate.groupingExpressions.size <= 1 =>
-      val (group, results) = (aggregate.groupingExpressions.headOption, aggregate.aggregateExpressions)
+      val (group, results) = (aggregate.groupingExpressions.headOption, AggregateAnswer.asComputed(aggregate))
       val functions = results.flatMap(_.collect { case function: AggregateExpression => function }).distinct
       val asked = requestOf(group, functions, columns, filters, leaf)
       if (!asked.isPossible) None
       else adapters.iterator.flatMap(_.answer(leaf, asked, planner)).toSeq.headOption
-        .map(answer => new AggregateInPlace(aggregate, group, functions, asked.rows(answer.totals), answer).plan)
-        .orElse(ofDifferentValues(aggregate, functions))
-    case _ => None
-  }
-
-  /** COUNT(DISTINCT) of one column where files are read: it counts the groups that the values make, and those can be merged. */
-  private def ofDifferentValues(aggregate: Aggregate, functions: Seq[AggregateExpression]): Option[LogicalPlan] = functions match {
-    case AggregateExpression(Count(Seq(child)), _, true, None, _) +: others
-        if aggregate.groupingExpressions.isEmpty && others.forall(_.semanticEquals(functions.head)) =>
-      val value = Alias(child, child.sql)()
-      of(Aggregate(Seq(child), Seq(value), aggregate.child)).map { groups =>
-        val counted = Count(value.toAttribute).toAggregateExpression()
-        def result(of: NamedExpression) = of.transform { case _: AggregateExpression => counted }.asInstanceOf[NamedExpression]
-        Aggregate(Nil, aggregate.aggregateExpressions.map(result), groups)
-      }
+        .map(answer => new AggregateInPlace(aggregate.child, group, results, functions, asked.rows(answer.totals), answer).plan)
     case _ => None
   }
 
@@ -115,40 +113,55 @@ private[scan] final class AggregateAnswer(adapters: Seq[RelationAdapter], planne
   }
 }
 
+private object AggregateAnswer {
+
+  /** The results of an aggregate as Spark is going to compute them: it adds short decimals by their digits, where it may. */
+  private def asComputed(aggregate: Aggregate): Seq[NamedExpression] = {
+    val excluded = SQLConf.get.optimizerExcludedRules.toSeq.flatMap(_.split(",").map(_.trim))
+    if (excluded.contains(DecimalAggregates.ruleName)) aggregate.aggregateExpressions
+    else DecimalAggregates(aggregate) match {
+      case computed: Aggregate => computed.aggregateExpressions
+      case _ => aggregate.aggregateExpressions
+    }
+  }
+}
+
 /**
  * What is planned in the place of an aggregate.
  *
- * @param rows of the answer, or of what is to be merged
+ * @param results what it computes
+ * @param rows    of the answer, or of what is to be merged
  */
 private final class AggregateInPlace(
-    aggregate: Aggregate, group: Option[Expression], functions: Seq[AggregateExpression], rows: Seq[Seq[Any]], answer: MeasuredScan) {
+    child: LogicalPlan, group: Option[Expression], results: Seq[NamedExpression], functions: Seq[AggregateExpression],
+    rows: Seq[Seq[Any]], answer: MeasuredScan) {
 
   def plan: LogicalPlan = answer.rest match {
     case None =>
-      val values = valuesOf(functions)
+      val values = (group ++ functions).map(one => AttributeReference(one.sql, one.dataType, one.nullable)()).toSeq
       Project(named(values, values.drop(group.size)), answered(values))
     case Some(rest) =>
-      val split = functions.map(function => MergeableFunction.of(function.aggregateFunction))
-      val parts = split.flatMap(_.parts).map(_.toAggregateExpression())
-      val values = valuesOf(parts)
-      val computed = (group ++ parts).map(one => Alias(one, one.sql)()).toSeq
-      val open = Aggregate(group.toSeq, computed, aggregate.child.transformUp { case _: LeafNode => rest })
-      val left = values.drop(group.size).iterator
-      val merged = split.map(function => function.merged(function.parts.map(_ => left.next())))
+      // What is counted once makes groups of the rows that are read: the values that others have are then counted once.
+      val apart = group.orElse(functions.find(_.isDistinct).map(_.aggregateFunction.children.head))
+      val split = functions.map(MergeableFunction.of)
+      val computed = apart ++ split.flatMap(_.parts).map(_.toAggregateExpression())
+      val values = computed.map(one => AttributeReference(one.sql, one.dataType)()).toSeq
+      val open = Aggregate(
+        apart.toSeq, computed.map(one => Alias(one, one.sql)()).toSeq, child.transformUp { case _: LeafNode => rest })
+      val left = values.drop(apart.size).iterator
+      val merged =
+        split.map(function => function.merged(if (function.parts.isEmpty) values.take(1) else function.parts.map(_ => left.next())))
       Aggregate(values.take(group.size), named(values, merged), Union(answered(values), open))
   }
 
   private def answered(values: Seq[Attribute]) = AnsweredRows(values, rows.map(InternalRow.fromSeq))(answer.decision)
 
-  private def valuesOf(computed: Seq[Expression]): Seq[Attribute] =
-    (group ++ computed).map(one => AttributeReference(one.sql, one.dataType, one.nullable)()).toSeq
-
   /** The results of the aggregate, made of a value of the group and one of each function. */
-  private def named(values: Seq[Attribute], results: Seq[Expression]): Seq[NamedExpression] = {
-    val valueOf = (group ++ functions).map(_.canonicalized).zip(values.take(group.size) ++ results).toMap
+  private def named(values: Seq[Attribute], computed: Seq[Expression]): Seq[NamedExpression] = {
+    val valueOf = (group ++ functions).map(_.canonicalized).zip(values.take(group.size) ++ computed).toMap
     def shown(result: Expression): Expression =
       result.transform { case one if valueOf.contains(one.canonicalized) => valueOf(one.canonicalized) }
-    aggregate.aggregateExpressions.map {
+    results.map {
       case column: Attribute => Alias(shown(column), column.name)(column.exprId, column.qualifier, Some(column.metadata))
       case other => shown(other).asInstanceOf[NamedExpression]
     }
@@ -158,15 +171,19 @@ private final class AggregateInPlace(
 /**
  * An aggregate function of rows that lie in two places.
  *
- * @param parts  what is computed of each
- * @param merged the function of all rows, of columns with these parts
+ * @param parts  what is computed of each; nothing of what tells groups of the rows apart
+ * @param merged the function of all rows, of columns with these parts, or of that with the groups
  */
 private final case class MergeableFunction(parts: Seq[AggregateFunction], merged: Seq[Attribute] => Expression)
 
 private object MergeableFunction {
 
-  /** Those that `FileMeasure` calls mergeable: their sums cannot overflow. */
-  def of(function: AggregateFunction): MergeableFunction = function match {
+  /** Those that `FileMeasure` knows: their sums cannot overflow. */
+  def of(function: AggregateExpression): MergeableFunction =
+    if (function.isDistinct) MergeableFunction(Nil, groups => Count(groups.head).toAggregateExpression(isDistinct = true))
+    else of(function.aggregateFunction)
+
+  private def of(function: AggregateFunction): MergeableFunction = function match {
     case _: Min => MergeableFunction(Seq(function), parts => Min(parts.head).toAggregateExpression())
     case _: Max => MergeableFunction(Seq(function), parts => Max(parts.head).toAggregateExpression())
     case _: Count => MergeableFunction(Seq(function), parts => Coalesce(Seq(sum(parts.head), Literal(0L))))

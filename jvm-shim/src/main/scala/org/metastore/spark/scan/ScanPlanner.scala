@@ -124,13 +124,14 @@ private[scan] final class ScanPlanner(
   def measure(scanned: ScannedFiles, asked: AggregateRequest): Option[MeasuredScan] = for {
     known <- statistics(scanned.table).toOption
     measures <- asked.measures(scanned.resolver)
-    measured <- context.countTime(measureFiles(scanned, asked.conjuncts, measures, known))
+    measured <- context.countTime(measureFiles(scanned, asked, measures, known))
   } yield measured
 
   private def measureFiles(
-      scanned: ScannedFiles, conjuncts: Seq[Expression], measures: Seq[FileMeasure], known: TableStatistics): Option[MeasuredScan] = {
+      scanned: ScannedFiles, asked: AggregateRequest, measures: Seq[FileMeasure], known: TableStatistics): Option[MeasuredScan] = {
+    import asked.conjuncts
     import scanned.files
-    val mayRead = scanned.areChosen && measures.forall(_.isMergeable)
+    val mayRead = scanned.areChosen && asked.isMergeable
     val filter = compile(conjuncts, scanned.resolver, known)
     val list = ScanFiles.listOf(files)
     val joined = known.of(list, filter.columnKeys ++ measures.flatMap(_.columns))

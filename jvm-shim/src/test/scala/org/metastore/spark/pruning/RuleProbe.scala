@@ -40,15 +40,15 @@ final class RuleProbe(probe: PruningProbe) {
   }
 
   /**
-   * `function files others`: the files of which the function is known, it of all these, whether it can be merged, and its parts
-   * where others are read. `GROUP BY column` stands for the number of rows with each value.
+   * `function files others`: the files of which the function is known, it of all these, and its parts where others are read.
+   * `GROUP BY column` stands for the number of rows with each value.
    */
   def measured(questions: Array[String]): String = answers(questions) { case Array(function, among, others) =>
     measureOf(function).fold("none") { measure =>
       val found = measure.of(probe.statistics, files(among))
       val known = FileSets.both(files(among), FileSets.where(length)(found.isKnown))
       val rows = files(others).stream.toArray.map(file => file -> probe.statistics.rows(file)).toMap
-      s"${bits(known, length)} ${shown(found.total(known))} ${measure.isMergeable} ${shown(found.parts(known, rows))}"
+      s"${bits(known, length)} ${shown(found.total(known))} ${shown(found.parts(known, rows))}"
     }
   }
 
@@ -63,6 +63,7 @@ final class RuleProbe(probe: PruningProbe) {
     case None => "none"
     case Some(one) => shown(one)
     case several: Seq[_] => several.map(shown).mkString("|")
+    case DifferentValues(values) => s"${values.length}:${shown(values)}"
     case (group, rows) => s"${shown(group)}=$rows"
     case bytes: Array[Byte] => bytes.mkString(",")
     case one => String.valueOf(one).replaceAll("[\\s|=]", "_")
