@@ -8,6 +8,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from hudi.schema_changes import DROPPING, ON_READ, alter
+from planner.plans import conf
+
 COLUMNS = "id BIGINT, v INT, s STRING, x DOUBLE, st STRUCT<a: INT, b: STRING>, day DATE"
 ROW = (
     "id, CAST(id % 7 AS INT) AS v, concat('s', lpad(CAST(id AS STRING), 5, '0')) AS s, id / 4 AS x,"
@@ -76,6 +79,18 @@ class Kind:
         field["type"] = spark.sql(f"SELECT CAST(NULL AS {wider}) AS wider").schema["wider"].dataType.jsonValue()
         catalog.alterTableDataSchema(name, types.types.DataType.fromJson(json.dumps(schema)))
         spark.sql(f"REFRESH TABLE {table}")
+
+    def alter(self, spark, table: str, kind: str, *words: str) -> None:
+        """Rename, drop or add a column; Hudi does so in sessions that look for columns by ids, `evolving` ones."""
+        if self.format == "hudi":
+            alter(spark, table, (kind, *words))
+        else:
+            sql = {"rename": "RENAME COLUMN {} TO {}", "drop": "DROP COLUMN {}", "add": "ADD COLUMN {} {}"}[kind]
+            spark.sql(f"ALTER TABLE {table} {sql.format(*words)}")
+
+    def evolving(self, spark):
+        """The settings with which columns are renamed, dropped and added, for a while."""
+        return conf(spark, **({**ON_READ, **DROPPING} if self.format == "hudi" else {}))
 
     def location(self, spark, table: str) -> str:
         """Where the table is."""

@@ -240,16 +240,17 @@ def test_deleted_rows_leave_physical_bounds_and_live_counts(filled):
 def test_renamed_dropped_and_added_again(filled):
     if filled.lacks("evolution"):
         return
-    filled.analyze()
-    for change in ("RENAME COLUMN id TO number", "DROP COLUMN s", "ADD COLUMN s STRING"):
-        filled.spark.sql(f"ALTER TABLE {filled.name} {change}")
-    moved = ROW.replace(" concat('s', lpad(CAST(id AS STRING), 5, '0')) AS s,", "") + ", 'new' AS s"
-    filled.kind.append(filled.spark, filled.name, 400, 401, row=moved)
-    filled.analyze()
-    found = filled.summary()
-    assert (found["number"]["max"], found["s"]["min"], found["s"]["null_count"]) == ("400", "new", 400)
-    for where in ("number = 5", "s = 's00005'", "s = 'new'", "s IS NULL"):
-        check(filled.spark, f"SELECT * FROM {filled.name} WHERE {where}")
+    with filled.kind.evolving(filled.spark):
+        filled.analyze()
+        for change in (("rename", "x", "number"), ("drop", "s"), ("add", "s", "STRING")):
+            filled.kind.alter(filled.spark, filled.name, *change)
+        moved = ROW.replace(" concat('s', lpad(CAST(id AS STRING), 5, '0')) AS s,", "") + ", 'new' AS s"
+        filled.kind.append(filled.spark, filled.name, 400, 401, row=moved)
+        filled.analyze()
+        found = filled.summary()
+        assert (found["number"]["max"], found["s"]["min"], found["s"]["null_count"]) == ("100.0", "new", 400)
+        for where in ("number = 1.25", "s = 's00005'", "s = 'new'", "s IS NULL"):
+            check(filled.spark, f"SELECT * FROM {filled.name} WHERE {where}")
 
 
 def test_columns_of_a_type_that_was_widened(filled):

@@ -247,41 +247,6 @@ def test_tables_without_hudis_own_columns(spark, tmp_path, kind):
     assert files_read(found) == [1 if kind == "COPY_ON_WRITE" else 2]
 
 
-def rename(spark, table, old, new):
-    """As ALTER TABLE .. RENAME COLUMN does where Hudi's catalog is the session's: in these sessions Delta's is."""
-    jvm = spark._jvm
-    names = spark.sparkContext._gateway.new_array(jvm.java.lang.String, 1)
-    names[0] = old
-    change = jvm.org.apache.spark.sql.connector.catalog.TableChange.renameColumn(names, new)
-    changes = jvm.scala.collection.JavaConverters.asScalaBuffer(jvm.java.util.Collections.singletonList(change)).toSeq()
-    known = spark._jsparkSession.sessionState().catalog()
-    entry = known.getTableMetadata(jvm.org.apache.spark.sql.catalyst.TableIdentifier(table))
-    kinds = getattr(jvm.org.apache.hudi.internal.schema.action, "TableChange$ColumnChangeID")
-    command = jvm.org.apache.spark.sql.hudi.command.AlterTableCommand(entry, changes, kinds.UPDATE)
-    command.run(spark._jsparkSession)
-    spark.sql(f"REFRESH TABLE {table}")
-
-
-@pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_schemas_changed_by_schema_on_read_are_refused(spark, table, kind):
-    """What the files call `v` and `x` are `x` and `y` now: their statistics are of other columns."""
-    create(spark, table, "id BIGINT, v DOUBLE, x DOUBLE, ts BIGINT", kind=kind)
-    append(spark, table, 0, 200, 2, "id, id / 1D AS v, -id / 1D AS x, id AS ts")
-    analyze(spark, table)
-    place = location(spark, table)
-    dropping = "hoodie.datasource.write.schema.allow.auto.evolution.column.drop"  # so Hudi sees a renamed column
-    with conf(spark, **{"hoodie.schema.on.read.enable": "true", dropping: "true"}):
-        rename(spark, table, "x", "y")
-        rename(spark, table, "v", "x")
-        reader = spark.read.format("hudi").option("hoodie.schema.on.read.enable", "true")
-        frame = reader.option("hoodie.enable.data.skipping", "false").load(place).where("x = 7")
-        assert "schema-on-read" in physical(frame)
-        assert [row.id for row in frame.collect()] == [7]
-        assert files_read(frame) == [2]
-    with pytest.raises(errors.UnsupportedTable, match="schema-on-read"):
-        analyze(spark, f"hudi.`{place}`")
-
-
 @pytest.mark.parametrize("mode", ["MetadataOnly", "FullRecord"])
 def test_bootstrapped_tables_are_read_whole(spark, tmp_path, mode):
     source, place = tmp_path / "source", tmp_path / "bootstrapped"

@@ -95,7 +95,8 @@ def mark_unknown_columns(
     for group in groups:
         unknown = [column for column in columns if not group.is_clear(column)]
         keys = frozenset(column.key for column in unknown)
-        files += [replace(file, unknown=file.unknown | keys) for file in group.files]
+        # Columns that a file gives another name are not looked for in schemas of many files.
+        files += [replace(file, unknown=file.unknown | keys | file.names.keys()) for file in group.files]
         for column in unknown:
             held[column, group.type_of(column)] += [file.path for file in group.files]
     refused = (

@@ -103,6 +103,7 @@ def _file(row: Mapping[str, Any], columns: Mapping[str, Column]) -> DataFile:
         deleted_rows=row["deleted_rows"],
         open_location=row["location"],
         modified=row["modified"],
+        names=dict(row["names"]),
     )
 
 

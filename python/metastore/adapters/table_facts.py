@@ -46,6 +46,7 @@ class DataFile:
         deleted_rows: How many; None when not known.
         open_location: URI by which it is opened, where `path` is not one.
         modified: Modification time in milliseconds, where a file may be replaced under its path.
+        names: What it calls the columns whose keys do not tell.
     """
 
     path: str
@@ -60,6 +61,7 @@ class DataFile:
     deleted_rows: int | None = 0
     open_location: str = ""
     modified: int | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> FileKey:
@@ -147,6 +149,13 @@ class TableFacts:
     def is_physical(self) -> bool:
         """Whether the rows of the data files are those of the table: none is deleted or changed by other files."""
         return not self.has_other_rows and all(file.deletes is None for file in self.files)
+
+    @property
+    def renamed(self) -> frozenset[str]:
+        """Keys of the columns that data files call by names of their own, known or not, as Hudi's files do."""
+        return (
+            frozenset().union(*(file.unknown.union(file.names) for file in self.files)) if self.casts else frozenset()
+        )
 
     @property
     def casts(self) -> bool:

@@ -44,8 +44,8 @@ class FileColumn:
 
     Attributes:
         field_id: Its field id; None where files are matched by name.
-        path: Its names in the file where they are not those of the table (Delta's physical names). With a field id,
-            both have to be those of one field, as far as the file has ids.
+        path: Its names in the file where they are not those of the table (Delta's physical names, Hudi's earlier ones).
+            With a field id, both have to be those of one field, as far as the file has ids.
     """
 
     column: Column
@@ -53,8 +53,12 @@ class FileColumn:
     path: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, column: Column, field_ids: Mapping[str, int] | None = None) -> FileColumn:
-        """The names that a table's files give to a column, by its key."""
+    def of(
+        cls, column: Column, field_ids: Mapping[str, int] | None = None, names: Mapping[str, str] | None = None
+    ) -> FileColumn:
+        """The names that a table's files give to a column, by its key, or the one that a file gives to it by itself."""
+        if names and column.key in names:
+            return cls(column, path=(names[column.key],))
         if column.key.isdecimal():
             return cls(column, int(column.key))
         return cls(column, (field_ids or {}).get(column.key), tuple(json.loads(column.key)))

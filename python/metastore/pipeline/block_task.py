@@ -242,7 +242,7 @@ def analyze_file(
             found.append((ordinal, known))
     if not wanted:
         return found
-    columns = [FileColumn.of(column, task.field_ids) for _, column in wanted]
+    columns = [FileColumn.of(column, task.field_ids, file.names) for _, column in wanted]
     path = str(local_path(file.location))
     full = task.depth == FULL
     _require_same(file, path)

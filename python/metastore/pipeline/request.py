@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 ColumnChoice = bool | tuple[str, ...]
 PARTITION_REFUSAL = "it is made of the whole table: leave the partition out"
 NOT_ORDERED = "values of its type have no order that is kept"
+RENAMED = "data files have it under other names, or its struct in another form"
 
 
 @dataclass(frozen=True)
@@ -131,8 +132,10 @@ def _find_extra_columns(
         return ExtraColumns(failed=failed | {f"{what} of {column.name}": PARTITION_REFUSAL for column in found})
     if what == "ranks":
         unordered = {column for column in found if column.encoding is None or column.collation is not None}
+        renamed = {column for column in found - unordered if column.key in facts.renamed}
         failed |= {f"ranks of {column.name}": NOT_ORDERED for column in unordered}
-        found -= unordered
+        failed |= {f"ranks of {column.name}": RENAMED for column in renamed}
+        found -= unordered | renamed
     return ExtraColumns(frozenset(place for place, column in enumerate(facts.columns) if column in found), failed)
 
 

@@ -136,11 +136,12 @@ class ValueJobs:
             complete.add(ordinal, one.sources, one.tree.select_files(selected))
         yield from complete.make_slices()
         for ordinal, one in columns.items():
-            column = FileColumn.of(one.lists.column, self.field_ids)
             of_files = zip(_paths(one.sources), one.lists.is_truncated.tolist(), numbers[ordinal].tolist(), strict=True)
             for path, is_truncated, number in of_files:
                 if is_truncated and number >= 0:
-                    yield DataFileSource(self.files[path].location, ordinal, column, number)
+                    file = self.files[path]
+                    column = FileColumn.of(one.lists.column, self.field_ids, file.names)
+                    yield DataFileSource(file.location, ordinal, column, number)
 
 
 def _paths(sources: Sequence[RowSource]) -> Iterator[str]:

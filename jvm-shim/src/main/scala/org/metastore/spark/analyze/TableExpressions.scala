@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRela
 
 import org.metastore.spark.pruning.{ColumnLookup, Conjuncts, ExpressionKeys}
 import org.metastore.spark.scan.FileScan
-import org.metastore.spark.tables.TableLookup
+import org.metastore.spark.tables.{HudiTable, TableLookup}
 
 /** What ANALYZE asks of the expressions that it computes statistics of, over py4j. */
 object TableExpressions extends AliasHelper {
@@ -103,8 +103,16 @@ object TableExpressions extends AliasHelper {
 
   private def keyOf(leaf: LeafNode, columns: JavaMap[String, String])(column: Expression): Option[String] = column match {
     case ColumnLookup.ColumnPath(root, path) =>
-      leaf.output.find(_.exprId == root.exprId).flatMap(of => Option(columns.get((of.name +: path).mkString("\u0000"))))
+      leaf.output.find(_.exprId == root.exprId).map(_.name +: path).flatMap { names =>
+        Option(columns.get(names.mkString("\u0000"))).filter(isRead(leaf, names, _))
+      }
     case _ => None
+  }
+
+  /** Whether a relation reads by those names what statistics have under a key: Hudi's may look for names, or for ids. */
+  private def isRead(leaf: LeafNode, names: Seq[String], key: String): Boolean = leaf match {
+    case LogicalFiles(files) if HudiTable.is(files) => HudiTable.leaves(files).exists(one => one.path == names && one.key == key)
+    case _ => true
   }
 
   private def putKey(one: ObjectNode, keys: ExpressionKeys, computed: Evaluated, columns: JavaMap[String, String]): Unit = {

@@ -35,7 +35,7 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
   override def countedFiles(read: HadoopFsRelation, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]] =
     Some(listSlices(read.location, FileScan.conjunctsOver(partitionColumns, conjuncts)).files)
 
-  /** Columns by name, Hudi's own among them. */
+  /** Hudi's own columns are among them. */
   override def resolver(statistics: Manifest): ColumnResolver = new FileColumns(relation.partitionSchema.fieldNames)
 
   override def estimateResolver(statistics: Manifest): ColumnResolver = new FileColumns(Array.empty)
@@ -55,7 +55,7 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
   }
 
   private lazy val leaves: Map[Seq[String], Seq[Leaf]] =
-    HudiTable.leaves(relation.schema).groupBy(_.path.map(_.toLowerCase(Locale.ROOT)))
+    HudiTable.leaves(relation).groupBy(_.path.map(_.toLowerCase(Locale.ROOT)))
 
   @volatile private var shared = Option.empty[HudiListing]
 

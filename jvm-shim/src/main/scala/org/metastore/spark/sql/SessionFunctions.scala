@@ -146,10 +146,10 @@ object FactsFunction extends TableFunction("facts") {
 
   private def row(file: FileFacts, partitioning: Seq[Leaf]): InternalRow = {
     val live = file.live
-    val constants = if (partitioning.isEmpty) file.constants else FileConstants.ofTexts(partitioning, live.partition)
+    val constants = file.constants ++ FileConstants.ofTexts(partitioning, live.partition)
     ResultRow.row(None, live.path, file.location, live.size, live.rows, live.deletedRows, file.deletes,
       ResultRow.texts(live.partition.toSeq), live.modified, file.format, file.isEncrypted, ResultRow.texts(constants.known.toSeq),
-      ResultRow.list(constants.unknown))
+      ResultRow.list(constants.unknown), ResultRow.texts(file.names.toSeq))
   }
 
   private def identity(found: TableHandle): Map[String, Any] = Map(

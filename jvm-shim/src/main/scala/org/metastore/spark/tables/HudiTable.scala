@@ -17,7 +17,6 @@ import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, 
 import org.apache.spark.sql.types.{StringType, StructField, StructType}
 
 import org.metastore.spark.reason.{Reason, ReasonCode}
-import org.metastore.spark.statistics.cache.StatisticsCache
 
 /**
  * A Hudi table at the instant that its name stands for, by reflection on Hudi's own file index: whatever Hudi reads
@@ -67,8 +66,9 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
     instants.filter(_ <= bound).lastOption
   }
 
-  override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
-    HudiTable.leaves(snapshot.fold(relation)(at).schema)
+  override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] = HudiTable.leaves(snapshot.fold(relation)(at))
+
+  private lazy val columns = HudiColumns.of(relation).toOption
 
   override def dataFiles(snapshot: String): Seq[DataFile] = filesOf(slicesOf(snapshot)).map(_.live)
 
@@ -91,7 +91,11 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
     val deleted = if (logs.isEmpty) Some(0L) else None
     val live = DataFile(LakeTable.pathInTable(path, root), call[Long](base, "getFileSize"), None, deleted, partition)
     val below = new Path(root, path)
-    FileFacts(live, below.toString, Some(logs.sorted.mkString(",")).filter(_.nonEmpty))
+    val held = columns.fold(Map.empty[String, Option[String]])(_.heldIn(call[String](base, "getCommitTime")))
+    val nulls = held.collect { case (key, None) => key -> (null: String) } // scalastyle:ignore
+    val unknown = columns.toSeq.flatMap(_.renamed).filterNot(held.contains)
+    FileFacts(live, below.toString, Some(logs.sorted.mkString(",")).filter(_.nonEmpty), constants = FileConstants(nulls, unknown),
+      names = held.collect { case (key, Some(name)) => key -> name })
   }
 
   override def properties: Map[String, String] = call[java.util.Map[String, String]](config, "propsMap").asScala.toMap
@@ -109,7 +113,8 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
         case _ => if (mayBeNull) Nil else Seq(Leaf.key(path))
       }
     }
-    below(relation.sparkSession.read.format("hudi").load(location).schema, Vector.empty, nullable = true).toSet
+    below(relation.sparkSession.read.format("hudi").load(location).schema, Vector.empty, nullable = true).toSet ++
+      columns.toSeq.flatMap(_.renamed)
   }
 
   private val known = mutable.HashMap.empty[String, HadoopFsRelation]
@@ -117,7 +122,8 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
   private def at(snapshot: String): HadoopFsRelation =
     if (current.contains(snapshot)) relation
     else known.getOrElseUpdate(snapshot, {
-        val read = relation.sparkSession.read.format("hudi").option(HudiTable.AsOf, snapshot).load(location)
+        val byId = columns.exists(_.areById)
+        val read = relation.sparkSession.read.format("hudi").option(HudiTable.AsOf, snapshot).option(HudiTable.ById, byId).load(location)
         read.queryExecution.analyzed.collectFirst(HudiTable.relation).get
       })
 }
@@ -130,6 +136,7 @@ object HudiTable extends TableFormat {
   private val RelationsWithoutIndex =
     Set("MergeOnReadSnapshotRelation", "HoodieBootstrapMORRelation").map(name => s"org.apache.hudi.$name")
   private val AsOf = "as.of.instant"
+  private val ById = "hoodie.schema.on.read.enable"
   private val InstantFormat = DateTimeFormatter.ofPattern("yyyyMMddHHmmssSSS")
   private val Dropped = "hoodie.datasource.write.drop.partition.columns"
 
@@ -199,9 +206,10 @@ object HudiTable extends TableFormat {
   def root(relation: HadoopFsRelation): Path =
     LakeTable.qualify(path(Reflection.call[AnyRef](relation.location, "getBasePath")), relation.sparkSession)
 
-  /** The leaves of a schema: Hudi's reader finds columns by their names. */
-  def leaves(schema: StructType): IndexedSeq[Leaf] =
-    Leaf.walk(schema, _.name).map((Leaf.of _).tupled)
+  /** The leaves of a relation's schema; by their names where nothing can be said of them. */
+  def leaves(relation: HadoopFsRelation): IndexedSeq[Leaf] = HudiColumns.of(relation).fold(_ => leaves(relation.schema), _.leaves)
+
+  private[tables] def leaves(schema: StructType): IndexedSeq[Leaf] = Leaf.walk(schema, _.name).map((Leaf.of _).tupled)
 
   /** Why nothing can be said of a table's columns, or of its files. */
   def refusal(relation: HadoopFsRelation): Option[String] = {
@@ -209,29 +217,11 @@ object HudiTable extends TableFormat {
     val properties =
       Reflection.call[java.util.Map[String, String]](Reflection.call[AnyRef](metaClient, "getTableConfig"), "propsMap").asScala
     if (properties.get("hoodie.bootstrap.base.path").exists(_.nonEmpty)) Some("it was bootstrapped: rows of a file lie in two places")
-    else if (isEvolved(relation, metaClient))
-      Some("its schema was changed by schema-on-read: files call columns by names that now may mean others")
     else if (!properties.get("hoodie.table.base.file.format").forall(_.equalsIgnoreCase("parquet")))
       Some(s"its files are not Parquet but ${properties("hoodie.table.base.file.format")}")
     else if (properties.get("hoodie.table.create.schema").exists(_.contains("timestamp-millis")))
       Some("it has timestamps in milliseconds, which files of older releases call microseconds")
-    else None
-  }
-
-  private val BytesOfInstant = 200L
-
-  private def isEvolved(relation: HadoopFsRelation, metaClient: AnyRef): Boolean = {
-    val schemas = Reflection.call[String](metaClient, "getSchemaFolderName")
-    def latest = Reflection.option[AnyRef](Reflection.call[AnyRef](relation.location, "getLatestCompletedInstant")).map(_.toString)
-    // A query of an older instant may see names that were given later.
-    val newest = Try(if (asOf(relation.location).isEmpty) latest else None).toOption.flatten
-    val key = newest.map(instant => s"unevolved:$schemas:$instant") // a change makes another instant
-    if (key.exists(StatisticsCache.get[String](_).isDefined)) false
-    else {
-      val evolved = holdsFiles(new Path(schemas), relation.sparkSession, _.endsWith(".schemacommit"))
-      if (!evolved) key.foreach(StatisticsCache.put(_, schemas, BytesOfInstant))
-      evolved
-    }
+    else HudiColumns.of(relation).left.toOption
   }
 
   /** Names of the columns that partition the table. */
@@ -263,15 +253,18 @@ object HudiTable extends TableFormat {
   }.toOption.flatten
 
   /** The instant that a query names. */
-  private def asOf(index: FileIndex): Option[String] =
+  private[tables] def asOf(index: FileIndex): Option[String] =
     Reflection.option[String](Reflection.value[AnyRef](index, "specifiedQueryInstant"))
 
   private def path(storagePath: AnyRef): Path = new Path(storagePath.toString)
 
-  private def holdsFiles(folder: Path, session: SparkSession, named: String => Boolean = _ => true): Boolean = {
+  private def holdsFiles(folder: Path, session: SparkSession): Boolean = list(folder, session).nonEmpty
+
+  /** What lies in a folder; nothing where there is none. */
+  private[tables] def list(folder: Path, session: SparkSession): Seq[Path] = {
     val system = folder.getFileSystem(session.sessionState.newHadoopConf())
-    try system.listStatus(folder).exists(file => named(file.getPath.getName))
-    catch { case _: java.io.FileNotFoundException => false }
+    try system.listStatus(folder).toSeq.map(_.getPath)
+    catch { case _: java.io.FileNotFoundException => Nil }
   }
 }
 

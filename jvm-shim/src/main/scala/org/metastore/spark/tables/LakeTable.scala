@@ -70,10 +70,13 @@ final case class DataFile(
   def key: FileKey = FileKey(path, size, modified)
 }
 
-/** A data file as ANALYZE wants to know it; `deletes` tells what deletes its rows as far as its own metadata says. */
+/**
+ * A data file as ANALYZE wants to know it; `deletes` tells what deletes its rows as far as its own metadata says, `names` what it
+ * calls the columns whose keys do not tell.
+ */
 final case class FileFacts(
     live: DataFile, location: String, deletes: Option[String] = None, format: String = ParquetTable.name,
-    isEncrypted: Boolean = false, constants: FileConstants = FileConstants())
+    isEncrypted: Boolean = false, constants: FileConstants = FileConstants(), names: Map[String, String] = Map.empty)
 
 /**
  * The data files that ANALYZE is to read. `equalityDeletes` are the files that delete rows by their values, in any data file;

@@ -10,7 +10,9 @@ import org.apache.spark.unsafe.types.UTF8String
  * Values that a table's metadata gives to all rows of a data file, as ANALYZE is told of them by column key; null is null.
  * Nothing is known of the columns whose keys are `unknown`.
  */
-final case class FileConstants(known: Map[String, String] = Map.empty, unknown: Seq[String] = Nil)
+final case class FileConstants(known: Map[String, String] = Map.empty, unknown: Seq[String] = Nil) {
+  def ++(more: FileConstants): FileConstants = FileConstants(known ++ more.known, unknown ++ more.unknown)
+}
 
 object FileConstants {
 

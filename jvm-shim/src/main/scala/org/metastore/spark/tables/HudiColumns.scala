@@ -1,0 +1,199 @@
+package org.metastore.spark.tables
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.collection.JavaConverters._
+import scala.collection.mutable
+import scala.util.Try
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation
+import org.apache.spark.sql.types.{ArrayType, DataType, MapType, StructType}
+
+import org.metastore.spark.statistics.cache.StatisticsCache
+
+/** The columns that a relation shows, and how the data files of its table call them. */
+private[spark] final class HudiColumns private (schema: StructType, history: Option[SchemaHistory]) {
+
+  /** Readers look for columns by their names, or, where the table's schema was changed by schema-on-read, by their ids. */
+  lazy val leaves: IndexedSeq[Leaf] = Leaf.walk(schema, _.name).map { case (names, path, field) =>
+    Leaf.of(history.fold[Seq[String]](names)(_.key(path, field.dataType)), path, field)
+  }
+
+  /** Whether readers look for ids. */
+  def areById: Boolean = history.isDefined
+
+  /** Keys of the columns whose name tells not of every file what it holds. */
+  lazy val renamed: Set[String] =
+    if (!areById) Set.empty else leaves.filter(leaf => leaf.key != Leaf.key(leaf.path)).map(_.key).toSet
+
+  /** What the base file that an instant wrote calls those columns, as far as that is certain; none where it is null. */
+  def heldIn(instant: String): Map[String, Option[String]] = {
+    val found = for {
+      when <- Try(instant.toLong).toOption.toSeq
+      schemas <- history.toSeq
+      leaf <- leaves if leaf.path.length == 1 && renamed(leaf.key)
+      held <- schemas.held(leaf.path.head, when)
+    } yield leaf.key -> held
+    found.toMap
+  }
+}
+
+private[spark] object HudiColumns {
+
+  /** Those of a relation, or why nothing can be said of them. */
+  def of(relation: HadoopFsRelation): Either[String, HudiColumns] = {
+    def byName = new HudiColumns(relation.schema, None)
+    val metaClient = Reflection.call[AnyRef](relation.location, "metaClient")
+    querySchema(relation) match {
+      case Some(None) => Right(byName)
+      case Some(Some(schema)) if !isOld(relation) =>
+        val valid = Reflection.value[String](relation.fileFormat, "validCommits").split(',').map(_.takeWhile(_.isDigit)).toSet
+        Right(new HudiColumns(relation.schema, Some(SchemaHistory(relation, schema, metaClient, valid))))
+      case _ => if (SchemaFiles.of(relation, metaClient).isEmpty) Right(byName) else Left(Unknown)
+    }
+  }
+
+  private val Unknown = "its schema was changed by schema-on-read: files call columns by names that now may mean others"
+
+  /** The schema with ids by which a relation reads; None inside where it reads by names, None where this is not known. */
+  private def querySchema(relation: HadoopFsRelation): Option[Option[AnyRef]] = Try {
+    val told = Reflection.value[AnyRef](relation.fileFormat, "tableSchema")
+    Reflection.option[AnyRef](Reflection.call[AnyRef](told, "internalSchema"))
+  }.toOption
+
+  private val Oldest = "1.2"
+
+  private def isOld(relation: HadoopFsRelation): Boolean =
+    !FormatReleases.of(relation.location.getClass).flatMap(_.version).exists(!FormatReleases.isBefore(_, Oldest))
+}
+
+/** A column at the root of a schema. */
+private final case class RootColumn(id: Int, name: String, kind: JsonNode, isOptional: Boolean)
+
+/** A schema that was valid from an instant on. */
+private final case class SchemaVersion(since: Long, columns: Seq[RootColumn])
+
+/**
+ * The schemas of a table that schema-on-read has changed.
+ *
+ * What a column's statistics say of a file depends on the file and on the column's key alone, whenever the file was analyzed: a
+ * key is a name that every schema has given to this column and to no other, or it lists since when the column has had which name.
+ *
+ * @param query   the schema by which a relation reads
+ * @param known   all that lie in the table
+ * @param history those in which readers look up a file's, oldest first
+ */
+private final class SchemaHistory(
+    query: AnyRef, metaClient: AnyRef, known: Seq[SchemaVersion], history: Seq[SchemaVersion]) {
+  import SchemaHistory.Marker
+
+  /** The names that make a column's key. */
+  def key(path: Seq[String], dataType: DataType): Seq[String] = {
+    val id = idOf(path.head)
+    val same = known.flatMap(_.columns).filter(column => column.id == id || column.name.equalsIgnoreCase(path.head))
+    val isPlain = path.length == 1 && !SchemaHistory.isNested(dataType)
+    if (same.nonEmpty && same.forall(c => c.id == id && c.name == path.head) && (isPlain || same.map(_.kind).distinct.size == 1)) path
+    else Marker +: names(id).filter(_ => isPlain).fold(path)(_.map { case (since, name) => s"$since=$name" })
+  }
+
+  /** What the base file that an instant wrote calls a column; none inside where it is null in it, none where this is not certain. */
+  def held(column: String, when: Long): Option[Option[String]] = {
+    val id = idOf(column)
+    for (had <- names(id); schema <- readers.getOrElseUpdate(when, Try(SchemaHistory.readers(metaClient, when)).toOption);
+      held <- held(id, had, had.takeWhile(_._1 <= when).lastOption.map(_._2), schema)) yield held
+  }
+
+  // Readers ask the commit of a file first, as long as it is not archived, and a commit may have begun before a change.
+  private def held(id: Int, had: Seq[(Long, String)], name: Option[String], schema: AnyRef): Option[Option[String]] = {
+    def field(by: AnyRef) = Option(Reflection.call[AnyRef](schema, "findField", by)).map(Reflection.call[String](_, "name"))
+    // Where a file has another column of the name, readers look for a name that no column has.
+    def isOthers = had.forall { case (_, name) => field(name).isDefined && field(name + "suffix").isEmpty }
+    field(Int.box(id)) match {
+      case found: Some[_] => if (found == name) Some(name) else None
+      case None => if (name.isEmpty && isOthers && known.flatMap(_.columns).filter(_.id == id).forall(_.isOptional)) Some(None) else None
+    }
+  }
+
+  private def idOf(name: String): Int = Reflection.call[Int](query, "findIdByName", name)
+
+  /** Since when a column has had which name; empty where it had none. */
+  private def names(id: Int): Option[Seq[(Long, String)]] = {
+    val all = history.map(version => version.since -> version.columns.find(_.id == id).fold("")(_.name)).dropWhile(_._2.isEmpty)
+    val changes = all.headOption.toSeq ++ all.zip(all.drop(1)).collect { case ((_, before), after) if before != after._2 => after }
+    if (changes.isEmpty) None else Some(changes)
+  }
+
+  private val readers = mutable.HashMap.empty[Long, Option[AnyRef]]
+}
+
+private object SchemaHistory {
+
+  /** The beginning of keys that are no names: Avro has no empty ones. */
+  private val Marker = ""
+
+  def apply(relation: HadoopFsRelation, query: AnyRef, metaClient: AnyRef, valid: Set[String]): SchemaHistory = {
+    val files = SchemaFiles.of(relation, metaClient)
+    val read = files.map(file => SchemaFiles.instant(file) -> SchemaFiles.read(file, relation.sparkSession))
+    val newest = read.filter { case (instant, _) => valid(instant) }.sortBy(_._1).lastOption
+    new SchemaHistory(query, metaClient, read.flatMap(_._2), newest.toSeq.flatMap(_._2).sortBy(_.since))
+  }
+
+  private def isNested(dataType: DataType): Boolean = dataType match {
+    case _: StructType | _: ArrayType | _: MapType => true
+    case _ => false
+  }
+
+  private val ReadersClass = "org.apache.hudi.common.util.InternalSchemaCache"
+
+  /** The schema with which Hudi's readers read the base file that an instant wrote. */
+  private def readers(metaClient: AnyRef, when: Long): AnyRef =
+    Reflection.callStatic[AnyRef](
+      Reflection.load(ReadersClass, metaClient.getClass.getClassLoader), "getInternalSchemaByVersionId", Long.box(when), metaClient)
+}
+
+/** The files in which schema-on-read keeps the schemas that a table has had; each has those of the one before. */
+private object SchemaFiles {
+  private val Ending = ".schemacommit"
+  private val BytesOfName = 200L
+  private val mapper = new ObjectMapper
+
+  /** Those that a relation may know of. */
+  def of(relation: HadoopFsRelation, metaClient: AnyRef): Seq[Path] = {
+    val folder = Reflection.call[String](metaClient, "getSchemaFolderName")
+    def latest = Reflection.option[AnyRef](Reflection.call[AnyRef](relation.location, "getLatestCompletedInstant")).map(_.toString)
+    // A query of an older instant may see names that were given later.
+    val newest = Try(if (HudiTable.asOf(relation.location).isEmpty) latest else None).toOption.flatten
+    val key = newest.map(instant => s"schemas:$folder:$instant") // a change makes another instant
+    key.flatMap(StatisticsCache.get[Seq[Path]](_)).getOrElse {
+      val files = HudiTable.list(new Path(folder), relation.sparkSession).filter(_.getName.endsWith(Ending))
+      key.foreach(StatisticsCache.put(_, files, BytesOfName * (files.length + 1)))
+      files
+    }
+  }
+
+  /** The instant of the change, in the names of Hudi's newer timelines before that of its completion. */
+  def instant(file: Path): String = file.getName.takeWhile(_.isDigit)
+
+  /** All schemas in a file, which never changes. */
+  def read(file: Path, session: SparkSession): Seq[SchemaVersion] = {
+    val key = s"schemas:$file"
+    StatisticsCache.get[Seq[SchemaVersion]](key).getOrElse {
+      val stream = file.getFileSystem(session.sessionState.newHadoopConf()).open(file)
+      val text =
+        try new String(stream.readAllBytes, UTF_8)
+        finally stream.close()
+      val found = mapper.readTree(text).get("schemas").asScala.map(version).toList
+      StatisticsCache.put(key, found, 4L * text.length)
+      found
+    }
+  }
+
+  private def version(schema: JsonNode): SchemaVersion =
+    SchemaVersion(schema.get("version_id").asLong, schema.get("fields").asScala.map { field =>
+      RootColumn(field.get("id").asInt, field.get("name").asText, field.get("type"), field.get("optional").asBoolean)
+    }.toList)
+}
