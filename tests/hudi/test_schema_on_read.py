@@ -114,35 +114,35 @@ def changing(spark, table):
 
 
 STORIES = {
-    "rename": [("rename", "v", "x")],
+    "wider": [
+        ("type", "v", "BIGINT"),
+        ("type", "f", "DOUBLE"),
+        ("type", "d", "DECIMAL(20,4)"),
+        ("type", "w", "STRING"),
+    ],
+    "renamed, wider": [("rename", "v", "x"), ("type", "x", "BIGINT"), ("rename", "f", "v"), ("type", "v", "DOUBLE")],
+    "dropped and added again": [("drop", "v"), ("add", "v", "INT"), ("drop", "w"), ("rename", "d", "w")],
+    "inside of structs": [("rename", "st.a", "c"), ("add", "st.a", "INT"), ("drop", "st.b")],
     "a name is given to another column": [("rename", "v", "x"), ("add", "v", "INT")],
     "two swap their names": [("rename", "v", "x"), ("rename", "w", "v"), ("rename", "x", "w")],
-    "dropped and added again": [("drop", "v"), ("add", "v", "INT")],
-    "dropped, and its name taken": [("drop", "v"), ("rename", "w", "v")],
-    "wider types": [("type", "v", "BIGINT"), ("type", "f", "DOUBLE"), ("type", "d", "DECIMAL(20,4)")],
-    "an integer becomes a text": [("type", "v", "STRING")],
-    "renamed and wider": [("rename", "v", "x"), ("type", "x", "BIGINT"), ("rename", "f", "v"), ("type", "v", "DOUBLE")],
-    "inside of structs": [("rename", "st.a", "c"), ("add", "st.a", "INT"), ("drop", "st.b")],
 }
 
 
 @pytest.mark.parametrize("story", STORIES)
 def test_the_rows_are_those_without_us(changing, story):
     changing.analyze()
-    for change in STORIES[story]:
-        changing.alter(change)
-        changing.check()
-        changing.append()
-        changing.check(1)
+    changing.alter(*STORIES[story])
+    changing.check()
+    changing.append()
+    changing.check(1)
     changing.analyze()
-    changing.check(12)
+    changing.check(9)
 
 
 def swapped(spark, table, kind):
     found = Table(spark, table, seed=2, kind=kind)
     found.analyze()
-    for change in STORIES["two swap their names"]:
-        found.alter(change)
+    found.alter(*STORIES["two swap their names"])
     found.append()
     return found
 

@@ -193,7 +193,8 @@ private object SchemaFiles {
   }
 
   private def version(schema: JsonNode): SchemaVersion =
-    SchemaVersion(schema.get("version_id").asLong, schema.get("fields").asScala.map { field =>
-      RootColumn(field.get("id").asInt, field.get("name").asText, field.get("type"), field.get("optional").asBoolean)
-    }.toList)
+    SchemaVersion(schema.get("version_id").asLong,
+      schema.get("fields").asScala.map { field =>
+        RootColumn(field.get("id").asInt, field.get("name").asText, field.get("type"), field.get("optional").asBoolean)
+      }.toList)
 }
