@@ -28,7 +28,7 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -56,11 +56,10 @@ class Runner:
         found = []
         for suite in self.suites:
             self.switch.turnOn(-1, 1 << 62)
-            self.usual[suite.name] = list(suite.answers(self.spark))
+            self.usual[suite.name] = suite.answers(self.spark)
             self.asked[suite.name] = (1 << 62) - self.switch.questionsLeft()
             self.reached[suite.name] = self.switch.reachedBits()
-            again = list(suite.answers(self.spark))
-            assert again == self.usual[suite.name], f"{suite.name} has other answers each time"
+            assert suite.answers(self.spark) == self.usual[suite.name], f"{suite.name} has other answers each time"
             answers = enumerate(self.usual[suite.name])
             found += [f"{suite.name}: {suite.questions[i]}: {a}" for i, a in answers if suite.wrong(i, a)]
         return found
@@ -80,10 +79,7 @@ class Runner:
 
         self.switch.turnOn(number, 10 * self.asked[suite.name] + SLACK)
         try:
-            answers = suite.answers(self.spark)
-            if suite.only:
-                return self._first_other(suite, answers)
-            found = list(answers)
+            found = suite.answers(self.spark)
         except Py4JJavaError:
             return "wrong"  # an endless loop, or an error that would have ended the query
         finally:
@@ -93,12 +89,6 @@ class Runner:
         if any(suite.wrong(i, found[i]) for i in other):
             return "wrong"
         return "weaker" if other or len(found) != len(usual) else "survived"
-
-    def _first_other(self, suite: Suite, answers: Iterator[str]) -> str:
-        for i, (answer, usual) in enumerate(zip(answers, self.usual[suite.name], strict=False)):
-            if answer != usual:
-                return "wrong" if suite.wrong(i, answer) else "weaker"
-        return "survived"
 
 
 def equivalents() -> dict[tuple[str, str, str], str]:
@@ -122,27 +112,39 @@ def main() -> int:
     parser.add_argument(
         "--predicates", type=int, default=100, help="random filters a table; 0: no random tables, a quick look"
     )
+    parser.add_argument("--again", type=Path, help="only mutants that survived in this file, which --json wrote")
     parser.add_argument("--json", type=Path, help="write the outcome of every mutant to this file too")
     given = parser.parse_args()
     from mutation import build, suites  # noqa: PLC0415 - the path is set above
 
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutation-") as scratch:
-        made = build.build(build.sources(given.files))
+        chosen = build.sources(given.files)
+        sources = {source.name for source in chosen}
+        made = build.build(chosen)
         tell(f"{len(made.mutants)} mutants compiled, {made.refused} are no Scala, {minutes(began)}")
         session = _session(Path(scratch), made.classes)
-        found = list(suites.every(session, Path(scratch) / "tables", given.seed, given.predicates))
+        found = list(suites.every(session, Path(scratch) / "tables", given.seed, given.predicates, sources))
         runner = Runner(session, found, build.switch(session))
         wrong = runner.begin()
         asked = sum(map(len, runner.usual.values()))
         tell(f"{len(found)} suites of {asked} questions, {len(wrong)} wrong without a mutant, {minutes(began)}")
-        outcomes = judge(runner, made.mutants, given.limit, began + 60 * given.minutes)
+        mutants = survivors(made.mutants, given.again) if given.again else made.mutants
+        outcomes = judge(runner, mutants, given.limit, began + 60 * given.minutes)
         session.stop()
     report(outcomes, wrong, began)
     if given.json:
         rows = [{**vars(mutant), "outcome": outcome} for mutant, outcome in outcomes]
         given.json.write_text(json.dumps(rows, indent=1))
     return int(bool(wrong) or any(outcome in {"survived", "not covered"} for _, outcome in outcomes))
+
+
+def survivors(mutants: dict[int, Mutant], earlier: Path) -> dict[int, Mutant]:
+    """Returns the mutants without those that were killed earlier; those that are new are among them."""
+    asked = json.loads(earlier.read_text())
+    named = [((m["file"], m["source"], f"{m['before']} -> {m['after']}"), m["outcome"] in OUTCOMES[:2]) for m in asked]
+    killed = {key for key, was_killed in named if was_killed} - {key for key, was_killed in named if not was_killed}
+    return {number: mutant for number, mutant in mutants.items() if mutant.key not in killed}
 
 
 def judge(runner: Runner, mutants: dict[int, Mutant], limit: int, until: float) -> list[tuple[Mutant, str]]:

@@ -1,4 +1,4 @@
-"""Files whose bounds are known in part, and conditions of every kind that rules know: Spark says which rows match."""
+"""Files of which statistics know a part, and conditions of every kind that rules know: Spark says which rows match."""
 
 from __future__ import annotations
 
@@ -6,48 +6,98 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from metastore.format.manifest import TableIdentity
 from metastore.jvm_session import find_shim_package
+from mutation import rows as of_rows
 from mutation import suites as of
+from oracle import details, parquet, tables
+from planner import plans, written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from random import Random
 
     from pyspark.sql import SparkSession
 
-FILES, MOST_ROWS, AT_ONCE = 60, 3, 32
+    from oracle.columns import Leaf
+
+FILES, MOST_ROWS, AT_ONCE, FEW = 70, 3, 32, 3
 NULL, NAN = "NULL", "double('NaN')"
+LOST = {"lo": 0.15, "hi": 0.15, "nulls": 0.1, "nans": 0.1, "sum": 0.15}
+"""What may be unknown of a column of a file, and of how many."""
 ASKED = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 """Of each column some values in the order of its bounds (`pools`); forms of conditions on one column and two of its
 values (`compared`), and on two columns (`related`, of `pairs`); functions of a column, each with two values to compare
-it with (`terms`), in `forms`; and other conditions."""
+it with (`terms`), in `forms`; other conditions; and some that raise errors of some values, which have no truth."""
 POOLS: dict[str, list[str]] = ASKED["pools"]
 TYPES = dict(column.split(" ") for column in POOLS)
 
 
-def suites(spark: SparkSession, rng: Random) -> Iterator[of.Suite]:
-    """Yields the conditions as they are optimized, as they are written, and what is told of them."""
+def suites(spark: SparkSession, rng: Random, folder: Path) -> Iterator[of.Suite]:
+    """Yields the conditions as they are optimized, as they are written, and what is told; of bounds, and of more."""
     files = [_rows(rng) for _ in range(FILES)]
-    zones = [_zone(rows, rng) for rows in files]
+    zones = [_zone(found, rng) for found in files]
     schema = ", ".join(POOLS)
-    probe = find_shim_package(spark).pruning.PruningProbe.ofZones(spark._jsparkSession, schema, json.dumps(zones))
-    spark.sql(
-        " UNION ALL ".join(_select(number, row) for number, rows in enumerate(files) for row in rows)
-    ).createOrReplaceTempView("partial")
-    spark.sql("CACHE TABLE partial")
+    probes = find_shim_package(spark).pruning.PruningProbe
+    values = ", ".join(_row(number, row) for number, found in enumerate(files) for row in found)
+    # Spark answers queries of a list of values while it optimizes them, which takes no job and no compiler.
+    spark.sql(f"SELECT * FROM VALUES {values} AS t(file, {', '.join(TYPES)})").createOrReplaceTempView("partial")
     conditions = _conditions()
     parts = [_truths(spark, conditions[start : start + AT_ONCE]) for start in range(0, len(conditions), AT_ONCE)]
     truths = {text: truth for part in parts for text, truth in part.items()}
+    yield from _of(spark, "bounds", probes.ofZones(spark._jsparkSession, schema, json.dumps(zones)), truths)
+    with plans.conf(spark, **{"spark.sql.session.timeZone": "UTC"}):
+        subject = tables.observe(spark, "partial", "partial", "CAST(file AS STRING)", without=("file",))
+    names = list(map(str, range(FILES)))
+    identity = TableIdentity("parquet", parquet.identifier(folder), f"file:{folder}", "partial")
+    stored = [_stored(f"{int(name):04}", subject.values[name], rng) for name in names]
+    written.Written(identity, stored).write()
+    probe = probes.open(spark._jsparkSession, schema, f"{folder}/_metastore", identity.uuid)
+    any_answer = of.Truth("0" * FILES, "0" * FILES)
+    yield from _of(spark, "statistics", probe, truths | dict.fromkeys(ASKED["raising"], any_answer))
+    yield from of_rows.suites(spark, subject, probe, names, "partial", rng)
+
+
+def _of(spark: SparkSession, name: str, probe: Any, truths: dict[str, of.Truth]) -> Iterator[of.Suite]:
     questions = list(truths)
 
     def wrong(i: int, answer: str) -> bool:
         return truths[questions[i]].denies(answer)
 
     asked = of.texts(spark, questions)
-    optimized, written = probe.prepare(asked), probe.prepareAsWritten(asked)
-    yield of.Suite("partial bounds", lambda: optimized.verdicts(of.ALL), wrong, questions=questions)
-    yield of.Suite("partial bounds, as written", lambda: written.verdicts(of.ALL), wrong, questions=questions)
-    yield of.Suite("partial bounds, told", optimized.explained, of.is_error, questions=questions)
+    optimized, as_written = probe.prepare(asked), probe.prepareAsWritten(asked)
+    yield of.Suite(f"partial {name}", lambda: optimized.verdicts(of.ALL), wrong, questions=questions)
+    yield of.Suite(f"partial {name}, as written", lambda: as_written.verdicts(of.ALL), wrong, questions=questions)
+    yield of.Suite(f"partial {name}, few values", lambda: as_written.verdicts(FEW), wrong, questions=questions)
+    yield of.Suite(f"partial {name}, no values", lambda: as_written.verdicts(0), wrong, questions=questions)
+    yield of.Suite(f"partial {name}, told", optimized.explained, of.is_error, questions=questions)
+
+
+def _stored(path: str, values: dict[Leaf, list[Any]], rng: Random) -> written.DataFile:
+    """A file with all that statistics may hold of it, or all but something."""
+    step = rng.choice([1, 1, 1, 1, 2])  # of few files half of the columns are not known: each such choice is a block
+    known = {parquet.column(leaf): (leaf, values[leaf]) for leaf in list(values)[::step]}
+    columns = {column: _in_part(*of_leaf, rng) for column, of_leaf in known.items()}
+    singles = {
+        column: parquet.single_values(leaf, details.draw(leaf, found, rng), found)
+        for column, (leaf, found) in known.items()
+    }
+    return written.DataFile(path, 1, len(next(iter(values.values()))), 0, columns, singles)
+
+
+def _in_part(leaf: Leaf, values: Sequence[Any], rng: Random) -> written.Row:
+    """What is true of a column of a file, but for what is lost, a sum that is too much, more nulls than rows."""
+    row = parquet.summary(leaf, values)
+    lost = {part for part, share in LOST.items() if rng.random() < share}
+    row = {key: value for key, value in row.items() if key.partition("_")[0] not in lost}
+    for side in ("lo", "hi"):
+        if rng.random() < 0.2 and f"{side}_exact" in row:
+            row[f"{side}_exact"] = False
+    if "sum_exact" in row and rng.random() < 0.2:
+        present = [v for v in values if v is not None]
+        most, least = (edge(parquet.unscaled(leaf.type, v) for v in present) * len(present) for edge in (max, min))
+        row["sum_exact"] = rng.choice([most + 1, least - 1])
+    return {**row, "nulls": len(values) + 1} if rng.random() < 0.03 else row
 
 
 def _conditions() -> list[str]:
@@ -101,9 +151,10 @@ def _zone(rows: list[list[str]], rng: Random) -> dict[str, Any]:
     return {"rows": len(rows), "columns": columns}
 
 
-def _select(number: int, row: list[str]) -> str:
-    values = (f"CAST({value} AS {kind}) AS {name}" for (name, kind), value in zip(TYPES.items(), row, strict=True))
-    return f"SELECT {number} AS file, {', '.join(values)}"
+def _row(number: int, row: list[str]) -> str:
+    return (
+        f"({number}, {', '.join(f'CAST({value} AS {kind})' for kind, value in zip(TYPES.values(), row, strict=True))})"
+    )
 
 
 def _truths(spark: SparkSession, texts: list[str]) -> dict[str, of.Truth]:

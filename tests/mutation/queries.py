@@ -9,20 +9,24 @@ import metastore
 from formats.kinds import KINDS
 from metastore.adapters.expressions import resolve_expressions
 from metastore.adapters.loading import load_facts
+from metastore.jvm_session import find_shim_package
 from mutation import suites as of
+from oracle import tables
+from oracle.run import identity
+from oracle.verdicts import Stored
 from planner import plans, test_join_pruning, written
 from planner.aggregates import answered, test_merged_aggregates, test_sums_and_groups
 from planner.expressions import made, test_skipping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
 FILES, ROWS = 8, 25
 OF_JOINS = ("JoinKeyFilter.scala", "JoinPruningRule.scala")
-OF_EXPRESSIONS = ("ExpressionKeys.scala",)
+OF_EXPRESSIONS = ("ExpressionKeys.scala", "PruningFilter.scala")
 OF_SCANS = ("AggregateAnswer.scala", "ScanPlanner.scala")
 JOINS = (
     "SELECT k, v FROM {fact} f JOIN {dim} d ON f.k = d.id WHERE d.small = 105",
@@ -57,6 +61,7 @@ SCANS = (
     "SELECT id FROM {t} ORDER BY id DESC LIMIT 3",
     "SELECT id, s FROM {t} WHERE id < 150 ORDER BY s LIMIT 3",
     "SELECT id FROM {t} WHERE id >= 150 ORDER BY nothing, id LIMIT 3",
+    "SELECT count(*), max(id) FROM {t} WHERE id >= 100",
 )
 EXPRESSIONS = (
     *made.EXPRESSIONS, *test_skipping.REFUSED, "b + a", "a * b", "b * a", "a - b", "b - a", "a + b + f", "hour(ts)",
@@ -65,11 +70,35 @@ EXPRESSIONS = (
     "named_struct('x', a).x + 1", "map(a, b)[1]", "substr(name, 2)", "substr(name, 3)", "a IN (1, 2)", "a IN (2, 1)",
     "upper(name)", "reverse(name)", "hash(a)", "uuid()", "name LIKE 'a%'", "name RLIKE 'a'", "cast(a AS string)",
 )  # fmt: skip
+OFF = {
+    "pruning.enabled": (0, 5, 6, 8, 11), "pruning.limit.enabled": (7, 8), "pruning.topK.enabled": (7, 8),
+    "aggregates.enabled": (11,), "cbo.enabled": (1,),
+}  # fmt: skip
+"""Settings that turn something off, and which scans it changes."""
+WRITES = (
+    "SELECT id FROM {t} WHERE id = 150",
+    "SELECT id FROM {t} ORDER BY id DESC LIMIT 3",
+    "SELECT id FROM {t} LIMIT 3",
+    "SELECT count(*) AS id FROM {t} WHERE id >= 150",
+)
 SUMS = ", ".join(f"sum({leaf}), avg({leaf})" for leaf in answered.SUMMED)
 
 
-def suites(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
-    """Yields joins, with plans that change while they run and with those that do not; aggregates and first rows."""
+def suites(spark: SparkSession, folder: Path, sources: Collection[str]) -> Iterator[of.Suite]:
+    """Yields joins, conditions on expressions, aggregates and first rows: what mutants of some sources are asked."""
+    if not sources.isdisjoint(OF_JOINS):
+        yield from _of_joins(spark, folder)
+    if not sources.isdisjoint(OF_EXPRESSIONS):
+        yield from _of_expressions(spark)
+    if not sources.isdisjoint(OF_SCANS):
+        for form in ("parquet", "iceberg"):
+            yield from _of_scans(spark, form, folder)
+        planned = find_shim_package(spark).scan.PlannerProbe.planned
+        messages = (None, "SPARK_JOB_CANCELLED", "no such column")
+        yield of.Suite("errors", lambda: "\n".join(map(planned, messages)), of.is_error, only=OF_SCANS)
+
+
+def _of_joins(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
     names = {name: f"parquet.`{folder}/{name}`" for name in ("fact", "parts")}
     for file in range(FILES):
         low = file * ROWS
@@ -83,15 +112,46 @@ def suites(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
         written.of_parquet(folder / name).write("1")
     asked = [query.format(**names, dim="join_dim") for query in JOINS]
     for adaptive in ("true", "false"):
-        yield _suite(spark, f"joins, adaptive {adaptive}", asked, OF_JOINS, adaptive=adaptive)
+        yield from _each(spark, f"joins, adaptive {adaptive}", asked, OF_JOINS, adaptive=adaptive)
     of_tests = (*test_join_pruning.PRUNED, *test_join_pruning.KEPT, *test_join_pruning.TWICE.values())
     fact = _iceberg_fact(spark)
-    yield _suite(spark, "joins of Iceberg", [query.format(t=fact) for query in of_tests], OF_JOINS)
-    yield from _of_expressions(spark)
-    for form in ("parquet", "iceberg"):
-        table = _of_aggregates(spark, form, folder / f"aggregates of {form}")
-        asked = [query.format(t=table) for query in _aggregates()]
-        yield _suite(spark, f"aggregates of {form}", asked, OF_SCANS)
+    yield from _each(spark, "joins of Iceberg", [query.format(t=fact) for query in of_tests], OF_JOINS)
+
+
+def _of_scans(spark: SparkSession, form: str, folder: Path) -> Iterator[of.Suite]:
+    """Yields scans and aggregates, with settings off and inside writes too, and those of tables that are known less."""
+    table = _of_aggregates(spark, form, folder / f"aggregates of {form}")
+    yield from _each(spark, f"aggregates of {form}", [query.format(t=table) for query in _aggregates()], OF_SCANS)
+    for setting, places in OFF.items():
+        asked = [SCANS[place].format(t=table) for place in places]
+        conf = ((f"spark.metastore.{setting}", "false"),)
+        yield from _each(spark, f"{setting} off, {form}", asked, OF_SCANS, conf=conf)
+    fresh = answered.fill(spark, KINDS[form], folder / f"fresh {form}", files=1)
+    written_to = f"INSERT INTO {fresh} (id) " if form == "iceberg" else "CREATE TABLE made USING parquet AS "
+    explained = [
+        f'SELECT kept, reason, sentence FROM metastore.explain("{written_to}{query.format(t=table)}") ORDER BY ALL'
+        for query in WRITES
+    ]
+    for inside in ("true", "false"):
+        conf = (("spark.metastore.pruneInsideWrites", inside),)
+        yield from _each(spark, f"writes, {inside}, {form}", explained, OF_SCANS, conf=conf)
+    others = [fresh]
+    if form == "iceberg":
+        versions = spark.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at").collect()
+        others += [f"{table} VERSION AS OF {versions[place][0]}" for place in (1, 3)]
+        others.append(_contradicted(spark, folder))
+    asked = [SCANS[place].format(t=other) for other in others for place in (0, 1, 5, 7, 11)]
+    yield from _each(spark, f"other tables, {form}", asked, OF_SCANS)
+
+
+def _contradicted(spark: SparkSession, folder: Path) -> str:
+    """Three files of which statistics say that one has other rows, and one none at all."""
+    name = answered.fill(spark, KINDS["iceberg"], folder / "contradicted", files=4)
+    metastore.analyze(spark, name, progress=False)
+    said = written.of_store(identity(spark, name)[0])
+    said.files[1].rows, said.files[2].rows = 99, 0
+    said.write()
+    return name
 
 
 def _aggregates() -> list[str]:
@@ -129,7 +189,9 @@ def _of_expressions(spark: SparkSession) -> Iterator[of.Suite]:
     spark.udf.register("cell_of", lambda x, y: int(x) * 1000 + int(y), "bigint")
     spark.udf.register("uncertain", lambda x: x, "bigint")
     for place, rows in enumerate(made.four_files()):
-        writer = spark.sql(f"SELECT *, named_struct('x', name, 'y', a) s FROM ({rows})").coalesce(1).writeTo(name)
+        writer = (
+            spark.sql(f"SELECT *, named_struct('x', name, 'y', a) s, a failing FROM ({rows})").coalesce(1).writeTo(name)
+        )
         writer.append() if place else writer.using("iceberg").create()
     conf = (("spark.metastore.functions", "cell_of:1"), ("spark.metastore.pruning.values.maxEvaluations", "0"))
     with plans.conf(spark, **dict(conf)):
@@ -140,8 +202,7 @@ def _of_expressions(spark: SparkSession) -> Iterator[of.Suite]:
         "s.x = 'Ab105'",
         "_file LIKE '%x' OR a + b > 10",
     ]
-    queries = [f"SELECT f, name, lat FROM {name} WHERE {predicate}" for predicate in predicates]
-    yield _suite(spark, "expressions", queries, OF_EXPRESSIONS, conf=conf)
+    yield _rules_of_expressions(spark, name, predicates, conf)
     facts = load_facts(spark, name)
 
     def keys() -> str:
@@ -151,9 +212,34 @@ def _of_expressions(spark: SparkSession) -> Iterator[of.Suite]:
         )
 
     yield of.Suite("keys of expressions", keys, of.is_error, conf, EXPRESSIONS, OF_EXPRESSIONS)
+    queries = [f"SELECT f, name, lat FROM {name} WHERE {predicate}" for predicate in predicates]
+    yield from _each(spark, "expressions", queries, OF_EXPRESSIONS, conf=conf)
 
 
-def _suite(
+def _rules_of_expressions(
+    spark: SparkSession, name: str, predicates: Sequence[str], conf: tuple[tuple[str, str], ...]
+) -> of.Suite:
+    """The conditions, asked of the rules without a query; to look for the column `failing` fails."""
+    subject = tables.observe(spark, "expressions", name, "_file")
+    stored = Stored(spark, subject, *identity(spark, name))
+    asked = [
+        text
+        for one in predicates
+        for text in (one, f"{one} AND name IS NOT NULL", f"{one} AND failing > 0", f"failing + 1 > 0 OR {one}")
+        if "_file" not in one
+    ]
+    found = of.matching(spark, subject, asked)
+    questions, truths = list(found), of.truths_of(found, stored.files)
+    with plans.conf(spark, **dict(conf)):
+        prepared = stored.probe.prepare(of.texts(spark, questions))
+
+    def wrong(i: int, answer: str) -> bool:
+        return truths[i].denies(answer)
+
+    return of.Suite("rules of expressions", lambda: prepared.verdicts(of.ALL), wrong, conf, questions, OF_EXPRESSIONS)
+
+
+def _each(
     spark: SparkSession,
     name: str,
     queries: Sequence[str],
@@ -161,16 +247,16 @@ def _suite(
     *,
     adaptive: str = "true",
     conf: tuple[tuple[str, str], ...] = (),
-) -> of.Suite:
-    rows = [str(plans.plain(spark, query)) for query in queries]
+) -> Iterator[of.Suite]:
+    """Yields a suite for each query: a mutant is asked those alone that reach it."""
+    conf = (*conf, ("spark.sql.adaptive.enabled", adaptive))
+    for query in queries:
+        rows = str(plans.plain(spark, query))
 
-    def ask() -> Iterator[str]:
-        return (_answer(spark, query) for query in queries)
+        def wrong(_: int, answer: str, rows: str = rows) -> bool:
+            return answer.startswith("error") or json.loads(answer)[0] != rows
 
-    def wrong(i: int, answer: str) -> bool:
-        return answer.startswith("error") or json.loads(answer)[0] != rows[i]
-
-    return of.Suite(name, ask, wrong, (*conf, ("spark.sql.adaptive.enabled", adaptive)), queries, only)
+        yield of.Suite(f"{name}: {query}", lambda q=query: _answer(spark, q), wrong, conf, [query], only)
 
 
 def _answer(spark: SparkSession, query: str) -> str:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from collections import Counter
 from decimal import Decimal, InvalidOperation, localcontext
 from typing import TYPE_CHECKING, Any
 
+from metastore.format.manifest import TableIdentity
 from metastore.jvm_session import find_shim_package
 from mutation import suites as of
-from oracle.columns import DECIMALS, FLOATS, INTEGER_BITS, WIDE, is_nan
+from oracle import parquet
+from oracle.columns import FLOATS, INTEGER_BITS, WIDE, Leaf, is_nan
+from planner import written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
     from random import Random
 
     from pyspark.sql import SparkSession
 
-    from oracle.columns import Leaf
     from oracle.tables import Subject
 
 QUESTIONS = 250
@@ -31,7 +36,19 @@ FUNCTIONS += (
     "GROUP BY {0}",
 )
 OF_NUMBERS = ("sum({0})", "avg({0})", "sum(DISTINCT {0})")
-NUMBERS = {*INTEGER_BITS, *FLOATS, *DECIMALS}
+FEW_COLUMNS = {
+    "a": "INT", "b": "BIGINT", "t": "TINYINT", "x": "DOUBLE", "n": "DECIMAL(4,1)", "s": "STRING", "c": "CHAR(3)",
+    "v": "VARCHAR(3)", "o": "INTERVAL DAY TO SECOND", "e": "STRING COLLATE UTF8_LCASE", "failing": "INT",
+}  # fmt: skip
+"""Of each kind one; the probes fail to find the last."""
+OF_FEW = (
+    "a > 100 AND failing = 1", "failing = 1", "failing + a > 5 AND a % 2 = 0 AND a > 100", "c = '200' AND a > 100",
+    "c > '200'", "v > '200'", "v = '050'",
+    "o IS NULL", "e = 'X' OR a > 100", "c IS NULL OR x > 1e9", "hidden = 'x'", "hidden = 'x' AND a > 100",
+)  # fmt: skip
+OF_ALL = ("count(*)", "count({0})", "min({0})", "max({0})", "count(distinct({0}))", "GROUP BY {0}")
+ALL_LISTED = 100_000
+"""So many listed values of a column are merged at most."""
 
 
 def suites(
@@ -56,7 +73,7 @@ def suites(
     yield _suite(spark, f"LIMIT, {source}", rules.limited, limits, short)
     measures = []
     for leaf in leaves:
-        for function in (*FUNCTIONS, *(OF_NUMBERS if leaf.type in NUMBERS else ())):
+        for function in (*FUNCTIONS, *(OF_NUMBERS if _is_number(leaf.type) else ())):
             text = function.format(leaf.sql, rng.choice(leaves).sql)
             measures += [f"{text}\t{_parted(len(files), share, rng)}" for share in (1, 0.6, 0.2)]
 
@@ -65,14 +82,117 @@ def suites(
 
     yield _suite(spark, f"aggregates, {source}", rules.measured, measures, miscounts)
     yield _suite(spark, f"layout, {source}", rules.layout, list(named), of.is_error)
-    optional = [[_bits(len(files), 0.5, rng), "-"] for _ in range(3)]
-    decisions = [
-        "\t".join([kept, _bits(len(files), 0.1, rng), _bits(len(files), 0.1, rng), limited, answered])
-        for kept in (*optional[0], "1" * len(files), "0" * len(files))
+    yield _suite(spark, f"decisions, {source}", rules.decided, _decisions(len(files), rng), of.is_error)
+
+
+def _is_number(kind: str) -> bool:
+    return kind in INTEGER_BITS or kind in FLOATS or kind.startswith("decimal")
+
+
+def _decisions(files: int, rng: Random) -> list[str]:
+    optional = [[_bits(files, 0.5, rng), "-"] for _ in range(3)]
+    return [
+        "\t".join([kept, _bits(files, 0.1, rng), _bits(files, 0.1, rng), limited, answered])
+        for kept in (*optional[0], "1" * files, "0" * files)
         for limited in optional[1]
         for answered in optional[2]
     ]
-    yield _suite(spark, f"decisions, {source}", rules.decided, decisions, of.is_error)
+
+
+def of_few(spark: SparkSession, rng: Random) -> Iterator[of.Suite]:
+    """Few files at the edges of what may be known, each pair of them asked: no rows tell what is right."""
+    package, length = find_shim_package(spark).pruning, len(FEW_FILES)
+    schema = ", ".join(f"{name} {kind}" for name, kind in FEW_COLUMNS.items())
+
+    def probe(files: Sequence[dict]) -> Any:
+        return package.PruningProbe.ofZones(spark._jsparkSession, schema, json.dumps(files))
+
+    of_all = probe(FEW_FILES)
+    rules = package.RuleProbe(of_all)
+    yield _suite(spark, "first rows, few", rules.first, _firsts(length), of.is_error)
+    yield _suite(spark, "LIMIT, few", rules.limited, _limits(length), of.is_error)
+    yield _suite(spark, "aggregates, few", rules.measured, _measures(length), of.is_error)
+    yield _suite(spark, "decisions, few", rules.decided, _decisions(length, rng), of.is_error)
+    for order in ((0, 1, 2), (2, 1, 0), (0, 1, 2, 7, 8), (1, 0, 12, 2), range(length)):
+        layout = package.RuleProbe(probe([FEW_FILES[i] for i in order])).layout
+        yield _suite(spark, f"layout, few {list(order)}", layout, ["a", "s", "o"], of.is_error)
+    prepared = of_all.prepare(of.texts(spark, OF_FEW))
+    yield of.Suite("conditions, few", lambda: prepared.verdicts(of.ALL), of.is_error, questions=OF_FEW)
+    yield of.Suite("conditions, few, told", prepared.explained, of.is_error, questions=OF_FEW)
+
+
+def _some(length: int, most: int = 2) -> list[str]:
+    """Each choice of so many files."""
+    places = (found for n in range(most + 1) for found in itertools.combinations(range(length), n))
+    return ["".join("01"[i in found] for i in range(length)) for found in places]
+
+
+def _firsts(length: int) -> list[str]:
+    limits = {"a": (1, 10, 11, 20), "s": (10,), **dict.fromkeys("ecox", (1,))}
+    orders = list(itertools.product(("true", "false"), repeat=2))
+    return [
+        f"{limit}\t{column}\t{ascending}\t{nulls_first}\t{'1' * length}\t{full}"
+        for column, of_column in limits.items()
+        for limit in of_column
+        for ascending, nulls_first in orders
+        for full in _some(length)
+    ]
+
+
+def _limits(length: int) -> list[str]:
+    return [
+        f"{limit}\t{left}\t{full}"
+        for limit in (0, 1, 10, 11, 21)
+        for left in ("1" * length, "0" + "1" * (length - 1))
+        for full in _some(length)
+    ]
+
+
+def _measures(length: int) -> list[str]:
+    columns = [name for name in FEW_COLUMNS if name != "failing"]
+    nothing = "0" * length
+    alone = [f"{one.format(c)}\t{files}\t{nothing}" for c in columns for one in OF_ALL for files in _some(length)]
+    sums = [f"{name}({column})" for name in ("sum", "avg") for column in "abtnx"]
+    merged = itertools.product(sums, _some(length, 1)[:2], _some(length))
+    return [*alone, *(f"{one}\t{files}\t{others}" for one, files, others in merged)]
+
+
+def of_many_values(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
+    """Lists that are just short enough to be merged, and one value more."""
+    leaf, half = Leaf(("v",), "bigint"), ALL_LISTED // 2
+    identity = TableIdentity("parquet", parquet.identifier(folder), f"file:{folder}", "many")
+    column, files = parquet.column(leaf), []
+    for number, values in enumerate((range(half), range(half, ALL_LISTED), [ALL_LISTED])):
+        listed = written.Values("complete", [(v, 1) for v in values])
+        summary = parquet.summary(leaf, values)
+        files.append(written.DataFile(str(number), 1, len(values), 0, {column: summary}, {column: listed}))
+    written.Written(identity, files).write()
+    probe = find_shim_package(spark).pruning.PruningProbe.open(
+        spark._jsparkSession, "v BIGINT", f"{folder}/_metastore", identity.uuid
+    )
+    asked = of.texts(spark, [f"count(distinct(v))\t{among}\t000" for among in ("110", "111", "011")])
+    rules = find_shim_package(spark).pruning.RuleProbe(probe)
+    yield of.Suite("many values", lambda: rules.measured(asked), of.is_error, only=("FileMeasure.scala",))
+
+
+def _file(rows: int, lo: int | None, hi: int | None) -> dict[str, Any]:
+    """A file of few, with bounds as far as they are known."""
+    columns = {}
+    for name in FEW_COLUMNS:
+        form = "'{:03}'" if name in "scv" else "{}"
+        bounds = {side: form.format(bound) for side, bound in (("lo", lo), ("hi", hi)) if bound is not None}
+        columns[name] = {"nulls": 0, "nans": 0, **(bounds if name not in "oe" else {})}
+    return {"rows": rows, "columns": columns}
+
+
+FEW_FILES = [
+    _file(10, 0, 100), _file(10, 10, 20), _file(10, 30, 40), _file(0, None, None), {"rows": 10, "columns": {}},
+    {"rows": 10, "columns": {name: {"nulls": 10} for name in FEW_COLUMNS}},
+    {"rows": 10, "columns": {name: {**known, "nulls": 10} for name, known in _file(10, 1, 2)["columns"].items()}},
+    _file(10, 5, None), _file(10, None, 50), {"columns": {}}, {"rows": 1 << 31, "columns": {}},
+    {"rows": 1 << 33, "columns": {}}, _file(1, 3, 3), _file(10, 0, 0),
+]  # fmt: skip
+"""Ranges, no rows, nothing known, nothing but nulls, a contradiction, a bound unknown, rows unknown, and very many."""
 
 
 def _suite(spark: SparkSession, name: str, ask: Any, questions: Sequence[str], wrong: Any) -> of.Suite:

@@ -22,7 +22,7 @@ from pruning import test_intersections as pairs
 from pruning import test_zones, zoned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -44,22 +44,20 @@ FEW = 40
 class Suite:
     """Questions that are asked in one call; a line answers each, and `wrong` tells whether rows disprove a line.
 
-    `only` names the sources whose mutants it is for, where it takes too long for all: it is asked until one answer is
-    another one than without a mutant.
+    `only` names the sources whose mutants it is for, where it takes too long for all.
     """
 
     name: str
-    ask: Callable[[], str | Iterator[str]]
+    ask: Callable[[], str]
     wrong: Callable[[int, str], bool]
     conf: tuple[tuple[str, str], ...] = ()
     questions: Sequence[str] = ()
     only: tuple[str, ...] = ()
 
-    def answers(self, spark: SparkSession) -> Iterator[str]:
+    def answers(self, spark: SparkSession) -> list[str]:
         """Asks under its settings."""
         with plans.conf(spark, **dict(self.conf)):
-            found = self.ask()
-            yield from found.split("\n") if isinstance(found, str) else found
+            return self.ask().split("\n")
 
 
 @dataclass(frozen=True)
@@ -86,14 +84,17 @@ def texts(spark: SparkSession, lines: Sequence[str]) -> Any:
     return array
 
 
-def every(spark: SparkSession, scratch: Path, seed: int, predicates: int) -> Iterator[Suite]:
-    """Yields all suites, the quickest first; without predicates those alone that are quick to make."""
+def every(spark: SparkSession, scratch: Path, seed: int, predicates: int, sources: Collection[str]) -> Iterator[Suite]:
+    """Yields all suites for mutants of some sources, the quickest first; without predicates only the quick ones."""
     cells: set[tuple[str, str]] = set()
     yield from of_cases(spark)
-    yield from partial.suites(spark, Random(seed))
+    yield from partial.suites(spark, Random(seed), scratch / "partial")
+    yield from rows.of_few(spark, Random(seed))
     yield from of_pairs(spark)
-    if predicates:
+    if predicates or not {"Candidates.scala", "ConjunctFilter.scala"}.isdisjoint(sources):
         yield from of_groups(spark, scratch / "groups")
+    if "FileMeasure.scala" in sources:
+        yield from rows.of_many_values(spark, scratch / "many")
     for number, kind in enumerate(("parquet", "parquet partitioned")):
         rng = Random(f"{seed}/{number}")
         subject = parquet.create(spark, kind, 40, scratch / f"{number}", rng)
@@ -107,9 +108,9 @@ def every(spark: SparkSession, scratch: Path, seed: int, predicates: int) -> Ite
             yield from rows.suites(spark, subject, stored.probe, files, "stored", rng)
         if predicates:
             yield from of_filters(spark, subject, {"given": given, "stored": stored}, predicates, rng, cells)
+    yield from queries.suites(spark, scratch / "queries", sources)
     if not predicates:
         return
-    yield from queries.suites(spark, scratch / "queries")
     spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.oracle")
     rng = Random(f"{seed}/unsorted")
     subject = tables.iceberg(spark, "ice.oracle.mutation", "unsorted", 80, scratch / "unsorted", rng)
@@ -233,15 +234,10 @@ def of_filters(
     asked_before |= {cell for predicate in predicates for cell in cells_of(predicate)}
     conditions.apply(spark)
     asked = [p.sql() for p in predicates]
-    matching = matching_files(spark, subject, asked)
-    others = matching_files(spark, subject, [f"({text} IS NOT TRUE)" for text in asked])
-    answered = [
-        (text, m, o) for text, m, o in zip(asked, matching, others, strict=True) if m is not None and o is not None
-    ]
-    questions = [text for text, _, _ in answered]
+    found = matching(spark, subject, asked)
+    questions = list(found)
     for source, pruner in pruners.items():
-        files = pruner.files
-        truths = [Truth(_bits(files, m), _bits(files, o)) for _, m, o in answered]
+        truths = truths_of(found, pruner.files)
         prepared = pruner.probe.prepare(texts(spark, questions))
 
         def wrong(i: int, answer: str, truths: Sequence[Truth] = truths) -> bool:
@@ -252,6 +248,22 @@ def of_filters(
         yield Suite(f"{name}, few values", lambda p=prepared: p.verdicts(FEW), wrong, conditions.items(), questions)
         few = pruner.probe.prepare(texts(spark, questions[:40]))
         yield Suite(f"{name}, told", few.explained, is_error, conditions.items(), questions)
+
+
+Matching = dict[str, tuple[frozenset[str], frozenset[str]]]
+"""Of conditions the files with a row for which each is true, and those with a row for which it is not."""
+
+
+def matching(spark: SparkSession, subject: Subject, asked: Sequence[str]) -> Matching:
+    """Returns what Spark says, of the conditions that it answers."""
+    found = matching_files(spark, subject, asked)
+    others = matching_files(spark, subject, [f"({text} IS NOT TRUE)" for text in asked])
+    return {text: (m, o) for text, m, o in zip(asked, found, others, strict=True) if m is not None and o is not None}
+
+
+def truths_of(found: Matching, files: Sequence[str]) -> list[Truth]:
+    """Returns the same of some files, in their order."""
+    return [Truth(_bits(files, m), _bits(files, o)) for m, o in found.values()]
 
 
 def _bits(files: Sequence[str], some: frozenset[str]) -> str:

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from metastore.format.manifest import TableIdentity
-from metastore.format.table_column import Column, encoding_of
+from metastore.format.table_column import LONG_DECIMAL_DIGITS, Column, decimal_type, encoding_of
 from metastore.format.value_rendering import decimal_to_bytes
 from oracle import details, tables
-from oracle.columns import BYTES, SCALARS, WIDE, is_nan
+from oracle.columns import BYTES, INTEGER_BITS, SCALARS, WIDE, is_nan
 from oracle.data import random_design, write_files
 from planner import plans, written
 
@@ -84,8 +84,10 @@ def statistics(subject: Subject, drawn: dict[str, dict[Leaf, details.Detail]] | 
         stat = (folder / path).stat()
         values = subject.values[name]
         rows = len(next(iter(values.values())))
-        columns = {_column(leaf): _summary(leaf, found) for leaf, found in values.items()}
-        singles = {_column(leaf): _values(leaf, one, values[leaf]) for leaf, one in (drawn or {}).get(name, {}).items()}
+        columns = {column(leaf): summary(leaf, found) for leaf, found in values.items()}
+        singles = {
+            column(leaf): single_values(leaf, one, values[leaf]) for leaf, one in (drawn or {}).get(name, {}).items()
+        }
         files.append(written.DataFile(path, stat.st_size, rows, int(stat.st_mtime * 1000), columns, singles))
     return written.Written(identity, files)
 
@@ -95,24 +97,30 @@ def identifier(folder: Path) -> str:
     return hashlib.sha256(f"file:{folder}".encode()).hexdigest()
 
 
-def _column(leaf: Leaf) -> Column:
+def column(leaf: Leaf) -> Column:
+    """A column of a directory's files, as statistics know it."""
     key = json.dumps(list(leaf.path), ensure_ascii=False, separators=(",", ":"))
     return Column(key, leaf.path, leaf.type, encoding_of(leaf.type))
 
 
-def _summary(leaf: Leaf, values: Sequence[Any]) -> dict[str, Any]:
+def summary(leaf: Leaf, values: Sequence[Any]) -> dict[str, Any]:
+    """What is true of a column in a file with these values."""
     present = [v for v in values if v is not None]
     ordinary = [v for v in present if not is_nan(v)]
     row = {"rows": len(values), "nulls": len(values) - len(present), "nans": len(present) - len(ordinary)}
     row |= {"distinct": len(set(ordinary)) + (len(present) > len(ordinary)), "distinct_error": 0.0}
     if ordinary:
         row |= written.bounds(_stored(leaf.type, min(ordinary)), _stored(leaf.type, max(ordinary)))
+    if present and (leaf.type in INTEGER_BITS or decimal_type(leaf.type)):
+        total = sum(unscaled(leaf.type, v) for v in present)
+        row |= {"sum_exact": total if abs(total) < 10**38 else None}
     if present and leaf.type in BYTES:
         row |= {"avg_len": sum(map(len, present)) / len(present), "max_len": max(map(len, present))}
     return row
 
 
-def _values(leaf: Leaf, detail: details.Detail, values: Sequence[Any]) -> written.Values:
+def single_values(leaf: Leaf, detail: details.Detail, values: Sequence[Any]) -> written.Values:
+    """What statistics hold of single values, with how often each is there."""
     counts = Counter(_same(_stored(leaf.type, v)) for v in values if v is not None)
     listed = [_stored(leaf.type, v) for v in detail.listed]
     filtered = None if detail.filtered is None else [_stored(leaf.type, v) for v in detail.filtered]
@@ -124,11 +132,16 @@ def _same(value: Any) -> Any:
     return "NaN" if is_nan(value) else value
 
 
+def unscaled(kind: str, value: Any) -> int:
+    """An integer as it is, and a decimal without its point."""
+    decimal = decimal_type(kind)
+    return int(WIDE.scaleb(value, decimal[1]) if decimal else value)
+
+
 def _stored(kind: str, value: Any) -> Any:
-    if kind.startswith("decimal"):
-        precision, scale = map(int, kind[8:-1].split(","))
-        unscaled = int(WIDE.scaleb(value, scale))
-        return unscaled if precision <= 18 else decimal_to_bytes(unscaled)
+    if decimal := decimal_type(kind):
+        whole = unscaled(kind, value)
+        return whole if decimal[0] <= LONG_DECIMAL_DIGITS else decimal_to_bytes(whole)
     if isinstance(value, bool | float):
         return value + 0.0 if isinstance(value, float) else int(value)
     return bytes(value) if kind in BYTES else value

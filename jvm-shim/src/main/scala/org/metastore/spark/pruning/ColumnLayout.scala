@@ -26,7 +26,7 @@ object ColumnLayout {
   }
 
   private def filesWithBounds(summary: ColumnSummary): Array[Int] =
-    Array.range(0, summary.length).filter(i => summary.hasStatistics(i) && summary.bounds.hasLo(i) && summary.bounds.hasHi(i))
+    Array.range(0, summary.length).filter(i => summary.bounds.hasLo(i) && summary.bounds.hasHi(i))
 
   private def sortedByLo(bounds: Bounds, files: Array[Int]): Array[Int] = files.sortWith { (a, b) =>
     val order = bounds.los.compare(a, bounds.los, b)
@@ -42,7 +42,7 @@ object ColumnLayout {
     byLo.indices.foreach { place =>
       val file = byLo(place)
       while (begun < byLo.length && los.compare(byLo(begun), los, file) <= 0) begun += 1
-      while (ended < byHi.length && his.compare(byHi(ended), los, file) < 0) ended += 1
+      while (his.compare(byHi(ended), los, file) < 0) ended += 1 // the file itself ends no earlier
       enclosing += begun - ended
       val afterOthers = highest < 0 || his.compare(highest, los, file) <= 0
       if (afterOthers && (place + 1 == byLo.length || his.compare(file, los, byLo(place + 1)) <= 0)) alone += 1

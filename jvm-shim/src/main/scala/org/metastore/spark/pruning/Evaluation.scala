@@ -10,7 +10,7 @@ import org.apache.spark.sql.types.{DoubleType, FloatType}
 
 import org.metastore.spark.pruning.Condition._
 import org.metastore.spark.reason.Reason
-import org.metastore.spark.statistics.columns.{Bounds, ColumnSummary, FileGroupStatistics, FileSetStatistics, NoBounds}
+import org.metastore.spark.statistics.columns.{Bounds, ColumnSummary, FileGroupStatistics, FileSetStatistics}
 import org.metastore.spark.statistics.objects.Values
 
 /** Files of a scan, by their places in it. */
@@ -158,13 +158,9 @@ private final class BoundsComparison(left: Bounds, right: Bounds) {
 
   /** Both are the same single value. */
   private val same: Int => Boolean = i =>
-    exact(left, i) && exact(right, i) && leftLo.compare(i, leftHi, i) == 0 && rightLo.compare(i, rightHi, i) == 0 &&
-      leftLo.compare(i, rightLo, i) == 0
+    ValueSet.exact(left, i) && ValueSet.exact(right, i) && leftHi.compare(i, rightLo, i) <= 0 && rightHi.compare(i, leftLo, i) <= 0
 
   private def isKnown(above: Bounds, below: Bounds, i: Int): Boolean = above.hasHi(i) && below.hasLo(i)
-
-  private def exact(bounds: Bounds, i: Int): Boolean =
-    bounds.hasLo(i) && bounds.hasHi(i) && bounds.loExact(i) && bounds.hiExact(i)
 }
 
 /** Asks single values where bounds leave it open: lists of all values and bloom filters are read for these files alone. */
@@ -286,8 +282,7 @@ private[pruning] object ValueLookups {
 
   /** An exact bound is a value of the file: where it is one that is asked for, or one that is not, all is said already. */
   private def isOpen(bounds: Bounds, points: Values, inside: Boolean, i: Int): Boolean =
-    bounds != NoBounds && !(bounds.hasLo(i) && bounds.loExact(i) && bounds.los.isIn(points, i) == inside) &&
-      !(bounds.hasHi(i) && bounds.hiExact(i) && bounds.his.isIn(points, i) == inside)
+    !(bounds.loExact(i) && bounds.los.isIn(points, i) == inside) && !(bounds.hiExact(i) && bounds.his.isIn(points, i) == inside)
 
   private def setOf(files: IntStream): BitSet = {
     val set = new BitSet

@@ -177,8 +177,7 @@ object FileMeasure {
       else CatalystValue.hi(summary, best)
     }
 
-    private def hasExact(file: Int): Boolean =
-      if (least) bounds.hasLo(file) && bounds.loExact(file) else bounds.hasHi(file) && bounds.hiExact(file)
+    private def hasExact(file: Int): Boolean = if (least) bounds.loExact(file) else bounds.hiExact(file)
 
     // Statistics keep one zero, and rows of either sign may be the least or the greatest.
     private def isZero(file: Int): Boolean = (summary.dataType, bounds) match {

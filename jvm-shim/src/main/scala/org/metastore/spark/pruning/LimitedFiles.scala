@@ -78,8 +78,7 @@ private final class FewestFiles(files: Array[Int], rows: Int => Long, path: Int 
       val taken = new BitSet
       most.foreach(taken.set(_))
       val missing = limit - most.map(rows).sum
-      val enough = ascending.iterator.take(files.length - most.length).find(_ >= missing)
-      enough.map(sized(_).filterNot(taken.get(_)).minBy(path) +: most)
+      ascending.find(_ >= missing).map(sized(_).filterNot(taken.get(_)).minBy(path) +: most)
     }
   }
 

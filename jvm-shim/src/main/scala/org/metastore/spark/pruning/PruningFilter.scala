@@ -2,7 +2,6 @@ package org.metastore.spark.pruning
 
 import java.util.BitSet
 
-import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GetStructField}
@@ -93,17 +92,21 @@ object PruningFilter {
       try compiler.compile(conjunct)
       catch { case NonFatal(e) => Part(Condition.Unknown(Reason.failure(e)), conjunct, None) }
     }
-    val onExpressions =
-      try conjuncts.zipWithIndex.flatMap { case (conjunct, i) => replaceExpressions(conjunct, resolver).map(compiler.compile(_) -> i) }
-      catch { case NonFatal(_) => Nil }
-    def together(parts: Seq[(Part, Int)]): Seq[(Condition, Seq[Int])] =
-      try compiler.together(parts.map(_._1)).map { case (condition, of) => condition -> of.map(parts(_)._2) }
-      catch { case NonFatal(_) => Nil }
+    val onExpressions = orNone {
+      conjuncts.zipWithIndex.flatMap { case (conjunct, i) => replaceExpressions(conjunct, resolver).map(compiler.compile(_) -> i) }
+    }
+    def together(parts: Seq[(Part, Int)]): Seq[(Condition, Seq[Int])] = orNone {
+      compiler.together(parts.map(_._1)).map { case (condition, of) => condition -> of.map(parts(_)._2) }
+    }
     new ConjunctFilter(
       conjuncts.toIndexedSeq, parts.map(compiler.withValues).toIndexedSeq,
       onExpressions.map { case (part, i) => i -> compiler.withValues(part) }.toMap,
       together(parts.zipWithIndex) ++ together(onExpressions), allowance)
   }
+
+  private def orNone[A](found: => Seq[A]): Seq[A] =
+    try found
+    catch { case NonFatal(_) => Nil }
 
   private def replaceExpressions(conjunct: Expression, resolver: ColumnResolver): Option[Expression] = resolver match {
     case columns: ExpressionColumns => columns.replaceIn(conjunct)
@@ -114,24 +117,16 @@ object PruningFilter {
   private[spark] def pruningClasses: Seq[Class[_]] = Seq(PruningFilter.getClass, classOf[LeafPredicates], classOf[Evaluation])
 }
 
-/** Finds the columns of the statistics behind attributes and struct fields, and remembers which were asked for. */
+/** Finds the columns of the statistics behind attributes and struct fields, */
 private[pruning] final class ColumnLookup(resolver: ColumnResolver) {
   import ColumnLookup._
-  private val found = mutable.LinkedHashSet.empty[ColumnReference]
-
-  /** The columns that were found so far. */
-  def references: Seq[ColumnReference] = found.toSeq
 
   /** The column that the expression reads, whatever its type. */
   def find(expression: Expression): Either[Reason, ColumnReference] = expression match {
     case ColumnPath(root, path) if resolver.isMetadata(root) => Left(Reason(ReasonCode.MetadataColumn, "expression" -> expression.sql))
     case ColumnPath(root, path) =>
       val name = (root.name +: path).map(part => if (part.contains(".")) s"`$part`" else part).mkString(".")
-      resolver.key(root, path).map { key =>
-        val use = ColumnReference(key, name, expression.dataType)
-        found += use
-        use
-      }.toRight(Reason(ReasonCode.UnknownColumn, "column" -> name))
+      resolver.key(root, path).map(ColumnReference(_, name, expression.dataType)).toRight(Reason(ReasonCode.UnknownColumn, "column" -> name))
     case _ => Left(Reason(ReasonCode.UnsupportedExpression, "expression" -> expression.sql))
   }
 

@@ -213,7 +213,7 @@ final class LiveFiles(
     val by: String, val number: Option[Long], val list: () => Seq[(String, Option[Long])], val unasked: Seq[Reason] = Nil) {
 
   /** How many there are beyond the files of a scan, as far as they can be counted. */
-  def beyond(files: Int): Long = math.max(0L, number.fold(0L)(_ - files))
+  def beyond(files: Int): Long = number.fold(0L)(all => math.max(0L, all - files))
 }
 
 object LiveFiles {

@@ -176,7 +176,8 @@ private[pruning] object ValueSet {
     BytesRange(prefix, next, hiIncluded = false)
   }
 
-  private def exact(bounds: Bounds, file: Int): Boolean = bounds.loExact(file) && bounds.hiExact(file)
+  /** Whether both bounds are values of the file. */
+  private[pruning] def exact(bounds: Bounds, file: Int): Boolean = bounds.loExact(file) && bounds.hiExact(file)
 
   private def otherKind = throw new IllegalArgumentException("values of two kinds")
 }

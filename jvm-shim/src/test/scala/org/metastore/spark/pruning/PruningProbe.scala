@@ -6,7 +6,8 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Alias, And, Attribute, AttributeReference, Cast, Expression, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LeafNode, LocalRelation, LogicalPlan, OneRowRelation, Project, Statistics}
-import org.apache.spark.sql.types.{BooleanType, DataType, StructType}
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils
+import org.apache.spark.sql.types.{BooleanType, DataType, MetadataBuilder, StringType, StructField, StructType}
 
 import org.metastore.spark.statistics.{InMemoryStatistics, StatisticsStore}
 import org.metastore.spark.statistics.columns.{FileList, FileSetStatistics, FileSummary}
@@ -93,7 +94,8 @@ object PruningProbe {
     val list = new FileList(
       files.map(_.path).toArray, files.map(_.size).toArray,
       if (files.forall(_.modified.isDefined)) files.map(_.modified.get).toArray else null)
-    new PruningProbe(new FilterReader(spark, StructType.fromDDL(ddl)), planning.of(list, Nil), byPath(planning.manifest))
+    val resolver = new ExpressionColumns(planning.manifest.expressions, spark.sessionState.conf, byPath(planning.manifest))
+    new PruningProbe(new FilterReader(spark, schemaOf(ddl)), planning.of(list, Nil), resolver)
   }
 
   /**
@@ -101,7 +103,7 @@ object PruningProbe {
    * `lo`, `hi` (SQL expressions), `lo_exact`, `hi_exact`, all optional, and `rows` where they differ from the file's.
    */
   def ofZones(spark: SparkSession, ddl: String, zones: String): PruningProbe = {
-    val schema = StructType.fromDDL(ddl)
+    val schema = schemaOf(ddl)
     val filters = new FilterReader(spark, schema)
     val files = new ObjectMapper().readTree(zones)
     val list = (0 until files.size).map(files.get)
@@ -123,6 +125,9 @@ object PruningProbe {
         path -> key(path)
       }.toMap))
   }
+
+  /** Columns of CHAR and VARCHAR are texts that remember it, as in the plan of a query. */
+  private def schemaOf(ddl: String): StructType = CharVarcharUtils.replaceCharVarcharWithStringInSchema(StructType.fromDDL(ddl))
 
   private def key(path: Seq[String]): String = path.mkString("\u0000")
 
@@ -151,9 +156,10 @@ object PruningProbe {
   private def byPath(manifest: Manifest): ColumnResolver =
     byName(manifest.blocks.flatMap(_.columns).map(entry => entry.path -> entry.key).toMap)
 
-  /** Names are those of the schema, or differ from one of them by case alone, as queries may write them. */
+  /** Names are those of the schema, or differ from one of them by case alone, as queries may write them; `failing` fails. */
   private def byName(keys: Map[Seq[String], String]): ColumnResolver = (root: Attribute, path: Seq[String]) => {
     val name = root.name +: path
+    if (root.name == "failing") throw new IllegalStateException(root.name)
     keys.get(name).orElse(keys.keys.filter(sameIgnoringCase(_, name)).toSeq match {
       case Seq(only) => keys.get(only)
       case _ => None
@@ -191,7 +197,9 @@ private[spark] final class FilterReader(spark: SparkSession, schema: StructType)
     spark.sessionState.executePlan(named).analyzed.expressions.head.asInstanceOf[Alias].child
   }
 
-  private def table: LogicalPlan = ProbeTable(schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)()))
+  /** The columns, and one that is not stored with the rows: `hidden`. */
+  private def table: LogicalPlan = ProbeTable(
+    (schema :+ FilterReader.hidden).map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)()))
 
   /** The values of constant expressions, each cast to its type, as Catalyst holds them. */
   def values(constants: Seq[(String, DataType)]): Seq[Any] =
@@ -217,4 +225,6 @@ private[spark] final class FilterReader(spark: SparkSession, schema: StructType)
 
 private object FilterReader {
   private val ConstantsAPlan = 500
+  private val hidden =
+    StructField("hidden", StringType, nullable = true, new MetadataBuilder().putBoolean("__metadata_col", value = true).build())
 }

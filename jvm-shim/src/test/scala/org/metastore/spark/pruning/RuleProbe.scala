@@ -32,7 +32,7 @@ final class RuleProbe(probe: PruningProbe) {
   /** `limit survivors full`: the files that a LIMIT leaves unread, and why. */
   def limited(questions: Array[String]): String = answers(questions) { case Array(limit, survivors, full) =>
     val wanted = WantedRows.parse(WantedRows(limit.toLong).text)
-    limitedTo(LimitedFiles.choose(wanted.limit, files(survivors), files(full), probe.statistics.rows(_), probe.paths(_)))
+    limitedTo(LimitedFiles.by(wanted, probe.statistics, files(survivors), files(survivors), files(full)))
   }
 
   private def limitedTo(found: Option[LimitedFiles]): String = found.fold("none") { limited =>
@@ -87,20 +87,23 @@ final class RuleProbe(probe: PruningProbe) {
     }
     val some = optional(limited).map(_ => LimitedFiles.choose(1, FileSets.all(length), FileSets.all(length), _ => 1L, probe.paths(_)).get)
     val beyond = Seq("elsewhere" -> Some(3L), probe.paths(0) -> Some(1L))
-    val live = new LiveFiles("format", Some(length + 2L), () => beyond, Seq(Reason(ReasonCode.Subquery, "expression" -> "c")))
+    val counted = Some(if (contradictory.startsWith("1")) length - 2L else length + 2L)
+    val live = new LiveFiles("format", counted, () => beyond, Seq(Reason(ReasonCode.Subquery, "expression" -> "c")))
+    def estimate = if (changed.startsWith("1")) throw new IllegalStateException else Some(ScanEstimate(5, "x", isExact = true))
     val decision = new ScanDecision(
       "t", probe.statistics.files, probe.statistics.rows, verdicts, files(contradictory), "v", files(changed),
-      if (kept.endsWith("1")) live else LiveFiles.Unknown, () => Some(ScanEstimate(5, "x", isExact = true)), some,
-      optional(answered), full = files(changed))
-    val same = Seq(decision, decision.withoutPruning(Reason(ReasonCode.NoFilter)),
-      decision.withEstimate(ScanEstimate(7, "y", isExact = false))) ++ decision.beforeJoin
+      if (kept.endsWith("1")) live else LiveFiles.Unknown, () => estimate, some, optional(answered), full = files(changed))
+    val left = Seq(ReasonCode.NoFilter, ReasonCode.Failed, ReasonCode.AnsweredByFormat).map(Reason(_))
+    val same = Seq(decision, decision.withEstimate(ScanEstimate(7, "y", isExact = false))) ++ decision.beforeJoin ++
+      left.flatMap(why => Seq(decision.withoutPruning(why), ScanDecision.withoutPruning("t", why)))
     same.map(told).mkString(" # ")
   }
 
   private def told(decision: ScanDecision): String = Seq(
     bits(decision.survivors, length), bits(decision.excludable, length), decision.pathsSkipped, decision.rowEstimate, decision.before,
     decision.after, decision.skippedByFormat, decision.total, decision.bytesSkipped, decision.unread, decision.fingerprint,
-    decision.label, decision.unusedStatistics.map(_.sentence), decision.perFile(1), bits(decision.full, length)).mkString(" ; ")
+    decision.label, decision.unusedStatistics.map(_.sentence), decision.perFile(1), bits(decision.full, length),
+    decision.isAnswered).mkString(" ; ")
 
   private def expression(text: String): Expression = expressions.getOrElseUpdate(text, probe.filters.expression(text))
 

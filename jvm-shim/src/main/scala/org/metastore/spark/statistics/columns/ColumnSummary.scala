@@ -100,6 +100,8 @@ private[statistics] object ColumnSums {
 sealed trait Bounds extends CacheWeight {
   def hasLo(file: Int): Boolean
   def hasHi(file: Int): Boolean
+
+  /** Whether the bound is known to be a value of the file. */
   def loExact(file: Int): Boolean
   def hiExact(file: Int): Boolean
 
@@ -160,8 +162,8 @@ final class BytesBounds private (
 
   override def hasLo(file: Int): Boolean = lo(file) != null
   override def hasHi(file: Int): Boolean = hi(file) != null
-  override def loExact(file: Int): Boolean = (flags(file) & Bounds.LoExact) != 0
-  override def hiExact(file: Int): Boolean = (flags(file) & Bounds.HiExact) != 0
+  override def loExact(file: Int): Boolean = hasLo(file) && (flags(file) & Bounds.LoExact) != 0
+  override def hiExact(file: Int): Boolean = hasHi(file) && (flags(file) & Bounds.HiExact) != 0
   override val los: Values = Values.Bytes(lo)
   override val his: Values = Values.Bytes(hi)
 
