@@ -45,7 +45,9 @@ def suites(spark: SparkSession, rng: Random, folder: Path) -> Iterator[of.Suite]
     conditions = _conditions()
     parts = [_truths(spark, conditions[start : start + AT_ONCE]) for start in range(0, len(conditions), AT_ONCE)]
     truths = {text: truth for part in parts for text, truth in part.items()}
-    yield from _of(spark, "bounds", probes.ofZones(spark._jsparkSession, schema, json.dumps(zones)), truths)
+    yield from _of(
+        spark, "bounds", probes.ofZones(spark._jsparkSession, schema, json.dumps(zones)), truths, single=False
+    )
     with plans.conf(spark, **{"spark.sql.session.timeZone": "UTC"}):
         subject = tables.observe(spark, "partial", "partial", "CAST(file AS STRING)", without=("file",))
     names = list(map(str, range(FILES)))
@@ -54,23 +56,28 @@ def suites(spark: SparkSession, rng: Random, folder: Path) -> Iterator[of.Suite]
     written.Written(identity, stored).write()
     probe = probes.open(spark._jsparkSession, schema, f"{folder}/_metastore", identity.uuid)
     any_answer = of.Truth("0" * FILES, "0" * FILES)
-    yield from _of(spark, "statistics", probe, truths | dict.fromkeys(ASKED["raising"], any_answer))
+    yield from _of(spark, "statistics", probe, truths | dict.fromkeys(ASKED["raising"], any_answer), single=True)
     yield from of_rows.suites(spark, subject, probe, names, "partial", rng)
 
 
-def _of(spark: SparkSession, name: str, probe: Any, truths: dict[str, of.Truth]) -> Iterator[of.Suite]:
-    questions = list(truths)
+def _of(spark: SparkSession, name: str, probe: Any, truths: dict[str, of.Truth], *, single: bool) -> Iterator[of.Suite]:
+    """Yields suites of few conditions: a mutant is asked those that reach it. `single`: values are known too."""
+    listed = list(truths)
+    for start in range(0, len(listed), AT_ONCE):
+        questions = listed[start : start + AT_ONCE]
+        asked = of.texts(spark, questions)
+        optimized, as_written = probe.prepare(asked), probe.prepareAsWritten(asked)
 
-    def wrong(i: int, answer: str) -> bool:
-        return truths[questions[i]].denies(answer)
+        def wrong(i: int, answer: str, questions: Sequence[str] = questions) -> bool:
+            return truths[questions[i]].denies(answer)
 
-    asked = of.texts(spark, questions)
-    optimized, as_written = probe.prepare(asked), probe.prepareAsWritten(asked)
-    yield of.Suite(f"partial {name}", lambda: optimized.verdicts(of.ALL), wrong, questions=questions)
-    yield of.Suite(f"partial {name}, as written", lambda: as_written.verdicts(of.ALL), wrong, questions=questions)
-    yield of.Suite(f"partial {name}, few values", lambda: as_written.verdicts(FEW), wrong, questions=questions)
-    yield of.Suite(f"partial {name}, no values", lambda: as_written.verdicts(0), wrong, questions=questions)
-    yield of.Suite(f"partial {name}, told", optimized.explained, of.is_error, questions=questions)
+        asks = {"": (optimized, of.ALL), "as written": (as_written, of.ALL)}
+        asks |= {"few values": (as_written, FEW), "no values": (as_written, 0)} if single else {}
+        for how, (prepared, allowed) in asks.items():
+            ask = lambda p=prepared, n=allowed: p.verdicts(n)  # noqa: E731
+            yield of.Suite(f"partial {name} from {start}, {how}", ask, wrong, questions=questions)
+        told = f"partial {name} from {start}, told"
+        yield of.Suite(told, optimized.explained, of.is_error, questions=questions)
 
 
 def _stored(path: str, values: dict[Leaf, list[Any]], rng: Random) -> written.DataFile:

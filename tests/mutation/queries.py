@@ -19,7 +19,7 @@ from planner.aggregates import answered, test_merged_aggregates, test_sums_and_g
 from planner.expressions import made, test_skipping
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -84,7 +84,7 @@ WRITES = (
 SUMS = ", ".join(f"sum({leaf}), avg({leaf})" for leaf in answered.SUMMED)
 
 
-def suites(spark: SparkSession, folder: Path, sources: Collection[str]) -> Iterator[of.Suite]:
+def suites(spark: SparkSession, folder: Path, sources: set[str]) -> Iterator[of.Suite]:
     """Yields joins, conditions on expressions, aggregates and first rows: what mutants of some sources are asked."""
     if not sources.isdisjoint(OF_JOINS):
         yield from _of_joins(spark, folder)

@@ -71,7 +71,7 @@ def suites(
         return of.is_error(i, answer) or leaves_too_few(limits[i], answer, values)
 
     yield _suite(spark, f"LIMIT, {source}", rules.limited, limits, short)
-    measures = []
+    measures = _sums_of_one(leaves, len(files))
     for leaf in leaves:
         for function in (*FUNCTIONS, *(OF_NUMBERS if _is_number(leaf.type) else ())):
             text = function.format(leaf.sql, rng.choice(leaves).sql)
@@ -83,6 +83,14 @@ def suites(
     yield _suite(spark, f"aggregates, {source}", rules.measured, measures, miscounts)
     yield _suite(spark, f"layout, {source}", rules.layout, list(named), of.is_error)
     yield _suite(spark, f"decisions, {source}", rules.decided, _decisions(len(files), rng), of.is_error)
+
+
+def _sums_of_one(leaves: Sequence[Leaf], files: int) -> list[str]:
+    """Of each file alone, and where that one is read: what is too much is no more than just too much."""
+    nothing, alone = "0" * files, _some(files, 1)[1:]
+    functions = [f"{name}({leaf.sql})" for leaf in leaves if _is_number(leaf.type) for name in ("sum", "avg")]
+    asked = [(one, nothing) for one in alone] + [(nothing, one) for one in alone]
+    return [f"{function}\t{known}\t{others}" for function in functions for known, others in asked]
 
 
 def _is_number(kind: str) -> bool:
@@ -113,7 +121,7 @@ def of_few(spark: SparkSession, rng: Random) -> Iterator[of.Suite]:
     yield _suite(spark, "LIMIT, few", rules.limited, _limits(length), of.is_error)
     yield _suite(spark, "aggregates, few", rules.measured, _measures(length), of.is_error)
     yield _suite(spark, "decisions, few", rules.decided, _decisions(length, rng), of.is_error)
-    for order in ((0, 1, 2), (2, 1, 0), (0, 1, 2, 7, 8), (1, 0, 12, 2), range(length)):
+    for order in ((0, 1, 2), (2, 1, 0), (0, 1, 2, 7, 8), (1, 0, 13, 2), range(length)):
         layout = package.RuleProbe(probe([FEW_FILES[i] for i in order])).layout
         yield _suite(spark, f"layout, few {list(order)}", layout, ["a", "s", "o"], of.is_error)
     prepared = of_all.prepare(of.texts(spark, OF_FEW))
@@ -189,10 +197,10 @@ FEW_FILES = [
     _file(10, 0, 100), _file(10, 10, 20), _file(10, 30, 40), _file(0, None, None), {"rows": 10, "columns": {}},
     {"rows": 10, "columns": {name: {"nulls": 10} for name in FEW_COLUMNS}},
     {"rows": 10, "columns": {name: {**known, "nulls": 10} for name, known in _file(10, 1, 2)["columns"].items()}},
-    _file(10, 5, None), _file(10, None, 50), {"columns": {}}, {"rows": 1 << 31, "columns": {}},
-    {"rows": 1 << 33, "columns": {}}, _file(1, 3, 3), _file(10, 0, 0),
+    _file(10, 5, None), _file(10, None, 50), {"columns": {}}, {"rows": 1, "columns": {}},
+    {"rows": 1 << 31, "columns": {}}, {"rows": 1 << 33, "columns": {}}, _file(1, 3, 3), _file(10, 0, 0),
 ]  # fmt: skip
-"""Ranges, no rows, nothing known, nothing but nulls, a contradiction, a bound unknown, rows unknown, and very many."""
+"""Ranges, no rows, nothing known, nothing but nulls, a contradiction, a bound unknown, rows unknown, and many rows."""
 
 
 def _suite(spark: SparkSession, name: str, ask: Any, questions: Sequence[str], wrong: Any) -> of.Suite:

@@ -22,7 +22,7 @@ from pruning import test_intersections as pairs
 from pruning import test_zones, zoned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -36,6 +36,8 @@ LOSSES: tuple[dict[str, Any], ...] = (
     {"lo": None, "nulls": None}, {"hi": None, "nulls": None},
 )  # fmt: skip
 """What may be unknown of a column of a file, or not exact."""
+GROUPED = ("Candidates.scala", "ConjunctFilter.scala", "Evaluation.scala")
+"""Sources of what judges many files at once."""
 FEW = 40
 """So many values may be asked where the allowance is what is tried."""
 
@@ -84,14 +86,14 @@ def texts(spark: SparkSession, lines: Sequence[str]) -> Any:
     return array
 
 
-def every(spark: SparkSession, scratch: Path, seed: int, predicates: int, sources: Collection[str]) -> Iterator[Suite]:
+def every(spark: SparkSession, scratch: Path, seed: int, predicates: int, sources: set[str]) -> Iterator[Suite]:
     """Yields all suites for mutants of some sources, the quickest first; without predicates only the quick ones."""
     cells: set[tuple[str, str]] = set()
     yield from of_cases(spark)
     yield from partial.suites(spark, Random(seed), scratch / "partial")
     yield from rows.of_few(spark, Random(seed))
     yield from of_pairs(spark)
-    if predicates or not {"Candidates.scala", "ConjunctFilter.scala"}.isdisjoint(sources):
+    if not sources.isdisjoint(GROUPED):
         yield from of_groups(spark, scratch / "groups")
     if "FileMeasure.scala" in sources:
         yield from rows.of_many_values(spark, scratch / "many")
@@ -215,7 +217,7 @@ def of_groups(spark: SparkSession, folder: Path) -> Iterator[Suite]:
         lambda i, a: truths[i].denies(a),
         (),
         questions,
-        ("Candidates.scala", "ConjunctFilter.scala"),
+        GROUPED,
     )
 
 

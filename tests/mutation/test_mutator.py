@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mutation import build, mutate
-from mutation.mutator import broken, changes, describe, switched
+from mutation.mutator import Mutant, broken, changes, describe, switched
 
 
 def told(body: str) -> list[str]:
@@ -80,6 +80,15 @@ def test_mutants_that_are_listed_as_equivalent_exist():
     mutants = {describe(file.name, text, change).key for file, text in code.items() for change in changes(text)}
     assert len(mutants) > 1000
     assert set(mutate.equivalents()) - mutants == set()
+
+
+def test_only_those_that_survived_are_asked_again(tmp_path):
+    killed, survived, new = (Mutant("A.scala", 1, "a < b", "a < b", after) for after in ("a <= b", "a >= b", "a"))
+    outcomes = [(killed, "wrong"), (survived, "survived"), (killed, "weaker")]
+    earlier = tmp_path / "earlier.json"
+    earlier.write_text(json.dumps([{**vars(mutant), "outcome": outcome} for mutant, outcome in outcomes]))
+    mutants = dict(enumerate((killed, survived, new)))
+    assert mutate.survivors(mutants, earlier) == {1: survived, 2: new}
 
 
 @pytest.mark.campaign

@@ -61,7 +61,6 @@ private[pruning] object ValueSet {
       case that: LongRange =>
         val (least, most) = (math.max(lo, that.lo), math.min(hi, that.hi))
         if (least > most) Nothing else LongRange(least, most)
-      case _: BytesRange => otherKind
       case that => that.intersect(this)
     }
 
@@ -100,10 +99,10 @@ private[pruning] object ValueSet {
 
     override def intersect(other: ValueSet): ValueSet = other match {
       case that: BytesRange =>
-        val least = if (lo == null || that.lo != null && UnsignedOrder.compare(that.lo, lo) > 0) that.lo else lo
-        val narrower = if (hi == null || that.hi != null && that.above(hi)) that else this
+        val least = if (UnsignedOrder.compare(that.lo, lo) > 0) that.lo else lo // null is less than all
+        val narrower = if (hi == null || that.above(hi)) that else this
         val both = BytesRange(least, narrower.hi, narrower.hiIncluded)
-        if (least != null && both.above(least)) Nothing else both
+        if (both.above(least)) Nothing else both
       case _: LongRange => otherKind
       case that => that.intersect(this)
     }
@@ -146,13 +145,13 @@ private[pruning] object ValueSet {
     }
 
     override def covers(bounds: Bounds): BitSet = FileSets.where(bounds.los.length) { i =>
-      bounds.hasLo(i) && bounds.hasHi(i) && exact(bounds, i) && bounds.los.compare(i, bounds.his, i) == 0 && bounds.los.isIn(values, i)
+      exact(bounds, i) && bounds.los.compare(i, bounds.his, i) == 0 && bounds.los.isIn(values, i)
     }
 
     override def intersect(other: ValueSet): ValueSet = other match {
-      case Nothing => Nothing
       case range: Range => only(range.contains(values, _))
       case Points(others) => only(values.isIn(others, _))
+      case nothing => nothing
     }
 
     private def only(test: Int => Boolean): ValueSet = Array.range(0, values.length).filter(test) match {

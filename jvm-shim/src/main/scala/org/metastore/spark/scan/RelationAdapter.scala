@@ -320,7 +320,7 @@ private[spark] object FileScan {
     Reason(ReasonCode.UnsupportedTable, "relation" -> "this scan", "detail" -> detail)
 }
 
-/** A data file of a scan, as the table format lists it at planning; `isWhole` where all its rows are known to be read. */
+/** A data file of a scan, as the table format lists it at planning; `isWhole` where all its rows are known to be read, and no others. */
 final case class ScanFile(
     path: String,
     size: Long,
