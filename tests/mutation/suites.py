@@ -259,7 +259,7 @@ Matching = dict[str, tuple[frozenset[str], frozenset[str]]]
 def matching(spark: SparkSession, subject: Subject, asked: Sequence[str]) -> Matching:
     """Returns what Spark says, of the conditions that it answers."""
     found = matching_files(spark, subject, asked)
-    others = matching_files(spark, subject, [f"({text} IS NOT TRUE)" for text in asked])
+    others = matching_files(spark, subject, [f"(({text}) IS NOT TRUE)" for text in asked])
     return {text: (m, o) for text, m, o in zip(asked, found, others, strict=True) if m is not None and o is not None}
 
 
