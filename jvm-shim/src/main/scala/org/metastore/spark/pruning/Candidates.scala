@@ -41,7 +41,7 @@ private[pruning] final class EvaluatedCandidates(all: Evaluation) extends Candid
   private var evaluation = all
 
   /** Excludes the files of which it is proven that no row makes the condition true. Throws what the evaluation throws. */
-  def narrow(condition: Condition, mark: Int): Unit = if (count > 0) {
+  def narrow(condition: Condition, mark: Int): Unit = {
     val proven = evaluation.noRowMatches(condition).stream
     asked match {
       case None => proven.forEach(exclude(_, mark))

@@ -16,7 +16,6 @@ private[pruning] sealed trait Condition {
   final def leaves: Seq[Condition] = this match {
     case And(left, right) => left.leaves ++ right.leaves
     case Or(left, right) => left.leaves ++ right.leaves
-    case Evaluated(rules, _, _, _) => rules.leaves
     case leaf => Seq(leaf)
   }
 }
@@ -161,8 +160,8 @@ private[pruning] object Intersections {
       part <- conjuncts(condition).flatMap(rulesOf(_))
       column <- onColumn(part)
     } yield (column, i)
-    parts.groupBy(_._1.use).values.toSeq
-      .flatMap(all => unite(all.map(_._1)).map(_ -> all.map(_._2).distinct))
+    parts.groupBy(_._1.use).toSeq
+      .flatMap { case (use, all) => unite(use, all.map(_._1)).map(_ -> all.map(_._2).distinct) }
       .sortBy(_._2.max)
   }
 
@@ -198,12 +197,11 @@ private[pruning] object Intersections {
     case _ => None
   }
 
-  private def unite(conditions: Seq[OnColumn]): Option[Condition] = {
+  private def unite(use: ColumnReference, conditions: Seq[OnColumn]): Option[Condition] = {
     val sets = conditions.flatMap(_.values)
-    if (sets.isEmpty || conditions.size < 2 || conditions.forall(_.ofNull)) None
+    if (sets.isEmpty || conditions.forall(_.ofNull)) None
     else {
       val common = if (conditions.exists(_.onlyNull)) ValueSet.Nothing else sets.reduceLeft(_.intersect(_))
-      val use = conditions.head.use
       if (conditions.exists(c => c.values.contains(common) && !c.ofNull)) None
       else Some(Member(Term(use, use.dataType, Nil), common, inside = true))
     }

@@ -44,18 +44,15 @@ private[pruning] final class ConjunctFilter(
 
   override def evaluate(files: FileSetStatistics): Verdicts = {
     val candidates = new Candidates(files.files.length)
-    keptByGroups(files, candidates) match {
-      case None =>
-        val (judged, unused) = judgeFiles(files)
-        new FileVerdicts(this, files, judged.skippedBy, judged.count, unused)
-      case Some(Array()) =>
-        val unused = conditions.zipWithIndex.collect { case (Unknown(reason), i) => i -> reason }.toMap
-        new FileVerdicts(this, files, candidates.skippedBy, 0, unused)
+    val (skippedBy, unused) = keptByGroups(files, candidates) match {
+      case None => judgeFiles(files)
+      case Some(Array()) => (candidates.skippedBy, conditions.zipWithIndex.collect { case (Unknown(reason), i) => i -> reason }.toMap)
       case Some(few) =>
         val (judged, unused) = judgeFiles(files.among(few))
-        few.indices.foreach(i => candidates.skippedBy(few(i)) = judged.skippedBy(i))
-        new FileVerdicts(this, files, candidates.skippedBy, judged.count, unused)
+        few.indices.foreach(i => candidates.skippedBy(few(i)) = judged(i))
+        (candidates.skippedBy, unused)
     }
+    new FileVerdicts(this, files, skippedBy, unused)
   }
 
   /** The files that are left once whole groups of them are excluded, where they are few; else all are judged one by one. */
@@ -63,7 +60,7 @@ private[pruning] final class ConjunctFilter(
     try {
       val groups = files.groups(columnKeys).map(group => group -> judgeGroups(group))
       groups.foreach { case (group, marks) => candidates.excludeGroups(group, marks) }
-      if (groups.isEmpty || candidates.count > candidates.length / Fewer) None else Some(candidates.survivors.stream.toArray)
+      if (candidates.count > candidates.length / Fewer) None else Some(candidates.survivors.stream.toArray)
     } catch {
       case NonFatal(e) =>
         log.warn("Files are judged one by one", e)
@@ -79,8 +76,8 @@ private[pruning] final class ConjunctFilter(
     candidates.skippedBy
   }
 
-  /** The files as they are judged one by one, and why conjuncts could not be used. */
-  private def judgeFiles(files: FileSetStatistics): (Candidates, Map[Int, Reason]) = {
+  /** For each file the mark of what excludes it, judged alone, and why conjuncts could not be used. */
+  private def judgeFiles(files: FileSetStatistics): (Array[Int], Map[Int, Reason]) = {
     val evaluation = loadColumns(files)
     val candidates = new EvaluatedCandidates(evaluation)
     val unused = cheapestFirst.flatMap { mark =>
@@ -90,13 +87,13 @@ private[pruning] final class ConjunctFilter(
     val lookUps = new ValueLookups(files, evaluation, allowance)
     val open = if (candidates.count > MostLookedUp) Nil else conditions.indices.filterNot(unused.contains)
     val useless = open.sortBy(conditions(_).isInstanceOf[Evaluated]).flatMap(mark => lookUp(mark, lookUps, candidates).map(mark -> _))
-    (candidates, (unused ++ useless).filter { case (mark, _) => mark < conjuncts.size })
+    (candidates.skippedBy, (unused ++ useless).filter { case (mark, _) => mark < conjuncts.size })
   }
 
   /** Looks single values up in the files that bounds keep. Why that is of no use, where nothing else is. */
   private def lookUp(mark: Int, lookUps: ValueLookups, candidates: Candidates): Option[Reason] = {
     val before = lookUps.evaluations
-    if (candidates.count > 0 && ValueLookups.asksForValues(conditions(mark))) whyFailed(mark) {
+    if (ValueLookups.asksForValues(conditions(mark))) whyFailed(mark) {
       lookUps.noRowMatches(conditions(mark), candidates.survivors).stream.forEach(candidates.exclude(_, firstLookUp + mark))
     }
     conditions(mark) match {
@@ -180,13 +177,13 @@ private object ConjunctFilter {
 
 /** The verdicts of one evaluation, with reasons built when asked. */
 private[pruning] final class FileVerdicts(
-    filter: ConjunctFilter, files: FileSetStatistics, skipped: Array[Int], override val keptCount: Int,
-    override val unusedConjuncts: Map[Int, Reason])
+    filter: ConjunctFilter, files: FileSetStatistics, skipped: Array[Int], override val unusedConjuncts: Map[Int, Reason])
   extends Verdicts {
   import FileVerdicts._
 
   override def length: Int = skipped.length
   override def isKept(file: Int): Boolean = skipped(file) == Kept
+  override lazy val keptCount: Int = skipped.count(_ == Kept)
   override def skippedBy(file: Int): Int = if (skipped(file) < 0) skipped(file) else filter.conjunctsOfMark(skipped(file)).max
 
   override def reason(file: Int): Reason = skipped(file) match {

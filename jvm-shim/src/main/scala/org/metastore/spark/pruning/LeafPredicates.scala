@@ -73,9 +73,8 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup) {
     }
   }
 
-  /** The same comparison with a literal on the right, where one is on the left alone. */
+  /** The same comparison with a literal on the right, where one is on the left. */
   private def literalLast(comparison: BinaryComparison): BinaryComparison = (comparison.left, comparison) match {
-    case (_, BinaryComparison(_, _: Literal)) => comparison
     case (literal: Literal, EqualTo(_, right)) => EqualTo(right, literal)
     case (literal: Literal, EqualNullSafe(_, right)) => EqualNullSafe(right, literal)
     case (literal: Literal, LessThan(_, right)) => GreaterThan(right, literal)
@@ -124,8 +123,8 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup) {
   private def withKeys(value: Expression, list: Seq[Any], whole: Expression)(make: (Term, Seq[Key]) => Condition): Condition =
     value match {
       case terms(term) =>
-        val keys = list.map(LiteralValues.key(_, term.dataType))
-        if (keys.forall(_.isDefined)) make(term, keys.flatten) else unknown(whole)
+        val keys = list.flatMap(LiteralValues.key(_, term.dataType))
+        if (keys.size == list.size) make(term, keys) else unknown(whole)
       case _ => unknown(whole)
     }
 
@@ -154,7 +153,7 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup) {
   /** `substring(s, 1, n) = 'x'`: s begins with x. More would need the number of its characters. */
   private def comparePrefix(term: Term, length: Int, literal: Literal, whole: Expression): Condition = literal.value match {
     case null => Never
-    case prefix: UTF8String if prefix.numBytes > 0 && length > 0 && literal.dataType == StringType && isUtf8(prefix) =>
+    case prefix: UTF8String if prefix.numBytes > 0 && length > 0 && isUtf8(prefix) =>
       Condition.implies(startsWith(term, prefix.getBytes, inside = true), noRule(whole))
     case _ => unknown(whole)
   }

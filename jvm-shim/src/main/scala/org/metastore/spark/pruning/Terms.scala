@@ -105,7 +105,7 @@ private[pruning] object ClockChanges {
     if (zone.getRules.isFixedOffset) Step.Monotone.exactly(function)
     else Step.Monotone(
       value => Math.subtractExact(function(Math.subtractExact(value, argument)), result),
-      value => Math.addExact(function(Math.addExact(value, argument)), result), attained = false)
+      value => Math.addExact(function(Math.addExact(value, argument)), result))
 }
 
 /** Casts that keep the order. */
@@ -153,7 +153,6 @@ private[pruning] object CastTerms {
   private def rescale(term: Term, precision: Int, scale: Int, to: DecimalType): Option[Term] = {
     val more = to.scale - scale
     if (more < 0 || to.precision - to.scale < precision - scale) None
-    else if (more == 0 && (to.precision <= 18 || precision > 18)) Some(term.after(to))
     else if (to.precision > 18) Some(term.after(to, Step.ToLongDecimal(more)))
     else {
       val factor = java.math.BigInteger.TEN.pow(more).longValueExact
@@ -167,26 +166,27 @@ private[pruning] sealed trait Step extends (Bounds => Bounds)
 
 private[pruning] object Step {
 
-  /** A function that never decreases and is defined everywhere, or nearly. Where it fails on a bound, that bound is unknown. */
-  final case class Monotone(low: Long => Long, high: Long => Long, attained: Boolean) extends Step {
+  /**
+   * A function that never decreases and is defined everywhere, or nearly. Where it fails on a bound, that bound is unknown. Bounds
+   * with something given away count as exact too: that they are is of interest where both are one value, which all values then are.
+   */
+  final case class Monotone(low: Long => Long, high: Long => Long) extends Step {
     override def apply(bounds: Bounds): Bounds = mapLongs(bounds) { (from, to, i) =>
-      if (from.hasLo(i)) attempt(low(from.lo(i))).foreach(to.setLo(i, _, attained && from.loExact(i)))
-      if (from.hasHi(i)) attempt(high(from.hi(i))).foreach(to.setHi(i, _, attained && from.hiExact(i)))
+      if (from.hasLo(i)) attempt(low(from.lo(i))).foreach(to.setLo(i, _, from.loExact(i)))
+      if (from.hasHi(i)) attempt(high(from.hi(i))).foreach(to.setHi(i, _, from.hiExact(i)))
     }
   }
 
   object Monotone {
-    def exactly(function: Long => Long): Monotone = Monotone(function, function, attained = true)
+    def exactly(function: Long => Long): Monotone = Monotone(function, function)
   }
 
-  /** Integer arithmetic that may overflow: both bounds must be known and pass, or nothing is. */
+  /** Integer arithmetic that may overflow: both bounds must pass, an unknown one as the least or greatest integer, or nothing is. */
   final case class Arithmetic(function: Long => Long, falling: Boolean) extends Step {
     override def apply(bounds: Bounds): Bounds = mapLongs(bounds) { (from, to, i) =>
-      if (from.hasLo(i) && from.hasHi(i)) {
-        for (ofLo <- attempt(function(from.lo(i))); ofHi <- attempt(function(from.hi(i)))) {
-          to.setLo(i, if (falling) ofHi else ofLo, if (falling) from.hiExact(i) else from.loExact(i))
-          to.setHi(i, if (falling) ofLo else ofHi, if (falling) from.loExact(i) else from.hiExact(i))
-        }
+      for (ofLo <- attempt(function(from.lo(i))); ofHi <- attempt(function(from.hi(i)))) {
+        to.setLo(i, if (falling) ofHi else ofLo, if (falling) from.hiExact(i) else from.loExact(i))
+        to.setHi(i, if (falling) ofLo else ofHi, if (falling) from.loExact(i) else from.hiExact(i))
       }
     }
   }
@@ -197,10 +197,10 @@ private[pruning] object Step {
 
     override def apply(bounds: Bounds): Bounds = bounds match {
       case b: LongBounds =>
-        def convert(value: Long): Array[Byte] = DecimalBytes.of(java.math.BigInteger.valueOf(value).multiply(factor))
-        new BytesBounds(
-          b.lo.indices.map(i => if (b.hasLo(i)) convert(b.lo(i)) else null).toArray,
-          b.hi.indices.map(i => if (b.hasHi(i)) convert(b.hi(i)) else null).toArray, b.flags)
+        def convert(values: Array[Long], isKnown: Int => Boolean): Array[Array[Byte]] = Array.tabulate(values.length) { i =>
+          if (isKnown(i)) DecimalBytes.of(java.math.BigInteger.valueOf(values(i)).multiply(factor)) else null
+        }
+        new BytesBounds(convert(b.lo, b.hasLo), convert(b.hi, b.hasHi), b.flags)
       case b: BytesBounds =>
         def convert(value: Array[Byte]): Array[Byte] =
           if (value == null) null else DecimalBytes.of(DecimalBytes.unscaled(value).multiply(factor))
@@ -219,18 +219,18 @@ private[pruning] object Step {
 
     def setLo(i: Int, value: Long, exact: Boolean): Unit = {
       bounds.lo(i) = value
-      bounds.flags(i) = (bounds.flags(i) | Bounds.HasLo | (if (exact) Bounds.LoExact else 0)).toByte
+      bounds.flags(i) = (bounds.flags(i) | (if (exact) Bounds.HasLo | Bounds.LoExact else Bounds.HasLo)).toByte
     }
 
     def setHi(i: Int, value: Long, exact: Boolean): Unit = {
       bounds.hi(i) = value
-      bounds.flags(i) = (bounds.flags(i) | Bounds.HasHi | (if (exact) Bounds.HiExact else 0)).toByte
+      bounds.flags(i) = (bounds.flags(i) | (if (exact) Bounds.HasHi | Bounds.HiExact else Bounds.HasHi)).toByte
     }
   }
 
   private def mapLongs(bounds: Bounds)(put: (LongBounds, Target, Int) => Unit): Bounds = bounds match {
     case from: LongBounds =>
-      val length = from.lo.length
+      val length = from.flags.length
       val to = new Target(length)
       var i = 0
       while (i < length) {

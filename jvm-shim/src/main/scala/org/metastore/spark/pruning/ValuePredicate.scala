@@ -22,7 +22,6 @@ private[spark] final class ValuePredicate(condition: Expression, leaf: Expressio
 
   private val row = new GenericInternalRow(1)
   private lazy val until = System.nanoTime() + MostNanos
-  private var asked = 0
 
   /** The condition over a row that has the column's value alone. */
   val bound: Expression = condition.transformDown {
@@ -31,8 +30,7 @@ private[spark] final class ValuePredicate(condition: Expression, leaf: Expressio
 
   /** Whether it is true of a value; null, false and null are not. Raises what the expression raises, and TimeoutException. */
   def holds(value: Any): Boolean = {
-    asked += 1
-    if (asked % CheckEvery == 0 && System.nanoTime() > until) throw new TimeoutException("a condition takes too long to evaluate")
+    if (System.nanoTime() > until) throw new TimeoutException("a condition takes too long to evaluate")
     row.update(0, value)
     bound.eval(row) == true
   }
@@ -40,7 +38,6 @@ private[spark] final class ValuePredicate(condition: Expression, leaf: Expressio
 
 private[spark] object ValuePredicate {
   private val MostNanos = 500L * 1000 * 1000 // counted values are few: what takes as long is no plain condition
-  private val CheckEvery = 16
 
   /** Whether a condition can be answered while a query is planned, by Spark's own code. */
   def canEvaluate(condition: Expression): Boolean = Conjuncts.refusal(condition).isEmpty && !condition.exists {
@@ -91,7 +88,7 @@ private[pruning] final class ValueTrial(predicate: ValuePredicate, use: ColumnRe
 
   /** Whether it is true of some of the values; true where no more may be asked. */
   def holdsForSome(values: Values): Boolean =
-    values.length > 0 && (!allowance.take(values.length) || (0 until values.length).exists(answer(values, _).some))
+    !allowance.take(values.length) || (0 until values.length).exists(answer(values, _).some)
 
   /** Whether it is true of all of the values; false where no more may be asked. */
   def holdsForAll(values: Values): Boolean =
