@@ -2,9 +2,12 @@
 
     uv run python tests/mutation/mutate.py
     uv run python tests/mutation/mutate.py --files 'TopRows|LimitedFiles' --minutes 10
+    uv run python tests/mutation/mutate.py --predicates 100
 
 Every mutant changes one expression of the shim's rules. The first suite that notices kills it: as `wrong` if a file is
-skipped, or said to match fully, that rows disprove, and as `weaker` if anything else comes out than without it. Exits
+skipped, or said to match fully, that rows disprove, and as `weaker` if anything else comes out than without it. Asked
+are the cases of tests/cases, files of which a part is known, groups of files, and queries of the sources that queries
+alone reach; with --predicates random filters over random tables as well, which take longer than all of these. Exits
 with 1 if one survives that equivalent.json does not list, or if a rule is wrong without any mutant.
 """
 
@@ -110,7 +113,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no mutant after these")
     parser.add_argument("--seed", type=int, default=20, help="of the random tables and filters")
     parser.add_argument(
-        "--predicates", type=int, default=100, help="random filters a table; 0: no random tables, a quick look"
+        "--predicates", type=int, default=0, help="ask so many random filters of each of three random tables too"
     )
     parser.add_argument("--again", type=Path, help="only mutants that survived in this file, which --json wrote")
     parser.add_argument("--json", type=Path, help="write the outcome of every mutant to this file too")

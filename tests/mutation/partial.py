@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 FILES, MOST_ROWS, AT_ONCE, FEW = 70, 3, 32, 3
 NULL, NAN = "NULL", "double('NaN')"
+ELSEWHERE = (("spark.sql.ansi.enabled", "false"), ("spark.sql.session.timeZone", "America/Los_Angeles"))
+"""Where clocks jump, and where overflows are no errors."""
+OF_TIMES = re.compile(r"\b[dent]\b|TIMESTAMP|DATE")
 LOST = {"lo": 0.15, "hi": 0.15, "nulls": 0.1, "nans": 0.1, "sum": 0.15}
 """What may be unknown of a column of a file, and of how many."""
 ASKED = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
@@ -35,19 +39,26 @@ TYPES = dict(column.split(" ") for column in POOLS)
 
 def suites(spark: SparkSession, rng: Random, folder: Path) -> Iterator[of.Suite]:
     """Yields the conditions as they are optimized, as they are written, and what is told; of bounds, and of more."""
+    spark.udf.register("given", lambda value: value, "int")
     files = [_rows(rng) for _ in range(FILES)]
     zones = [_zone(found, rng) for found in files]
     schema = ", ".join(POOLS)
     probes = find_shim_package(spark).pruning.PruningProbe
     values = ", ".join(_row(number, row) for number, found in enumerate(files) for row in found)
     # Spark answers queries of a list of values while it optimizes them, which takes no job and no compiler.
-    spark.sql(f"SELECT * FROM VALUES {values} AS t(file, {', '.join(TYPES)})").createOrReplaceTempView("partial")
+    rows_of_files = f"SELECT * FROM VALUES {values} AS t(file, {', '.join(TYPES)})"
+    spark.sql(rows_of_files).createOrReplaceTempView("partial")
     conditions = _conditions()
-    parts = [_truths(spark, conditions[start : start + AT_ONCE]) for start in range(0, len(conditions), AT_ONCE)]
-    truths = {text: truth for part in parts for text, truth in part.items()}
+    truths = _truths_of(spark, conditions)
     yield from _of(
         spark, "bounds", probes.ofZones(spark._jsparkSession, schema, json.dumps(zones)), truths, single=False
     )
+    with plans.conf(spark, **dict(ELSEWHERE)):
+        spark.sql(rows_of_files).createOrReplaceTempView("partial")
+        probe = probes.ofZones(spark._jsparkSession, schema, json.dumps(zones))
+        there = _truths_of(spark, [text for text in conditions if text not in truths or OF_TIMES.search(text)])
+    yield from _of(spark, "bounds elsewhere", probe, there, single=False, conf=ELSEWHERE)
+    spark.sql(rows_of_files).createOrReplaceTempView("partial")
     with plans.conf(spark, **{"spark.sql.session.timeZone": "UTC"}):
         subject = tables.observe(spark, "partial", "partial", "CAST(file AS STRING)", without=("file",))
     names = list(map(str, range(FILES)))
@@ -60,13 +71,22 @@ def suites(spark: SparkSession, rng: Random, folder: Path) -> Iterator[of.Suite]
     yield from of_rows.suites(spark, subject, probe, names, "partial", rng)
 
 
-def _of(spark: SparkSession, name: str, probe: Any, truths: dict[str, of.Truth], *, single: bool) -> Iterator[of.Suite]:
+def _of(
+    spark: SparkSession,
+    name: str,
+    probe: Any,
+    truths: dict[str, of.Truth],
+    *,
+    single: bool,
+    conf: tuple[tuple[str, str], ...] = (),
+) -> Iterator[of.Suite]:
     """Yields suites of few conditions: a mutant is asked those that reach it. `single`: values are known too."""
     listed = list(truths)
     for start in range(0, len(listed), AT_ONCE):
         questions = listed[start : start + AT_ONCE]
         asked = of.texts(spark, questions)
-        optimized, as_written = probe.prepare(asked), probe.prepareAsWritten(asked)
+        with plans.conf(spark, **dict(conf)):
+            optimized, as_written = probe.prepare(asked), probe.prepareAsWritten(asked)
 
         def wrong(i: int, answer: str, questions: Sequence[str] = questions) -> bool:
             return truths[questions[i]].denies(answer)
@@ -75,9 +95,9 @@ def _of(spark: SparkSession, name: str, probe: Any, truths: dict[str, of.Truth],
         asks |= {"few values": (as_written, FEW), "no values": (as_written, 0)} if single else {}
         for how, (prepared, allowed) in asks.items():
             ask = lambda p=prepared, n=allowed: p.verdicts(n)  # noqa: E731
-            yield of.Suite(f"partial {name} from {start}, {how}", ask, wrong, questions=questions)
-        told = f"partial {name} from {start}, told"
-        yield of.Suite(told, optimized.explained, of.is_error, questions=questions)
+            yield of.Suite(f"partial {name} from {start}, {how}", ask, wrong, conf, questions)
+        for how, prepared in {"told": optimized, "as written, told": as_written}.items():
+            yield of.Suite(f"partial {name} from {start}, {how}", prepared.explained, of.is_error, conf, questions)
 
 
 def _stored(path: str, values: dict[Leaf, list[Any]], rng: Random) -> written.DataFile:
@@ -162,6 +182,12 @@ def _row(number: int, row: list[str]) -> str:
     return (
         f"({number}, {', '.join(f'CAST({value} AS {kind})' for kind, value in zip(TYPES.values(), row, strict=True))})"
     )
+
+
+def _truths_of(spark: SparkSession, conditions: Sequence[str]) -> dict[str, of.Truth]:
+    starts = range(0, len(conditions), AT_ONCE)
+    parts = [_truths(spark, list(conditions[start : start + AT_ONCE])) for start in starts]
+    return {text: truth for part in parts for text, truth in part.items()}
 
 
 def _truths(spark: SparkSession, texts: list[str]) -> dict[str, of.Truth]:

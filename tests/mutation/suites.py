@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from metastore.format.object_layout import ZONE_FILES
 from metastore.jvm_session import find_shim_package
 from mutation import partial, queries, rows
 from oracle import parquet, tables
@@ -38,6 +39,7 @@ LOSSES: tuple[dict[str, Any], ...] = (
 """What may be unknown of a column of a file, or not exact."""
 GROUPED = ("Candidates.scala", "ConjunctFilter.scala", "Evaluation.scala")
 """Sources of what judges many files at once."""
+MANY = 16_400
 FEW = 40
 """So many values may be asked where the allowance is what is tried."""
 
@@ -94,6 +96,7 @@ def every(spark: SparkSession, scratch: Path, seed: int, predicates: int, source
     yield from rows.of_few(spark, Random(seed))
     yield from of_pairs(spark)
     if not sources.isdisjoint(GROUPED):
+        yield from of_many(spark)
         yield from of_groups(spark, scratch / "groups")
     if "FileMeasure.scala" in sources:
         yield from rows.of_many_values(spark, scratch / "many")
@@ -211,13 +214,42 @@ def of_groups(spark: SparkSession, folder: Path) -> Iterator[Suite]:
     alone = probes[1].prepare(texts(spark, questions)).verdicts(ALL).split("\n")
     truths = [Truth(kept, "".join("01"[bit == "0"] for bit in full)) for kept, full in map(str.split, alone)]
     prepared = probes[0].prepare(texts(spark, questions))
+    yield Suite("groups", lambda: prepared.verdicts(ALL), lambda i, a: truths[i].denies(a), (), questions, GROUPED)
+    zoned.write(folder / "known", *zoned.random_block(1, 20 * ZONE_FILES, few=0), zoned.SMALL)
+    known = test_zones.probe_of(spark, folder / "known")
+
+    def at(zone: float) -> int:
+        return 10 * int(ZONE_FILES * zone) - 5 * 20 * ZONE_FILES
+
+    told = [
+        f"c0 > {at(0.5)}L AND c3 = {at(18)}BD / 100",  # the first files: one excludes each, the other all
+        f"c0 > {at(0.5)}L AND c3 >= {at(5)}BD / 100",  # more than few are left
+        f"c0 = {test_zones.NEVER_THERE}L AND c3 > 1 AND hash(c0, c4) = 1",  # none is left
+    ]
+    explained = known.prepare(texts(spark, told)).explained
+    yield Suite("groups, told", explained, is_error, (), told, GROUPED)
+
+
+def of_many(spark: SparkSession) -> Iterator[Suite]:
+    """More files than are asked for single values: file i has rows of i and of i + 1."""
+    zones = [{"rows": 2, "columns": {"a": {"lo": str(i), "hi": str(i + 1), "nulls": 0}}} for i in range(MANY)]
+    probe = find_shim_package(spark).pruning.PruningProbe.ofZones(spark._jsparkSession, "a INT", json.dumps(zones))
+    asked: dict[str, Callable[[int], bool]] = {
+        "a >= 3": lambda a: a >= 3,
+        "a >= 0 AND a <> 5": lambda a: a != 5,
+        "a IN (7, 9)": lambda a: a in {7, 9},
+        f"a < {MANY} OR a = 5": lambda a: a < MANY,
+    }
+    truths = [
+        Truth(
+            "".join("01"[true(i) or true(i + 1)] for i in range(MANY)),
+            "".join("10"[true(i) and true(i + 1)] for i in range(MANY)),
+        )
+        for true in asked.values()
+    ]
+    prepared = probe.prepare(texts(spark, list(asked)))
     yield Suite(
-        "groups",
-        lambda: prepared.verdicts(ALL),
-        lambda i, a: truths[i].denies(a),
-        (),
-        questions,
-        GROUPED,
+        "many files", lambda: prepared.verdicts(ALL), lambda i, a: truths[i].denies(a), (), list(asked), GROUPED
     )
 
 

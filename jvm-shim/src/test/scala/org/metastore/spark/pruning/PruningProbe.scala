@@ -1,5 +1,7 @@
 package org.metastore.spark.pruning
 
+import scala.collection.JavaConverters._
+
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 import org.apache.spark.sql.SparkSession
@@ -11,7 +13,7 @@ import org.apache.spark.sql.types.{BooleanType, DataType, MetadataBuilder, Strin
 
 import org.metastore.spark.statistics.{InMemoryStatistics, StatisticsStore}
 import org.metastore.spark.statistics.columns.{FileList, FileSetStatistics, FileSummary}
-import org.metastore.spark.statistics.objects.Manifest
+import org.metastore.spark.statistics.objects.{Manifest, Values}
 
 /**
  * Asks the pruning rules without a query: which files would a filter read, and why? A diagnostic, meant for tests, for
@@ -100,7 +102,8 @@ object PruningProbe {
 
   /**
    * Probes statistics that are given: a JSON list of files, each with `rows` and `columns`; a column has `nulls`, `nans`,
-   * `lo`, `hi` (SQL expressions), `lo_exact`, `hi_exact`, all optional, and `rows` where they differ from the file's.
+   * `lo`, `hi` (SQL expressions), `lo_exact`, `hi_exact`, `values` (all of them but NULL and NaN), all optional, and `rows` where
+   * they differ from the file's. Nothing is known of a column that no file has; a column that the table has not is an expression.
    */
   def ofZones(spark: SparkSession, ddl: String, zones: String): PruningProbe = {
     val schema = schemaOf(ddl)
@@ -108,26 +111,47 @@ object PruningProbe {
     val files = new ObjectMapper().readTree(zones)
     val list = (0 until files.size).map(files.get)
     val rows = list.map(file => optionalLong(file, "rows").getOrElse(-1L))
-    def known(file: JsonNode, path: Seq[String]) = Option(file.path("columns").get(path.mkString(".")))
+    val stored = leaves(schema, Nil).map { case (path, dataType) => Known(path.mkString("."), key(path), dataType) }
+    val resolver = byName(leaves(schema, Nil).map { case (path, _) => path -> key(path) }.toMap)
+    val names = list.flatMap(_.path("columns").fieldNames.asScala).distinct.filterNot(name => stored.exists(_.name == name))
+    def keyOf(leaf: Expression): Option[String] = leaf match {
+      case ColumnLookup.ColumnPath(root, path) => resolver.key(root, path)
+      case _ => None
+    }
+    val keys = new ExpressionKeys(spark.sessionState.conf, keyOf)
+    val computed = names.map { name =>
+      val expression = filters.expression(name)
+      Known(name, keys.of(expression).get, expression.dataType)
+    }
+    def inFiles(of: Known): Seq[Option[JsonNode]] = list.map(file => Option(file.path("columns").get(of.name)))
+    val columns = stored ++ computed
     val bounds = constants(filters,
       for {
-        (path, dataType) <- leaves(schema, Nil)
-        column <- list.flatMap(known(_, path))
-        text <- Bounds.flatMap(bound => Option(column.get(bound)))
-      } yield (text.asText, dataType))
-    val columns = leaves(schema, Nil).map { case (path, dataType) =>
-      (key(path), dataType) -> list.map { file =>
-        known(file, path).map(zone(_, optionalLong(file, "rows"), text => bounds((text, dataType))))
-      }
-    }.toMap
-    new PruningProbe(filters, new InMemoryStatistics(rows.toArray, columns),
-      byName(leaves(schema, Nil).map { case (path, _) =>
-        path -> key(path)
-      }.toMap))
+        of <- columns
+        column <- inFiles(of).flatten
+        text <- Bounds.flatMap(bound => Option(column.get(bound)).map(_.asText)) ++ values(column).toSeq.flatten
+      } yield (text, of.dataType))
+    def byColumn[T](tell: (JsonNode, Known, Option[Long]) => Option[T]): Map[(String, DataType), Seq[Option[T]]] = columns.map { of =>
+      (of.key, of.dataType) -> inFiles(of).zip(list).map { case (column, file) => column.flatMap(tell(_, of, optionalLong(file, "rows"))) }
+    }.filter(_._2.exists(_.isDefined)).toMap
+    val summaries = byColumn((column, of, rows) => Some(zone(column, rows, text => bounds((text, of.dataType)))))
+    val listed = byColumn((column, of, _) =>
+      values(column).map(all => sorted(all.map(text => bounds((text, of.dataType))), of.dataType)))
+    new PruningProbe(filters, new InMemoryStatistics(rows.toArray, summaries, listed),
+      new ExpressionColumns(computed.map(of => of.key -> of.name).toMap, spark.sessionState.conf, resolver))
   }
+
+  /** A column or an expression that files may know of. */
+  private final case class Known(name: String, key: String, dataType: DataType)
 
   /** Columns of CHAR and VARCHAR are texts that remember it, as in the plan of a query. */
   private def schemaOf(ddl: String): StructType = CharVarcharUtils.replaceCharVarcharWithStringInSchema(StructType.fromDDL(ddl))
+
+  private def values(column: JsonNode): Option[Seq[String]] =
+    Option(column.get("values")).map(list => (0 until list.size).map(list.get(_).asText))
+
+  private def sorted(values: Seq[Any], dataType: DataType): Values =
+    LiteralValues.points(values.map(LiteralValues.key(_, dataType).get)).fold(Values.none)(_.points.get)
 
   private def key(path: Seq[String]): String = path.mkString("\u0000")
 
