@@ -222,7 +222,7 @@ def of_groups(spark: SparkSession, folder: Path) -> Iterator[Suite]:
         return 10 * int(ZONE_FILES * zone) - 5 * 20 * ZONE_FILES
 
     told = [
-        f"c0 > {at(0.5)}L AND c3 = {at(18)}BD / 100",  # the first files: one excludes each, the other all
+        f"c0 > {at(0.5)}L AND c3 = {at(18.5)}BD / 100",  # the first files: one excludes each, the other all
         f"c0 > {at(0.5)}L AND c3 >= {at(5)}BD / 100",  # more than few are left
         f"c0 = {test_zones.NEVER_THERE}L AND c3 > 1 AND hash(c0, c4) = 1",  # none is left
     ]
