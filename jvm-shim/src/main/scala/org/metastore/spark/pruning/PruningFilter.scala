@@ -126,7 +126,8 @@ private[pruning] final class ColumnLookup(resolver: ColumnResolver) {
     case ColumnPath(root, path) if resolver.isMetadata(root) => Left(Reason(ReasonCode.MetadataColumn, "expression" -> expression.sql))
     case ColumnPath(root, path) =>
       val name = (root.name +: path).map(part => if (part.contains(".")) s"`$part`" else part).mkString(".")
-      resolver.key(root, path).map(ColumnReference(_, name, expression.dataType)).toRight(Reason(ReasonCode.UnknownColumn, "column" -> name))
+      resolver.key(root, path).map(ColumnReference(_, name, expression.dataType))
+        .toRight(Reason(ReasonCode.UnknownColumn, "column" -> name))
     case _ => Left(Reason(ReasonCode.UnsupportedExpression, "expression" -> expression.sql))
   }
 
