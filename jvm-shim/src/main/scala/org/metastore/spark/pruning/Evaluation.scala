@@ -10,7 +10,7 @@ import org.apache.spark.sql.types.{DoubleType, FloatType}
 
 import org.metastore.spark.pruning.Condition._
 import org.metastore.spark.reason.Reason
-import org.metastore.spark.statistics.columns.{Bounds, ColumnSummary, FileGroupStatistics, FileSetStatistics}
+import org.metastore.spark.statistics.columns.{Bounds, ColumnSummary, FileGroupStatistics, FileSetStatistics, NoBounds}
 import org.metastore.spark.statistics.objects.Values
 
 /** Files of a scan, by their places in it. */
@@ -282,7 +282,8 @@ private[pruning] object ValueLookups {
 
   /** An exact bound is a value of the file: where it is one that is asked for, or one that is not, all is said already. */
   private def isOpen(bounds: Bounds, points: Values, inside: Boolean, i: Int): Boolean =
-    !(bounds.loExact(i) && bounds.los.isIn(points, i) == inside) && !(bounds.hiExact(i) && bounds.his.isIn(points, i) == inside)
+    bounds != NoBounds && !(bounds.loExact(i) && bounds.los.isIn(points, i) == inside) &&
+      !(bounds.hiExact(i) && bounds.his.isIn(points, i) == inside)
 
   private def setOf(files: IntStream): BitSet = {
     val set = new BitSet

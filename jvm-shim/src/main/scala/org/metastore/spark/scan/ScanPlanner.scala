@@ -228,7 +228,7 @@ private[scan] final class ScanPlanner(
   private def wholeFiles(filter: PruningFilter, joined: FileSetStatistics, files: IndexedSeq[ScanFile]): BitSet = {
     val proven = filter.allRowsMatch(joined)
     FileSets.where(files.length) { i =>
-      proven.get(i) && files(i).isWhole && joined.rows(i) >= 0 && files(i).rows.forall(_ == joined.rows(i))
+      proven.get(i) && files(i).isWhole && !files(i).hasChanges && joined.rows(i) >= 0 && files(i).rows.forall(_ == joined.rows(i))
     }
   }
 
