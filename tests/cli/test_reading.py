@@ -39,3 +39,5 @@ def test_the_files_that_may_hold_a_value(run, location):
     assert low["path"] in {row["path"] for row in rows}
     assert json.loads(run("locate", location, "id", "--json", "--", "-99999").stdout)["rows"] == []
     assert "is no" in run("locate", location, "id", "x", code=2).stderr
+    for wrong in (["id"], ["id", "7", "--null"]):
+        assert "Give a value or --null." in run("locate", location, *wrong, code=2).stderr

@@ -83,6 +83,14 @@ def test_other_values_are_named():
     assert plots.prepare_drawing(QUANTILES).x == [1.0, 9.5]
 
 
+def test_a_plot_of_many_bins_shows_all_values():
+    many = histogram(*((f"w{i:04}", f"w{i + 1:04}", i, 1) for i in range(1005)))
+    drawing = plots.prepare_drawing(many)
+    assert len(drawing.y) <= 40
+    assert sum(drawing.y) == sum(range(1005))
+    assert (drawing.x[0], drawing.x[-1].rpartition(" ")[2]) == ("w0000 to w0026", "w1005")
+
+
 @pytest.mark.parametrize("answer", [RATINGS, DAYS, WORDS, FREQUENCIES, QUANTILES], ids=lambda one: one.kind)
 def test_both_libraries_draw_it(answer):
     axes = answer.plot()

@@ -63,6 +63,13 @@ def test_a_location_tells_the_same(spark, scattered):
     assert [row["column_name"] for row in metastore.open(folder).layout("user")] == ["user"]
 
 
+def test_files_that_are_not_analyzed_are_no_reason_to_sort(spark, scattered):
+    before = {row["column_name"]: row for row in metastore.layout(spark, scattered)}
+    spark.sql(f"INSERT INTO {scattered} VALUES (-1, 'x', 0, null)")
+    after = {row["column_name"]: row for row in metastore.layout(spark, scattered)}
+    assert after == before
+
+
 def test_what_is_advised_helps(spark, scattered):
     before = metastore.layout(spark, scattered, "kind")[0]
     advised = before["advice"]

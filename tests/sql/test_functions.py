@@ -158,6 +158,16 @@ def test_an_analyzed_empty_table_has_a_count_of_zero_and_nulls(spark, table):
     assert [tuple(row) for row in found] == [(0.5, None, True, 0.0), (1.0, None, True, 0.0)]
 
 
+def test_quantiles_of_long_texts_are_not_exact(spark, table):
+    spark.sql(f"INSERT INTO {table} SELECT id, repeat('x', 70) || id, 'y' FROM range(9)")
+    spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS")
+    found = spark.sql(f"SELECT * FROM metastore.quantiles('{table}', 's', '0,0.5,1')").collect()
+    assert [(row.value[-1], row.exact) for row in found] == [("…", False)] * 3
+    location = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("col_name = 'Location'").first().data_type
+    here = metastore.open(location).quantiles("s", [0, 0.5, 1])
+    assert [tuple(row.values()) for row in here] == [tuple(row) for row in found]
+
+
 def test_without_statistics_nothing_is_answered(spark, table):
     spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 'x')")
     for function in ("summary", "columns"):

@@ -9,6 +9,7 @@ import typer
 from metastore.cli.completion import complete_column
 from metastore.cli.options import At, LocalSpark, OfColumn, Table, command
 from metastore.cli.output import FAILED, PlainOutput, end_stale, show
+from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +25,9 @@ Probabilities = Annotated[
     typer.Option("--probability", "-p", help="From 0 to 1; as often as needed.", show_default=False),
 ]
 Value = Annotated[
-    str, typer.Argument(help="The value, as text; after -- if it starts with a dash.", show_default=False)
+    str | None, typer.Argument(help="The value, as text; after -- if it starts with a dash.", show_default=False)
 ]
+Null = Annotated[bool, typer.Option("--null", help="Instead of a value: rows in which there is none.")]
 Location = Annotated[str, typer.Argument(help="A table's location.", show_default=False)]
 Filter = Annotated[str, typer.Argument(help="What would follow WHERE in Spark.", show_default=False)]
 Zone = Annotated[str, typer.Option(help="The time zone of times in the filter.")]
@@ -105,8 +107,12 @@ def quantiles(
 
 
 @command
-def locate(output: PlainOutput, local: LocalSpark, table: Table, column: OfColumn, value: Value) -> None:
+def locate(
+    output: PlainOutput, local: LocalSpark, table: Table, column: OfColumn, value: Value = None, *, null: Null = False
+) -> None:
     """The data files that may hold a value, and how many of their rows have it."""
+    if (value is None) != null:
+        raise InvalidArgument("value", "both are given" if null else "none is given", "Give a value or --null.")
     if _is_location(table):
         show(output, _ask(local, "locate", table, column=column, value=value))
     else:

@@ -179,6 +179,14 @@ def shorten(text: str, length: int) -> str:
     return text if cell_len(text) <= length else set_cell_size(text, length - 1).rstrip() + ELLIPSIS
 
 
+def shorten_inside(text: str, length: int) -> str:
+    """A text at most that wide, its middle replaced by an ellipsis: names of data files differ at their ends."""
+    if cell_len(text) <= length:
+        return text
+    end = text[-(length // 2) :]
+    return shorten(text, length - len(end)) + end
+
+
 def format_number(value: float) -> str:
     """A number with four significant digits, or all of its integer part."""
     if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - NaN

@@ -22,6 +22,7 @@ from metastore.display.cells import (
     rank_errors,
     round_text,
     shorten,
+    shorten_inside,
     shown_columns,
     top_share,
 )
@@ -189,7 +190,8 @@ def _cut(column: DisplayColumn, width: int) -> DisplayColumn:
     if column.is_bar:
         cells = tuple(bars.draw_bar(share or 0.0, width) for share in column.shares)
     else:
-        cells = tuple(shorten(cell, width) for cell in column.cells)
+        cut = shorten_inside if column.head == "path" else shorten
+        cells = tuple(cut(cell, width) for cell in column.cells)
     return replace(column, cells=cells, width=width)
 
 

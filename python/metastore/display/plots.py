@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,11 @@ from metastore.errors import InvalidArgument, LibraryNotFound
 from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from metastore.answers import Answer
+
+    Row = Mapping[str, Any]
 
 
 STEPS, BARS, LINE = "steps", "bars", "line"
@@ -76,16 +79,24 @@ def prepare_drawing(answer: Answer) -> Drawing:
     if answer.kind not in ("histogram", "frequencies"):
         hint = "Say histogram(), frequencies() or quantiles() of a column, and plot() of that."
         raise InvalidArgument("plot", f"{answer.kind} is nothing that can be drawn", hint)
-    said = f"{title} (first {_MOST} of {len(rows):,})" if len(rows) > _MOST else title
     if answer.kind == "frequencies":
+        said = f"{title} (first {_MOST} of {len(rows):,})" if len(rows) > _MOST else title
         pairs = [(row["value"], row["frequency"]) for row in rows[:_MOST]]
     else:
-        pairs = [
-            (row["hi"] if row["lo"] == row["hi"] else f"{row['lo']} to {row['hi']}", row["count"])
-            for row in rows[:_MOST]
-        ]
+        said, pairs = title, [_join_bins(bins) for bins in _at_most(rows)]
     names = [format_brief_cell("value", name) for name, _ in pairs]
     return Drawing(BARS, names, [count for _, count in pairs], label, "values", said)
+
+
+def _at_most(rows: Sequence[Row]) -> list[Sequence[Row]]:
+    """The bins in order, as many together as it takes for all to be seen."""
+    step = max(1, math.ceil(len(rows) / _MOST))
+    return [rows[start : start + step] for start in range(0, len(rows), step)]
+
+
+def _join_bins(bins: Sequence[Row]) -> tuple[str, int]:
+    lo, hi = bins[0]["lo"], bins[-1]["hi"]
+    return hi if lo == hi else f"{lo} to {hi}", sum(row["count"] for row in bins)
 
 
 def _along(texts: Sequence[str]) -> Sequence[Any]:

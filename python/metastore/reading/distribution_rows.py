@@ -12,7 +12,7 @@ from metastore.contract import describe_function
 from metastore.errors import InvalidArgument
 from metastore.format.histogram_bins import Histogram, coarsen, find_quantiles
 from metastore.format.value_rendering import make_renderer
-from metastore.reading.summary_rows import Row, render_bounds, render_edge
+from metastore.reading.summary_rows import Row, is_edge_cut, render_bounds, render_edge
 
 if TYPE_CHECKING:
     from metastore.reading.column_details import ColumnDetails
@@ -72,19 +72,21 @@ def build_quantile_rows(
         probabilities, ranks, find_quantiles(histogram, ranks, str(details.column.encoding)), strict=True
     ):
         error, text = found.error, render_edge(details.column, details.summary, found.value, zone)
+        is_whole = not is_edge_cut(details.summary, found.value)
         if exact and (bound := _bound(details, rank, number, zone)) is not None:
-            error, text = 0, bound
+            error, (text, is_whole) = 0, bound
         share = error / number if exact and error is not None else None
-        rows.append({"probability": probability, "value": text, "exact": share == 0, "error": share})
+        rows.append({"probability": probability, "value": text, "exact": share == 0 and is_whole, "error": share})
     return rows
 
 
-def _bound(details: ColumnDetails, rank: int, number: int, zone: str) -> str | None:
-    """The bound that has a rank, as `summary` shows it."""
+def _bound(details: ColumnDetails, rank: int, number: int, zone: str) -> tuple[str, bool] | None:
+    """The bound that has a rank, as `summary` shows it, and whether it is a whole value."""
     if rank not in (1, number):
         return None
-    found: str | None = render_bounds(details.column, details.summary, zone)["min" if rank == 1 else "max"]
-    return found
+    name, flag = ("min", "lo_exact") if rank == 1 else ("max", "hi_exact")
+    text: str | None = render_bounds(details.column, details.summary, zone)[name]
+    return None if text is None else (text, details.summary.get(flag) is not False)
 
 
 def _positive(argument: str, value: int | None) -> None:

@@ -129,9 +129,12 @@ def render_bounds(column: Column, row: Mapping[str, Any], zone: str) -> Row:
 
 def render_edge(column: Column, row: Mapping[str, Any], value: Any, zone: str) -> str | None:
     """An edge of a bin or a quantile as text; one that may be the beginning of longer ones ends in an ellipsis."""
-    are_bounds_exact = all(row.get(f"{end}_exact") for end in ("lo", "hi"))
-    is_cut = may_be_cut(value, are_bounds_exact=are_bounds_exact)
-    return render_value(value, column, exact=not is_cut, zone=zone)
+    return render_value(value, column, exact=not is_edge_cut(row, value), zone=zone)
+
+
+def is_edge_cut(row: Mapping[str, Any], value: Any) -> bool:
+    """Whether an edge of a bin or a quantile may be the beginning of longer values of a column of such a summary."""
+    return may_be_cut(value, are_bounds_exact=all(row.get(f"{end}_exact") for end in ("lo", "hi")))
 
 
 def parse_instant(text: str) -> datetime | None:

@@ -41,7 +41,8 @@ def call_function(
     """Calls a SQL function of the shim and wraps its rows."""
     check_session(spark)
     named = {_SUBJECT.get(function, "table"): subject, **arguments}
-    given = {name: str(value) for name, value in named.items() if value is not None}
+    asked = {name: value for name, value in named.items() if value is not None or name == "value"}  # NULL is one
+    given = {name: value if value is None else str(value) for name, value in asked.items()}
     call = ", ".join(f"{name} => :{name}" for name in given)
     with translate_errors(subject or function, spark):
         frame = spark.sql(f"SELECT * FROM metastore_{function}({call})", args=given)

@@ -62,12 +62,13 @@ object QuantilesFunction extends TableFunction("quantiles") {
     val found = bins.at(rank)
     val bound = // as summary shows it
       if (!column.isWhole) None
-      else if (rank == 1) column.row.lo.map(lo => column.text.bound(Some(lo), column.row.loExact))
-      else if (rank == bins.number) column.row.hi.map(hi => column.text.bound(Some(hi), column.row.hiExact))
+      else if (rank == 1) column.row.lo.map(_ -> column.row.loExact)
+      else if (rank == bins.number) column.row.hi.map(_ -> column.row.hiExact)
       else None
     val error = if (bound.isDefined) Some(0L) else found.error.filter(_ => column.isWhole)
     val share = error.map(_.toDouble / bins.number)
-    ResultRow.row(probability, bound.getOrElse(column.text.edge(found.value, column.row)), share.contains(0.0), share)
+    val (value, isWhole) = bound.getOrElse(found.value -> column.text.isWhole(found.value, column.row))
+    ResultRow.row(probability, column.text.bound(Some(value), isWhole), share.contains(0.0) && isWhole, share)
   }
 
   private def noErrorIf(isKnown: Boolean): Option[Double] = if (isKnown) Some(0) else None

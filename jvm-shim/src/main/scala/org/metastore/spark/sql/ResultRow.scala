@@ -75,11 +75,13 @@ final class ValueText private (written: Option[DataType], shown: DataType) {
   }
 
   /** An edge of a bin or a quantile: a string that may be the beginning of longer ones ends in an ellipsis. */
-  def edge(edge: Any, column: SummaryRow): UTF8String = bound(Some(edge),
-    edge match {
-      case cut: Array[Byte] => cut.length < ValueText.CutBytes || (column.loExact && column.hiExact)
-      case _ => true
-    })
+  def edge(edge: Any, column: SummaryRow): UTF8String = bound(Some(edge), isWhole(edge, column))
+
+  /** Whether an edge is no beginning of longer strings. */
+  def isWhole(edge: Any, column: SummaryRow): Boolean = edge match {
+    case cut: Array[Byte] => !isCut || cut.length < ValueText.CutBytes || (column.loExact && column.hiExact)
+    case _ => true
+  }
 
   private def asText(value: Any, from: DataType): UTF8String = {
     val literal = Literal(CatalystValue.catalyst(value, from), from)
