@@ -29,7 +29,7 @@ pytestmark = pytest.mark.spark
 
 OPEN = ["i > 0", "s LIKE '%1'", "rand(1) >= 0.1 AND id > 5", "id IN (SELECT 7)", "id = (SELECT 7)"]
 FUNCTIONS = [
-    "sum(x)", "avg(f)", "sum(i + 1)", "count(DISTINCT i, s)", "sum(DISTINCT i)", "count(DISTINCT nan)",
+    "sum(x)", "avg(f)", "sum(i + 1)", "count(DISTINCT i, s)", "sum(DISTINCT i)",
     "max(i + 1)", "max(upper(s))", "count(i, s)", "first(i)", "max(long)",
     "count(*) FILTER (WHERE id > 5)", "count(st)", "max(struct(id))",
 ]  # fmt: skip
@@ -104,6 +104,12 @@ def test_where_most_files_are_open_nothing_is_answered(spark, table):
         *(query.format(t=table) for query in NOT_ALL_ROWS),
     ):
         assert "StatisticsAnswer" not in physical(spark.sql(query)), query
+
+
+@pytest.mark.slow
+def test_values_of_files_with_nan_are_read(spark, table):
+    query = f"SELECT count(DISTINCT nan), count(*) FROM {table}"
+    assert set(labels(compare(spark, query))) == {"2 files answered, 2 read"}
 
 
 @pytest.mark.slow
