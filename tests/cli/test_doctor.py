@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -311,13 +312,22 @@ def test_doctor_tells_of_table_formats_that_are_too_old():
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_doctor_starts_a_spark_that_has_the_extension(run, healthy, monkeypatch, tmp_path):
-    found = findings(run, "--spark")
+def test_doctor_starts_a_spark_that_has_the_extension(healthy, monkeypatch):
+    command = [
+        sys.executable,
+        "-m",
+        "metastore",
+        "doctor",
+        "--spark",
+        "--json",
+    ]  # it ends its Spark, and there is another here
+    found = {one["check"]: one for one in json.loads(subprocess.check_output(command))["findings"]}
     assert found["spark"]["state"] == OK
     assert f"Spark {pyspark.__version__} has the extension {metastore.__version__}" in found["spark"]["detail"]
     monkeypatch.setenv("JAVA_HOME", "/no/where")
-    (found,) = doctor_checks.check_spark()
-    assert (found.state, bool(found.fix)) == (BROKEN, True)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}
+    assert (found["spark"]["state"], bool(found["spark"]["fix"]), done.returncode) == (BROKEN, True, 1)
 
 
 def test_doctor_is_content_with_this_environment(run, healthy):
