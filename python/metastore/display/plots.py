@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from metastore.answers import Answer
 
-    Row = Mapping[str, Any]
-
 
 STEPS, BARS, LINE = "steps", "bars", "line"
 _MOST = 40
@@ -83,18 +81,18 @@ def prepare_drawing(answer: Answer) -> Drawing:
         said = f"{title} (first {_MOST} of {len(rows):,})" if len(rows) > _MOST else title
         pairs = [(row["value"], row["frequency"]) for row in rows[:_MOST]]
     else:
-        said, pairs = title, [_join_bins(bins) for bins in _at_most(rows)]
+        said, pairs = title, [_join_bins(bins) for bins in _put_together(rows)]
     names = [format_brief_cell("value", name) for name, _ in pairs]
     return Drawing(BARS, names, [count for _, count in pairs], label, "values", said)
 
 
-def _at_most(rows: Sequence[Row]) -> list[Sequence[Row]]:
+def _put_together(rows: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[str, Any]]]:
     """The bins in order, as many together as it takes for all to be seen."""
     step = max(1, math.ceil(len(rows) / _MOST))
     return [rows[start : start + step] for start in range(0, len(rows), step)]
 
 
-def _join_bins(bins: Sequence[Row]) -> tuple[str, int]:
+def _join_bins(bins: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
     lo, hi = bins[0]["lo"], bins[-1]["hi"]
     return hi if lo == hi else f"{lo} to {hi}", sum(row["count"] for row in bins)
 

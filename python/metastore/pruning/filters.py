@@ -22,7 +22,7 @@ from metastore.pruning.keys import NAN
 from metastore.pruning.like_patterns import texts_from, texts_like, texts_with
 from metastore.pruning.literals import Literal
 from metastore.pruning.sql_literals import read_literal
-from metastore.pruning.terms import Term, Terms
+from metastore.pruning.terms import Term, Terms, reason_of
 from metastore.pruning.value_sets import ALL_VALUES, ONLY_NULL, ValueSet
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class _Compiler:
         given = [one for one in listed if one is not None]
         term = self._terms.read(tree.this)
         if isinstance(term, Unknown) or not given or len(given) < len(listed):
-            return term if isinstance(term, Unknown) else None
+            return reason_of(term)
         values = [one for one in given if one.kind != literals.NULL]
         if (negated and len(values) < len(given)) or not values:
             return NEVER
@@ -209,7 +209,7 @@ class _Compiler:
         other = Literal(literals.STRING, "\\") if escape is None else read_literal(escape)
         term = self._terms.read(tree.this)
         if isinstance(term, Unknown) or not has_only(tree, "this", "expression", "negate"):
-            return term if isinstance(term, Unknown) else None
+            return reason_of(term)
         if not _is_text(pattern) or not _is_text(other) or len(other.value) != 1:
             return None
         if not literals.is_plain_text(term.result):
@@ -220,7 +220,7 @@ class _Compiler:
     def _part_of_text(self, tree: exp.Expr, negated: bool) -> Condition | None:  # noqa: FBT001 - as all rules
         part, term = read_literal(tree.expression), self._terms.read(tree.this)
         if isinstance(term, Unknown) or not has_only(tree, "this", "expression"):
-            return term if isinstance(term, Unknown) else None
+            return reason_of(term)
         if not _is_text(part) or not literals.is_plain_text(term.result) or literals.NOT_UTF8 in part.value:
             return None
         text = part.value.encode("utf-8", "surrogatepass")
@@ -233,7 +233,7 @@ class _Compiler:
     def _is_nan(self, tree: exp.IsNan, negated: bool) -> Condition | None:  # noqa: FBT001 - as all rules
         term = self._terms.read(tree.this)
         if isinstance(term, Unknown) or term.result.encoding != "double":
-            return term if isinstance(term, Unknown) else None
+            return reason_of(term)
         found = ValueSet.of([NAN])
         return term.where(found.complement().with_null() if negated else found)
 

@@ -109,6 +109,11 @@ class Term:
         return Term(result, tuple(Source(one.column, (*one.steps, *steps)) for one in self.sources))
 
 
+def reason_of(term: Term | Unknown | None) -> Unknown | None:
+    """Why nothing is known of a term; None where another reason is to be found."""
+    return term if isinstance(term, Unknown) else None
+
+
 class Terms:
     """Reads the terms of a filter."""
 
@@ -213,13 +218,13 @@ class Terms:
     def _trunc(self, day: exp.Expr, unit: exp.Expr) -> Term | Unknown | None:
         term, first = self._converted(self.read(day), "date"), functions.truncate_day(_text_of(unit))
         if not isinstance(term, Term) or first is None:
-            return term if isinstance(term, Unknown) else None
+            return reason_of(term)
         return term.to("date", of_rising(first, _INT))
 
     def _date_trunc(self, unit: exp.Expr, moment: exp.Expr) -> Term | Unknown | None:
         term, first = self._converted(self.read(moment), "timestamp"), functions.truncate_moment(_text_of(unit))
         if not isinstance(term, Term) or first is None:
-            return term if isinstance(term, Unknown) else None
+            return reason_of(term)
         return self._to_instant(self._to_clock(term).to("timestamp_ntz", of_rising(first, _MOMENTS)))
 
     def _arithmetic(self, tree: exp.Binary) -> Term | Unknown | None:
@@ -233,7 +238,7 @@ class Terms:
         if not is_turned and isinstance(tree, exp.Add | exp.Sub) and _has_type(term, "date"):
             return _add_days(term, tree.right, 1 if isinstance(tree, exp.Add) else -1)
         if isinstance(term, Unknown) or term.type not in INTEGERS:
-            return term if isinstance(term, Unknown) else None
+            return reason_of(term)
         number, kind = constant[0], max(constant[1], term.type, key=INTEGERS.index)
         if isinstance(tree, exp.Mod):
             return None if is_turned or not number else term.to(kind, of_any(functions.remainder(number)))
@@ -245,7 +250,7 @@ class Terms:
     def _negative(self, tree: exp.Expr) -> Term | Unknown | None:
         term = self.read(tree.this)
         if isinstance(term, Unknown) or term.type not in INTEGERS:
-            return term if isinstance(term, Unknown) else None
+            return reason_of(term)
         return term.to(term.type, of_linear(-1, 0, _limits(term.type)))
 
     def _text(self, tree: exp.Expr, function: Callable[[bytes], bytes | None]) -> Term | Unknown | None:
@@ -261,7 +266,7 @@ class Terms:
     def _length(self, tree: exp.Length) -> Term | Unknown | None:
         term = self.read(tree.this)
         if isinstance(term, Unknown) or not has_only(tree, "this"):
-            return term if isinstance(term, Unknown) else None
+            return reason_of(term)
         if term.type == "binary":
             return term.to("int", of_any(len))
         return term.to("int", of_any(functions.count_characters)) if literals.is_plain_text(term.result) else None
@@ -284,7 +289,7 @@ class Terms:
     def _part(self, text: exp.Expr, start: int, length: int) -> Term | Unknown | None:
         term = self.read(text)
         if isinstance(term, Unknown) or not literals.is_plain_text(term.result):
-            return term if isinstance(term, Unknown) else None
+            return reason_of(term)
         cut = functions.substring(start, length)
         return term.to("string", of_prefix(cut) if start in (0, 1) else of_any(cut))
 
@@ -292,7 +297,7 @@ class Terms:
 def _add_days(term: Term | Unknown | None, number: exp.Expr, sign: int = 1) -> Term | Unknown | None:
     days = _whole(number)
     if not isinstance(term, Term) or days is None or days[1] == "bigint":
-        return term if isinstance(term, Unknown) else None
+        return reason_of(term)
     return term.to("date", of_linear(1, sign * days[0], _INT))
 
 

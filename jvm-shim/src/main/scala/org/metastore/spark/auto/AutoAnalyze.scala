@@ -24,13 +24,13 @@ private[auto] object AutoAnalyze extends Logging {
   /** A table that waits for its turn, and who waits for it. */
   private final class Pending(val session: SparkSession, val table: String, val footers: Boolean) {
     val done: Promise[Unit] = Promise[Unit]()
-    var tries = 0
+    var pause = 1L // seconds
     def key: (String, Boolean) = (table, footers)
   }
 
   private val Most = 1000 // tables
   private val Pool = "metastore"
-  private val LongestPause = 32 // seconds
+  private val LongestPause = 32L // seconds
   private val pending = mutable.LinkedHashMap.empty[(String, Boolean), Pending]
 
   private lazy val worker: ScheduledExecutorService = Executors.newSingleThreadScheduledExecutor { work =>
@@ -77,8 +77,8 @@ private[auto] object AutoAnalyze extends Logging {
   /** Another driver is at the same: what it leaves is done after it. */
   private def tryLater(asked: Pending): Unit = {
     def again(): Unit = submit(asked).filterNot(_ eq asked.done).foreach(other => asked.done.completeWith(other.future))
-    worker.schedule((() => again()): Runnable, math.min(1L << asked.tries, LongestPause), TimeUnit.SECONDS)
-    asked.tries = math.min(asked.tries + 1, LongestPause)
+    worker.schedule((() => again()): Runnable, asked.pause, TimeUnit.SECONDS)
+    asked.pause = math.min(2 * asked.pause, LongestPause)
   }
 
   /** Whether it is done: nobody else was at it. */

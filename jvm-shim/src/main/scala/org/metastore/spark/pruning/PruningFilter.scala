@@ -117,7 +117,7 @@ object PruningFilter {
   private[spark] def pruningClasses: Seq[Class[_]] = Seq(PruningFilter.getClass, classOf[LeafPredicates], classOf[Evaluation])
 }
 
-/** Finds the columns of the statistics behind attributes and struct fields, */
+/** Finds the columns of the statistics behind attributes and struct fields. */
 private[pruning] final class ColumnLookup(resolver: ColumnResolver) {
   import ColumnLookup._
 

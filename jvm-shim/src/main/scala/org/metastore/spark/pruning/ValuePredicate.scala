@@ -40,8 +40,8 @@ private[spark] final class ValuePredicate(condition: Expression, leaf: Expressio
 }
 
 private[spark] object ValuePredicate {
-  private val CheckEvery = 16
   private val MostNanos = 500L * 1000 * 1000 // counted values are few: what takes as long is no plain condition
+  private val CheckEvery = 16
 
   /** Whether a condition can be answered while a query is planned, by Spark's own code. */
   def canEvaluate(condition: Expression): Boolean = Conjuncts.refusal(condition).isEmpty && !condition.exists {

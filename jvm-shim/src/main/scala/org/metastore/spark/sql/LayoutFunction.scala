@@ -33,24 +33,23 @@ object LayoutFunction extends TableFunction("layout") {
   private def row(leaf: Leaf, files: FileSetStatistics, distinct: Option[Long], sort: Leaf => Option[String]): InternalRow = {
     val summary = files.column(leaf.key, leaf.dataType).toOption
     val layout = summary.flatMap(ColumnLayout.of)
-    val perLookUp = summary.filter(_ => layout.isDefined).flatMap(filesPerLookUp(leaf, files, _))
+    val analyzed = summary.toSeq.flatMap(known => (0 until known.length).filter(known.hasStatistics))
+    val perLookUp = summary.filter(_ => layout.isDefined).flatMap(filesPerLookUp(leaf, files, _, analyzed))
     val advice = for {
       read <- perLookUp
-      analyzed <- summary.map(known => (0 until files.files.length).count(known.hasStatistics))
-      if read >= WorthSorting * sortedFilesPerLookUp(analyzed, distinct) && !layout.exists(_.sortedShare == 1)
+      if read >= WorthSorting * sortedFilesPerLookUp(analyzed.size, distinct) && !layout.exists(_.sortedShare == 1)
       statement <- sort(leaf)
     } yield statement
     ResultRow.row(leaf.name, perLookUp, layout.map(_.overlapDepth), layout.map(_.sortedShare), advice)
   }
 
   /** How many analyzed files may hold one of the values with which files begin, by all that is known of them; the mean of some. */
-  private def filesPerLookUp(leaf: Leaf, files: FileSetStatistics, summary: ColumnSummary): Option[Double] = {
+  private def filesPerLookUp(leaf: Leaf, files: FileSetStatistics, summary: ColumnSummary, analyzed: Seq[Int]): Option[Double] = {
     val attribute = AttributeReference(leaf.name, leaf.dataType)()
     val resolver: ColumnResolver = (_, _) => Some(leaf.key)
     val read = ColumnLayout.sample(summary, MostLookUps).map { file =>
       val value = Literal(CatalystValue.ordered(summary.bounds.los, file, leaf.dataType), leaf.dataType)
-      val verdicts = PruningFilter.compile(Seq(EqualTo(attribute, value)), resolver).evaluate(files)
-      (0 until files.files.length).count(i => summary.hasStatistics(i) && verdicts.isKept(i))
+      analyzed.count(PruningFilter.compile(Seq(EqualTo(attribute, value)), resolver).evaluate(files).isKept)
     }
     if (read.isEmpty) None else Some(read.sum.toDouble / read.size)
   }
