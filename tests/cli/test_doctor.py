@@ -74,16 +74,6 @@ def test_doctor_finds_a_broken_module_beside_ours(run, healthy, monkeypatch, tmp
     assert "nothing_of_that_name" in found["detail"]
 
 
-def test_doctor_finds_a_second_jar(run, healthy):
-    second = jars.pyspark_jars() / "metastore-shim-0.0.1.jar"
-    second.write_bytes(b"")
-    try:
-        found = findings(run, code=1)["jar"]
-    finally:
-        second.unlink()
-    assert (found["state"], found["fix"]) == (BROKEN, f"rm {second}")
-
-
 def test_doctor_finds_a_misspelt_setting(run, healthy, monkeypatch, tmp_path):
     (tmp_path / "metastore.toml").write_text("[cbo]\nenabeld = false\n")
     found = findings(run, code=1)["settings"]
@@ -189,6 +179,13 @@ def test_doctor_finds_a_jar_that_is_not_this_packages(pyspark_folder, facts, tol
     assert found.state == BROKEN
     assert told in found.detail
     assert "pip install --force-reinstall pyspark-metastore" in found.fix
+
+
+def test_doctor_finds_a_second_jar(pyspark_folder):
+    write_shim(pyspark_folder / "jars" / jars.SHIM, **OURS)
+    second = write_shim(pyspark_folder / "jars" / "metastore-shim-0.0.1.jar", **OURS)
+    found = doctor_checks.check_jar()
+    assert (found.state, found.fix) == (BROKEN, f"rm {second}")
 
 
 def test_doctor_finds_a_jar_that_is_not_beside_those_of_spark(request, monkeypatch, tmp_path):
