@@ -74,6 +74,14 @@ def test_doctor_finds_a_broken_module_beside_ours(run, healthy, monkeypatch, tmp
     assert "nothing_of_that_name" in found["detail"]
 
 
+def test_doctor_finds_that_our_data_source_is_not_there(run, healthy, monkeypatch, tmp_path):
+    (tmp_path / "pyspark_metastore.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    found = findings(run, code=1)["data sources"]
+    assert (found["state"], "ours is not there" in found["detail"]) == (BROKEN, True)
+    assert "pip install --force-reinstall pyspark-metastore" in found["fix"]
+
+
 def test_doctor_finds_a_misspelt_setting(run, healthy, monkeypatch, tmp_path):
     (tmp_path / "metastore.toml").write_text("[cbo]\nenabeld = false\n")
     found = findings(run, code=1)["settings"]

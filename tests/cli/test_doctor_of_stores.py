@@ -43,6 +43,18 @@ def test_doctor_tries_a_store_on_s3_with_the_credentials_of_spark(run, healthy, 
             found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}["store"]
             assert found["state"] == state
             assert found["fix"] or state == OK
+            assert state == BROKEN or found["detail"] == (
+                f"s3a://{bucket}/central can be read; ANALYZE tries, before all else, whether it can be written"
+            )
+
+
+def test_doctor_leaves_open_what_credentials_of_spark_may_read(monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "nobody's")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")  # where nobody answers
+    found = doctor_store_checks.check_statistics("s3a://nowhere/t")
+    assert (found.state, "cannot be read from s3a://nowhere/t" in found.detail) == (WARNING, True)
+    assert "credentials of this shell" in found.fix
 
 
 def test_doctor_does_not_try_what_only_spark_reaches(run, healthy, monkeypatch):

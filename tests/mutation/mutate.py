@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -118,6 +119,7 @@ def main() -> int:
     parser.add_argument("--again", type=Path, help="only mutants that survived in this file, which --json wrote")
     parser.add_argument("--json", type=Path, help="write the outcome of every mutant to this file too")
     given = parser.parse_args()
+    logging.disable(logging.CRITICAL)  # that Spark refuses a condition is no news here
     from mutation import build, suites  # noqa: PLC0415 - the path is set above
 
     began = time.monotonic()

@@ -64,6 +64,14 @@ def test_what_was_not_analyzed_is_named(location, at):
         metastore.open(str(location)).summary(at=at)
 
 
+def test_errors_of_diff_name_its_arguments(location):
+    opened = metastore.open(str(location))
+    with pytest.raises(InvalidArgument, match=r"before: 7 was not analyzed"):
+        opened.diff(7)
+    with pytest.raises(InvalidArgument, match=r"after: 7 was not analyzed"):
+        opened.diff("1", 7)
+
+
 def test_files_and_what_is_known_of_them(location):
     rows = list(metastore.open(str(location)).files())
     assert [(row["path"], row["rows"], row["analyzed"], row["columns_analyzed"]) for row in rows] == [

@@ -229,6 +229,7 @@ def test_without_statistics_nothing_is_answered(spark, table):
         ("summary('a b')", "[METASTORE_INVALID_ARGUMENT] table: 'a b' is not the name of a table."),
         ("summary('{t}.files')", "[METASTORE_UNSUPPORTED_TABLE] {t}.files is not supported: it is a metadata table."),
         ("summary('{t}', at => 12)", "[METASTORE_INVALID_ARGUMENT] at: {t} has no snapshot 12."),
+        ("diff('{t}', 12)", "[METASTORE_INVALID_ARGUMENT] from: {t} has no snapshot 12."),
         ("columns('{t}', 'idd')", "[METASTORE_COLUMN_NOT_FOUND] {t} has no column 'idd'. Did you mean id?"),
         (
             "columns('{t}', '5')",

@@ -61,7 +61,8 @@ def check_statistics(location: str) -> CheckResult:
         snapshots = Statistics(place).snapshots()
         left = [path for path in place.store.list_entries() if is_leftover(path)] if place.store else []
     except StoreNotReadable as error:  # with credentials of Spark it may be
-        return CheckResult("statistics", WARNING, error.message, error.hint)
+        fix = error.hint or "Check the address, and the credentials of this shell: a location is read without Spark's."
+        return CheckResult("statistics", WARNING, error.message, fix)
     except MetastoreError as error:
         return CheckResult("statistics", BROKEN, error.message, error.hint)
     found = _currency(snapshots) if snapshots else CheckResult("statistics", OK, "none so far: ANALYZE makes them")

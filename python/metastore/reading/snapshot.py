@@ -118,9 +118,13 @@ class TableSnapshots:
             raise NoStatistics(self.table, detail="(those that are stored belong to a table that was here before)")
         return found
 
-    def _at(self, at: str | int | datetime | None) -> SnapshotAnswer:
-        """What answers a question about columns."""
-        shown = self._answering(at, [one for one in self._snapshots if one.computed != "files" or not one.files_total])
+    def _at(self, at: str | int | datetime | None, argument: str = "at") -> SnapshotAnswer:
+        """What answers a question about columns, asked by an argument of such a name."""
+        among = [one for one in self._snapshots if one.computed != "files" or not one.files_total]
+        try:
+            shown = self._answering(at, among)
+        except InvalidArgument as error:
+            raise InvalidArgument(argument, error.reason, error.hint) from None
         if shown is None:
             only_files = any(one.files_total for one in self._snapshots)
             raise NoStatistics(

@@ -82,7 +82,7 @@ class Statistics(FileAnswers):
 
         With `distributions` two more rows for each column of both: how far its distribution has moved.
         """
-        shown, old = self._at(after), self._at(before)
+        shown, old = self._at(after, "after"), self._at(before, "before")
         described, former = (self._summary_rows(None, one) for one in (shown, old))
         answer = self._answer(Answer, "diff", compare_summaries(former, described), shown)
         return add_distributions(answer, old.snapshot.id, shown.snapshot.id, [self]) if distributions else answer

@@ -76,7 +76,10 @@ private[auto] object AutoAnalyze extends Logging {
 
   /** Another driver is at the same: what it leaves is done after it. */
   private def tryLater(asked: Pending): Unit = {
-    def again(): Unit = submit(asked).filterNot(_ eq asked.done).foreach(other => asked.done.completeWith(other.future))
+    def again(): Unit = submit(asked) match {
+      case Some(done) => if (done ne asked.done) asked.done.completeWith(done.future)
+      case None => asked.done.trySuccess(()) // too many wait: nobody waits for what is not done
+    }
     worker.schedule((() => again()): Runnable, asked.pause, TimeUnit.SECONDS)
     asked.pause = math.min(2 * asked.pause, LongestPause)
   }

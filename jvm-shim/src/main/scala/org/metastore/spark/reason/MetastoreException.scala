@@ -24,6 +24,11 @@ final class MetastoreException(val code: String, text: String, facts: Map[String
 
   /** The line stays one line: positions in the query say nothing about a table's statistics. */
   override def withPosition(origin: Origin): AnalysisException = this
+
+  /** The same of what the user calls `argument`, where this is about what a function beneath calls `inner`. */
+  def ofArgument(inner: String, argument: String): MetastoreException =
+    if (!facts.get("argument").contains(inner)) this
+    else new MetastoreException(code, argument + text.stripPrefix(inner), facts.updated("argument", argument), origin)
 }
 
 /** The error class list. */

@@ -72,9 +72,10 @@ private[scan] final class ScanPlanner(
     tables.foreach(table => context.once((table.format, table.uuid, table.folder(settings.store)))(beginLookup(table, None)))
 
   private def beginLookup(table: TableIdentity, version: Option[String]): () => Either[Reason, TableStatistics] = {
-    def left = context.remainingMillis(settings.planningTimeoutMillis)
+    val limit = settings.planningTimeoutMillis
+    def left = context.remainingMillis(limit)
     val coming = context.countTime {
-      StatisticsStore.open(table.folder(settings.store), context.hadoop(session)).begin(table.uuid, left, version)
+      StatisticsStore.open(table.folder(settings.store), context.hadoop(session)).begin(table.uuid, left, limit, version)
     }
     lazy val found = context.countTime(coming(left))
       .left.map(why => if (why.code == ReasonCode.NoStatistics) Reason(why.code, "table" -> table.inStatements) else why)

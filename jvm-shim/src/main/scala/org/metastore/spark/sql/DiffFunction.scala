@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.types.{DoubleType, NumericType, StringType}
 
 import org.metastore.spark.contract.Contract
+import org.metastore.spark.reason.MetastoreException
 
 /**
  * `metastore.diff(table, from [, to])`: one row a column and measure of the summary that differs between two snapshots. With
@@ -70,7 +71,8 @@ object DiffFunction extends TableFunction("diff") with AnsweredByPython {
 
   private def summary(session: SparkSession, call: Arguments, at: String): Seq[SummaryLine] = {
     val asked = Seq("table" -> call.value("table"), "at" -> call.value(at)).collect { case (argument, Some(given)) => argument -> given }
-    SummaryFunction.rows(session, new Arguments(SummaryFunction, asked.toMap)).map(new SummaryLine(_))
+    try SummaryFunction.rows(session, new Arguments(SummaryFunction, asked.toMap)).map(new SummaryLine(_))
+    catch { case error: MetastoreException => throw error.ofArgument("at", at) }
   }
 
   /** A row of `metastore.summary`, its fields by name. */

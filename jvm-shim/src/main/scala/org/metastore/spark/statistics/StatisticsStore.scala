@@ -51,18 +51,20 @@ final class StatisticsStore private (folder: Path, conf: Configuration) {
    *                    or forgotten: the newest ones
    */
   def planning(tableUuid: String, limitMillis: Long, version: Option[String] = None): Either[Reason, TableStatistics] =
-    begin(tableUuid, limitMillis, version)(limitMillis)
+    begin(tableUuid, limitMillis, limitMillis, version)(limitMillis)
 
   /**
    * As [[planning]], of several tables side by side: begins to look for the statistics, and returns what waits for them.
    *
-   * @param limitMillis after which the look-up is given up, waited for or not
+   * @param leftMillis  after which the look-up is given up, waited for or not
+   * @param limitMillis what was left when the query began, which reasons tell
    * @return for how long to wait, and to read in this query from then on, in milliseconds, to the statistics
    */
-  def begin(tableUuid: String, limitMillis: Long, version: Option[String] = None): Long => Either[Reason, TableStatistics] = {
+  def begin(
+      tableUuid: String, leftMillis: Long, limitMillis: Long, version: Option[String] = None): Long => Either[Reason, TableStatistics] = {
     val remembered = version.flatMap(v => StatisticsCache.get[Manifest](versionKey(v)))
-    val manifest = remembered.fold(newest(limitMillis))(found => _ => Right(found))
-    millis => known(tableUuid, new Budget(millis, root), manifest)
+    val manifest = remembered.fold(newest(leftMillis))(found => _ => Right(found))
+    millis => known(tableUuid, new Budget(millis, limitMillis, root), manifest)
   }
 
   private def known(

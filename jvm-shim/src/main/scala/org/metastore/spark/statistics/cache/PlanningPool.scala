@@ -17,8 +17,8 @@ import org.metastore.spark.reason.{DamagedObjectException, Reason, ReasonCode, S
  * How long one query may wait for the statistics in one store, all reads together, and how much of the driver's memory they may
  * hold.
  */
-private[statistics] final class Budget(limitMillis: Long, val store: String) {
-  private val left = new AtomicLong(TimeUnit.MILLISECONDS.toNanos(math.max(limitMillis, 0)))
+private[statistics] final class Budget(leftMillis: Long, limitMillis: Long, val store: String) {
+  private val left = new AtomicLong(TimeUnit.MILLISECONDS.toNanos(math.max(leftMillis, 0)))
   private val room = new AtomicLong(Budget.MostHeld)
 
   /** Waits for a result, at most until the budget is used up. */
@@ -34,7 +34,7 @@ private[statistics] final class Budget(limitMillis: Long, val store: String) {
       throw new DamagedObjectException(store, s"its statistics take more than ${Budget.MostHeld >> 20} MB of the driver's memory")
 
   /** For what only estimates need: what it lacks costs no pruning, neither of this query nor of others. */
-  def ofEstimates: Budget = new Budget(TimeUnit.NANOSECONDS.toMillis(left.get), s"estimates of $store")
+  def ofEstimates: Budget = new Budget(TimeUnit.NANOSECONDS.toMillis(left.get), limitMillis, s"estimates of $store")
 
   def timeout: Reason = Reason(ReasonCode.PlanningTimeout, "limit" -> s"$limitMillis ms")
 }
