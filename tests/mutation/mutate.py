@@ -80,11 +80,12 @@ class Runner:
 
     def _of_suite(self, suite: Suite, number: int) -> str:
         from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - Spark is there by now
+        from pyspark.errors import PySparkException  # noqa: PLC0415 - as above
 
         self.switch.turnOn(number, 10 * self.asked[suite.name] + SLACK)
         try:
             found = suite.answers(self.spark)
-        except Py4JJavaError:
+        except (Py4JJavaError, PySparkException):
             return "wrong"  # an endless loop, or an error that would have ended the query
         finally:
             self.switch.turnOn(-1, 1 << 62)
@@ -134,10 +135,11 @@ def main() -> int:
         wrong = runner.begin()
         asked = sum(map(len, runner.usual.values()))
         tell(f"{len(found)} suites of {asked} questions, {len(wrong)} wrong without a mutant, {minutes(began)}")
+        tell("\n".join(f"wrong without a mutant: {one}" for one in wrong))
         mutants = survivors(made.mutants, given.again) if given.again else made.mutants
         outcomes = judge(runner, mutants, given.limit, began + 60 * given.minutes)
         session.stop()
-    report(outcomes, wrong, began)
+    report(outcomes, began)
     if given.json:
         rows = [{**vars(mutant), "outcome": outcome} for mutant, outcome in outcomes]
         given.json.write_text(json.dumps(rows, indent=1))
@@ -184,13 +186,12 @@ def shares(outcomes: Iterable[str]) -> str:
     return f"killed {killed / max(others, 1):.1%} ({parts})"
 
 
-def report(outcomes: Sequence[tuple[Mutant, str]], wrong: Sequence[str], began: float) -> None:
+def report(outcomes: Sequence[tuple[Mutant, str]], began: float) -> None:
     """Prints the share of every file, and who survived."""
     for file in sorted({mutant.file for mutant, _ in outcomes}):
         print(f"{file}: {shares(outcome for mutant, outcome in outcomes if mutant.file == file)}")
     for name in ("survived", "not covered"):
         print(*(f"{name}: {mutant}" for mutant, outcome in outcomes if outcome == name), sep="\n")
-    print(*(f"wrong without a mutant: {one}" for one in wrong), sep="\n")
     print(f"{len(outcomes)} mutants, {shares(outcome for _, outcome in outcomes)}, {minutes(began)}")
 
 
