@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 SPARK = ".".join(pyspark.__version__.split(".")[:2])
 """The line of Spark under test."""
 
+FILES = f"org.metastore.spark.v{SPARK.replace('.', '')}.files"
+"""The package of what spares a process for each file that is written."""
+
 _ALL = ("delta", "iceberg", "hudi") if SPARK == "3.5" else ("iceberg", "delta")
 FORMATS = tuple(os.environ.get("METASTORE_TEST_FORMATS", ",".join(_ALL)).split(","))
 """The formats whose extensions are listed, in this order.
@@ -51,7 +54,7 @@ HUDI = {
 }
 
 
-ONE_COMPILER = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
+ONE_COMPILER = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
 """Little of a test's code runs often: the second compiler took a third of the JVM's time."""
 
 QUIET_LOG = """rootLogger.level = error
@@ -114,6 +117,9 @@ def session_conf(scratch: Path, warehouse: Path, releases: Mapping[str, str] | N
         # Tables are small: compiling a plan takes longer than running it.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.hadoop.fs.file.impl": f"{FILES}.LocalFiles",
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": f"{FILES}.LocalFileContext",
         "spark.ui.enabled": "false",
+        "spark.sql.ui.explainMode": "simple",
         "spark.ui.showConsoleProgress": "false",
     }

@@ -7,8 +7,9 @@
 Every mutant changes one expression of the shim's rules. The first suite that notices kills it: as `wrong` if a file is
 skipped, or said to match fully, that rows disprove, and as `weaker` if anything else comes out than without it. Asked
 are the cases of tests/cases, files of which a part is known, groups of files, and queries of the sources that queries
-alone reach; with --predicates random filters over random tables as well, which take longer than all of these. Exits
-with 1 if one survives that equivalent.json does not list, or if a rule is wrong without any mutant.
+alone reach; with --predicates random filters over random tables as well, which take longer than all of these. Not asked
+are the mutants that equivalent.json lists, with the reason of each, unless --listed says so. Exits with 1 if one survives
+that is not listed, or if a rule is wrong without any mutant.
 """
 
 from __future__ import annotations
@@ -118,6 +119,7 @@ def main() -> int:
         "--predicates", type=int, default=0, help="ask so many random filters of each of three random tables too"
     )
     parser.add_argument("--again", type=Path, help="only mutants that survived in this file, which --json wrote")
+    parser.add_argument("--listed", action="store_true", help="ask the mutants that equivalent.json lists, too")
     parser.add_argument("--json", type=Path, help="write the outcome of every mutant to this file too")
     given = parser.parse_args()
     logging.disable(logging.CRITICAL)  # that Spark refuses a condition is no news here
@@ -137,7 +139,8 @@ def main() -> int:
         tell(f"{len(found)} suites of {asked} questions, {len(wrong)} wrong without a mutant, {minutes(began)}")
         tell("\n".join(f"wrong without a mutant: {one}" for one in wrong))
         mutants = survivors(made.mutants, given.again) if given.again else made.mutants
-        outcomes = judge(runner, mutants, given.limit, began + 60 * given.minutes)
+        listed = set() if given.listed else set(equivalents())
+        outcomes = judge(runner, mutants, listed, given.limit, began + 60 * given.minutes)
         session.stop()
     report(outcomes, began)
     if given.json:
@@ -154,8 +157,10 @@ def survivors(mutants: dict[int, Mutant], earlier: Path) -> dict[int, Mutant]:
     return {number: mutant for number, mutant in mutants.items() if mutant.key not in killed}
 
 
-def judge(runner: Runner, mutants: dict[int, Mutant], limit: int, until: float) -> list[tuple[Mutant, str]]:
-    """Returns the outcome of each mutant that there is time for."""
+def judge(
+    runner: Runner, mutants: dict[int, Mutant], taken: set[tuple[str, str, str]], limit: int, until: float
+) -> list[tuple[Mutant, str]]:
+    """Returns the outcome of each mutant that there is time for; some are taken for equivalent."""
     listed = equivalents()
     chosen = list(mutants)
     Random(0).shuffle(chosen)  # those that there is time for stand for all
@@ -166,7 +171,7 @@ def judge(runner: Runner, mutants: dict[int, Mutant], limit: int, until: float) 
             tell(f"time is up after {place} of {len(chosen)} mutants")
             break
         mutant = mutants[number]
-        outcome = runner.outcome(number, mutant.file)
+        outcome = "equivalent" if mutant.key in taken else runner.outcome(number, mutant.file)
         if outcome in {"survived", "not covered"} and mutant.key in listed:
             outcome = "equivalent"
         found.append((mutant, outcome))

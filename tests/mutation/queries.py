@@ -28,6 +28,7 @@ FILES, ROWS, AT_ONCE = 8, 25, 4
 OF_JOINS = ("JoinKeyFilter.scala", "JoinPruningRule.scala")
 OF_EXPRESSIONS = ("ExpressionKeys.scala", "PruningFilter.scala")
 OF_SCANS = ("AggregateAnswer.scala", "ScanPlanner.scala")
+LEFT_JOIN = "SELECT f.k, f.v FROM {fact} f LEFT JOIN {fact} g ON f.k = g.v JOIN {dim} d"
 JOINS = (
     "SELECT k, v FROM {fact} f JOIN {dim} d ON f.k = d.id WHERE d.small = 105",
     "SELECT k FROM {fact} f JOIN {dim} d ON f.k = d.nullable WHERE d.small < 8",
@@ -48,7 +49,20 @@ JOINS = (
     "SELECT f.k FROM {fact} f JOIN (SELECT id FROM {dim} ORDER BY id LIMIT 3) d ON f.k = d.id",
     "SELECT f.k FROM {fact} f JOIN (SELECT explode(array(5L, 6L)) id) d ON f.k = d.id",
     "SELECT f.k FROM {fact} f JOIN {dim} d ON cast(f.v AS bigint) = d.id WHERE d.small = 1005",
+    "SELECT f.k FROM (SELECT * FROM {fact} WHERE rand(1) > 0.00001) f JOIN {dim} d ON f.k = d.id WHERE d.small = 105",
+    f"{LEFT_JOIN} ON f.k = d.id WHERE d.small = 105 AND coalesce(g.k, 0L) < f.k + 5",
+    f"SELECT k FROM {{fact}} o WHERE k > (SELECT max(k) FROM ({LEFT_JOIN} ON f.k = d.id WHERE d.few) i WHERE i.v = o.v)",
+    "SELECT /*+ BROADCAST(d) */ k FROM {fact} JOIN (SELECT cast(x AS bigint) id FROM {odd} WHERE x = 0) d ON k = id",
+    f"{LEFT_JOIN} ON coalesce(g.k, 105L) = d.id WHERE d.small = 105",
+    f"{LEFT_JOIN.replace('LEFT', 'RIGHT')} ON coalesce(f.k, 105L) = d.id WHERE d.small = 105",
+    "SELECT f.k FROM {fact} f JOIN {dim} d ON collate(f.s, 'UTF8_LCASE') = d.s WHERE d.small = 105",
+    "SELECT f.k FROM {fact} f JOIN join_cached d ON f.k = d.id",
+    "SELECT f.k, f._metadata.file_size > 0 FROM {fact} f JOIN {dim} d ON f.k = d.id WHERE d.small = 105",
+    "SELECT f.k, d.r < 2 FROM {fact} f JOIN (SELECT id, rand(1) r FROM {dim} WHERE small = 105) d ON f.k = d.id",
 )
+JOINS_OFF = ("spark.metastore.pruning.join.enabled", "spark.sql.optimizer.dynamicPartitionPruning.enabled",
+             "spark.sql.exchange.reuse")  # fmt: skip
+"""Settings that leave joins as they are."""
 SCANS = (
     "SELECT id FROM {t} WHERE id = 150",
     "SELECT id, s FROM {t} WHERE id >= 100 AND i IS NOT NULL",
@@ -62,12 +76,32 @@ SCANS = (
     "SELECT id, s FROM {t} WHERE id < 150 ORDER BY s LIMIT 3",
     "SELECT id FROM {t} WHERE id >= 150 ORDER BY nothing, id LIMIT 3",
     "SELECT count(*), max(id) FROM {t} WHERE id >= 100",
+    "SELECT 1 AS one FROM {t} HAVING true",
+    "SELECT t.id FROM {t} t JOIN VALUES (150L) v(k) ON t.id = v.k",
+    "SELECT id FROM {t} WHERE i IN (SELECT CAST(id AS INT) FROM {t} WHERE id < 20)",
+    "SELECT flag, count(*) FILTER (WHERE id > 160) FROM {t} WHERE id >= 150 GROUP BY flag",
+    "SELECT flag, count(DISTINCT flag) FROM {t} WHERE id >= 150 GROUP BY flag",
+    "SELECT i, count(i) FROM {t} WHERE id >= 150 GROUP BY i",
 )
+WHOLE = ("SELECT count(DISTINCT i), count(DISTINCT flag) FROM {t}", "SELECT count(*), avg(id), avg(m), max(s) FROM {t}")
+"""Aggregates that statistics of all files answer."""
+BY_FLAG = ("SELECT id FROM {t} WHERE flag", "SELECT id FROM {t} WHERE flag AND id < 50")
+OF_PARTS = (
+    "SELECT count(*), max(s) FROM {t} WHERE id >= 100",
+    "SELECT max(s) FROM {t} WHERE id < 300",
+    "SELECT max(s) FROM {t}",
+)
+"""Aggregates of a column of which the statistics of some files tell nothing."""
+STRUCT = "CAST(named_struct('x', {0}, 'y', a) AS STRUCT<x: STRING COLLATE UTF8_LCASE, y: INT>)"
 EXPRESSIONS = (
     *made.EXPRESSIONS, *test_skipping.REFUSED, "b + a", "a * b", "b * a", "a - b", "b - a", "a + b + f", "hour(ts)",
     "coalesce(name, 'x')", "coalesce(name, 'y')", "a = 1", "a = 1L", "CASE WHEN a > 1 THEN b END", "if(a > 1, b, null)",
     "cell_of(lon, lat)", "cell_of(lat, lon)", "uncertain(a)", "collate(name, 'UTF8_LCASE')", "name || (s.x)", "s.y + 1",
     "named_struct('x', a).x + 1", "map(a, b)[1]", "substr(name, 2)", "substr(name, 3)", "a IN (1, 2)", "a IN (2, 1)",
+    "double_of(a)", "luhn_check(name)", "array_contains(CAST(array(name) AS ARRAY<STRING COLLATE UTF8_LCASE>), 'x')",
+    f"{STRUCT.format('name')} > {STRUCT.format('s.x')}", "size(map_concat(map(name, a), map(reverse(name), b)))",
+    "size(CAST(map_concat(map(name, a), map(s.x, b)) AS MAP<STRING COLLATE UTF8_LCASE, INT>))",
+    "size(CAST(map_concat(map(a, name), map(b, s.x)) AS MAP<INT, STRING COLLATE UTF8_LCASE>))",
     "upper(name)", "reverse(name)", "hash(a)", "uuid()", "name LIKE 'a%'", "name RLIKE 'a'", "cast(a AS string)",
 )  # fmt: skip
 OFF = {
@@ -96,6 +130,7 @@ def suites(spark: SparkSession, folder: Path, sources: set[str]) -> Iterator[of.
         planned = find_shim_package(spark).scan.PlannerProbe.planned
         messages = (None, "SPARK_JOB_CANCELLED", "no such column")
         yield of.Suite("errors", lambda: "\n".join(map(planned, messages)), of.is_error, only=OF_SCANS)
+        yield from _of_planners(spark)
 
 
 def _of_joins(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
@@ -108,40 +143,79 @@ def _of_joins(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
         of_file.drop("p").write.mode("append").parquet(str(folder / "fact"))
         of_file.write.partitionBy("p").mode("append").parquet(str(folder / "parts"))
     test_join_pruning.create_dimensions(spark, folder)
-    for name in ("fact", "parts"):
-        written.of_parquet(folder / name).write("1")
-    asked = [query.format(**names, dim="join_dim") for query in JOINS]
+    for name in ("fact", "parts", "dim"):
+        written.of_parquet(folder / name).write("1")  # of `odd` there are none
+    spark.sql("CACHE TABLE join_cached AS SELECT id FROM join_dim WHERE small = 105")
+    asked = [query.format(**names, dim="join_dim", odd="join_odd") for query in JOINS]
     for adaptive in ("true", "false"):
         yield from _each(spark, f"joins, adaptive {adaptive}", asked, OF_JOINS, adaptive=adaptive)
+    for setting in JOINS_OFF:
+        yield from _each(spark, f"{setting} off", asked[:1], OF_JOINS, conf=((setting, "false"),))
+    inside = (("spark.metastore.pruneInsideWrites", "false"),)
+    told = [_explained("CREATE TABLE made USING parquet AS " + query) for query in asked[:1]]
+    yield from _each(spark, "joins inside writes", told, OF_JOINS, conf=inside, is_told=True)
+    elsewhere = JOINS[0].format(**names, dim=f"parquet.`{folder}/dim`")
+    yield of.Suite("joins of a new session", lambda: _answer(spark.newSession(), elsewhere), of.is_error, only=OF_JOINS)
     of_tests = (*test_join_pruning.PRUNED, *test_join_pruning.KEPT, *test_join_pruning.TWICE.values())
     fact = _iceberg_fact(spark)
     yield from _each(spark, "joins of Iceberg", [query.format(t=fact) for query in of_tests], OF_JOINS)
+    of_doubles = f"SELECT f.k FROM {fact} f JOIN join_dim d ON f.x = d.x WHERE d.small = 205"
+    bounds = (("spark.metastore.pruning.values.maxEvaluations", "0"),)
+    yield from _each(spark, "joins by bounds", [of_doubles], OF_JOINS, conf=bounds)
 
 
 def _of_scans(spark: SparkSession, form: str, folder: Path) -> Iterator[of.Suite]:
     """Yields scans and aggregates, with settings off and inside writes too, and those of tables that are known less."""
     table = _of_aggregates(spark, form, folder / f"aggregates of {form}")
     yield from _each(spark, f"aggregates of {form}", [query.format(t=table) for query in _aggregates()], OF_SCANS)
+    yield from _each(spark, f"counts of {form}", [SCANS[11].format(t=table)], ("ConjunctFilter.scala",))
     for setting, places in OFF.items():
         asked = [SCANS[place].format(t=table) for place in places]
         conf = ((f"spark.metastore.{setting}", "false"),)
         yield from _each(spark, f"{setting} off, {form}", asked, OF_SCANS, conf=conf)
     fresh = answered.fill(spark, KINDS[form], folder / f"fresh {form}", files=1)
     written_to = f"INSERT INTO {fresh} (id) " if form == "iceberg" else "CREATE TABLE made USING parquet AS "
-    explained = [
-        f'SELECT kept, reason, sentence FROM metastore.explain("{written_to}{query.format(t=table)}") ORDER BY ALL'
-        for query in WRITES
-    ]
+    explained = [_explained(f"{written_to}{query.format(t=table)}") for query in WRITES]
     for inside in ("true", "false"):
         conf = (("spark.metastore.pruneInsideWrites", inside),)
-        yield from _each(spark, f"writes, {inside}, {form}", explained, OF_SCANS, conf=conf)
+        yield from _each(spark, f"writes, {inside}, {form}", explained, OF_SCANS, conf=conf, is_told=True)
+    told = [_explained(query.format(t=table)) for query in SCANS]
+    yield from _each(spark, f"explained, {form}", told, OF_SCANS, is_told=True)
     others = [fresh]
     if form == "iceberg":
         versions = spark.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at").collect()
         others += [f"{table} VERSION AS OF {versions[place][0]}" for place in (1, 3)]
         others.append(_contradicted(spark, folder))
-    asked = [SCANS[place].format(t=other) for other in others for place in (0, 1, 5, 7, 11)]
+        yield from _each(spark, "contradicted", [f"SELECT count(*), max(id) FROM {others[-1]}"], OF_SCANS)
+    digits = (("spark.sql.optimizer.excludedRules", "org.apache.spark.sql.catalyst.optimizer.DecimalAggregates"),)
+    of_decimals = [f"SELECT {sum_}(m) FROM {table} WHERE id >= 150" for sum_ in ("avg", "sum")]
+    yield from _each(spark, f"decimals as they are, {form}", of_decimals, OF_SCANS, conf=digits)
+    in_part = _known_in_part(spark, form, folder)
+    yield from _each(spark, f"known in part, {form}", [query.format(t=in_part) for query in OF_PARTS], OF_SCANS)
+    by_flag = _partitioned(spark, form, table)
+    yield from _each(spark, f"partitions, {form}", [query.format(t=by_flag) for query in BY_FLAG], OF_SCANS)
+    of_others = [*(SCANS[place] for place in (0, 1, 5, 7, 11)), *WHOLE, _sums("")]
+    asked = [query.format(t=other) for other in others for query in of_others]
     yield from _each(spark, f"other tables, {form}", asked, OF_SCANS)
+
+
+def _of_planners(spark: SparkSession) -> Iterator[of.Suite]:
+    """What planners may do to the scans of plans, and the snapshots that estimates are of."""
+    probe, session = find_shim_package(spark).scan.PlannerProbe, spark._jsparkSession
+    yield of.Suite("scopes", lambda: probe.allowed(session), of.is_error, only=OF_SCANS)
+    yield of.Suite("a table that is nowhere", lambda: probe.lost(session), of.is_error, only=OF_SCANS)
+    name = answered.fill(spark, KINDS["iceberg"], None, files=2)
+    metastore.analyze(spark, name, progress=False)
+    found = spark.sql(f"SELECT snapshot_id FROM {name}.snapshots ORDER BY committed_at").collect()
+    first, last = (row[0] for row in found)
+    lineages = of.texts(spark, ["", f"{last},{first}", f"{first},{last}", f"{first}", f"7,{last}", "7,8"])
+    location, uuid = identity(spark, name)
+    ask = lambda: probe.described(session, f"{location}/_metastore", uuid, lineages)  # noqa: E731
+    yield of.Suite("lineages", ask, of.is_error, only=OF_SCANS)
+
+
+def _explained(statement: str) -> str:
+    return f'SELECT kept, reason, sentence FROM metastore.explain("{statement}") ORDER BY ALL'
 
 
 def _contradicted(spark: SparkSession, folder: Path) -> str:
@@ -157,8 +231,32 @@ def _contradicted(spark: SparkSession, folder: Path) -> str:
 def _aggregates() -> list[str]:
     merged = [*test_merged_aggregates.ONE_OPEN, *test_merged_aggregates.SEVERAL_SCANS]
     whole = [*test_merged_aggregates.READ_WHOLE, *test_sums_and_groups.GROUPED]
-    sums = [f"SELECT {SUMS} FROM {{t}} {where}" for where in answered.DECIDED]
+    sums = [_sums(where) for where in answered.DECIDED]
+    sums += [f"SELECT {of}({leaf}) FROM {{t}} WHERE id >= 150" for of in ("sum", "avg") for leaf in answered.SUMMED]
     return [*SCANS, *merged, *whole, *sums]
+
+
+def _sums(where: str) -> str:
+    return f"SELECT {SUMS} FROM {{t}} {where}"
+
+
+def _known_in_part(spark: SparkSession, form: str, folder: Path) -> str:
+    """Five files, of three of which one column alone is analyzed."""
+    kind = KINDS[form]
+    name = answered.fill(spark, kind, folder / f"known in part of {form}", files=2)
+    metastore.analyze(spark, name, progress=False)
+    for file in range(2, 5):
+        kind.append(spark, name, file * 100, file * 100 + 100, row=answered.ROW)
+    metastore.analyze(spark, name, columns=["id"], progress=False)
+    return name
+
+
+def _partitioned(spark: SparkSession, form: str, table: str) -> str:
+    """A table of which a filter chooses partitions, and leaves nothing to choose files by."""
+    name = f"{table}_by_flag"
+    spark.sql(f"CREATE TABLE {name} USING {form} PARTITIONED BY (flag) AS SELECT id, flag FROM {table}")
+    metastore.analyze(spark, name, progress=False)
+    return name
 
 
 def _iceberg_fact(spark: SparkSession) -> str:
@@ -187,13 +285,17 @@ def _of_expressions(spark: SparkSession) -> Iterator[of.Suite]:
     """Conditions on expressions, and by what keys expressions are known."""
     name = "ice.db.mutation_expressions"
     spark.udf.register("cell_of", lambda x, y: int(x) * 1000 + int(y), "bigint")
+    spark.udf.register("double_of", lambda x: 2 * x, "bigint")
     spark.udf.register("uncertain", lambda x: x, "bigint")
     for place, rows in enumerate(made.four_files()):
         writer = (
             spark.sql(f"SELECT *, named_struct('x', name, 'y', a) s, a failing FROM ({rows})").coalesce(1).writeTo(name)
         )
         writer.append() if place else writer.using("iceberg").create()
-    conf = (("spark.metastore.functions", "cell_of:1"), ("spark.metastore.pruning.values.maxEvaluations", "0"))
+    conf = (
+        ("spark.metastore.functions", "cell_of:1,double_of:1:2"),
+        ("spark.metastore.pruning.values.maxEvaluations", "0"),
+    )
     with plans.conf(spark, **dict(conf)):
         metastore.analyze(spark, name, progress=False, expressions=[*made.EXPRESSIONS, "cell_of(lon, lat)"])
     predicates = [
@@ -213,6 +315,11 @@ def _of_expressions(spark: SparkSession) -> Iterator[of.Suite]:
         texts = EXPRESSIONS[start : start + AT_ONCE]
         ask = lambda texts=texts: keys(texts)  # noqa: E731
         yield of.Suite(f"keys of expressions from {start}", ask, of.is_error, conf, texts, OF_EXPRESSIONS)
+    here = (("spark.sql.ansi.enabled", "false"), ("spark.sql.legacy.timeParserPolicy", "CORRECTED"))
+    some = EXPRESSIONS[:2]
+    yield of.Suite(
+        "keys of a session with settings", lambda: keys(some), of.is_error, (*conf, *here), some, OF_EXPRESSIONS
+    )
     queries = [f"SELECT f, name, lat FROM {name} WHERE {predicate}" for predicate in predicates]
     yield from _each(spark, "expressions", queries, OF_EXPRESSIONS, conf=conf)
 
@@ -248,20 +355,22 @@ def _each(
     *,
     adaptive: str = "true",
     conf: tuple[tuple[str, str], ...] = (),
+    is_told: bool = False,
 ) -> Iterator[of.Suite]:
-    """Yields a suite for each query: a mutant is asked those alone that reach it."""
+    """Yields a suite for each query: a mutant is asked those alone that reach it. `is_told`: its rows tell of us."""
     conf = (*conf, ("spark.sql.adaptive.enabled", adaptive))
     for query in queries:
-        rows = str(plans.plain(spark, query))
+        rows = "" if is_told else str(plans.plain(spark, query))
 
         def wrong(_: int, answer: str, rows: str = rows) -> bool:
-            return json.loads(answer)[0] != rows
+            return bool(rows) and json.loads(answer)[0] != rows
 
         yield of.Suite(f"{name}: {query}", lambda q=query: _answer(spark, q), wrong, conf, [query], only)
 
 
 def _answer(spark: SparkSession, query: str) -> str:
     frame = spark.sql(query)
-    estimate = frame._jdf.queryExecution().optimizedPlan().stats().rowCount().toString()
-    told = [plans.labels(frame), estimate, "StatisticsAnswer" in plans.physical(frame)]
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    told = [plans.labels(frame), plan.stats().rowCount().toString(), plan.schema().catalogString()]
+    told.append("StatisticsAnswer" in plans.physical(frame))
     return json.dumps([str(plans.rows(frame)), plans.files_read(frame), *told])

@@ -2,8 +2,48 @@ package org.metastore.spark.scan
 
 import scala.util.control.NonFatal
 
-/** Asks what becomes of an error while a query is planned. */
+import org.apache.spark.sql.SparkSession
+
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.estimates.JoinKeys
+import org.metastore.spark.pruning.LiveFiles
+import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.statistics.StatisticsStore
+import org.metastore.spark.statistics.objects.TableIdentity
+
+/** Asks what becomes of an error while a query is planned, of plans of every scope, and which snapshot estimates are of. */
 object PlannerProbe {
+
+  private val LimitMillis = 60000L
+
+  /** What a planner may do to the scans of plans of each scope, a line each. */
+  def allowed(session: SparkSession): String = {
+    val (row, write) = (Reason(ReasonCode.RowPolicy), Reason(ReasonCode.InsideWrite))
+    Seq(PlanScope.Everything, PlanScope.NumbersOnly(write), PlanScope.NoChange(row)).map { scope =>
+      val planner =
+        ScanPlanner.of(session, new MetastoreConf(session.sessionState.conf), scope, mayLimit = true, _ => JoinKeys.Unknown)
+      import planner._
+      s"${restriction.map(_.code)} $estimates $leavesAlone $limits $topRows $answers"
+    }.:+(ScanPlanner.physical(session, new MetastoreConf(session.sessionState.conf)).limits.toString).mkString("\n")
+  }
+
+  /** What is decided of a scan of a table whose folder nobody can name. */
+  def lost(session: SparkSession): String = {
+    val planner = ScanPlanner.physical(session, new MetastoreConf(session.sessionState.conf))
+    val nowhere = TableIdentity("parquet", "u", null, "t") // scalastyle:ignore
+    planner.plan(nowhere, IndexedSeq.empty, ScanRequest(Nil), (_, _) => None, LiveFiles.Unknown).decision.outcome.toString
+  }
+
+  /** The snapshot that serves estimates for lineages of the newest of a table's statistics, whose ids a comma divides; a line each. */
+  def described(session: SparkSession, root: String, uuid: String, lineages: Array[String]): String = {
+    val store = StatisticsStore.open(root, session.sessionState.newHadoopConf())
+    store.planning(uuid, LimitMillis).fold(why => why.toString, { known =>
+      lineages.map { ids =>
+        val found = DistributionSnapshot.of(known.manifest, ids.split(",").iterator.filter(_.nonEmpty))
+        found.fold("none")(one => s"${one.snapshot.id} ${one.isAncestor} ${one.isRead}")
+      }.mkString("\n")
+    })
+  }
 
   /** What is planned where an estimate fails with a message: something else, or the query ends. */
   def planned(message: String): String =
