@@ -51,7 +51,7 @@ JOINS = (
     "SELECT f.k FROM {fact} f JOIN {dim} d ON cast(f.v AS bigint) = d.id WHERE d.small = 1005",
     "SELECT f.k FROM (SELECT * FROM {fact} WHERE rand(1) > 0.00001) f JOIN {dim} d ON f.k = d.id WHERE d.small = 105",
     f"{LEFT_JOIN} ON f.k = d.id WHERE d.small = 105 AND coalesce(g.k, 0L) < f.k + 5",
-    f"SELECT k FROM {{fact}} o WHERE k > (SELECT max(k) FROM ({LEFT_JOIN} ON f.k = d.id WHERE d.few) i WHERE i.v = o.v)",
+    f"SELECT k FROM {{fact}} o WHERE k > (SELECT max(k) FROM ({LEFT_JOIN} ON f.k = d.id WHERE few) i WHERE i.v = o.v)",
     "SELECT /*+ BROADCAST(d) */ k FROM {fact} JOIN (SELECT cast(x AS bigint) id FROM {odd} WHERE x = 0) d ON k = id",
     f"{LEFT_JOIN} ON coalesce(g.k, 105L) = d.id WHERE d.small = 105",
     f"{LEFT_JOIN.replace('LEFT', 'RIGHT')} ON coalesce(f.k, 105L) = d.id WHERE d.small = 105",
@@ -82,6 +82,7 @@ SCANS = (
     "SELECT flag, count(*) FILTER (WHERE id > 160) FROM {t} WHERE id >= 150 GROUP BY flag",
     "SELECT flag, count(DISTINCT flag) FROM {t} WHERE id >= 150 GROUP BY flag",
     "SELECT i, count(i) FROM {t} WHERE id >= 150 GROUP BY i",
+    "SELECT max(st.a) FROM {t} WHERE id >= 150",
 )
 WHOLE = ("SELECT count(DISTINCT i), count(DISTINCT flag) FROM {t}", "SELECT count(*), avg(id), avg(m), max(s) FROM {t}")
 """Aggregates that statistics of all files answer."""

@@ -72,7 +72,7 @@ private[pruning] object ValueSet {
 
   /** Byte strings from `lo`, included, to `hi`, included or not; null means no limit. */
   final case class BytesRange(lo: Array[Byte], hi: Array[Byte], hiIncluded: Boolean) extends Range {
-    private val isPoint = lo != null && hi != null && UnsignedOrder.compare(lo, hi) == 0
+    private val isPoint = hi != null && UnsignedOrder.compare(lo, hi) == 0 // null is less than all
 
     override def points: Option[Values] = if (isPoint) Some(Values.Bytes(Array(lo))) else None
 
