@@ -8,7 +8,7 @@ Every mutant changes one expression of the shim's rules. The first suite that no
 skipped, or said to match fully, that rows disprove, and as `weaker` if anything else comes out than without it. Asked
 are the cases of tests/cases, files of which a part is known, groups of files, and queries of the sources that queries
 alone reach; with --predicates random filters over random tables as well, which take longer than all of these. Not asked
-are the mutants that equivalent.json lists, with the reason of each, unless --listed says so. Exits with 1 if one survives
+are those that equivalent.json lists, with the reason of each, unless --listed says so. Exits with 1 if one survives
 that is not listed, or if a rule is wrong without any mutant.
 """
 
