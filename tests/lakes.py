@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 SPARK = ".".join(pyspark.__version__.split(".")[:2])
 """The line of Spark under test."""
 
-FILES = f"org.metastore.spark.v{SPARK.replace('.', '')}.files"
-"""The package of what spares a process for each file that is written."""
-
 _ALL = ("delta", "iceberg", "hudi") if SPARK == "3.5" else ("iceberg", "delta")
 FORMATS = tuple(os.environ.get("METASTORE_TEST_FORMATS", ",".join(_ALL)).split(","))
 """The formats whose extensions are listed, in this order.
@@ -54,8 +51,8 @@ HUDI = {
 }
 
 
-ONE_COMPILER = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
-"""Little of a test's code runs often: the second compiler took a third of the JVM's time."""
+ONE_COMPILER = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m", "-XX:+UseSerialGC")
+"""Little of a test's code runs often: the second compiler took a third of the JVM's time. Heaps are small, and cores two."""
 
 QUIET_LOG = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = console
@@ -98,6 +95,17 @@ def lakes(warehouse: Path, releases: Mapping[str, str] | None = None) -> dict[st
     }
 
 
+def _local_files() -> dict[str, str]:
+    """What spares a process for each file that is written; a wheel's jars do not have it."""
+    if not (jars.pyspark_jars() / "metastore-tests.jar").exists():
+        return {}
+    ours = f"org.metastore.spark.v{SPARK.replace('.', '')}.files"
+    return {
+        "spark.hadoop.fs.file.impl": f"{ours}.LocalFiles",
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": f"{ours}.LocalFileContext",
+    }
+
+
 def session_conf(scratch: Path, warehouse: Path, releases: Mapping[str, str] | None = None) -> dict[str, str]:
     """Settings of a local Spark for small tables, whose own things are in `scratch`; the others as of `lakes`."""
     log = scratch / "log4j2.properties"
@@ -117,8 +125,7 @@ def session_conf(scratch: Path, warehouse: Path, releases: Mapping[str, str] | N
         # Tables are small: compiling a plan takes longer than running it.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.hadoop.fs.file.impl": f"{FILES}.LocalFiles",
-        "spark.hadoop.fs.AbstractFileSystem.file.impl": f"{FILES}.LocalFileContext",
+        **_local_files(),
         "spark.ui.enabled": "false",
         "spark.sql.ui.explainMode": "simple",
         "spark.ui.showConsoleProgress": "false",
