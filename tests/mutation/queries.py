@@ -19,7 +19,7 @@ from planner.aggregates import answered, test_merged_aggregates, test_sums_and_g
 from planner.expressions import made, test_skipping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -57,6 +57,8 @@ JOINS = (
     f"{LEFT_JOIN.replace('LEFT', 'RIGHT')} ON coalesce(f.k, 105L) = d.id WHERE d.small = 105",
     "SELECT f.k FROM {fact} f JOIN {dim} d ON collate(f.s, 'UTF8_LCASE') = d.s WHERE d.small = 105",
     "SELECT f.k FROM {fact} f JOIN join_cached d ON f.k = d.id",
+    "SELECT o.x FROM {odd} o JOIN VALUES (0.0D) v(k) ON o.x = v.k",
+    "SELECT f.k FROM {fact} f JOIN join_cached c ON f.k = c.id JOIN {dim} d ON f.v = d.id WHERE d.small < 60",
     "SELECT f.k, f._metadata.file_size > 0 FROM {fact} f JOIN {dim} d ON f.k = d.id WHERE d.small = 105",
     "SELECT f.k, d.r < 2 FROM {fact} f JOIN (SELECT id, rand(1) r FROM {dim} WHERE small = 105) d ON f.k = d.id",
 )
@@ -78,7 +80,7 @@ SCANS = (
     "SELECT count(*), max(id) FROM {t} WHERE id >= 100",
     "SELECT 1 AS one FROM {t} HAVING true",
     "SELECT t.id FROM {t} t JOIN VALUES (150L) v(k) ON t.id = v.k",
-    "SELECT id FROM {t} WHERE i IN (SELECT CAST(id AS INT) FROM {t} WHERE id < 20)",
+    "SELECT id FROM {t} WHERE id IN (SELECT id FROM {t} WHERE id < 20)",
     "SELECT flag, count(*) FILTER (WHERE id > 160) FROM {t} WHERE id >= 150 GROUP BY flag",
     "SELECT flag, count(DISTINCT flag) FROM {t} WHERE id >= 150 GROUP BY flag",
     "SELECT i, count(i) FROM {t} WHERE id >= 150 GROUP BY i",
@@ -91,6 +93,7 @@ OF_PARTS = (
     "SELECT count(*), max(s) FROM {t} WHERE id >= 100",
     "SELECT max(s) FROM {t} WHERE id < 300",
     "SELECT max(s) FROM {t}",
+    "SELECT count(DISTINCT s), count(DISTINCT i) FROM {t} WHERE id < 300",
 )
 """Aggregates of a column of which the statistics of some files tell nothing."""
 STRUCT = "CAST(named_struct('x', {0}, 'y', a) AS STRUCT<x: STRING COLLATE UTF8_LCASE, y: INT>)"
@@ -169,7 +172,11 @@ def _of_scans(spark: SparkSession, form: str, folder: Path) -> Iterator[of.Suite
     """Yields scans and aggregates, with settings off and inside writes too, and those of tables that are known less."""
     table = _of_aggregates(spark, form, folder / f"aggregates of {form}")
     yield from _each(spark, f"aggregates of {form}", [query.format(t=table) for query in _aggregates()], OF_SCANS)
-    yield from _each(spark, f"counts of {form}", [SCANS[11].format(t=table)], ("ConjunctFilter.scala",))
+    of_rules = [
+        query.format(t=table)
+        for query in ("SELECT count(*) FROM {t} WHERE id >= 300", "SELECT sum(m) FROM {t} WHERE id >= 150")
+    ]
+    yield from _each(spark, f"few files of {form}", of_rules, ("ConjunctFilter.scala", "FileMeasure.scala"))
     for setting, places in OFF.items():
         asked = [SCANS[place].format(t=table) for place in places]
         conf = ((f"spark.metastore.{setting}", "false"),)
@@ -186,8 +193,11 @@ def _of_scans(spark: SparkSession, form: str, folder: Path) -> Iterator[of.Suite
     if form == "iceberg":
         versions = spark.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at").collect()
         others += [f"{table} VERSION AS OF {versions[place][0]}" for place in (1, 3)]
-        others.append(_contradicted(spark, folder))
-        yield from _each(spark, "contradicted", [f"SELECT count(*), max(id) FROM {others[-1]}"], OF_SCANS)
+        others.append(_contradicted(spark, folder, {1: 99, 2: 0}))
+        of_one = [
+            f"SELECT count(*), max(id) FROM {name}" for name in (others[-1], _contradicted(spark, folder, {1: 99}))
+        ]
+        yield from _each(spark, "contradicted", of_one, OF_SCANS)
     digits = (("spark.sql.optimizer.excludedRules", "org.apache.spark.sql.catalyst.optimizer.DecimalAggregates"),)
     of_decimals = [f"SELECT {sum_}(m) FROM {table} WHERE id >= 150" for sum_ in ("avg", "sum")]
     yield from _each(spark, f"decimals as they are, {form}", of_decimals, OF_SCANS, conf=digits)
@@ -219,12 +229,13 @@ def _explained(statement: str) -> str:
     return f'SELECT kept, reason, sentence FROM metastore.explain("{statement}") ORDER BY ALL'
 
 
-def _contradicted(spark: SparkSession, folder: Path) -> str:
-    """Three files of which statistics say that one has other rows, and one none at all."""
+def _contradicted(spark: SparkSession, folder: Path, rows: Mapping[int, int]) -> str:
+    """Four files, of some of which statistics say that they have so many rows."""
     name = answered.fill(spark, KINDS["iceberg"], folder / "contradicted", files=4)
     metastore.analyze(spark, name, progress=False)
     said = written.of_store(identity(spark, name)[0])
-    said.files[1].rows, said.files[2].rows = 99, 0
+    for file, number in rows.items():
+        said.files[file].rows = number
     said.write()
     return name
 
