@@ -52,7 +52,7 @@ HUDI = {
 
 
 ONE_COMPILER = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m", "-XX:+UseSerialGC")
-"""Little of a test's code runs often: the second compiler took a third of the JVM's time. Heaps are small, and cores two."""
+"""Little of a test's code runs often: the second compiler took a third of the JVM's time. Cores are two."""
 
 QUIET_LOG = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = console

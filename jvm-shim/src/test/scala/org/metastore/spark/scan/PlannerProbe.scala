@@ -37,12 +37,13 @@ object PlannerProbe {
   /** The snapshot that serves estimates for lineages of the newest of a table's statistics, whose ids a comma divides; a line each. */
   def described(session: SparkSession, root: String, uuid: String, lineages: Array[String]): String = {
     val store = StatisticsStore.open(root, session.sessionState.newHadoopConf())
-    store.planning(uuid, LimitMillis).fold(why => why.toString, { known =>
-      lineages.map { ids =>
-        val found = DistributionSnapshot.of(known.manifest, ids.split(",").iterator.filter(_.nonEmpty))
-        found.fold("none")(one => s"${one.snapshot.id} ${one.isAncestor} ${one.isRead}")
-      }.mkString("\n")
-    })
+    store.planning(uuid, LimitMillis).fold(why => why.toString,
+      { known =>
+        lineages.map { ids =>
+          val found = DistributionSnapshot.of(known.manifest, ids.split(",").iterator.filter(_.nonEmpty))
+          found.fold("none")(one => s"${one.snapshot.id} ${one.isAncestor} ${one.isRead}")
+        }.mkString("\n")
+      })
   }
 
   /** What is planned where an estimate fails with a message: something else, or the query ends. */
