@@ -51,8 +51,9 @@ HUDI = {
 }
 
 
-ONE_COMPILER = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m", "-XX:+UseSerialGC")
-"""Little of a test's code runs often: the second compiler took a third of the JVM's time. Cores are two."""
+ONE_COMPILER = "-XX:TieredStopAtLevel=1"
+"""Little of a test's code runs often: the second compiler took a third of the JVM's time."""
+SMALL = ("-XX:ReservedCodeCacheSize=256m", "-XX:+UseSerialGC")
 
 QUIET_LOG = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = console
@@ -110,7 +111,7 @@ def session_conf(scratch: Path, warehouse: Path, releases: Mapping[str, str] | N
     """Settings of a local Spark for small tables, whose own things are in `scratch`; the others as of `lakes`."""
     log = scratch / "log4j2.properties"
     log.write_text(QUIET_LOG)
-    java = [*ONE_COMPILER, f"-Dlog4j2.configurationFile={log}", f"-Dderby.system.home={scratch}"]
+    java = [ONE_COMPILER, *SMALL, f"-Dlog4j2.configurationFile={log}", f"-Dderby.system.home={scratch}"]
     return {
         "spark.master": "local[2]",
         "spark.driver.memory": "2g",

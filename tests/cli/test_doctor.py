@@ -318,14 +318,8 @@ def test_doctor_tells_of_table_formats_that_are_too_old():
 @pytest.mark.slow
 @pytest.mark.spark
 def test_doctor_starts_a_spark_that_has_the_extension(healthy, monkeypatch):
-    command = [
-        sys.executable,
-        "-m",
-        "metastore",
-        "doctor",
-        "--spark",
-        "--json",
-    ]  # it ends its Spark, and there is another here
+    # It ends its Spark, and there is another in this process.
+    command = [sys.executable, "-m", "metastore", "doctor", "--spark", "--json"]
     found = {one["check"]: one for one in json.loads(subprocess.check_output(command))["findings"]}
     assert found["spark"]["state"] == OK
     assert f"Spark {pyspark.__version__} has the extension {metastore.__version__}" in found["spark"]["detail"]

@@ -137,10 +137,10 @@ def main() -> int:
         wrong = runner.begin()
         asked = sum(map(len, runner.usual.values()))
         tell(f"{len(found)} suites of {asked} questions, {len(wrong)} wrong without a mutant, {minutes(began)}")
-        tell("\n".join(f"wrong without a mutant: {one}" for one in wrong))
+        for one in wrong:
+            tell(f"wrong without a mutant: {one}")
         mutants = survivors(made.mutants, given.again) if given.again else made.mutants
-        listed = set() if given.listed else set(equivalents())
-        outcomes = judge(runner, mutants, listed, given.limit, began + 60 * given.minutes)
+        outcomes = judge(runner, mutants, given.limit, began + 60 * given.minutes, ask_listed=given.listed)
         session.stop()
     report(outcomes, began)
     if given.json:
@@ -158,10 +158,10 @@ def survivors(mutants: dict[int, Mutant], earlier: Path) -> dict[int, Mutant]:
 
 
 def judge(
-    runner: Runner, mutants: dict[int, Mutant], taken: set[tuple[str, str, str]], limit: int, until: float
+    runner: Runner, mutants: dict[int, Mutant], limit: int, until: float, *, ask_listed: bool
 ) -> list[tuple[Mutant, str]]:
-    """Returns the outcome of each mutant that there is time for; some are taken for equivalent."""
-    listed = equivalents()
+    """Returns the outcome of each mutant that there is time for; what is listed is asked where it has a double."""
+    listed, places = equivalents(), Counter(mutant.key for mutant in mutants.values())
     chosen = list(mutants)
     Random(0).shuffle(chosen)  # those that there is time for stand for all
     chosen = chosen[:limit]
@@ -171,7 +171,8 @@ def judge(
             tell(f"time is up after {place} of {len(chosen)} mutants")
             break
         mutant = mutants[number]
-        outcome = "equivalent" if mutant.key in taken else runner.outcome(number, mutant.file)
+        is_known = mutant.key in listed and places[mutant.key] == 1 and not ask_listed
+        outcome = "equivalent" if is_known else runner.outcome(number, mutant.file)
         if outcome in {"survived", "not covered"} and mutant.key in listed:
             outcome = "equivalent"
         found.append((mutant, outcome))
@@ -218,7 +219,7 @@ def _session(scratch: Path, classes: Path) -> SparkSession:
     (scratch / "tables").mkdir()
     builder = SparkSession.builder.appName("mutation")
     settings = session_conf(scratch, scratch / "warehouse")
-    options = settings["spark.driver.extraJavaOptions"].replace(ONE_COMPILER[0], "")  # the rules run often here
+    options = settings["spark.driver.extraJavaOptions"].replace(ONE_COMPILER, "")  # the rules run often here
     settings |= {"spark.driver.extraJavaOptions": options, "spark.metastore.aggregates.enabled": "true"}
     settings |= {"spark.metastore.planning.timeout": "10min"}  # whatever else the machine does, answers are the same
     for key, value in settings.items():

@@ -375,10 +375,10 @@ def _each(
     """Yields a suite for each query: a mutant is asked those alone that reach it. `is_told`: its rows tell of us."""
     conf = (*conf, ("spark.sql.adaptive.enabled", adaptive))
     for query in queries:
-        rows = "" if is_told else str(plans.plain(spark, query))
+        rows = None if is_told else str(plans.plain(spark, query))
 
-        def wrong(_: int, answer: str, rows: str = rows) -> bool:
-            return bool(rows) and json.loads(answer)[0] != rows
+        def wrong(_: int, answer: str, rows: str | None = rows) -> bool:
+            return rows is not None and json.loads(answer)[0] != rows
 
         yield of.Suite(f"{name}: {query}", lambda q=query: _answer(spark, q), wrong, conf, [query], only)
 
@@ -386,6 +386,6 @@ def _each(
 def _answer(spark: SparkSession, query: str) -> str:
     frame = spark.sql(query)
     plan = frame._jdf.queryExecution().optimizedPlan()
-    told = [plans.labels(frame), plan.stats().rowCount().toString(), plan.schema().catalogString()]
-    told.append("StatisticsAnswer" in plans.physical(frame))
+    estimated, types = plan.stats().rowCount().toString(), plan.schema().catalogString()
+    told = [plans.labels(frame), estimated, types, "StatisticsAnswer" in plans.physical(frame)]
     return json.dumps([str(plans.rows(frame)), plans.files_read(frame), *told])

@@ -57,7 +57,7 @@ final class StatisticsStore private (folder: Path, conf: Configuration) {
    * As [[planning]], of several tables side by side: begins to look for the statistics, and returns what waits for them.
    *
    * @param leftMillis  after which the look-up is given up, waited for or not
-   * @param limitMillis what was left when the query began, which reasons tell
+   * @param limitMillis how long the query may wait in all, which reasons tell
    * @return for how long to wait, and to read in this query from then on, in milliseconds, to the statistics
    */
   def begin(

@@ -19,19 +19,18 @@ object PlannerProbe {
   /** What a planner may do to the scans of plans of each scope, a line each. */
   def allowed(session: SparkSession): String = {
     val (row, write) = (Reason(ReasonCode.RowPolicy), Reason(ReasonCode.InsideWrite))
-    Seq(PlanScope.Everything, PlanScope.NumbersOnly(write), PlanScope.NoChange(row)).map { scope =>
-      val planner =
-        ScanPlanner.of(session, new MetastoreConf(session.sessionState.conf), scope, mayLimit = true, _ => JoinKeys.Unknown)
+    val scopes = Seq(PlanScope.Everything, PlanScope.NumbersOnly(write), PlanScope.NoChange(row))
+    val planners = scopes.map(ScanPlanner.of(session, settings(session), _, mayLimit = true, _ => JoinKeys.Unknown))
+    (planners :+ physical(session)).map { planner =>
       import planner._
       s"${restriction.map(_.code)} $estimates $leavesAlone $limits $topRows $answers"
-    }.:+(ScanPlanner.physical(session, new MetastoreConf(session.sessionState.conf)).limits.toString).mkString("\n")
+    }.mkString("\n")
   }
 
   /** What is decided of a scan of a table whose folder nobody can name. */
   def lost(session: SparkSession): String = {
-    val planner = ScanPlanner.physical(session, new MetastoreConf(session.sessionState.conf))
     val nowhere = TableIdentity("parquet", "u", null, "t") // scalastyle:ignore
-    planner.plan(nowhere, IndexedSeq.empty, ScanRequest(Nil), (_, _) => None, LiveFiles.Unknown).decision.outcome.toString
+    physical(session).plan(nowhere, IndexedSeq.empty, ScanRequest(Nil), (_, _) => None, LiveFiles.Unknown).decision.outcome.toString
   }
 
   /** The snapshot that serves estimates for lineages of the newest of a table's statistics, whose ids a comma divides; a line each. */
@@ -50,4 +49,8 @@ object PlannerProbe {
   def planned(message: String): String =
     try ScanPlanner.orElse("A table", "planned without it")(throw new IllegalStateException(message))
     catch { case NonFatal(_) => "ended" }
+
+  private def settings(session: SparkSession) = new MetastoreConf(session.sessionState.conf)
+
+  private def physical(session: SparkSession) = ScanPlanner.physical(session, settings(session))
 }
