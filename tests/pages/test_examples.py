@@ -66,6 +66,11 @@ def test_what_is_mentioned_is_there(example):
     assert function is None or function[1] in FUNCTIONS
 
 
+@pytest.mark.parametrize("example", examples_to_run("sh"), ids=str)
+def test_placeholders_are_filled_in(example):
+    assert not re.search(r"<[^>]+>|\b[A-Z]{3,}\b", fill_in(example.text))
+
+
 def test_the_entry_point_is_one(tmp_path):
     tomllib = pytest.importorskip("tomllib")  # Python 3.11
     assert tomllib.loads(only("toml"))["project"]["entry-points"] == {
