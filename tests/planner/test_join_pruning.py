@@ -166,6 +166,24 @@ def test_what_must_not_be_left_out_is_read(spark, fact, query, joins):
         assert read_of_fact(df, fact) == [KEPT[query]], physical(df)
 
 
+# Both sides are small beside the other's scan, and it is open how few the rows of SMALLER are.
+SMALLER, SMALL = "(SELECT * FROM {t} WHERE v = 5 AND i + length(s) = 210)", "(SELECT * FROM {t} WHERE v IN (5, 6))"
+BOTH_SMALL = {
+    f"SELECT a.k FROM {SMALLER} a JOIN {SMALL} b ON a.k = b.k": [1, 16],
+    f"SELECT a.k FROM {SMALL} a JOIN {SMALLER} b ON a.k = b.k": [1, 16],
+    f"SELECT /*+ BROADCAST(b) */ a.k FROM {SMALLER} a JOIN {SMALL} b ON a.k = b.k": [16, 16],
+}
+"""Queries, and the files that are read of each scan: the side that Spark broadcasts has the keys."""
+
+
+@pytest.mark.parametrize("query", BOTH_SMALL)
+def test_the_side_that_spark_broadcasts_chooses(spark, fact, query, joins):
+    df = spark.sql(query.format(t=fact))
+    assert rows(df) == plain(spark, query.format(t=fact))
+    if joins == "broadcast":
+        assert sorted(read_of_fact(df, fact)) == BOTH_SMALL[query], physical(df)
+
+
 TWICE = {
     # The parts differ in nothing but the keys: neither may be read in the other's place.
     "keys": """SELECT v, count(*), sum(k) FROM (

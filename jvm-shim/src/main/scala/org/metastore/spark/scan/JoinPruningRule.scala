@@ -175,10 +175,7 @@ private final class KeyTarget(planner: ScanPlanner) {
   }
 
   private def isTarget(plan: LogicalPlan): Boolean = plan match {
-    case logical: LogicalRelation => markOf(logical).exists {
-        case permit: ScanMark.Permit => permit.wanted.isEmpty
-        case _ => false
-      }
+    case logical: LogicalRelation => markOf(logical).collect { case permit: ScanMark.Permit => permit.wanted }.exists(_.isEmpty)
     case relation: DataSourceV2ScanRelation => IcebergScanProxy.withKeys(relation.scan).isDefined
     case _ => false
   }
