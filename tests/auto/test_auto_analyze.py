@@ -11,8 +11,7 @@ import pytest
 
 import lakes
 import metastore
-from formats.kinds import KINDS, ROW
-from gaps import TARGETS
+from formats.kinds import FORMATS, KINDS, ROW, each_format
 from lakes import SPARK
 from metastore.format.manifest import Manifest
 from metastore.store import Store
@@ -27,12 +26,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-FORMATS = [target.format for target in TARGETS if target.spark == SPARK and target.format != "parquet"]
 PATIENCE = 60.0
 _names = itertools.count()
 
 
-@pytest.fixture(params=[pytest.param(one, marks=pytest.mark.slow) if one == "delta" else one for one in FORMATS])
+@pytest.fixture(params=each_format(but="parquet"))
 def kind(request):
     return KINDS[request.param]
 

@@ -49,6 +49,7 @@ def test_older_versions_answer_for_themselves(spark, filled):
     assert (report.files_read, report.rows) == (0, 400)
 
 
+@pytest.mark.slow
 def test_partitions(spark, table):
     create(spark, table, "id BIGINT, p STRING, n INT, day DATE, t TIMESTAMP", "PARTITIONED BY (p, n, day, t)")
     values = "VALUES (1, 'a b/c%', 1, DATE '2024-02-29', TIMESTAMP '2024-02-29 01:02:03'), (2, NULL, NULL, NULL, NULL)"

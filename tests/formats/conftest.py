@@ -10,21 +10,17 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 import metastore
-from formats.kinds import KINDS
-from gaps import TARGETS, find_gap
+from formats.kinds import KINDS, each_format
+from gaps import find_gap
 from lakes import SPARK
 from metastore import errors
 
 _NUMBERS = itertools.count()
-SLOW = ("delta",)
-"""Formats that the slow tests ask: Delta takes five times as long for a query as Iceberg."""
 
 
-def pytest_generate_tests(metafunc):
-    if "kind" in metafunc.fixturenames:
-        formats = [target.format for target in TARGETS if target.spark == SPARK]
-        kinds = [pytest.param(KINDS[name], marks=pytest.mark.slow) if name in SLOW else KINDS[name] for name in formats]
-        metafunc.parametrize("kind", kinds, ids=formats, scope="module")
+@pytest.fixture(scope="module", params=each_format())
+def kind(request):
+    return KINDS[request.param]
 
 
 class Asked:

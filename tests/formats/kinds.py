@@ -8,8 +8,15 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
+from gaps import TARGETS
 from hudi.schema_changes import DROPPING, ON_READ, alter
+from lakes import SPARK
 from planner.plans import conf
+
+FORMATS = [target.format for target in TARGETS if target.spark == SPARK]
+"""Those that the Spark under test reads and writes."""
 
 COLUMNS = "id BIGINT, v INT, s STRING, x DOUBLE, st STRUCT<a: INT, b: STRING>, day DATE"
 ROW = (
@@ -120,3 +127,12 @@ HUDI = Kind(
     reads_paths=False,
 )
 KINDS = {kind.format: kind for kind in (ICEBERG, DELTA, PARQUET, HUDI)}
+
+
+def each_format(*formats: str, but: str = "") -> list:
+    """Formats as parameters, all if none is named: of Delta and Parquet, which Spark plans alike, in slow tests alone.
+
+    Delta takes five times as long for a query as Iceberg.
+    """
+    asked = [one for one in formats or FORMATS if one != but]
+    return [pytest.param(one, marks=pytest.mark.slow) if one in ("delta", "parquet") else one for one in asked]

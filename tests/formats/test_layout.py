@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import metastore
+from formats.kinds import each_format
 from planner.plans import conf
 
 pytestmark = pytest.mark.spark
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.spark
 FILES, ROWS = 16, 2000
 
 
-@pytest.fixture(params=["iceberg", "delta"])
+@pytest.fixture(params=each_format("iceberg", "delta"))
 def scattered(request, spark):
     """Sixteen files: `id` in order, `user` in none, `kind` of three values, `tag` null."""
     name = {"iceberg": "ice.db.scattered", "delta": "scattered"}[request.param]

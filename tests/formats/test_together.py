@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from formats.conftest import Asked
-from formats.kinds import KINDS
-from gaps import TARGETS
-from lakes import SPARK
+from formats.kinds import FORMATS, KINDS
 from planner.plans import check, labels
 
 pytestmark = pytest.mark.spark
@@ -17,14 +15,12 @@ pytestmark = pytest.mark.spark
 def side_by_side(spark, tmp_path_factory):
     """The same rows in every format of this Spark, in four files each."""
     made = []
-    for target in TARGETS:
-        if target.spark == SPARK:
-            kind = KINDS[target.format]
-            name, place = kind.name.format("together"), tmp_path_factory.mktemp(target.format) / "table"
-            kind.create(spark, name, place)
-            made.append(Asked(spark, kind, name, place))
-            made[-1].fill()
-            made[-1].analyze()
+    for kind in (KINDS[one] for one in FORMATS):
+        name, place = kind.name.format("together"), tmp_path_factory.mktemp(kind.format) / "table"
+        kind.create(spark, name, place)
+        made.append(Asked(spark, kind, name, place))
+        made[-1].fill()
+        made[-1].analyze()
     yield made
     for asked in made:
         asked.kind.drop(spark, asked.name)

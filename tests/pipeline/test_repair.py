@@ -103,6 +103,7 @@ def test_nothing_is_committed_where_nothing_is_damaged(spark, table, location):
     assert (repaired(spark, table).committed, wrong(location)) == (False, [])
 
 
+@pytest.mark.slow
 def test_repair_keeps_the_depth_and_columns_that_there_were(spark, table, location):
     spark.sql(f"ALTER TABLE {table} ADD COLUMN more INT")
     spark.sql(f"INSERT INTO {table} VALUES (99, 'x', 1)")
@@ -117,7 +118,14 @@ def test_repair_keeps_the_depth_and_columns_that_there_were(spark, table, locati
     assert metastore.columns(spark, table).to_dict()["rows"] == known
 
 
-@pytest.mark.parametrize("part", ["table_files", pytest.param("summary", marks=pytest.mark.campaign), "histograms"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "table_files",
+        pytest.param("summary", marks=pytest.mark.campaign),
+        pytest.param("histograms", marks=pytest.mark.slow),
+    ],
+)
 def test_an_earlier_snapshot_does_without_what_is_damaged(spark, table, location, part):
     store = stored(location)
     earlier, newest = store.read().snapshots
@@ -131,6 +139,7 @@ def test_an_earlier_snapshot_does_without_what_is_damaged(spark, table, location
     assert wrong(location) == []
 
 
+@pytest.mark.slow
 def test_lists_of_an_earlier_snapshot_stay_together(spark, table, location):
     earlier = stored(location).read().snapshots[0]
     flip(location, earlier.frequencies[-1].object.name)
@@ -156,7 +165,7 @@ def rewritten(spark, table, location):
         pytest.param("frequencies", "such as .*: lists of values were damaged", marks=pytest.mark.campaign),
         pytest.param("histograms", "such as .*: histograms were damaged", marks=pytest.mark.campaign),
         pytest.param("summary", "the statistics of id, name were damaged", marks=pytest.mark.campaign),
-        ("files", "a list of data files was damaged"),
+        pytest.param("files", "a list of data files was damaged", marks=pytest.mark.slow),
     ],
 )
 def test_what_is_left_of_files_that_left_the_table_stays(spark, table, rewritten, kind, told):
@@ -179,6 +188,7 @@ def test_what_is_left_of_files_that_left_the_table_stays(spark, table, rewritten
     assert metastore.analyze(spark, table, progress=False).committed is False
 
 
+@pytest.mark.slow
 def test_damaged_blocks_are_read_once(spark, table, rewritten, monkeypatch):
     for name in of_kind(rewritten, "frequencies"):
         flip(rewritten, name)
@@ -195,6 +205,7 @@ def test_damaged_blocks_are_read_once(spark, table, rewritten, monkeypatch):
     assert {name: read.count(name) for name in earlier} == dict.fromkeys(earlier, 1)
 
 
+@pytest.mark.slow
 def test_columns_whose_type_changed_are_computed_again(spark, table, location):
     spark.sql(f"ALTER TABLE {table} ADD COLUMN more INT")
     spark.sql(f"INSERT INTO {table} VALUES (99, 'x', 1)")
@@ -208,6 +219,7 @@ def test_columns_whose_type_changed_are_computed_again(spark, table, location):
     assert wrong(location) == []
 
 
+@pytest.mark.slow
 def test_zones_that_are_damaged_are_made_again(spark, table, location, monkeypatch):
     monkeypatch.setattr("metastore.format.object_layout.ZONED_FILES", 1)
     monkeypatch.setattr(block_merge.compact_blocks, "__kwdefaults__", {"zoned": 1})

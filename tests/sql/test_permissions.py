@@ -8,8 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import metastore
-from formats.kinds import KINDS
-from gaps import TARGETS
+from formats.kinds import KINDS, each_format
 from lakes import SPARK
 from metastore.cli.app import app
 from metastore.errors import UnsupportedTable
@@ -82,8 +81,6 @@ ENTRIES = {
 if SPARK == "3.5":  # it has no data sources in Python
     ENTRIES = {name: ask for name, ask in ENTRIES.items() if not name.startswith("data source")}
 
-FORMATS = [target.format for target in TARGETS if target.spark == SPARK]
-
 
 @pytest.fixture(scope="module")
 def guarded(spark):
@@ -92,7 +89,7 @@ def guarded(spark):
     return session
 
 
-@pytest.fixture(scope="module", params=FORMATS)
+@pytest.fixture(scope="module", params=each_format())
 def secrets(request, spark, tmp_path_factory):
     """An analyzed table of one format with a column that policies are about."""
     kind = KINDS[request.param]

@@ -7,14 +7,11 @@ from pathlib import Path
 import pytest
 
 import metastore
-from formats.kinds import KINDS
-from gaps import TARGETS
-from lakes import SPARK
+from formats.kinds import FORMATS, KINDS, each_format
 from planner.aggregates.answered import fill
 from planner.plans import conf
 
 HERE = Path(__file__).parent
-FORMATS = [target.format for target in TARGETS if target.spark == SPARK]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -26,9 +23,10 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.campaign)
 
 
-@pytest.fixture(
-    scope="module", params=[pytest.param(f, marks=pytest.mark.campaign) if f == "parquet" else f for f in FORMATS]
-)
+PARQUET = [pytest.param("parquet", marks=pytest.mark.campaign)] if "parquet" in FORMATS else []
+
+
+@pytest.fixture(scope="module", params=each_format(but="parquet") + PARQUET)
 def kind(request):
     return KINDS[request.param]
 

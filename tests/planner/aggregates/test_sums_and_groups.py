@@ -7,8 +7,8 @@ import random
 import pytest
 
 import metastore
+from formats.kinds import FORMATS
 from planner.aggregates.answered import DECIDED, LEAVES, SUMMED, compare, condition, is_answered, new_name
-from planner.aggregates.conftest import FORMATS
 from planner.plans import labels
 
 pytestmark = pytest.mark.spark

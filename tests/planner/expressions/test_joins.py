@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 import metastore
+from formats.kinds import each_format
 from planner.expressions.made import CELL, ROWS, four_files
 from planner.expressions.test_other_uses import RANDOM, random_file
 from planner.plans import conf, files_read, labels, physical, plain, rows, truth
@@ -54,7 +55,7 @@ def compare(spark, query: str, most: int | None = None):
     return df
 
 
-@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("adaptive", ["true", pytest.param("false", marks=pytest.mark.slow)])
 def test_only_files_with_a_key_are_read(spark, analyzed, adaptive):
     table, _ = analyzed
     for key, values in KEYS.items():
@@ -162,7 +163,7 @@ def test_semi_joins_are_estimated_by_the_values_that_are_found(spark, make_table
         assert 20 <= expected <= 80, query
 
 
-@pytest.mark.parametrize("kind", ["iceberg", "parquet", pytest.param("delta", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", each_format("iceberg", "parquet", "delta"))
 def test_fields_and_values_without_an_order(spark, make_table, kind):
     made = "SELECT named_struct('a', {file} * 10 + id, 'b', named_struct('c', string({file}))) st, array({file}) arr,"
     made += " map('k', {file}) m, binary(string({file})) bytes, repeat(string(id), 9) pad FROM range(10)"
