@@ -19,7 +19,7 @@ ROW = "id, concat('c', id % 10) AS c, concat('v', lpad(id, 3, '0')) AS v, named_
 ON_CHAR = ["c = 'c1'", "c = 'c1   '", "c > 'c5'", "c <> 'c1'", "c IN ('c1', 'c2 ')", "c LIKE 'c1%'", "c IS NULL"]
 
 
-@pytest.fixture(params=[pytest.param("delta", marks=pytest.mark.slow), "parquet"])
+@pytest.fixture(params=["delta", "parquet"])
 def table(request, spark, tmp_path):
     """Four data files of ten rows each, sorted by `id` and `v`."""
     spark.sql(f"CREATE TABLE {NAME} ({COLUMNS}) USING {request.param} LOCATION '{tmp_path / 'table'}'")
@@ -56,9 +56,7 @@ def test_analyze_in_sql(spark, table):
     assert spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS").first().rows == 40
 
 
-@pytest.fixture(
-    params=[pytest.param("delta", marks=pytest.mark.slow), pytest.param("parquet", marks=pytest.mark.campaign)]
-)
+@pytest.fixture(params=["delta", pytest.param("parquet", marks=pytest.mark.campaign)])
 def mixed(request, spark, tmp_path):
     """Data files with values that are padded, and one whose writer knew nothing of CHAR."""
     folder = tmp_path / "table"
