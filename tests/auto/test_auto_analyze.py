@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,9 @@ from metastore.format.manifest import Manifest
 from metastore.store import Store
 from metastore.store.claims import claim
 from metastore.store.location import default_store_uri
+from pipeline.blocked import blocked, wait_until, wake
 from planner.plans import conf, files_read
+from processes.drivers import needs_proc
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,6 +150,90 @@ def test_writers_of_data_frames(spark, tmp_path):
             spark.sql(f"DROP TABLE {name}")
 
 
+needs_iceberg = pytest.mark.skipif("iceberg" not in FORMATS, reason="of Iceberg")
+
+
+@pytest.fixture
+def make_table(spark):
+    """Makes Iceberg tables of one data file that nobody analyzed."""
+    made = []
+
+    def make(name: str) -> str:
+        made.append(f"ice.db.{name}_{next(_names)}")
+        spark.sql(f"CREATE TABLE {made[-1]} (id BIGINT) USING iceberg")
+        spark.sql(f"INSERT INTO {made[-1]} SELECT id FROM range(0, 10, 1, 1)")
+        return made[-1]
+
+    yield make
+    for name in made:
+        spark.sql(f"DROP TABLE {name}")
+
+
+@needs_iceberg
+def test_a_catalog_of_one_format_takes_the_provider_for_that_of_files(spark):
+    rows = spark.sql(f"SELECT {ROW} FROM range(100)")
+    try:
+        with conf(spark, spark__metastore__analyze__auto="wait"):
+            spark.sql(f"CREATE TABLE ice.db.auto_of_parquet USING parquet AS SELECT {ROW} FROM range(10)")
+            rows.write.saveAsTable("ice.db.auto_saved")
+            assert is_analyzed(spark, "ice.db.auto_saved")
+            rows.write.mode("overwrite").saveAsTable("ice.db.auto_saved")
+        assert is_analyzed(spark, "ice.db.auto_saved")
+        assert is_analyzed(spark, "ice.db.auto_of_parquet")
+    finally:
+        for name in ("ice.db.auto_of_parquet", "ice.db.auto_saved"):
+            spark.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+@needs_iceberg
+@pytest.mark.parametrize(("said", "expected"), [("true", True), ("false", False)])
+def test_a_table_that_is_replaced_still_speaks_for_itself(spark, said, expected):
+    name = f"ice.db.auto_replaced_{next(_names)}"
+    said = f"TBLPROPERTIES ('metastore.analyze.auto' = '{said}')"
+    spark.sql(f"CREATE TABLE {name} USING iceberg {said} AS SELECT {ROW} FROM range(10)")
+    assert becomes(has_values, spark, name) if expected else not is_analyzed(spark, name)
+    try:
+        with conf(spark, spark__metastore__analyze__auto="off" if expected else "wait"):
+            spark.sql(f"CREATE OR REPLACE TABLE {name} USING iceberg AS SELECT {ROW} FROM range(20)")
+        assert becomes(has_values, spark, name) if expected else not is_analyzed(spark, name)
+    finally:
+        spark.sql(f"DROP TABLE {name}")
+
+
+@needs_iceberg
+def test_each_batch_of_a_stream(spark, tmp_path):
+    name = f"ice.db.auto_stream_{next(_names)}"
+    source = str(tmp_path / "source")
+    spark.sql("CREATE TABLE " + name + " (id BIGINT) USING iceberg")
+    spark.range(0, 10, 1, 1).write.parquet(source)
+    try:
+        with conf(spark, spark__metastore__analyze__auto="wait"):
+            stream = spark.readStream.schema("id BIGINT").parquet(source)
+            place = str(tmp_path / "checkpoint")
+            query = stream.writeStream.option("checkpointLocation", place).trigger(availableNow=True).toTable(name)
+            assert query.awaitTermination(60)
+        assert spark.table(name).count() == 10
+        assert is_analyzed(spark, name)
+    finally:
+        spark.sql(f"DROP TABLE {name}")
+
+
+@needs_iceberg
+@needs_proc
+def test_statements_that_people_type_do_not_wait_for_it(spark, make_table):
+    slow, typed = make_table("auto_slow"), make_table("auto_typed")
+    (file,) = spark.table(f"{slow}.files").collect()
+    with ThreadPoolExecutor(1) as threads, blocked(file.file_path):
+        with conf(spark, spark__metastore__analyze__auto="background"):
+            spark.sql(f"INSERT INTO {slow} SELECT id FROM range(10, 20, 1, 1)")
+        wait_until(lambda: spark.sparkContext.statusTracker().getActiveJobsIds(), "the job runs")
+        statement = f"ANALYZE TABLE {typed} COMPUTE STATISTICS FOR ALL COLUMNS"
+        report = threads.submit(lambda: spark.sql(statement).collect()[0]).result(PATIENCE)
+        assert (report["files"], is_analyzed(spark, slow)) == (1, False)
+        wait_until(lambda: wake(file.file_path), "the job reads the file")
+    assert is_analyzed(spark, typed)
+
+
 @pytest.fixture
 def called(spark):
     """An Iceberg table of three data files, and how a session that waits for ANALYZE calls a procedure."""
@@ -164,7 +251,6 @@ def called(spark):
     spark.sql(f"DROP TABLE {name} PURGE")
 
 
-needs_iceberg = pytest.mark.skipif("iceberg" not in FORMATS, reason="of Iceberg")
 REWRITE = "rewrite_data_files", "options => map('rewrite-all', 'true'), table => '{t}'"
 
 

@@ -28,6 +28,12 @@ FILES = {
     "id IS NULL": 0,
 }
 
+CORRELATED = [
+    "SELECT k, (SELECT count(*) FROM {t} t WHERE t.v = o.k) AS n FROM {o} o",
+    "SELECT k FROM {o} o WHERE (SELECT count(*) FROM {t} t WHERE t.v = o.k) = 0",
+    "SELECT k, (SELECT count(t.v) + 1 FROM {t} t WHERE t.v = o.k AND t.id >= 0) FROM {o} o",
+]
+
 
 def statement(asked, rest: str = "FOR ALL COLUMNS"):
     with conf(asked.spark, spark__metastore__analyze__formats=ALL):
@@ -271,6 +277,13 @@ def test_upkeep_by_name(filled):
     by_name = metastore.verify(filled.spark, filled.name).to_dict()
     assert by_name["rows"] == metastore.verify(filled.location).to_dict()["rows"]
     assert len(by_name["rows"]) > 0
+
+
+@pytest.mark.parametrize("query", CORRELATED)
+def test_counts_in_correlated_sub_queries(filled, query):
+    filled.analyze()
+    with conf(filled.spark, spark__metastore__aggregates__enabled=True, hoodie__enable__data__skipping=False):
+        check(filled.spark, query.format(t=filled.name, o="(SELECT explode(array(1, 2, 99)) AS k)"))
 
 
 def test_what_a_scan_reads_is_counted_once(filled):

@@ -36,6 +36,11 @@ def is_read(path: str) -> bool:
     Looking wakes who waits: it is done once, at the end.
     """
     time.sleep(PATIENCE)
+    return wake(path)
+
+
+def wake(path: str) -> bool:
+    """Has who waits for the pipe find it empty, and tells whether anybody did."""
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
     except OSError as error:

@@ -211,6 +211,43 @@ def test_tables_that_are_read_twice(spark, fact, query, joins):
     check(spark, TWICE[query].format(t=fact))
 
 
+@pytest.fixture
+def partitioned(spark):
+    """Makes analyzed Iceberg tables with a partition of each value of a column."""
+    made = []
+
+    def make(columns: str, by: str, values: str) -> str:
+        made.append(f"ice.db.join_parts_{next(_names)}")
+        spark.sql(
+            f"CREATE TABLE {made[-1]} ({columns}) USING iceberg PARTITIONED BY ({by}) TBLPROPERTIES ({NO_METRICS})"
+        )
+        spark.sql(f"INSERT INTO {made[-1]} VALUES {values}")
+        metastore.analyze(spark, made[-1], progress=False)
+        return made[-1]
+
+    yield make
+    for name in made:
+        spark.sql(f"DROP TABLE {name}")
+
+
+@pytest.mark.skipif(lakes.SPARK != "4.1", reason="recursive queries came with Spark 4.1")
+@pytest.mark.parametrize("by", ["manager", "bucket(16, manager)", "id"])
+def test_each_step_of_a_recursion_reads_by_keys_of_its_own(spark, partitioned, by):
+    table = partitioned("id int, manager int", by, "(1, null), (2, 1), (3, 2), (4, 3)")
+    query = f"""WITH RECURSIVE r(id) AS (
+        SELECT id FROM {table} WHERE manager IS NULL
+        UNION ALL SELECT e.id FROM {table} e JOIN r ON e.manager = r.id) SELECT id FROM r"""
+    assert sorted(row.id for row in spark.sql(query).collect()) == [1, 2, 3, 4]
+
+
+def test_partitions_of_doubles_are_found_by_each_zero_and_nan(spark, partitioned):
+    table = partitioned("x double, v int", "x", "(-0.0D, 1), (1D, 2), (double('NaN'), 3)")
+    for value, v in {"0.0D": 1, "-0.0D": 1, "1D": 2, "double('NaN')": 3}.items():
+        for side in (f"{value} AS x", f"x FROM VALUES ({value}) AS d(x)", f"x FROM {table} WHERE v = {v}"):
+            found = spark.sql(f"SELECT a.v FROM {table} a JOIN (SELECT {side}) USING (x)").collect()
+            assert [row.v for row in found] == [v], side
+
+
 def test_the_plan_says_that_keys_choose_files(spark, fact, joins):
     query = f"SELECT f.* FROM {fact} f JOIN join_dim d ON f.k = d.id WHERE d.small = 205"
     df = spark.sql(query)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from metastore.adapters import refusals
@@ -75,10 +76,11 @@ def compute_missing(
     if not work:
         return ComputeResult()
     inputs.store.ensure_writable()
+    at_once = spark.sparkContext.defaultParallelism if inputs.is_unasked else None
 
     def compute(part: MissingStatistics) -> ComputeResult:
         destination = _choose_destination(inputs, part.columns)
-        return BlockComputation(spark, inputs.facts, inputs.store, destination, progress).run(part)
+        return BlockComputation(spark, inputs.facts, inputs.store, destination, progress, at_once).run(part)
 
     try:
         done = sum(map(compute, work), ComputeResult())
@@ -106,6 +108,7 @@ class BlockComputation:
     Attributes:
         store: Where the driver writes.
         destination: Where tasks write.
+        at_once: So many tasks are one job, where later jobs are not to wait for all: Spark takes jobs in turn.
     """
 
     spark: SparkSession
@@ -113,6 +116,7 @@ class BlockComputation:
     store: Store
     destination: BlockDestination
     progress: Progress
+    at_once: int | None = None
 
     def run(self, work: MissingStatistics) -> ComputeResult:
         """Compute what is missing of some files."""
@@ -189,8 +193,12 @@ class BlockComputation:
 
         total, whole = len(chosen), _weight(chosen)
         self.progress.begin("reading", lambda: StageProgress(files.value, total, rows.value, weight.value / whole))
-        jobs = context.parallelize(tasks, len(tasks)).map(run)
-        return run_cancellable(self.spark, lambda: destination.place.collect(jobs))
+        step = self.at_once or len(tasks)
+        waves = (tasks[first : first + step] for first in range(0, len(tasks), step))
+        jobs = (context.parallelize(wave, len(wave)).map(run) for wave in waves)
+        return [
+            result for job in jobs for result in run_cancellable(self.spark, partial(destination.place.collect, job))
+        ]
 
 
 @dataclass

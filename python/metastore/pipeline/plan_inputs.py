@@ -66,6 +66,7 @@ class PlanInputs:
         jobs: Jobs that the table level is made with.
         failed_expressions: Expressions that have no statistics, and why.
         is_publishing: Whether other engines are told the columns' distinct counts, for which the format has a place.
+        is_unasked: Whether nobody typed it: what people ask meanwhile does not wait for all of its tasks.
     """
 
     facts: TableFacts
@@ -81,6 +82,7 @@ class PlanInputs:
     jobs: ValueJobs | None = None
     failed_expressions: Mapping[str, str] = field(default_factory=dict)
     is_publishing: bool = False
+    is_unasked: bool = False
 
     @property
     def block_settings(self) -> Mapping[str, Any]:

@@ -46,7 +46,7 @@ def run_in_turn(spark: SparkSession, statement: AnalyzeStatement, progress: bool
     """Run a statement that nobody typed; None where another driver is at the same, of which it may leave nothing."""
     started = time.monotonic()
     with closing(_begin(statement, progress)) as shown:
-        inputs = read_inputs(spark, statement)
+        inputs = replace(read_inputs(spark, statement), is_unasked=True)
         with claim(inputs.store, statement.depth) as is_ours:
             return _run(spark, inputs, shown, started) if is_ours else None
 
@@ -81,6 +81,8 @@ def _run_rounds(spark: SparkSession, inputs: PlanInputs, progress: Progress) -> 
             state = state.with_damage([damage.block])
         if not state.is_stale:
             return state
+    if state.is_committed:  # of this snapshot; others go on writing
+        return state
     raise AnalyzeFailed(inputs.facts.name, "other writers kept changing its statistics", "Try again later.")
 
 

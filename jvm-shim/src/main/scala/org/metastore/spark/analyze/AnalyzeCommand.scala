@@ -113,6 +113,9 @@ object AnalyzeReport {
 trait PythonStatement {
   def table: String
 
+  /** Whether somebody typed it, and waits for it. */
+  def isAsked: Boolean = true
+
   /** Writes what is asked beside the table. */
   protected def fill(node: ObjectNode): Unit
 
@@ -146,6 +149,8 @@ final case class AnalyzeStatement(
     table: String, columns: Option[Seq[String]], allColumns: Boolean, noScan: Boolean,
     partition: Map[String, Option[String]], inTurn: Boolean = false)
   extends PythonStatement {
+
+  override def isAsked: Boolean = !inTurn
 
   override protected def fill(node: ObjectNode): Unit = {
     node.put("all_columns", allColumns).put("noscan", noScan).put("in_turn", inTurn)

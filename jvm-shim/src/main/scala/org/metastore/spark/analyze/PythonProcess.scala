@@ -198,21 +198,33 @@ object PythonLost {
   def ended(how: String): PythonLost = new PythonLost(s"its Python process $how. $NextOne")
 }
 
-/** The one attached Python process of this driver: started by the first statement, restarted when it is gone. */
-object AttachedPython extends Logging {
+/**
+ * The attached Python processes of this driver: one for what people ask, and one for what nobody typed, so that nobody waits for
+ * that. Each is started by its first statement, and restarted when it is gone.
+ */
+object AttachedPython {
+  private val (asked, unasked) = (new AttachedPython, new AttachedPython)
+
+  Runtime.getRuntime.addShutdownHook(new Thread(() => stop(), "metastore-python-stop"))
+
+  /** Ends the processes; the next statement starts another one. */
+  def stop(): Unit = Seq(asked, unasked).foreach(_.stop())
+
+  /** Runs one statement in Python, after those of its kind that came before it; raises what Python said as a MetastoreException. */
+  def run(session: SparkSession, statement: PythonStatement): JsonNode =
+    (if (statement.isAsked) asked else unasked).run(session, statement)
+}
+
+private final class AttachedPython extends Logging {
   private val lock = new ReentrantLock()
   @volatile private var process: Option[PythonProcess] = None
   private val followed = Collections.newSetFromMap(new WeakHashMap[SparkContext, java.lang.Boolean])
 
-  Runtime.getRuntime.addShutdownHook(new Thread(() => stop(), "metastore-python-stop"))
-
-  /** Ends the process; the next statement starts another one. */
   def stop(): Unit = {
     process.foreach(_.stop())
     process = None
   }
 
-  /** Runs one statement in Python, after those that came before it; raises what Python said as a MetastoreException. */
   def run(session: SparkSession, statement: PythonStatement): JsonNode = {
     lock.lockInterruptibly()
     val answer =

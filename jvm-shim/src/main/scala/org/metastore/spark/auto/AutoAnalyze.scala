@@ -25,6 +25,7 @@ private[auto] object AutoAnalyze extends Logging {
   private final class Pending(val session: SparkSession, val table: String, val footers: Boolean) {
     val done: Promise[Unit] = Promise[Unit]()
     var pause = 1L // seconds
+    var rests = false
     def key: (String, Boolean) = (table, footers)
   }
 
@@ -33,8 +34,9 @@ private[auto] object AutoAnalyze extends Logging {
   private val LongestPause = 32L // seconds
   private val pending = mutable.LinkedHashMap.empty[(String, Boolean), Pending]
 
+  // Job group, tags and what else Spark hands on to new threads are of the statement that happens to be the first.
   private lazy val worker: ScheduledExecutorService = Executors.newSingleThreadScheduledExecutor { work =>
-    val thread = new Thread(work, "metastore-auto-analyze")
+    val thread = new Thread(null, work, "metastore-auto-analyze", 0L, false)
     thread.setDaemon(true)
     thread
   }
@@ -57,14 +59,15 @@ private[auto] object AutoAnalyze extends Logging {
     try {
       if (analyze(asked)) finish(asked) else tryLater(asked)
     } catch {
-      case NonFatal(e) =>
+      case e @ (NonFatal(_) | _: LinkageError) =>
         logWarning(VisibleText(s"${asked.table} was written and not analyzed: ${MetastoreException.firstLine(e)}"))
         asked.done.trySuccess(())
     } finally SparkSession.clearActiveSession() // the thread outlives it
   }
 
   private def next(): Option[Pending] = synchronized {
-    val first = pending.values.find(_.footers).orElse(pending.values.headOption)
+    val ready = pending.values.filterNot(_.rests)
+    val first = ready.find(_.footers).orElse(ready.headOption)
     first.foreach(asked => pending.remove(asked.key))
     first
   }
@@ -74,14 +77,21 @@ private[auto] object AutoAnalyze extends Logging {
     if (asked.footers) submit(new Pending(asked.session, asked.table, footers = false))
   }
 
-  /** Another driver is at the same: what it leaves is done after it. */
-  private def tryLater(asked: Pending): Unit = {
-    def again(): Unit = submit(asked) match {
-      case Some(done) => if (done ne asked.done) asked.done.completeWith(done.future)
-      case None => asked.done.trySuccess(()) // too many wait: nobody waits for what is not done
+  /** Another driver is at the same: what it leaves is done after it, with all that is written until then. */
+  private def tryLater(asked: Pending): Unit = synchronized {
+    pending.get(asked.key) match {
+      case Some(later) => asked.done.completeWith(later.done.future)
+      case None =>
+        asked.rests = true
+        pending(asked.key) = asked
+        worker.schedule((() => wake(asked)): Runnable, asked.pause, TimeUnit.SECONDS)
+        asked.pause = math.min(2 * asked.pause, LongestPause)
     }
-    worker.schedule((() => again()): Runnable, asked.pause, TimeUnit.SECONDS)
-    asked.pause = math.min(2 * asked.pause, LongestPause)
+  }
+
+  private def wake(asked: Pending): Unit = {
+    synchronized { asked.rests = false }
+    runNext()
   }
 
   /** Whether it is done: nobody else was at it. */
@@ -89,6 +99,7 @@ private[auto] object AutoAnalyze extends Logging {
     val context = asked.session.sparkContext
     context.isStopped || {
       SparkSession.setActiveSession(asked.session)
+      Thread.currentThread.setContextClassLoader(asked.session.sharedState.jarClassLoader)
       context.setLocalProperty("spark.scheduler.pool", Pool)
       context.setJobDescription(s"ANALYZE of ${asked.table} after a write")
       val statement = AnalyzeStatement(asked.table, None, allColumns = !asked.footers, noScan = false, Map.empty)

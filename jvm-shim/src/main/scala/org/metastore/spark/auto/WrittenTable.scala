@@ -5,10 +5,13 @@ import java.util.Locale
 import scala.collection.JavaConverters._
 import scala.util.Try
 
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.{ResolvedIdentifier, ResolvedTable}
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier, Table}
+import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier, Table, TableCatalog}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.command.{CreateDataSourceTableAsSelectCommand, DataWritingCommandExec, ExecutedCommandExec}
 import org.apache.spark.sql.execution.datasources.{InsertIntoHadoopFsRelationCommand, LogicalRelation, SaveIntoDataSourceCommand}
@@ -16,7 +19,7 @@ import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, V2Co
 import org.apache.spark.sql.metastore.RowLevelTarget
 
 import org.metastore.spark.reason.SqlName
-import org.metastore.spark.tables.{Reflection, TableFormats}
+import org.metastore.spark.tables.{LakeTable, Reflection, TableFormats}
 
 /**
  * A table of which a command writes data files.
@@ -39,6 +42,8 @@ private[auto] object WrittenTable {
 
   private def ofCommand(command: LogicalPlan): Option[WrittenTable] = command match {
     case write: V2WriteCommand => ofTarget(write.table)
+    case stream if stream.nodeName == "WriteToDataSourceV2" => // deprecated, but for streams
+      stream.productIterator.collectFirst { case Some(relation: DataSourceV2Relation) => relation }.flatMap(ofTarget)
     case create: CreateTableAsSelect => ofCreated(create.name, create.tableSpec)
     case create: ReplaceTableAsSelect => ofCreated(create.name, create.tableSpec)
     case insert: InsertIntoHadoopFsRelationCommand => insert.catalogTable.flatMap(ofCatalog)
@@ -93,9 +98,16 @@ private[auto] object WrittenTable {
   private def ofCreated(name: LogicalPlan, spec: TableSpecBase): Option[WrittenTable] = name match {
     case ResolvedIdentifier(catalog, identifier) =>
       val named = spec.provider.map(_.toLowerCase(Locale.ROOT))
-      val format = TableFormats.all.find(one => named.fold(one.isCatalog(catalog))(_ == one.name))
-      format.map(one => WrittenTable(nameOf(catalog, identifier), one.name, spec.properties))
+      // A catalog of one format takes the provider for the format of its data files.
+      val format = TableFormats.all.find(_.isCatalog(catalog)).orElse(TableFormats.all.find(one => named.contains(one.name)))
+      format.map(one => WrittenTable(nameOf(catalog, identifier), one.name, propertiesOf(catalog, identifier) ++ spec.properties))
     case _ => None
+  }
+
+  // A table that takes the place of another keeps what that was told.
+  private def propertiesOf(catalog: CatalogPlugin, identifier: Identifier): Map[String, String] = catalog match {
+    case tables: TableCatalog => Try(tables.loadTable(identifier).properties.asScala.toMap).getOrElse(Map.empty)
+    case _ => Map.empty
   }
 
   private def nameOf(catalog: CatalogPlugin, identifier: Identifier): String =
@@ -109,8 +121,9 @@ private[auto] object WrittenTable {
     TableFormats.of(relation).map(table => WrittenTable(SqlName(Seq(table.format, table.location)), table.format, table.properties))
 
   private def ofPath(save: SaveIntoDataSourceCommand): Option[WrittenTable] = for {
-    path <- save.options.get("path")
+    path <- save.options.get("path").map(new Path(_))
     source <- Some(save.dataSource.getClass.getName)
     format <- TableFormats.all.find(_.packages.exists(source.startsWith)) if format.hasPaths
-  } yield WrittenTable(SqlName(Seq(format.name, path)), format.name, Map.empty)
+    whole = if (path.isAbsolute) path else LakeTable.qualify(path, SparkSession.active) // as only writers may name it
+  } yield WrittenTable(SqlName(Seq(format.name, whole.toString)), format.name, Map.empty)
 }

@@ -181,7 +181,7 @@ object FileMeasure {
 
     // Statistics keep one zero, and rows of either sign may be the least or the greatest.
     private def isZero(file: Int): Boolean = (summary.dataType, bounds) match {
-      case (FloatType | DoubleType, longs: LongBounds) => (if (least) longs.lo else longs.hi) (file) == FileMeasure.Zero
+      case (FloatType | DoubleType, longs: LongBounds) => (if (least) longs.lo else longs.hi) (file) == DoubleOrder.Zero
       case _ => false
     }
 
@@ -249,5 +249,4 @@ object FileMeasure {
   }
 
   private val MostListed = 100000L
-  private val Zero = DoubleOrder.key(0.0)
 }

@@ -3,6 +3,7 @@ package org.metastore.spark.scan
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, Expression}
 import org.apache.spark.sql.connector.expressions.{Literal, NamedReference}
 import org.apache.spark.sql.connector.expressions.filter.Predicate
+import org.apache.spark.sql.types.{DoubleType, FloatType}
 
 import org.metastore.spark.pruning.ScanDecision
 import org.metastore.spark.tables.Reflection
@@ -16,6 +17,7 @@ private[scan] final class IcebergJoin(output: Seq[AttributeReference], decide: S
   /** What a joined scan reads. Spark tells the filters once the other side's keys are there. */
   final class JoinedTasks(planning: ScanDecision) {
     @volatile private var found = Option.empty[ScanDecision]
+    @volatile private var left = Option.empty[Set[String]] // by Iceberg
     private var keys = Seq.empty[Expression]
     private var named = IndexedSeq.empty[(Expression, AttributeReference)]
 
@@ -30,11 +32,20 @@ private[scan] final class IcebergJoin(output: Seq[AttributeReference], decide: S
       }
     }
 
-    /** Takes filters in; those that are Iceberg's own business, on the columns that it partitions by, are forwarded, too. */
+    /**
+     * Takes filters in; those that are Iceberg's own business, on the columns that it partitions by, are forwarded, too, but for
+     * doubles, of which Iceberg takes no NaN and tells the zeros apart. The scan, which others read by as well, keeps its tasks.
+     */
     def filter(scan: AnyRef, filters: Array[Predicate])(forward: Array[Predicate] => AnyRef): AnyRef = {
       val own = Reflection.call[Array[NamedReference]](scan, "filterAttributes").map(_.fieldNames.toSeq).toSet
-      val theirs = filters.filter(_.references.forall(column => own(column.fieldNames.toSeq)))
-      if (theirs.nonEmpty) forward(theirs)
+      val theirs = filters.filter(one => one.references.forall(column => own(column.fieldNames.toSeq)) && !isOfDoubles(one))
+      if (theirs.nonEmpty) scan.synchronized {
+        val all = IcebergTasks.currentTasks(scan)
+        forward(theirs)
+        val paths = IcebergTasks.currentTasks(scan).files.map(_.path).toSet
+        left = Some(left.fold(paths)(_ intersect paths))
+        all.giveTo(scan)
+      }
       ScanPlanner.orElse(planning.table, ()) {
         keys ++= filters.flatMap(conjunct)
         found = Some(decide(keys))
@@ -44,7 +55,8 @@ private[scan] final class IcebergJoin(output: Seq[AttributeReference], decide: S
 
     /** The tasks that are left of a scan's. */
     def tasks(scan: AnyRef): IcebergTasks = {
-      val all = IcebergTasks.currentTasks(scan)
+      val current = IcebergTasks.currentTasks(scan)
+      val all = left.fold(current)(current.selectPaths)
       found.fold(all)(known => all.selectPaths(known.files.paths.indices.filter(known.survivors.get).map(known.files.paths(_)).toSet))
     }
 
@@ -65,6 +77,11 @@ private[scan] final class IcebergJoin(output: Seq[AttributeReference], decide: S
         keyOf(column.fieldNames.toSeq)
           .flatMap(JoinKeyFilter.conjunct(_, values.map(_.asInstanceOf[Literal[_]].value: Any).toArray))
       case _ => None
+    }
+
+    private def isOfDoubles(filter: Predicate): Boolean = filter.children.exists {
+      case value: Literal[_] => value.dataType == DoubleType || value.dataType == FloatType
+      case _ => false
     }
 
     private def keyOf(name: Seq[String]): Option[Expression] =

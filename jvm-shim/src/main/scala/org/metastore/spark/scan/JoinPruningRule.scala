@@ -29,7 +29,7 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
   import JoinPruningRule._
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (!isWanted || plan.isStreaming || isCorrelated(plan)) plan
+    if (!isWanted || plan.isStreaming || PlanScope.isCorrelated(plan)) plan
     else ScanPlanner.orElse("A join", plan) {
       val target = new KeyTarget(
         ScanPlanner.of(SparkSession.active, settings, PlanScope.Everything, mayLimit = false, _ => JoinKeys.Unknown))
@@ -40,11 +40,6 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
 
   // Only that rule of Spark plans the filters.
   private def isWanted: Boolean = settings.pruningJoinEnabled && conf.dynamicPartitionPruningEnabled && conf.exchangeReuseEnabled
-
-  private def isCorrelated(plan: LogicalPlan): Boolean = plan match {
-    case subquery: Subquery => subquery.correlated
-    case _ => false
-  }
 
   private def prune(join: Join, target: KeyTarget): LogicalPlan = join match {
     case ExtractEquiJoinKeys(kind, leftKeys, rightKeys, _, _, left, right, _) if join.getTagValue(Pruned).isEmpty =>

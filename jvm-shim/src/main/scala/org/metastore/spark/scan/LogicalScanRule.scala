@@ -26,7 +26,7 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     else ScanPlanner.orElse("A query", plan) {
       PlanScope.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites).fold(plan) { scope =>
         val prepared = DeltaScan.prepareRelations(plan, session)
-        val planner = ScanPlanner.of(session, settings, scope, mayLimit = !isWrite(plan), joinsOf(prepared, _))
+        val planner = ScanPlanner.of(session, settings, scope, mayLimit = !isWrite(plan) && !PlanScope.isCorrelated(plan), joinsOf(prepared, _))
         if (!planner.leavesAlone) begin(prepared, planner)
         val rewritten = rewrite(prepared, ScanContext(), planner)
         if (settings.cboEnabled && conf.cboEnabled && conf.joinReorderEnabled && !rewritten.fastEquals(prepared))
@@ -134,6 +134,12 @@ object PlanScope {
   def write(plan: LogicalPlan): Option[Write] = {
     val signs = plan.collect { case node if isWrite(node) => Write(node.nodeName, rowLevel(className(node)), isOfFormat(node)) }
     signs.find(_.ofFormat).orElse(signs.find(_.rowLevel)).orElse(signs.headOption)
+  }
+
+  /** Whether Spark makes a join of a sub-query's plan, once it has looked there for what its value is without rows. */
+  def isCorrelated(plan: LogicalPlan): Boolean = plan match {
+    case subquery: Subquery => subquery.correlated
+    case _ => false
   }
 
   /** Judges a plan at the optimizer's door: nothing of a stream's plan is touched, not even to say so. */

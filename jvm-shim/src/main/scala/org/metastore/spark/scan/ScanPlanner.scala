@@ -7,9 +7,9 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, InSet, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.types.DataType
+import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
@@ -19,8 +19,8 @@ import org.metastore.spark.pruning.{
 }
 import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
-import org.metastore.spark.statistics.columns.{FileSetStatistics, TableDistinct}
-import org.metastore.spark.statistics.objects.{Manifest, Snapshot, TableIdentity}
+import org.metastore.spark.statistics.columns.{FileSetStatistics, LongBounds, TableDistinct}
+import org.metastore.spark.statistics.objects.{DoubleOrder, Manifest, Snapshot, TableIdentity}
 import org.metastore.spark.statistics.values.ColumnHistogram
 
 /** Decides which data files of the scans of one query are read. One decision is all that EXPLAIN, metrics and estimates say. */
@@ -215,8 +215,23 @@ private[scan] final class ScanPlanner(
       filter: PruningFilter, joined: FileSetStatistics, files: IndexedSeq[ScanFile], unlimited: ScanDecision): BitSet =
     if (!isOurs(unlimited)) new BitSet
     else ScanPlanner.orElse("The rows of whole files", new BitSet) {
-      FileSets.both(wholeFiles(filter, joined, files), unlimited.survivors)
+      val whole = FileSets.both(wholeFiles(filter, joined, files), unlimited.survivors)
+      if (filter.conjuncts.exists(ScanPlanner.namesZero)) whole.andNot(filesWithZeros(filter, joined))
+      whole
     }
+
+  // Readers of Parquet tell the zeros apart, and leave out rows of the one that is not named.
+  private def filesWithZeros(filter: PruningFilter, joined: FileSetStatistics): BitSet = {
+    val doubles = filter.columns.filter(use => use.dataType == FloatType || use.dataType == DoubleType)
+    val bounds = doubles.map(use => joined.column(use.key, use.dataType).toOption.map(_.bounds))
+    FileSets.where(joined.rows.length) { file =>
+      bounds.exists {
+        case Some(known: LongBounds) if known.hasLo(file) && known.hasHi(file) =>
+          known.lo(file) <= DoubleOrder.Zero && known.hi(file) >= DoubleOrder.Zero
+        case _ => true
+      }
+    }
+  }
 
   private def limitFiles(
       wanted: WantedRows, joined: FileSetStatistics, unlimited: ScanDecision, full: BitSet): Option[LimitedFiles] =
@@ -252,6 +267,18 @@ private[scan] object ScanPlanner extends Logging {
   /** A planner for scans that were decided on: what this thread planned earlier may belong to another query. */
   def physical(session: SparkSession, settings: MetastoreConf): ScanPlanner =
     new ScanPlanner(session, settings, PlanScope.Everything, new PlanningContext(None))
+
+  private def namesZero(conjunct: Expression): Boolean = conjunct.exists {
+    case Literal(value, FloatType | DoubleType) => isZero(value)
+    case InSet(_, values) => values.exists(isZero)
+    case _ => false
+  }
+
+  private def isZero(value: Any): Boolean = value match {
+    case number: Double => number == 0
+    case number: Float => number == 0
+    case _ => false
+  }
 
   /** What was decided, for who reads the log at INFO. */
   private def logDecision(decision: ScanDecision): Unit = logInfo(VisibleText(s"${decision.table} ${decision.label}"))

@@ -15,8 +15,9 @@ import org.apache.spark.sql.types.{DataType, DecimalType, DoubleType, FloatType}
  */
 object DoubleOrder {
 
-  /** Key of NaN, above every other. */
+  /** Key of NaN, above every other, and of both zeros. */
   val NaN: Long = key(Double.NaN)
+  val Zero: Long = key(0.0)
 
   def key(value: Double): Long = {
     val bits = java.lang.Double.doubleToLongBits(value + 0.0) // -0.0 + 0.0 is 0.0
