@@ -88,6 +88,10 @@ SCANS = (
     "SELECT flag, count(DISTINCT flag) FROM {t} WHERE id >= 150 GROUP BY flag",
     "SELECT i, count(i) FROM {t} WHERE id >= 150 GROUP BY i",
     "SELECT max(st.a) FROM {t} WHERE id >= 150",
+    "SELECT id FROM {t} WHERE zero >= 0 LIMIT 3",
+    "SELECT id FROM {t} WHERE zero < 100 LIMIT 3",
+    "SELECT id FROM {t} WHERE f > 0 LIMIT 3",
+    f"SELECT id FROM {{t}} WHERE zero IN ({', '.join(f'{n}D' for n in range(100))}) LIMIT 3",
 )
 WHOLE = ("SELECT count(DISTINCT i), count(DISTINCT flag) FROM {t}", "SELECT count(*), avg(id), avg(m), max(s) FROM {t}")
 """Aggregates that statistics of all files answer."""

@@ -26,7 +26,8 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     else ScanPlanner.orElse("A query", plan) {
       PlanScope.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites).fold(plan) { scope =>
         val prepared = DeltaScan.prepareRelations(plan, session)
-        val planner = ScanPlanner.of(session, settings, scope, mayLimit = !isWrite(plan) && !PlanScope.isCorrelated(plan), joinsOf(prepared, _))
+        val planner =
+          ScanPlanner.of(session, settings, scope, mayLimit = !isWrite(plan) && !PlanScope.isCorrelated(plan), joinsOf(prepared, _))
         if (!planner.leavesAlone) begin(prepared, planner)
         val rewritten = rewrite(prepared, ScanContext(), planner)
         if (settings.cboEnabled && conf.cboEnabled && conf.joinReorderEnabled && !rewritten.fastEquals(prepared))
