@@ -6,6 +6,7 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 
 import org.metastore.spark.pruning.ColumnLookup
+import org.metastore.spark.statistics.objects.DoubleOrder
 import org.metastore.spark.statistics.values.ColumnHistogram
 
 /**
@@ -55,11 +56,7 @@ private object IcebergSkipping {
   }
 
   private def isZero(part: V2Expression): Boolean = part match {
-    case literal: V2Literal[_] => literal.value match {
-        case number: Double => number == 0
-        case number: Float => number == 0
-        case _ => false
-      }
+    case literal: V2Literal[_] => DoubleOrder.isZero(literal.value)
     case _ => false
   }
 

@@ -269,14 +269,8 @@ private[scan] object ScanPlanner extends Logging {
     new ScanPlanner(session, settings, PlanScope.Everything, new PlanningContext(None))
 
   private def namesZero(conjunct: Expression): Boolean = conjunct.exists {
-    case Literal(value, FloatType | DoubleType) => isZero(value)
-    case InSet(_, values) => values.exists(isZero)
-    case _ => false
-  }
-
-  private def isZero(value: Any): Boolean = value match {
-    case number: Double => number == 0
-    case number: Float => number == 0
+    case Literal(value, _) => DoubleOrder.isZero(value)
+    case InSet(_, values) => values.exists(DoubleOrder.isZero)
     case _ => false
   }
 

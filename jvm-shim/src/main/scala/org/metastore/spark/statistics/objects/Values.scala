@@ -15,9 +15,18 @@ import org.apache.spark.sql.types.{DataType, DecimalType, DoubleType, FloatType}
  */
 object DoubleOrder {
 
-  /** Key of NaN, above every other, and of both zeros. */
+  /** Key of NaN, above every other. */
   val NaN: Long = key(Double.NaN)
+
+  /** Key of both zeros. */
   val Zero: Long = key(0.0)
+
+  /** Whether a value is a double or float of either zero. */
+  def isZero(value: Any): Boolean = value match {
+    case number: Double => number == 0
+    case number: Float => number == 0
+    case _ => false
+  }
 
   def key(value: Double): Long = {
     val bits = java.lang.Double.doubleToLongBits(value + 0.0) // -0.0 + 0.0 is 0.0
