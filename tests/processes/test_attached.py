@@ -72,6 +72,17 @@ def test_a_killed_process_says_so_and_is_replaced(spark, table):
 
 
 @pytest.mark.slow
+def test_a_process_that_died_between_statements_is_replaced(spark, table):
+    spark.sql(ANALYZE.format(table))
+    found = attached_processes(spark._jvm.java.lang.ProcessHandle.current())
+    assert found
+    for pid in found:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in found), "those that were killed are gone")
+    assert spark.sql(ANALYZE.format(table)).collect()[0]["rows"] == 100
+
+
+@pytest.mark.slow
 def test_a_killed_worker_is_told_of(spark, table):
     def analyze():
         metastore.analyze(spark, table, progress=False)

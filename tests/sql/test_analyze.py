@@ -6,8 +6,6 @@ import shutil
 
 import pytest
 
-from metastore.jvm_session import find_shim_package
-
 pytestmark = pytest.mark.spark
 
 REPORT = (
@@ -154,15 +152,6 @@ def test_a_session_cannot_name_a_program_for_the_driver_to_run(spark, filled, tm
     session.conf.set("spark.metastore.python", str(program))
     assert session.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS").collect()[0]["files_read"] == 2
     assert not (tmp_path / "ran").exists()
-
-
-@pytest.mark.slow
-def test_a_process_that_died_is_replaced(spark, filled):
-    spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS NOSCAN")
-    handle = find_shim_package(spark).analyze.AttachedPython.stop
-    handle()
-    row = spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS").collect()[0]
-    assert row["files_read"] == 2
 
 
 def test_the_session_of_the_driver_stays_the_default(spark, filled):

@@ -205,10 +205,7 @@ object PythonLost {
 object AttachedPython {
   private val (asked, unasked) = (new AttachedPython, new AttachedPython)
 
-  Runtime.getRuntime.addShutdownHook(new Thread(() => stop(), "metastore-python-stop"))
-
-  /** Ends the processes; the next statement starts another one. */
-  def stop(): Unit = Seq(asked, unasked).foreach(_.stop())
+  Runtime.getRuntime.addShutdownHook(new Thread(() => Seq(asked, unasked).foreach(_.stop()), "metastore-python-stop"))
 
   /** Runs one statement in Python, after those of its kind that came before it; raises what Python said as a MetastoreException. */
   def run(session: SparkSession, statement: PythonStatement): JsonNode =
