@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -170,6 +171,33 @@ def test_a_folder_is_listed_when_it_is_asked(tmp_path):
         ("3.parquet", "KEPT_FILE_UNKNOWN"),
     ]
     assert statistics.prune("id = 25 AND id < 3").scan_paths == [files.paths[0], files.paths[2]]
+
+
+def move(folder, to):
+    folder.rename(to)
+
+
+def link(folder, to):
+    to.symlink_to(folder)
+
+
+@pytest.mark.parametrize("bring", [shutil.copytree, move, link])
+def test_files_are_where_the_folder_is_and_not_where_it_was(tmp_path, delta, bring):
+    root, there, old = tmp_path / "files", tmp_path / "there", Path(delta.table_uri.removeprefix("file://"))
+    root.mkdir()
+    for number in range(3):
+        pq.write_table(rows(number * 10, number * 10 + 10), root / f"{number}.parquet")
+    of_parquet(root).write("1")
+    bring(root, there)
+    pq.write_table(rows(20, 30), there / "new.parquet")
+    of_folder = metastore.open(there)
+    assert of_folder.location == str(there)
+    assert of_folder.prune("id = 25").paths == [str(there / "2.parquet"), str(there / "new.parquet")]
+    assert metastore.open(there / "_metastore").prune("id = 25").paths == of_folder.prune("id = 25").paths
+    before = metastore.open(delta).prune("id < 5").paths
+    bring(old, tmp_path / "sales there")
+    found = metastore.open(f"file:{tmp_path}/sales there").prune("id < 5")
+    assert found.paths == [path.replace(str(old), f"{tmp_path}/sales there") for path in before]
 
 
 def test_engines_get_a_file_where_none_is_left(delta):

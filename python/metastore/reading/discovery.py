@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -30,11 +31,21 @@ class Discovery:
         asked: The location as the user wrote it.
         store: The store, None where there is none.
         manifest: Its manifest, None where nothing was ever analyzed.
+        root: The folder beside whose files the store lies; None where stores have a place of their own.
     """
 
     asked: str
     store: Store | None
     manifest: Manifest | None
+    root: str | None = None
+
+    @property
+    def location(self) -> str:
+        """Where the table's files are: not where they were analyzed, if the folder was copied, moved or mounted."""
+        if self.manifest is None:
+            return self.asked
+        analyzed = self.manifest.table.location
+        return analyzed if self.root is None or _same(self.root, analyzed) else _absolute(self.root)
 
 
 def discover(location: str, table: str | None = None) -> Discovery:
@@ -78,7 +89,8 @@ def discover_all(root: Folder) -> list[Discovery]:
 
 def _place(asked: str, folder: Folder) -> Discovery:
     store = Store.open(folder.uri)
-    return Discovery(asked, store, store.read())
+    root, _, name = folder.uri.rpartition("/")
+    return Discovery(asked, store, store.read(), (root or "/") if name == FOLDER else None)
 
 
 def _one_of(location: str, places: list[Discovery], table: str | None) -> Discovery:
@@ -111,5 +123,9 @@ def _in_root_of_settings(location: str) -> Discovery | None:
 
 
 def _same(one: str, other: str) -> bool:
-    here, there = local_path(one), local_path(other)
-    return here == there if here or there else one.rstrip("/") == other.rstrip("/")
+    return _absolute(one) == _absolute(other)
+
+
+def _absolute(location: str) -> str:
+    path = local_path(location)
+    return location.rstrip("/") if path is None else os.path.abspath(path)  # noqa: PTH100 - as text, no link is followed

@@ -91,8 +91,7 @@ class TableSnapshots:
     @property
     def location(self) -> str:
         """The table's location."""
-        manifest = self._place.manifest
-        return manifest.table.location if manifest else self._place.asked
+        return self._place.location
 
     @property
     def _snapshots(self) -> Sequence[Snapshot]:
