@@ -212,6 +212,15 @@ def test_leaves_of_structs_are_null_where_a_parent_is(write):
     assert (footer[0].lo, footer[0].hi) == (1, 5)
 
 
+def test_texts_in_structs_are_read_from_several_row_groups(write):
+    texts = [{"s": f"t{n % 7}", "n": n} for n in range(100)]
+    path = write(pa.table({"o": texts, "last": list(range(100))}), row_group_size=10)
+    kinds = {("o", "s"): "string", ("o", "n"): "bigint", ("last",): "bigint"}
+    text, number, last = analyze_parquet(path, [wanted(kind, name) for name, kind in kinds.items()]).columns
+    assert (text.lo, text.hi, text.distinct, text.nulls) == (b"t0", b"t6", 7, 0)
+    assert (number.hi, last.hi) == (99, 99)
+
+
 def test_a_struct_of_which_only_nulls_are_counted(write):
     variant = pa.struct([pa.field("value", pa.binary()), pa.field("metadata", pa.binary(), nullable=False)])
     rows = [None, {"metadata": b"m", "value": b"v"}, {"metadata": b"m", "value": None}]

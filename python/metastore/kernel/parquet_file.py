@@ -230,7 +230,8 @@ def _reading(place: int, column: Column, node: ParquetField, file: pq.ParquetFil
     text = column.encoding == "binary" and leaf.physical_type == "BYTE_ARRAY"
     rows = file.metadata.num_rows
     held = plain + _OFFSET_BYTES * rows if text else _NUMBER_BYTES * rows
-    as_dictionary = text and _has_dictionary(chunks)
+    is_nested = len(node.path) > 1  # dictionaries of several row groups are chunks, which pyarrow nests in nothing
+    as_dictionary = text and not is_nested and _has_dictionary(chunks)
     texts = (rows + 1, plain) if text and not as_dictionary else (0, 0)
     return _Reading(place, column, node, how, uuid, as_dictionary, held, compressed, plain, texts)
 

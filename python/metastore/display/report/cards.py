@@ -22,6 +22,7 @@ from metastore.display.cells import (
 from metastore.display.report.alerts import format_share
 from metastore.display.report.charts import Chart, draw_chart
 from metastore.display.report.contents import VALUES
+from metastore.format.table_column import encoding_of
 from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
@@ -265,6 +266,8 @@ def _remark(column: ColumnContents) -> str:
     if row["null_count"] == row["count"]:
         return "Every row is null."
     if column.bins is None and column.values is None:
+        if row["min"] is None and encoding_of(row["column_type"]) is not None:
+            return "Of some data files only counts are known of it."
         return f"Only counts are known of {'values of this type' if row['min'] is None else 'its values'}."
     if column.values is not None and not len(column.values) and row["approx_unique"]:
         return "No value is known to occur twice."
