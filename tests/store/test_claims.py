@@ -61,6 +61,16 @@ def test_who_lives_renews_it(store):
             time.sleep(0.01)
 
 
+def test_who_hangs_is_not_waited_for(store):
+    with claim(store, "full", lease=0.1, longest=0.2) as first, ends_within(30):
+        while True:
+            with claim(again(store), "full", lease=0.1) as second:
+                if second:
+                    break
+            time.sleep(0.01)
+    assert first
+
+
 def test_a_store_that_does_not_tell_is_written_all_the_same(store, monkeypatch):
     blobs = store.ensure_writable()
     monkeypatch.setattr(blobs, "create", lambda *_: (CreateReply.UNKNOWN, "no answer"))

@@ -1,7 +1,8 @@
 """Whose turn it is: drivers that analyze the same table without being asked do not compute the same twice.
 
-A claim is a file in the store. Who holds it writes it again and again, so that its age by the store's clock tells
-whether its holder lives. It spares work and protects nothing: what two writers compute at once is right, too.
+A claim is a file in the store. Who holds it writes it again and again, for some hours at most, so that its age by the
+store's clock tells whether its holder lives and gets on. It spares work and protects nothing: what two writers compute
+at once is right, too.
 """
 
 from __future__ import annotations
@@ -21,17 +22,25 @@ if TYPE_CHECKING:
 
 LEASE_SECONDS = 60.0
 _RENEWALS = 6  # a lease; some of them may fail
+LONGEST_SECONDS = 6 * 3600.0
 
 
 @contextmanager
-def claim(store: Store, depth: str, *, lease: float = LEASE_SECONDS) -> Iterator[bool]:
-    """Whether the turn at statistics of a depth is this process's, until the end; nobody is waited for."""
+def claim(
+    store: Store, depth: str, *, lease: float = LEASE_SECONDS, longest: float = LONGEST_SECONDS
+) -> Iterator[bool]:
+    """Whether the turn at statistics of a depth is this process's, until the end; nobody is waited for.
+
+    Who takes longer than `longest` seconds hangs as far as others can tell: the turn is theirs after that.
+    """
     path = f"log/claim-{depth}"
     if not _take(store, path, lease):
         yield False
         return
     done = Event()
-    renewal = Thread(target=_renew, args=(store, path, lease / _RENEWALS, done), name="metastore-claim", daemon=True)
+    seconds = lease / _RENEWALS
+    given = (store, path, seconds, int(longest / seconds), done)
+    renewal = Thread(target=_renew, args=given, name="metastore-claim", daemon=True)
     renewal.start()
     try:
         yield True
@@ -54,7 +63,9 @@ def _take(store: Store, path: str, lease: float) -> bool:
     return blobs.create(path, b"")[0] is not CreateReply.EXISTS
 
 
-def _renew(store: Store, path: str, seconds: float, done: Event) -> None:
-    while not done.wait(seconds):
+def _renew(store: Store, path: str, seconds: float, times: int, done: Event) -> None:
+    for _ in range(times):
+        if done.wait(seconds):
+            return
         with suppress(StoreNotWritable):
             store.ensure_writable().put(path, b"")
