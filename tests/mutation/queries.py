@@ -124,7 +124,7 @@ WRITES = (
 )
 ZEROS = {
     "id": "id - 50", "neg": "double(id) - 100", "pos": "double(id) + 1", "around": "double(id) - 50",
-    "up_to": "double(id) - 99", "from": "double(id)", "few": "float(id) - 50", "nothing": "double(null)",
+    "up_to": "double(id) - 99", "from": "double(id)", "few": "float(id - 50)", "nothing": "double(null)",
     "no_lo": "double(id) - 100", "no_hi": "double(id) + 1",
 }  # fmt: skip
 """Columns of files of a hundred rows, some of which hold a zero; of the last two a bound is not known."""
@@ -132,7 +132,7 @@ OF_ZEROS = (
     "neg <> 0", "pos <> 0 AND id < 50", "around < 100", "around > -100 AND pos <> 0",
     "around NOT IN (0.5D, 7.5D) AND pos > 0", "up_to <= 0", "`from` >= 0", "few < 100 AND pos <> 0",
     "nothing IS NULL OR nothing = 0", "no_lo <> 0", "no_hi <> 0",
-    f"`from` IN ({', '.join(f'{n}D' for n in range(100))})",
+    f"around < 100 AND neg NOT IN ({', '.join(f'{n}D' for n in range(99))})",
     f"pos IN ({', '.join(f'{n}D' for n in range(1, 101))})",
 )  # fmt: skip
 """Conditions that all rows satisfy: a LIMIT counts on files without a zero where a zero is named, else on all."""
