@@ -346,6 +346,23 @@ def test_files_that_are_rewritten(spark):
         spark.sql("DROP TABLE auto_optimized")
 
 
+@pytest.mark.slow
+@pytest.mark.skipif("iceberg" not in FORMATS, reason="Delta has statements for it")
+@pytest.mark.parametrize("by_path", [False, True])
+def test_files_that_are_restored(spark, tmp_path, by_path):
+    name, place = (f"delta.`{tmp_path}/t`", "") if by_path else ("auto_restored", f"LOCATION '{tmp_path}/t'")
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, v INT) USING delta {place}")
+    try:
+        for value in (1, 2):
+            spark.sql(f"INSERT OVERWRITE {name} SELECT id, {value} FROM range(0, 10, 1, 1)")
+        with conf(spark, spark__metastore__analyze__auto="wait"):
+            spark.sql(f"RESTORE TABLE {name} TO VERSION AS OF 1").collect()
+            assert is_analyzed(spark, name)
+        assert [row.v for row in spark.sql(f"SELECT DISTINCT v FROM {name}").collect()] == [1]
+    finally:
+        spark.sql(f"DROP TABLE {name}")
+
+
 def test_a_write_succeeds_whatever_becomes_of_its_analysis(spark, kind, table):
     with conf(spark, spark__metastore__analyze__auto="wait", spark__metastore__store="/proc/nowhere"):
         spark.sql(f"INSERT INTO {table} SELECT {ROW} FROM range(100, 200)")

@@ -48,9 +48,13 @@ private[auto] object AutoAnalyze extends Logging {
   }
 
   private def submit(asked: Pending): Option[Promise[Unit]] = synchronized {
+    pending.get(asked.key).filter(_.session.sparkContext.isStopped).foreach(ofAnEarlierSpark => pending.remove(ofAnEarlierSpark.key))
     if (!pending.contains(asked.key) && pending.size < Most) {
       pending(asked.key) = asked
       worker.execute(() => runNext())
+    } else if (!pending.contains(asked.key)) {
+      logWarning(
+        VisibleText(s"${asked.table} was written and not analyzed: $Most tables wait for it. Run ANALYZE TABLE, or write it again"))
     }
     pending.get(asked.key).map(_.done)
   }

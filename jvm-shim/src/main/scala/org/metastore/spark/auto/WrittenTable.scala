@@ -65,7 +65,7 @@ private[auto] object WrittenTable {
         ofTable(relation.table, catalog, identifier)
       }
     case resolved: ResolvedTable => ofTable(resolved.table, resolved.catalog, resolved.identifier)
-    case relation: LogicalRelation => relation.catalogTable.flatMap(ofCatalog).orElse(ofFiles(relation))
+    case relation: LogicalRelation => relation.catalogTable.flatMap(ofCatalog).orElse(TableFormats.of(relation).flatMap(ofFiles))
     case SubqueryAlias(_, child) => ofTarget(child)
     case merge: MergeIntoTable => ofTarget(merge.targetTable)
     case update: UpdateTable => ofTarget(update.table)
@@ -78,11 +78,12 @@ private[auto] object WrittenTable {
   private def ofParts(command: Command): Option[WrittenTable] = {
     val parts = command.productIterator.toSeq
     val told = parts.collect {
-      case table: CatalogTable => table
-      case Some(table: CatalogTable) => table
-      case own: AnyRef if own.getClass.getSimpleName == "HoodieCatalogTable" => Reflection.call[CatalogTable](own, "table")
+      case table: CatalogTable => ofCatalog(table)
+      case Some(table: CatalogTable) => ofCatalog(table)
+      case table: Table => TableFormats.of(table).flatMap(ofLake(table, _))
+      case own: AnyRef if own.getClass.getSimpleName == "HoodieCatalogTable" => ofCatalog(Reflection.call[CatalogTable](own, "table"))
     }
-    told.headOption.flatMap(ofCatalog)
+    told.headOption.flatten
       .orElse(Try(Reflection.value[LogicalPlan](command, "target")).toOption.flatMap(ofTarget))
       .orElse(parts.iterator.collect { case plan: LogicalPlan => plan }.flatMap(ofTarget(_)).toSeq.headOption)
   }
@@ -115,10 +116,19 @@ private[auto] object WrittenTable {
     else SqlName(catalog.name +: identifier.namespace.toSeq :+ identifier.name)
 
   private def ofCatalog(table: CatalogTable): Option[WrittenTable] =
-    table.provider.flatMap(TableFormats.ofProvider).map(WrittenTable(SqlName(table.identifier.nameParts), _, table.properties))
+    table.provider.flatMap(TableFormats.ofProvider).map(named(table, _))
 
-  private def ofFiles(relation: LogicalRelation): Option[WrittenTable] =
-    TableFormats.of(relation).map(table => WrittenTable(SqlName(Seq(table.format, table.location)), table.format, table.properties))
+  // A format's own commands keep the catalog's words in the format's table.
+  private def ofLake(table: Table, lake: LakeTable): Option[WrittenTable] = {
+    val told = Try(Reflection.value[Option[CatalogTable]](table, "catalogTable")).toOption.flatten
+    told.map(named(_, lake.format)).orElse(ofFiles(lake))
+  }
+
+  private def named(table: CatalogTable, format: String): WrittenTable =
+    WrittenTable(SqlName(table.identifier.nameParts), format, table.properties)
+
+  private def ofFiles(lake: LakeTable): Option[WrittenTable] =
+    Some(WrittenTable(SqlName(Seq(lake.format, lake.location)), lake.format, lake.properties))
 
   private def ofPath(save: SaveIntoDataSourceCommand): Option[WrittenTable] = for {
     path <- save.options.get("path").map(new Path(_))
