@@ -200,6 +200,23 @@ def test_files_are_where_the_folder_is_and_not_where_it_was(tmp_path, delta, bri
     assert found.paths == [path.replace(str(old), f"{tmp_path}/sales there") for path in before]
 
 
+def test_what_no_engine_can_read_is_no_data_file(tmp_path):
+    root = tmp_path / "files"
+    root.mkdir()
+    pq.write_table(rows(0, 10), root / "0.parquet")
+    of_parquet(root).write("1")
+    (root / "empty.parquet").touch()
+    (root / "away.parquet").symlink_to("/nowhere/x")
+    (root / "loop").symlink_to(root)
+    os.mkfifo(root / "pipe")
+    (root / "a" / "b").mkdir(parents=True)
+    pq.write_table(rows(0, 10), root / "a" / "b" / "0.parquet")
+    files = metastore.open(root).prune("id = 5")
+    assert files.paths == [str(root / "0.parquet")]
+    assert count_rows(files.paths, "id = 5") == 1
+    assert pl.scan_parquet(files.scan_paths).filter(pl.col("id") == 5).collect().height == 1
+
+
 def test_engines_get_a_file_where_none_is_left(delta):
     files = metastore.open(delta).prune("id > 1000")
     assert (files.paths, len(files.scan_paths), bool(files)) == ([], 1, False)

@@ -67,6 +67,8 @@ class FileAnswers(ColumnAnswers):
             InvalidArgument: It is no condition.
             ColumnNotFound: It names a column that the table does not have.
             NoStatistics: Nothing was ever analyzed, and a location does not tell which files a table has.
+            UnsupportedTable: A directory of Parquet files is partitioned in different ways, so that Spark refuses it.
+            AccessDenied: A folder of it cannot be listed.
             LibraryNotFound: sqlglot is not installed: `pip install pyspark-metastore[prune]`.
 
         Example:
@@ -118,7 +120,7 @@ class FileAnswers(ColumnAnswers):
         manifest = self._place.manifest
         if self._opened is not None or manifest is None or manifest.table.format != "parquet":
             return None
-        return list_parquet_files(self.location)
+        return list_parquet_files(self.location, by_path="/" in manifest.table.name)
 
     def _listed(self, files: tuple[DataFile, ...]) -> _Shown:
         """The files of a folder; what was read of statistics is kept while these are the same."""
