@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from metastore.contract import read_contract
+from metastore.path_names import name_in_statements
 from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
@@ -100,17 +101,13 @@ def _known(names: Sequence[str]) -> str:
     return f"Known: {', '.join(names[:_SHOWN])}{others}." if names else ""
 
 
-def _in_sql(table: str) -> str:
-    """How a statement names a table: not by its location."""
-    return "<its name>" if "/" in table and "`" not in table else table
-
-
 class NoStatistics(MetastoreError):
     """A table has no statistics of the kind asked for.
 
     Attributes:
         table: The table as the user named it.
-        command: The statement that makes the statistics; with `<its name>` where the user gave a location.
+        command: The statement that makes the statistics; a location is named as ``parquet.`/path` ``, or
+            `<its name>` where it has no such name.
     """
 
     def __init__(
@@ -122,7 +119,7 @@ class NoStatistics(MetastoreError):
         in_statements: str | None = None,
     ) -> None:
         self.table = table
-        named = in_statements or _in_sql(table)
+        named = in_statements or name_in_statements(table)
         self.command = command or f"ANALYZE TABLE {named} COMPUTE STATISTICS FOR {columns}"
         super().__init__(f"{table} has no statistics{f' {detail}' if detail else ''}.", f"Run: {self.command}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from contextlib import nullcontext
 
 import pytest
 import typer
@@ -13,8 +14,9 @@ from pyspark.errors import AnalysisException
 
 import metastore
 from metastore import jars
+from metastore.cli.options import LocalSpark
 from metastore.cli.output import open_output
-from metastore.errors import InvalidArgument
+from metastore.errors import InvalidArgument, TableNotFound
 from reading.stores import metadata
 
 
@@ -85,6 +87,32 @@ def test_no_statistics_end_with_4(run, tmp_path):
     assert "Run: ANALYZE TABLE <its name> COMPUTE STATISTICS" in done.stderr
 
 
+def test_a_folder_is_named_as_statements_name_it(run, tmp_path):
+    (tmp_path / "p=1").mkdir()
+    (tmp_path / "p=1" / "a.parquet").touch()
+    assert f"Run: ANALYZE TABLE parquet.`{tmp_path}` COMPUTE STATISTICS" in run("summary", tmp_path, code=4).stderr
+    assert f"Name it 'parquet.`{tmp_path}`'." in run("analyze", tmp_path, code=2).stderr
+
+
+def test_a_name_that_no_table_has_may_be_that_of_a_folder(run, tmp_path, monkeypatch):
+    (tmp_path / "t1").mkdir()
+    (tmp_path / "t1" / "a.parquet").touch()
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(metastore, "summary", not_found)
+    monkeypatch.setattr(metastore, "verify", not_found)
+    monkeypatch.setattr(LocalSpark, "start", lambda _: nullcontext())
+    folder = f"The folder of that name is ./t1, in statements parquet.`{tmp_path}/t1`."
+    assert folder in run("summary", "t1", code=1).stderr
+    assert folder in run("verify", "t1", code=1).stderr
+    assert "The folder of that name is ./empty." in run("summary", "empty", code=1).stderr
+    assert "folder" not in run("summary", "t2", code=1).stderr
+
+
+def not_found(_, table, **__):
+    raise TableNotFound(table)
+
+
 def test_an_error_is_a_document_too(run, tmp_path):
     told = json.loads(run("summary", tmp_path / "nothing", "--json", code=1).stdout)
     assert (told["kind"], told["code"]) == ("error", "METASTORE_TABLE_NOT_FOUND")
@@ -113,6 +141,7 @@ def test_a_newer_format_is_one_clear_line(run, location):
         (["sumary", "x"], "No such command"),
         (["summary", "db.t", "--conf", "novalue"], "not of the form KEY=VALUE"),
         (["analyze", "/some/where"], "is a location"),
+        (["analyze", "/some/where"], "Name it parquet.`/some/where`, delta.`/some/where` or hudi.`/some/where`"),
         (["gc", "db.t", "--table", "db.t"], "is the name of a table itself"),
         (["analyze", "db.t", "--columns", ""], "has an empty name"),
         (["analyze", "db.t", "--columns", "a,"], "has an empty name"),

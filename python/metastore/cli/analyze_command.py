@@ -14,7 +14,11 @@ from metastore.errors import InvalidArgument
 
 Name = Annotated[
     str,
-    typer.Argument(help="A table's name in a catalog of the Spark.", show_default=False, autocompletion=complete_table),
+    typer.Argument(
+        help="A table's name in a catalog of the Spark, or a format and a path: 'parquet.`/data/events`'.",
+        show_default=False,
+        autocompletion=complete_table,
+    ),
 ]
 
 
@@ -72,10 +76,10 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
     """Compute the statistics of a table, of what changed since the last time."""
     import metastore  # noqa: PLC0415 - not needed for --help
     from metastore import settings  # noqa: PLC0415 - as above
-    from metastore.store.location import is_location  # noqa: PLC0415 - as above
+    from metastore.path_names import is_location, phrase_names  # noqa: PLC0415 - as above
 
     if is_location(table):
-        raise InvalidArgument("table", f"{table} is a location", "ANALYZE needs the table's name in a catalog.")
+        raise InvalidArgument("table", f"{table} is a location", phrase_names(table))
     wanted = None if columns is None else _names("--columns", columns, "Leave it out for all columns.")
     settings.get("spark.metastore.frequencies.algorithm", argument=frequencies)  # before Spark is started for it
     ranked, indexed = _some_or_all("--ranks", ranks), _some_or_all("--distribution", distribution)

@@ -25,7 +25,7 @@ _DEPTHS = ("*", "*/*", "*/*/*")
 
 def complete_table(ctx: Any, incomplete: str) -> list[str]:
     """Names of analyzed tables that begin like this; none for a path, which the shell completes itself."""
-    from metastore.store.location import is_location  # noqa: PLC0415 - the program imports this module at every start
+    from metastore.path_names import is_location  # noqa: PLC0415 - the program imports this module at every start
 
     if is_location(incomplete):
         return []
@@ -55,8 +55,8 @@ def _offered(names: Iterator[str], incomplete: str) -> list[str]:
 
 
 def _columns_of(table: str, conf: dict[str, str]) -> Iterator[str]:
+    from metastore.path_names import is_location  # noqa: PLC0415 - as above
     from metastore.reading.discovery import discover  # noqa: PLC0415 - slow to import
-    from metastore.store.location import is_location  # noqa: PLC0415 - as above
 
     places = [discover(table)] if is_location(table) else [place for name, place in _tables(conf) if name == table]
     for place in places:

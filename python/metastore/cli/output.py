@@ -12,13 +12,15 @@ import sys
 import textwrap
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from metastore.cli.termination import describe_stop, stop_exit_code
 from metastore.contract import read_contract
-from metastore.errors import MetastoreError
+from metastore.errors import MetastoreError, TableNotFound
+from metastore.path_names import is_location, name_in_statements
 from metastore.visible_text import make_json_visible, make_lines_visible, make_visible
 
 if TYPE_CHECKING:
@@ -176,7 +178,7 @@ def open_output(*, as_json: bool) -> Iterator[PlainOutput]:
         _write(describe_stop(stop), err=True)
         raise typer.Exit(stop_exit_code(stop)) from stop
     except MetastoreError as error:
-        output.error(error)
+        output.error(_with_folder(error))
         raise typer.Exit(error_exit_code(error)) from error
     except Exception as error:
         behind = _stop_behind(error)
@@ -187,6 +189,15 @@ def open_output(*, as_json: bool) -> Iterator[PlainOutput]:
             raise
         output.error(_SparkError(_first_line(error)))
         raise typer.Exit(FAILED) from error
+
+
+def _with_folder(error: MetastoreError) -> MetastoreError:
+    """The error; of a name that no table has it tells of the folder of that name."""
+    if isinstance(error, TableNotFound) and not is_location(error.table) and Path(error.table).is_dir():
+        in_statements = name_in_statements(f"./{error.table}")
+        also = "" if in_statements.startswith("<") else f", in statements {in_statements}"
+        error.hint = f"{error.hint} The folder of that name is ./{error.table}{also}.".lstrip()
+    return error
 
 
 def _stop_behind(error: BaseException | None) -> KeyboardInterrupt | None:

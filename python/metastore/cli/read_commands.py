@@ -247,6 +247,6 @@ def _with_spark(
 
 
 def _is_location(text: str) -> bool:
-    from metastore.store.location import is_location  # noqa: PLC0415 - as above
+    from metastore.path_names import is_location  # noqa: PLC0415 - as above
 
     return is_location(text)

@@ -46,7 +46,7 @@ def report(
 
 def _make(local: LocalSpark, table: str, **arguments: str | None) -> Report:
     import metastore  # noqa: PLC0415 - pyarrow is slow to import
-    from metastore.store.location import is_location  # noqa: PLC0415 - as above
+    from metastore.path_names import is_location  # noqa: PLC0415 - as above
 
     if is_location(table):
         return metastore.report(table, **arguments)

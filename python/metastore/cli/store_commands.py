@@ -37,7 +37,7 @@ def verify(output: PlainOutput, local: LocalSpark, where: Where, table: Table = 
     """Read all statistics of a table and check them; ends with 1 where something is wrong."""
     import metastore  # noqa: PLC0415 - pyarrow is slow to import
     from metastore.display.cells import format_bytes  # noqa: PLC0415 - as above
-    from metastore.store.location import is_location  # noqa: PLC0415 - as above
+    from metastore.path_names import name_in_shell  # noqa: PLC0415 - as above
 
     with _open_subject(local, where, table) as subject:
         found = metastore.verify(*subject)
@@ -49,8 +49,7 @@ def verify(output: PlainOutput, local: LocalSpark, where: Where, table: Table = 
     if len(found) > len(checked):
         output.note(f"{len(found) - len(checked)} more are passed over")
     if wrong:
-        name = "TABLE" if is_location(where) else where
-        output.note(f"metastore analyze {name} --repair mends them")
+        output.note(f"metastore analyze {name_in_shell(where)} --repair mends them")
         raise typer.Exit(FAILED)
 
 
@@ -93,7 +92,7 @@ def compact(output: PlainOutput, local: LocalSpark, where: Where, table: Table =
 @contextmanager
 def _open_subject(local: LocalSpark, where: str, table: str | None) -> Iterator[tuple[SparkSession | str, str | None]]:
     """What the functions of the package take: a location, or a Spark and a name in its catalogs."""
-    from metastore.store.location import is_location  # noqa: PLC0415 - as above
+    from metastore.path_names import is_location  # noqa: PLC0415 - as above
 
     if is_location(where):
         yield where, table

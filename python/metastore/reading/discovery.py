@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from metastore.adapters.descriptors import FORMAT_NAMES
 from metastore.errors import InvalidArgument, TableNotFound
+from metastore.path_names import is_location
 from metastore.reading.folder import Folder
 from metastore.store import Store
-from metastore.store.location import FOLDER, is_location, local_path
+from metastore.store.location import FOLDER, local_path
 from metastore.suggestions import find_similar_names
 
 if TYPE_CHECKING:

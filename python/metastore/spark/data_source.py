@@ -40,8 +40,8 @@ class MetastoreDataSource(DataSource):
     def schema(self) -> str:
         """The columns of the view; `summary` of a location has one more for each user-defined statistic."""
         import metastore  # noqa: PLC0415 - Spark imports this module at each look-up
+        from metastore.path_names import is_location  # noqa: PLC0415 - as above
         from metastore.reading.views import VIEWS  # noqa: PLC0415 - as above
-        from metastore.store.location import is_location  # noqa: PLC0415 - as above
 
         with _told_in_one_line():
             view = self._view()
@@ -96,7 +96,7 @@ class MetastoreDataSource(DataSource):
             InvalidArgument,
             UnsupportedTable,
         )
-        from metastore.store.location import is_location  # noqa: PLC0415 - as above
+        from metastore.path_names import is_location  # noqa: PLC0415 - as above
 
         given = self.options.get("path") or self.options.get("table")
         if not given:

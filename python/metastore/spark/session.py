@@ -15,9 +15,9 @@ from metastore.adapters.shim_calls import translate_errors
 from metastore.adapters.spark_versions import read_time_zone
 from metastore.answers import Answer, Summary
 from metastore.errors import InvalidArgument
+from metastore.path_names import is_location
 from metastore.reading import extra_columns
 from metastore.reading.views import FUNCTIONS
-from metastore.store.location import is_location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

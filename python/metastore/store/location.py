@@ -97,8 +97,3 @@ def openable_path(path: str, location: str) -> str:
         return str(local)
     scheme, _, rest = whole.partition("://")
     return f"{'s3' if scheme.lower() in ('s3a', 's3n') else scheme}://{rest}"
-
-
-def is_location(text: str) -> bool:
-    """Whether a text is a path or URI and not the name of a table."""
-    return "`" not in text and ("/" in text or text.startswith("."))
