@@ -95,6 +95,20 @@ ZONE = {"rows": 10, "columns": {"a": {"lo": "1", "hi": "5", "nulls": 0}}}
         ("a", "1", "5", "a > 3 AND a < 2", False),
         ("a", "1", "5", "!(a > 0)", False),
         ("a", "1", "5", "CASE WHEN a > 9 THEN TRUE END", True),
+        ("k", "5L", "9L", "k = CAST(1 AS DECIMAL(5))", False),
+        ("k", "5L", "9L", "k = CAST(1 AS DECIMAL)", False),
+        ("k", "5L", "9L", "k = CAST(1 AS DECIMAL(MAX))", True),  # Spark refuses this type and the next ones
+        ("k", "5L", "9L", "k = CAST(1 AS DECIMAL(x))", True),
+        ("k", "5L", "9L", "k = CAST(1 AS DECIMAL(38, 39))", True),
+        ("k", "5L", "9L", "CAST(k AS DECIMAL(999999999, 999999999)) = 1", True),
+        ("k", "5L", "9L", "CAST(k AS VARCHAR(x)) = 'a'", True),
+        ("e", "1BD", "2BD", "e = 'a'", True),  # depends on ANSI mode
+        ("e", "1BD", "2BD", "e = '3'", True),
+        ("e", "1BD", "2BD", "e IN (3, X'01')", True),
+        ("e", "1BD", "2BD", "e = 1e99999F", True),
+        ("day", "DATE '2024-03-01'", "DATE '2024-03-09'", "day = 0.5", True),
+        ("day", "DATE '2024-03-01'", "DATE '2024-03-09'", "day > DATE '2020-01-01' + INTERVAL 'x' YEAR", True),
+        ("s", "'b'", "'c'", "substring(s) = 'a'", True),
     ],
 )  # fmt: skip
 def test_literals_are_typed_as_in_spark(column, lo, hi, filter_, kept):
@@ -124,6 +138,13 @@ def test_times_without_a_zone_are_of_the_zone():
         ("", InvalidArgument, "filter: '' is no condition"),
         ("a > 1; k > 1", InvalidArgument, "is no condition"),
         ("s = 'x", InvalidArgument, "is no condition"),
+        ("year() = 2024", InvalidArgument, "filter: a function has no argument."),
+        ("k = CAST(1 AS DECIMAL(``))", InvalidArgument, "is no condition of Spark's SQL"),
+        ("date_trunc()'0000-00-00', t) > '2020-01-01'", InvalidArgument, "is no condition of Spark's SQL"),
+        ("CAST(a AS DECIMAL(20,10)) -> 5000000000.0BD", InvalidArgument, "is no condition of Spark's SQL"),
+        ("a > 1 " * 200, InvalidArgument, "a …' is no condition of Spark's SQL"),
+        (None, InvalidArgument, "filter: None is no text. Write what would follow WHERE, as in 'amount > 100'."),
+        (5, InvalidArgument, "filter: 5 is no text."),
     ],
 )
 def test_mistakes_are_told(filter_, error, said):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import TokenType, exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import SqlglotError
 from sqlglot.parsers.spark import SparkParser
 
 from metastore.errors import InvalidArgument
@@ -16,6 +15,8 @@ from metastore.pruning.literals import NOT_UTF8
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_MOST_SHOWN = 500
+"""So many characters of a filter are shown in an error."""
 _SPARK = Dialect.get_or_raise("spark")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([01][0-7]{2})|(.))", re.DOTALL)
 _AS_WRITTEN = ("DATE_TRUNC", "TRUNC", "DATE_ADD", "DATE_SUB")
@@ -43,20 +44,26 @@ def parse_condition(text: str) -> exp.Expr:
         >>> parse_condition("a > 1").sql("spark")
         'a > 1'
     """
+    if not isinstance(text, str):
+        raise InvalidArgument("filter", f"{text!r} is no text", "Write what would follow WHERE, as in 'amount > 100'.")
+    parser = _Parser(dialect=_SPARK)
+    shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
     try:
         tokens = _SPARK.tokenize(text)
         for token in tokens:
             if token.token_type == TokenType.STRING:
                 token.text = _unescaped(text[token.start + 1 : token.end])
-        found = _Parser(dialect=_SPARK).parse_into(exp.Condition, tokens, text)
-    except SqlglotError as error:
-        raise InvalidArgument("filter", f"{text!r} is no condition of Spark's SQL", _place_of(error)) from error
+        found = parser.parse_into(exp.Condition, tokens, text)
+    except RecursionError:
+        raise
+    except Exception as error:  # of arguments that sqlglot does not expect it raises more than its own errors
+        raise InvalidArgument("filter", f"{shown!r} is no condition of Spark's SQL", _place_of(error)) from error
     if len(found) != 1 or found[0] is None or isinstance(found[0], exp.Command | exp.Query):
-        raise InvalidArgument("filter", f"{text!r} is no condition", "Write what would follow WHERE.")
+        raise InvalidArgument("filter", f"{shown!r} is no condition", "Write what would follow WHERE.")
     return found[0]
 
 
-def _place_of(error: SqlglotError) -> str:
+def _place_of(error: Exception) -> str:
     places = getattr(error, "errors", None) or []
     first = next((one for one in places if one.get("line")), None)
     return f"It stops at {first['highlight']!r} (line {first['line']}, column {first['col']})." if first else ""

@@ -30,7 +30,8 @@ INTEGER, DECIMAL, DOUBLE, FLOAT, STRING, BOOLEAN = "integer", "decimal", "double
 DATE, TIMESTAMP, TIMESTAMP_NTZ, BINARY, NULL = "date", "timestamp", "timestamp_ntz", "binary", "null"
 
 NUMBERS = (INTEGER, DECIMAL, DOUBLE, FLOAT)
-_MOST_DIGITS = 38
+MOST_DIGITS = 38
+"""Of a decimal."""
 _EXACT_DOUBLES = 1 << 53
 _UNREACHED = 1 << 64
 _DIGITS = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
@@ -68,7 +69,7 @@ def read_literals(literals: Sequence[Literal], column: Column, zone: str) -> tup
         return _among_doubles(literals, column) if kinds <= set(NUMBERS) else None
     if len(kinds) > 1 and not kinds <= {INTEGER, DECIMAL}:
         return None
-    if DECIMAL in kinds | {_kind_of(column)} and not _fit_together(literals, column):
+    if DECIMAL in kinds | {_kind_of(column)} and not (kinds <= {INTEGER, DECIMAL} and _fit_together(literals, column)):
         return None
     found = [_find_cut(literal, column, zone) for literal in literals]
     cuts = tuple(cut for cut in found if cut is not None)
@@ -138,7 +139,10 @@ def _cut(value: Fraction) -> Cut:
 
 def _fit_together(literals: Sequence[Literal], column: Column) -> bool:
     """Whether a decimal type holds all that is compared: else Spark rounds."""
-    precision, scale = decimal_type(column.type) or (_DIGITS[column.type], 0)
+    held = decimal_type(column.type) or (_DIGITS.get(column.type, 0), 0)
+    if not held[0]:
+        return False
+    precision, scale = held
     whole, behind = precision - scale, scale
     for literal in literals:
         exponent = int(Decimal(literal.value).as_tuple().exponent)
@@ -146,7 +150,7 @@ def _fit_together(literals: Sequence[Literal], column: Column) -> bool:
         own = max(-exponent, 0)
         least = 20 if literal.kind == INTEGER else 0
         whole, behind = max(whole, digits + exponent, least), max(behind, own)
-    return whole + behind <= _MOST_DIGITS
+    return whole + behind <= MOST_DIGITS
 
 
 def _among_doubles(literals: Sequence[Literal], column: Column) -> tuple[Reading, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -13,6 +14,7 @@ from metastore.pruning.filter_text import has_only, unwrap
 from metastore.pruning.literals import Literal
 
 _WHOLE = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_DECIMAL = re.compile(r"DECIMAL(?:\((\d{1,2})(?:, (\d{1,2}))?\))?")
 _TIMES = {
     "DATE": literals.DATE,
     "TIMESTAMP": literals.TIMESTAMP,
@@ -42,7 +44,8 @@ def read_type(kind: exp.Expr) -> str | None:
     """A number's or a time's type as Spark writes it; None of any other type."""
     name = _name_of(kind)
     if name == "DECIMAL":
-        return "decimal({},{})".format(*_sizes_of(kind))
+        sizes = _sizes_of(kind)
+        return sizes and "decimal({},{})".format(*sizes)
     return _TIMES.get(name) or (name.lower() if name in (*_WHOLE, "FLOAT", "DOUBLE") else None)
 
 
@@ -50,10 +53,11 @@ def _name_of(kind: Any) -> str:
     return str(kind.this.value if hasattr(kind.this, "value") else kind.this).rpartition(".")[2].upper()
 
 
-def _sizes_of(kind: Any) -> tuple[int, int]:
-    """Precision and scale of a decimal type."""
-    sizes = [int(one.this.this) for one in kind.expressions]
-    return (sizes[0], sizes[1] if len(sizes) > 1 else 0) if sizes else (10, 0)
+def _sizes_of(kind: Any) -> tuple[int, int] | None:
+    """Precision and scale of a decimal type; None where Spark has no such type."""
+    found = _DECIMAL.fullmatch(kind.sql("spark"))
+    precision, scale = (int(found[1] or 10), int(found[2] or 0)) if found else (0, 0)
+    return (precision, scale) if scale <= precision and 0 < precision <= literals.MOST_DIGITS else None
 
 
 def _binary(digits: str) -> Literal | None:
@@ -105,7 +109,7 @@ def _floating(text: str, kind: str, sign: int) -> Literal | None:
 
 def _decimal(value: Decimal, to: exp.DataType) -> Literal | None:
     """A decimal literal, where its type holds it as it is."""
-    precision, scale = _sizes_of(to)
+    sizes = _sizes_of(to)
     _, digits, exponent = value.as_tuple()
-    fits = -int(exponent) <= scale and len(digits) + int(exponent) <= precision - scale
+    fits = sizes and -int(exponent) <= sizes[1] and len(digits) + int(exponent) <= sizes[0] - sizes[1]
     return Literal(literals.DECIMAL, value) if fits else None

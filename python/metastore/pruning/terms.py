@@ -121,8 +121,14 @@ class Terms:
         """`stored` gives the statistics of expressions that have some."""
         self._names, self._zone, self._stored = names, zone, stored
 
-    def read(self, tree: exp.Expr) -> Term | Unknown:
-        """The term that an expression is; else why nothing is known of it."""
+    def read(self, tree: exp.Expr | None) -> Term | Unknown:
+        """The term that an expression is; else why nothing is known of it.
+
+        Raises:
+            InvalidArgument: There is none: a function has no argument.
+        """
+        if tree is None:
+            raise InvalidArgument("filter", "a function has no argument", "Name the column that it is of.")
         tree = unwrap(tree)
         if is_name(tree):
             column = self._names.find_comparable(tree)
@@ -272,7 +278,8 @@ class Terms:
         return term.to("int", of_any(functions.count_characters)) if literals.is_plain_text(term.result) else None
 
     def _substring(self, tree: exp.Substring) -> Term | Unknown | None:
-        start, length = _whole(tree.args["start"]), tree.args.get("length")
+        first, length = tree.args.get("start"), tree.args.get("length")
+        start = None if first is None else _whole(first)
         number = (LONGEST, "int") if length is None else _whole(length)
         if start is None or number is None or not has_only(tree, "this", "start", "length"):
             return None
