@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from urllib.parse import unquote
 
 import duckdb
 import polars as pl
@@ -19,7 +20,8 @@ from pyiceberg.types import LongType
 import metastore
 from engines.lakes import describe_delta, describe_iceberg, make_delta, make_iceberg, rows
 from metastore.errors import ColumnNotFound, InvalidArgument, LibraryNotFound, NoStatistics
-from planner.written import of_parquet, of_store
+from metastore.format.table_column import Column
+from planner.written import bounds, of_parquet, of_store
 
 
 @pytest.fixture
@@ -215,6 +217,46 @@ def test_what_no_engine_can_read_is_no_data_file(tmp_path):
     assert files.paths == [str(root / "0.parquet")]
     assert count_rows(files.paths, "id = 5") == 1
     assert pl.scan_parquet(files.scan_paths).filter(pl.col("id") == 5).collect().height == 1
+
+
+@pytest.mark.parametrize(
+    ("filter_", "kept"),
+    [
+        ("s = '日本'", ["ä", "日本"]),
+        ("s = 'ä' AND id = 0", ["ä"]),
+        ("s LIKE '日%' AND id = 1", ["日本"]),
+        ("s IS NULL", ["ä", "日本"]),
+        ("s = 'plain' AND id > 1", ["plain"]),
+        ("s <> 'plain' AND id > 1", ["a b"]),
+        ("s = 'a b'", ["a b", "ä", "日本"]),
+    ],
+)
+def test_folders_of_other_letters_are_read_as_spark_or_as_others_read_them(tmp_path, filter_, kept):
+    names = ["ä", "日本", "plain", "a b"]
+    table = pa.table({"id": range(4), "s": names})
+    pa.dataset.write_dataset(table, tmp_path / "t", format="parquet", partitioning=["s"], partitioning_flavor="hive")
+    written = of_parquet(tmp_path / "t")
+    column = Column('["s"]', ("s",), "string", "binary")
+    for file in written.files:
+        value = unquote(file.path.partition("/")[0].removeprefix("s="), "latin-1").encode()  # as Spark reads it
+        file.columns[column] = {"rows": 1, "nulls": 0, "nans": 0, "distinct": 1, **bounds(value, value)}
+    written.write("1")
+    paths = metastore.open(tmp_path / "t").prune(filter_).paths
+    assert sorted(unquote(path.split("/")[-2]).removeprefix("s=") for path in paths) == kept
+    matching = duckdb.read_parquet(str(tmp_path / "t" / "s=*" / "*.parquet"), hive_partitioning=True).filter(filter_)
+    assert {row[0] for row in matching.project("s").fetchall()} <= {*kept}
+
+
+def test_the_names_of_folders_have_percent_signs_too(tmp_path):
+    folder = tmp_path / "a%3Ab=%C3%A4"
+    folder.mkdir()
+    pq.write_table(pa.table({"id": [1]}), folder / "0.parquet")
+    written = of_parquet(tmp_path)
+    column = Column('["a:b"]', ("a:b",), "string", "binary")
+    value = "Ã¤".encode()
+    written.files[0].columns[column] = {"rows": 1, "nulls": 0, "nans": 0, "distinct": 1, **bounds(value, value)}
+    written.write("1")
+    assert [len(metastore.open(tmp_path).prune(one)) for one in ("`A:b` = 'ä'", "id = 2")] == [1, 0]
 
 
 def test_engines_get_a_file_where_none_is_left(delta):

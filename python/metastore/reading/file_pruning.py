@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import numpy as np
 
 from metastore.adapters.descriptors import WITH_LOG_FILES
 from metastore.answers import require_library
 from metastore.errors import DamagedObject, FormatTooNew, StoreNotReadable
+from metastore.format.table_column import Column
 from metastore.pruning.conditions import Unknown, all_of, list_columns
 from metastore.pruning.exclusion import exclude_by_bounds, exclude_by_values
 from metastore.reading.column_facts import StoredValues, build_column_facts, limit_look_ups
@@ -24,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from metastore.adapters.table_facts import DataFile
-    from metastore.format.table_column import Column
     from metastore.pruning.conditions import Condition
     from metastore.pruning.exclusion import ColumnFacts
     from metastore.pruning.filters import Conjunct
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 _LOG = get_logger(__name__)
 _MOST_LOOKED_UP = 16_384
 """Of so many data files at most that bounds keep are single values asked."""
+_BEYOND_ASCII = re.compile(r"([^/=]+)=[^/]*%(?:25)?[89A-Fa-f][0-9A-Fa-f]")
+"""In a path: the column whose value has such bytes."""
 _KEPT = -1
 _UNREADABLE = (DamagedObject, StoreNotReadable, FormatTooNew)
 
@@ -193,8 +197,19 @@ class FilePruner:
             _LOG.warning("files are kept without the statistics of %s: %s", column.name, error)
             self._unread[column] = phrase_reason("STORE_UNREADABLE", error=error.message)
             return
-        self._evidence[column], self._facts[column] = found, build_column_facts(found)
-        self._values[column] = StoredValues(store, limit_look_ups(found))
+        self._evidence[column], self._values[column] = found, StoredValues(store, limit_look_ups(found))
+        known = found.known.copy()
+        known[self._read_otherwise.get(column.name.lower(), [])] = False
+        self._facts[column] = build_column_facts(replace(found, known=known))
+
+    @cached_property
+    def _read_otherwise(self) -> Mapping[str, list[int]]:
+        """Files in folders named by bytes beyond ASCII, by column: each is a character to Spark, others read UTF-8."""
+        found: dict[str, list[int]] = {}
+        for file, path in enumerate(self._files["path"].to_pylist() if self.listed.format == "parquet" else ()):
+            for name in _BEYOND_ASCII.findall(path):
+                found.setdefault(Column("", (unquote(name, "latin-1"),), "", None).name.lower(), []).append(file)
+        return found
 
     def _exclude(self, conditions: Sequence[tuple[str, Condition]], open_files: Mask) -> tuple[np.ndarray, Mask]:
         """For each file the place of the condition that excludes it, and whether single values did."""
