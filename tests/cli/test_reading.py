@@ -28,6 +28,9 @@ def test_the_files_that_a_filter_leaves(run, location):
     document = json.loads(run("prune", location, "id < 0", "--json").stdout)
     assert (document["paths"], document["total"], document["current"]) == ([f"{location}/t/b.parquet"], 2, True)
     assert "no column 'ids'" in run("prune", location, "ids < 0", code=1).stderr
+    deep = run("prune", location, "(" * 50_000 + "id < 0" + ")" * 50_000, code=2).stderr
+    assert "it is nested too deeply" in deep
+    assert len(deep) < 1_000
     metadata(location, 4, 3, {1: None, 2: 1, 3: 2})
     done = run("prune", location, "id < 0", code=3)
     assert (done.stdout, "no longer current" in done.stderr) == (f"{location}/t/b.parquet\n", True)

@@ -46,7 +46,7 @@ def index_expressions(expressions: Iterable[Column], columns: Sequence[Column]) 
     for one in expressions:
         try:
             spelled = _spell(parse_condition(one.name), names)
-        except MetastoreError:  # Spark reads more than this parser does, and columns are renamed
+        except (MetastoreError, RecursionError):  # Spark reads more than this parser does, and columns are renamed
             continue
         if spelled is not None and not decimal_type(one.type):
             found[spelled] = one

@@ -10,6 +10,7 @@ from metastore.adapters.descriptors import WITH_LOG_FILES
 from metastore.adapters.identifiers import find_column
 from metastore.answers import Answer
 from metastore.errors import NoStatistics
+from metastore.pruning.deep_stack import with_deep_stack
 from metastore.reading.column_answers import ColumnAnswers
 from metastore.reading.file_pruning import FilePruner, FilteredColumns, ListedFiles
 from metastore.reading.parquet_listing import list_parquet_files
@@ -64,7 +65,7 @@ class FileAnswers(ColumnAnswers):
             filter: A condition in Spark's SQL, as after WHERE: `amount > 100 AND country = 'CH'`.
 
         Raises:
-            InvalidArgument: It is no condition.
+            InvalidArgument: It is no condition, or nested deeper than some thousand parentheses.
             ColumnNotFound: It names a column that the table does not have.
             NoStatistics: Nothing was ever analyzed, and a location does not tell which files a table has.
             UnsupportedTable: A directory of Parquet files is partitioned in different ways, so that Spark refuses it.
@@ -76,8 +77,7 @@ class FileAnswers(ColumnAnswers):
             >>> duckdb.read_parquet(files.paths)  # doctest: +SKIP
         """
         shown = self._shown_now()
-        conjuncts = shown.columns.parse(filter, self.table, self._zone)
-        judged = shown.pruner.judge(conjuncts)
+        judged = with_deep_stack(lambda: shown.pruner.judge(shown.columns.parse(filter, self.table, self._zone)))
         return PrunedFiles(
             self.table,
             filter,
