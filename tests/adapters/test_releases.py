@@ -26,6 +26,7 @@ def test_what_every_test_runs_on_is_among_them():
             assert target.title.split()[-1] == released[target.spark, f"{target.format}-{target.spark}"]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_shim_knows_the_oldest_and_the_newest(spark):
     found = {row.format.lower(): row for row in spark.sql("SELECT * FROM metastore_formats()").collect()}

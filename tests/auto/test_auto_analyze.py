@@ -130,6 +130,7 @@ def test_a_table_speaks_for_itself(spark, kind, table, said, expected):
     assert becomes(has_values, spark, table) if expected else not is_analyzed(spark, table)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("iceberg" not in FORMATS, reason="of tables by path one format is enough")
 def test_writers_of_data_frames(spark, tmp_path):
     rows = spark.sql(f"SELECT {ROW} FROM range(100)")
@@ -218,6 +219,7 @@ def test_each_batch_of_a_stream(spark, tmp_path):
         spark.sql(f"DROP TABLE {name}")
 
 
+@pytest.mark.slow
 @needs_iceberg
 @needs_proc
 def test_statements_that_people_type_do_not_wait_for_it(spark, make_table):
@@ -273,6 +275,7 @@ def test_a_procedure_for_a_table_that_asks_for_it(spark, called):
     assert becomes(has_values, spark, name)
 
 
+@pytest.mark.slow
 @needs_iceberg
 def test_procedures_that_make_files_live(spark, called, tmp_path):
     name, call = called

@@ -67,6 +67,7 @@ def test_partitions(spark, table):
         assert spark.sql(f"SELECT id FROM {table} WHERE {condition} AND id < 9").count() == 1, condition
 
 
+@pytest.mark.slow
 def test_a_table_dropped_and_created_again_has_no_statistics(spark, filled):
     place = location(spark, filled)
     analyze(spark, filled)
@@ -77,6 +78,7 @@ def test_a_table_dropped_and_created_again_has_no_statistics(spark, filled):
     assert list(summary(spark, filled)) == ["id"]
 
 
+@pytest.mark.slow
 def test_shallow_clones_have_statistics_of_their_own(spark, filled):
     clone = f"{filled}_clone"
     spark.sql(f"CREATE TABLE {clone} SHALLOW CLONE {filled}")
@@ -168,6 +170,7 @@ def test_keys_are_located_without_positions(spark, table, by, mapping, monkeypat
     assert len({row.path for row in found.values()}) == 2
 
 
+@pytest.mark.slow
 def test_generated_columns(spark, table):
     builder = spark._jvm.io.delta.tables.DeltaTable  # SQL of Spark 3.5 has them, but not for Delta
     day = builder.columnBuilder(spark._jsparkSession, "day").dataType("DATE").generatedAlwaysAs("CAST(t AS DATE)")

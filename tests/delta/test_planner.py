@@ -22,7 +22,12 @@ def analyzed(spark, filled):
     return filled
 
 
-@pytest.fixture(params=[pytest.param("as they were", marks=pytest.mark.campaign), "with deletion vectors"])
+@pytest.fixture(
+    params=[
+        pytest.param("as they were", marks=pytest.mark.campaign),
+        pytest.param("with deletion vectors", marks=pytest.mark.slow),
+    ]
+)
 def either(request, spark, analyzed):
     if request.param == "with deletion vectors":
         spark.sql(f"DELETE FROM {analyzed} WHERE id % 10 = 3")

@@ -89,6 +89,7 @@ def test_true_false_and_unknown_add_up_to_the_table(spark, asked):
             assert count(spark, f"SELECT count(*) FROM ({' UNION ALL '.join(parts)})") == total, predicate
 
 
+@pytest.mark.slow
 def test_rows_are_those_in_memory_with_and_without_the_metastore(spark, asked):
     for subject in asked:
         for predicate in subject.predicates:

@@ -88,6 +88,7 @@ def test_every_kind_is_repaired_by_one_command(spark, table, location):
     assert answers(spark, table) == whole
 
 
+@pytest.mark.slow
 def test_what_a_reader_says_is_true(spark, table, location):
     damage(location, "table-summary")
     with pytest.raises(DamagedObject, match=r"repair=True"):
