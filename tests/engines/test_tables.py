@@ -194,6 +194,7 @@ def test_files_are_where_the_folder_is_and_not_where_it_was(tmp_path, delta, bri
     pq.write_table(rows(20, 30), there / "new.parquet")
     of_folder = metastore.open(there)
     assert of_folder.location == str(there)
+    assert str(there) in repr(of_folder.prune("id = 25"))
     assert of_folder.prune("id = 25").paths == [str(there / "2.parquet"), str(there / "new.parquet")]
     assert metastore.open(there / "_metastore").prune("id = 25").paths == of_folder.prune("id = 25").paths
     before = metastore.open(delta).prune("id < 5").paths

@@ -45,8 +45,12 @@ class Discovery:
         """Where the table's files are: not where they were analyzed, if the folder was copied, moved or mounted."""
         if self.manifest is None:
             return self.asked
-        analyzed = self.manifest.table.location
-        return analyzed if self.root is None or _same(self.root, analyzed) else _absolute(self.root)
+        return _absolute(self.root) if self.root and self.has_moved else self.manifest.table.location
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether the folder is not where it was analyzed."""
+        return bool(self.manifest and self.root and not _same(self.root, self.manifest.table.location))
 
 
 def discover(location: str, table: str | None = None) -> Discovery:

@@ -85,8 +85,10 @@ class TableSnapshots:
     def table(self) -> str:
         """The table's name, or the location where it has none."""
         manifest = self._place.manifest
-        opened = self._opened.name if self._opened else ""
-        return (manifest.table.name if manifest else "") or opened or self._place.asked
+        stored = manifest.table.name if manifest else ""
+        if "/" in stored and self._place.has_moved:
+            return self.location
+        return stored or (self._opened.name if self._opened else "") or self._place.asked
 
     @property
     def location(self) -> str:
