@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar
+from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from sqlglot import TokenType, exp
 from sqlglot.dialects.dialect import Dialect
@@ -13,25 +14,20 @@ from metastore.errors import InvalidArgument
 from metastore.pruning.literals import NOT_UTF8
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from sqlglot import Token
 
 _MOST_SHOWN = 500
 """So many characters of a filter are shown in an error."""
 _SPARK = Dialect.get_or_raise("spark")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([01][0-7]{2})|(.))", re.DOTALL)
 _AS_WRITTEN = ("DATE_TRUNC", "TRUNC", "DATE_ADD", "DATE_SUB")
+"""Calls whose units sqlglot would spell out: to Spark some of these mean nothing, or are columns.
+
+They are renamed for its parser, which the compiled one, of `sqlglot[c]`, lets nobody inherit from.
+"""
+_WITHOUT_UNIT = 2  # arguments
+_MARK = "AS_WRITTEN_"
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
-
-
-def _keep(name: str) -> Callable[..., exp.Expr]:
-    made = SparkParser.FUNCTIONS[name]
-    return lambda args: exp.Anonymous(this=name, expressions=args) if len(args) == 2 else made(args)
-
-
-class _Parser(SparkParser):
-    """Keeps calls whose units sqlglot would spell out: to Spark some of these mean nothing, or are columns."""
-
-    FUNCTIONS: ClassVar = {**SparkParser.FUNCTIONS, **{name: _keep(name) for name in _AS_WRITTEN}}
 
 
 def parse_condition(text: str) -> exp.Expr:
@@ -46,21 +42,39 @@ def parse_condition(text: str) -> exp.Expr:
     """
     if not isinstance(text, str):
         raise InvalidArgument("filter", f"{text!r} is no text", "Write what would follow WHERE, as in 'amount > 100'.")
-    parser = _Parser(dialect=_SPARK)
     shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
     try:
-        tokens = _SPARK.tokenize(text)
-        for token in tokens:
-            if token.token_type == TokenType.STRING:
-                token.text = _unescaped(text[token.start + 1 : token.end])
-        found = parser.parse_into(exp.Condition, tokens, text)
+        found = SparkParser(dialect=_SPARK).parse_into(exp.Condition, _tokens_of(text), text)
     except RecursionError:
         raise
     except Exception as error:  # of arguments that sqlglot does not expect it raises more than its own errors
         raise InvalidArgument("filter", f"{shown!r} is no condition of Spark's SQL", _place_of(error)) from error
     if len(found) != 1 or found[0] is None or isinstance(found[0], exp.Command | exp.Query):
         raise InvalidArgument("filter", f"{shown!r} is no condition", "Write what would follow WHERE.")
-    return found[0]
+    return found[0].transform(_restored, copy=False)
+
+
+def _restored(node: exp.Expr) -> exp.Expr:
+    """A call under its own name; with a unit as an argument it is what sqlglot makes of it."""
+    if not (isinstance(node, exp.Anonymous) and str(node.this).startswith(_MARK)):
+        return node
+    name = str(node.this).removeprefix(_MARK)
+    if len(node.expressions) != _WITHOUT_UNIT:
+        made: exp.Expr = SparkParser.FUNCTIONS[name](node.expressions)
+        return made
+    node.set("this", name)
+    return node
+
+
+def _tokens_of(text: str) -> list[Token]:
+    """What sqlglot's parser reads: texts as Spark does, and calls that are kept under names that it does not know."""
+    tokens = _SPARK.tokenize(text)
+    for token, following in zip_longest(tokens, tokens[1:]):
+        if token.token_type == TokenType.STRING:
+            token.text = _unescaped(text[token.start + 1 : token.end])
+        elif following and following.token_type == TokenType.L_PAREN and token.text.upper() in _AS_WRITTEN:
+            token.text = f"{_MARK}{token.text.upper()}"
+    return tokens
 
 
 def _place_of(error: Exception) -> str:
