@@ -11,6 +11,7 @@ from metastore.adapters.expressions import resolve_expressions
 from metastore.adapters.loading import load_facts
 from metastore.jvm_session import find_shim_package
 from mutation import suites as of
+from mutation import zeros
 from oracle import tables
 from oracle.run import identity
 from oracle.verdicts import Stored
@@ -122,20 +123,6 @@ WRITES = (
     "SELECT id FROM {t} LIMIT 3",
     "SELECT count(*) AS id FROM {t} WHERE id >= 150",
 )
-ZEROS = {
-    "id": "id - 50", "neg": "double(id) - 100", "pos": "double(id) + 1", "around": "double(id) - 50",
-    "up_to": "double(id) - 99", "from": "double(id)", "few": "float(id - 50)", "nothing": "double(null)",
-    "no_lo": "double(id) - 100", "no_hi": "double(id) + 1",
-}  # fmt: skip
-"""Columns of files of a hundred rows, some of which hold a zero; of the last two a bound is not known."""
-OF_ZEROS = (
-    "neg <> 0", "pos <> 0 AND id < 50", "around < 100", "around > -100 AND pos <> 0",
-    "around NOT IN (0.5D, 7.5D) AND pos > 0", "up_to <= 0", "`from` >= 0", "few < 100 AND pos <> 0",
-    "nothing IS NULL OR nothing = 0", "no_lo <> 0", "no_hi <> 0",
-    f"around < 100 AND neg NOT IN ({', '.join(f'{n}D' for n in range(99))})",
-    f"pos IN ({', '.join(f'{n}D' for n in range(1, 101))})",
-)  # fmt: skip
-"""Conditions that all rows satisfy: a LIMIT counts on files without a zero where a zero is named, else on all."""
 SUMS = ", ".join(f"sum({leaf}), avg({leaf})" for leaf in answered.SUMMED)
 
 
@@ -152,7 +139,8 @@ def suites(spark: SparkSession, folder: Path, sources: set[str]) -> Iterator[of.
         messages = (None, "SPARK_JOB_CANCELLED", "no such column")
         yield of.Suite("errors", lambda: "\n".join(map(planned, messages)), of.is_error, only=OF_SCANS)
         yield from _of_planners(spark)
-        yield from _of_zeros(spark, folder / "zeros")
+        asked = [_explained(query) for query in zeros.make_queries(spark, folder / "zeros")]
+        yield from _each(spark, "zeros", asked, ("ScanPlanner.scala",), is_told=True)
 
 
 def _of_joins(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
@@ -241,18 +229,6 @@ def _of_planners(spark: SparkSession) -> Iterator[of.Suite]:
     location, uuid = identity(spark, name)
     ask = lambda: probe.described(session, f"{location}/_metastore", uuid, lineages)  # noqa: E731
     yield of.Suite("lineages", ask, of.is_error, only=OF_SCANS)
-
-
-def _of_zeros(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
-    columns = [f"{value} AS `{name}`" for name, value in ZEROS.items()]
-    spark.range(0, 100, numPartitions=1).selectExpr(*columns).write.parquet(str(folder))
-    spark.range(0, 100, numPartitions=1).selectExpr(*columns).write.mode("append").parquet(str(folder))
-    said = written.of_parquet(folder)
-    for bound in ("lo", "hi"):
-        said = said.change(f"no_{bound}", lambda _, row, name=f"{bound}_double": {**row, name: None})
-    said.write()
-    asked = [_explained(f"SELECT id FROM parquet.`{folder}` WHERE {condition} LIMIT 3") for condition in OF_ZEROS]
-    yield from _each(spark, "zeros", asked, ("ScanPlanner.scala",), is_told=True)
 
 
 def _explained(statement: str) -> str:
