@@ -47,16 +47,19 @@ private[auto] object AutoAnalyze extends Logging {
     if (waits) done.foreach(awaitAtMost(_, MetastoreConf.of(session).analyzeAutoTimeoutMillis))
   }
 
+  // What waits for a Spark that was stopped is not waited for.
   private def submit(asked: Pending): Option[Promise[Unit]] = synchronized {
-    pending.get(asked.key).filter(_.session.sparkContext.isStopped).foreach(ofAnEarlierSpark => pending.remove(ofAnEarlierSpark.key))
-    if (!pending.contains(asked.key) && pending.size < Most) {
+    val waiting = pending.get(asked.key).filterNot(_.session.sparkContext.isStopped)
+    if (waiting.isDefined) waiting.map(_.done)
+    else if (pending.size < Most) {
       pending(asked.key) = asked
       worker.execute(() => runNext())
-    } else if (!pending.contains(asked.key)) {
+      Some(asked.done)
+    } else {
       logWarning(
         VisibleText(s"${asked.table} was written and not analyzed: $Most tables wait for it. Run ANALYZE TABLE, or write it again"))
+      None
     }
-    pending.get(asked.key).map(_.done)
   }
 
   private def runNext(): Unit = next().foreach { asked =>

@@ -65,7 +65,7 @@ private[auto] object WrittenTable {
         ofTable(relation.table, catalog, identifier)
       }
     case resolved: ResolvedTable => ofTable(resolved.table, resolved.catalog, resolved.identifier)
-    case relation: LogicalRelation => relation.catalogTable.flatMap(ofCatalog).orElse(TableFormats.of(relation).flatMap(ofFiles))
+    case relation: LogicalRelation => relation.catalogTable.flatMap(ofCatalog).orElse(TableFormats.of(relation).map(ofFiles))
     case SubqueryAlias(_, child) => ofTarget(child)
     case merge: MergeIntoTable => ofTarget(merge.targetTable)
     case update: UpdateTable => ofTarget(update.table)
@@ -80,7 +80,7 @@ private[auto] object WrittenTable {
     val told = parts.collect {
       case table: CatalogTable => ofCatalog(table)
       case Some(table: CatalogTable) => ofCatalog(table)
-      case table: Table => TableFormats.of(table).flatMap(ofLake(table, _))
+      case table: Table => TableFormats.of(table).map(ofLake(table, _))
       case own: AnyRef if own.getClass.getSimpleName == "HoodieCatalogTable" => ofCatalog(Reflection.call[CatalogTable](own, "table"))
     }
     told.headOption.flatten
@@ -119,16 +119,16 @@ private[auto] object WrittenTable {
     table.provider.flatMap(TableFormats.ofProvider).map(named(table, _))
 
   // A format's own commands keep the catalog's words in the format's table.
-  private def ofLake(table: Table, lake: LakeTable): Option[WrittenTable] = {
+  private def ofLake(table: Table, lake: LakeTable): WrittenTable = {
     val told = Try(Reflection.value[Option[CatalogTable]](table, "catalogTable")).toOption.flatten
-    told.map(named(_, lake.format)).orElse(ofFiles(lake))
+    told.fold(ofFiles(lake))(named(_, lake.format))
   }
 
   private def named(table: CatalogTable, format: String): WrittenTable =
     WrittenTable(SqlName(table.identifier.nameParts), format, table.properties)
 
-  private def ofFiles(lake: LakeTable): Option[WrittenTable] =
-    Some(WrittenTable(SqlName(Seq(lake.format, lake.location)), lake.format, lake.properties))
+  private def ofFiles(lake: LakeTable): WrittenTable =
+    WrittenTable(SqlName(Seq(lake.format, lake.location)), lake.format, lake.properties)
 
   private def ofPath(save: SaveIntoDataSourceCommand): Option[WrittenTable] = for {
     path <- save.options.get("path").map(new Path(_))
