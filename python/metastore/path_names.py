@@ -22,7 +22,7 @@ def name_in_statements(table: str) -> str:
         >>> name_in_statements("db.sales"), name_in_statements("/nowhere/sales")
         ('db.sales', '<its name>')
     """
-    return _name_of_folder(table) or _UNKNOWN if is_location(table) else table
+    return name_folder(table) or _UNKNOWN if is_location(table) else table
 
 
 def name_in_shell(table: str) -> str:
@@ -40,8 +40,15 @@ def phrase_names(location: str) -> str:
     """
     if recognize_folder(Path(_absolute(location))) == "iceberg":
         return "It is an Iceberg table: name it as its catalog does."
-    known = _name_of_folder(location)
+    known = name_folder(location)
     return f"Name it {shlex.quote(known) if known else _FORMS.format(_absolute(location))}."
+
+
+def name_folder(location: str) -> str | None:
+    """The format and path of the table in a local folder; None where these are no name."""
+    path = _absolute(location)
+    found = recognize_folder(Path(path))
+    return f"{found}.`{path}`" if found not in (None, "iceberg") else None
 
 
 def recognize_folder(path: Path) -> str | None:
@@ -61,12 +68,6 @@ def recognize_folder(path: Path) -> str | None:
         return "parquet"
     partition = next((name for name in shown if "=" in name), None)
     return recognize_folder(path / partition) if partition else None
-
-
-def _name_of_folder(location: str) -> str | None:
-    path = _absolute(location)
-    found = recognize_folder(Path(path))
-    return f"{found}.`{path}`" if found not in (None, "iceberg") else None
 
 
 def _absolute(location: str) -> str:

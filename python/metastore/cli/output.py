@@ -20,7 +20,7 @@ import typer
 from metastore.cli.termination import describe_stop, stop_exit_code
 from metastore.contract import read_contract
 from metastore.errors import MetastoreError, TableNotFound
-from metastore.path_names import is_location, name_in_statements
+from metastore.path_names import is_location, name_folder
 from metastore.visible_text import make_json_visible, make_lines_visible, make_visible
 
 if TYPE_CHECKING:
@@ -194,8 +194,8 @@ def open_output(*, as_json: bool) -> Iterator[PlainOutput]:
 def _with_folder(error: MetastoreError) -> MetastoreError:
     """The error; of a name that no table has it tells of the folder of that name."""
     if isinstance(error, TableNotFound) and not is_location(error.table) and Path(error.table).is_dir():
-        in_statements = name_in_statements(f"./{error.table}")
-        also = "" if in_statements.startswith("<") else f", in statements {in_statements}"
+        named = name_folder(f"./{error.table}")
+        also = f", in statements {named}" if named else ""
         error.hint = f"{error.hint} The folder of that name is ./{error.table}{also}.".lstrip()
     return error
 

@@ -139,10 +139,9 @@ def _cut(value: Fraction) -> Cut:
 
 def _fit_together(literals: Sequence[Literal], column: Column) -> bool:
     """Whether a decimal type holds all that is compared: else Spark rounds."""
-    held = decimal_type(column.type) or (_DIGITS.get(column.type, 0), 0)
-    if not held[0]:
+    precision, scale = decimal_type(column.type) or (_DIGITS.get(column.type, 0), 0)
+    if not precision:
         return False
-    precision, scale = held
     whole, behind = precision - scale, scale
     for literal in literals:
         exponent = int(Decimal(literal.value).as_tuple().exponent)

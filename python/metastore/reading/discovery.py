@@ -52,6 +52,11 @@ class Discovery:
         """Whether the folder is not where it was analyzed."""
         return bool(self.manifest and self.root and not _same(self.root, self.manifest.table.location))
 
+    @property
+    def is_named_by_path(self) -> bool:
+        """Whether it is a table of no catalog."""
+        return self.manifest is not None and "/" in self.manifest.table.name
+
 
 def discover(location: str, table: str | None = None) -> Discovery:
     """Finds the statistics of a table's location, of a store, or of one table in a root of stores."""

@@ -120,7 +120,7 @@ class FileAnswers(ColumnAnswers):
         manifest = self._place.manifest
         if self._opened is not None or manifest is None or manifest.table.format != "parquet":
             return None
-        return list_parquet_files(self.location, by_path="/" in manifest.table.name)
+        return list_parquet_files(self.location, by_path=self._place.is_named_by_path)
 
     def _listed(self, files: tuple[DataFile, ...]) -> _Shown:
         """The files of a folder; what was read of statistics is kept while these are the same."""

@@ -198,16 +198,18 @@ class FilePruner:
             self._unread[column] = phrase_reason("STORE_UNREADABLE", error=error.message)
             return
         self._evidence[column], self._values[column] = found, StoredValues(store, limit_look_ups(found))
-        known = found.known.copy()
-        known[self._read_otherwise.get(column.name.lower(), [])] = False
-        self._facts[column] = build_column_facts(replace(found, known=known))
+        if files := self._read_otherwise.get(column.name.lower()):
+            known = found.known.copy()
+            known[files] = False
+            found = replace(found, known=known)
+        self._facts[column] = build_column_facts(found)
 
     @cached_property
     def _read_otherwise(self) -> Mapping[str, list[int]]:
         """Files in folders named by bytes beyond ASCII, by column: each is a character to Spark, others read UTF-8."""
         found: dict[str, list[int]] = {}
         for file, path in enumerate(self._files["path"].to_pylist() if self.listed.format == "parquet" else ()):
-            for name in _BEYOND_ASCII.findall(path):
+            for name in _BEYOND_ASCII.findall(path) if "%" in path else ():
                 found.setdefault(Column("", (unquote(name, "latin-1"),), "", None).name.lower(), []).append(file)
         return found
 

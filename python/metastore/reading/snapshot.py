@@ -85,10 +85,13 @@ class TableSnapshots:
     def table(self) -> str:
         """The table's name, or the location where it has none."""
         manifest = self._place.manifest
-        stored = manifest.table.name if manifest else ""
-        if "/" in stored and self._place.has_moved:
+        if self._place.is_named_by_path and self._place.has_moved:
             return self.location
-        return stored or (self._opened.name if self._opened else "") or self._place.asked
+        return (
+            (manifest.table.name if manifest else "")
+            or (self._opened.name if self._opened else "")
+            or self._place.asked
+        )
 
     @property
     def location(self) -> str:
