@@ -57,6 +57,7 @@ def test_doctor_leaves_open_what_credentials_of_spark_may_read(monkeypatch):
     assert "credentials of this shell" in found.fix
 
 
+@pytest.mark.slow
 def test_doctor_does_not_try_what_only_spark_reaches(run, healthy, monkeypatch):
     monkeypatch.setenv("METASTORE_STORE", "hdfs://nn/statistics")
     found = findings(run)["store"]

@@ -102,6 +102,7 @@ WHOLE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adaptive", ["true", pytest.param("false", marks=pytest.mark.campaign)])
 def test_files_that_come_too_late_are_not_read(spark, sixteen, adaptive):
     with conf(spark, spark__sql__adaptive__enabled=adaptive):
@@ -111,6 +112,7 @@ def test_files_that_come_too_late_are_not_read(spark, sixteen, adaptive):
             assert files_read(df) == [int(label.split()[2])], query
 
 
+@pytest.mark.slow
 def test_where_nothing_is_certain_all_files_are_read(spark, sixteen):
     for query in WHOLE:
         df = agree(spark, query.format(t=sixteen))

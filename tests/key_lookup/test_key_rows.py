@@ -130,7 +130,9 @@ def test_nan_null_and_both_zeros_are_keys(spark, table):
     assert found.count() > ROWS / 17
 
 
-@pytest.mark.parametrize("columns", [["id"], ["name", "few"], ["x"]], ids="-".join)
+@pytest.mark.parametrize(
+    "columns", [["id"], *(pytest.param(c, marks=pytest.mark.slow) for c in (["name", "few"], ["x"]))], ids="-".join
+)
 def test_many_keys_are_looked_for_by_tasks(spark, table, columns, monkeypatch):
     settings = {"_FEW_KEYS": 3, "_FEW_NUMBERS": 3, "_SLICE_FILES": 2, "_SLICE_BYTES": 20_000, "_NEARLY_ALL": 1}
     for name, value in settings.items():

@@ -9,7 +9,7 @@ from oracle.run import Campaign, Size
 
 pytestmark = pytest.mark.spark
 
-VERDICTS = 50_000
+VERDICTS = 25_000
 POWER = 0.97
 DECIDED = 0.9  # the rest: files without statistics, collections, columns that changed their type
 

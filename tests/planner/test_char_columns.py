@@ -99,7 +99,8 @@ def test_values_are_found_whatever_blanks_are_behind_them(spark, mixed, padding,
         spark.conf.unset("spark.sql.readSideCharPadding")
 
 
-@pytest.mark.parametrize("padding", ["true", pytest.param("false", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("padding", ["true", "false"])
 @pytest.mark.parametrize("mixed", ["parquet"], indirect=True)
 def test_keys_are_found_whatever_blanks_are_behind_them(spark, mixed, padding, monkeypatch):
     monkeypatch.setattr(key_rows, "_NEARLY_ALL", 2)

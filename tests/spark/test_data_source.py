@@ -253,6 +253,7 @@ def test_mistakes_come_without_the_trace_of_a_worker(spark, view, where):
         assert str(caught.value).startswith("[METASTORE_")
 
 
+@pytest.mark.slow
 def test_a_reader_that_is_made_early_reads_late(spark, tmp_path):
     rows = spark.range(10).selectExpr("id")
     rows.write.parquet(str(tmp_path / "t"))

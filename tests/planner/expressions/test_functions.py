@@ -44,6 +44,7 @@ def test_a_function_of_a_function(spark, points):
     check(spark, f"SELECT f FROM {points} WHERE abs(cell_of(lon, cell_of(lat, lon))) < -1", [0])
 
 
+@pytest.mark.slow
 def test_another_version_is_another_function(spark, points):
     query = f"SELECT f, name, lat FROM {points} WHERE cell_of(lon, lat) = 2003"
     for other in ("cell_of:2", "", "cell_of", "cells_of:1", "cell_of:"):

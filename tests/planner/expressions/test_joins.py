@@ -146,6 +146,7 @@ def test_files_that_came_later_are_read(spark, make_table):
     assert compare(spark, query.replace("f.name", "f.old"), 3).collect() == []
 
 
+@pytest.mark.slow
 def test_semi_joins_are_estimated_by_the_values_that_are_found(spark, make_table):
     table, _ = make_table("iceberg", *four_files())
     small, _ = make_table("iceberg", *(f"SELECT lower(name) n, a + b c, f FROM ({one})" for one in four_files()))
