@@ -219,6 +219,28 @@ def test_each_batch_of_a_stream(spark, tmp_path):
         spark.sql(f"DROP TABLE {name}")
 
 
+@pytest.mark.parametrize("said", ["by the session", pytest.param("by the table", marks=pytest.mark.slow)])
+def test_each_batch_of_a_stream_into_files(spark, kind, table, tmp_path, said):
+    if kind.format == "iceberg":
+        pytest.skip("its streams are commands")
+    if (kind.format, said) == ("hudi", "by the table"):
+        pytest.skip("the catalog alone knows its properties, and a sink its path")
+    if said == "by the table":
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('metastore.analyze.auto' = 'true')")
+    source, rows = str(tmp_path / "source"), spark.sql(f"SELECT {ROW} FROM range(100, 200, 1, 1)")
+    rows.write.parquet(source)
+    write = spark.readStream.schema(rows.schema).parquet(source).writeStream.format(kind.format)
+    write = (
+        write.option("hoodie.table.name", table)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+    )
+    with conf(spark, spark__metastore__analyze__auto="background" if said == "by the session" else "off"):
+        assert write.start(kind.location(spark, table)).awaitTermination(120)
+    spark.sql(f"REFRESH TABLE {table}")
+    assert becomes(has_values, spark, table)
+
+
 @pytest.mark.slow
 @needs_iceberg
 @needs_proc

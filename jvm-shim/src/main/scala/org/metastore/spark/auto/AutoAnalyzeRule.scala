@@ -19,8 +19,10 @@ import org.metastore.spark.conf.MetastoreConf
 final class AutoAnalyzeRule(session: SparkSession) extends ColumnarRule {
   override def preColumnarTransitions: Rule[SparkPlan] = new Rule[SparkPlan] {
     override def apply(plan: SparkPlan): SparkPlan =
-      try Asked.of(session, WrittenTable.of(plan)).fold(plan)(asked => AnalyzeAfterWriteExec(plan, asked.table, asked.waits))
-      catch { case NonFatal(_) => plan }
+      try {
+        StreamedWrites.follow(session)
+        Asked.of(session, WrittenTable.of(plan)).fold(plan)(asked => AnalyzeAfterWriteExec(plan, asked.table, asked.waits))
+      } catch { case NonFatal(_) => plan }
   }
 }
 
@@ -44,9 +46,9 @@ final class AutoAnalyzeCallRule(session: SparkSession) extends Rule[LogicalPlan]
 }
 
 /** A table that is to be analyzed after a write, and whether the statement waits for that. */
-private final case class Asked(table: String, waits: Boolean)
+private[auto] final case class Asked(table: String, waits: Boolean)
 
-private object Asked {
+private[auto] object Asked {
   private val (off, background, waiting) = ("off", "background", "wait")
   private val Property = "metastore.analyze.auto"
 

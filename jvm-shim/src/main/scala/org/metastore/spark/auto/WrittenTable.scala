@@ -59,6 +59,15 @@ private[auto] object WrittenTable {
       ofTable(catalog.loadTable(identifier), catalog, identifier)
     }.toSeq.headOption
 
+  /** The table that a stream writes into a sink which describes itself so. */
+  def ofSink(session: SparkSession, description: String): Option[WrittenTable] = {
+    val paths = TableFormats.all.iterator.flatMap(format => format.sink.map(format.name -> _)).collect {
+      case (format, sink) if description.startsWith(s"$sink[") => (format, description.stripPrefix(s"$sink[").stripSuffix("]"))
+    }
+    paths.map { case (format, path) => session.read.format(format).load(path).queryExecution.analyzed }
+      .flatMap(TableFormats.of(_)).map(ofFiles).toSeq.headOption
+  }
+
   private def ofTarget(target: LogicalPlan): Option[WrittenTable] = target match {
     case relation: DataSourceV2Relation =>
       relation.catalog.zip(relation.identifier).headOption.flatMap { case (catalog, identifier) =>

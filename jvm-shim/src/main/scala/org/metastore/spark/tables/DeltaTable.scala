@@ -138,6 +138,7 @@ object DeltaTable extends TableFormat {
 
   override def isWrite(command: LogicalPlan): Boolean =
     command.getClass.getName.startsWith(s"${IndexPackage}commands.") && writes(command.getClass.getSimpleName)
+  override val sink: Option[String] = Some("DeltaSink")
   override val metadataAnswers: Option[String] = Some("spark.databricks.delta.optimizeMetadataQuery.enabled")
 
   /** @throws UnsupportedRelease this release of Delta is not known */

@@ -161,6 +161,7 @@ object HudiTable extends TableFormat {
   override def needsReader: Boolean = true
   override def isNotFound(e: Exception): Boolean = e.getClass.getName == "org.apache.hudi.exception.TableNotFoundException"
   override val rules: Seq[String] = Seq("org.apache.spark.sql.hudi.")
+  override val sink: Option[String] = Some("HoodieStreamingSink")
   override def isCommand(node: LogicalPlan): Boolean = node.getClass.getName.startsWith(CommandPackage)
 
   private val CommandPackage = "org.apache.spark.sql.hudi.command."

@@ -84,6 +84,9 @@ trait TableFormat {
   /** Whether a command of its own writes data files. */
   def isWrite(command: LogicalPlan): Boolean = false
 
+  /** How the sink calls itself through which streams write, where that shows planners no command. */
+  def sink: Option[String] = None
+
   /** The table of which a stored procedure that is called makes other data files live. */
   def writtenBy(call: LogicalPlan): Option[(TableCatalog, Identifier)] = None
 

@@ -1,0 +1,44 @@
+package org.metastore.spark.auto
+
+import java.util.UUID
+
+import scala.collection.concurrent.TrieMap
+import scala.util.Try
+import scala.util.control.NonFatal
+
+import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.streaming.StreamingQueryListener.{QueryProgressEvent, QueryTerminatedEvent}
+
+/**
+ * Has tables analyzed after each batch of a stream whose sink shows no command to planners: it hands on rows to the format, and
+ * names its table in the progress of the query alone, after the batch.
+ */
+private[auto] object StreamedWrites {
+  private val Query = "sql.streaming.queryId"
+  private val Run = "spark.jobGroup.id" // streams run their jobs in a group of their own
+  private val followed = TrieMap.empty[UUID, Unit]
+
+  /** Follows the stream of which a plan is a part, from its first plan on. */
+  def follow(session: SparkSession): Unit = {
+    val context = session.sparkContext
+    for {
+      _ <- Option(context.getLocalProperty(Query))
+      run <- Option(context.getLocalProperty(Run)).flatMap(id => Try(UUID.fromString(id)).toOption)
+    } if (followed.putIfAbsent(run, ()).isEmpty) context.addSparkListener(new Batches(session, run))
+  }
+
+  private final class Batches(session: SparkSession, run: UUID) extends SparkListener {
+    override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+      case batch: QueryProgressEvent if batch.progress.runId == run && batch.progress.durationMs.containsKey("addBatch") =>
+        try {
+          val written = WrittenTable.ofSink(session, batch.progress.sink.description)
+          Asked.of(session, written).foreach(asked => AutoAnalyze.follow(session, asked.table, waits = false))
+        } catch { case NonFatal(_) => () }
+      case end: QueryTerminatedEvent if end.runId == run =>
+        session.sparkContext.removeSparkListener(this)
+        followed.remove(run)
+      case _ => ()
+    }
+  }
+}
