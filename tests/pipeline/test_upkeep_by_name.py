@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 import metastore
 from metastore.errors import InvalidArgument, NoStatistics, TableNotFound
+from metastore.pipeline import rounds
+from metastore.pipeline.request import AnalyzeStatement
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,3 +89,16 @@ def test_names_that_stand_for_nothing(spark):
         metastore.gc(spark, "ice.db.nothing_here")
     with pytest.raises(InvalidArgument, match="no table is named"):
         metastore.verify(spark)
+
+
+@pytest.mark.parametrize(("days", "every", "left"), [(2, 1, 2), (0.5, 1, 4), (2, 3, 4)])
+def test_writes_that_are_followed_leave_nothing_that_is_old(spark, table, location, monkeypatch, days, every, left):
+    monkeypatch.setattr(rounds, "_TIDY_EVERY", every)
+    log = location / "_metastore" / "log"
+    for file in (location / "_metastore").rglob("*.*"):
+        os.utime(file, (time.time() - days * 86_400,) * 2)
+    spark.sql(f"INSERT INTO {table} SELECT id FROM range(30, 40, 1, 1)")
+    assert rounds.run_in_turn(spark, AnalyzeStatement(table, None, {}, "full"), progress=False).committed
+    assert len(list(log.glob("*.json"))) == left
+    assert {row["state"] for row in rows(metastore.verify(spark, table))} == {"ok"}
+    assert metastore.summary(spark, table).column("id")["max"] == 39

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from metastore.adapters.table_facts import Refusal
-from metastore.errors import AnalyzeFailed
+from metastore.errors import AnalyzeFailed, MetastoreError
 from metastore.pipeline.commit import commit_plan
 from metastore.pipeline.compute import compute_missing
 from metastore.pipeline.plan import RoundState, make_plan
@@ -20,6 +20,7 @@ from metastore.spark_jobs.progress import Progress, make_progress
 from metastore.store.block_files import BlockDamageError
 from metastore.store.claims import claim
 from metastore.store.commit_log import refuse_other_table
+from metastore.store.retention import collect_garbage
 from metastore.table_level.snapshot_level import snapshot_id
 from metastore.visible_text import get_logger
 
@@ -28,9 +29,12 @@ if TYPE_CHECKING:
 
     from metastore.format.manifest import Manifest
     from metastore.pipeline.request import AnalyzeStatement
+    from metastore.store import Store
 
 
 _ROUNDS = 5
+_TIDY_EVERY = 100  # manifests
+_TIDY_GRACE = 24 * 3600.0  # seconds
 
 _LOG = get_logger(__name__)
 
@@ -48,7 +52,21 @@ def run_in_turn(spark: SparkSession, statement: AnalyzeStatement, progress: bool
     with closing(_begin(statement, progress)) as shown:
         inputs = replace(read_inputs(spark, statement), is_unasked=True)
         with claim(inputs.store, statement.depth) as is_ours:
-            return _run(spark, inputs, shown, started) if is_ours else None
+            report = _run(spark, inputs, shown, started) if is_ours else None
+        if report is not None and report.committed:
+            _tidy(inputs.store)
+        return report
+
+
+def _tidy(store: Store) -> None:
+    """Delete now and then what nobody has needed for a day: each write leaves two manifests, and queries list them."""
+    manifest = store.read()
+    if manifest is None or manifest.sequence % _TIDY_EVERY:
+        return
+    try:
+        store.writable().run(collect_garbage(_TIDY_GRACE))
+    except MetastoreError as e:
+        _LOG.warning("nothing was tidied in %s: %s", store.uri, e)
 
 
 def _begin(statement: AnalyzeStatement, progress: bool | Progress) -> Progress:  # noqa: FBT001 - passed on
