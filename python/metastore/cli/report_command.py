@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,8 @@ from metastore.cli.output import PlainOutput, end_stale
 from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from metastore.api.report_functions import Report
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
@@ -49,6 +52,17 @@ def _make(local: LocalSpark, table: str, **arguments: str | None) -> Report:
     from metastore.path_names import is_location  # noqa: PLC0415 - as above
 
     if is_location(table):
-        return metastore.report(table, **arguments)
-    with local.start() as spark:
+        with _shown(table):
+            return metastore.report(table, **arguments)
+    with local.start() as spark, _shown(table):
         return metastore.report(spark, table, **arguments)
+
+
+@contextmanager
+def _shown(table: str) -> Iterator[None]:
+    """Says on stderr that pages of thousands of columns take their time."""
+    from metastore.spark_jobs.progress import make_progress  # noqa: PLC0415 - as above
+
+    with closing(make_progress(True, table)) as progress:
+        progress.begin("reading statistics")
+        yield
