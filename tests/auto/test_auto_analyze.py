@@ -151,6 +151,18 @@ def test_writers_of_data_frames(spark, tmp_path):
             spark.sql(f"DROP TABLE {name}")
 
 
+@pytest.mark.skipif("delta" not in FORMATS, reason="of Delta: a path tells of its properties")
+@pytest.mark.parametrize(("said", "expected"), [("true", True), ("false", False)])
+def test_a_table_that_is_written_by_its_path_speaks_for_itself(spark, tmp_path, said, expected):
+    path, rows = str(tmp_path / "by_path"), spark.sql(f"SELECT {ROW} FROM range(100)")
+    rows.write.format("delta").save(path)
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('metastore.analyze.auto' = '{said}')")
+    with conf(spark, spark__metastore__analyze__auto="off" if expected else "wait"):
+        rows.write.format("delta").mode("append").save(path)
+    name = f"delta.`{path}`"
+    assert becomes(has_values, spark, name) if expected else not is_analyzed(spark, name)
+
+
 needs_iceberg = pytest.mark.skipif("iceberg" not in FORMATS, reason="of Iceberg")
 
 

@@ -19,7 +19,7 @@ import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, V2Co
 import org.apache.spark.sql.metastore.RowLevelTarget
 
 import org.metastore.spark.reason.SqlName
-import org.metastore.spark.tables.{LakeTable, Reflection, TableFormats}
+import org.metastore.spark.tables.{LakeTable, Reflection, TableFormat, TableFormats}
 
 /**
  * A table of which a command writes data files.
@@ -61,11 +61,8 @@ private[auto] object WrittenTable {
 
   /** The table that a stream writes into a sink which describes itself so. */
   def ofSink(session: SparkSession, description: String): Option[WrittenTable] = {
-    val paths = TableFormats.all.iterator.flatMap(format => format.sink.map(format.name -> _)).collect {
-      case (format, sink) if description.startsWith(s"$sink[") => (format, description.stripPrefix(s"$sink[").stripSuffix("]"))
-    }
-    paths.map { case (format, path) => session.read.format(format).load(path).queryExecution.analyzed }
-      .flatMap(TableFormats.of(_)).map(ofFiles).toSeq.headOption
+    val format = TableFormats.all.find(_.sink.exists(sink => description.startsWith(s"$sink[")))
+    format.map(at(session, _, new Path(description.dropWhile(_ != '[').drop(1).stripSuffix("]")), Map.empty))
   }
 
   private def ofTarget(target: LogicalPlan): Option[WrittenTable] = target match {
@@ -143,6 +140,11 @@ private[auto] object WrittenTable {
     path <- save.options.get("path").map(new Path(_))
     source <- Some(save.dataSource.getClass.getName)
     format <- TableFormats.all.find(_.packages.exists(source.startsWith)) if format.hasPaths
-    whole = if (path.isAbsolute) path else LakeTable.qualify(path, SparkSession.active) // as only writers may name it
-  } yield WrittenTable(SqlName(Seq(format.name, whole.toString)), format.name, Map.empty)
+  } yield at(SparkSession.active, format, path, save.options)
+
+  private def at(session: SparkSession, format: TableFormat, path: Path, options: Map[String, String]): WrittenTable = {
+    val whole = if (path.isAbsolute) path else LakeTable.qualify(path, session) // as only writers may name it
+    val properties = Try(format.propertiesAt(session, whole, options)).getOrElse(Map.empty[String, String])
+    WrittenTable(SqlName(Seq(format.name, whole.toString)), format.name, properties)
+  }
 }

@@ -7,6 +7,7 @@ import scala.util.Try
 
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
@@ -104,6 +105,8 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
 }
 
 object DeltaTable extends TableFormat {
+  import Reflection.call
+
   override val name: String = "delta"
   private val TableClass = "org.apache.spark.sql.delta.catalog.DeltaTableV2"
   private val IndexPackage = "org.apache.spark.sql.delta."
@@ -139,6 +142,14 @@ object DeltaTable extends TableFormat {
   override def isWrite(command: LogicalPlan): Boolean =
     command.getClass.getName.startsWith(s"${IndexPackage}commands.") && writes(command.getClass.getSimpleName)
   override val sink: Option[String] = Some("DeltaSink")
+
+  /** As they are known here: whoever writes reads the log as well. */
+  override def propertiesAt(session: SparkSession, path: Path, options: Map[String, String]): Map[String, String] = {
+    val logs = Reflection.load(s"${IndexPackage}DeltaLog", session.sharedState.jarClassLoader)
+    val log = Reflection.callStatic[AnyRef](logs, "forTable", session, path, options)
+    call[Map[String, String]](call[AnyRef](call[AnyRef](log, "unsafeVolatileSnapshot"), "metadata"), "configuration")
+  }
+
   override val metadataAnswers: Option[String] = Some("spark.databricks.delta.optimizeMetadataQuery.enabled")
 
   /** @throws UnsupportedRelease this release of Delta is not known */

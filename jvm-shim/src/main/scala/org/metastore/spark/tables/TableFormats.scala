@@ -87,6 +87,9 @@ trait TableFormat {
   /** How the sink calls itself through which streams write, where that shows planners no command. */
   def sink: Option[String] = None
 
+  /** The properties of a table that a writer with such options names by its path, where that tells of them. */
+  def propertiesAt(session: SparkSession, path: Path, options: Map[String, String]): Map[String, String] = Map.empty
+
   /** The table of which a stored procedure that is called makes other data files live. */
   def writtenBy(call: LogicalPlan): Option[(TableCatalog, Identifier)] = None
 
