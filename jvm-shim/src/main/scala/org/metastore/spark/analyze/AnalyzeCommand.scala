@@ -113,8 +113,9 @@ object AnalyzeReport {
 trait PythonStatement {
   def table: String
 
-  /** Whether somebody typed it, and waits for it. */
+  /** Whether somebody typed it, and whether somebody waits for it. */
   def isAsked: Boolean = true
+  def isWaitedFor: Boolean = true
 
   /** Writes what is asked beside the table. */
   protected def fill(node: ObjectNode): Unit
@@ -147,7 +148,7 @@ final case class DistributionsStatement(table: String, before: String, after: St
  */
 final case class AnalyzeStatement(
     table: String, columns: Option[Seq[String]], allColumns: Boolean, noScan: Boolean,
-    partition: Map[String, Option[String]], inTurn: Boolean = false)
+    partition: Map[String, Option[String]], inTurn: Boolean = false, override val isWaitedFor: Boolean = true)
   extends PythonStatement {
 
   override def isAsked: Boolean = !inTurn

@@ -54,7 +54,7 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
     context.addJobTag(tag)
     try {
       entry.lend(key, session, LocalProperties.of(context), answer)
-      requests.println(s"$key ${statement.json(ProgressConsole.isThere(context))}")
+      requests.println(s"$key ${statement.json(ProgressConsole.isFor(statement, context))}")
       watch(answer)
       Await.result(answer.future, Duration.Inf)
     } catch {
@@ -225,7 +225,7 @@ private final class AttachedPython extends Logging {
   def run(session: SparkSession, statement: PythonStatement): JsonNode = {
     lock.lockInterruptibly()
     val answer =
-      try of(session).ask(session, statement)
+      try of(session, statement).ask(session, statement)
       catch {
         case e: PythonUnavailable => throw unavailable(session.sparkContext, statement, e)
         case e: PythonLost => throw MetastoreException.analyzeFailed(statement.table, e.getMessage, Some(e))
@@ -234,12 +234,12 @@ private final class AttachedPython extends Logging {
     if (json.has("report")) json.get("report") else throw failed(statement, json.path("error"))
   }
 
-  private def of(session: SparkSession): PythonProcess = {
+  private def of(session: SparkSession, statement: PythonStatement): PythonProcess = {
     val wanted = PythonInterpreter.of(session.sparkContext)
     val (usable, gone) = process.partition(p => p.isAlive && p.interpreter == wanted && (p.context eq session.sparkContext))
     gone.foreach(_.stop())
     process = None
-    if (usable.isEmpty && ProgressConsole.isThere(session.sparkContext)) ProgressConsole.print("ANALYZE: starting Python\n")
+    if (usable.isEmpty && ProgressConsole.isFor(statement, session.sparkContext)) ProgressConsole.print("ANALYZE: starting Python\n")
     process = Some(usable.headOption.getOrElse(new PythonProcess(wanted, session.sparkContext)))
     follow(session.sparkContext)
     process.get
@@ -307,10 +307,10 @@ object ProgressConsole {
   private val Progress = "spark.ui.showConsoleProgress"
   private val PatienceSeconds = 5L
 
-  /** Whether somebody reads. */
-  def isThere(context: SparkContext): Boolean = {
+  /** Whether somebody reads it, and wants to know how far a statement is. */
+  def isFor(statement: PythonStatement, context: SparkContext): Boolean = {
     val command = sys.props.getOrElse("sun.java.command", "")
-    !context.getConf.getOption(Progress).contains("false") && !Servers.exists(command.contains(_)) &&
+    statement.isWaitedFor && !context.getConf.getOption(Progress).contains("false") && !Servers.exists(command.contains(_)) &&
     (command.contains(PythonDriver) || isTerminal)
   }
 

@@ -22,7 +22,7 @@ import org.metastore.spark.reason.{MetastoreException, VisibleText}
 private[auto] object AutoAnalyze extends Logging {
 
   /** A table that waits for its turn, and who waits for it. */
-  private final class Pending(val session: SparkSession, val table: String, val footers: Boolean) {
+  private final class Pending(val session: SparkSession, val table: String, val footers: Boolean, val isWaitedFor: Boolean) {
     val done: Promise[Unit] = Promise[Unit]()
     var pause = 1L // seconds
     var rests = false
@@ -43,7 +43,7 @@ private[auto] object AutoAnalyze extends Logging {
 
   /** Analyzes a table soon, or returns when that is done, at most after the session's patience. Never throws. */
   def follow(session: SparkSession, table: String, waits: Boolean): Unit = {
-    val done = submit(new Pending(session, table, footers = !waits))
+    val done = submit(new Pending(session, table, footers = !waits, waits))
     if (waits) done.foreach(awaitAtMost(_, MetastoreConf.of(session).analyzeAutoTimeoutMillis))
   }
 
@@ -81,7 +81,7 @@ private[auto] object AutoAnalyze extends Logging {
 
   private def finish(asked: Pending): Unit = {
     asked.done.trySuccess(())
-    if (asked.footers) submit(new Pending(asked.session, asked.table, footers = false))
+    if (asked.footers) submit(new Pending(asked.session, asked.table, footers = false, asked.isWaitedFor))
   }
 
   /** Another driver is at the same: what it leaves is done after it, with all that is written until then. */
@@ -109,7 +109,8 @@ private[auto] object AutoAnalyze extends Logging {
       Thread.currentThread.setContextClassLoader(asked.session.sharedState.jarClassLoader)
       context.setLocalProperty("spark.scheduler.pool", Pool)
       context.setJobDescription(s"ANALYZE of ${asked.table} after a write")
-      val statement = AnalyzeStatement(asked.table, None, allColumns = !asked.footers, noScan = false, Map.empty)
+      val statement = AnalyzeStatement(
+        asked.table, None, allColumns = !asked.footers, noScan = false, Map.empty, isWaitedFor = asked.isWaitedFor)
       AnalyzeCommand.analyzeInTurn(asked.session, statement)
     }
   }
