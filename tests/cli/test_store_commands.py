@@ -36,6 +36,9 @@ def test_gc_lists_and_deletes_only_when_told_to(run, location):
     [row] = json.loads(run("gc", location, "--delete", "--json").stdout)["rows"]
     assert (row["path"], row["deleted"]) == (f"objects/{left_behind.name}", True)
     assert not left_behind.exists()
+    done = run("gc", location)
+    assert (done.stdout, done.stderr) == ("", "There is nothing to delete.\n")
+    assert json.loads(run("gc", location, "--json").stdout)["rows"] == []
     assert "is less than 0" in run("gc", location, "--grace-days", "-1", code=2).stderr
 
 

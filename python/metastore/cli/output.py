@@ -49,6 +49,13 @@ class PlainOutput:
 
         _write(render_complete(answer))
 
+    def listing(self, answer: Answer, nothing: str) -> None:
+        """Shows an answer, or says what it means that it has no rows."""
+        if answer:
+            self.answer(answer)
+        else:
+            self.note(nothing)
+
     def glance(self, answer: Answer) -> None:
         """Shows an answer among other things: what fits a page."""
         from metastore.display.plain_text import render  # noqa: PLC0415 - as above
@@ -139,6 +146,9 @@ class JsonOutput(PlainOutput):
 
     def answer(self, answer: Answer) -> None:
         _dump(answer.to_dict())
+
+    def listing(self, answer: Answer, nothing: str) -> None:  # noqa: ARG002 - the document has no rows
+        self.answer(answer)
 
     def facts(self, kind: str, facts: Mapping[str, Any]) -> None:
         _dump({"version": VERSION_OF_DOCUMENT, "kind": kind, **facts})

@@ -71,11 +71,9 @@ def gc(
         raise InvalidArgument("--grace-days", f"{grace_days:g} is less than 0")
     with _open_subject(local, where, table) as subject:
         found = metastore.gc(*subject, delete=delete, grace_days=grace_days)
-    output.answer(found)
+    output.listing(found, "There is nothing to delete.")
     total = f"{len(found)} files of {format_bytes(sum(row['size'] for row in found))}"
-    if not found:
-        output.note("There is nothing to delete.")
-    else:
+    if found:
         output.note(f"{total} deleted" if delete else f"{total} can be deleted: metastore gc --delete")
 
 
