@@ -267,8 +267,8 @@ def layout(spark: SparkSession, table: str, column: str | None = None) -> Answer
     Returns:
         `files_per_lookup`, how many data files may hold a value, as far as all statistics tell (the mean of up to 32
         values); `overlap_depth`, how many have a file's least value between their bounds (the mean of all files);
-        `sorted`, the share of files that overlap no other; `advice`, where a look-up in the sorted table would read at
-        most half as many files.
+        `sorted`, the share of files whose values no other file's bounds enclose, where ends may be equal; `advice`,
+        where a look-up in the sorted table would read at most half as many files.
 
     Example:
         >>> metastore.layout(spark, "db.sales", "customer")[0]["advice"]  # doctest: +SKIP
