@@ -114,7 +114,9 @@ def _collect(where: SparkSession | str, table: str | None, at: Moment) -> tuple[
     columns = collect_columns(statistics, summary)
     if at is not None:
         return statistics, Contents(summary, columns)
-    return statistics, Contents(summary, columns, _layout(where, table), query_functions.history(where, table))
+    is_recorded = str(where.conf.get("spark.metastore.history.enabled", "false")).lower() == "true"
+    history = query_functions.history(where, table)
+    return statistics, Contents(summary, columns, _layout(where, table), history, is_recorded)
 
 
 def _layout(spark: SparkSession, table: str) -> Answer | None:

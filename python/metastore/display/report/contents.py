@@ -59,6 +59,7 @@ class Contents:
         columns: The same columns, each with all that is known of it.
         layout: How columns are spread over the data files; None where that was not asked.
         history: What pruning saved; None where that was not asked.
+        is_recorded: Whether the session keeps that.
         before: What it is compared with; None where it is with nothing.
         changes: What differs, as `diff` tells it; None without `before`.
     """
@@ -67,6 +68,7 @@ class Contents:
     columns: tuple[ColumnContents, ...]
     layout: Answer | None = None
     history: Answer | None = None
+    is_recorded: bool = False
     before: Contents | None = None
     changes: Answer | None = None
 

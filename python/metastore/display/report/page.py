@@ -31,11 +31,13 @@ _LAYOUT = (
     "statement that would help where it would at least halve them."
 )
 _NO_HISTORY = "Set spark.metastore.history.enabled to true, and what pruning saves the session's queries is told here."
+_NO_QUERY = "No query of this table has been recorded in this session."
 _NOTES = (
     "Everything on this page was read from the stored statistics of the table; no data file was read for it.",
     "~ stands before numbers that may be off; how far stands beside them, where that is known.",
     "Bars of a histogram stand for equally wide ranges of values. The few values far out are in the first or last bar.",
-    "Shares of values leave nulls out. Lengths are bytes. ± beside distinct values is their standard error.",
+    "Shares of values leave nulls out. Lengths are bytes.",
+    "Numbers of distinct values have a standard error: two of three are nearer than that, 19 of 20 within twice that.",
     "What pruning saved is told where Spark is asked: it is of a session's queries, and nothing stored.",
 )
 
@@ -122,14 +124,15 @@ def _list_tables(contents: Contents) -> list[_Table]:
     if contents.layout is not None:
         found.append(_table("layout", "Layout", _LAYOUT, contents.layout))
     if contents.history is not None:
-        found.append(_table("pruning", "Pruning", _savings(contents.history), contents.history))
+        text = _savings(contents.history, is_recorded=contents.is_recorded)
+        found.append(_table("pruning", "Pruning", text, contents.history))
     return found
 
 
-def _savings(history: Answer) -> str:
+def _savings(history: Answer, *, is_recorded: bool) -> str:
     """What pruning saved, in a sentence."""
     if not len(history):
-        return _NO_HISTORY
+        return _NO_QUERY if is_recorded else _NO_HISTORY
     total, read, skipped = (
         sum(row[name] or 0 for row in history.rows) for name in ("files_total", "files_read", "bytes_skipped")
     )
