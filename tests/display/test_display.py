@@ -106,13 +106,57 @@ def test_the_end_of_a_path_that_is_cut_stays():
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        *(("2026", "2026"), ("-12345", "-12,345"), ("0.1", "0.1"), ("10.221221719457013", "10.2212")),
+        *(
+            ("2026", "2,026"),
+            ("1283144.14", "1,283,144.14"),
+            ("4.0000019E7", "40,000,019"),
+            ("-12345", "-12,345"),
+            ("0.1", "0.1"),
+            ("10.221221719457013", "10.2212"),
+        ),
         *(("123456789.123456", "123,456,789"), ("1.0E-300", "1.0E-300"), ("1.2345678901E-300", "1.23457e-300")),
         *(("NL", "NL"), ("", ""), ("NaN", "NaN"), ("12345678901234567890", "12,345,678,901,234,567,890")),
     ],
 )
 def test_numbers_are_shown_as_people_write_them(text, shown):
     assert cells.round_text(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "high", "text", "shown"),
+    [
+        ("int", "1970", "2026", "1999", "1999"),
+        ("int", "0", "12345", "1999", "1,999"),
+        ("double", "0.0", "9999.99", "1999.5", "1,999.5"),
+        ("decimal(38,10)", "0.0000000000", "399999.0000000000", "0.0000000000", "0"),
+        ("decimal(38,10)", "0.0000000000", "399999.0000000000", "399999.0000000000", "399,999"),
+        ("decimal(12,2)", "0.00", "9.50", "9.50", "9.50"),
+        ("string", "0123", "9999999", "0123456", "0123456"),
+    ],
+)
+def test_all_numbers_of_a_column_have_marks_between_digits_or_none(kind, low, high, text, shown):
+    row = {"column_type": kind, "min": low, "max": high, "q50": text, "avg": 1999.4}
+    assert cells.displayed_value(row, "q50") == shown
+    average = cells.format_cell("avg", cells.displayed_value(row, "avg"))
+    assert average == ("1999" if high == "2026" else "1,999")
+
+
+@pytest.mark.parametrize(("value", "shown"), [(9999.99, "10,000"), (8705.4, "8,705"), (999.96, "1,000"), (0.5, "0.5")])
+def test_numbers_as_short_as_they_tell_something(value, shown):
+    assert cells.format_number(value) == shown
+
+
+def test_texts_that_are_cut_are_told_apart():
+    prefix = "https://shop.example/very/long/common/"
+    shown = cells.shorten_alike([f"{prefix}p{i}" for i in (12345, 67890)], 40)
+    assert shown == ["https://shop.…ong/common/p12345", "https://shop.…ong/common/p67890"]
+    assert cells.shorten_alike(["a" * 9, "b" * 50], 40) == ["a" * 9, "b" * 39 + "…"]
+
+
+def test_times_lose_their_seconds_before_more():
+    assert [cells.shorten("2026-01-02 03:04:05", width) for width in (19, 16, 12)] == [
+        "2026-01-02 03:04:05", "2026-01-02 03:04", "2026-01-02…",
+    ]  # fmt: skip
 
 
 def test_a_filtered_summary_looks_like_a_summary(location):
@@ -158,7 +202,9 @@ def test_a_summary_shows_what_is_approximate(location):
     assert "~-5" in lines[3]
     assert "~9" in lines[3]
     assert "~" not in lines[4]
-    assert lines[5].startswith("~ approximate: distinct values have a standard error of at most 1.6 %; bounds hold for")
+    whole = plain_text.render_complete(Summary("summary", "db.t", tuple(exact), rows)).splitlines()
+    assert ["~20" in whole[1], "~9" in whole[2], whole[4].startswith("~ approximate: ")] == [True] * 3
+    assert lines[5].startswith("~ approximate: distinct values have a standard error of at most 1.6 % (two of three")
 
 
 def test_numbers_in_which_deleted_rows_count_are_approximate(location):

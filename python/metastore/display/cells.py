@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from decimal import Decimal
+from os.path import commonprefix
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,7 @@ from rich.cells import cell_len, set_cell_size
 from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from metastore.answers import Answer
 
@@ -49,6 +51,7 @@ _LAST_OF_SUMMARY = "analyzed_at"
 _SIZES = ("size", "size_bytes", "live_size_bytes")
 _LONGEST = 40
 _ID = 20
+_CONTEXT = 12
 _OF_ALL_COLUMNS = (
     *("count", "exact", "distinct_error", "files", "files_total", "snapshot", "current", "analyzed_at"),
     *("rows_read", "rows_total"),
@@ -64,11 +67,15 @@ QUARTILES = ("q25", "q50", "q75")
 OF_ALL_ROWS = ("avg", "std", *QUARTILES)
 """Numbers in which deleted rows count, where there are any."""
 _NONE: Mapping[str, float | None] = MappingProxyType({})
+MOST_YEARS = 9999
+"""The greatest number of as many digits as years have."""
 _DIGITS = 12
-_YEARS = 10_000
+_DECIMALS = 4
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
 _OF_ONE_COLUMN = {"histogram": ("lo", "hi"), "quantiles": ("value",)}
 """Texts that are all numbers where the column's values are."""
-_NUMBER = re.compile(r"^-?(\d+(\.\d+)?(E-?\d+)?|Infinity)$")
+_NUMBER = re.compile(r"^-?((0|[1-9]\d*)(\.\d+)?(E-?\d+)?|Infinity)$")
+_TIME = re.compile(r"^(~?\d{4}-\d\d-\d\d \d\d:\d\d):\d\d$")
 _MICROSECONDS = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d+$")
 
 
@@ -121,19 +128,50 @@ def displayed_value(row: Mapping[str, Any], name: str) -> Any:
         return None
     if name == "top_value" and row.get("top_count") == 1:
         return None
-    if name not in _OF_VALUES or row[name] is None:
-        return row[name]
-    return round_text(row[name]) if kind in NUMBERS else row[name]
+    value = row[name]
+    if value is None or not is_numeric(kind):
+        return value
+    if name in ("avg", "std"):
+        return value if are_grouped(row) else ungroup(format_number(value))
+    return format_value(value, row) if name in _OF_VALUES else value
+
+
+def is_numeric(column_type: str) -> bool:
+    """Whether the values of a type are numbers."""
+    return column_type in NUMBERS or column_type.startswith("decimal")
+
+
+def are_grouped(row: Mapping[str, Any]) -> bool:
+    """Whether the digits of a column's values stand in groups: of years, and ids as short, they do not."""
+    longest = max(len(str(row[end]).lstrip("-")) for end in ("min", "max"))
+    return row["column_type"] not in _WHOLE or longest > len(str(MOST_YEARS))
+
+
+def ungroup(number: str) -> str:
+    """A number without marks between its digits."""
+    return number.replace(",", "")
+
+
+def format_value(text: str, row: Mapping[str, Any]) -> str:
+    """A value of a column for people, numbers as all numbers of the column."""
+    if not is_numeric(str(row["column_type"])):
+        return text
+    return round_text(text) if are_grouped(row) else ungroup(round_text(text))
 
 
 def round_text(text: str) -> str:
-    """A number short enough to be read: whole ones in groups of three digits, others rounded; no other text changes."""
-    if text.lstrip("-").isdecimal():
-        return f"{int(text):,}" if abs(int(text)) >= _YEARS else text
-    if len(text) <= _DIGITS or not _NUMBER.match(text):
+    """A number short enough to be read, digits in groups of three; no other text changes."""
+    if not _NUMBER.match(text) or text.endswith("Infinity"):
         return text
-    value = float(text)
-    return f"{value:,.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:.6g}"
+    if "E" in text and not 1 <= abs(float(text)) < 1e15:
+        return f"{float(text):.6g}" if len(text) > _DIGITS else text
+    value = Decimal(text)
+    whole, _, fraction = f"{value:,f}".partition(".")
+    if len(fraction) > _DECIMALS:
+        fraction = fraction.rstrip("0")
+    if fraction and len(ungroup(whole)) + 1 + len(fraction) > _DIGITS:
+        return f"{value:,.0f}" if abs(value) >= 100_000 else f"{float(value):,.6g}"
+    return f"{whole}.{fraction}" if fraction else whole
 
 
 def top_share(row: Mapping[str, Any]) -> float | None:
@@ -142,9 +180,14 @@ def top_share(row: Mapping[str, Any]) -> float | None:
     return count / values if count is not None and 1 < count <= values else None
 
 
-def format_marked_cell(row: Mapping[str, Any], name: str, rank_errors: Mapping[str, float | None] = _NONE) -> str:
+def format_marked_cell(
+    row: Mapping[str, Any],
+    name: str,
+    rank_errors: Mapping[str, float | None] = _NONE,
+    write: Callable[[str, Any], str] | None = None,
+) -> str:
     """The text of a cell, marked where the number may be off; of quartiles by the ranks of the column."""
-    text = format_brief_cell(name, displayed_value(row, name))
+    text = (write or format_brief_cell)(name, displayed_value(row, name))
     share = top_share(row) if name == "top_value" else None
     is_near = name in QUARTILES and bool(text) and rank_errors.get(row["column_name"], 0.0) != 0
     mark = APPROXIMATE if is_near or is_approximate(row, name) else ""
@@ -175,8 +218,18 @@ def format_brief_cell(name: str, value: Any) -> str:
 
 
 def shorten(text: str, length: int) -> str:
-    """A text at most that wide, its end replaced by an ellipsis."""
+    """A text at most that wide, its end replaced by an ellipsis; a time loses its seconds first."""
+    if cell_len(text) > length:
+        text = _TIME.sub(r"\1", text)
     return text if cell_len(text) <= length else set_cell_size(text, length - 1).rstrip() + ELLIPSIS
+
+
+def shorten_alike(texts: Sequence[str], length: int) -> list[str]:
+    """Texts at most that wide; where they would be cut to the same, what they begin with in common is cut instead."""
+    common = len(commonprefix(texts))  # noqa: RUF071 - of any texts, not of paths
+    if common + _CONTEXT < length or max(map(len, texts), default=0) <= length:
+        return [shorten(text, length) for text in texts]
+    return [shorten(f"{text[: length // 3]}{ELLIPSIS}{text[common - _CONTEXT :]}", length) for text in texts]
 
 
 def shorten_inside(text: str, length: int) -> str:
@@ -188,10 +241,11 @@ def shorten_inside(text: str, length: int) -> str:
 
 
 def format_number(value: float) -> str:
-    """A number with four significant digits, or all of its integer part."""
+    """A number with four significant digits, or all of its integer part, in groups of three digits."""
     if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - NaN
         return str(value)
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+    short = f"{value:.4g}"
+    return f"{value:,.0f}" if 1e3 <= abs(float(short)) < 1e15 else short
 
 
 def format_bytes(value: int) -> str:

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 
 GAP = 2
-_READABLE, _READABLE_KEY, _READABLE_BAR = 16, 24, 8
+_MEANING = "(two of three are nearer, 19 of 20 within twice that)"
+_READABLE, _READABLE_KEY, _READABLE_BAR = 17, 24, 8
 _KEYS = ("column_name", "path", "name", "value", "table")
 _OF_SUMMARY = ("std", "q25", "q75", "avg", "q50", "top_value", "column_type", "sparkline")
 _FIRST_TO_GO = {
@@ -200,7 +201,7 @@ def _total(sizes: Sequence[int]) -> int:
 
 
 def _remarks(answer: Answer, drawn: Sequence[str], rows: int) -> list[str]:
-    remarks = [_approximation(answer, drawn)] if is_summary(answer) else []
+    remarks = list_approximations(answer, drawn)
     elsewhere = SAID_ELSEWHERE.get(answer.kind, ())
     unseen = [name for name in answer.columns if name not in drawn and name not in elsewhere]
     missing = [column_heading(name) for name in unseen if any(row[name] is not None for row in answer.rows)]
@@ -208,7 +209,7 @@ def _remarks(answer: Answer, drawn: Sequence[str], rows: int) -> list[str]:
         remarks.append(f"not shown: {', '.join(missing)} (--json and to_dict() have all)")
     if len(answer) > rows:
         remarks.append(f"{len(answer) - rows:,} more rows (--json, a pipe and to_dict() have all)")
-    return [remark for remark in remarks if remark]
+    return remarks
 
 
 def _nearness(errors: Sequence[float | None]) -> list[str]:
@@ -218,13 +219,16 @@ def _nearness(errors: Sequence[float | None]) -> list[str]:
     return [*parts, *(["by how much some quartiles are off is not known"] if None in errors else [])]
 
 
-def _approximation(answer: Answer, drawn: Sequence[str]) -> str:
-    """What the mark of approximate numbers means here; empty where there are none."""
+def list_approximations(answer: Answer, drawn: Sequence[str]) -> list[str]:
+    """The line that says what the mark of approximate numbers means in a summary; none where there are none."""
+    if not is_summary(answer):
+        return []
     error = max((row["distinct_error"] or 0.0 for row in answer.rows), default=0.0)
-    parts = [f"distinct values have a standard error of at most {format_number(100 * error)} %"] if error else []
+    told = f"a standard error of at most {format_number(100 * error)} % {_MEANING}"
+    parts = [f"distinct values have {told}"] if error else []
     parts += _nearness(list(rank_errors(answer).values())) if {*QUARTILES} & {*drawn} else []
     if any(is_approximate(row, "min") or is_approximate(row, "max") for row in answer.rows):
         parts.append("bounds hold for more than the live rows of this snapshot")
     if any(is_approximate(row, name) for row in answer.rows for name in OF_ALL_ROWS):
         parts.append("means, quantiles and distinct values are those of all rows in the data files, deleted ones too")
-    return f"{APPROXIMATE} approximate: {'; '.join(parts)}" if parts else ""
+    return [f"{APPROXIMATE} approximate: {'; '.join(parts)}"] if parts else []

@@ -9,12 +9,13 @@ from rich.cells import cell_len
 from metastore.display.cells import (
     build_caption,
     column_heading,
-    displayed_value,
     format_cell,
+    format_marked_cell,
     is_number,
+    rank_errors,
     shown_columns,
 )
-from metastore.display.layout import GAP, fit_columns
+from metastore.display.layout import GAP, fit_columns, list_approximations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,12 +36,12 @@ def render(answer: Answer, width: int | None = None) -> str:
 
 
 def render_complete(answer: Answer) -> str:
-    """The answer as aligned columns, every row and value in full, nothing beside them."""
+    """The answer as aligned columns, every row and value in full, and what the mark of approximate numbers means."""
     names = shown_columns(answer)
-    body = [[format_cell(name, displayed_value(row, name)) for name in names] for row in answer.rows]
-    return "\n".join(
-        align_cells([[column_heading(name) for name in names], *body], [is_number(answer, name) for name in names])
-    )
+    errors = rank_errors(answer)
+    body = [[format_marked_cell(row, name, errors, format_cell) for name in names] for row in answer.rows]
+    shown = align_cells([[column_heading(name) for name in names], *body], [is_number(answer, name) for name in names])
+    return "\n".join([*shown, *list_approximations(answer, names)])
 
 
 def align_cells(lines: Sequence[Sequence[str]], numbers: Sequence[bool]) -> list[str]:
