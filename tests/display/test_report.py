@@ -167,6 +167,58 @@ def test_ends_of_what_types_hold(kind, lo, hi):
     assert chart is None or sum(chart.counts) == pytest.approx(1)
 
 
+def texts_of(*columns, **more):
+    return [text.strip() for text in Page(render_page(contents(*columns, **more))).texts]
+
+
+def test_numbers_stay_in_one_line_and_have_room():
+    long = column("big", min="0", max="400000199997", approx_unique=395_465)
+    page = Page(render_page(contents(long)))
+    (facts,) = [one["class"] for one in page.all("dl") if one["class"].startswith("facts")]
+    assert facts == "facts wide"
+    assert "400,000,199,997" in page.texts
+    assert {"class": "one"} in page.all("bdi")
+    assert "standard error 1.6\u00a0%" in page.texts
+
+
+def test_an_axis_ends_as_its_column_does():
+    edges = (0.0, 5000.5, 9999.99)
+    told = texts_of(column("price", "double", min="0.0", max="9999.99", edges=edges))
+    assert {"10,000", "9,999.99", "highest bar 4.44 %"} <= {*told}
+    years = texts_of(column("year", "int", min="1900", max="2026", edges=range(1900, 2027, 9)))
+    assert not any(re.fullmatch(r"~?[12],\d{3}", text) for text in years)
+
+
+def quantiles(*texts, error=0.0):
+    rows = [
+        {"probability": i / 10, "value": text, "exact": text[-1:] != "…", "error": error}
+        for i, text in enumerate(texts)
+    ]
+    return answer("quantiles", rows)
+
+
+def test_quantiles_of_long_texts_say_what_is_exact_of_them():
+    prefix = "https://shop.example/very/long/common/prefix/"
+    one = column("url", "string", min=prefix + "a", max=prefix + "b")
+    told = texts_of(replace(one, quantiles=quantiles(prefix + "a…", prefix + "b…")))
+    assert {"ranks exact, of long texts the beginning", "https://shop.…mmon/prefix/a…"} <= {*told}
+    assert not any(text.startswith("~https") for text in told)
+    alike = texts_of(replace(one, quantiles=quantiles(prefix + "…", prefix + "…", prefix + "…")))
+    assert {"0 % to 20 %", prefix + "…", "what follows is not kept"} <= {*alike}
+    assert "~a" in texts_of(replace(one, quantiles=quantiles("a", "b", error=0.001)))
+
+
+def test_one_byte_is_no_bytes():
+    assert "1 byte" in texts_of(column("a", "string", avg_len=1.0, max_len=1))
+
+
+def test_where_no_query_was_recorded_the_page_says_why():
+    nothing = answer("history", [])
+    assert any("history.enabled to true" in text for text in texts_of(column("a"), history=nothing))
+    recorded = texts_of(column("a"), history=nothing, is_recorded=True)
+    assert "No query of this table has been recorded in this session." in recorded
+
+
 def test_of_a_location(tmp_path):
     texts = [pa.array(["a", "b", None, "a"])]
     made.level(

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any
 from metastore.display.bars import read_positions
 from metastore.display.cells import (
     APPROXIMATE,
-    NUMBERS,
+    ELLIPSIS,
     column_heading,
     displayed_value,
     format_brief_cell,
     format_bytes,
+    format_cell,
     format_marked_cell,
     format_number,
+    format_value,
     is_approximate,
-    round_text,
+    is_numeric,
     shorten,
+    shorten_alike,
 )
 from metastore.display.report.alerts import format_share
 from metastore.display.report.charts import Chart, draw_chart
@@ -32,7 +35,9 @@ if TYPE_CHECKING:
     from metastore.display.report.alerts import Alert
     from metastore.display.report.contents import ColumnContents, Contents
 
-_LONGEST = 48
+_LONGEST, _LONGEST_FACT = 48, 40
+_WIDTHS = ((11, ""), (15, "wide"), (21, "wider"))
+"""Rooms for numbers of so many digits, as the page's style names them."""
 MOVED = ("psi", "js_distance")
 """Measures of `diff` that are no difference of two numbers."""
 _FEW = 12
@@ -45,11 +50,13 @@ class Fact:
 
     Attributes:
         note: What more is to be known of it, such as how far it may be off.
+        is_number: Whether it stands in one line.
     """
 
     name: str
     text: str
     note: str = ""
+    is_number: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,7 @@ class Picture:
         hi: Where it ends.
         told: What it shows, in a sentence.
         bars: What each bar stands for, as the page's script takes it: values and share, with separators between.
+        highest: What share of the values a bar as high as the picture stands for.
     """
 
     path: str
@@ -81,6 +89,7 @@ class Picture:
     hi: str
     told: str
     bars: str
+    highest: str
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,9 @@ class Card:
         type: Its type.
         cells: Its row in the table of all columns: text and what it is sorted by, each.
         facts: Its numbers.
+        width: How much room these need, as the page's style names it.
         quantiles: Its quantiles, by names such as `5 %`.
+        quantiles_width: How much room these need.
         precision: How far these may be off.
         picture: Its histogram; None where there is none.
         values: Its most frequent values.
@@ -118,7 +129,9 @@ class Card:
     type: str
     cells: tuple[tuple[str, float | None], ...]
     facts: tuple[Fact, ...]
+    width: str
     quantiles: tuple[Fact, ...]
+    quantiles_width: str
     precision: str
     picture: Picture | None
     values: tuple[Value, ...]
@@ -154,7 +167,8 @@ def _card(
     row = column.summary
     chart = draw_chart(column.bins, row["column_type"])
     earlier = draw_chart(before.bins, before.summary["column_type"], chart.axis) if before and chart else None
-    values = _values(column.values)
+    values = _values(column.values, row)
+    facts, quantiles = tuple(_facts(row)), tuple(_quantiles(column.quantiles, row))
     is_few = (row["approx_unique"] or _FEW) < _FEW
     is_frequent = bool(values) and values[0].width >= 1
     is_spread = chart is not None or (row["approx_unique"] or 0) > VALUES
@@ -163,8 +177,10 @@ def _card(
         name=make_visible(row["column_name"]),
         type=make_visible(row["column_type"]),
         cells=_cells(row),
-        facts=tuple(_facts(row)),
-        quantiles=tuple(_quantiles(column.quantiles, row["column_type"])) if is_spread else (),
+        facts=facts,
+        width=_width(facts),
+        quantiles=quantiles if is_spread else (),
+        quantiles_width=_width(quantiles),
         precision=_precision(column.quantiles),
         picture=_picture(chart, earlier),
         values=values if chart is None or is_few or is_frequent else (),
@@ -182,26 +198,46 @@ def _cells(row: Mapping[str, Any]) -> tuple[tuple[str, float | None], ...]:
     return (
         ("" if nulls is None else format_share(nulls / 100), nulls),
         (format_marked_cell(row, "approx_unique"), distinct),
-        *((_value_text(displayed_value(row, name), row["column_type"]), at) for name, at in (("min", lo), ("max", hi))),
+        *zip(_ends(row), (lo, hi), strict=True),
     )
 
 
+def _ends(row: Mapping[str, Any]) -> list[str]:
+    """Minimum and maximum, told apart."""
+    ends = [format_cell("", displayed_value(row, name)) for name in ("min", "max")]
+    return [format_brief_cell("", one) for one in shorten_alike(ends, _LONGEST_FACT)]
+
+
+def _width(facts: Iterable[Fact]) -> str:
+    """The name of the room that the longest number needs."""
+    longest = max((_digits(one.text) for one in facts if one.is_number), default=0.0)
+    return next((name for most, name in _WIDTHS if longest <= most), "widest")
+
+
+def _digits(text: str) -> float:
+    """How many digits are as wide as a number: marks between digits take half as much, the one before it half more."""
+    return len(text) - sum(map(text.count, ",.")) / 2 + text.count(APPROXIMATE) / 2
+
+
 def _facts(row: Mapping[str, Any]) -> Iterable[Fact]:
-    one = row["min"] == row["max"]
+    one, ends = row["min"] == row["max"], dict(zip(("min", "max"), _ends(row), strict=True))
     for name, heading in (("min", "only value" if one else "minimum"), ("max", "" if one else "maximum"), *_MOMENTS):
         value = displayed_value(row, name)
         if value is not None and heading and row["column_type"] != "boolean":  # its two values tell all
             mark = APPROXIMATE if is_approximate(row, name) else ""
-            yield Fact(heading, mark + _value_text(value, row["column_type"]))
+            text = ends[name] if name in ends else format_brief_cell(name, value)
+            yield Fact(heading, mark + text, is_number=is_numeric(row["column_type"]))
     if row["approx_unique"] is not None:
         error = row["distinct_error"]
-        yield Fact("distinct", format_marked_cell(row, "approx_unique"), f"± {100 * error:.1f} %" if error else "")
+        note = f"standard error {100 * error:.1f}\u00a0%" if error else ""
+        yield Fact("distinct", format_marked_cell(row, "approx_unique"), note)
     for name, heading in (("null_count", "nulls"), ("nan_count", "NaN")):
         if row[name] or (row[name] == 0 and name == "null_count"):
             share = format_share(row[name] / row["count"]) if row[name] and row["count"] else ""
             yield Fact(heading, f"{row[name]:,}", share)
     if row["max_len"] is not None and str(row["column_type"]).startswith(_OF_LENGTH):
-        yield Fact("length", f"{format_number(row['avg_len'] or 0)} bytes", f"at most {row['max_len']:,}")
+        length = format_number(row["avg_len"] or 0)
+        yield Fact("length", f"{length} byte" if length == "1" else f"{length} bytes", f"at most {row['max_len']:,}")
     if (fresh := _freshness(row)) is not None:
         yield fresh
     if row["size_bytes"] is not None:
@@ -210,11 +246,6 @@ def _facts(row: Mapping[str, Any]) -> Iterable[Fact]:
 
 _MOMENTS = (("avg", "mean"), ("std", "deviation"))
 _OF_LENGTH = ("string", "binary", "char", "varchar")
-
-
-def _value_text(value: Any, kind: str) -> str:
-    """A value of a column for people: digits in groups, no more of them than tell something."""
-    return format_brief_cell("min", round_text(value) if isinstance(value, str) and kind in NUMBERS else value)
 
 
 def _freshness(row: Mapping[str, Any]) -> Fact | None:
@@ -232,25 +263,38 @@ def _freshness(row: Mapping[str, Any]) -> Fact | None:
     )
 
 
-def _quantiles(answer: Answer | None, kind: str) -> Iterable[Fact]:
-    for one in answer.rows if answer is not None else ():
-        if one["value"] is not None:
-            mark = "" if one["exact"] else APPROXIMATE
-            yield Fact(f"{format_number(100 * one['probability'])} %", mark + _value_text(one["value"], kind))
+def _quantiles(answer: Answer | None, row: Mapping[str, Any]) -> Iterable[Fact]:
+    """Quantiles; where nothing is kept of the values by which they differ, what all of them begin with."""
+    rows = [one for one in (answer.rows if answer is not None else ()) if one["value"] is not None]
+    names = [f"{format_number(100 * one['probability'])} %" for one in rows]
+    whole = [one["value"] for one in rows]
+    if len(rows) > 1 and len({*whole}) == 1 and whole[0].endswith(ELLIPSIS):
+        yield Fact(f"{names[0]} to {names[-1]}", make_visible(whole[0]), "what follows is not kept")
+        return
+    texts = shorten_alike([make_visible(format_value(one, row)) for one in whole], _LONGEST_FACT)
+    for name, one, text in zip(names, rows, texts, strict=True):
+        mark = APPROXIMATE if one["error"] != 0 or not (one["exact"] or _is_cut(one)) else ""
+        yield Fact(name, mark + format_brief_cell("", text), is_number=is_numeric(row["column_type"]))
+
+
+def _is_cut(row: Mapping[str, Any]) -> bool:
+    return str(row["value"]).endswith(ELLIPSIS)
 
 
 def _precision(answer: Answer | None) -> str:
     """How far the quantiles may be off."""
-    errors = [one["error"] for one in (answer.rows if answer is not None else ())]
+    rows = answer.rows if answer is not None else ()
+    errors = [one["error"] for one in rows]
     if not errors or None in errors:
         return ""
-    return f"ranks within {100 * max(errors):.2g} %" if max(errors) else "exact"
+    cut = ", of long texts the beginning" if any(map(_is_cut, rows)) else ""
+    return (f"ranks within {100 * max(errors):.2g} %" if max(errors) else "ranks exact" if cut else "exact") + cut
 
 
-def _values(answer: Answer | None) -> tuple[Value, ...]:
+def _values(answer: Answer | None, column: Mapping[str, Any]) -> tuple[Value, ...]:
     return tuple(
         Value(
-            shorten(make_visible(str(row["value"])), _LONGEST) if row["value"] != "" else '""',
+            shorten(make_visible(format_value(str(row["value"]), column)), _LONGEST) if row["value"] != "" else '""',
             f"{'' if row['exact'] else APPROXIMATE}{row['frequency']:,}",
             "" if row["fraction"] is None else format_share(row["fraction"]),
             round(100 * (row["fraction"] or 0), 1),
@@ -290,7 +334,7 @@ def _picture(chart: Chart | None, before: Chart | None) -> Picture | None:
         bars = [f"{one}\t{format_share(count / of_before)} %" for one, count in zip(bars, before.counts, strict=True)]
     return Picture(
         *(chart.path(most), before.outline(most) if before else "", *chart.ends),
-        *(said, "\n".join(bars)),
+        *(said, "\n".join(bars), f"highest bar {format_share(most)}"),
     )
 
 

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from metastore.display.bars import read_moment, read_positions
-from metastore.display.cells import format_number
+from metastore.display.cells import MOST_YEARS, format_number, ungroup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,10 +31,12 @@ class Axis:
     Attributes:
         edges: One more than there are bars; numbers, or days.
         kind: The type of the column; of whole numbers and days the edges lie half-way between two.
+        is_grouped: Whether the digits of its values stand in groups.
     """
 
     edges: tuple[float, ...]
     kind: str
+    is_grouped: bool = True
 
     def label(self, place: int) -> str:
         """The values of a bar: one, or from one to another."""
@@ -50,7 +52,8 @@ class Axis:
             return read_moment(value).isoformat(" ", "minutes")[:16]
         if self.kind == "date":
             return read_moment(math.ceil(value)).date().isoformat()
-        return format_number(math.ceil(value) if self.kind in _WHOLE else value)
+        shown = format_number(math.ceil(value) if self.kind in _WHOLE else value)
+        return shown if self.is_grouped else ungroup(shown)
 
 
 @dataclass(frozen=True)
@@ -152,16 +155,17 @@ def _choose_axis(bins: Sequence[_Bin], kind: str) -> Axis:
     lo, hi = bins[0].lo, bins[-1].hi
     inner_lo, inner_hi = _rank(bins, _TAIL).lo, _rank(bins, 1 - _TAIL).hi
     length = inner_hi - inner_lo
+    is_grouped = kind not in _WHOLE or max(-math.ceil(lo), math.floor(hi)) > MOST_YEARS
     if length > 0:
         lo = inner_lo if inner_lo - lo > _STRETCH * length else lo
         hi = inner_hi if hi - inner_hi > _STRETCH * length else hi
     if kind in _WHOLE and hi - lo <= 4 * BARS:  # wider ones are not seen to be whole
         step = max(math.ceil((hi - lo) / BARS), 1)
         bars = max(math.ceil((hi - lo) / step), 1)
-        return Axis(tuple(lo + step * place for place in range(bars + 1)), kind)
+        return Axis(tuple(lo + step * place for place in range(bars + 1)), kind, is_grouped)
     if hi == lo:
         lo, hi = lo - 0.5, hi + 0.5
-    return Axis(tuple(lo + (hi - lo) * place / BARS for place in range(BARS + 1)), kind)
+    return Axis(tuple(lo + (hi - lo) * place / BARS for place in range(BARS + 1)), kind, is_grouped)
 
 
 def _rank(bins: Sequence[_Bin], share: float) -> _Bin:
