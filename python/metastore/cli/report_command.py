@@ -63,6 +63,6 @@ def _shown(table: str) -> Iterator[None]:
     """Says on stderr that pages of thousands of columns take their time."""
     from metastore.spark_jobs.progress import make_progress  # noqa: PLC0415 - as above
 
-    with closing(make_progress(True, table)) as progress:
+    with closing(make_progress(asked=True, label=table)) as progress:
         progress.begin("reading statistics")
         yield
