@@ -6,6 +6,8 @@ import shutil
 
 import pytest
 
+import metastore
+
 pytestmark = pytest.mark.spark
 
 REPORT = (
@@ -174,3 +176,16 @@ def test_the_data_source_takes_names(spark, filled):
     located = found.collect()[0][0]
     same = {row["column_name"]: row for row in spark.read.format("metastore").load(located).collect()}
     assert same == rows
+
+
+def test_a_name_is_told_as_statements_take_it(spark):
+    name = "ice.db.`t.with dots``ü`"
+    spark.sql(f"CREATE TABLE {name} USING iceberg AS SELECT id FROM range(3)")
+    try:
+        told = spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS").first()["table"]
+        assert told == name
+        assert spark.sql("SELECT * FROM metastore.summary(:t)", args={"t": told}).count() == 1
+        location = spark.sql(f"DESCRIBE EXTENDED {name}").where("col_name = 'Location'").first()["data_type"]
+        assert metastore.open(location).summary().subject == name
+    finally:
+        spark.sql(f"DROP TABLE {name}")

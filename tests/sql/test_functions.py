@@ -228,8 +228,20 @@ def test_without_statistics_nothing_is_answered(spark, table):
         ),
         ("summary('a b')", "[METASTORE_INVALID_ARGUMENT] table: 'a b' is not the name of a table."),
         ("summary('{t}.files')", "[METASTORE_UNSUPPORTED_TABLE] {t}.files is not supported: it is a metadata table."),
-        ("summary('{t}', at => 12)", "[METASTORE_INVALID_ARGUMENT] at: {t} has no snapshot 12."),
-        ("diff('{t}', 12)", "[METASTORE_INVALID_ARGUMENT] from: {t} has no snapshot 12."),
+        ("summary('{t}', at => 12)", "[METASTORE_INVALID_ARGUMENT] at: {t} has no snapshot 12. {snapshots}"),
+        (
+            "summary('{t}', at => '2020-01-01')",
+            "[METASTORE_INVALID_ARGUMENT] at: {t} has no snapshot 2020-01-01. {snapshots}",
+        ),
+        ("diff('{t}', 12)", "[METASTORE_INVALID_ARGUMENT] from: {t} has no snapshot 12. {snapshots}"),
+        (
+            "summary({t})",
+            "[METASTORE_INVALID_ARGUMENT] metastore.summary: {t} is no text. Name it as one: metastore.summary('{t}').",
+        ),
+        (
+            "files(table => {t})",
+            "[METASTORE_INVALID_ARGUMENT] metastore.files: {t} is no text. Name it as one: metastore.files('{t}').",
+        ),
         ("columns('{t}', 'idd')", "[METASTORE_COLUMN_NOT_FOUND] {t} has no column 'idd'. Did you mean id?"),
         (
             "columns('{t}', '5')",
@@ -269,12 +281,30 @@ def test_mistakes_get_one_line(spark, analyzed, call, text):
     session = spark.newSession()  # without the catalogs that Iceberg sets where a path is loaded
     with pytest.raises(AnalysisException) as caught:
         session.sql(f"SELECT * FROM metastore.{call.format(t=analyzed)}")
+    (snapshot,) = spark.sql(f"SELECT snapshot FROM metastore.snapshots('{analyzed}')").first()
     expected = text.format(
         t=analyzed,
+        snapshots=f"Analyzed: {snapshot}. A snapshot is named by its id or version, a branch or tag, "
+        "or an instant such as '2026-01-31 12:00:00'.",
         names=known("ice.db.", [row.tableName for row in spark.sql("SHOW TABLES IN ice.db").collect()]),
         databases=known("spark_catalog.", [row[0] for row in spark.sql("SHOW DATABASES IN spark_catalog").collect()]),
     )
     assert str(caught.value).split("\n")[0] == expected
+
+
+@pytest.mark.parametrize("function", ["filtered_summary", "explain", "estimates"])
+def test_of_a_wrong_query_spark_tells_in_one_line(spark, analyzed, function):
+    with pytest.raises(AnalysisException, match=r"\[UNRESOLVED_COLUMN\.WITH_SUGGESTION\].*`id`") as caught:
+        spark.sql(f"SELECT * FROM metastore.{function}('SELECT * FROM {analyzed} WHERE idd < 3')")
+    assert "\n" not in str(caught.value).split("JVM stacktrace")[0].strip()
+
+
+def test_of_a_view_it_is_said_what_can_be_asked(spark, analyzed):
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW sql_asked AS SELECT * FROM {analyzed}")
+    with pytest.raises(AnalysisException, match="it is a view") as caught:
+        spark.sql("SELECT * FROM metastore.summary('sql_asked')")
+    (call,) = re.findall(r"metastore\.filtered_summary\(.*\)", str(caught.value))
+    assert spark.sql(f"SELECT max(count) FROM {call}").first()[0] == 100
 
 
 def known(within: str, names: list[str]) -> str:

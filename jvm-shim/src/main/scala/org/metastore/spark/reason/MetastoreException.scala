@@ -126,6 +126,15 @@ object MetastoreException {
         new MetastoreException(found.group(1), found.group(2), Map.empty))
   }
 
+  /** What Spark says of a query, without the plan that it prints below. */
+  def withoutPlan(said: AnalysisException): AnalysisException =
+    if (said.getMessage == said.getSimpleMessage) said
+    else firstLine(said) match {
+      case Said(code, text) => new MetastoreException(code, text.stripSuffix(";"), Map.empty)
+      case _ => said
+    }
+
+  private val Said = raw"\[([A-Z0-9_.]+)\] (.*)".r
   private val Raised = raw"metastore\.errors\.\w+: \[(METASTORE_[A-Z_]+)\] ([^\n]*)".r
 
   private def near(parts: Seq[String], names: Seq[String]): String = {

@@ -8,7 +8,7 @@ import org.apache.hadoop.security.UserGroupInformation
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
+import org.apache.spark.sql.catalyst.analysis.{MultiInstanceRelation, UnresolvedTableValuedFunction}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, UnsafeProjection}
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LocalRelation, LogicalPlan, Statistics}
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -59,10 +59,13 @@ object Answer {
   final case class InExecution(run: () => Seq[InternalRow]) extends Answer
 }
 
-/** Answers what is answered in analysis. */
+/** Answers what is answered in analysis, once Spark has resolved what it can. */
 object FunctionCallRule extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators {
     case call: FunctionCall if call.answer.isInstanceOf[Answer.InAnalysis] => call.read((_, _) => true)
+    case call: UnresolvedTableValuedFunction =>
+      TableFunctions.called(call.name).foreach(Arguments.requireQuotes(_, call.functionArgs))
+      call
   }
 }
 

@@ -13,7 +13,7 @@ import org.metastore.spark.statistics.objects.{
   Block, ColumnEntry, DataFileRow, DetailRef, FileKey, HistogramRow, Manifest, Snapshot, SummaryRow, TableFileRow,
   TableIdentity, ValueCount
 }
-import org.metastore.spark.tables.{LakeTable, Leaf, TableLookup}
+import org.metastore.spark.tables.{LakeTable, Leaf, ParquetTable, TableLookup}
 
 /** A table together with its statistics, for one question. */
 final class TableContext private (val name: String, val table: LakeTable, val store: StatisticsStore) {
@@ -87,7 +87,14 @@ final class TableContext private (val name: String, val table: LakeTable, val st
     if (manifest.exists(_.snapshots.exists(_.id == text))) MetastoreException.invalidArgument("at",
       s"$name no longer has snapshot $text, which was analyzed: it has expired",
       " Its statistics are shown by metastore.open of the location.")
-    else MetastoreException.invalidArgument("at", s"$name has no snapshot $text")
+    else MetastoreException.invalidArgument("at", s"$name has no snapshot $text",
+      analyzed + (if (table.format == ParquetTable.name) "" else TableContext.SnapshotForms))
+
+  private def analyzed: String = {
+    val (shown, earlier) = manifest.toSeq.flatMap(_.snapshots.map(_.id)).reverse.splitAt(TableContext.Shown)
+    val more = if (earlier.isEmpty) "" else s" and ${earlier.length} more"
+    if (shown.isEmpty) "" else s" Analyzed: ${shown.mkString(", ")}$more."
+  }
 
   private def snapshotOf(literal: Literal): Option[String] = literal.dataType match {
     case ByteType | ShortType | IntegerType | LongType => table.snapshot(literal.toString)
@@ -109,6 +116,9 @@ object TableContext {
 
   /** What stands for the snapshot of a table that was never written. */
   val NeverWritten = "none"
+
+  private val SnapshotForms = " A snapshot is named by its id or version, a branch or tag, or an instant such as '2026-01-31 12:00:00'."
+  private val Shown = 5
 
   /** Resolves a name and opens its statistics; reads neither manifest nor objects yet. */
   def of(session: SparkSession, name: String): TableContext = of(session, name, TableLookup.resolve(session, name))

@@ -8,9 +8,9 @@ import scala.util.Try
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.{AnalysisException, SparkSession}
 import org.apache.spark.sql.catalyst.{FunctionIdentifier, InternalRow}
-import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry
+import org.apache.spark.sql.catalyst.analysis.{TableFunctionRegistry, UnresolvedAttribute}
 import org.apache.spark.sql.catalyst.expressions.{
   Cast, Expression, ExpressionInfo, Literal, NamedArgumentExpression, RuntimeReplaceable, TimeZoneAwareExpression
 }
@@ -22,7 +22,7 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.contract.Contract
-import org.metastore.spark.reason.{MetastoreException, NearNames, StatisticsException}
+import org.metastore.spark.reason.{MetastoreException, NearNames, SqlName, StatisticsException}
 import org.metastore.spark.statistics.objects.SummaryRow
 import org.metastore.spark.tables.UnsupportedRelease
 
@@ -73,9 +73,13 @@ object TableFunctions {
       })
   }
 
+  /** The function that SQL calls by a name in one part. */
+  private[sql] def called(name: Seq[String]): Option[TableFunction] =
+    listed.find(function => name.map(_.toLowerCase(Locale.ROOT)) == Seq(s"metastore_${function.name}"))
+
   /** What a call is about, as it was written: its first argument. */
   private def subject(arguments: Seq[Expression]): String =
-    arguments.headOption.map { case NamedArgumentExpression(_, value) => value; case value => value } match {
+    arguments.headOption.map(Arguments.valueOf) match {
       case Some(Literal(text: UTF8String, _)) => text.toString
       case other => other.fold("the table")(_.sql)
     }
@@ -90,6 +94,7 @@ object TableFunctions {
       case _: TimeoutException => throw MetastoreException.timedOut(asked, limitMillis.getOrElse(0L))
       case e: StatisticsException => throw MetastoreException.statisticsUnusable(asked, e)
       case e: IOException => throw MetastoreException.storeUnreadable(asked, e)
+      case e: AnalysisException => throw MetastoreException.withoutPlan(e)
       case e: UnsupportedRelease => throw MetastoreException.unsupportedTable(asked, s"it ${e.reason.sentence}")
     }
 
@@ -231,6 +236,20 @@ object Arguments {
     val evaluable = expression.transform { case replaceable: RuntimeReplaceable => replaceable.replacement }
       .transform { case aware: TimeZoneAwareExpression if aware.timeZoneId.isEmpty => aware.withTimeZone(zone) }
     Literal(evaluable.eval(), expression.dataType)
+  }
+
+  /** What is given, by position or by name. */
+  private[sql] def valueOf(expression: Expression): Expression = expression match {
+    case NamedArgumentExpression(_, value) => value
+    case value => value
+  }
+
+  /** Refuses a first argument without quotes, which Spark takes for a column. */
+  private[sql] def requireQuotes(function: TableFunction, expressions: Seq[Expression]): Unit = expressions.headOption.map(valueOf) match {
+    case Some(UnresolvedAttribute(parts)) =>
+      val name = SqlName(parts)
+      throw wrong(function, s"$name is no text", s" Name it as one: metastore.${function.name}(${Literal(name).sql}).")
+    case _ => ()
   }
 
   /** A value as people write it: texts in quotes, numbers without the suffix of their type. */

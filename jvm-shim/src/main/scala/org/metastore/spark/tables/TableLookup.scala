@@ -5,6 +5,7 @@ import scala.util.Try
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{AnalysisContext, UnresolvedRelation, UnresolvedStar}
+import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project, SubqueryAlias, UnaryNode, View}
 import org.apache.spark.sql.connector.catalog.{CatalogPlugin, SupportsNamespaces, TableCatalog}
@@ -35,7 +36,7 @@ object TableLookup {
     relation(query) match {
       case r: DataSourceV2Relation if TableFormats.all.exists(_.isMetadataTable(r.table)) =>
         throw MetastoreException.unsupportedTable(name, "it is a metadata table")
-      case _: View => throw MetastoreException.unsupportedTable(name, "it is a view", " Ask about the tables that it reads.")
+      case _: View => throw MetastoreException.unsupportedTable(name, "it is a view", ofView(name))
       case other if other.children.nonEmpty => throw MetastoreException.rowsHidden(name)
       case leaf =>
         val table = TableFormats.of(leaf).getOrElse(throw MetastoreException.unsupportedTable(
@@ -45,10 +46,15 @@ object TableLookup {
     }
   }
 
+  private def ofView(name: String): String = " Ask about the tables that it reads; where it reads one alone, " +
+    s"metastore.filtered_summary(${Literal(s"SELECT * FROM $name").sql}) tells of its rows."
+
   /** The name in its catalog of what a relation reads; none of what was named by its path. */
   private def catalogName(relation: LogicalPlan): Option[String] = relation match {
-    case v2: DataSourceV2Relation => Some(v2.table.name)
-    case v1: LogicalRelation => v1.catalogTable.map(_.identifier.unquotedString)
+    case v2: DataSourceV2Relation =>
+      val parts = v2.catalog.map(_.name).toSeq ++ v2.identifier.toSeq.flatMap(found => found.namespace.toSeq :+ found.name)
+      Some(if (v2.table.name == parts.mkString(".")) SqlName(parts) else v2.table.name)
+    case v1: LogicalRelation => v1.catalogTable.map(table => SqlName(table.identifier.nameParts))
     case _ => None
   }
 
