@@ -7,6 +7,8 @@ import scala.concurrent.{Await, Promise, TimeoutException}
 import scala.concurrent.duration.Duration
 import scala.util.control.NonFatal
 
+import org.apache.hadoop.util.ShutdownHookManager
+
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 
@@ -67,10 +69,15 @@ private[auto] object AutoAnalyze extends Logging {
       if (analyze(asked)) finish(asked) else tryLater(asked)
     } catch {
       case e @ (NonFatal(_) | _: LinkageError) =>
-        logWarning(VisibleText(s"${asked.table} was written and not analyzed: ${MetastoreException.firstLine(e)}"))
+        if (hasEnded(asked)) logInfo(VisibleText(
+            s"${asked.table} was written and not analyzed: the driver ended; the next write or ANALYZE makes up for it"))
+        else logWarning(VisibleText(s"${asked.table} was written and not analyzed: ${MetastoreException.firstLine(e)}"))
         asked.done.trySuccess(())
     } finally SparkSession.clearActiveSession() // the thread outlives it
   }
+
+  private def hasEnded(asked: Pending): Boolean =
+    asked.session.sparkContext.isStopped || ShutdownHookManager.get.isShutdownInProgress
 
   private def next(): Option[Pending] = synchronized {
     val ready = pending.values.filterNot(_.rests)

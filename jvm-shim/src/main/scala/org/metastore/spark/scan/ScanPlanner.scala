@@ -292,9 +292,10 @@ private[scan] object ScanPlanner extends Logging {
         instead
     }
 
-  /** Planning goes on without us: one line says why. */
+  /** Planning goes on without us: one line says why, which is nobody's concern once Spark has ended. */
   def warn(table: String, why: Reason, cause: Throwable): Unit = {
-    logWarning(VisibleText(s"$table is planned without the Metastore: $why"))
+    val told = VisibleText(s"$table is planned without the Metastore: $why")
+    if (SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession).isDefined) logWarning(told) else logInfo(told)
     logDebug("The cause", cause)
   }
 }
