@@ -157,6 +157,10 @@ def test_why_a_part_has_no_rule_is_said():
     reasons = {
         "concat(s, 'x') = 'X'": "UNSUPPORTED_EXPRESSION",
         "c = 'x'": "CHAR_PADDING",
+        "a = 'x'": "LITERAL_OF_OTHER_TYPE",
+        "a IN (1, 'x')": "LITERAL_OF_OTHER_TYPE",
+        "a IN ('x', 'y')": "LITERAL_OF_OTHER_TYPE",
+        "a = '7'": "UNSUPPORTED_EXPRESSION",
         "rand() > 0.5": "NOT_DETERMINISTIC",
         "a IN (SELECT 1)": "SUBQUERY",
         "_metadata.file_path = 'x'": "METADATA_COLUMN",

@@ -143,7 +143,7 @@ class _Compiler:
             return term.where_null(ALL_VALUES if negated else ONLY_NULL) if operator == "<=>" else NEVER
         readings = literals.read_literals([literal], term.result, self._zone)
         if readings is None:
-            return self._no_rule(tree)
+            return _of_other_type([literal], term) or self._no_rule(tree)
         with_null = operator == "<=>" and negated
         operator = "=" if operator == "<=>" else operator
         values = _any_reading(_OPPOSITE[operator] if negated else operator, readings)
@@ -192,7 +192,9 @@ class _Compiler:
         if negated and term.type.startswith("timestamp") and any(one.kind == literals.STRING for one in values):
             return None
         readings = literals.read_literals(values, term.result, self._zone)
-        return term.where(_any_reading("<>" if negated else "=", readings)) if readings else None
+        return (
+            term.where(_any_reading("<>" if negated else "=", readings)) if readings else _of_other_type(values, term)
+        )
 
     def _between(self, tree: exp.Between, negated: bool) -> Condition | None:  # noqa: FBT001 - as all rules
         if not has_only(tree, "this", "low", "high"):
@@ -245,6 +247,12 @@ class _Compiler:
 
     def _no_rule(self, tree: exp.Expr) -> Unknown:
         return self._names.explain(tree)
+
+
+def _of_other_type(given: Sequence[Literal], term: Term) -> Unknown | None:
+    """Why nothing is known where a text is no value of the type that it is compared with."""
+    wrong = next((one for one in given if literals.is_of_other_type(one, term.type)), None)
+    return Unknown("LITERAL_OF_OTHER_TYPE", f"{wrong.value!r} is no {term.type}") if wrong else None
 
 
 def _any_reading(operator: str, readings: tuple[literals.Reading, ...]) -> ValueSet:

@@ -101,6 +101,21 @@ def is_plain_text(column: Column) -> bool:
     return plain and column.collation in (None, "UTF8_BINARY")
 
 
+def is_of_other_type(literal: Literal, type_: str) -> bool:
+    """Whether a literal is a text that certainly is no number, or no time, where a type of these is compared with it.
+
+    Example:
+        >>> is_of_other_type(Literal(STRING, "x"), "bigint"), is_of_other_type(Literal(STRING, " 7"), "bigint")
+        (True, False)
+    """
+    if literal.kind != STRING:
+        return False
+    if type_ in INTEGERS:
+        return any(one.isalpha() for one in literal.value)
+    is_read = type_.startswith(("date", "timestamp", "decimal"))
+    return is_read and not any(one.isdigit() for one in literal.value)
+
+
 def equal_to(cuts: Reading) -> ValueSet:
     """The values that equal one of the literals.
 
