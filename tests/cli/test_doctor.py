@@ -59,9 +59,17 @@ def test_doctor_finds_a_python_without_our_data_source(run, healthy, monkeypatch
     bare.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.delenv("PYSPARK_PYTHON")
-    found = findings(run, code=1)["data sources"]
-    assert (found["state"], "python3" in found["detail"]) == (BROKEN, True)
+    all_found = findings(run)
+    assert all_found["workers' python"]["state"] == WARNING  # our own commands name theirs
+    found = all_found["data sources"]
+    assert (found["state"], "python3" in found["detail"]) == (WARNING, True)
     assert found["fix"] == f"export PYSPARK_PYTHON={sys.executable}"
+
+
+def test_doctor_finds_a_spark_home_that_there_is_not(monkeypatch):
+    monkeypatch.setenv("SPARK_HOME", "/no/where")
+    found = doctor_checks.check_spark_home()
+    assert (found.state, found.detail) == (BROKEN, "there is no folder /no/where")
 
 
 def test_doctor_finds_a_broken_module_beside_ours(run, healthy, monkeypatch, tmp_path):
@@ -83,10 +91,10 @@ def test_doctor_finds_that_our_data_source_is_not_there(run, healthy, monkeypatc
 
 
 def test_doctor_finds_a_misspelt_setting(run, healthy, monkeypatch, tmp_path):
-    (tmp_path / "metastore.toml").write_text("[cbo]\nenabeld = false\n")
-    found = findings(run, code=1)["settings"]
-    assert found["state"] == BROKEN
-    assert "spark.metastore.cbo.enabled" in found["fix"]
+    (tmp_path / "metastore.toml").write_text("[pruning]\nenabeld = false\n")
+    found = findings(run, code=1)
+    assert (found["settings"]["state"], found["store"]["state"]) == (BROKEN, WARNING)
+    assert found["settings"]["fix"] == "Did you mean spark.metastore.pruning.enabled?"
 
 
 def java_that_says(folder, text):

@@ -141,6 +141,8 @@ def check_spark_home() -> CheckResult:
         return CheckResult("SPARK_HOME", OK, home or "not set: Spark is the one of this Python")
     if (Path(home) / "jars" / jars.SHIM).exists():
         return CheckResult("SPARK_HOME", OK, home)
+    if not Path(home).is_dir():
+        return CheckResult("SPARK_HOME", BROKEN, f"there is no folder {home}", "unset SPARK_HOME, or name a Spark")
     return CheckResult("SPARK_HOME", WARNING, f"{home} does not have the jar", _LIST)
 
 
@@ -180,16 +182,22 @@ def _name_shims(defaults: Mapping[str, str]) -> list[str]:
 def check_workers_python() -> CheckResult:
     """The Python that Spark starts for its workers has the driver's version and what ANALYZE imports."""
     named = os.environ.get("PYSPARK_PYTHON") or read_spark_defaults().get("spark.pyspark.python")
+    state, whose = _of_sessions(named)
     found = shutil.which(named or "python3")
     fix = f"export PYSPARK_PYTHON={sys.executable}"
     if found is None:
-        return CheckResult("workers' python", BROKEN, f"{named or 'python3'} is not on the PATH", fix)
+        return CheckResult("workers' python", state, f"{named or 'python3'} is not on the PATH{whose}", fix)
     said = _run([found, "-c", "import sys, numpy, pyarrow; print('%d.%d' % sys.version_info[:2])"])
     mine = f"{sys.version_info[0]}.{sys.version_info[1]}"
     if said.strip() == mine:
         return CheckResult("workers' python", OK, f"{mine} ({found})")
     detail = said.strip().splitlines()[-1] if said.strip() else "it says nothing"
-    return CheckResult("workers' python", BROKEN, f"{found}: {detail}; the driver's is {mine}", fix)
+    return CheckResult("workers' python", state, f"{found}: {detail}; the driver's is {mine}{whose}", fix)
+
+
+def _of_sessions(named: str | None) -> tuple[str, str]:
+    """How bad a wrong Python is, and for whom: where none is named, commands of ours start Spark with their own."""
+    return (BROKEN, "") if named else (WARNING, " (for sessions that are not started by this program)")
 
 
 def check_data_sources() -> CheckResult:
@@ -211,8 +219,9 @@ def check_data_sources() -> CheckResult:
     asked = os.environ.get(named) or "python3"
     said = _run([shutil.which(asked) or asked, "-c", "import pyspark_metastore; print('imported')"])
     if not said.strip().endswith("imported"):
-        detail = f"Spark asks {asked} for them, which does not have ours: format('metastore') is not found"
-        return CheckResult("data sources", BROKEN, detail, f"export {named}={sys.executable}")
+        state, whose = _of_sessions(os.environ.get(named))
+        detail = f"Spark asks {asked} for them, which does not have ours: format('metastore') is not found{whose}"
+        return CheckResult("data sources", state, detail, f"export {named}={sys.executable}")
     return CheckResult("data sources", OK, ", ".join(names))
 
 

@@ -26,6 +26,9 @@ def check_store(location: str | None) -> CheckResult:
     """The place of statistics can be read and written; nothing is made to find that out."""
     try:
         root = registry.get("spark.metastore.store")
+    except MetastoreError:  # the check of the settings says why
+        return CheckResult("store", WARNING, "not looked at, for the settings cannot be read")
+    try:
         if root is None and location is None:
             return CheckResult("store", OK, "beside each table; metastore doctor <table location> tries one")
         where = root or default_store_uri(str(location))

@@ -26,12 +26,13 @@ object NearNames {
   /** The question for names that are near. */
   def phraseSuggestion(near: Seq[String]): String = if (near.isEmpty) "" else s" Did you mean ${near.mkString(" or ")}?"
 
-  /** At most three names that share more than half of their letters with `name`. */
+  /** At most three names that share more than half of their letters with `name`; only those that are about as near as the nearest. */
   def find(name: String, names: Seq[String]): Seq[String] = {
     val wanted = UTF8String.fromString(name.toLowerCase(Locale.ROOT))
-    names.map(n => n -> wanted.levenshteinDistance(UTF8String.fromString(n.toLowerCase(Locale.ROOT))))
+    val near = names.map(n => n -> wanted.levenshteinDistance(UTF8String.fromString(n.toLowerCase(Locale.ROOT))))
       .filter { case (n, distance) => distance <= math.max(2, name.length / 3) && 2 * distance < math.max(name.length, n.length) }
-      .sortBy(_._2).map(_._1).take(Most)
+      .sortBy(_._2).take(Most)
+    near.takeWhile(_._2 <= near.head._2 + 1).map(_._1)
   }
 }
 
