@@ -21,3 +21,9 @@ def test_export_says_what_was_written(run, monkeypatch):
 
 def test_only_hive_is_known(run):
     assert "'glue' is not" in run("export", "db.t", "--to", "glue", code=2).stderr
+
+
+def test_a_location_is_refused_before_spark_starts(run):
+    told = run("export", "w/ice/db/wide", code=2).stderr
+    assert "table: w/ice/db/wide is a location." in told
+    assert "Name a table of Spark's session catalog" in told

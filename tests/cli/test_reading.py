@@ -24,6 +24,7 @@ def test_the_files_that_a_filter_leaves(run, location):
     assert done.stdout == ""
     assert "0 of 2 data files of cat.db.t may have rows with id > 100" in done.stderr
     assert "Not used: REVERSE(`who`.`na.me`) = 'X' (there is no rule for" in done.stderr
+    assert "Not used: id = 'x' ('x' is no bigint: Spark raises" in run("prune", location, "id = 'x'").stderr
     assert run("prune", location, "id < 0").stdout == f"{location}/t/b.parquet\n"
     document = json.loads(run("prune", location, "id < 0", "--json").stdout)
     assert (document["paths"], document["total"], document["current"]) == ([f"{location}/t/b.parquet"], 2, True)
@@ -41,6 +42,21 @@ def test_the_files_that_may_hold_a_value(run, location):
     rows = json.loads(run("locate", location, "id", "--json", "--", low["min"]).stdout)["rows"]
     assert low["path"] in {row["path"] for row in rows}
     assert json.loads(run("locate", location, "id", "--json", "--", "-99999").stdout)["rows"] == []
+    assert (
+        run("locate", location, "id", "-99999", "--json").stdout
+        == run("locate", location, "id", "--json", "--", "-99999").stdout
+    )
     assert "is no" in run("locate", location, "id", "x", code=2).stderr
     for wrong in (["id"], ["id", "7", "--null"]):
         assert "Give a value or --null." in run("locate", location, *wrong, code=2).stderr
+
+
+def test_of_values_that_come_once_it_is_said_that_none_is_listed(run, tmp_path):
+    made.level(tmp_path, [Content("bigint", [pa.array([None] * 9, pa.int64())], ["complete"])])
+    assert "No value of c0 is known to occur twice" in run("frequencies", tmp_path, "c0").stderr
+    assert "There is no histogram of c0" in run("histogram", tmp_path, "c0").stderr
+
+
+def test_a_folder_beside_what_was_mistyped_is_named(run, location):
+    assert f"Did you mean {location}?" in run("summary", f"{location}x", code=1).stderr
+    assert f"Did you mean {location}?" in run("tables", f"{location}x/", code=1).stderr

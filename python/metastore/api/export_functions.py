@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from metastore.adapters.shim_calls import export_to_session_catalog
 from metastore.errors import InvalidArgument
+from metastore.path_names import is_location
 from metastore.spark import session
 from metastore.spark.analyze_statement import is_connect
 
@@ -36,7 +37,7 @@ def export(spark: SparkSession, table: str, *, to: str = "hive") -> dict[str, An
         TableNotFound: There is no such table.
         UnsupportedTable: It is no table of the session catalog, or nobody knows how many rows it has.
         NoStatistics: The current snapshot has none, or some data file has none of a column that others have.
-        InvalidArgument: `to` is something else, or the session is one of Spark Connect.
+        InvalidArgument: `to` is something else, `table` is a location, or the session is one of Spark Connect.
 
     Example:
         >>> metastore.export(spark, "db.sales")["columns"]  # doctest: +SKIP
@@ -44,8 +45,21 @@ def export(spark: SparkSession, table: str, *, to: str = "hive") -> dict[str, An
     """
     if to != "hive":
         raise InvalidArgument("to", f"{to!r} is not hive, which stands for Spark's session catalog")
+    refuse_location(table)
     session.check_session(spark)
     if is_connect(spark):
         hint = "Run `metastore export TABLE --to hive`, which starts a Spark of its own."
         raise InvalidArgument("spark", "a Connect session does not reach the session catalog's statistics", hint)
     return {"subject": table, **json.loads(export_to_session_catalog(spark, table))}
+
+
+def refuse_location(table: str) -> None:
+    """Refuses what no catalog knows by that name.
+
+    Raises:
+        InvalidArgument: It is a location.
+    """
+    if is_location(table):
+        raise InvalidArgument(
+            "table", f"{table} is a location", "Name a table of Spark's session catalog, as db.t: its entry is written."
+        )

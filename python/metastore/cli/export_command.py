@@ -23,6 +23,8 @@ To = Annotated[Literal["hive"], typer.Option(help="Spark's session catalog, whic
 def export(output: PlainOutput, local: LocalSpark, table: Name, *, to: To = "hive") -> None:
     """Write what is known of a table into the session catalog, for engines that read statistics there."""
     import metastore  # noqa: PLC0415 - not needed for --help
+    from metastore.api.export_functions import refuse_location  # noqa: PLC0415 - as above
 
+    refuse_location(table)
     with local.start() as spark:
         output.facts("export", metastore.export(spark, table, to=to))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from metastore.cli.completion import complete_column, complete_table
 from metastore.cli.output import open_output
@@ -28,6 +30,7 @@ Table = Annotated[
     ),
 ]
 OfColumn = Annotated[str, typer.Argument(help="The column.", show_default=False, autocompletion=complete_column)]
+_NEGATIVE = re.compile(r"-\.?\d")
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 At = Annotated[str | None, typer.Option(help="A snapshot id, version or instant.", show_default=False)]
 _Conf = Annotated[
@@ -35,6 +38,21 @@ _Conf = Annotated[
     typer.Option("--conf", "-c", help="Spark setting KEY=VALUE, beside spark-defaults.conf.", show_default=False),
 ]
 _Jars = Annotated[str | None, typer.Option(help="Jars for Spark, with commas between.", show_default=False)]
+
+
+class Command(TyperCommand):
+    """A command that takes a negative number for a value, and says of a wrong value nothing but what is wrong."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override] # of its own click
+        """Reads the words of a command line."""
+        has_value = any(one.name == "value" for one in self.params)
+        if has_value and "--" not in args and (numbers := [one for one in args if _NEGATIVE.match(one)]):
+            args = [*(one for one in args if one not in numbers), "--", *numbers]
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
 
 
 @dataclass(frozen=True)

@@ -202,11 +202,13 @@ def open_output(*, as_json: bool) -> Iterator[PlainOutput]:
 
 
 def _with_folder(error: MetastoreError) -> MetastoreError:
-    """The error; of a name that no table has it tells of the folder of that name."""
-    if isinstance(error, TableNotFound) and not is_location(error.table) and Path(error.table).is_dir():
-        named = name_folder(f"./{error.table}")
+    """The error; of a name that no table and no database has it tells of the folder of that name."""
+    is_missing = isinstance(error, TableNotFound) or "there is no database" in error.message
+    name = str(getattr(error, "table", "")) if is_missing else ""
+    if name and not is_location(name) and Path(name).is_dir():
+        named = name_folder(f"./{name}")
         also = f", in statements {named}" if named else ""
-        error.hint = f"{error.hint} The folder of that name is ./{error.table}{also}.".lstrip()
+        error.hint = f"{error.hint} The folder of that name is ./{name}{also}.".lstrip()
     return error
 
 

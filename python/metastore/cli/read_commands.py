@@ -25,7 +25,8 @@ Probabilities = Annotated[
     typer.Option("--probability", "-p", help="From 0 to 1; as often as needed.", show_default=False),
 ]
 Value = Annotated[
-    str | None, typer.Argument(help="The value, as text; after -- if it starts with a dash.", show_default=False)
+    str | None,
+    typer.Argument(help="The value, as text; after -- if it starts with a dash and is no number.", show_default=False),
 ]
 Null = Annotated[bool, typer.Option("--null", help="Instead of a value: rows in which there is none.")]
 Location = Annotated[str, typer.Argument(help="A table's location.", show_default=False)]
@@ -75,7 +76,10 @@ def frequencies(
     at: At = None,
 ) -> None:
     """The most frequent values of a column."""
-    show(output, _ask(local, "frequencies", table, column=column, top=top, file=file, at=at))
+    found = _ask(local, "frequencies", table, column=column, top=top, file=file, at=at)
+    if not found:
+        output.note(f"No value of {column} is known to occur twice: all may be different, or null.")
+    show(output, found)
 
 
 @command
@@ -89,7 +93,10 @@ def histogram(
     at: At = None,
 ) -> None:
     """How the values of a column are distributed; bars are as long as values lie densely."""
-    show(output, _ask(local, "histogram", table, column=column, bins=bins, file=file, at=at))
+    found = _ask(local, "histogram", table, column=column, bins=bins, file=file, at=at)
+    if not found:
+        output.note(f"There is no histogram of {column}: all of it may be null, or its type has none.")
+    show(output, found)
 
 
 @command

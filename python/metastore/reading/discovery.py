@@ -81,9 +81,18 @@ def _found(location: str, table: str | None) -> Discovery:
     if found is not None:
         return found
     if not folder.exists():
-        name = "" if is_location(location) else f"With Spark, by name: metastore.summary(spark, {location!r})."
-        raise TableNotFound(location, hint=name and f"A location is expected here. {name}")
+        raise report_missing(location)
     return Discovery(location, None, None)
+
+
+def report_missing(location: str) -> TableNotFound:
+    """That there is nothing at a location, and which folders beside it have such a name."""
+    if not is_location(location):
+        name = f"With Spark, by name: metastore.summary(spark, {location!r})."
+        return TableNotFound(location, hint=f"A location is expected here. {name}")
+    above, slash, name = location.rstrip("/").rpartition("/")
+    beside = Folder(above + slash).names() if slash and local_path(location) is not None else ()
+    return TableNotFound(location, near=[above + slash + one for one in find_similar_names(name, beside)])
 
 
 def discover_all(root: Folder) -> list[Discovery]:

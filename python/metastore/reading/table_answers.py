@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from metastore.adapters.identifiers import find_column
 from metastore.answers import Answer, Summary
-from metastore.errors import InvalidArgument, MetastoreError, NoStatistics, TableNotFound
+from metastore.errors import InvalidArgument, MetastoreError, NoStatistics
 from metastore.format.object_schemas import ENCODED_TYPES
 from metastore.format.table_column import Column, is_compatible
 from metastore.reading import column_details, exact_ranks, extra_columns, summary_rows, views
 from metastore.reading.column_answers import USER_DEFINED, add_user_defined, shape_answer
-from metastore.reading.discovery import discover_all
+from metastore.reading.discovery import discover_all, report_missing
 from metastore.reading.distribution_changes import compare_distributions
 from metastore.reading.file_answers import FileAnswers
 from metastore.reading.folder import Folder
@@ -301,7 +301,7 @@ def list_tables(location: str) -> Answer:
     """One row per table with statistics under a root of stores, or the one table at a location."""
     root = Folder(location)
     if not root.exists():
-        raise TableNotFound(location)
+        raise report_missing(location)
     described = [Statistics(place).to_table_row() for place in discover_all(root)]
     return Answer("tables", location, *shape_answer("tables", described))
 
