@@ -60,11 +60,10 @@ def run_in_turn(spark: SparkSession, statement: AnalyzeStatement, progress: bool
 
 def _tidy(store: Store) -> None:
     """Delete now and then what nobody has needed for a day: each write leaves two manifests, and queries list them."""
-    manifest = store.read()
-    if manifest is None or manifest.sequence % _TIDY_EVERY:
-        return
     try:
-        store.writable().run(collect_garbage(_TIDY_GRACE))
+        manifest = store.read()
+        if manifest is not None and manifest.sequence % _TIDY_EVERY == 0:
+            store.writable().run(collect_garbage(_TIDY_GRACE))
     except MetastoreError as e:
         _LOG.warning("nothing was tidied in %s: %s", store.uri, e)
 
