@@ -252,7 +252,7 @@ class _Compiler:
 def _of_other_type(given: Sequence[Literal], term: Term) -> Unknown | None:
     """Why nothing is known where a text is no value of the type that it is compared with."""
     wrong = next((one for one in given if literals.is_of_other_type(one, term.type)), None)
-    return Unknown("LITERAL_OF_OTHER_TYPE", f"{wrong.value!r} is no {term.type}") if wrong else None
+    return Unknown("UNSUPPORTED_EXPRESSION", f"{wrong.value!r}, which is no {term.type}") if wrong else None
 
 
 def _any_reading(operator: str, readings: tuple[literals.Reading, ...]) -> ValueSet:
