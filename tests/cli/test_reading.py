@@ -24,7 +24,9 @@ def test_the_files_that_a_filter_leaves(run, location):
     assert done.stdout == ""
     assert "0 of 2 data files of cat.db.t may have rows with id > 100" in done.stderr
     assert "Not used: REVERSE(`who`.`na.me`) = 'X' (there is no rule for" in done.stderr
-    assert "Not used: id = 'x' (there is no rule for 'x', which is no bigint)" in run("prune", location, "id = 'x'").stderr
+    assert (
+        "Not used: id = 'x' (there is no rule for 'x', which is no bigint)" in run("prune", location, "id = 'x'").stderr
+    )
     assert run("prune", location, "id < 0").stdout == f"{location}/t/b.parquet\n"
     document = json.loads(run("prune", location, "id < 0", "--json").stdout)
     assert (document["paths"], document["total"], document["current"]) == ([f"{location}/t/b.parquet"], 2, True)
