@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +10,8 @@ import pytest
 
 import lakes
 import metastore
-from formats.kinds import FORMATS, KINDS, ROW, each_format
+from auto.checks import NUMBERS, PATIENCE, becomes, has_values, is_analyzed
+from formats.kinds import FORMATS, KINDS, ROW
 from lakes import SPARK
 from metastore.format.manifest import Manifest
 from metastore.store import Store
@@ -23,45 +22,9 @@ from planner.plans import conf, files_read
 from processes.drivers import needs_proc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import Row
 
 pytestmark = pytest.mark.spark
-
-PATIENCE = 60.0
-_names = itertools.count()
-
-
-@pytest.fixture(params=each_format(but="parquet"))
-def kind(request):
-    return KINDS[request.param]
-
-
-@pytest.fixture
-def table(spark, kind, tmp_path):
-    """A table of each format with one file that nobody analyzed."""
-    name = kind.name.format(f"auto_{next(_names)}")
-    kind.create(spark, name, tmp_path / "table")
-    kind.append(spark, name, 0, 100)
-    yield name
-    kind.drop(spark, name)
-
-
-def is_analyzed(spark, name: str) -> bool:
-    return all(row["analyzed"] for row in metastore.files(spark, name))
-
-
-def has_values(spark, name: str) -> bool:
-    """Whether more than footers is known of all data files."""
-    return is_analyzed(spark, name) and all(row["distinct"] is not None for row in metastore.columns(spark, name, "id"))
-
-
-def becomes(found: Callable[..., bool], spark, name: str) -> bool:
-    until = time.monotonic() + PATIENCE
-    while not found(spark, name) and time.monotonic() < until:
-        time.sleep(0.1)
-    return found(spark, name)
 
 
 def manifests(spark, kind, name: str) -> list[Manifest]:
@@ -151,18 +114,6 @@ def test_writers_of_data_frames(spark, tmp_path):
             spark.sql(f"DROP TABLE {name}")
 
 
-@pytest.mark.skipif("delta" not in FORMATS, reason="of Delta: a path tells of its properties")
-@pytest.mark.parametrize(("said", "expected"), [("true", True), ("false", False)])
-def test_a_table_that_is_written_by_its_path_speaks_for_itself(spark, tmp_path, said, expected):
-    path, rows = str(tmp_path / "by_path"), spark.sql(f"SELECT {ROW} FROM range(100)")
-    rows.write.format("delta").save(path)
-    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('metastore.analyze.auto' = '{said}')")
-    with conf(spark, spark__metastore__analyze__auto="off" if expected else "wait"):
-        rows.write.format("delta").mode("append").save(path)
-    name = f"delta.`{path}`"
-    assert becomes(has_values, spark, name) if expected else not is_analyzed(spark, name)
-
-
 needs_iceberg = pytest.mark.skipif("iceberg" not in FORMATS, reason="of Iceberg")
 
 
@@ -172,7 +123,7 @@ def make_table(spark):
     made = []
 
     def make(name: str) -> str:
-        made.append(f"ice.db.{name}_{next(_names)}")
+        made.append(f"ice.db.{name}_{next(NUMBERS)}")
         spark.sql(f"CREATE TABLE {made[-1]} (id BIGINT) USING iceberg")
         spark.sql(f"INSERT INTO {made[-1]} SELECT id FROM range(0, 10, 1, 1)")
         return made[-1]
@@ -201,7 +152,7 @@ def test_a_catalog_of_one_format_takes_the_provider_for_that_of_files(spark):
 @needs_iceberg
 @pytest.mark.parametrize(("said", "expected"), [("true", True), ("false", False)])
 def test_a_table_that_is_replaced_still_speaks_for_itself(spark, said, expected):
-    name = f"ice.db.auto_replaced_{next(_names)}"
+    name = f"ice.db.auto_replaced_{next(NUMBERS)}"
     said = f"TBLPROPERTIES ('metastore.analyze.auto' = '{said}')"
     spark.sql(f"CREATE TABLE {name} USING iceberg {said} AS SELECT {ROW} FROM range(10)")
     assert becomes(has_values, spark, name) if expected else not is_analyzed(spark, name)
@@ -211,46 +162,6 @@ def test_a_table_that_is_replaced_still_speaks_for_itself(spark, said, expected)
         assert becomes(has_values, spark, name) if expected else not is_analyzed(spark, name)
     finally:
         spark.sql(f"DROP TABLE {name}")
-
-
-@needs_iceberg
-def test_each_batch_of_a_stream(spark, tmp_path):
-    name = f"ice.db.auto_stream_{next(_names)}"
-    source = str(tmp_path / "source")
-    spark.sql("CREATE TABLE " + name + " (id BIGINT) USING iceberg")
-    spark.range(0, 10, 1, 1).write.parquet(source)
-    try:
-        with conf(spark, spark__metastore__analyze__auto="wait"):
-            stream = spark.readStream.schema("id BIGINT").parquet(source)
-            place = str(tmp_path / "checkpoint")
-            query = stream.writeStream.option("checkpointLocation", place).trigger(availableNow=True).toTable(name)
-            assert query.awaitTermination(60)
-        assert spark.table(name).count() == 10
-        assert is_analyzed(spark, name)
-    finally:
-        spark.sql(f"DROP TABLE {name}")
-
-
-@pytest.mark.parametrize("said", ["by the session", pytest.param("by the table", marks=pytest.mark.slow)])
-def test_each_batch_of_a_stream_into_files(spark, kind, table, tmp_path, said):
-    if kind.format == "iceberg":
-        pytest.skip("its streams are commands")
-    if (kind.format, said) == ("hudi", "by the table"):
-        pytest.skip("the catalog alone knows its properties, and a sink its path")
-    if said == "by the table":
-        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('metastore.analyze.auto' = 'true')")
-    source, rows = str(tmp_path / "source"), spark.sql(f"SELECT {ROW} FROM range(100, 200, 1, 1)")
-    rows.write.parquet(source)
-    write = spark.readStream.schema(rows.schema).parquet(source).writeStream.format(kind.format)
-    write = (
-        write.option("hoodie.table.name", table)
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True)
-    )
-    with conf(spark, spark__metastore__analyze__auto="background" if said == "by the session" else "off"):
-        assert write.start(kind.location(spark, table)).awaitTermination(120)
-    spark.sql(f"REFRESH TABLE {table}")
-    assert becomes(has_values, spark, table)
 
 
 @pytest.mark.slow
@@ -273,7 +184,7 @@ def test_statements_that_people_type_do_not_wait_for_it(spark, make_table):
 @pytest.fixture
 def called(spark):
     """An Iceberg table of three data files, and how a session that waits for ANALYZE calls a procedure."""
-    name = f"ice.db.auto_called_{next(_names)}"
+    name = f"ice.db.auto_called_{next(NUMBERS)}"
     spark.sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg")
     for start in range(3):
         spark.sql(f"INSERT INTO {name} SELECT id FROM range({start}, {start + 1}, 1, 1)")

@@ -8,18 +8,12 @@ import sys
 import pytest
 
 from lakes import SPARK
-from processes.drivers import driver, needs_proc
+from processes.drivers import START, driver, needs_proc
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, needs_proc, pytest.mark.skipif(SPARK == "3.5", reason="same code")]
 
-WRITER = """
-import json, sys, time
-from pyspark.sql import SparkSession
-import metastore
-builder = SparkSession.builder
-for key, value in json.loads(sys.argv[1]).items():
-    builder = builder.config(key, value)
-spark = builder.getOrCreate()
+WRITER = f"""{START}
+spark = start()
 spark.sql("CREATE TABLE ice.db.heard (id BIGINT) USING iceberg")
 spark.sql("INSERT INTO ice.db.heard SELECT id FROM range(100)")
 while not all(row["analyzed"] for row in metastore.files(spark, "ice.db.heard")):

@@ -15,7 +15,7 @@ from metastore.format.manifest import Manifest
 from metastore.store import Store
 from metastore.store.block_files import BlockFilesCache
 from pipeline.checks import location
-from processes.drivers import driver, needs_proc
+from processes.drivers import START, driver, needs_proc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,15 +23,11 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.slow, needs_proc]
 
 ROUNDS = 2
-WRITER = """
-import json, sys, time
-from pyspark.sql import SparkSession
-import metastore
-conf, table, rounds = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-builder = SparkSession.builder
-for key, value in conf.items():
-    builder = builder.config(key, value)
-spark = builder.getOrCreate()
+WRITER = (
+    START
+    + """
+table, rounds = sys.argv[2], int(sys.argv[3])
+spark = start()
 spark.sql(f"SELECT * FROM {table}").collect()
 print("ready", flush=True)
 sys.stdin.readline()
@@ -45,6 +41,7 @@ while not known() and time.monotonic() < until:
 print("known" if known() else "unknown", flush=True)
 sys.stdin.readline()
 """
+)
 
 
 def times_computed(store: Store, folder: Path) -> Mapping[str, Counter[str]]:

@@ -24,6 +24,19 @@ LIMIT = 240
 """Seconds in which what takes a few must have happened."""
 MARK = "METASTORE_TEST_DRIVER"
 
+START = """
+import json, sys, time
+from pyspark.sql import SparkSession
+import metastore
+
+def start():
+    builder = SparkSession.builder
+    for key, value in json.loads(sys.argv[1]).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+"""
+"""Begins a script whose first argument are the settings of its Spark."""
+
 needs_proc = pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="processes are looked up in /proc")
 
 

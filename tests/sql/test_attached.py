@@ -12,16 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from processes.drivers import START
+
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-DRIVER = """
-import json, sys
-from pyspark.sql import SparkSession
-def start():
-    builder = SparkSession.builder
-    for key, value in json.loads(sys.argv[1]).items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+DRIVER = (
+    START
+    + """
+def attach():
+    spark = start()
     spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.db")
     spark.sql("CREATE OR REPLACE TABLE ice.db.attached USING iceberg AS SELECT 1 AS a")
     spark.sql("ANALYZE TABLE ice.db.attached COMPUTE STATISTICS NOSCAN")
@@ -31,11 +30,12 @@ def start():
     print(jvm.pid(), attached, flush=True)
     sys.stdin.readline()
     return spark
-start().stop()
+attach().stop()
 print("stopped", flush=True)
 sys.stdin.readline()
-start()
+attach()
 """
+)
 
 
 def is_alive(pid: int) -> bool:
