@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from metastore import settings
 from metastore.api import query_functions, read_functions
 from metastore.display.report.contents import Contents, collect_columns
 from metastore.display.report.page import render_page
@@ -114,7 +115,7 @@ def _collect(where: SparkSession | str, table: str | None, at: Moment) -> tuple[
     columns = collect_columns(statistics, summary)
     if at is not None:
         return statistics, Contents(summary, columns)
-    is_recorded = str(where.conf.get("spark.metastore.history.enabled", "false")).lower() == "true"
+    is_recorded = settings.get("spark.metastore.history.enabled", where)
     history = query_functions.history(where, table)
     return statistics, Contents(summary, columns, _layout(where, table), history, is_recorded)
 

@@ -31,10 +31,9 @@ private[auto] object StreamedWrites {
   private final class Batches(session: SparkSession, run: UUID) extends SparkListener {
     override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
       case batch: QueryProgressEvent if batch.progress.runId == run && batch.progress.durationMs.containsKey("addBatch") =>
-        try {
-          val written = WrittenTable.ofSink(session, batch.progress.sink.description)
-          Asked.of(session, written).foreach(asked => AutoAnalyze.follow(session, asked.table, waits = false))
-        } catch { case NonFatal(_) => () }
+        try Asked.of(session, WrittenTable.ofSink(session, batch.progress.sink.description))
+            .foreach(asked => AutoAnalyze.follow(session, asked.table, waits = false))
+        catch { case NonFatal(_) => () }
       case end: QueryTerminatedEvent if end.runId == run =>
         session.sparkContext.removeSparkListener(this)
         followed.remove(run)

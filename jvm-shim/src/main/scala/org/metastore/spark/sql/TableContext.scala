@@ -13,7 +13,7 @@ import org.metastore.spark.statistics.objects.{
   Block, ColumnEntry, DataFileRow, DetailRef, FileKey, HistogramRow, Manifest, Snapshot, SummaryRow, TableFileRow,
   TableIdentity, ValueCount
 }
-import org.metastore.spark.tables.{LakeTable, Leaf, ParquetTable, TableLookup}
+import org.metastore.spark.tables.{LakeTable, Leaf, TableLookup}
 
 /** A table together with its statistics, for one question. */
 final class TableContext private (val name: String, val table: LakeTable, val store: StatisticsStore) {
@@ -88,7 +88,7 @@ final class TableContext private (val name: String, val table: LakeTable, val st
       s"$name no longer has snapshot $text, which was analyzed: it has expired",
       " Its statistics are shown by metastore.open of the location.")
     else MetastoreException.invalidArgument("at", s"$name has no snapshot $text",
-      analyzed + (if (table.format == ParquetTable.name) "" else TableContext.SnapshotForms))
+      analyzed + (if (table.namesSnapshots) TableContext.SnapshotForms else ""))
 
   private def analyzed: String = {
     val (shown, earlier) = manifest.toSeq.flatMap(_.snapshots.map(_.id)).reverse.splitAt(TableContext.Shown)

@@ -142,6 +142,9 @@ trait LakeTable {
   /** Stored values, as text by key, of the columns that a data file may lack without their being null there. */
   def defaults: Map[String, String] = Map.empty
 
+  /** Whether people may name its snapshots, by more than what they find in an answer. */
+  def namesSnapshots: Boolean = true
+
   /** Table properties. */
   def properties: Map[String, String] = Map.empty
 

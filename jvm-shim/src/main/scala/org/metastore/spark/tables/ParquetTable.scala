@@ -24,6 +24,7 @@ final class ParquetTable private (relation: HadoopFsRelation) extends LakeTable 
   override def hasExpiredAncestors(snapshot: String): Boolean = true
   override def snapshot(text: String): Option[String] = current.filter(_ == text)
   override def snapshotAt(micros: Long): Option[String] = None
+  override def namesSnapshots: Boolean = false
 
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] = Leaf.walk(relation.schema, _.name).map((Leaf.of _).tupled)
 
