@@ -268,3 +268,22 @@ def test_bootstrapped_tables_are_read_whole(spark, tmp_path, mode):
     assert "bootstrapped" in physical(found)
     with pytest.raises(errors.UnsupportedTable, match="bootstrapped"):
         analyze(spark, f"hudi.`{place}`")
+
+
+def test_the_listing_of_queries_that_run_is_left_alone(spark, filled):
+    df = spark.table(filled)
+    assert df.count() == 400
+    index = df._jdf.queryExecution().analyzed().collectLeaves().head().relation().location()
+    identity = spark._jvm.System.identityHashCode
+
+    def listing() -> int:
+        owner = index.getClass()
+        while "cachedAllInputFileSlices" not in [field.getName() for field in owner.getDeclaredFields()]:
+            owner = owner.getSuperclass()
+        field = owner.getDeclaredField("cachedAllInputFileSlices")
+        field.setAccessible(True)
+        return identity(field.get(index))
+
+    before = listing()
+    assert metastore.analyze(spark, filled, progress=False).files_total == 4
+    assert listing() == before

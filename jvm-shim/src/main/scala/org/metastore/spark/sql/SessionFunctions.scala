@@ -127,9 +127,10 @@ object FactsFunction extends TableFunction("facts") {
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val name = call.text("table")
-    val found = TableLookup.find(session, name)
+    val isListed = !call.optional("files").contains("false")
+    val found = if (isListed) TableLookup.findAnew(session, name) else TableLookup.find(session, name)
     found.table match {
-      case _ if call.optional("files").contains("false") => Seq(facts(identity(found)))
+      case _ if !isListed => Seq(facts(identity(found)))
       case table =>
         table.refusal.foreach { why =>
           def owner = SqlName.everyPart(session.sessionState.sqlParser.parseMultipartIdentifier(name).init)

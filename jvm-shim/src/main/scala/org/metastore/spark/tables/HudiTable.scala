@@ -74,8 +74,9 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
 
   override def refusal: Option[TableRefusal] = HudiTable.refusal(relation).map(TableRefusal(_))
 
+  override def isKeptBySession: Boolean = true
+
   override def facts: SnapshotFacts = {
-    index.refresh() // a session keeps the file index of a table of its catalog
     val slices = current.toSeq.flatMap(slicesOf)
     SnapshotFacts(current, filesOf(slices), hasOtherRows = slices.exists { case (_, slice) => HudiTable.baseFile(slice).isEmpty })
   }

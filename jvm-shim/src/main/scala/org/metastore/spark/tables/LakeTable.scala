@@ -145,6 +145,9 @@ trait LakeTable {
   /** Whether people may name its snapshots, by more than what they find in an answer. */
   def namesSnapshots: Boolean = true
 
+  /** Whether a session keeps the listing of a table of its catalog. */
+  def isKeptBySession: Boolean = false
+
   /** Table properties. */
   def properties: Map[String, String] = Map.empty
 

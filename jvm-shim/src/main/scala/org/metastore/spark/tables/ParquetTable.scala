@@ -32,8 +32,9 @@ final class ParquetTable private (relation: HadoopFsRelation) extends LakeTable 
 
   override def partitionColumns: Seq[String] = relation.partitionSchema.fieldNames.toSeq
 
+  override def isKeptBySession: Boolean = true
+
   override def facts: SnapshotFacts = {
-    relation.location.refresh() // a session keeps the listing of a table of its catalog
     val lately = System.currentTimeMillis - SettledMillis
     val (settled, unsettled) = listFiles().partition(_.live.modified.exists(_ <= lately))
     SnapshotFacts(Some(digest(settled)), settled, unsettled.map(_.live.path))

@@ -30,6 +30,18 @@ object TableLookup {
    */
   def resolve(session: SparkSession, name: String): LakeTable = find(session, name).table
 
+  /**
+   * As `find`, as the table is now. What the session keeps of it is dropped, not refreshed: queries that run list their files from it,
+   * and would find none meanwhile.
+   */
+  def findAnew(session: SparkSession, name: String): TableHandle = {
+    val found = find(session, name)
+    found.sessionTable.filter(_ => found.table.isKeptBySession).fold(found) { kept =>
+      session.sessionState.catalog.invalidateCachedTable(kept)
+      find(session, name)
+    }
+  }
+
   /** As `resolve`, with the table's name in its catalog. */
   def find(session: SparkSession, name: String): TableHandle = {
     val query = ReadPermission.asPermissionError(name)(selectAll(session, name))
