@@ -123,6 +123,8 @@ def session_conf(scratch: Path, warehouse: Path, releases: Mapping[str, str] | N
         "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
         # Most tests count rows to see which files a scan reads.
         "spark.metastore.aggregates.enabled": "false",
+        # A busy machine may pause for long; the limit itself is tested with the reader.
+        "spark.metastore.planning.timeout": "60s",
         # Tables are small: compiling a plan takes longer than running it.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",

@@ -221,7 +221,6 @@ def _session(scratch: Path, classes: Path) -> SparkSession:
     settings = session_conf(scratch, scratch / "warehouse")
     options = settings["spark.driver.extraJavaOptions"].replace(ONE_COMPILER, "")  # the rules run often here
     settings |= {"spark.driver.extraJavaOptions": options, "spark.metastore.aggregates.enabled": "true"}
-    settings |= {"spark.metastore.planning.timeout": "10min"}  # whatever else the machine does, answers are the same
     for key, value in settings.items():
         builder = builder.config(key, value)
     session = builder.config("spark.driver.extraClassPath", str(classes)).getOrCreate()

@@ -12,14 +12,6 @@ _names = itertools.count()
 NO_METRICS = "'write.metadata.metrics.default' = 'none'"
 
 
-@pytest.fixture(autouse=True)
-def patience(spark):
-    """Time to load the reader's classes on a busy machine: the limit itself is tested with the reader."""
-    spark.conf.set("spark.metastore.planning.timeout", "60s")
-    yield
-    spark.conf.unset("spark.metastore.planning.timeout")
-
-
 @pytest.fixture
 def new_table(spark):
     """Creates an empty Iceberg table without column metrics: columns, further properties, partitioning."""
