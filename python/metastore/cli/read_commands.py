@@ -108,7 +108,7 @@ def quantiles(
     probability: Probabilities = None,
     at: At = None,
 ) -> None:
-    """The values that so large shares of a column's values do not exceed."""
+    """Quantiles of a column: the median, the quartiles, or those that you ask for."""
     asked = {"probabilities": probability} if probability else {}
     show(output, _ask(local, "quantiles", table, column=column, at=at, **asked))
 
@@ -175,7 +175,7 @@ def diff(
     distributions: Distributions = False,
     fail_on: FailOn = None,
 ) -> None:
-    """What of the summary differs between two snapshots, and how far distributions have moved."""
+    """What differs between the summaries of two snapshots, and how far distributions have moved."""
     from metastore.cli.thresholds import parse_threshold  # noqa: PLC0415 - not needed for --help
 
     thresholds = [parse_threshold(text) for text in fail_on or ()]
@@ -210,7 +210,7 @@ def tables(output: PlainOutput, local: LocalSpark, database: Database = None) ->
 
 @command
 def filtered_summary(output: PlainOutput, local: LocalSpark, query: Query) -> None:
-    """As summary, of the rows that a query of one table keeps: files that match fully are not read."""
+    """The summary of the rows that a query of one table keeps; data files that match fully are not read."""
     output.answer(_with_spark(local, "filtered_summary", query))
 
 
@@ -224,7 +224,7 @@ def explain(output: PlainOutput, local: LocalSpark, query: Query) -> None:
 def whatif(
     output: PlainOutput, local: LocalSpark, query: Query, sorted_by: SortedBy = None, statistics: WithStatistics = None
 ) -> None:
-    """One line per scan of a query: data files that it reads, and would read of sorted tables."""
+    """One line per scan of a query: how many data files it reads, and how many it would read of a sorted table."""
     output.answer(_with_spark(local, "whatif", query, sorted_by=sorted_by, statistics=statistics))
 
 

@@ -63,7 +63,7 @@ def gc(
     delete: Delete = False,
     grace_days: Grace = 7,
 ) -> None:
-    """List the files of a store that nobody needs any more, or delete them."""
+    """List the files of a store that are no longer needed, or delete them."""
     import metastore  # noqa: PLC0415 - pyarrow is slow to import
     from metastore.display.cells import format_bytes  # noqa: PLC0415 - as above
 
