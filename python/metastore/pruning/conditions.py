@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
+from operator import and_, or_
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 
     from metastore.format.table_column import Column
     from metastore.pruning.value_sets import ValueSet
+
+    _Join = Callable[[ValueSet, ValueSet], ValueSet]
 
 
 @dataclass(frozen=True)
@@ -69,13 +72,13 @@ ALWAYS, NEVER = AllOf(), AnyOf()
 def all_of(conditions: Iterable[Condition]) -> Condition:
     """Conditions that hold together: those on one column are one."""
     parts = [part for one in conditions for part in (one.parts if isinstance(one, AllOf) else (one,))]
-    return _joined(AllOf, parts, lambda sets: reduce(lambda one, other: one & other, sets))
+    return _joined(AllOf, parts, and_)
 
 
 def any_of(conditions: Iterable[Condition]) -> Condition:
     """Conditions of which one holds: those on one column are one."""
     parts = [part for one in conditions for part in (one.parts if isinstance(one, AnyOf) else (one,))]
-    return _joined(AnyOf, parts, lambda sets: reduce(lambda one, other: one | other, sets))
+    return _joined(AnyOf, parts, or_)
 
 
 def iterate_leaves(condition: Condition) -> Iterator[Member | Related | Unknown]:
@@ -98,11 +101,18 @@ def list_columns(condition: Condition) -> tuple[Column, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _joined(kind: type[AllOf | AnyOf], parts: list[Condition], join: Callable[[list[ValueSet]], ValueSet]) -> Condition:
+def _joined(kind: type[AllOf | AnyOf], parts: list[Condition], join: _Join) -> Condition:
     sets: dict[Column, list[ValueSet]] = {}
     for part in parts:
         if isinstance(part, Member):
             sets.setdefault(part.column, []).append(part.values)
-    members = [Member(column, join(found)) for column, found in sets.items()]
+    members = [Member(column, _fold(found, join)) for column, found in sets.items()]
     found = (*members, *(part for part in parts if not isinstance(part, Member)))
     return found[0] if len(found) == 1 else kind(found)
+
+
+def _fold(sets: list[ValueSet], join: _Join) -> ValueSet:
+    """Pairs first, then pairs of pairs: a thousand sets one after the other are a thousand deep."""
+    while len(sets) > 1:
+        sets = [reduce(join, sets[place : place + 2]) for place in range(0, len(sets), 2)]
+    return sets[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore.format.table_column import Column
-    from metastore.pruning.value_sets import Key, Mask
+    from metastore.pruning.value_sets import Key, Mask, ValueSet
 
     Counts = NDArray[np.int64]
 
 MOST_LOOKED_UP = 1_000
 """So many single values at most are looked for in a file's filter."""
+_REMEMBERED = 1 << 18
+"""Values of which is kept whether a condition's test takes them: data files list many of the same values."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,10 @@ def exclude_by_values(
     excluded = among & exclude_by_bounds(condition, facts, len(among))
     if isinstance(condition, Member) and condition.column in facts and condition.column in values:
         known, single = facts[condition.column], values[condition.column]
+        wanted = condition.values
+        takes = wanted.__contains__ if wanted.test is None else lru_cache(_REMEMBERED)(wanted.__contains__)
         for file in np.flatnonzero(among & ~excluded & known.known).tolist():
-            excluded[file] = _lists_no_member(condition, known, single, file)
+            excluded[file] = _lists_no_member(wanted, takes, known, single, file)
     return excluded
 
 
@@ -148,14 +152,15 @@ def _without_member(condition: Member, known: ColumnFacts) -> Mask:
     return excluded
 
 
-def _lists_no_member(condition: Member, known: ColumnFacts, values: SingleValues, file: int) -> bool:
-    wanted = condition.values
+def _lists_no_member(
+    wanted: ValueSet, takes: Callable[[Key], bool], known: ColumnFacts, values: SingleValues, file: int
+) -> bool:
     may_be_nan = known.column.encoding == "double" and known.nans[file] != 0
     if (wanted.null and known.nulls[file] != 0) or (may_be_nan and NAN in wanted):
         return False
     listed = values.listed(file)
     if listed is not None:
-        return not any(key in wanted for key in listed)
+        return not any(map(takes, listed))
     if not values.has_filter(file):
         return False
     points = wanted.points(*known.limits(file), MOST_LOOKED_UP)
