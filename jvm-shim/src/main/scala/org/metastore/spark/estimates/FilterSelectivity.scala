@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, Filter, LeafNode
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.FilterEstimation
 import org.apache.spark.sql.types.DataType
 
-import org.metastore.spark.pruning.{ColumnResolver, ExpressionColumns, ValuePredicate}
+import org.metastore.spark.pruning.{ColumnResolver, EvaluationClock, ExpressionColumns, ValuePredicate}
 import org.metastore.spark.pruning.ColumnLookup.{leavesOf, ColumnPath}
 import org.metastore.spark.statistics.columns.CatalystValue
 import org.metastore.spark.statistics.values.ColumnHistogram
@@ -130,7 +130,9 @@ private[estimates] final class FilterSelectivity(
           BoundReference(asked.indexWhere(_.leaf.semanticEquals(one)), one.dataType, nullable = true)
       }
       val row = new GenericInternalRow(asked.size)
+      val clock = new EvaluationClock
       val held = (1 to Samples).count { i =>
+        clock.check()
         whole.indices.foreach(c => row.update(c, whole(c).sample((i * Steps(c % Steps.size)) % 1)))
         bound.eval(row) == true
       }

@@ -1,11 +1,13 @@
 package org.metastore.spark.pruning
 
 import java.nio.charset.StandardCharsets.UTF_8
-import java.security.MessageDigest
 import java.time.zone.ZoneRulesProvider
 import java.util.{IdentityHashMap, Locale}
 
 import scala.collection.mutable
+
+import org.apache.commons.codec.binary.Hex
+import org.apache.commons.codec.digest.DigestUtils
 
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.catalyst.expressions._
@@ -129,13 +131,13 @@ private[spark] object ExpressionKeys {
   }
 
   private def hash(parts: Seq[String]): String = {
-    val digest = MessageDigest.getInstance("SHA-256")
+    val digest = DigestUtils.getSha256Digest
     parts.foreach { part =>
       val bytes = part.getBytes(UTF_8)
       digest.update(s"${bytes.length}:".getBytes(UTF_8))
       digest.update(bytes)
     }
-    digest.digest.map(byte => f"${byte & 0xff}%02x").mkString
+    Hex.encodeHexString(digest.digest)
   }
 }
 

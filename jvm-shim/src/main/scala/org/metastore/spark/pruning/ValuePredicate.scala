@@ -1,5 +1,6 @@
 package org.metastore.spark.pruning
 
+import java.util.concurrent.TimeUnit.MILLISECONDS
 import java.util.concurrent.TimeoutException
 import java.util.concurrent.atomic.AtomicLong
 
@@ -9,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression, Ge
 import org.apache.spark.sql.catalyst.expressions.objects.{InvokeLike, StaticInvoke}
 import org.apache.spark.sql.types.FloatType
 
+import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.statistics.columns.{CatalystValue, TypePromotion}
 import org.metastore.spark.statistics.objects.Values
 
@@ -18,11 +20,8 @@ import org.metastore.spark.statistics.objects.Values
  * Not for several threads: some of Spark's expressions keep what they made of the last value.
  */
 private[spark] final class ValuePredicate(condition: Expression, leaf: Expression) {
-  import ValuePredicate._
-
   private val row = new GenericInternalRow(1)
-  private lazy val until = System.nanoTime() + MostNanos
-  private var asked = 0
+  private val clock = new EvaluationClock
 
   /** The condition over a row that has the column's value alone. */
   val bound: Expression = condition.transformDown {
@@ -31,17 +30,13 @@ private[spark] final class ValuePredicate(condition: Expression, leaf: Expressio
 
   /** Whether it is true of a value; null, false and null are not. Raises what the expression raises, and TimeoutException. */
   def holds(value: Any): Boolean = {
-    asked += 1
-    // Not the first ones: a cold session may take as long to load what evaluates them.
-    if (asked % CheckEvery == 0 && System.nanoTime() > until) throw new TimeoutException("a condition takes too long to evaluate")
+    clock.check()
     row.update(0, value)
     bound.eval(row) == true
   }
 }
 
 private[spark] object ValuePredicate {
-  private val MostNanos = 500L * 1000 * 1000 // counted values are few: what takes as long is no plain condition
-  private val CheckEvery = 16
 
   /** Whether a condition can be answered while a query is planned, by Spark's own code. */
   def canEvaluate(condition: Expression): Boolean = Conjuncts.refusal(condition).isEmpty && !condition.exists {
@@ -58,6 +53,22 @@ private[spark] object ValuePredicate {
       case _ => false
     }
   }
+}
+
+/** Ends the evaluations of one condition where they take a quarter of the planning timeout: counted values are few. */
+private[spark] final class EvaluationClock {
+  // From the second value on: a cold session may take as long to load what evaluates the first.
+  private lazy val until = System.nanoTime() + MILLISECONDS.toNanos(MetastoreConf().planningTimeoutMillis) / 4
+  private var isFirst = true
+  private var isOver = false
+
+  /** Called before each value. Raises TimeoutException, and goes on to do so. */
+  def check(): Unit =
+    if (isFirst) isFirst = false
+    else {
+      isOver ||= System.nanoTime() > until
+      if (isOver) throw new TimeoutException("a condition takes too long to evaluate")
+    }
 }
 
 /** How many values of a query may still be put through its predicates. */

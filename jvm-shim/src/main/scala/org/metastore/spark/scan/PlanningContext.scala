@@ -1,5 +1,6 @@
 package org.metastore.spark.scan
 
+import java.util.{ArrayList, Collections, HashMap, Map => JMap, WeakHashMap}
 import java.util.concurrent.atomic.AtomicBoolean
 
 import scala.util.control.NonFatal
@@ -18,8 +19,8 @@ import org.metastore.spark.statistics.StatisticsStore
 /** What the sub-queries and the main plan of one query share while they are planned, in the planning thread. */
 final class PlanningContext(val write: Option[PlanScope.Write]) {
   private val patience = if (WarmUp.isDone) 1L else PlanningContext.ColdPatience
-  private val statistics = new java.util.HashMap[AnyRef, AnyRef]()
-  private val sharedOf = new java.util.WeakHashMap[AnyRef, AnyRef]()
+  private val statistics = new HashMap[AnyRef, AnyRef]()
+  private val sharedOf = Collections.synchronizedMap(new WeakHashMap[AnyRef, AnyRef]())
   private var spent = 0L
 
   /** The first answer for a key, kept: one version of the statistics for the whole query. */
@@ -29,7 +30,7 @@ final class PlanningContext(val write: Option[PlanScope.Write]) {
   def shareAmongEqual[A <: AnyRef](like: AnyRef)(make: => A): A = memoize(sharedOf, like)(make)
 
   // Not `computeIfAbsent`: what makes one may ask for another.
-  private def memoize[A <: AnyRef](in: java.util.Map[AnyRef, AnyRef], key: AnyRef)(make: => A): A = {
+  private def memoize[A <: AnyRef](in: JMap[AnyRef, AnyRef], key: AnyRef)(make: => A): A = {
     val known = in.get(key)
     if (known != null) known.asInstanceOf[A]
     else {
@@ -38,6 +39,9 @@ final class PlanningContext(val write: Option[PlanScope.Write]) {
       made
     }
   }
+
+  /** Lets go of what equal objects shared that are no longer in use: a map notices it only when it is asked. */
+  private def forgetUnused(): Unit = sharedOf.size
 
   /** How the session reads files: a copy of all its settings, made where something is read. */
   def hadoop(session: SparkSession): Configuration = once(session)(session.sessionState.newHadoopConf())
@@ -55,20 +59,27 @@ final class PlanningContext(val write: Option[PlanScope.Write]) {
 
 object PlanningContext {
   private val threads = new ThreadLocal[PlanningContext]
+  private val kept = Collections.synchronizedMap(new WeakHashMap[PlanningContext, AnyRef]())
 
   // The timeout is about storage that hangs. Until the warm-up ends, a query may have to load the reader's classes.
   private val ColdPatience = 5L
 
   /** The context of the query that this thread plans. */
   def current: PlanningContext = {
-    if (threads.get == null) threads.set(new PlanningContext(None))
+    if (threads.get == null) keep(new PlanningContext(None))
     threads.get
   }
 
   /** A new query begins in this thread. */
   def begin(plan: LogicalPlan): PlanningContext = {
-    threads.set(new PlanningContext(PlanScope.write(plan)))
+    kept.synchronized(new ArrayList(kept.keySet)).forEach(_.forgetUnused())
+    keep(new PlanningContext(PlanScope.write(plan)))
     threads.get
+  }
+
+  private def keep(context: PlanningContext): Unit = {
+    threads.set(context)
+    kept.put(context, None)
   }
 }
 

@@ -196,7 +196,8 @@ final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
   /** The columns with a row in a block, by file. Merged blocks may have gaps: only then the rows are read. */
   private def keysOf(block: Block, files: Set[Int], keys: Set[String]): Int => Set[String] = {
     val columns = ordinals(block, keys)
-    if (block.summary.map(_.ref.rows).sum == block.files.rows * block.columns.length) _ => columns.map(block.columns(_).key)
+    lazy val all = columns.map(block.columns(_).key) // one set for all files
+    if (block.summary.map(_.ref.rows).sum == block.files.rows * block.columns.length) _ => all
     else if (files.isEmpty || columns.isEmpty) _ => Set.empty
     else analyzed.store.summary(block, Some(columns), Some(files)).groupBy(_.file.get)
       .map { case (file, rows) => file -> rows.map(row => block.columns(row.column).key).toSet }.withDefaultValue(Set.empty)

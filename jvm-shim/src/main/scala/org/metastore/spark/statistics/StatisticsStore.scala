@@ -90,7 +90,7 @@ final class StatisticsStore private (folder: Path, conf: Configuration) {
       begun(budget).head.flatMap {
         case None => Left(Reason(ReasonCode.NoStatistics, "table" -> folder.getParent.toString))
         case Some(found) =>
-          StatisticsCache.put(versionKey(found.fingerprint), found, weight = 0) // it counts where the log is cached
+          StatisticsCache.put(versionKey(found.fingerprint), found, StatisticsStore.BytesOfVersion)
           Right(found)
       }
   }
@@ -177,6 +177,7 @@ final class StatisticsStore private (folder: Path, conf: Configuration) {
 }
 
 object StatisticsStore {
+  private val BytesOfVersion = 16L << 10 // what is kept of one that is no longer the newest; the newest counts with the log
 
   /**
    * Opens the statistics kept in the folder `root`, any URI that Hadoop reads; reads nothing yet.

@@ -1,9 +1,7 @@
 package org.metastore.spark.tables
 
-import java.nio.charset.StandardCharsets.UTF_8
-import java.security.MessageDigest
-
 import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.commons.codec.digest.DigestUtils
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.SparkSession
@@ -172,10 +170,7 @@ object LakeTable {
   }
 
   /** The identity of a directory: docs/format.md, "Identity". */
-  def uuidOf(root: Path): String = sha256(root.toString.stripSuffix("/"))
-
-  private[tables] def sha256(text: String): String =
-    MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8)).map(b => f"${b & 0xff}%02x").mkString
+  def uuidOf(root: Path): String = DigestUtils.sha256Hex(root.toString.stripSuffix("/"))
 
   /** Catalyst's values of partition columns as texts by name; null is null. */
   def partitionTexts(values: Seq[(StructField, Any)]): Map[String, String] = {

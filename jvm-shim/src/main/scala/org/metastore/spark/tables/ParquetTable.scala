@@ -1,5 +1,6 @@
 package org.metastore.spark.tables
 
+import org.apache.commons.codec.digest.DigestUtils
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.connector.catalog.Table
@@ -81,12 +82,9 @@ object ParquetTable extends TableFormat {
   def apply(relation: HadoopFsRelation): ParquetTable = new ParquetTable(relation)
 
   /** The directory that a relation reads, with the scheme of its file system. */
-  def rootOf(relation: HadoopFsRelation): Path = {
-    val root = relation.location.rootPaths.head
-    root.getFileSystem(relation.sparkSession.sessionState.newHadoopConf()).makeQualified(root)
-  }
+  def rootOf(relation: HadoopFsRelation): Path = LakeTable.qualify(relation.location.rootPaths.head, relation.sparkSession)
 
   private def digest(files: Seq[FileFacts]): String =
-    LakeTable.sha256(files.map(_.live).map(live => s"${live.path}\u0000${live.size}\u0000${live.modified.getOrElse(0L)}\n").mkString).take(
-      32)
+    DigestUtils.sha256Hex(files.map(_.live).map(live => s"${live.path}\u0000${live.size}\u0000${live.modified.getOrElse(0L)}\n").mkString)
+      .take(32)
 }

@@ -70,8 +70,6 @@ trait FileSetStatistics {
   /**
    * How many rows have each value, deleted ones included, of the files that are asked about and in which all values but NULL are
    * listed. Never throws.
-   *
-   * @param most how many listed values are worth reading
    */
   def valueCounts(key: String, dataType: DataType, among: Array[Int]): collection.Map[Int, CountedValues]
 

@@ -291,7 +291,7 @@ private[statistics] final class ManifestLog(folder: StoreFolder) {
 private object ManifestLog {
   private val Name = java.util.regex.Pattern.compile("\\d{20}\\.json")
 
-  /** As in Python's `protocol`: how far a manifest's number may be ahead of the one before it. */
+  /** As in Python's `store/commit_log`: how far a manifest's number may be ahead of the one before it. */
   private val Farthest = BigInt(Contract.limit("manifests_ahead"))
 
   private def numberOf(file: FileStatus): BigInt = BigInt(file.getPath.getName.stripSuffix(".json"))
