@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -92,13 +91,13 @@ class BlockFiles:
 
     def known_columns(self, file: int) -> frozenset[ColumnKey]:
         """The columns that the block has a row of for one of its data files."""
-        absent = self.absent.get(file)
-        return self._columns - absent if absent else self._columns
+        return self._known[self.absent.get(file, frozenset())]
 
     @cached_property
-    def _columns(self) -> frozenset[ColumnKey]:
-        # Made once: of a block with many files it is asked for each.
-        return column_keys(self.block.columns)
+    def _known(self) -> Mapping[frozenset[ColumnKey], frozenset[ColumnKey]]:
+        # Made once for all files that miss the same: of a block with many files it is asked for each.
+        columns = column_keys(self.block.columns)
+        return {absent: columns - absent if absent else columns for absent in {frozenset(), *self.absent.values()}}
 
 
 def read_block_files(store: Store, blocks: Iterable[Block]) -> list[BlockFiles]:
@@ -154,10 +153,14 @@ def _gaps(store: Store, block: Block) -> dict[int, frozenset[ColumnKey]]:
         places = [rows.column(name).to_numpy() for name in ("column", "file")]
         present[tuple(places)] = True
     keys = [(column.key, column.type) for column in block.columns]
-    found: dict[int, list[ColumnKey]] = defaultdict(list)
-    for column, file in np.argwhere(~present).tolist():
-        found[file].append(keys[column])
-    return {file: frozenset(columns) for file, columns in found.items()}
+
+    @cache  # mostly there are few sets of columns that files miss
+    def name_columns(bits: bytes) -> frozenset[ColumnKey]:
+        missing = np.unpackbits(np.frombuffer(bits, np.uint8), count=len(keys))
+        return frozenset(keys[column] for column in np.flatnonzero(missing).tolist())
+
+    by_file = np.ascontiguousarray(np.packbits(~present, axis=0).T)
+    return {file: name_columns(by_file[file].tobytes()) for file in np.flatnonzero(by_file.any(axis=1)).tolist()}
 
 
 def _ordinals(files: pa.Table) -> dict[FileKey, int]:
