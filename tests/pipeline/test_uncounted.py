@@ -1,5 +1,7 @@
 """Blocks of earlier versions, whose data files have no value lists, are not all that there is to know."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from metastore.adapters.table_facts import DataFile
@@ -46,3 +48,20 @@ def test_blocks_without_value_lists_are_left_out_when_there_are_later_ones_with_
     assert Coverage([old, new], LIVE).find_redundant_blocks() == {"old"}
     assert Coverage([new, indexed("worse", {"x": False})], LIVE).find_redundant_blocks() == set()
     assert Coverage([old, indexed("new", {"y": True})], LIVE).find_redundant_blocks() == set()
+
+
+def test_a_block_is_left_out_when_deeper_ones_hold_all_columns_of_all_its_files_together():
+    other = (Column("2", ("b",), "int", "long"),)
+    both = (*COLUMNS, *other)
+
+    def block(name, paths, columns, computed="full"):
+        one = indexed(name, dict.fromkeys(paths, True), computed)
+        return BlockFiles(replace(one.block, columns=columns), one.files, one.ordinals, {})
+
+    shallow = block("shallow", "xy", both, "footer")
+    first, second = block("first", "xy", COLUMNS), block("second", "xy", other)
+    assert Coverage([shallow, first, second], LIVE).find_redundant_blocks() == {"shallow"}
+    assert Coverage([shallow, first], LIVE).find_redundant_blocks() == set()
+    assert Coverage([shallow, first, block("second", "x", other)], LIVE).find_redundant_blocks() == set()
+    assert Coverage([first, shallow], LIVE).adds_knowledge(second.block, second.files, both)
+    assert not Coverage([first, second], LIVE).adds_knowledge(shallow.block, shallow.files, both)

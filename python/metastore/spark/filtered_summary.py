@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from metastore import settings
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.reading.summary_rows import Row
     from metastore.store.block_files import BlockFiles
+    from metastore.store.coverage import FileKnowledge
     from metastore.table_level.table_details import TableLevelOptions
 
 
@@ -119,12 +121,15 @@ def _ask_filter(spark: SparkSession, query: str) -> tuple[str, str, dict[str, bo
 
 def _divide_files(facts: TableFacts, condition: str, told: Mapping[str, bool], coverage: Coverage) -> FilteredTable:
     wanted = column_keys(facts.columns)
+
+    @cache  # of most files the same is known
+    def is_enough(knowledge: tuple[FileKnowledge, ...]) -> bool:
+        return wanted <= union_columns(knowledge, DEPTHS[FULL])
+
     full = tuple(
         file
         for file in facts.files
-        if told.get(file.path)
-        and file.deletes is None
-        and wanted <= union_columns(coverage.knowledge[file.key], DEPTHS[FULL])
+        if told.get(file.path) and file.deletes is None and is_enough(tuple(coverage.knowledge[file.key]))
     )
     # A file that may be replaced under its path may have been since it was judged.
     skipped = {

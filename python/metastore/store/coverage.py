@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +9,7 @@ from metastore.format.manifest import FULL
 from metastore.store.block_files import DEPTHS, BlockFiles, ColumnKey, _ordinals, column_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -70,8 +69,7 @@ class Coverage:
         """Tell whether a block knows something of a live file that the others do not."""
         offered = column_keys(block.columns) & column_keys(columns)
         own = statistics & frozenset(block.statistics.items())
-        for key in _ordinals(files).keys() & self.knowledge.keys():
-            known = self.knowledge[key]
+        for known in {tuple(self.knowledge[key]) for key in _ordinals(files).keys() & self.knowledge.keys()}:
             if not known or offered - union_columns(known, DEPTHS[block.computed]):
                 return True
             if any(offered - union_columns((k for k in known if one in k.statistics), DEPTHS[FULL]) for one in own):
@@ -105,16 +103,14 @@ class Coverage:
         shallow = [indexed for indexed in self.blocks if indexed.block.computed != FULL]
         if not shallow:
             return self._superseded()
-        deep: dict[FileKey, frozenset[ColumnKey]] = defaultdict(frozenset)
+        deep: dict[FileKey, frozenset[ColumnKey]] = {}
+        join = cache(frozenset.union)  # many files have the same columns: one set serves them all
         for indexed in self.blocks:
             if indexed.block.computed == FULL:
                 for key, file in indexed.ordinals.items():
-                    deep[key] |= indexed.known_columns(file)
-        return self._superseded() | {
-            indexed.block.id
-            for indexed in shallow
-            if all(key in deep and indexed.known_columns(file) <= deep[key] for key, file in indexed.ordinals.items())
-        }
+                    known = indexed.known_columns(file)
+                    deep[key] = join(deep[key], known) if key in deep else known
+        return self._superseded() | {indexed.block.id for indexed in shallow if _stands_deeper(indexed, deep)}
 
     def _superseded(self) -> set[str]:
         full = [indexed for indexed in self.blocks if indexed.block.computed == FULL]
@@ -125,6 +121,11 @@ class Coverage:
             for place, old in enumerate(full)
             if all(_stands_in(full[place + 1 :], old, key, file) for key, file in old.ordinals.items())
         }
+
+
+def _stands_deeper(shallow: BlockFiles, deep: Mapping[FileKey, frozenset[ColumnKey]]) -> bool:
+    pairs = {(shallow.known_columns(file), deep.get(key)) for key, file in shallow.ordinals.items()}
+    return all(other is not None and known <= other for known, other in pairs)
 
 
 def _stands_in(later: Sequence[BlockFiles], old: BlockFiles, key: FileKey, file: int) -> bool:
