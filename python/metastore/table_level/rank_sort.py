@@ -155,7 +155,10 @@ class RankSort:
         )
 
     def _sorted(self, runs: RDD[Any], columns: Columns, samples: Sequence[_RunSample]) -> tuple[RanksRef, ...]:
-        edges = {ordinal: self._edges([one for one in samples if one.ordinal == ordinal]) for ordinal, _ in columns}
+        of_columns: dict[int, list[_RunSample]] = defaultdict(list)
+        for one in samples:
+            of_columns[one.ordinal].append(one)
+        edges = {ordinal: self._edges(of_columns[ordinal]) for ordinal, _ in columns}
         sizes: dict[tuple[int, int], tuple[int, int]] = defaultdict(lambda: (0, 0))
         for found in runs.mapPartitions(_count_ranges(edges)).collect():
             for key, (values, nbytes) in found.items():
