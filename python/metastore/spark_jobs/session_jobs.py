@@ -93,9 +93,16 @@ def ship_package(context: SparkContext) -> None:
     # Executors fetch the archive from this very file as long as the application lives.
     archive = root / "pyspark-metastore" / name
     if not archive.exists():
-        archive.parent.mkdir(exist_ok=True)
-        archive.write_bytes(content)
+        _write_at_once(archive, content)
     context.addPyFile(str(archive))
+
+
+def _write_at_once(path: Path, content: bytes) -> None:
+    """Write a file that others, who may write the same, see only when it is whole."""
+    path.parent.mkdir(exist_ok=True)
+    unfinished = path.with_name(f"{path.name}-{uuid.uuid4()}")
+    unfinished.write_bytes(content)
+    unfinished.replace(path)
 
 
 @cache  # sources that change meanwhile are not those that run here
