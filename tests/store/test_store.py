@@ -12,8 +12,9 @@ import pytest
 from metastore.errors import AnalyzeFailed, DamagedObject, FormatTooNew, StoreNotWritable, UnsupportedTable
 from metastore.format.manifest import Manifest
 from metastore.format.object_schemas import SKETCHES
-from metastore.store import Store
+from metastore.store import Store, table_store
 from metastore.store.arrow_blobs import write_object
+from metastore.store.local_blobs import LocalBlobs
 from metastore.store.repair import find_orphan_blocks
 from store.made import TABLE, adding, block, bounds, snapshot
 
@@ -184,6 +185,18 @@ def test_absent_objects(store, tmp_path):
     (objects / cut.name).write_bytes(b"PAR1")
     assert store.find_absent(lengths) == {gone.name, cut.name}
     assert Store.open(str(tmp_path / "none")).find_absent(lengths) == set(lengths)
+
+
+def test_of_many_objects_the_folder_is_listed_once(store, monkeypatch):
+    refs = [store.put("sketches", SKETCH, [1], {"n": str(i)}) for i in range(5)]
+    folder = log_of(store).parent / "objects"
+    (folder / refs[0].name).unlink()
+    (folder / refs[1].name).write_bytes(b"cut")
+    asked, size = [], LocalBlobs.size
+    monkeypatch.setattr(table_store, "_MOST_ASKED", 4)
+    monkeypatch.setattr(LocalBlobs, "size", lambda self, path: asked.append(path) or size(self, path))
+    assert store.find_absent({ref.name: ref.length for ref in refs}) == {refs[0].name, refs[1].name}
+    assert sorted(asked) == sorted(f"objects/{ref.name}" for ref in refs[:2])
 
 
 def test_objects_of_a_kind(store):

@@ -48,6 +48,7 @@ KEEP_SNAPSHOTS = 10
 
 _PAUSE_SECONDS, _LONGEST_PAUSE = 0.01, 2.0
 _REQUESTS = 16
+_MOST_ASKED = 1000  # objects, one by one: a request lists as many
 _KEPT_FOOTERS, _SMALL_FOOTER = 64, 1 << 17
 
 
@@ -152,9 +153,13 @@ class Store:
         blobs = self._blobs()
         if blobs is None:
             return set(lengths)
+        doubtful = set(lengths)
+        if len(doubtful) > _MOST_ASKED:
+            listed = blobs.list_folder("objects")
+            doubtful = {name for name in doubtful if name not in listed or listed[name].size != lengths[name]}
         with ThreadPoolExecutor(_REQUESTS) as pool:
-            sizes = pool.map(lambda name: blobs.size(f"objects/{name}"), lengths)
-            return {name for (name, length), size in zip(lengths.items(), sizes, strict=True) if size != length}
+            sizes = pool.map(lambda name: (name, blobs.size(f"objects/{name}")), doubtful)
+            return {name for name, size in sizes if size != lengths[name]}
 
     def put(
         self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
