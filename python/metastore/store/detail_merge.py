@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from metastore.format.objects import decode_detail
 from metastore.store.block_files import attribute_damage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -85,9 +85,7 @@ def merge_details(
             named[part.map_files(of_part)] = True
             rows += _rows(kind, part, of_part, kept == at, inside, store)
         ref = _write(kind, pa.concat_tables(rows), store) if named.any() else None
-        chosen = np.flatnonzero(again).tolist()
-        fields = {file: _fields(kind, ref if named[file] else None, int(inside[file])) for file in chosen}
-        files = _naming(files, kind, fields)
+        files = _naming(files, kind, ref, again, np.where(named, inside, -1))
     return files
 
 
@@ -127,15 +125,20 @@ def _write(kind: str, rows: pa.Table, store: Store) -> ObjectRef | None:
     return write_detail(store.put, kind, together)
 
 
-def _fields(kind: str, ref: ObjectRef | None, inside: int) -> Mapping[str, Any]:
-    return {} if ref is None else {**describe_detail(kind, ref), f"{kind}_file": inside}
+def _naming(
+    files: pa.Table, kind: str, ref: ObjectRef | None, again: NDArray[np.bool_], inside: NDArray[np.int32]
+) -> pa.Table:
+    """Data files of which some name details that were written again: their ordinals in the object; -1: there are none.
 
-
-def _naming(files: pa.Table, kind: str, made: Mapping[int, Mapping[str, Any]]) -> pa.Table:
+    The fields of those that were not written again stay.
+    """
+    written = pa.array(again)
+    named = pa.array(inside >= 0) if ref is not None else pa.array(np.zeros(len(inside), bool))
+    facts = {} if ref is None else describe_detail(kind, ref)
     for place, field in enumerate(files.schema):
         if field.name.startswith(f"{kind}_"):
-            values = files[field.name].to_pylist()
-            for file, fields in made.items():
-                values[file] = fields.get(field.name)
-            files = files.set_column(place, field, pa.array(values, field.type))
+            ordinal = field.name == f"{kind}_file"
+            value = pa.array(inside).cast(field.type) if ordinal else pa.scalar(facts.get(field.name), field.type)
+            made = pc.if_else(named, value, pa.scalar(None, field.type))
+            files = files.set_column(place, field, pc.if_else(written, made, files[field.name]))
     return files
