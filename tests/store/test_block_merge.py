@@ -175,6 +175,17 @@ def test_blocks_with_much_to_write_again_stay_apart(store, monkeypatch):
     assert compact_blocks(manifest, store, None) is manifest
 
 
+def test_blocks_with_many_columns_of_many_files_stay_apart(store, monkeypatch):
+    blocks = one_by_one(store, ["a", "b"], columns(3))
+    monkeypatch.setattr(block_merge, "JOINED_CELLS", 2 * 2)
+    assert len(compact_blocks(of(*blocks), store, None).blocks) == 2
+    monkeypatch.setattr(block_merge, "JOINED_CELLS", 2 * 3)
+    assert len(compact_blocks(of(*blocks), store, None).blocks) == 1
+    monkeypatch.setattr(block_merge, "JOINED_CELLS", 1)
+    plain = [block(store, ["a", "b"], i, [leaf]) for i, leaf in enumerate(columns(3))]
+    assert len(compact_blocks(of(*plain), store, None).blocks) == 1  # there are no details to write again
+
+
 def test_a_file_whose_values_were_not_counted_is_not_said_to_be(store):
     counted, earlier = block(store, ["a"], 1, columns(2)[:1], detailed=True), block(store, ["a"], 2, columns(2)[1:])
     manifest = of(counted, earlier)

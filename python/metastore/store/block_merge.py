@@ -35,8 +35,11 @@ if TYPE_CHECKING:
 _LOG = get_logger(__name__)
 
 _DECODED_OBJECTS = 16
-JOINED_BYTES, JOINED_VALUES = 64 << 20, 1 << 22
-"""Blocks with more details to write again stay apart: a commit shall take neither long nor much memory."""
+JOINED_BYTES, JOINED_VALUES, JOINED_CELLS = 64 << 20, 1 << 22, 50_000_000
+"""Blocks with more details to write again stay apart: a commit shall take neither long nor much memory.
+
+A cell is a column of a data file: of each it is noted whose details are kept.
+"""
 
 
 @dataclass(frozen=True)
@@ -217,7 +220,7 @@ def _joinable(group: Sequence[_Source], other: _Source) -> bool:
     sources = (*group, other)
     if not alike or sum(source.detail_bytes for source in sources) > JOINED_BYTES:
         return False
-    if sum(source.detail_values for source in sources) > JOINED_VALUES:
+    if sum(source.detail_values for source in sources) > JOINED_VALUES or _count_cells(sources) > JOINED_CELLS:
         return False
     mine = {column.key: _identity(column) for column in other.block.columns}
     return all(
@@ -225,6 +228,14 @@ def _joinable(group: Sequence[_Source], other: _Source) -> bool:
         for source in group
         for column in source.block.columns
     ) and all(_count_alike(source, other) for source in group)
+
+
+def _count_cells(sources: Sequence[_Source]) -> int:
+    """How many columns of data files there are when blocks with details are joined."""
+    if not any(source.detail_bytes for source in sources):
+        return 0
+    files = set().union(*(source.identities for source in sources))
+    return len(files) * len({_identity(column) for source in sources for column in source.block.columns})
 
 
 def _count_alike(a: _Source, b: _Source) -> bool:
