@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format.data_files import find_detail_files
+from metastore.format.object_schemas import ENCODED_TYPES
 from metastore.format.sortable_values import is_text, is_wide_decimal, stored_to_sortable
 from metastore.format.value_rendering import CUT_BYTES
+from metastore.reading.snapshot_files import read_column_rows
 from metastore.store.contradictions import find_contradictory_rows
 
 if TYPE_CHECKING:
@@ -31,6 +33,11 @@ if TYPE_CHECKING:
 UNKNOWN = -1
 _NOWHERE = -1
 _LISTED = ("top", "duplicates", "complete")
+_BOUNDS = [f"{end}_{encoding}" for end in ("lo", "hi") for encoding in ENCODED_TYPES]
+_FIELDS = [
+    *("column", "file", "rows", "nulls", "nans", "lo_exact", "hi_exact", "distinct", "frequencies"),
+    *_BOUNDS,
+]
 
 
 @dataclass(frozen=True)
@@ -133,7 +140,7 @@ def _iterate_block_evidence(store: Store, stored: SnapshotFiles, column: Column)
     for block, ordinal, live in stored.sources(column):
         for ref in block.summary:
             if ordinal in ref.columns:
-                rows = store.get(ref.object)
+                rows = read_column_rows(store, ref, [ordinal], _FIELDS)
                 rows = rows.filter(pc.equal(rows["column"], ordinal))
                 rows = rows.filter(pa.array(~find_contradictory_rows(rows, block.columns, len(live))))
                 places = live[rows["file"].to_numpy()]

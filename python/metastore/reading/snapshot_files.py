@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format.data_files import FileKey, read_file_keys
-from metastore.format.manifest import COMPUTED, Block, Manifest, Snapshot
+from metastore.format.manifest import COMPUTED, Block, Manifest, Snapshot, SummaryRef
 from metastore.format.object_schemas import FILES, SUMMARY, TABLE_FILES
 from metastore.format.table_column import Column, is_compatible
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 
 Partition = list[tuple[str, str]] | None
+
+_WHOLE_BYTES = 1 << 20  # objects up to this come by one request
 
 _SHALLOWNESS = {name: rank for rank, name in enumerate(reversed(COMPUTED))}
 
@@ -102,6 +104,15 @@ def read_statistics(
     return rows.take(pa.array(first))
 
 
+def read_column_rows(store: Store, ref: SummaryRef, columns: Sequence[int], names: Sequence[str]) -> pa.Table:
+    """Fields of the rows of some columns, perhaps among others: of a large object no more is read than it takes."""
+    if ref.object.length <= _WHOLE_BYTES or len(columns) == len(ref.columns):
+        return store.get(ref.object, names)
+    part = store.open_part(ref.object)
+    groups = sorted({group for column in columns for group in part.groups_of_column(column)})
+    return part.read_rows(groups, names)
+
+
 def count_known_columns(stored: SnapshotFiles, columns: Sequence[Column]) -> np.ndarray:
     """For each live file, how many of the columns have statistics."""
     known = np.zeros((stored.files.num_rows, len(columns)), dtype=bool)
@@ -147,8 +158,9 @@ def _rows(
         if at is not None and is_compatible(stored, columns[at]):
             matching[i] = at
     for ref in block.summary:
-        if any(matching[i] >= 0 for i in ref.columns):
-            rows = store.get(ref.object)
+        wanted = [i for i in ref.columns if matching[i] >= 0]
+        if wanted:
+            rows = read_column_rows(store, ref, wanted, SUMMARY.names)
             column = matching[rows.column("column").to_numpy()]
             file = live[rows.column("file").to_numpy()]
             rows = rows.set_column(0, "column", pa.array(column)).set_column(1, "file", pa.array(file))
