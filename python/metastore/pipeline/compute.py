@@ -22,7 +22,7 @@ from metastore.pipeline.block_task import BlockDestination, BlockTask, BlockTask
 from metastore.pipeline.row_task import analyze_spark_rows
 from metastore.pipeline.settled_files import find_unsettled
 from metastore.spark_jobs.progress import Progress, StageProgress
-from metastore.spark_jobs.session_jobs import _weight, pack_files, run_cancellable, ship_package
+from metastore.spark_jobs.session_jobs import pack_files, run_cancellable, ship_package, weigh_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -188,10 +188,10 @@ class BlockComputation:
             result = run_block_task(destination, task)
             files.add(len(task.files))
             rows.add(sum(file.rows or 0 for file in task.files))
-            weight.add(_weight(task.files))
+            weight.add(weigh_files(task.files))
             return result
 
-        total, whole = len(chosen), _weight(chosen)
+        total, whole = len(chosen), weigh_files(chosen)
         self.progress.begin("reading", lambda: StageProgress(files.value, total, rows.value, weight.value / whole))
         step = self.at_once or len(tasks)
         waves = (tasks[first : first + step] for first in range(0, len(tasks), step))

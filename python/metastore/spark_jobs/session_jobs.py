@@ -122,8 +122,8 @@ _SMALLEST, _SHORT, _LARGEST = 32 << 20, 128 << 20, 512 << 20
 _MOST_FILES = 2048
 
 
-def _weight(files: Sequence[DataFile]) -> int:
-    """How much work files are."""
+def weigh_files(files: Sequence[DataFile]) -> int:
+    """Tell how much work files are."""
     return sum(file.size + _OPEN_COST for file in files)
 
 
@@ -133,7 +133,7 @@ def pack_files(files: Sequence[DataFile], parallelism: int) -> Iterator[tuple[Da
     Two tasks for each that runs at once even out how long they take; where they would be short, what starting them
     takes counts more.
     """
-    total = _weight(files)
+    total = weigh_files(files)
     target = min(max(total // (2 * parallelism), min(total // parallelism, _SHORT), _SMALLEST), _LARGEST)
     group: list[DataFile] = []
     weight = 0
