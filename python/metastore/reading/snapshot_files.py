@@ -10,22 +10,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format.data_files import FileKey, read_file_keys
-from metastore.format.manifest import COMPUTED, Block, Manifest, Snapshot, SummaryRef
 from metastore.format.object_schemas import FILES, SUMMARY, TABLE_FILES
 from metastore.format.table_column import Column, is_compatible
+from metastore.store.block_files import DEPTHS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from metastore.adapters.table_facts import DataFile
+    from metastore.format.manifest import Block, Manifest, Snapshot, SummaryRef
     from metastore.store import Store
 
 
 Partition = list[tuple[str, str]] | None
 
 _WHOLE_BYTES = 1 << 20  # objects up to this come by one request
-
-_SHALLOWNESS = {name: rank for rank, name in enumerate(reversed(COMPUTED))}
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ def _list_files(files: Sequence[DataFile]) -> pa.Table:
 
 
 def _preferred(blocks: Sequence[Block]) -> list[Block]:
-    order = sorted(range(len(blocks)), key=lambda i: (_SHALLOWNESS[blocks[i].computed], -i))
+    order = sorted(range(len(blocks)), key=lambda i: (DEPTHS[blocks[i].computed], i), reverse=True)
     return [blocks[i] for i in order]
 
 
