@@ -113,14 +113,13 @@ class NoStatistics(MetastoreError):
     def __init__(
         self,
         table: str,
-        command: str | None = None,
         detail: str = "",
         columns: str = "ALL COLUMNS",
         in_statements: str | None = None,
     ) -> None:
         self.table = table
         named = in_statements or name_in_statements(table)
-        self.command = command or f"ANALYZE TABLE {named} COMPUTE STATISTICS FOR {columns}"
+        self.command = f"ANALYZE TABLE {named} COMPUTE STATISTICS FOR {columns}"
         super().__init__(f"{table} has no statistics{f' {detail}' if detail else ''}.", f"Run: {self.command}")
 
 

@@ -13,7 +13,7 @@ import pytest
 import metastore
 from kernel.samples import ARROW, PROFILES, column, values
 from metastore.format.object_schemas import SUMMARY, TABLE_NODES
-from metastore.kernel.built_in_statistics import BUILT_IN, COMPUTED, NOT_IN_GROUPS, describe_statistics
+from metastore.kernel.built_in_statistics import BUILT_IN, COMPUTED, NOT_IN_GROUPS
 from metastore.kernel.column_kernel import ColumnKernel
 
 CONTRACT = Path(metastore.__file__).parent / "contract" / "statistics.json"
@@ -29,7 +29,8 @@ def analyze(spark_type, array, budget=1 << 30):
 
 def test_the_contract_says_what_the_descriptors_say():
     """METASTORE_GOLDEN=write writes it anew."""
-    described = describe_statistics(BUILT_IN)
+    told = ("name", "type", "merge", "version", "meaning")
+    described = [{name: getattr(one, name) for name in told} for one in BUILT_IN]
     if os.environ.get("METASTORE_GOLDEN") == "write":
         lines = ",\n".join(f"  {json.dumps(one)}" for one in described)
         CONTRACT.write_text(f"[\n{lines}\n]\n")

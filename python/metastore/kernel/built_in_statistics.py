@@ -8,14 +8,14 @@ out to `contract/statistics.json`, which the schemas of stored objects are made 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from metastore.format.sortable_values import value_width
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -157,12 +157,6 @@ def merge_part_numbers(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
     return {
         one.name: int(one.ufunc.reduce([part[one.name] for part in parts])) for one in COMPUTED if one.name in parts[0]
     }
-
-
-def describe_statistics(statistics: Iterable[StatisticDescriptor]) -> list[dict[str, Any]]:
-    """The list as `contract/statistics.json` has it."""
-    names = ("name", "type", "merge", "version", "meaning")
-    return [{name: getattr(one, name) for name in names} for one in statistics]
 
 
 def identify_merged_statistics() -> tuple[tuple[str, str, str, int], ...]:

@@ -104,19 +104,16 @@ class ValueCounts:
         return replace(self, values=self.values.take(pa.array(order)), counts=self.counts[order])
 
 
-def choose_counted_values(
-    counts: Counts, detail: DetailLimits, *, lacking: int = 0
-) -> tuple[str, int, NDArray[np.intp]]:
+def choose_counted_values(counts: Counts, detail: DetailLimits) -> tuple[str, int, NDArray[np.intp]]:
     """Decide which values are listed."""
-    distinct = len(counts) + lacking
-    single = int(np.count_nonzero(counts == 1)) + lacking
+    distinct = len(counts)
+    single = int(np.count_nonzero(counts == 1))
     near_unique = 2 * single > distinct
-    if not lacking and (distinct <= detail.shortest_list or (distinct <= detail.longest_list and not near_unique)):
+    if distinct <= detail.shortest_list or (distinct <= detail.longest_list and not near_unique):
         return COMPLETE, 0, np.arange(distinct)
     if near_unique and distinct - single <= detail.longest_list:
         return DUPLICATES, 1, np.flatnonzero(counts > 1)
     places, floor = _most_frequent(counts, detail.top)
-    floor = max(floor, 1 if lacking else 0)
     return (TOP, floor, places) if floor > 1 else (DUPLICATES, 1, places[counts[places] > 1])
 
 

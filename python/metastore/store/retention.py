@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from metastore.format.objects import ObjectRef
 
 
-GRACE_SECONDS = 7 * 24 * 3600
 NEWEST_MANIFESTS = 2
 """Always kept: a torn last manifest makes readers take the one before."""
 
@@ -78,13 +77,9 @@ class Garbage:
 
     Attributes:
         blobs: What to delete, in the order of deletion.
-        kept: How many blobs stay.
-        kept_bytes: Their size.
     """
 
     blobs: tuple[Blob, ...]
-    kept: int
-    kept_bytes: int
 
 
 def find_garbage(grace: float) -> Generator[Any, Any, Garbage]:
@@ -100,13 +95,11 @@ def find_garbage(grace: float) -> Generator[Any, Any, Garbage]:
     old = [blob for blob in stored if blob.age > grace]
     victims = [blob for blob in old if _is_ours(blob.path) and blob.path.removeprefix("objects/") not in named]
     victims += [log[number] for number in sorted(log.keys() - kept)]
-    gone = {blob.path for blob in victims}
-    stays = [blob for blob in stored if blob.path not in gone]
-    return Garbage(tuple(victims), len(stays), sum(blob.size for blob in stays))
+    return Garbage(tuple(victims))
 
 
 def collect_garbage(grace: float) -> Generator[Any, Any, Garbage]:
-    """Steps that find garbage and delete it; the same errors as `find`."""
+    """Steps that find garbage and delete it; the same errors as `find_garbage`."""
     garbage = yield from find_garbage(grace)
     for blob in garbage.blobs:
         yield Delete(blob.path)

@@ -67,9 +67,9 @@ class GroupTree:
         """Whether there are no groups."""
         return not self._groups.top
 
-    def select_files(self, wanted: Longs, absent: int = -1) -> Longs:
-        """For each data file of the column what is given, and something else for those in known groups."""
-        found = np.full(len(wanted), absent)
+    def select_files(self, wanted: Longs) -> Longs:
+        """For each data file of the column what is given, -1 for those in known groups."""
+        found = np.full(len(wanted), -1)
         found[self.files_to_read] = wanted[self.files_to_read]
         return found
 
