@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -199,15 +199,15 @@ def _has_large_groups(metadata: pq.FileMetaData) -> bool:
 
 def _is_signed(source: Any, metadata: pq.FileMetaData) -> bool:
     """Whether a signature follows the footer: so it does in files with encrypted columns and a footer in plain text."""
-    file = source if isinstance(source, pa.NativeFile) else pa.OSFile(str(source))
-    file.seek(file.size() - 8)
-    (length,) = struct.unpack("<I", file.read(4))
+    with nullcontext(source) if isinstance(source, pa.NativeFile) else pa.OSFile(str(source)) as file:
+        file.seek(file.size() - 8)
+        (length,) = struct.unpack("<I", file.read(4))
     return bool(length != metadata.serialized_size)
 
 
 @contextmanager
 def translate_arrow_errors() -> Iterator[None]:
-    """Turn what pyarrow raises on a file it cannot read into `CannotRead`."""
+    """Turn what pyarrow raises on a file it cannot read into `UnsupportedDataFile`."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as e:
