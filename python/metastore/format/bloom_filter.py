@@ -59,7 +59,7 @@ class BloomBuilder:
         self._blocks = np.zeros((blocks, _WORDS), dtype=np.uint32)
 
     def add(self, hashes: UInt64Array) -> None:
-        """Add values by their XXH64 (see `xxhash`)."""
+        """Add values by their XXH64 (see `bloom_hashes`)."""
         hashes = np.sort(hashes)  # their upper halves choose the blocks
         for start in range(0, len(hashes), _AT_ONCE):
             batch = hashes[start : start + _AT_ONCE]

@@ -83,7 +83,7 @@ def narrow_sortable_array(array: pa.Array, column: Column) -> NDArray[Any]:
 
 
 def sortable_to_stored(value: Any, column: Column) -> Any:
-    """One value of `numbers` as the format stores it: int, float or 16 bytes."""
+    """One value of `sortable_array` as the format stores it: int, float or 16 bytes."""
     if not is_wide_decimal(column):
         return value.item()
     raw = bytes(value).ljust(DECIMAL_BYTES, b"\0")  # numpy drops trailing zeros
@@ -91,7 +91,7 @@ def sortable_to_stored(value: Any, column: Column) -> Any:
 
 
 def sortable_to_arrow(values: NDArray[Any], column: Column) -> pa.Array:
-    """Values of `numbers` as an Arrow array of what the format stores: int64, double or binary."""
+    """Values of `sortable_array` as an Arrow array of what the format stores: int64, double or binary."""
     if not is_wide_decimal(column):
         return pa.array(values)
     raw = np.frombuffer(values.astype("S16").tobytes(), np.uint8).reshape(-1, DECIMAL_BYTES).copy()
@@ -107,7 +107,7 @@ def decimal_halves(values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def stored_to_sortable(values: Sequence[Any], column: Column) -> NDArray[Any]:
-    """Values as the format stores them, as `numbers` returns them: the inverse of `stored`."""
+    """Values as the format stores them, as `sortable_array` returns them: the inverse of `sortable_to_stored`."""
     if not is_wide_decimal(column):
         return np.array(values, dtype=np.float64) + 0.0 if column.encoding == "double" else np.array(values, np.int64)
     limbs = np.frombuffer(b"".join(values), dtype=">u8").reshape(-1, 2).astype(np.uint64)

@@ -86,7 +86,7 @@ class ParquetFields:
     """The fields of a Parquet file.
 
     Raises:
-        CannotRead: If pyarrow does not see the leaves that the file has, or two fields share a name or an id.
+        UnsupportedDataFile: If pyarrow does not see the leaves that the file has, or two fields share a name or an id.
     """
 
     def __init__(self, schema: pa.Schema, leaves: int) -> None:
@@ -268,14 +268,14 @@ def _type_of(kind: pa.DataType) -> str:
 
 
 def cast_file_values(values: pa.Array, column: Column) -> pa.Array:
-    """Cast values of a file whose column is `Shown.CAST`."""
+    """Cast values of a file whose column is `ReaderCast.CAST`."""
     wanted = decimal_type(column.type)
     to = _OF_INTEGERS[column.type] if wanted is None else pa.decimal128(*wanted)
     return pc.cast(values, to, safe=wanted is not None)  # as Java rounds: to the nearest, to even between two
 
 
 def statistics_of_unknown_cast(rows: int, column: Column, node: ParquetField) -> ColumnStatistics:
-    """What is known of a column that is `Shown.UNKNOWN`: nothing."""
+    """What is known of a column that is `ReaderCast.UNKNOWN`: nothing."""
     return ColumnStatistics(rows, column.encoding, cast_type=(str(node.type), refusals.NOTHING))
 
 

@@ -1,8 +1,8 @@
 """The process that a Spark driver starts to run its `ANALYZE TABLE` statements in Python.
 
-The driver's JVM runs `python -m metastore.spark.attached_process`, lends it the session of each statement and sends
-one line a statement on standard input: a key, a blank, the statement as JSON. The answer goes back over py4j; what is
-printed is only ever quoted when the process dies.
+The driver's JVM runs this module as `python -m` would, but with nothing imported from the working folder. It lends the
+session of each statement and sends one line a statement on standard input: a key, a blank, the statement as JSON. The
+answer goes back over py4j; what is printed is only ever quoted when the process dies.
 
 It ends with its standard input, which ends with the JVM whatever ended that: at once, with a job, a merge or a store
 that hangs under way. What is written appears as a whole or not at all, so that nothing is left half done.

@@ -115,7 +115,7 @@ def repair_snapshot(entry: Snapshot, wrong: Collection[str]) -> Snapshot | None:
 
 
 def list_lost_parts(entry: Snapshot, wrong: Collection[str]) -> tuple[str, ...] | None:
-    """What `mended` takes from an entry, in the words of a manifest; None: all of it."""
+    """What `repair_snapshot` takes from an entry, in the words of a manifest; None: all of it."""
     after = repair_snapshot(entry, wrong)
     if after is None:
         return None

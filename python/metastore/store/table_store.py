@@ -55,8 +55,9 @@ _KEPT_FOOTERS, _SMALL_FOOTER = 64, 1 << 17
 class Store:
     """A place for the statistics of one table, on a local disk or an object store.
 
-    Any number of processes may read and commit at the same time. Nothing is created or changed before the first
-    `put` or `commit`, and nothing is ever overwritten or deleted.
+    Any number of processes may read and commit at the same time. Objects and manifests are created by `put` and
+    `commit`, never overwritten, and only the collection of garbage deletes them. What else lies in `log`, probes and
+    claims, comes and goes; a probe also when garbage is only looked for, since it tells the store's clock.
     """
 
     def __init__(self, uri: str, blobs: Callable[..., Blobs | None], *, writable: bool) -> None:
