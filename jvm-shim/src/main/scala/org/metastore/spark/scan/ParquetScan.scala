@@ -15,6 +15,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ColumnResolver, LiveFiles}
 import org.metastore.spark.reason.Reason
+import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
 import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 import org.metastore.spark.tables.{LakeTable, Leaf, ParquetTable}
 
@@ -85,6 +86,20 @@ private[scan] final class ParquetScan(override val relation: HadoopFsRelation, o
       ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None, modified = Some(file.getModificationTime), isWhole = true)
     }
 
+  // A file that another program writes anew under its name is read as it is then, by whoever lists it as it was.
+  override def asNow(files: IndexedSeq[ScanFile], listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] = {
+    val were = listed.flatMap(_.files)
+    val system = root.getFileSystem(PlanningContext.current.hadoop(relation.sparkSession))
+    val limit = MetastoreConf().planningTimeoutMillis
+    val reads = were.map(_.getPath.getParent).distinct.map(folder => () => system.listStatus(folder).toSeq)
+    val found = PlanningPool.run(reads, new Budget(limit, limit, root.toString)).flatMap(_.getOrElse(Nil))
+    val are = found.map(file => (file.getPath.toUri.getPath, file.getLen, file.getModificationTime)).toSet
+    val changed = were.filterNot(file => are((file.getPath.toUri.getPath, file.getLen, file.getModificationTime)))
+      .map(file => LakeTable.pathInTable(file.getPath, root)).toSet
+    if (changed.isEmpty) files
+    else files.map(file => if (changed(file.path)) file.copy(modified = Some(ParquetScan.Changed)) else file)
+  }
+
   /** The same with the values of partition columns. */
   private def withPartitionValues(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] = listed.toIndexedSeq.flatMap { directory =>
     val fields = relation.partitionSchema.fields.toSeq
@@ -96,6 +111,7 @@ private[scan] final class ParquetScan(override val relation: HadoopFsRelation, o
 }
 
 private[scan] object ParquetScan {
+  private val Changed = Long.MinValue // no time at which anything was modified
 
   /** The table behind a relation, if it is one directory that we know how to read fewer files of. */
   def of(relation: HadoopFsRelation, label: Option[String]): Option[ParquetScan] =

@@ -161,7 +161,10 @@ private[scan] final class PruningFileIndex(
         var last = Option.empty[(Seq[PartitionDirectory], ScanDecision)]
         def about(listed: Seq[PartitionDirectory]) = last.collect { case (same, known) if same eq listed => known }.getOrElse {
           val files = if (request.wanted.isEmpty) table.files(listed) else table.countRows(table.files(listed))
-          val made = planner.plan(table.id, files, request, resolver, table.live(delegate)).decision
+          def plan(files: IndexedSeq[ScanFile]) = planner.plan(table.id, files, request, resolver, table.live(delegate)).decision
+          val first = plan(files)
+          val now = if (first.after < first.before) table.asNow(files, listed) else files
+          val made = if (now eq files) first else plan(now)
           last = Some(listed -> made)
           made
         }

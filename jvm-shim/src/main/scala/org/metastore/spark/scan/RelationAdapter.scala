@@ -84,10 +84,22 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
         read = table.listPartitions(asked.conjuncts)
         counted <- table.countedFiles(read, asked.conjuncts)
         scanned = ScannedFiles(table.id, counted, table.resolver(known.manifest), table.live(files.location), areChosen = true)
-        measured <- planner.measure(scanned, asked)
+        measured <- measureNow(scanned, read, table, asked, planner)
         answer <- measured.reading(scanOfRest(logical, read, table, counted, asked.conjuncts, measured.decision))
       } yield answer
     case _ => None
+  }
+
+  private def measureNow(
+      scanned: ScannedFiles, read: HadoopFsRelation, table: FileScan, asked: AggregateRequest, planner: ScanPlanner): Option[MeasuredScan] =
+    planner.measure(scanned, asked).flatMap { measured =>
+      val now = table.asNow(scanned.files, list(read, table, asked.conjuncts))
+      if (now eq scanned.files) Some(measured) else planner.measure(scanned.copy(files = now), asked)
+    }
+
+  private def list(read: HadoopFsRelation, table: FileScan, conjuncts: Seq[Expression]): Seq[PartitionDirectory] = {
+    val (ofPartition, ofData) = DataSourceUtils.getPartitionFiltersAndDataFilters(read.partitionSchema, conjuncts)
+    table.listWhole(read.location, ofPartition, ofData)
   }
 
   /** The relation with the files alone that are to be read. Delta looks for deleted rows in no index but its own. */
@@ -96,8 +108,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
       decision: ScanDecision): Option[LogicalPlan] =
     if (decision.survivors.stream.anyMatch(file => !counted(file).deletedRows.contains(0.0))) None
     else {
-      val (ofPartition, ofData) = DataSourceUtils.getPartitionFiltersAndDataFilters(read.partitionSchema, conjuncts)
-      val listed = table.listWhole(read.location, ofPartition, ofData)
+      val listed = list(read, table, conjuncts)
       FixedFileIndex.of(read.location, listed, table.files(listed), decision).map { index =>
         val rows = decision.survivors.stream.toArray.toSeq.map(decision.rows(_))
         val numbers = CatalogStatistics(index.sizeInBytes, if (rows.contains(-1L)) None else Some(BigInt(rows.sum).max(1)))
@@ -251,6 +262,9 @@ private[scan] trait FileScan {
 
   /** The data files of a listing, in its order. */
   def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile]
+
+  /** The same files of a listing, as unknown ones those that are others now: Spark may have listed them long ago. */
+  def asNow(files: IndexedSeq[ScanFile], listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] = files
 
   /** The same files with what the table format knows of their rows. */
   def countRows(files: IndexedSeq[ScanFile]): IndexedSeq[ScanFile] = files

@@ -17,7 +17,7 @@ import org.metastore.spark.reason.{DamagedObjectException, Reason, ReasonCode, S
  * How long one query may wait for the statistics in one store, all reads together, and how much of the driver's memory they may
  * hold.
  */
-private[statistics] final class Budget(leftMillis: Long, limitMillis: Long, val store: String) {
+private[spark] final class Budget(leftMillis: Long, limitMillis: Long, val store: String) {
   private val left = new AtomicLong(TimeUnit.MILLISECONDS.toNanos(math.max(leftMillis, 0)))
   private val room = new AtomicLong(Budget.MostHeld)
 
@@ -47,7 +47,7 @@ private[statistics] object Budget {
  * Reads statistics beside the planning thread: storage that hangs costs a query its time limit and no more, and columns are
  * decoded on several cores.
  */
-private[statistics] object PlanningPool {
+private[spark] object PlanningPool {
   private val log = LoggerFactory.getLogger("org.metastore.spark.statistics")
   private val Threads = math.max(2, math.min(8, Runtime.getRuntime.availableProcessors))
   private val MaxGivenUp = 64 // threads that may hang at a time; beyond, reads wait for one to end
