@@ -31,7 +31,7 @@ def test_gc_lists_and_deletes_only_when_told_to(run, location):
     left_behind.write_bytes(b"half")
     os.utime(left_behind, (0, 0))
     done = run("gc", location)
-    assert "1 files of 4 B can be deleted: metastore gc --delete" in done.stderr
+    assert "1 files of 4 B can be deleted: run this again with --delete" in done.stderr
     assert left_behind.exists()
     [row] = json.loads(run("gc", location, "--delete", "--json").stdout)["rows"]
     assert (row["path"], row["deleted"]) == (f"objects/{left_behind.name}", True)

@@ -1,4 +1,4 @@
-"""Files of a directory that other programs write anew under their names, while a session keeps the listing of before."""
+"""Files that other programs write anew under their names, while a session keeps the listing of before."""
 
 from __future__ import annotations
 
@@ -75,5 +75,5 @@ def test_the_others_are_skipped(spark, folder, listed):
 
 def test_one_that_is_gone_is_missed_as_without_us(spark, folder, listed):
     (folder / "p=1" / "b.parquet").unlink()
-    with pytest.raises(Exception, match="FILE_NOT_EXIST|does not exist"):
+    with pytest.raises(Exception, match=r"FILE_NOT_EXIST|does not exist"):
         spark.sql(f"SELECT * FROM {listed} WHERE id = 5").collect()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -173,3 +174,18 @@ def test_a_connect_session_is_told_of_the_command():
     remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session", "sql": None})()
     with pytest.raises(InvalidArgument, match="metastore export TABLE --to hive"):
         metastore.export(remote, "t")
+
+
+@pytest.mark.skipif("delta" not in FORMATS, reason="of Delta")
+def test_any_thread_may_ask(spark, new_table):
+    """The shim's own threads and those of Python have no active session until it is set."""
+    table = new_table("delta", {"i": "id"})
+    _analyze(spark, table)
+    with ThreadPoolExecutor(1) as threads:
+        told = threads.submit(_export_without_active_session, spark, table).result()
+    assert (told["rows"], told["columns"]) == (200, ["i"])
+
+
+def _export_without_active_session(spark, table):
+    spark._jvm.org.apache.spark.sql.SparkSession.clearActiveSession()
+    return metastore.export(spark, table)

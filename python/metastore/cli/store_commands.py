@@ -74,7 +74,7 @@ def gc(
     output.listing(found, "There is nothing to delete.")
     total = f"{len(found)} files of {format_bytes(sum(row['size'] for row in found))}"
     if found:
-        output.note(f"{total} deleted" if delete else f"{total} can be deleted: metastore gc --delete")
+        output.note(f"{total} deleted" if delete else f"{total} can be deleted: run this again with --delete")
 
 
 @command

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from datetime import datetime, timezone
 from functools import wraps
 from importlib import metadata
@@ -32,6 +33,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 EXTENSION = "org.metastore.spark.MetastoreExtensions"
+_KEY_END = re.compile(r"\s*[=:]\s*|\s+")
+"""As in Java's properties: the first white space, `=` or `:`; what is behind it may hold more of them."""
 _SUBJECT = {**dict.fromkeys(("explain", "filtered_summary", "estimates", "whatif"), "query"), "tables": "database"}
 
 
@@ -156,8 +159,8 @@ def read_spark_defaults() -> dict[str, str]:
     if not file.is_file():
         return {}
     lines = (line.strip() for line in file.read_text("utf-8").splitlines())
-    pairs = (line.replace("=", " ", 1).split(None, 1) for line in lines if line and not line.startswith("#"))
-    return {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}
+    pairs = (_KEY_END.split(line, maxsplit=1) for line in lines if line and line[0] not in "#!")
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
 
 
 def append_entry(present: object, added: str) -> str:

@@ -12,7 +12,7 @@ import org.metastore.spark.sql.TableContext
 import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.{Snapshot, SummaryRow}
 import org.metastore.spark.statistics.values.Histogram
-import org.metastore.spark.tables.{Leaf, TableLookup}
+import org.metastore.spark.tables.{Leaf, ReadPermission, TableLookup}
 
 /** Writes statistics where Spark's own ANALYZE writes them, over py4j: into the session catalog, which may be Hive's. */
 object CatalogExport {
@@ -24,7 +24,7 @@ object CatalogExport {
    * @return a JSON object: `snapshot`, `rows`, `size_bytes`, `columns` and those that were `left_out`
    * @throws MetastoreException METASTORE_UNSUPPORTED_TABLE, METASTORE_NO_STATISTICS
    */
-  def write(session: SparkSession, name: String): String = {
+  def write(session: SparkSession, name: String): String = ReadPermission.asActive(session) {
     val (catalog, handle) = (session.sessionState.catalog, TableLookup.find(session, name))
     val target = handle.sessionTable.filter(catalog.tableExists).getOrElse(throw MetastoreException.unsupportedTable(
         name, "it is no table of Spark's session catalog, whose statistics are exported",

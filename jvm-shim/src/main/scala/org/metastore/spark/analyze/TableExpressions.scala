@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRela
 
 import org.metastore.spark.pruning.{ColumnLookup, Conjuncts, ExpressionKeys}
 import org.metastore.spark.scan.FileScan
-import org.metastore.spark.tables.{HudiTable, TableLookup}
+import org.metastore.spark.tables.{HudiTable, ReadPermission, TableLookup}
 
 /** What ANALYZE asks of the expressions that it computes statistics of, over py4j. */
 object TableExpressions extends AliasHelper {
@@ -39,7 +39,7 @@ object TableExpressions extends AliasHelper {
    *
    * @param columns the keys of the table's columns, by the names from the root of the schema, joined by `\u0000`
    */
-  def describe(rows: Dataset[Row], columns: JavaMap[String, String]): String = {
+  def describe(rows: Dataset[Row], columns: JavaMap[String, String]): String = ReadPermission.asActive(rows.sparkSession) {
     val answer = mapper.createArrayNode
     val computed = evaluated(rows.queryExecution.optimizedPlan)
     written(rows.queryExecution.analyzed).zipWithIndex.foreach { case (expression, i) =>

@@ -6,7 +6,7 @@ import scala.collection.JavaConverters._
 
 import org.apache.spark.sql.SparkSession
 
-import org.metastore.spark.tables.{PublishedSketch, TableLookup}
+import org.metastore.spark.tables.{PublishedSketch, ReadPermission, TableLookup}
 
 /** What ANALYZE tells other engines of a table, over py4j. */
 object TableSketches {
@@ -20,6 +20,6 @@ object TableSketches {
       session: SparkSession, table: String, snapshot: String, sketches: JavaMap[String, Array[Byte]],
       distinct: JavaMap[String, String]): JavaList[String] = {
     val found = sketches.asScala.toSeq.map { case (key, bytes) => PublishedSketch(key, bytes, distinct.get(key)) }
-    TableLookup.resolve(session, table).publish(snapshot, found).toSeq.asJava
+    ReadPermission.asActive(session)(TableLookup.resolve(session, table).publish(snapshot, found).toSeq.asJava)
   }
 }
