@@ -2,7 +2,7 @@ package org.metastore.spark.scan
 
 import java.util.Locale
 
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileStatus, Path}
 
 import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
 import org.apache.spark.sql.catalyst.expressions.{Expression, Literal, SubqueryExpression}
@@ -87,17 +87,22 @@ private[scan] final class ParquetScan(override val relation: HadoopFsRelation, o
     }
 
   // A file that another program writes anew under its name is read as it is then, by whoever lists it as it was.
-  override def asNow(files: IndexedSeq[ScanFile], listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] = {
+  override def asNow(files: IndexedSeq[ScanFile], listed: => Seq[PartitionDirectory]): IndexedSeq[ScanFile] = {
     val were = listed.flatMap(_.files)
-    val system = root.getFileSystem(PlanningContext.current.hadoop(relation.sparkSession))
-    val limit = MetastoreConf().planningTimeoutMillis
-    val reads = were.map(_.getPath.getParent).distinct.map(folder => () => system.listStatus(folder).toSeq)
-    val found = PlanningPool.run(reads, new Budget(limit, limit, root.toString)).flatMap(_.getOrElse(Nil))
+    val found = ScanPlanner.orElse(s"The listing of ${id.name}", Seq.empty[FileStatus])(listAnew(were.map(_.getPath.getParent).distinct))
     val are = found.map(file => (file.getPath.toUri.getPath, file.getLen, file.getModificationTime)).toSet
     val changed = were.filterNot(file => are((file.getPath.toUri.getPath, file.getLen, file.getModificationTime)))
       .map(file => LakeTable.pathInTable(file.getPath, root)).toSet
     if (changed.isEmpty) files
     else files.map(file => if (changed(file.path)) file.copy(modified = Some(ParquetScan.Changed)) else file)
+  }
+
+  /** The files of some folders; none of those that cannot be listed in time. */
+  private def listAnew(folders: Seq[Path]): Seq[FileStatus] = {
+    val system = root.getFileSystem(PlanningContext.current.hadoop(relation.sparkSession))
+    val limit = MetastoreConf().planningTimeoutMillis
+    val reads = folders.map(folder => () => system.listStatus(folder).toSeq)
+    PlanningPool.run(reads, new Budget(limit, limit, root.toString)).flatMap(_.getOrElse(Nil))
   }
 
   /** The same with the values of partition columns. */

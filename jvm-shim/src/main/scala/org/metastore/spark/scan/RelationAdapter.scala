@@ -264,7 +264,7 @@ private[scan] trait FileScan {
   def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile]
 
   /** The same files of a listing, as unknown ones those that are others now: Spark may have listed them long ago. */
-  def asNow(files: IndexedSeq[ScanFile], listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] = files
+  def asNow(files: IndexedSeq[ScanFile], listed: => Seq[PartitionDirectory]): IndexedSeq[ScanFile] = files
 
   /** The same files with what the table format knows of their rows. */
   def countRows(files: IndexedSeq[ScanFile]): IndexedSeq[ScanFile] = files
