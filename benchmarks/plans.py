@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from metastore import jvm_session
-from metastore.demo.executed_plan import find_scan_nodes, node_class, read_scan_metrics
+from metastore.demo.executed_plan import node_class, read_scan_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,12 +26,6 @@ COUNTED = ("shuffleRecordsWritten", "numOutputRows")  # in this order: a shuffle
 BUILT = ("broadcast", "nested loops, broadcast", "shuffled hash")
 Tables = tuple[str, ...]
 Opened = Callable[[Any], Any]
-
-
-def count_files_read(frame: DataFrame) -> list[int]:
-    """Data files that each scan of a query opened, as Iceberg's metrics and Spark's own count them."""
-    counted = (read_scan_metrics(scan) for scan in find_scan_nodes(frame))
-    return [found["numSplits"] if "numSplits" in found else found["numFiles"] for found in counted]
 
 
 @dataclass

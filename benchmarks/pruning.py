@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyspark
 from common import median, planning, report, spark_session
-from plans import count_files_read
 
 import metastore
 from metastore import jars
-from metastore.demo.executed_plan import find_scan_nodes, read_scan_metrics
+from metastore.demo.executed_plan import count_files_read, find_scan_nodes, read_scan_metrics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -38,6 +38,7 @@ from common import median, planning, report, save, spark_session
 from pyspark.sql import functions
 
 import metastore
+from metastore.demo.executed_plan import count_files_read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +73,7 @@ class Side:
         """All rows of a query, in no order: to sort them Spark would run the last stage twice, and count twice."""
         frame = self.session.sql(query).repartition(1, functions.lit(0))
         found = Counter(tuple(map(_comparable, row)) for row in frame.collect())
-        self.files = sum(plans.count_files_read(frame))
+        self.files = sum(count_files_read(frame))
         self.plan = plans.of(frame)
         return found
 

@@ -6,6 +6,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from metastore.demo.executed_plan import count_files_read as files_read
 from metastore.demo.executed_plan import find_scan_nodes as scans
 from metastore.demo.executed_plan import read_scan_metrics as metrics
 
@@ -25,12 +26,6 @@ __all__ = [
     "scans",
     "truth",
 ]
-
-
-def files_read(df):
-    """Data files that each scan opened, as Iceberg's metrics and Spark's own count them."""
-    counted = (metrics(scan) for scan in scans(df))
-    return [found["numSplits"] if "numSplits" in found else found["numFiles"] for found in counted]
 
 
 def physical(df) -> str:

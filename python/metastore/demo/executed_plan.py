@@ -42,6 +42,12 @@ def read_scan_metrics(scan: Any) -> dict[str, int]:
     return values
 
 
+def count_files_read(frame: DataFrame) -> list[int]:
+    """Data files that each scan of a query opened, as Iceberg's metrics and Spark's own count them."""
+    counted = (read_scan_metrics(scan) for scan in find_scan_nodes(frame))
+    return [found["numSplits"] if "numSplits" in found else found["numFiles"] for found in counted]
+
+
 def _nodes(plan: Any) -> Iterator[Any]:
     if node_class(plan) == "AdaptiveSparkPlanExec":
         yield from _nodes(plan.executedPlan())

@@ -131,7 +131,7 @@ def salvage_blocks(damage: KnownDamage, store: Store, manifest: Manifest | None,
     for block in _lost_blocks(damage, manifest):
         if manifest is not None and block.id not in found:
             wrong = damage.found.objects if block.id in damage.found.blocks | damage.found.zones else None
-            elsewhere = coverage.columns_known_elsewhere(block)
+            elsewhere = coverage.columns_known(DEPTHS[block.computed], frozenset(block.statistics.items()))
             found[block.id] = salvage_block(store, manifest, block, elsewhere, wrong=wrong)
     return replace(damage, salvaged=found)
 

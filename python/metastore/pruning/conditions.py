@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING
+
+from metastore.pruning.value_sets import ValueSet, join_sets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from metastore.format.table_column import Column
-    from metastore.pruning.value_sets import ValueSet
-
-    _Join = Callable[[ValueSet, ValueSet], ValueSet]
 
 
 @dataclass(frozen=True)
@@ -101,18 +99,13 @@ def list_columns(condition: Condition) -> tuple[Column, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _joined(kind: type[AllOf | AnyOf], parts: list[Condition], join: _Join) -> Condition:
+def _joined(
+    kind: type[AllOf | AnyOf], parts: list[Condition], join: Callable[[ValueSet, ValueSet], ValueSet]
+) -> Condition:
     sets: dict[Column, list[ValueSet]] = {}
     for part in parts:
         if isinstance(part, Member):
             sets.setdefault(part.column, []).append(part.values)
-    members = [Member(column, _fold(found, join)) for column, found in sets.items()]
+    members = [Member(column, join_sets(found, join)) for column, found in sets.items()]
     found = (*members, *(part for part in parts if not isinstance(part, Member)))
     return found[0] if len(found) == 1 else kind(found)
-
-
-def _fold(sets: list[ValueSet], join: _Join) -> ValueSet:
-    """Pairs first, then pairs of pairs: a thousand sets one after the other are a thousand deep."""
-    while len(sets) > 1:
-        sets = [reduce(join, sets[place : place + 2]) for place in range(0, len(sets), 2)]
-    return sets[0]

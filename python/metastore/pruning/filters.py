@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
+from operator import or_
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -23,7 +24,7 @@ from metastore.pruning.like_patterns import texts_from, texts_like, texts_with
 from metastore.pruning.literals import Literal
 from metastore.pruning.sql_literals import read_literal
 from metastore.pruning.terms import Term, Terms, reason_of
-from metastore.pruning.value_sets import ALL_VALUES, ONLY_NULL, ValueSet
+from metastore.pruning.value_sets import ALL_VALUES, ONLY_NULL, ValueSet, join_sets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -257,10 +258,7 @@ def _of_other_type(given: Sequence[Literal], term: Term) -> Unknown | None:
 
 def _any_reading(operator: str, readings: tuple[literals.Reading, ...]) -> ValueSet:
     """The values of which a comparison is true by any reading of its literals."""
-    first, *others = (_accepted(operator, cuts) for cuts in readings)
-    for other in others:
-        first |= other
-    return first
+    return join_sets([_accepted(operator, cuts) for cuts in readings], or_)
 
 
 def _accepted(operator: str, cuts: literals.Reading) -> ValueSet:

@@ -6,10 +6,10 @@ Where a function may overflow, or is not certain to give what it gives in Spark,
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from operator import or_
 
 from metastore.pruning.like_patterns import texts_from
-from metastore.pruning.value_sets import ALL_VALUES, Key, ValueSet
+from metastore.pruning.value_sets import ALL_VALUES, NO_VALUE, Key, ValueSet, join_sets
 
 Preimage = Callable[[ValueSet], ValueSet]
 """Of results the values, NULL of NULL."""
@@ -104,7 +104,7 @@ def of_prefix(function: Callable[[Key], Key | None]) -> Preimage:
 
     def turned(results: ValueSet) -> ValueSet:
         wanted = results.points(None, None, _MOST_PREFIXES)
-        begin = ALL_VALUES if wanted is None else reduce(ValueSet.__or__, map(texts_from, wanted), ValueSet())
+        begin = ALL_VALUES if wanted is None else join_sets([NO_VALUE, *map(texts_from, wanted)], or_)
         return exact(results) & (begin.with_null() if results.null else begin)
 
     return turned

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -159,6 +160,13 @@ class ValueSet:
         ends = np.empty(len(self.boundaries), object)
         ends[:] = self.boundaries
         return ends, self.begins_inside
+
+
+def join_sets(sets: list[ValueSet], join: Callable[[ValueSet, ValueSet], ValueSet]) -> ValueSet:
+    """One of one or more; pairs first, then pairs of pairs: a thousand one after the other are a thousand deep."""
+    while len(sets) > 1:
+        sets = [reduce(join, sets[place : place + 2]) for place in range(0, len(sets), 2)]
+    return sets[0]
 
 
 NO_VALUE = ValueSet()

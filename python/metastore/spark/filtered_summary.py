@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from metastore import settings
@@ -30,7 +29,7 @@ from metastore.spark_jobs.hadoop_store import open_table_store
 from metastore.spark_jobs.session_jobs import run_cancellable, ship_package
 from metastore.spark_jobs.task_store import TaskStore
 from metastore.store.block_files import DEPTHS, BlockFilesCache, column_keys
-from metastore.store.coverage import Coverage, union_columns
+from metastore.store.coverage import Coverage
 from metastore.store.overlay_store import OverlayStore
 from metastore.table_level.snapshot_level import write_table_level
 
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.reading.summary_rows import Row
     from metastore.store.block_files import BlockFiles
-    from metastore.store.coverage import FileKnowledge
     from metastore.table_level.table_details import TableLevelOptions
 
 
@@ -120,16 +118,11 @@ def _ask_filter(spark: SparkSession, query: str) -> tuple[str, str, dict[str, bo
 
 
 def _divide_files(facts: TableFacts, condition: str, told: Mapping[str, bool], coverage: Coverage) -> FilteredTable:
-    wanted = column_keys(facts.columns)
-
-    @cache  # of most files the same is known
-    def is_enough(knowledge: tuple[FileKnowledge, ...]) -> bool:
-        return wanted <= union_columns(knowledge, DEPTHS[FULL])
-
+    wanted, known = column_keys(facts.columns), coverage.columns_known(DEPTHS[FULL])
     full = tuple(
         file
         for file in facts.files
-        if told.get(file.path) and file.deletes is None and is_enough(tuple(coverage.knowledge[file.key]))
+        if told.get(file.path) and file.deletes is None and wanted <= (known(file.key) or frozenset())
     )
     # A file that may be replaced under its path may have been since it was judged.
     skipped = {

@@ -76,13 +76,14 @@ class Coverage:
                 return True
         return False
 
-    def columns_known_elsewhere(self, block: Block) -> Callable[[FileKey], frozenset[ColumnKey] | None]:
-        """What is known of the live files as deep as in a block, with all of its user-defined statistics."""
-        own, least = frozenset(block.statistics.items()), DEPTHS[block.computed]
+    def columns_known(
+        self, least: int, statistics: frozenset[tuple[str, int]] = frozenset()
+    ) -> Callable[[FileKey], frozenset[ColumnKey] | None]:
+        """What is known of the live files at least so deep, with all of some user-defined statistics."""
 
-        @cache
+        @cache  # of most files the same is known
         def union(knowledge: tuple[FileKnowledge, ...]) -> frozenset[ColumnKey]:
-            return union_columns((one for one in knowledge if own <= one.statistics), least)
+            return union_columns((one for one in knowledge if statistics <= one.statistics), least)
 
         def find_columns(key: FileKey) -> frozenset[ColumnKey] | None:
             knowledge = self.knowledge.get(key)
