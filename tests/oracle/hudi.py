@@ -223,7 +223,8 @@ def _observed(table: _Table, changed: frozenset[str], obscured: frozenset[str]) 
         (live,) = reading.files(spark.table(relation))
         seen = tables.observe(spark, table.kind, relation, "input_file_name()", root=table.root, without=WITHOUT)
     assert changed <= live
-    values: dict[str, dict[Leaf, list[Any]]] = {file: {leaf: [] for leaf in seen.leaves} for file in live} | seen.values
+    emptied = {file: {leaf: [] for leaf in seen.leaves} for file in sorted(live - seen.values.keys())}
+    values: dict[str, dict[Leaf, list[Any]]] = seen.values | emptied
     zones = {f: {leaf: zone_of(leaf.type, found) for leaf, found in of.items()} for f, of in values.items()}
     return replace(seen, values=values, zones=zones, changed=changed, obscured=obscured, table=table.name)
 

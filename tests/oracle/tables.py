@@ -208,15 +208,18 @@ def leaves_of(schema: StructType) -> tuple[tuple[Leaf, ...], tuple[str, ...]]:
 def observe(
     spark: SparkSession, kind: str, relation: str, file: str, *, root: Path | None = None, without: Sequence[str] = ()
 ) -> Subject:
-    """Reads every row of every file, through Spark, and keeps bounds and samples; `without` some columns."""
+    """Reads every row of every file, through Spark, and keeps bounds and samples; `without` some columns.
+
+    Files and rows are in the order of their values, whatever names the files were given: draws repeat with their seed.
+    """
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     found, collections = leaves_of(spark.sql(f"SELECT * FROM {relation} LIMIT 0").schema)
     leaves = tuple(leaf for leaf in found if leaf.path[0] not in without)
     columns = ", ".join(f"{_readable(leaf)} AS v{i}" for i, leaf in enumerate(leaves))
     rows = collect_arrow(spark.sql(f"SELECT {file} AS f, {columns} FROM {relation}")).to_pydict()
     members: dict[str, list[int]] = {}
-    for place, name in enumerate(rows["f"]):
-        members.setdefault(name, []).append(place)
+    for place in sorted(range(len(rows["f"])), key=lambda p: repr([rows[f"v{i}"][p] for i in range(len(leaves))])):
+        members.setdefault(rows["f"][place], []).append(place)
     values = {
         name: {leaf: [rows[f"v{i}"][p] for p in places] for i, leaf in enumerate(leaves)}
         for name, places in members.items()

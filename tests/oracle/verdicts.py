@@ -16,7 +16,7 @@ from oracle.literals import literal
 from planner import plans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -143,10 +143,11 @@ class Queries:
         """Returns the files that a query's scan opens; none where Spark needs no scan."""
         query = f"SELECT * FROM {self.relation} WHERE {predicate}"
         opened = frozenset(itertools.chain.from_iterable(reading.files(self.spark.sql(query))))
-        told = self.told(predicate)
-        kept = frozenset(path for path, kept in told.items() if kept)
+        decisions = self._decisions(predicate)
+        kept = self._files(row for row in decisions if row.kept())
         assert opened == kept, f"{predicate} reads {sorted(opened)} and EXPLAIN says {sorted(kept)}"
-        assert self.changed & told.keys() <= kept, f"{predicate} skips files with log files"
+        ours = self._files(row for row in decisions if _is_left_out(row))
+        assert not self.changed & ours, f"{predicate} skips files with log files"
         if self.rows is not None:
             without = plans.plain(self.spark, _texts(self.rows, predicate))
             assert plans.rows(self.spark.sql(_texts(self.relation, predicate))) == without, predicate
@@ -157,12 +158,14 @@ class Queries:
         return [self._unless_unplannable(self._left_out, p, frozenset()) for p in predicates]
 
     def _left_out(self, predicate: str) -> frozenset[str]:
-        ours = (row for row in self._decisions(predicate) if not row.kept() and row.reason() != "SKIPPED_BY_FORMAT")
-        return frozenset(self.paths[row.path().get()] for row in ours)
+        return self._files(row for row in self._decisions(predicate) if _is_left_out(row))
 
     def told(self, predicate: str) -> dict[str, bool]:
         """Returns what `metastore.explain` says of every file of a query's scan: whether it is read."""
         return {self.paths[row.path().get()]: row.kept() for row in self._decisions(predicate)}
+
+    def _files(self, decisions: Iterable[Any]) -> frozenset[str]:
+        return frozenset(self.paths[row.path().get()] for row in decisions)
 
     def _decisions(self, predicate: str) -> list[Any]:
         query = f"SELECT * FROM {self.relation} WHERE {predicate}"
@@ -192,3 +195,7 @@ class Queries:
         finally:
             self.spark.conf.unset("spark.metastore.enabled")
         return True
+
+
+def _is_left_out(decision: Any) -> bool:
+    return not decision.kept() and decision.reason() != "SKIPPED_BY_FORMAT"
