@@ -11,7 +11,8 @@ pytestmark = pytest.mark.spark
 
 VERDICTS = 25_000
 POWER = 0.97
-DECIDED = 0.9  # the rest: files without statistics, collections, columns that changed their type
+# the rest: files without statistics, collections, columns that changed their type; of few whole queries, one is much
+DECIDED = {"stored statistics": 0.9, "whole queries": 0.85}
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +55,8 @@ def test_no_file_that_is_said_to_match_fully_has_another_row(campaign):
     assert [wrong for report in reports for wrong in report.wrong_matches][:20] == []
 
 
-@pytest.mark.parametrize("source", ["stored statistics", "whole queries"])
+@pytest.mark.parametrize("source", DECIDED)
 def test_files_without_a_match_are_skipped_by_predicates_on_one_column(campaign, source):
     report = campaign.reports[source]
     assert report.useless_verdicts > report.verdicts / 10
-    assert report.decided >= DECIDED, report.undecided.most_common(20)
+    assert report.decided >= DECIDED[source], report.undecided.most_common(20)
