@@ -223,56 +223,66 @@ class Generator:
             f"if({c} IS NULL, true, {c} # {written})",
             f"CAST({c} AS string) # '5'",
             f"nullif({c}, {written}) # {written}",
+            f"coalesce({c} # {written}, true)",
+            f"NOT coalesce({c} # {written}, false)",
+            f"if({c} # {written}, 'a', 'b') = 'b'",
+            f"CASE WHEN {c} # {written} THEN 1 WHEN {c} IS NULL THEN 2 ELSE 3 END IN (2, 3)",
+            f"NOT (if({c} # {written}, {c} = {written}, {c} IS NULL))",
         ]
-        if leaf.type in INTEGER_BITS or leaf.type in FLOATS or leaf.type.startswith("decimal"):
-            choices += [f"CAST({c} AS double) # CAST({written} AS double)", f"CAST({c} AS decimal(38,0)) # 5"][
-                : 1 + (not self.ansi)
-            ]
-            if not self.ansi:
-                choices += [
-                    f"{c} + 1 # {written}",
-                    f"-{c} # {written}",
-                    f"{c} * 2 # {written}",
-                    f"abs({c}) # {written}",
-                ]
-                choices += [
-                    f"CAST({c} AS tinyint) # 5",
-                    f"CAST({c} AS int) # 5",
-                    f"{c} % 8 # 2",
-                    f"2147483647 - {c} # 5",
-                ]
-                choices += [f"CAST({c} AS float) # CAST({written} AS float)", f"CAST({c} AS decimal(7,1)) # 5.5"]
-        if leaf.type == "date" or leaf.type in TIMES:
-            choices += [
-                f"year({c}) # year({written})",
-                f"CAST({c} AS date) # CAST({written} AS date)",
-                f"month({c}) # 5",
-            ]
-            choices += [
-                f"date_trunc('MONTH', {c}) # date_trunc('MONTH', {written})",
-                f"CAST({c} AS timestamp) # {written}",
-            ]
-            choices += [
-                f"CAST({c} AS timestamp_ntz) # {written}",
-                f"trunc({c}, 'YEAR') # trunc({written}, 'YEAR')",
-                f"hour({c}) # 1",
-            ]
-            choices += [f"date_add(CAST({c} AS date), 1) # CAST({written} AS date)"] * (not self.ansi)
-        if leaf.type == "string":
-            choices += [
-                f"upper({c}) # upper({written})",
-                f"length({c}) # 3",
-                f"startswith({c}, {written})",
-                f"concat({c}, 'a') # {written}",
-            ]
-            choices += [
-                f"substring({c}, 1, 3) # substring({written}, 1, 3)",
-                f"left({c}, 2) # left({written}, 2)",
-                f"trim({c}) # {written}",
-            ]
-            choices += [f"contains({c}, 'a')", f"endswith({c}, 'a')", f"{c} RLIKE 'a.*'", f"try_cast({c} AS int) # 10"]
-            choices += [
-                f"try_cast({c} AS date) # DATE '2020-01-01'",
-                f"CAST({c} AS binary) # CAST({written} AS binary)",
-            ]
-        return choices
+        choices += self._numbers(leaf, written) if _is_number(leaf) else []
+        choices += self._times(leaf, written) if leaf.type == "date" or leaf.type in TIMES else []
+        return choices + (self._texts(leaf, written, value) if leaf.type == "string" else [])
+
+    def _numbers(self, leaf: Leaf, written: str) -> list[str]:
+        c = leaf.sql
+        choices = [
+            f"CAST({c} AS double) # CAST({written} AS double)",
+            f"{c} / 2 # {written}",
+            f"{c} * 1.5D # {written}",
+        ]
+        choices += [f"{c} + 2.5D # {written}", f"round(CAST({c} AS double), 1) # CAST({written} AS double)"]
+        choices += [f"{c} * 0.1BD # {written}", f"2 * CAST({c} AS double) - 1 # {written}", f"floor({c}) # {written}"]
+        if leaf.type in INTEGER_BITS:
+            number = self.rng.choice(["5", "7", "-3", "07", "127", "1000"])
+            choices += [f"CAST({c} AS string) IN ('{number}', {written})", f"{c} div 7 # {written}"]
+            choices += [f"from_unixtime({c}, 'yyyy-MM-dd') # '1970-01-01'", f"CAST({c} AS timestamp) # timestamp(5)"]
+        if self.ansi:
+            return choices
+        choices += [f"{c} + 1 # {written}", f"-{c} # {written}", f"{c} * 2 # {written}", f"abs({c}) # {written}"]
+        choices += [f"CAST({c} AS tinyint) # 5", f"CAST({c} AS int) # 5", f"{c} % 8 # 2", f"2147483647 - {c} # 5"]
+        choices += [f"CAST({c} AS float) # CAST({written} AS float)", f"CAST({c} AS decimal(7,1)) # 5.5"]
+        choices += [f"CAST({c} AS decimal(38,0)) # 5", f"{c} * -3 # {written}", f"round({c}, -1) # {written}"]
+        return [*choices, f"CAST({c} AS bigint) # {written}", f"ceil({c} / 8) # 2", f"bround({c}) # {written}"]
+
+    def _times(self, leaf: Leaf, written: str) -> list[str]:
+        c = leaf.sql
+        form = self.rng.choice(["yyyy", "yyyyMM", "yyyy-MM-dd", "yyyy/MM/dd HH", "yyyy-MM-dd HH:mm:ss"])
+        choices = [f"year({c}) # year({written})", f"CAST({c} AS date) # CAST({written} AS date)", f"month({c}) # 5"]
+        choices += [f"date_trunc('MONTH', {c}) # date_trunc('MONTH', {written})", f"CAST({c} AS timestamp) # {written}"]
+        choices += [f"CAST({c} AS timestamp_ntz) # {written}", f"hour({c}) # 1"]
+        choices += [f"trunc({c}, 'YEAR') # trunc({written}, 'YEAR')", f"quarter({c}) # quarter({written})"]
+        choices += [f"date_format({c}, '{form}') # date_format({written}, '{form}')"] * 3
+        choices += [f"CAST({c} AS string) LIKE concat(left(CAST({written} AS string), 7), '%')"]
+        choices += [f"year({c}) = year({written}) AND month({c}) # month({written})", f"day({c}) # day({written})"]
+        choices += [f"dayofyear({c}) # dayofyear({written})", f"unix_timestamp({c}) # unix_timestamp({written})"]
+        if leaf.type == "timestamp":
+            choices += [f"CAST({c} AS {to}) # CAST({written} AS {to})" for to in ("bigint", "double")]
+        return choices + [f"date_add(CAST({c} AS date), 1) # CAST({written} AS date)"] * (not self.ansi)
+
+    def _texts(self, leaf: Leaf, written: str, value: bytes) -> list[str]:
+        c = leaf.sql
+        start = "".join(a for a in value[:3].decode("utf-8", "ignore") if a.isalnum())
+        choices = [f"upper({c}) # upper({written})", f"length({c}) # 3", f"startswith({c}, {written})"]
+        choices += [f"concat({c}, 'a') # {written}", f"substring({c}, 1, 3) # substring({written}, 1, 3)"]
+        choices += [f"left({c}, 2) # left({written}, 2)", f"trim({c}) # {written}", f"contains({c}, 'a')"]
+        choices += [f"endswith({c}, 'a')", f"{c} RLIKE 'a.*'", f"try_cast({c} AS int) # 10"]
+        choices += [f"{c} RLIKE '^{start}{rest}'" for rest in ("", ".*", "?x", "*", "|b", "$")]
+        return [
+            *choices,
+            f"try_cast({c} AS date) # DATE '2020-01-01'",
+            f"CAST({c} AS binary) # CAST({written} AS binary)",
+        ]
+
+
+def _is_number(leaf: Leaf) -> bool:
+    return leaf.type in INTEGER_BITS or leaf.type in FLOATS or leaf.type.startswith("decimal")

@@ -84,9 +84,9 @@ final class ScanStatistics(
         isRead && tableDistinct(one.asked.key).exists(_.files == decision.total) && kept.forall(analyzed.isKnown)
       })
 
-  /** What Spark will take the filter to let through, of the columns that it is told of. */
+  /** What Spark will take the filter to let through, of the columns that it is told of: all, where it only asks for sizes. */
   private lazy val (sparkShare: Double, withheldColumns: Set[String]) =
-    if (filter.isEmpty || estimate.isEmpty) (1.0, Set.empty[String])
+    if (filter.isEmpty || estimate.isEmpty || !SQLConf.get.cboEnabled) (1.0, Set.empty[String])
     else {
       val share = filter.sparkShare(conditions.estimatedConjuncts, (key, dataType) => statOfMatching(key, dataType))
       if (share > Impossible) (share, Set.empty[String])

@@ -107,10 +107,17 @@ private[pruning] final class Conjuncts(columns: ColumnLookup) {
     case both @ (_: expressions.And | _: expressions.Or) =>
       val isOr = both.isInstanceOf[expressions.And] == negated
       both.children.map(normal(_, negated)).reduceLeft(join(isOr))
-    case leaf =>
-      val (rules, expression) = if (negated) (leaves.negative(leaf), expressions.Not(leaf)) else (leaves.positive(leaf), leaf)
-      Part(rules, expression, ValuePredicate.columnOf(leaf).filter(columns.find(_).isRight))
+    case EqualCondition(equal) => normal(equal, negated)
+    case expressions.EqualNullSafe(child, expressions.Literal(truth: Boolean, _)) if columns.find(child).isLeft =>
+      val same = normal(child, negated == truth)
+      if (negated) part(Or(same.rules, leaves.isNull(child)), condition, negated) else same
+    case leaf => part(if (negated) leaves.negative(leaf) else leaves.positive(leaf), leaf, negated)
   }
+
+  private def part(rules: Condition, condition: Expression, negated: Boolean): Part =
+    Part(
+      rules, if (negated) expressions.Not(condition) else condition,
+      ValuePredicate.columnOf(condition).filter(columns.find(_).isRight))
 
   private def join(isOr: Boolean)(left: Part, right: Part): Part = {
     val leaf = left.leaf.filter(one => right.leaf.exists(_.semanticEquals(one)))

@@ -26,6 +26,7 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup) {
     case LiteralList(value, list) => in(value, list, condition)
     case StartsWith(terms(term), Literal(prefix: UTF8String, StringType)) => startsWith(term, prefix.getBytes, inside = true)
     case Like(terms(term), Literal(pattern: UTF8String, StringType), escape) => like(term, pattern.toString, escape, condition)
+    case RLike(terms(term), Literal(pattern: UTF8String, StringType)) => regular(term, pattern.toString, condition)
     case EqualTo(PrefixTerm(term, length), literal: Literal) => comparePrefix(term, length, literal, condition)
     case EqualTo(literal: Literal, PrefixTerm(term, length)) => comparePrefix(term, length, literal, condition)
     case comparison: BinaryComparison => compare(comparison)
@@ -150,6 +151,12 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup) {
       case LikePattern(_, LikePattern.Other) => unknown(whole)
     }
 
+  private def regular(term: Term, pattern: String, whole: Expression): Condition = {
+    val prefix = RegularExpressions.prefixOf(pattern)
+    if (prefix.isEmpty || term.dataType != StringType) unknown(whole)
+    else Condition.implies(startsWith(term, prefix.getBytes(UTF_8), inside = true), noRule(whole))
+  }
+
   /** `substring(s, 1, n) = 'x'`: s begins with x. More would need the number of its characters. */
   private def comparePrefix(term: Term, length: Int, literal: Literal, whole: Expression): Condition = literal.value match {
     case null => Never
@@ -170,6 +177,20 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup) {
 
   private def nullTest(child: Expression, isNull: Boolean): Condition =
     columns.find(child).fold[Condition](Unknown, NullTest(_, isNull))
+
+  /** Where a condition is NULL: a comparison of columns with literals wherever one of the columns is. */
+  def isNull(condition: Expression): Condition = condition match {
+    case _ if !condition.nullable => Never
+    case Not(child) => isNull(child)
+    case both @ (_: And | _: Or) =>
+      Condition.implies(both.children.map(isNull).reduceLeft(Condition.Or(_, _)), noRule(condition))
+    case EqualTo(_, _) | LessThan(_, _) | LessThanOrEqual(_, _) | GreaterThan(_, _) | GreaterThanOrEqual(_, _) =>
+      condition.children.map {
+        case Literal(value, _) => if (value == null) Always else Never
+        case child => nullTest(child, isNull = true)
+      }.reduceLeft(Condition.Or(_, _))
+    case _ => unknown(condition)
+  }
 
   private def nanTest(child: Expression, isNaN: Boolean): Condition = child.dataType match {
     case FloatType | DoubleType => columns.find(child).fold[Condition](Unknown, NaNTest(_, isNaN))
@@ -232,4 +253,17 @@ private[pruning] object LikePattern {
 
   private def rest(remaining: String): Rest =
     if (remaining.isEmpty) End else if (remaining.forall(_ == '%')) Anything else Other
+}
+
+private[pruning] object RegularExpressions {
+  private val Plain = "^\\^([A-Za-z0-9_ ,:;/=@#%&'\"<>~-]*)(.?)".r
+  private val Quantifiers = "?*{"
+
+  /** What all texts begin with that a regular expression finds; empty where that is not plain from its own beginning. */
+  def prefixOf(pattern: String): String = Plain.findFirstMatchIn(pattern) match {
+    case Some(found) if !pattern.contains('|') =>
+      val mayBeAbsent = found.group(2).nonEmpty && Quantifiers.contains(found.group(2))
+      if (mayBeAbsent) found.group(1).dropRight(1) else found.group(1)
+    case _ => ""
+  }
 }

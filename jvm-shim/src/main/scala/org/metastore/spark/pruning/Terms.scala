@@ -1,17 +1,18 @@
 package org.metastore.spark.pruning
 
-import java.time.{ZoneId, ZoneOffset}
+import java.time.{Instant, ZoneId, ZoneOffset}
 
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.util.DateTimeConstants.MICROS_PER_DAY
+import org.apache.spark.sql.catalyst.util.DateTimeConstants.{MICROS_PER_DAY, MICROS_PER_SECOND, SECONDS_PER_DAY}
 import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-import org.metastore.spark.statistics.columns.{Bounds, BytesBounds, LongBounds, TypePromotion}
-import org.metastore.spark.statistics.objects.{DecimalBytes, DoubleOrder}
+import org.metastore.spark.pruning.LiteralValues.{BytesKey, Key, LongKey}
+import org.metastore.spark.statistics.columns.{Bounds, BytesBounds, CatalystValue, LongBounds, TypePromotion}
+import org.metastore.spark.statistics.objects.{DecimalBytes, DoubleOrder, Encoding}
 
 /** Recognises columns, and the functions of a column whose bounds follow from the column's. */
 private[pruning] final class Terms(columns: ColumnLookup) {
@@ -21,7 +22,8 @@ private[pruning] final class Terms(columns: ColumnLookup) {
   def unapply(expression: Expression): Option[Term] = expression match {
     case ColumnLookup.BoundedColumn() => columns.find(expression).toOption.filter(use => TypePromotion.hasBounds(use.dataType))
         .map(use => Term(use, use.dataType, Nil))
-    case cast: Cast => unapply(cast.child).flatMap(CastTerms(cast, _))
+    case cast: Cast =>
+      unapply(cast.child).flatMap(term => CastTerms(cast, term).orElse(RisingFunction.unapply(cast).flatMap(rising(term, _))))
     case year: Year => Date.unapply(year.child)
         .map(_.after(IntegerType, Step.Monotone.exactly(days => DateTimeUtils.getYear(Math.toIntExact(days)).toLong)))
     case TruncDate(Date(term), Literal(format: UTF8String, _)) => truncatedDate(term, format)
@@ -33,6 +35,15 @@ private[pruning] final class Terms(columns: ColumnLookup) {
     case Subtract(Integral(term), Whole(value), _) => minus(term, value)
     case Subtract(Whole(value), Integral(term), _) => Some(mirror(term, value))
     case UnaryMinus(Integral(term), _) => Some(mirror(term, 0))
+    case Multiply(Integral(term), Whole(value), _) => Some(multiply(term, value))
+    case Multiply(Whole(value), Integral(term), _) => Some(multiply(term, value))
+    case IntegralDivide(Integral(term), Whole(value), _) if value > 0 => Some(term.after(LongType, Step.Monotone.exactly(_ / value)))
+    case Abs(Integral(term), _) => Some(term.after(term.dataType, Step.Absolute(within(term.dataType, _))))
+    case Month(Date(term)) => Some(term.after(IntegerType, Step.Within(DateTimeUtils.getYear, DateTimeUtils.getMonth)))
+    case Quarter(Date(term)) => Some(term.after(IntegerType, Step.Within(DateTimeUtils.getYear, DateTimeUtils.getQuarter)))
+    case DayOfYear(Date(term)) => Some(term.after(IntegerType, Step.Within(DateTimeUtils.getYear, DateTimeUtils.getDayInYear)))
+    case DayOfMonth(Date(term)) => Some(term.after(IntegerType, Step.Within(monthOf, DateTimeUtils.getDayOfMonth)))
+    case RisingFunction(function) => unapply(function.argument).flatMap(rising(_, function))
     case _ => None
   }
 
@@ -40,7 +51,7 @@ private[pruning] final class Terms(columns: ColumnLookup) {
   private object Date extends TypedTerm(_ == DateType)
 
   private abstract class TypedTerm(fits: DataType => Boolean) {
-    def unapply(expression: Expression): Option[Term] = Terms.this.unapply(expression).filter(term => fits(term.dataType))
+    def unapply(expression: Expression): Option[Term] = if (fits(expression.dataType)) Terms.this.unapply(expression) else None
   }
 
   private def truncatedDate(term: Term, format: UTF8String): Option[Term] = {
@@ -76,6 +87,16 @@ private[pruning] object Terms {
     case _ => false
   }
 
+  private def rising(term: Term, function: RisingFunction): Option[Term] = {
+    val to = function.expression.dataType
+    if (TypePromotion.hasBounds(to)) Some(term.after(to, Step.Evaluated(function, term.dataType, to))) else None
+  }
+
+  private def multiply(term: Term, by: Long): Term =
+    term.after(term.dataType, Step.Arithmetic(value => within(term.dataType, Math.multiplyExact(value, by)), falling = by < 0))
+
+  private def monthOf(days: Int): Int = 12 * DateTimeUtils.getYear(days) + DateTimeUtils.getMonth(days)
+
   private def shift(term: Term, by: Long, range: DataType, result: DataType): Term =
     term.after(result, Step.Arithmetic(value => within(range, Math.addExact(value, by)), falling = false))
 
@@ -86,7 +107,7 @@ private[pruning] object Terms {
     term.after(term.dataType, Step.Arithmetic(value => within(term.dataType, Math.subtractExact(from, value)), falling = true))
 
   /** The value, if the type holds it: otherwise Spark's result would have wrapped around or failed. */
-  private def within(dataType: DataType, value: Long): Long = {
+  private[pruning] def within(dataType: DataType, value: Long): Long = {
     val fits = dataType match {
       case ByteType => value.isValidByte
       case ShortType => value.isValidShort
@@ -97,15 +118,37 @@ private[pruning] object Terms {
   }
 }
 
-/** Functions of local time are not monotone where clocks jump: a day may come twice. */
+/** Functions whose results are instants of local times: both sides may jump. */
 private[pruning] object ClockChanges {
 
-  /** A day, `argument` and `result` in units of each, is given away on both sides; none of a result that is local time. */
+  /** A day, `argument` and `result` in units of each, is given away on both sides. */
   def around(zone: ZoneId, argument: Long, result: Long)(function: Long => Long): Step =
     if (zone.getRules.isFixedOffset) Step.Monotone.exactly(function)
     else Step.Monotone(
       value => Math.subtractExact(function(Math.subtractExact(value, argument)), result),
       value => Math.addExact(function(Math.addExact(value, argument)), result))
+}
+
+/**
+ * The clocks of a zone, which are set back now and then: no instant from one on shows an earlier local time than `earliest` of it,
+ * none up to one a later than `latest`. Offsets lie within 18 hours of UTC, so that those of instants two days apart do not turn them.
+ *
+ * @param perSecond units of an instant
+ */
+private[pruning] final case class LocalClock(zone: ZoneId, perSecond: Long) {
+  private val rules = zone.getRules
+  private val twoDays = 2 * SECONDS_PER_DAY * perSecond
+
+  def earliest(instant: Long): Long =
+    if (isSteady(instant, Math.addExact(instant, twoDays))) instant else Math.subtractExact(instant, twoDays)
+
+  def latest(instant: Long): Long =
+    if (isSteady(Math.subtractExact(instant, twoDays), instant)) instant else Math.addExact(instant, twoDays)
+
+  private def isSteady(from: Long, to: Long): Boolean = rules.isFixedOffset || {
+    val next = rules.nextTransition(Instant.ofEpochSecond(Math.floorDiv(from, perSecond) - 1))
+    next == null || next.toEpochSecond > Math.floorDiv(to, perSecond)
+  }
 }
 
 /** Casts that keep the order. */
@@ -114,7 +157,8 @@ private[pruning] object CastTerms {
   def apply(cast: Cast, term: Term): Option[Term] = (term.dataType, cast.dataType) match {
     case (from, to) if from == to => Some(term)
     case (from, to) if Terms.isIntegral(from) && Terms.isIntegral(to) =>
-      if (to.defaultSize > from.defaultSize) Some(term.after(to)) else None
+      if (to.defaultSize > from.defaultSize) Some(term.after(to))
+      else Some(term.after(to, Step.Arithmetic(Terms.within(to, _), falling = false)))
     case (from, DoubleType) if Terms.isIntegral(from) => rising(term, DoubleType)(value => DoubleOrder.key(value.toDouble))
     case (from, FloatType) if Terms.isIntegral(from) =>
       rising(term, FloatType)(value => DoubleOrder.key(value.toFloat.toDouble))
@@ -130,10 +174,14 @@ private[pruning] object CastTerms {
   private def convertZone(term: Term, from: DataType, to: DataType, zone: ZoneId): Option[Term] = {
     def after(argument: Long, result: Long)(function: Long => Long) =
       Some(term.after(to, ClockChanges.around(zone, argument, result)(function)))
+    def local(function: Long => Long) = {
+      val clock = LocalClock(zone, MICROS_PER_SECOND)
+      Some(term.after(to, Step.Monotone(value => function(clock.earliest(value)), value => function(clock.latest(value)))))
+    }
     (from, to) match {
       case (DateType, TimestampType) => after(1, MICROS_PER_DAY)(days => DateTimeUtils.daysToMicros(Math.toIntExact(days), zone))
-      case (TimestampType, DateType) => after(MICROS_PER_DAY, 0)(DateTimeUtils.microsToDays(_, zone).toLong)
-      case (TimestampType, TimestampNTZType) => after(MICROS_PER_DAY, 0)(DateTimeUtils.convertTz(_, ZoneOffset.UTC, zone))
+      case (TimestampType, DateType) => local(DateTimeUtils.microsToDays(_, zone).toLong)
+      case (TimestampType, TimestampNTZType) => local(DateTimeUtils.convertTz(_, ZoneOffset.UTC, zone))
       case (TimestampNTZType, TimestampType) => after(MICROS_PER_DAY, MICROS_PER_DAY)(DateTimeUtils.convertTz(_, zone, ZoneOffset.UTC))
       case _ => None
     }
@@ -191,6 +239,53 @@ private[pruning] object Step {
     }
   }
 
+  /** The distance from zero of integers; `check` raises where it is none. Both bounds must be known. */
+  final case class Absolute(check: Long => Long) extends Step {
+    override def apply(bounds: Bounds): Bounds = mapLongs(bounds) { (from, to, i) =>
+      if (from.hasLo(i) && from.hasHi(i)) {
+        val (lo, hi) = (from.lo(i), from.hi(i))
+        for (ofLo <- attempt(check(Math.absExact(lo))); ofHi <- attempt(check(Math.absExact(hi)))) {
+          val areSwapped = hi <= 0
+          val (least, most) = (math.min(ofLo, ofHi), math.max(ofLo, ofHi))
+          if (lo >= 0 || areSwapped) to.setLo(i, least, if (areSwapped) from.hiExact(i) else from.loExact(i))
+          else to.setLo(i, 0, exact = false)
+          to.setHi(i, most, if (ofLo > ofHi) from.loExact(i) else from.hiExact(i))
+        }
+      }
+    }
+  }
+
+  /** A part of a date, such as its month, that never decreases within a larger one, such as its year: where both bounds lie in one. */
+  final case class Within(larger: Int => Int, part: Int => Int) extends Step {
+    override def apply(bounds: Bounds): Bounds = mapLongs(bounds) { (from, to, i) =>
+      if (from.hasLo(i) && from.hasHi(i)) {
+        val (lo, hi) = (from.lo(i).toInt, from.hi(i).toInt)
+        if (larger(lo) == larger(hi)) {
+          to.setLo(i, part(lo).toLong, from.loExact(i))
+          to.setHi(i, part(hi).toLong, from.hiExact(i))
+        }
+      }
+    }
+  }
+
+  /** A function that Spark evaluates; bounds with something given away count as exact, as those of `Monotone` do. */
+  final case class Evaluated(function: RisingFunction, from: DataType, to: DataType) extends Step {
+    override def apply(bounds: Bounds): Bounds = {
+      val evaluate = function.evaluator(from)
+      val (los, his) = (bounds.los, bounds.his)
+      val images = Array.tabulate(los.length) { i =>
+        val lo = if (bounds.hasLo(i)) image(evaluate(function.earliest(CatalystValue.ordered(los, i, from)))) else None
+        val hi = if (bounds.hasHi(i)) image(evaluate(function.latest(CatalystValue.ordered(his, i, from)))) else None
+        if (function.isTotal || (lo.isDefined && hi.isDefined)) (lo, hi) else (None, None)
+      }
+      Images.bounds(images, bounds, to)
+    }
+
+    private def image(result: => Option[Any]): Option[Key] =
+      try result.flatMap(LiteralValues.key(_, to))
+      catch { case NonFatal(_) => None }
+  }
+
   /** Unscaled decimals up to 18 digits times 10^digits, as decimals of more than 18. */
   final case class ToLongDecimal(digits: Int) extends Step {
     private val factor = java.math.BigInteger.TEN.pow(digits)
@@ -226,6 +321,36 @@ private[pruning] object Step {
       bounds.hi(i) = value
       bounds.flags(i) = (bounds.flags(i) | (if (exact) Bounds.HasHi | Bounds.HiExact else Bounds.HasHi)).toByte
     }
+  }
+
+  private object Images {
+
+    /** Bounds of values of a type, by the bounds that they were made of. */
+    def bounds(images: Array[(Option[Key], Option[Key])], of: Bounds, dataType: DataType): Bounds =
+      if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) bytes(images, of) else longs(images, of)
+
+    private def longs(images: Array[(Option[Key], Option[Key])], of: Bounds): Bounds = {
+      val to = new Target(images.length)
+      for (((lo, hi), i) <- images.iterator.zipWithIndex) {
+        lo.foreach { case LongKey(value) => to.setLo(i, value, of.loExact(i)); case other => otherKind(other) }
+        hi.foreach { case LongKey(value) => to.setHi(i, value, of.hiExact(i)); case other => otherKind(other) }
+      }
+      to.bounds
+    }
+
+    private def bytes(images: Array[(Option[Key], Option[Key])], of: Bounds): Bounds = {
+      def known(key: Option[Key]): Array[Byte] = key match {
+        case Some(BytesKey(value)) => value
+        case Some(other) => otherKind(other)
+        case None => null
+      }
+      val flags = Array.tabulate(images.length) { i =>
+        ((if (of.loExact(i)) Bounds.LoExact else 0) | (if (of.hiExact(i)) Bounds.HiExact else 0)).toByte
+      }
+      new BytesBounds(images.map(pair => known(pair._1)), images.map(pair => known(pair._2)), flags)
+    }
+
+    private def otherKind(key: Key) = throw new IllegalArgumentException(s"$key is of another kind")
   }
 
   private def mapLongs(bounds: Bounds)(put: (LongBounds, Target, Int) => Unit): Bounds = bounds match {

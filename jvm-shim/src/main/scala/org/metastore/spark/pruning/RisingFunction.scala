@@ -1,0 +1,153 @@
+package org.metastore.spark.pruning
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.util.DateTimeConstants.{MICROS_PER_SECOND, SECONDS_PER_DAY}
+import org.apache.spark.sql.catalyst.util.DateTimeUtils
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+/**
+ * A function of one value that never decreases, and never gives NULL for a value: Spark's own expression says what it makes of a bound.
+ *
+ * @param argument  where the expression takes the value
+ * @param isTotal   whether it is defined of every value. Otherwise it is of all between two of which it is
+ * @param isDefined whether the expression's result for a value may be used
+ * @param clock     of a function of local time, the clock that tells it of instants
+ */
+private[pruning] final case class RisingFunction(
+    expression: Expression, argument: Expression, isTotal: Boolean, isDefined: Any => Boolean = _ => true,
+    clock: Option[LocalClock] = None) {
+
+  /** The function, ready to be evaluated; not for several threads. `None` where it has no result for a value. */
+  def evaluator(from: DataType): Any => Option[Any] = {
+    val row = new GenericInternalRow(1)
+    val bound = expression.mapChildren(child => if (child eq argument) BoundReference(0, from, nullable = true) else child)
+    value => {
+      row.update(0, value)
+      if (isDefined(value)) Option(bound.eval(row)) else None
+    }
+  }
+
+  /** The value whose result no value from this one on falls below. */
+  def earliest(value: Any): Any = clock.fold(value)(_.earliest(value.asInstanceOf[Long]))
+
+  /** The value whose result no value up to this one exceeds. */
+  def latest(value: Any): Any = clock.fold(value)(_.latest(value.asInstanceOf[Long]))
+}
+
+/** Recognises them. Rounding, too, never turns the order of two numbers; NaN is the greatest of all, before as after. */
+private[pruning] object RisingFunction {
+
+  def unapply(expression: Expression): Option[RisingFunction] = expression match {
+    case Multiply(x, Positive(), _) => number(expression, x)
+    case Multiply(Positive(), x, _) => number(expression, x)
+    case Divide(x, Positive(), _) => number(expression, x)
+    case Add(x, Finite(), _) => number(expression, x)
+    case Add(Finite(), x, _) => number(expression, x)
+    case Subtract(x, Finite(), _) => number(expression, x)
+    case round @ (_: Round | _: BRound) => rounded(round.asInstanceOf[RoundBase])
+    case whole @ (_: Floor | _: Ceil) => wholeNumber(expression, whole.children.head)
+    case ToUnixTimestamp(x, _, _, _) => seconds(expression, x)
+    case UnixTimestamp(x, _, _, _) => seconds(expression, x)
+    case UnixSeconds(x) => total(expression, x)
+    case UnixMillis(x) => total(expression, x)
+    case UnixMicros(x) => total(expression, x)
+    case MicrosToTimestamp(x) => total(expression, x)
+    case MillisToTimestamp(x) => partial(expression, x)
+    case SecondsToTimestamp(x) if Terms.isIntegral(x.dataType) => partial(expression, x)
+    case DateFormatClass(x, Literal(format: UTF8String, _), zone) => zone.flatMap(localText(expression, x, format.toString, _))
+    case FromUnixTime(x, Literal(format: UTF8String, _), zone) => zone.flatMap(localText(expression, x, format.toString, _))
+    case cast: Cast => ofCast(cast)
+    case _ => None
+  }
+
+  private def ofCast(cast: Cast): Option[RisingFunction] = (cast.child.dataType, cast.dataType) match {
+    case (FloatType | DoubleType, IntegerType | LongType) => wholeNumber(cast, cast.child)
+    case (DoubleType, FloatType) | (_: DecimalType, DoubleType) => total(cast, cast.child)
+    case (_: DecimalType, to @ (IntegerType | LongType)) =>
+      partial(cast, cast.child, value => value.asInstanceOf[Decimal].toJavaBigDecimal.toBigInteger.bitLength < 8 * to.defaultSize)
+    case (_: DecimalType, _: DecimalType) => partial(cast, cast.child)
+    case (from, _: DecimalType) if Terms.isIntegral(from) => partial(cast, cast.child)
+    case (from, TimestampType) if Terms.isIntegral(from) => total(cast, cast.child)
+    case (TimestampType, LongType | DoubleType) => total(cast, cast.child)
+    case (DateType | TimestampNTZType, StringType) => Some(text(cast, cast.child, None))
+    case (TimestampType, StringType) => cast.timeZoneId.map(zone => text(cast, cast.child, clockOf(zone, MICROS_PER_SECOND)))
+    case _ => None
+  }
+
+  private def total(function: Expression, argument: Expression): Option[RisingFunction] =
+    Some(RisingFunction(function, argument, isTotal = true))
+
+  private def partial(function: Expression, argument: Expression, isDefined: Any => Boolean = _ => true): Option[RisingFunction] =
+    Some(RisingFunction(function, argument, isTotal = false, isDefined = isDefined))
+
+  private def number(function: Expression, argument: Expression): Option[RisingFunction] = argument.dataType match {
+    case FloatType | DoubleType => total(function, argument)
+    case _: DecimalType => partial(function, argument)
+    case _ => None
+  }
+
+  /** Spark rounds floats otherwise where it compiles a query. */
+  private def rounded(round: RoundBase): Option[RisingFunction] =
+    if (round.left.dataType == FloatType || !round.right.isInstanceOf[Literal]) None else number(round, round.left)
+
+  /** Large values become the largest of the type, NaN zero. */
+  private def wholeNumber(function: Expression, argument: Expression): Option[RisingFunction] = argument.dataType match {
+    case FloatType | DoubleType => partial(function, argument, value => !value.asInstanceOf[Number].doubleValue.isNaN)
+    case _: DecimalType => partial(function, argument)
+    case _ => None
+  }
+
+  private def seconds(function: Expression, argument: Expression): Option[RisingFunction] =
+    if (argument.dataType == TimestampType) total(function, argument) else None
+
+  private def localText(function: Expression, argument: Expression, format: String, zone: String): Option[RisingFunction] =
+    argument.dataType match {
+      case _ if SQLConf.get.getConfString("spark.sql.legacy.timeParserPolicy", "EXCEPTION").equalsIgnoreCase("LEGACY") =>
+        None // other clocks
+      case TimestampType if isOrdered(format) => Some(text(function, argument, clockOf(zone, MICROS_PER_SECOND)))
+      case LongType if isOrdered(format) => Some(text(function, argument, clockOf(zone, 1)))
+      case _ => None
+    }
+
+  /** Years of four digits alone are in order as texts. */
+  private def text(function: Expression, argument: Expression, clock: Option[LocalClock]): RisingFunction = {
+    val day = argument.dataType match {
+      case DateType => 1L
+      case LongType => SECONDS_PER_DAY
+      case _ => MICROS_PER_SECOND * SECONDS_PER_DAY
+    }
+    def isDefined(value: Any): Boolean = {
+      val days = Math.floorDiv(value.asInstanceOf[Number].longValue, day)
+      FirstDay < days && days < LastDay
+    }
+    RisingFunction(function, argument, isTotal = false, isDefined, clock)
+  }
+
+  private val FirstDay = java.time.LocalDate.of(1, 1, 2).toEpochDay
+  private val LastDay = java.time.LocalDate.of(9999, 12, 30).toEpochDay
+
+  /** Local time from its largest unit on, each of as many digits in every text. */
+  private val Ordered = "(yyyy|uuuu)([-/. ]?MM([-/. ]?dd(( |'T'|-)?HH(:?mm(:?ss)?)?)?)?)?".r.pattern
+
+  private def isOrdered(format: String): Boolean = Ordered.matcher(format).matches
+
+  private def clockOf(zone: String, perSecond: Long): Option[LocalClock] = Some(LocalClock(DateTimeUtils.getZoneId(zone), perSecond))
+
+  private object Positive {
+    def unapply(expression: Expression): Boolean = Finite.unapply(expression) && (expression match {
+      case Literal(value: Number, _) => value.doubleValue > 0
+      case Literal(value: Decimal, _) => value.toJavaBigDecimal.signum > 0
+      case _ => false
+    })
+  }
+
+  private object Finite {
+    def unapply(expression: Expression): Boolean = expression match {
+      case Literal(value: Number, FloatType | DoubleType) => !value.doubleValue.isNaN && !value.doubleValue.isInfinite
+      case Literal(_: Decimal, _: DecimalType) => true
+      case _ => false
+    }
+  }
+}
