@@ -5,8 +5,6 @@ import java.util.concurrent.{Executors, ScheduledExecutorService, TimeUnit}
 import scala.collection.mutable
 import scala.concurrent.{Await, Promise, TimeoutException}
 import scala.concurrent.duration.Duration
-import scala.util.control.NonFatal
-
 import org.apache.hadoop.util.ShutdownHookManager
 
 import org.apache.spark.internal.Logging
@@ -14,7 +12,7 @@ import org.apache.spark.sql.SparkSession
 
 import org.metastore.spark.analyze.{AnalyzeCommand, AnalyzeStatement}
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.reason.{MetastoreException, VisibleText}
+import org.metastore.spark.reason.{MetastoreException, Recoverable, VisibleText}
 
 /**
  * Analyzes the data files that statements of this driver wrote, one table at a time, on a thread of its own: a table that is
@@ -68,7 +66,7 @@ private[auto] object AutoAnalyze extends Logging {
     try {
       if (analyze(asked)) finish(asked) else tryLater(asked)
     } catch {
-      case e @ (NonFatal(_) | _: LinkageError) =>
+      case Recoverable(e) =>
         if (hasEnded(asked)) logInfo(VisibleText(
             s"${asked.table} was written and not analyzed: the driver ended; the next write or ANALYZE makes up for it"))
         else logWarning(VisibleText(s"${asked.table} was written and not analyzed: ${MetastoreException.firstLine(e)}"))

@@ -2,8 +2,6 @@ package org.metastore.spark.auto
 
 import java.util.Locale
 
-import scala.util.control.NonFatal
-
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
@@ -14,6 +12,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan, UnaryExecNode}
 
 import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.reason.Recoverable
 
 /** Has the tables that a statement writes analyzed once it is through, where the session or the table asks for it. */
 final class AutoAnalyzeRule(session: SparkSession) extends ColumnarRule {
@@ -22,7 +21,7 @@ final class AutoAnalyzeRule(session: SparkSession) extends ColumnarRule {
       try {
         StreamedWrites.follow(session)
         Asked.of(session, WrittenTable.of(plan)).fold(plan)(asked => AnalyzeAfterWriteExec(plan, asked.table, asked.waits))
-      } catch { case NonFatal(_) => plan }
+      } catch { case Recoverable(_) => plan }
   }
 }
 
@@ -42,7 +41,7 @@ final class AutoAnalyzeCallRule(session: SparkSession) extends Rule[LogicalPlan]
     try {
       call.setTagValue(followed, true)
       Asked.of(session, WrittenTable.ofCall(call)).foreach(asked => AutoAnalyze.follow(session, asked.table, asked.waits))
-    } catch { case NonFatal(_) => () }
+    } catch { case Recoverable(_) => () }
 }
 
 /** A table that is to be analyzed after a write, and whether the statement waits for that. */

@@ -4,11 +4,11 @@ import java.util.UUID
 
 import scala.collection.concurrent.TrieMap
 import scala.util.Try
-import scala.util.control.NonFatal
-
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.streaming.StreamingQueryListener.{QueryProgressEvent, QueryTerminatedEvent}
+
+import org.metastore.spark.reason.Recoverable
 
 /**
  * Has tables analyzed after each batch of a stream whose sink shows no command to planners: it hands on rows to the format, and
@@ -33,7 +33,7 @@ private[auto] object StreamedWrites {
       case batch: QueryProgressEvent if batch.progress.runId == run && batch.progress.durationMs.containsKey("addBatch") =>
         try Asked.of(session, WrittenTable.ofSink(session, batch.progress.sink.description))
             .foreach(asked => AutoAnalyze.follow(session, asked.table, waits = false))
-        catch { case NonFatal(_) => () }
+        catch { case Recoverable(_) => () }
       case end: QueryTerminatedEvent if end.runId == run =>
         session.sparkContext.removeSparkListener(this)
         followed.remove(run)

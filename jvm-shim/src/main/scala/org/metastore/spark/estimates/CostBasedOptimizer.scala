@@ -1,7 +1,5 @@
 package org.metastore.spark.estimates
 
-import scala.util.control.NonFatal
-
 import org.apache.spark.SparkConf
 import org.apache.spark.internal.Logging
 import org.apache.spark.metastore.ContextConf
@@ -10,6 +8,7 @@ import org.apache.spark.sql.catalyst.plans.InnerLike
 import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint, LeafNode, LogicalPlan, Union}
 
 import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.reason.Recoverable
 import org.metastore.spark.tables.TableFormats
 
 /** Switches cost-based optimization on where the user has decided nothing: without it Spark uses our sizes alone. */
@@ -25,7 +24,7 @@ object CboSwitch extends Logging {
         logInfo(s"$Cbo and $JoinReorder are switched on; set one of them, or ${MetastoreConf.CboEnabled.key}=false, to decide")
       }
     catch {
-      case NonFatal(e) => logWarning(s"$Cbo stays as it is", e)
+      case Recoverable(e) => logWarning(s"$Cbo stays as it is", e)
     }
 
   private def wanted(conf: SparkConf): Boolean =

@@ -4,8 +4,6 @@ import java.util.IdentityHashMap
 import java.util.Arrays.stream
 
 import scala.util.Try
-import scala.util.control.NonFatal
-
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, Filter, LeafNode, Statistics}
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.FilterEstimation
@@ -13,6 +11,7 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.pruning.{ColumnResolver, EvaluationClock, ExpressionColumns, ValuePredicate}
 import org.metastore.spark.pruning.ColumnLookup.{leavesOf, ColumnPath}
+import org.metastore.spark.reason.Recoverable
 import org.metastore.spark.statistics.columns.CatalystValue
 import org.metastore.spark.statistics.values.ColumnHistogram
 
@@ -131,10 +130,10 @@ private[estimates] final class FilterSelectivity(
       }
       val row = new GenericInternalRow(asked.size)
       val clock = new EvaluationClock
+      val timed = clock.time(bound)
       val held = (1 to Samples).count { i =>
-        clock.check()
         whole.indices.foreach(c => row.update(c, whole(c).sample((i * Steps(c % Steps.size)) % 1)))
-        bound.eval(row) == true
+        clock.run(timed.eval(row)) == true
       }
       val filled = whole.map(column => column.values / math.max(1.0, column.rows)).product
       math.max(held, 0.5) / Samples * filled
@@ -147,7 +146,7 @@ private[estimates] object EvaluationFailure {
   /** None where evaluating a condition fails, by an error of its own stack and classes too, without harm to who plans a query. */
   def orNone[A](evaluate: => A): Option[A] =
     try Some(evaluate)
-    catch { case NonFatal(_) | _: StackOverflowError | _: LinkageError => None }
+    catch { case Recoverable(_) => None }
 }
 
 private[estimates] object FilterSelectivity {

@@ -2,8 +2,6 @@ package org.metastore.spark.estimates
 
 import java.util.{HashMap, Map => JavaMap, Optional, OptionalLong}
 
-import scala.util.control.NonFatal
-
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
 import org.apache.spark.sql.catalyst.expressions.{AttributeMap, AttributeReference}
@@ -13,6 +11,8 @@ import org.apache.spark.sql.connector.expressions.NamedReference
 import org.apache.spark.sql.connector.read.Statistics
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics
 import org.apache.spark.sql.types.{StringType, StructField, StructType}
+
+import org.metastore.spark.reason.Recoverable
 
 /** What Spark is told of a scan. */
 private[estimates] final case class OptimizerStatistics(rows: BigInt, columns: Seq[(StructField, ColumnStat)], size: BigInt)
@@ -67,7 +67,7 @@ object V2Statistics extends Logging {
       keyOf: String => Option[String]): Statistics =
     try numbers.flatMap(OptimizerStatistics.of(schema, _, keyOf)).fold(withoutColumns(own, schema, known))(answered)
     catch {
-      case NonFatal(e) =>
+      case Recoverable(e) =>
         logWarning("The optimizer gets no column statistics from the Metastore", e)
         withoutColumns(own, schema, known)
     }
@@ -78,7 +78,7 @@ object V2Statistics extends Logging {
       val theirs = own()
       new ReportedStatistics(theirs.sizeInBytes, theirs.numRows, new HashMap)
     } catch {
-      case NonFatal(e) =>
+      case Recoverable(e) =>
         logDebug("The table format could not estimate its scan", e)
         known.fold[Statistics](new ReportedStatistics(OptionalLong.empty, OptionalLong.empty, new HashMap)) { rows =>
           answered(OptimizerStatistics.of(schema, rows, (_: StructField) => None))

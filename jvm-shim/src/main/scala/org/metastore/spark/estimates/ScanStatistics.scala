@@ -7,6 +7,7 @@ import scala.collection.concurrent.TrieMap
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.ColumnStat
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 
 import org.metastore.spark.pruning.{ScanDecision, ScanEstimate}

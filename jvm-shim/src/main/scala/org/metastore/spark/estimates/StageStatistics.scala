@@ -1,7 +1,5 @@
 package org.metastore.spark.estimates
 
-import scala.util.control.NonFatal
-
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.AttributeMap
 import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, LogicalPlan, Statistics}
@@ -9,6 +7,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 
 import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.reason.Recoverable
 
 /**
  * Keeps what is known of columns when adaptive execution plans a query again.
@@ -32,7 +31,7 @@ private final class StageWithColumns(stage: LogicalQueryStage)
     val came = super.computeStats()
     try if (came.isRuntime) withColumns(came, logicalPlan.stats) else came
     catch {
-      case NonFatal(e) =>
+      case Recoverable(e) =>
         logDebug("A stage that has run has no column statistics", e)
         came
     }

@@ -4,8 +4,6 @@ import java.lang.ref.WeakReference
 import java.util.{ArrayDeque, Locale, WeakHashMap}
 
 import scala.collection.JavaConverters._
-import scala.util.control.NonFatal
-
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -16,6 +14,7 @@ import org.apache.spark.sql.util.QueryExecutionListener
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.ScanDecision
+import org.metastore.spark.reason.Recoverable
 import org.metastore.spark.scan.ScanDecisions
 
 /**
@@ -48,7 +47,7 @@ private final class PruningHistory(session: WeakReference[SparkSession]) extends
           PruningMetrics.count(scans, planning)
           if (conf.historyEnabled) keep(scans, planning)
         }
-      } catch { case NonFatal(_) => () }
+      } catch { case Recoverable(_) => () }
 
   override def onFailure(function: String, query: QueryExecution, why: Exception): Unit = ()
 
@@ -98,7 +97,7 @@ final class PruningHistoryRule(session: SparkSession) extends Rule[LogicalPlan] 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     if (new MetastoreConf(SQLConf.get).enabled)
       try PruningHistory.follow(session)
-      catch { case NonFatal(_) => () }
+      catch { case Recoverable(_) => () }
     plan
   }
 }

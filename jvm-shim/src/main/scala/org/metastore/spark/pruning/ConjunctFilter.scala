@@ -2,15 +2,13 @@ package org.metastore.spark.pruning
 
 import java.util.BitSet
 
-import scala.util.control.NonFatal
-
 import org.slf4j.LoggerFactory
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
 import org.apache.spark.sql.types.{BinaryType, DataType, Decimal, DecimalType, StringType}
 
 import org.metastore.spark.pruning.Condition._
-import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
+import org.metastore.spark.reason.{Reason, ReasonCode, Recoverable, VisibleText}
 import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSummary, FileGroupStatistics, FileSetStatistics, ValueEvidence}
 
 /**
@@ -62,7 +60,7 @@ private[pruning] final class ConjunctFilter(
       groups.foreach { case (group, marks) => candidates.excludeGroups(group, marks) }
       if (candidates.count > candidates.length / Fewer) None else Some(candidates.survivors.stream.toArray)
     } catch {
-      case NonFatal(e) =>
+      case Recoverable(e) =>
         log.warn("Files are judged one by one", e)
         None
     }
@@ -72,7 +70,7 @@ private[pruning] final class ConjunctFilter(
     val candidates = new EvaluatedCandidates(new Evaluation(group))
     for (mark <- cheapestFirst)
       try candidates.narrow(conditions(mark), mark)
-      catch { case NonFatal(e) => log.debug("Files are judged one by one", e) } // which says why
+      catch { case Recoverable(e) => log.debug("Files are judged one by one", e) } // which says why
     candidates.skippedBy
   }
 
@@ -145,7 +143,7 @@ private[pruning] final class ConjunctFilter(
       use
       None
     } catch {
-      case NonFatal(e) =>
+      case Recoverable(e) =>
         log.warn(VisibleText(s"No file is skipped by ${conjunctsOfMark(mark).map(conjuncts(_).sql).mkString(" AND ")}"), e)
         Some(Reason.failure(e))
     }
@@ -243,7 +241,7 @@ private[pruning] object SummaryText {
   private def text(bound: Option[Any], dataType: DataType, exact: Boolean): String = bound.fold("?") { value =>
     val shown =
       try Literal(value, dataType).toString
-      catch { case NonFatal(_) => value.toString }
+      catch { case Recoverable(_) => value.toString }
     if (exact) shown else s"$shown…"
   }
 

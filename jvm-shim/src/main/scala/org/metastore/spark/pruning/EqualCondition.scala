@@ -1,11 +1,11 @@
 package org.metastore.spark.pruning
 
-import scala.util.control.NonFatal
-
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral
 import org.apache.spark.sql.types.{BooleanType, DataType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
+
+import org.metastore.spark.reason.Recoverable
 
 /** Writes a condition in another way for which there are rules: true, false and NULL of the same rows. */
 private[pruning] object EqualCondition {
@@ -56,7 +56,7 @@ private[pruning] object EqualCondition {
     if (!condition.foldable) condition
     else
       try Literal(condition.eval(), BooleanType)
-      catch { case NonFatal(_) => condition }
+      catch { case Recoverable(_) => condition }
 
   private object IntegerText {
     def unapply(expression: Expression): Option[Expression] = expression match {

@@ -4,12 +4,10 @@ import java.util.{Arrays, BitSet}
 import java.util.stream.IntStream
 
 import scala.collection.mutable
-import scala.util.control.NonFatal
-
 import org.apache.spark.sql.types.{DoubleType, FloatType}
 
 import org.metastore.spark.pruning.Condition._
-import org.metastore.spark.reason.Reason
+import org.metastore.spark.reason.{Reason, Recoverable}
 import org.metastore.spark.statistics.columns.{Bounds, ColumnSummary, FileGroupStatistics, FileSetStatistics, NoBounds}
 import org.metastore.spark.statistics.objects.Values
 
@@ -237,7 +235,7 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
           def isProven(file: Int, list: Values) = {
             filesEvaluated += 1
             try proves(summary, file, trial, list)
-            catch { case NonFatal(_) => false }
+            catch { case Recoverable(_) => false }
           }
           setOf(Arrays.stream(open).filter(i => listed(i).exists(isProven(i, _))))
         }

@@ -2,12 +2,10 @@ package org.metastore.spark.pruning
 
 import java.util.BitSet
 
-import scala.util.control.NonFatal
-
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GetStructField}
 import org.apache.spark.sql.types.{DataType, StringType, StructType}
 
-import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.reason.{Reason, ReasonCode, Recoverable}
 import org.metastore.spark.statistics.columns.FileSetStatistics
 
 /** Says which column of the statistics an attribute of the plan is. */
@@ -90,7 +88,7 @@ object PruningFilter {
     val compiler = new Conjuncts(columns)
     val parts = conjuncts.map { conjunct =>
       try compiler.compile(conjunct)
-      catch { case NonFatal(e) => Part(Condition.Unknown(Reason.failure(e)), conjunct, None) }
+      catch { case Recoverable(e) => Part(Condition.Unknown(Reason.failure(e)), conjunct, None) }
     }
     val onExpressions = orNone {
       conjuncts.zipWithIndex.flatMap { case (conjunct, i) => replaceExpressions(conjunct, resolver).map(compiler.compile(_) -> i) }
@@ -106,7 +104,7 @@ object PruningFilter {
 
   private def orNone[A](found: => Seq[A]): Seq[A] =
     try found
-    catch { case NonFatal(_) => Nil }
+    catch { case Recoverable(_) => Nil }
 
   private def replaceExpressions(conjunct: Expression, resolver: ColumnResolver): Option[Expression] = resolver match {
     case columns: ExpressionColumns => columns.replaceIn(conjunct)

@@ -2,11 +2,9 @@ package org.metastore.spark.pruning
 
 import java.util.BitSet
 
-import scala.util.control.NonFatal
-
 import org.apache.spark.sql.catalyst.expressions.Expression
 
-import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.reason.{Reason, ReasonCode, Recoverable}
 import org.metastore.spark.statistics.columns.FileList
 import org.metastore.spark.statistics.objects.TableIdentity
 
@@ -72,7 +70,7 @@ final class ScanDecision(
   /** How many rows satisfy the scan's filter; None where nothing tells. */
   lazy val rowEstimate: Option[ScanEstimate] =
     try estimate()
-    catch { case NonFatal(_) => None }
+    catch { case Recoverable(_) => None }
 
   def before: Int = files.length
   def after: Int = survivors.cardinality

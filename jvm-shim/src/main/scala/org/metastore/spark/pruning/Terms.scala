@@ -2,8 +2,6 @@ package org.metastore.spark.pruning
 
 import java.time.{Instant, ZoneId, ZoneOffset}
 
-import scala.util.control.NonFatal
-
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.util.DateTimeConstants.{MICROS_PER_DAY, MICROS_PER_SECOND, SECONDS_PER_DAY}
 import org.apache.spark.sql.catalyst.util.DateTimeUtils
@@ -11,6 +9,7 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.pruning.LiteralValues.{BytesKey, Key, LongKey}
+import org.metastore.spark.reason.Recoverable
 import org.metastore.spark.statistics.columns.{Bounds, BytesBounds, CatalystValue, LongBounds, TypePromotion}
 import org.metastore.spark.statistics.objects.{DecimalBytes, DoubleOrder, Encoding}
 
@@ -283,7 +282,7 @@ private[pruning] object Step {
 
     private def image(result: => Option[Any]): Option[Key] =
       try result.flatMap(LiteralValues.key(_, to))
-      catch { case NonFatal(_) => None }
+      catch { case Recoverable(_) => None }
   }
 
   /** Unscaled decimals up to 18 digits times 10^digits, as decimals of more than 18. */
@@ -306,7 +305,7 @@ private[pruning] object Step {
 
   private def attempt(value: => Long): Option[Long] =
     try Some(value)
-    catch { case NonFatal(_) => None } // the bound is then unknown, which is sound
+    catch { case Recoverable(_) => None } // the bound is then unknown, which is sound
 
   /** Bounds that become known one by one. */
   private final class Target(length: Int) {

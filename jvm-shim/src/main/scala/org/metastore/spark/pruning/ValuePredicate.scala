@@ -22,6 +22,7 @@ import org.metastore.spark.statistics.objects.Values
 private[spark] final class ValuePredicate(condition: Expression, leaf: Expression) {
   private val row = new GenericInternalRow(1)
   private val clock = new EvaluationClock
+  private lazy val timed = clock.time(bound)
 
   /** The condition over a row that has the column's value alone. */
   val bound: Expression = condition.transformDown {
@@ -29,10 +30,9 @@ private[spark] final class ValuePredicate(condition: Expression, leaf: Expressio
   }
 
   /** Whether it is true of a value; null, false and null are not. Raises what the expression raises, and TimeoutException. */
-  def holds(value: Any): Boolean = {
-    clock.check()
+  def holds(value: Any): Boolean = clock.run {
     row.update(0, value)
-    bound.eval(row) == true
+    timed.eval(row) == true
   }
 }
 
@@ -41,7 +41,7 @@ private[spark] object ValuePredicate {
   /** Whether a condition can be answered while a query is planned, by Spark's own code. */
   def canEvaluate(condition: Expression): Boolean = Conjuncts.refusal(condition).isEmpty && !condition.exists {
     case own: StaticInvoke => !own.staticObject.getName.startsWith("org.apache.")
-    case call => call.isInstanceOf[InvokeLike]
+    case call => call.isInstanceOf[InvokeLike] || TimedMatch.isEndless(call)
   }
 
   /** The one column that a condition reads, if that is all, and its values are read as they are stored. */
@@ -55,20 +55,56 @@ private[spark] object ValuePredicate {
   }
 }
 
-/** Ends the evaluations of one condition where they take a quarter of the planning timeout: counted values are few. */
-private[spark] final class EvaluationClock {
-  // From the second value on: a cold session may take as long to load what evaluates the first.
-  private lazy val until = System.nanoTime() + MILLISECONDS.toNanos(MetastoreConf().planningTimeoutMillis) / 4
-  private var isFirst = true
-  private var isOver = false
+/** The time that all conditions of a query may take to be evaluated on values: a quarter of the planning timeout. */
+private[spark] final class EvaluationTime {
+  private var left = MILLISECONDS.toNanos(MetastoreConf().planningTimeoutMillis) / 4
 
-  /** Called before each value. Raises TimeoutException, and goes on to do so. */
-  def check(): Unit =
-    if (isFirst) isFirst = false
-    else {
-      isOver ||= System.nanoTime() > until
-      if (isOver) throw new TimeoutException("a condition takes too long to evaluate")
+  /** When it is over, by `System.nanoTime`; raises TimeoutException where it is. */
+  def deadline(now: Long): Long =
+    if (left > 0) now + left else throw new TimeoutException("conditions take too long to evaluate")
+
+  def spend(nanos: Long): Unit = left -= nanos
+}
+
+private[spark] object EvaluationTime {
+  private val threads = new ThreadLocal[EvaluationTime]
+
+  /** A new query begins in this thread. */
+  def begin(): Unit = threads.set(new EvaluationTime)
+
+  /** That of the query which this thread plans. */
+  def current: EvaluationTime = Option(threads.get).getOrElse(new EvaluationTime)
+}
+
+/** Ends the evaluations of one condition where the query's time for them is over: counted values are few. */
+private[spark] final class EvaluationClock {
+  private val time = EvaluationTime.current
+  private var isFirst = true
+  private var deadline = 0L
+
+  /** Evaluates it on a value. Raises what that raises, and TimeoutException. */
+  def run[A](evaluate: => A): A = {
+    val start = System.nanoTime()
+    deadline = time.deadline(start)
+    try {
+      val result = evaluate
+      if (isFirst) isFirst = false // a cold session may take long to load what evaluates it
+      else time.spend(System.nanoTime() - start)
+      result
+    } catch {
+      case e: TimeoutException =>
+        time.spend(System.nanoTime() - start)
+        throw e
     }
+  }
+
+  /** Called while a value is evaluated. */
+  def check(): Unit = if (System.nanoTime() > deadline) throw new TimeoutException("a value takes too long to evaluate")
+
+  /** The condition with regular expressions that this clock ends. */
+  def time(condition: Expression): Expression = condition.transformUp {
+    case TimedMatch.Of(text, pattern, isWhole) => TimedMatch(text, pattern, isWhole, this)
+  }
 }
 
 /** How many values of a query may still be put through its predicates. */

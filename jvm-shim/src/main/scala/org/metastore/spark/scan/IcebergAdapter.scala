@@ -1,7 +1,5 @@
 package org.metastore.spark.scan
 
-import scala.util.control.NonFatal
-
 import org.apache.spark.sql.catalyst.expressions.{
   Attribute, AttributeReference, EqualTo, Expression, Literal, MetadataAttribute, SubqueryExpression
 }
@@ -17,7 +15,7 @@ import org.apache.spark.sql.types.{StringType, StructType}
 
 import org.metastore.spark.estimates.{RelationColumns, V2Statistics}
 import org.metastore.spark.pruning.{ColumnResolver, LiteralList, ScanDecision}
-import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.reason.{Reason, ReasonCode, Recoverable}
 import org.metastore.spark.statistics.objects.TableIdentity
 import org.metastore.spark.tables.{DelegateProxy, FormatReleases, IcebergTable}
 
@@ -226,7 +224,7 @@ private[scan] final class IcebergPruning(
           else V2Statistics.answer(own, readSchema(scan), rows, planned.numbers, name => schema.flatMap(_.key(Seq(name)))),
         Some(all), joinOf(decision)(keys => plan(ScanRequest(conjuncts ++ keys, isJoined = true), None).decision))
     } catch {
-      case NonFatal(e) =>
+      case Recoverable(e) =>
         val why = Reason.failure(e)
         ScanPlanner.warn(table.name, why, e)
         leftAlone(scan, why)

@@ -1,7 +1,5 @@
 package org.metastore.spark.scan
 
-import scala.util.control.NonFatal
-
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{IntegerLiteral, PredicateHelper, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{
@@ -13,7 +11,7 @@ import org.apache.spark.sql.execution.command.DataWritingCommand
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{JoinKeys, QueryJoinOrder}
-import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.reason.{Reason, ReasonCode, Recoverable}
 import org.metastore.spark.tables.TableFormats
 
 /** Decides, before joins are reordered, which data files each scan reads, and tells the optimizer how much is left. */
@@ -42,7 +40,7 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     val leaves = plan.collectWithSubqueries { case leaf: LeafNode => leaf }
     if (leaves.size > 1) leaves.foreach { leaf =>
       try planner.begin(adapters.iterator.flatMap(_.table(leaf)))
-      catch { case NonFatal(_) => () }
+      catch { case Recoverable(_) => () }
     }
   }
 

@@ -3,8 +3,6 @@ package org.metastore.spark.scan
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.util.Try
-import scala.util.control.NonFatal
-
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.paths.SparkPath
@@ -21,7 +19,7 @@ import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ScanDecision, WantedRows}
-import org.metastore.spark.reason.Reason
+import org.metastore.spark.reason.{Reason, Recoverable}
 import org.metastore.spark.statistics.objects.Manifest
 import org.metastore.spark.tables.ParquetTable
 
@@ -59,7 +57,7 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
           }
       }
     catch {
-      case NonFatal(e) =>
+      case Recoverable(e) =>
         ScanPlanner.warn(scan.nodeName, Reason.failure(e), e)
         None
     }

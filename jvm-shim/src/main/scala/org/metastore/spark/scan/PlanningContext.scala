@@ -3,8 +3,6 @@ package org.metastore.spark.scan
 import java.util.{ArrayList, Collections, HashMap, Map => JMap, WeakHashMap}
 import java.util.concurrent.atomic.AtomicBoolean
 
-import scala.util.control.NonFatal
-
 import com.github.luben.zstd.Zstd
 import org.apache.hadoop.conf.Configuration
 import org.slf4j.LoggerFactory
@@ -13,7 +11,8 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 
-import org.metastore.spark.pruning.PruningFilter
+import org.metastore.spark.pruning.{EvaluationTime, PruningFilter}
+import org.metastore.spark.reason.Recoverable
 import org.metastore.spark.statistics.StatisticsStore
 
 /** What the sub-queries and the main plan of one query share while they are planned, in the planning thread. */
@@ -74,6 +73,7 @@ object PlanningContext {
   def begin(plan: LogicalPlan): PlanningContext = {
     kept.synchronized(new ArrayList(kept.keySet)).forEach(_.forgetUnused())
     keep(new PlanningContext(PlanScope.write(plan)))
+    EvaluationTime.begin()
     threads.get
   }
 
@@ -113,7 +113,7 @@ object WarmUp {
       Zstd.compress(Array.emptyByteArray)
       (StatisticsStore.readingClasses ++ PruningFilter.pruningClasses).foreach(c => Class.forName(c.getName, true, c.getClassLoader))
     } catch {
-      case e @ (NonFatal(_) | _: LinkageError) =>
+      case Recoverable(e) =>
         log.debug("The classes that read statistics are loaded when they are needed", e)
     } finally done = true
 }

@@ -3,8 +3,6 @@ package org.metastore.spark.scan
 import java.util.BitSet
 import java.util.stream.IntStream
 
-import scala.util.control.NonFatal
-
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, InSet, Literal}
@@ -17,7 +15,7 @@ import org.metastore.spark.pruning.{
   ColumnResolver, EvaluationAllowance, ExpressionColumns, FileMeasure, FileSets, LimitedFiles, LiveFiles, PruningFilter,
   ScanDecision, ScanEstimate, ScanQuestion, WantedRows
 }
-import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
+import org.metastore.spark.reason.{Reason, ReasonCode, Recoverable, VisibleText}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
 import org.metastore.spark.statistics.columns.{FileSetStatistics, LongBounds, TableDistinct}
 import org.metastore.spark.statistics.objects.{DoubleOrder, Manifest, Snapshot, TableIdentity}
@@ -114,7 +112,7 @@ private[scan] final class ScanPlanner(
     }
     try statistics(table).fold(why => ScanPlan(decision(rows, Left(why)), None), known => context.countTime(decide(known)))
     catch {
-      case NonFatal(e) =>
+      case Recoverable(e) =>
         val why = Reason.failure(e)
         ScanPlanner.warn(table.name, why, e)
         ScanPlan(decision(rows, Left(why)), None)
@@ -287,7 +285,7 @@ private[scan] object ScanPlanner extends Logging {
   def orElse[A](about: String, instead: A)(estimate: => A): A =
     try estimate
     catch {
-      case NonFatal(e) if !isCancelled(e) =>
+      case Recoverable(e) if !isCancelled(e) =>
         warn(about, Reason.failure(e), e)
         instead
     }

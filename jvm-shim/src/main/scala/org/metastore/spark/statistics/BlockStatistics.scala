@@ -3,11 +3,9 @@ package org.metastore.spark.statistics
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.reflect.ClassTag
-import scala.util.control.NonFatal
-
 import org.apache.spark.sql.types.DataType
 
-import org.metastore.spark.reason.Reason
+import org.metastore.spark.reason.{Reason, Recoverable}
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
 import org.metastore.spark.statistics.columns.{
   BlockColumn, BlockPart, BlockReader, BlockSizes, BlockSums, CacheWeight, CatalystValue, ColumnLoader, ColumnSizes, ColumnSummary,
@@ -106,7 +104,7 @@ private[statistics] final class BlockStatistics(
         else new ListValues(dataType, new ValueCountLoader(valueReader, joined.blocks, budget, most).load(key, dataType, open, filters))
       placedOf(key, dataType, among).fold(listed(among))(new IndexValues(_, among, listed(_)))
     } catch {
-      case NonFatal(e) =>
+      case Recoverable(e) =>
         PlanningPool.explain(e, budget)
         ColumnValues.Unknown
     }
@@ -116,7 +114,7 @@ private[statistics] final class BlockStatistics(
       val loader = new ValueCountLoader(valueReader, joined.blocks, budget, most = Long.MaxValue, counted = true)
       loader.load(key, dataType, among, filters = false).flatMap { case (file, found) => found.counted.map(file -> _) }
     } catch {
-      case NonFatal(e) =>
+      case Recoverable(e) =>
         PlanningPool.explain(e, budget)
         Map.empty
     }

@@ -12,7 +12,7 @@ import org.apache.parquet.format.{FileMetaData, PageHeader}
 import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.reason.{Reason, ReasonCode, Recoverable}
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool, StatisticsCache}
 import org.metastore.spark.statistics.columns.{BlockColumnLoader, BlockReader, ColumnLoader, SummaryAssembler}
 import org.metastore.spark.statistics.objects.{
@@ -79,7 +79,7 @@ final class StatisticsStore private (folder: Path, conf: Configuration) {
                 found, budget)))
         else Left(Reason(ReasonCode.OtherTable, "written" -> found.table.uuid, "read" -> tableUuid))
       }
-    } catch { case scala.util.control.NonFatal(e) => Left(PlanningPool.explain(e, budget)) }
+    } catch { case Recoverable(e) => Left(PlanningPool.explain(e, budget)) }
 
   /** The newest manifest, by a thread that may hang, and with the rights of this one. */
   private def newest(limitMillis: Long): Budget => Either[Reason, Manifest] = {

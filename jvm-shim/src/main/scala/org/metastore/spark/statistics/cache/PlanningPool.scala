@@ -7,11 +7,9 @@ import java.util.concurrent.{
 }
 import java.util.concurrent.atomic.{AtomicInteger, AtomicLong, AtomicReference}
 
-import scala.util.control.NonFatal
-
 import org.slf4j.LoggerFactory
 
-import org.metastore.spark.reason.{DamagedObjectException, Reason, ReasonCode, StatisticsException}
+import org.metastore.spark.reason.{DamagedObjectException, Reason, ReasonCode, Recoverable, StatisticsException}
 
 /**
  * How long one query may wait for the statistics in one store, all reads together, and how much of the driver's memory they may
@@ -110,7 +108,7 @@ private[spark] object PlanningPool {
               case e: InterruptedException => // the query is cancelled
                 started.foreach(_.giveUp())
                 throw e
-              case NonFatal(e) =>
+              case Recoverable(e) =>
                 if (e.isInstanceOf[TimeoutException]) read.giveUp()
                 Left(logReason(reason(e, budget)))
             }
@@ -120,7 +118,7 @@ private[spark] object PlanningPool {
   /** As `run`, in this thread: for what reads no storage and takes no time. */
   def here[T](tasks: Seq[() => T], budget: Budget): Seq[Either[Reason, T]] = tasks.map { task =>
     try Right(task())
-    catch { case NonFatal(e) => Left(explain(e, budget)) }
+    catch { case Recoverable(e) => Left(explain(e, budget)) }
   }
 
   /** The reason of a failure, logged. */
