@@ -25,8 +25,28 @@ def test_distributions_are_told_where_they_are_asked_for(run, location):
 )
 def test_a_crossed_threshold_ends_with_1(threshold, code, run, location):
     done = run("diff", location, 1, 2, "--fail-on", threshold, code=code)
-    assert ("id: count>" in done.stderr) == (code == 1)
+    unit = " %" if threshold.endswith("%") else ""
+    told = [line for line in done.stderr.splitlines() if line.startswith(threshold)]
+    assert told == ([f"{threshold}, the change is {100 if unit else 10}{unit}"] if code else []), "once for all columns"
     assert "psi" in done.stdout or not threshold.startswith("psi")
+
+
+def test_what_could_not_be_measured_is_told(run, location):
+    (line,) = run("diff", location, 1, 2, "--fail-on", "psi>0.2").stderr.splitlines()
+    assert line.startswith("psi is unknown for ")
+    assert "neither a histogram nor all values are kept before" in line
+    assert "COMPUTE STATISTICS FOR ALL COLUMNS" in line
+    assert run("diff", location, 1, 2, "--fail-on", "psi>0.2", "--strict", code=1).stderr.splitlines() == [line]
+    run("diff", location, 1, 2, "--strict")
+
+
+def test_what_was_not_known_of_a_summary_is_told(run, location):
+    (line,) = run("diff", location, 1, 2, "--fail-on", "null_percentage>5").stderr.splitlines()
+    assert line.startswith(
+        "null_percentage is unknown for 3 of 3 columns and crosses nothing there: id, who.`na.me`, tags"
+    )
+    assert "(not known before)" in line
+    assert run("diff", location, 1, 2, "--fail-on", "count>50").stderr == ""
 
 
 @pytest.mark.parametrize(

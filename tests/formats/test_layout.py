@@ -81,3 +81,63 @@ def test_what_is_advised_helps(spark, scattered):
     after = metastore.layout(spark, scattered, "kind")[0]
     files = len(metastore.files(spark, scattered))
     assert after["files_per_lookup"] / files < before["files_per_lookup"] / FILES / 1.5, (advised, after)
+
+
+@pytest.fixture(params=each_format("iceberg", "delta"))
+def made(request, spark):
+    """Makes an analyzed table of rows."""
+    name = {"iceberg": "ice.db.made", "delta": "made"}[request.param]
+
+    def make(columns: str, rows: str, options: str = "") -> str:
+        spark.sql(f"DROP TABLE IF EXISTS {name}")
+        spark.sql(f"CREATE TABLE {name} ({columns}) USING {request.param} {options}")
+        spark.sql(f"INSERT INTO {name} {rows}")
+        spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS")
+        return name
+
+    yield make
+    spark.sql(f"DROP TABLE {name}")
+
+
+def test_the_value_of_a_row_is_looked_up(spark, made):
+    # Half of the rows have one value, the least of each file, the others values of two files each.
+    pair = f"id DIV {2 * ROWS}"
+    value = f"IF(id % 2 = 0, 0, (1 + {pair}) * 1000 + id % {ROWS} DIV 20)"
+    name = made("skewed int", f"SELECT CAST({value} AS int) FROM range(0, {FILES * ROWS}, 1, {FILES})")
+    assert len(metastore.files(spark, name)) == FILES
+    found = metastore.layout(spark, name)[0]
+    assert found["files_per_lookup"] == pytest.approx((FILES + 2) / 2, rel=0.1)
+    assert found["lookup_error"] == pytest.approx((FILES - 2) / 2 / 32**0.5, rel=0.1)
+
+
+def test_values_that_are_few_are_all_looked_up(spark, scattered):
+    assert metastore.layout(spark, scattered, "kind")[0]["lookup_error"] == 0
+
+
+def test_nothing_is_advised_that_whatif_says_is_of_no_use(spark, made):
+    """One file a partition: rows are sorted within it alone."""
+    columns = "id bigint, user int, kind int"
+    rows = f"SELECT id, CAST(id * 7919 % 500 AS int), CAST(id % 8 AS int) FROM range(0, {4 * ROWS}, 1, 1)"
+    name = made(columns, rows, "PARTITIONED BY (kind)")
+    assert len(metastore.files(spark, name)) == 8
+    found = {row["column_name"]: row for row in metastore.layout(spark, name)}
+    assert found["user"]["overlap_depth"] > 4
+    assert [row["advice"] for row in found.values()] == [None, None, None]
+    for column in found:
+        query = f"SELECT * FROM {name} WHERE {column} = 7"
+        (told,) = metastore.whatif(spark, query, sorted_by=column)
+        assert told["files_read_now"] == told["files_read_then"], column
+
+
+def test_what_is_advised_is_what_whatif_says(spark, made):
+    """Several files a partition: within each of them sorting helps, but for the column that makes the partitions."""
+    columns = "user int, near int, kind int"
+    values = f"CAST(id * 7919 % 40 AS int), CAST(id AS int), CAST(id DIV {2 * ROWS} AS int)"
+    rows = f"SELECT {values} FROM range(0, {4 * ROWS}, 1, 8)"
+    name = made(columns, rows, "PARTITIONED BY (kind) TBLPROPERTIES ('write.distribution-mode' = 'none')")
+    assert len(metastore.files(spark, name)) == 8
+    for row in metastore.layout(spark, name):
+        query = f"SELECT * FROM {name} WHERE {row['column_name']} = 1"
+        (told,) = metastore.whatif(spark, query, sorted_by=row["column_name"])
+        assert (row["advice"] is not None) == (2 * told["files_read_then"] <= told["files_read_now"]), row
+    assert metastore.layout(spark, name, "user")[0]["advice"] is not None

@@ -9,6 +9,7 @@ from metastore.errors import ColumnNotFound, InvalidArgument, NoStatistics, Tabl
 from metastore.format.manifest import Manifest, TableIdentity
 from metastore.format.table_column import Column
 from metastore.reading import views
+from metastore.reading.summary_changes import compare_summaries
 from metastore.store import Store
 from reading.stores import ID, NAME, UUID, block, ids, metadata, snapshot
 
@@ -246,3 +247,19 @@ def test_a_uri_means_the_same_as_a_path(location):
 def test_a_zone_that_is_none(location):
     with pytest.raises(InvalidArgument, match="zone"):
         metastore.open(str(location), zone="Nowhere")
+
+
+@pytest.mark.parametrize(
+    ("measure", "before", "after", "differs"),
+    [
+        ("std", 2.5, 2.5 * (1 + 1e-12), False),
+        ("std", 2.5, 2.5 * (1 + 1e-8), True),
+        ("std", 0.0, 1e-12, True),
+        ("avg", 1e-17, -3e-17, False),
+        ("avg", 1e-6, -3e-6, True),
+        ("null_percentage", 50.0, 50.00000001, True),
+    ],
+)
+def test_rounding_is_no_difference(measure, before, after, differs):
+    rows = [[{"column_name": "d", "column_type": "double", "std": 2.5, measure: value}] for value in (before, after)]
+    assert [row["measure"] for row in compare_summaries(*rows)] == ([measure] if differs else [])

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import random
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import metastore
 from engines.made import TYPES, write_table
 from metastore.errors import ColumnNotFound, NoStatistics
-from metastore.reading.table_layout import ColumnLayout
+from metastore.format.histogram_bins import Histogram
+from metastore.format.value_rendering import CUT_BYTES
+from metastore.reading.table_layout import ColumnLayout, LookUps
 
 
 def count(bounds: list[tuple[int, int]]) -> tuple[float, float]:
@@ -25,17 +30,42 @@ def count(bounds: list[tuple[int, int]]) -> tuple[float, float]:
 def test_overlaps_are_counted(seed):
     rng = random.Random(seed)
     bounds = [(lo, lo + rng.choice([0, 1, 3, 9])) for lo in (rng.randrange(30) for _ in range(rng.randrange(1, 9)))]
-    found = ColumnLayout.of(bounds)
-    depth, alone = count(bounds)
-    assert found.overlap_depth == pytest.approx(depth)
-    # Files with one bound each that are the same value touch each other.
-    assert found.sorted_share <= alone + 1e-9
-    if len(set(bounds)) == len(bounds) and all(lo < hi for lo, hi in bounds):
-        assert found.sorted_share == pytest.approx(alone)
+    found = ColumnLayout.of(*np.array(bounds).T)
+    assert (found.overlap_depth, found.sorted_share) == pytest.approx(count(bounds))
 
 
 def test_nothing_is_said_of_nothing():
-    assert ColumnLayout.of([]) is None
+    assert ColumnLayout.of(np.array([]), np.array([])) is None
+
+
+def look_ups(edges: list[object], counts: list[int], *, distincts=None, exact: bool = True) -> LookUps | None:
+    bars = Histogram("equi_height", edges, np.array(counts), distincts and np.array(distincts))
+    summary = {"lo_exact": exact, "hi_exact": exact}
+    kept = SimpleNamespace(histogram=lambda: bars, choose_rank_histogram=lambda bars: bars, summary=summary)
+    return LookUps.of_rows(kept)
+
+
+def test_all_of_few_values_are_looked_up():
+    found = look_ups([1, 1, 1, 4, 9], [40, 20, 30, 10], distincts=[1, 0, 1, 1])
+    assert found == LookUps((1, 4, 9), (60, 30, 10), is_whole=True)
+    assert found.average(np.array([4.0, 2.0, 1.0])) == pytest.approx((3.1, 0))
+
+
+def test_of_many_values_those_of_rows_are_looked_up():
+    found = look_ups(list(range(1001)), [1] * 1000)
+    assert (len(found.values), set(found.rows), found.is_whole) == (32, {1}, False)
+    mean, error = found.average(np.array(found.values, float))
+    assert mean == pytest.approx(500, abs=5)
+    assert error == pytest.approx(1000 / math.sqrt(12 * 32), rel=0.01)
+    found = look_ups([0, 0, *range(1, 501)], [500] + [1] * 500)
+    assert dict(zip(found.values, found.rows, strict=True))[0] == 16, "half of the rows, and of the look-ups"
+
+
+def test_beginnings_of_texts_are_not_looked_up():
+    whole, cut = b"a", b"b" * CUT_BYTES
+    assert look_ups([b"", whole, cut], [50, 50], exact=False).values == (whole,)
+    assert look_ups([b"", whole, cut], [50, 50]).values == (whole, cut)
+    assert look_ups([cut, cut], [50], exact=False) is None
 
 
 @pytest.mark.parametrize("seed", range(3))

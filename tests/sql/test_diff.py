@@ -116,3 +116,22 @@ def test_a_page_about_both(spark, grown, tmp_path):
         assert told in page
     older = metastore.report(spark, name, at=first)
     assert (older.columns, older.current, "gone" in older.html) == (4, False, True)
+
+
+def test_the_same_rows_in_other_files_have_the_same_mean_and_deviation(spark):
+    name, ends = "ice.db.rewritten", []
+    spark.sql(f"CREATE TABLE {name} (x DOUBLE) USING iceberg")
+    rows = "sin(id) * pow(10, id % 9) x FROM range(0, 5000, 1, 1)"
+    for statement in (
+        f"INSERT INTO {name} SELECT {rows}",
+        f"INSERT OVERWRITE {name} SELECT /*+ REPARTITION(7) */ {rows}",
+    ):
+        spark.sql(statement)
+        ends.append(metastore.analyze(spark, name, progress=False).snapshot)
+    first, second = (metastore.summary(spark, name, at=at)[0] for at in ends)
+    assert (first["avg"], first["std"]) != (second["avg"], second["std"]), "rounding is to be seen"
+    told = {row["measure"] for row in metastore.diff(spark, name, *ends)}
+    assert told.isdisjoint({"avg", "std"})
+    location = spark.sql(f"DESCRIBE EXTENDED {name}").where("col_name = 'Location'").first()["data_type"]
+    assert {row["measure"] for row in metastore.open(location).diff(*ends)} == told
+    spark.sql(f"DROP TABLE {name}")

@@ -265,10 +265,11 @@ def layout(spark: SparkSession, table: str, column: str | None = None) -> Answer
     """One row per column: how its values are spread over the data files, and the statement that would help.
 
     Returns:
-        `files_per_lookup`, how many data files may hold a value, as far as all statistics tell (the mean of up to 32
-        values); `overlap_depth`, how many have a file's least value between their bounds (the mean of all files);
-        `sorted`, the share of files whose values no other file's bounds enclose, where ends may be equal; `advice`,
-        where a look-up in the sorted table would read at most half as many files.
+        `files_per_lookup`, how many data files may hold the value of a row, as far as all statistics tell (the mean of
+        up to 32 values), and `lookup_error`, its standard error; `overlap_depth`, how many have a file's least value
+        between their bounds (the mean of all files); `sorted`, the share of files whose values no other file's bounds
+        enclose, where ends may be equal; `advice`, where these look-ups would read at most half as many files of the
+        sorted table, as `whatif` tells.
 
     Example:
         >>> metastore.layout(spark, "db.sales", "customer")[0]["advice"]  # doctest: +SKIP

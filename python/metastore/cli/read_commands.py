@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +13,7 @@ from metastore.cli.output import FAILED, PlainOutput, end_stale, show
 from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from metastore.answers import Answer
 
@@ -52,6 +53,7 @@ FailOn = Annotated[
         show_default=False,
     ),
 ]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1, too, where a measure of --fail-on is not known.")]
 Query = Annotated[str, typer.Argument(help="A query.", show_default=False)]
 SortedBy = Annotated[
     str | None, typer.Option(help="Columns by which the tables were sorted: a, b.", show_default=False)
@@ -165,7 +167,7 @@ def snapshots(output: PlainOutput, local: LocalSpark, table: Table) -> None:
 
 
 @command
-def diff(
+def diff(  # noqa: PLR0913 - what differs, and what of it fails
     output: PlainOutput,
     local: LocalSpark,
     table: Table,
@@ -174,21 +176,26 @@ def diff(
     *,
     distributions: Distributions = False,
     fail_on: FailOn = None,
+    strict: Strict = False,
 ) -> None:
     """What differs between the summaries of two snapshots, and how far distributions have moved."""
     from metastore.cli.thresholds import parse_threshold  # noqa: PLC0415 - not needed for --help
 
     thresholds = [parse_threshold(text) for text in fail_on or ()]
     is_wanted = distributions or any(one.needs_distributions for one in thresholds)
-    answer = _ask(local, "diff", table, before=before, after=after, distributions=is_wanted)
-    crossed = [(one, row) for one in thresholds for row in answer.rows if one.is_crossed(row)]
-    if not crossed:
-        show(output, answer)
-        return
+    with _asking(local, table) as ask:
+        answer = ask("diff", before=before, after=after, distributions=is_wanted)
+        has_others = not all(one.needs_distributions for one in thresholds)
+        sides = [ask("summary", at=at).rows if has_others else () for at in (before, after)]
+    crossed = [line for one in thresholds for line in one.tell_crossed(answer.rows)]
+    unknown = {one.measure: one.list_unknown(answer.rows, *sides) for one in thresholds}
+    lines = [found.tell(measure, table) for measure, found in unknown.items() if found.reasons]
     output.answer(answer)
-    for one, row in crossed:
-        output.note(f"{row['column_name']}: {one.text}, the change is {row['change']:.6g}")
-    raise typer.Exit(FAILED)
+    for line in [*crossed, *lines]:
+        output.note(line)
+    if crossed or (strict and lines):
+        raise typer.Exit(FAILED)
+    end_stale(output, current=answer.current)
 
 
 @command
@@ -234,13 +241,22 @@ def estimates(output: PlainOutput, local: LocalSpark, query: Query, *, analyze: 
     output.answer(_with_spark(local, "estimates", query, analyze=analyze))
 
 
-def _ask(local: LocalSpark, verb: str, table: str, **arguments: str | int | bool | Sequence[float] | None) -> Answer:
-    if not _is_location(table):
-        return _with_spark(local, verb, table, **arguments)
+@contextmanager
+def _asking(local: LocalSpark, table: str) -> Iterator[Callable[..., Answer]]:
+    """What answers verbs about a table: its location, or one Spark for all of them."""
     import metastore  # noqa: PLC0415 - pyarrow is slow to import
 
-    answer: Answer = getattr(metastore.open(table), verb)(**arguments)
-    return answer
+    if _is_location(table):
+        opened = metastore.open(table)
+        yield lambda verb, **arguments: getattr(opened, verb)(**arguments)
+        return
+    with local.start() as spark:
+        yield lambda verb, **arguments: getattr(metastore, verb)(spark, table, **arguments)
+
+
+def _ask(local: LocalSpark, verb: str, table: str, **arguments: str | int | bool | Sequence[float] | None) -> Answer:
+    with _asking(local, table) as ask:
+        return ask(verb, **arguments)
 
 
 def _with_spark(

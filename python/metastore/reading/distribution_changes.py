@@ -59,6 +59,8 @@ MEASURES = (PSI, JS_DISTANCE)
 """Each is a change already: no value before is there to take a share of."""
 REASON = "reason"
 """Why a measure is null."""
+ONLY_COUNTS = "of values of its type only counts are kept"
+"""The reason of columns that never have one."""
 
 
 class _UnknownDistributionError(Exception):
@@ -144,7 +146,7 @@ def _details(of: DetailsOf, name: str, when: str) -> _Side:
     try:
         found = _Side(of(name), when)
     except InvalidArgument as e:
-        raise _UnknownDistributionError("of values of its type only counts are kept") from e
+        raise _UnknownDistributionError(ONLY_COUNTS) from e
     except (NoStatistics, ColumnNotFound) as e:
         raise _UnknownDistributionError(f"the column has no statistics {when}") from e
     values = found.details.value_count

@@ -12,6 +12,7 @@ from metastore.answers import Answer
 from metastore.errors import NoStatistics
 from metastore.pruning.deep_stack import with_deep_stack
 from metastore.reading.column_answers import ColumnAnswers
+from metastore.reading.column_details import read_table_details
 from metastore.reading.file_pruning import FilePruner, FilteredColumns, ListedFiles
 from metastore.reading.parquet_listing import list_parquet_files
 from metastore.reading.pruned_files import PrunedFiles, phrase_reason
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from metastore.adapters.current_tables import CurrentTable
     from metastore.adapters.table_facts import DataFile
     from metastore.format.table_column import Column
+    from metastore.reading.column_details import ColumnDetails
     from metastore.reading.discovery import Discovery
     from metastore.reading.snapshot import SnapshotAnswer
 
@@ -91,8 +93,9 @@ class FileAnswers(ColumnAnswers):
     def layout(self, column: str | None = None) -> Answer:
         """One row per column: how its values are spread over the data files, and how many of these a look-up reads.
 
-        `files_per_lookup` is how many of them may hold one of the values with which files begin, by all that is known;
-        `overlap_depth` how many have such a value between their bounds; `sorted` the share that overlaps with no other.
+        `files_per_lookup` is how many of them may hold the value of a row, by all that is known: the mean of up to 32
+        values, `lookup_error` its standard error; `overlap_depth` how many have a file's least value between their
+        bounds; `sorted` the share that overlaps with no other.
         The statement that would help, `advice`, is known where Spark is asked: `metastore.layout(spark, "db.sales")`.
 
         Args:
@@ -109,7 +112,13 @@ class FileAnswers(ColumnAnswers):
         shown = self._shown_now()
         columns = shown.columns.columns
         wanted = columns if column is None else [find_column(columns, column, self.table)]
-        return self._answer(Answer, "layout", list(describe_layout(shown.pruner.listed, wanted)))
+        described = describe_layout(shown.pruner.listed, wanted, self._values_of)
+        return self._answer(Answer, "layout", list(described))
+
+    def _values_of(self, column: Column) -> ColumnDetails | None:
+        """What the snapshot that is shown keeps of a column's values."""
+        found = self._answering(None, self._snapshots)
+        return None if found is None else read_table_details(self._store, found.snapshot, column)
 
     def _shown_now(self) -> _Shown:
         listed = self._list_now()

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from metastore.pruning.conditions import Condition
     from metastore.pruning.exclusion import ColumnFacts
     from metastore.pruning.filters import Conjunct
-    from metastore.pruning.value_sets import Key, Mask
+    from metastore.pruning.value_sets import Mask
     from metastore.reading.discovery import Discovery
     from metastore.reading.evidence import ColumnEvidence
     from metastore.reading.snapshot_files import SnapshotFiles
     from metastore.store import Store
 
 _LOG = get_logger(__name__)
-_MOST_LOOKED_UP = 16_384
+MOST_LOOKED_UP = 16_384
 """Of so many data files at most that bounds keep are single values asked."""
 _BEYOND_ASCII = re.compile(r"([^/=]+)=[^/]*%(?:25)?[89A-Fa-f][0-9A-Fa-f]")
 """In a path: the column whose value has such bytes."""
@@ -140,23 +140,19 @@ class FilePruner:
     def _paths(self) -> list[str]:
         return [openable_path(path, self.listed.location) for path in self._files["path"].to_pylist()]
 
-    def read_bounds(self, column: Column) -> tuple[ColumnEvidence | None, list[tuple[Key | None, Key | None]]]:
-        """What is known of a column, and the bounds of each data file as keys: None where they are not known."""
+    def read_evidence(self, column: Column) -> tuple[ColumnEvidence | None, Mask]:
+        """What is known of a column, and in which data files anything is."""
         if column.encoding is not None:
             self._load(column)
         facts = self._facts.get(column)
-        if facts is None:
-            return None, []
-        known = self._open & facts.known
-        limits = [facts.limits(file) if known[file] else (None, None) for file in range(len(known))]
-        return self._evidence[column], limits
+        return self._evidence.get(column), self._open & facts.known if facts else np.zeros(len(self._open), bool)
 
     def count_kept(self, condition: Condition) -> int:
-        """How many data files a condition leaves to be read."""
-        for column in list_columns(condition):
-            self._load(column)
-        marks, _ = self._exclude([("", condition)], self._open)
-        return int((marks == _KEPT).sum())
+        """How many data files of which something is known a condition on one column leaves to be read."""
+        (column,) = list_columns(condition)
+        _, known = self.read_evidence(column)
+        marks, _ = self._exclude([("", condition)], known)
+        return int((known & (marks == _KEPT)).sum())
 
     def judge(self, conjuncts: Sequence[Conjunct]) -> Judged:
         """Tell of each data file whether it has to be read. What is not known keeps it."""
@@ -221,7 +217,7 @@ class FilePruner:
             excluded = exclude_by_bounds(condition, self._facts, len(open_files))
             marks[open_files & excluded & (marks == _KEPT)] = place
         left = open_files & (marks == _KEPT)
-        for place, (_, condition) in enumerate(conditions if left.sum() <= _MOST_LOOKED_UP else ()):
+        for place, (_, condition) in enumerate(conditions if left.sum() <= MOST_LOOKED_UP else ()):
             excluded = exclude_by_values(condition, self._facts, self._values, left)
             marks[excluded], by_values[excluded] = place, True
             left &= ~excluded

@@ -19,7 +19,14 @@ MEASURES: tuple[str, ...] = tuple(
     next(one["measures"] for one in read_contract("functions")["functions"] if one["name"] == "diff")
 )
 _NUMBER = re.compile(r"tinyint|smallint|int|bigint|float|double|decimal\(.*")
+OF_TABLE = ("count", "files")
+"""Measures of the whole table, which are the same in each column's row."""
+_OF_NUMBERS = ("min", "q25", "q50", "q75", "max", "avg", "std")
 _DOUBLE = Column("", ("",), "double", "double")
+_OF_SUMS = ("avg", "std", "avg_len")
+"""Measures that are made of floating-point sums: another order of the same rows changes their last digits."""
+_NOISE = 1e-9
+"""So much of such a measure is no difference."""
 
 
 def compare_summaries(before: Iterable[Row], after: Iterable[Row]) -> list[Row]:
@@ -39,13 +46,37 @@ def compare_summaries(before: Iterable[Row], after: Iterable[Row]) -> list[Row]:
     ]
 
 
+def has_measure(measure: str, row: Mapping[str, Any]) -> bool:
+    """Whether a measure of a column is a number where all is known of it: of few values, or none, some are not."""
+    if measure in ("count", "null_count", "files"):
+        return True
+    if measure == "nan_count":
+        return row["column_type"] in ("float", "double")
+    count: int | None = row["count"]
+    nulls: int | None = row["null_count"]
+    if measure == "null_percentage":
+        return count is None or count > 0
+    if measure not in _OF_NUMBERS or not _NUMBER.fullmatch(row["column_type"]):
+        return False
+    return count is None or nulls is None or count - nulls > (measure == "std")
+
+
 def _compare(name: str, measure: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Row | None:
     was, now = _text(old.get(measure)), _text(new.get(measure))
-    if was == now:
+    if was == now or _is_noise(measure, old, new):
         return None
     first, second = _number(old, measure), _number(new, measure)
     change = None if first is None or second is None else second - first
     return {"column_name": name, "measure": measure, "before": was, "after": now, "change": change, "reason": None}
+
+
+def _is_noise(measure: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether a measure differs by no more than it may for the same rows in another order."""
+    first, second = _number(old, measure), _number(new, measure)
+    if measure not in _OF_SUMS or first is None or second is None:
+        return False
+    spread = max(_number(old, "std") or 0, _number(new, "std") or 0) if measure == "avg" else 0  # around 0 none is left
+    return math.isclose(first, second, rel_tol=_NOISE, abs_tol=_NOISE * spread)
 
 
 def _text(value: Any) -> str | None:

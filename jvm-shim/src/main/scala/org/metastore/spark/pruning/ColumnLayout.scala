@@ -18,11 +18,12 @@ object ColumnLayout {
     if (bounded.isEmpty) None else Some(measure(summary.bounds, bounded))
   }
 
-  /** Files of different least values, evenly chosen among all in their order. */
+  /** Files evenly chosen among those whose bounds are values of theirs, in the order of these. */
   def sample(summary: ColumnSummary, most: Int): Seq[Int] = {
-    val byLo = sortedByLo(summary.bounds, filesWithBounds(summary).filter(summary.bounds.loExact(_)))
-    val step = math.max(1.0, byLo.length.toDouble / most)
-    (0 until math.min(most, byLo.length)).map(i => byLo((i * step).toInt))
+    val bounds = summary.bounds
+    val byLo = sortedByLo(bounds, filesWithBounds(summary).filter(file => bounds.loExact(file) && bounds.hiExact(file)))
+    val number = math.min(most, byLo.length)
+    (0 until number).map(i => byLo(((2L * i + 1) * byLo.length / (2 * number)).toInt))
   }
 
   private def filesWithBounds(summary: ColumnSummary): Array[Int] =

@@ -53,8 +53,7 @@ final class ColumnDetails private (
     bars.flatMap(analyzed.store.histogram(_, ordinal, file)).flatMap(Histogram.of(_, row))
 
   /** What tells ranks, none where the column has no value: bins of equal width do not where percentiles were kept. */
-  def rankHistogram: Option[Histogram] =
-    histogram.map(bins => if (bins.kind == Histogram.EquiHeight) bins else Histogram.ofPercentiles(row).getOrElse(bins))
+  def rankHistogram: Option[Histogram] = histogram.map(_.ofRanks(row))
 
   /** Exact quantiles, where the column has ranks; none of them where it has no value. */
   def quantiles(probabilities: Seq[Double]): Option[Seq[Option[Any]]] = analyzed.store.quantiles(ranks, ordinal, probabilities)

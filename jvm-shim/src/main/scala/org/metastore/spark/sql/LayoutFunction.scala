@@ -1,19 +1,22 @@
 package org.metastore.spark.sql
 
+import java.util.BitSet
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, EqualTo, Literal}
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.pruning.{ColumnLayout, ColumnResolver, PruningFilter}
-import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSummary, FileList, FileSetStatistics}
-import org.metastore.spark.tables.{Leaf, TableFormats}
+import org.metastore.spark.pruning.{ColumnLayout, ColumnResolver, FileSets, PruningFilter}
+import org.metastore.spark.statistics.TableStatistics
+import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSummary, FileList, FileSetStatistics, TypePromotion}
+import org.metastore.spark.statistics.objects.{FileKey, Snapshot, SummaryRow}
+import org.metastore.spark.statistics.values.{Histogram, LookUps}
+import org.metastore.spark.tables.{DataFile, Leaf, TableFormats}
 
 /** `metastore.layout(table [, column])`: one row a column, how its values are spread over the data files and what would help. */
 object LayoutFunction extends TableFunction("layout") {
-  private val MostLookUps = 32 // a column
   private val AtOnce = 64 // columns
-  private val WorthSorting = 2 // times as many files as a look-up of a sorted column reads
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val analyzed = TableContext.of(session, call.text("table"))
@@ -21,62 +24,122 @@ object LayoutFunction extends TableFunction("layout") {
     val snapshot = analyzed.snapshotWithColumns(current)
     val all = analyzed.table.leaves(current)
     val leaves = call.optional("column").fold(all)(name => IndexedSeq(analyzed.leaf(session, name, all)))
-    val distinct = analyzed.store.tableSummary(snapshot).flatMap(row => row.distinct.map(snapshot.columns(row.column).key -> _)).toMap
-    val files = FileList.of(analyzed.liveFiles(snapshot).map(_.key).toIndexedSeq)
+    val keys = analyzed.liveFiles(snapshot).map(_.key).toIndexedSeq
+    val files = FileList.of(keys)
     val statistics = analyzed.planning(MetastoreConf().readTimeoutMillis)
+    val kept = new KeptValues(analyzed, snapshot)
+    val advice = new SortAdvice(session, analyzed, snapshot, statistics, keys)
     leaves.grouped(AtOnce).flatMap { some =>
       val known = statistics.of(files, some.map(leaf => leaf.key -> leaf.dataType))
-      some.map(leaf => row(leaf, known, distinct.get(leaf.key), SortAdvice.of(session, analyzed)))
+      some.map(leaf => row(leaf, known, kept, advice))
     }.toSeq
   }
 
-  private def row(leaf: Leaf, files: FileSetStatistics, distinct: Option[Long], sort: Leaf => Option[String]): InternalRow = {
-    val summary = files.column(leaf.key, leaf.dataType).toOption
+  private def row(leaf: Leaf, known: FileSetStatistics, kept: KeptValues, advice: SortAdvice): InternalRow = {
+    val summary = known.column(leaf.key, leaf.dataType).toOption
     val layout = summary.flatMap(ColumnLayout.of)
-    val analyzed = summary.toSeq.flatMap(known => (0 until known.length).filter(known.hasStatistics))
-    val perLookUp = summary.filter(_ => layout.isDefined).flatMap(filesPerLookUp(leaf, files, _, analyzed))
-    val advice = for {
-      read <- perLookUp
-      if read >= WorthSorting * sortedFilesPerLookUp(analyzed.size, distinct) && !layout.exists(_.sortedShare == 1)
-      statement <- sort(leaf)
-    } yield statement
-    ResultRow.row(leaf.name, perLookUp, layout.map(_.overlapDepth), layout.map(_.sortedShare), advice)
+    val found = for (column <- summary; _ <- layout; values <- kept.of(leaf).orElse(ofBounds(column))) yield {
+      val read = filesRead(leaf, known, column, values)
+      val (mean, error) = values.average(read.map(_.cardinality))
+      val statement = if (layout.exists(_.sortedShare == 1)) None else advice.of(leaf, known, column, values, read)
+      (mean, error, statement)
+    }
+    ResultRow.row(leaf.name, found.map(_._1), layout.map(_.overlapDepth), layout.map(_.sortedShare), found.flatMap(_._3), found.map(_._2))
   }
 
-  /** How many analyzed files may hold one of the values with which files begin, by all that is known of them; the mean of some. */
-  private def filesPerLookUp(leaf: Leaf, files: FileSetStatistics, summary: ColumnSummary, analyzed: Seq[Int]): Option[Double] = {
+  /** The least and the greatest values of some files: all that is known where no values are kept. */
+  private def ofBounds(summary: ColumnSummary): Option[LookUps] = {
+    val ends = ColumnLayout.sample(summary, LookUps.Most / 2)
+      .flatMap(file => Seq(summary.bounds.los, summary.bounds.his).map(CatalystValue.ordered(_, file, summary.dataType)))
+    if (ends.isEmpty) None else Some(LookUps.of(ends))
+  }
+
+  /** The files of which something is known that may hold each of some values, by all that is known. */
+  private def filesRead(leaf: Leaf, known: FileSetStatistics, column: ColumnSummary, values: LookUps): IndexedSeq[BitSet] = {
     val attribute = AttributeReference(leaf.name, leaf.dataType)()
     val resolver: ColumnResolver = (_, _) => Some(leaf.key)
-    val read = ColumnLayout.sample(summary, MostLookUps).map { file =>
-      val value = Literal(CatalystValue.ordered(summary.bounds.los, file, leaf.dataType), leaf.dataType)
-      analyzed.count(PruningFilter.compile(Seq(EqualTo(attribute, value)), resolver).evaluate(files).isKept)
+    values.values.map { value =>
+      val verdicts = PruningFilter.compile(Seq(EqualTo(attribute, Literal(value, leaf.dataType))), resolver).evaluate(known)
+      FileSets.where(column.length)(file => column.hasStatistics(file) && verdicts.isKept(file))
     }
-    if (read.isEmpty) None else Some(read.sum.toDouble / read.size)
   }
-
-  /** Where a column has fewer values than there are files, each value fills several even in order. */
-  private def sortedFilesPerLookUp(files: Int, distinct: Option[Long]): Double =
-    math.max(1.0, files.toDouble / math.max(1L, distinct.getOrElse(1L)))
 }
 
-/** The statement that rewrites a table in the order of a column, as its format has it. */
-private object SortAdvice {
-  private val Plain = "[A-Za-z_][A-Za-z0-9_]*".r
+/** What an analyzed snapshot keeps of the values of its columns. */
+private final class KeptValues(analyzed: TableContext, snapshot: Snapshot) {
+  private val rows: Map[String, SummaryRow] =
+    analyzed.store.tableSummary(snapshot).filter(_.files > 0).map(row => snapshot.columns(row.column).key -> row).toMap
 
-  def of(session: SparkSession, analyzed: TableContext)(leaf: Leaf): Option[String] =
-    TableFormats.all.find(_.name == analyzed.table.format).flatMap(_.sortStatement).filter(_ => leaf.path.length == 1).flatMap {
-      statement =>
+  /** Values to look up, as Catalyst's internal ones; a text that may be the beginning of longer ones is none. */
+  def of(leaf: Leaf): Option[LookUps] = for {
+    row <- rows.get(leaf.key)
+    entry = snapshot.columns(row.column)
+    if TypePromotion.of(entry, leaf.dataType) == TypePromotion.Full
+    bins <- snapshot.histograms.flatMap(analyzed.store.histogram(_, row.column, None)).flatMap(Histogram.of(_, row))
+    text = ValueText.of(entry.dataType, leaf.dataType)
+    found <- LookUps.ofRows(bins.ofRanks(row))
+      .collect(edge => Some(edge).filter(text.isWhole(_, row)).map(CatalystValue.catalyst(_, leaf.dataType)))
+  } yield found
+}
+
+/** The statement that rewrites a table in the order of a column, as its format has it, where look-ups read half as many files then. */
+private final class SortAdvice(
+    session: SparkSession, analyzed: TableContext, snapshot: Snapshot, statistics: TableStatistics, keys: IndexedSeq[FileKey]) {
+  import SortAdvice._
+
+  /** The data files in the order of the keys; None where the table does not tell of all of them. */
+  private lazy val live: Option[IndexedSeq[DataFile]] = {
+    val byPath = analyzed.table.current.toSeq.flatMap(analyzed.table.dataFiles).map(file => file.path -> file).toMap
+    Some(keys.flatMap(key => byPath.get(key.path))).filter(_.length == keys.length)
+  }
+
+  private lazy val partitions: Seq[Array[Int]] =
+    live.toSeq.flatMap(files => files.indices.groupBy(files(_).partition).values.map(_.toArray))
+
+  /** @param read the files that each of the values reads now */
+  def of(leaf: Leaf, known: FileSetStatistics, column: ColumnSummary, values: LookUps, read: IndexedSeq[BitSet]): Option[String] = for {
+    text <- statement(leaf)
+    if values.average(read.map(_.cardinality))._1 >= WorthSorting // one file is read at the least
+    files <- live
+    told = partitions.map(_.filter(column.hasStatistics(_))).filter(_.nonEmpty)
+    if told.exists(_.length > 1)
+    key = leaf.key -> leaf.dataType
+    histogram <- statistics.histograms(snapshot, Seq(key)).get(key)
+    sorted = new SortedFiles(List(key -> histogram), known, files, told.size > 1 || told.exists(_.length < files.length))
+    if isWorth(values, read, told, sorted)
+  } yield text
+
+  private def isWorth(values: LookUps, read: IndexedSeq[BitSet], partitions: Seq[Array[Int]], sorted: SortedFiles): Boolean = {
+    val most = values.rows.zip(read).map { case (rows, files) => rows.toDouble * files.cardinality }.sum / WorthSorting
+    val (several, lone) = partitions.partition(_.length > 1)
+    val unchanged = new BitSet
+    lone.foreach(files => unchanged.set(files.head))
+    var reads = values.rows.zip(read).map { case (rows, files) => rows.toDouble * FileSets.both(files, unchanged).cardinality }.sum
+    several.iterator.takeWhile(_ => reads <= most).foreach { files =>
+      val there = values.values.indices.filter(value => files.exists(read(value).get(_)))
+      lazy val filesWith = sorted.filesWith(files)
+      there.foreach(value => reads += values.rows(value).toDouble * math.max(1, filesWith(values.values(value))))
+    }
+    reads <= most
+  }
+
+  private def statement(leaf: Leaf): Option[String] =
+    TableFormats.all.find(_.name == analyzed.table.format).flatMap(_.sortStatement)
+      .filter(_ => leaf.path.length == 1 && !TableFormats.isLocation(analyzed.name)).map { statement =>
         val catalogs = session.sessionState.catalogManager
         val parts = scala.util.Try(session.sessionState.sqlParser.parseMultipartIdentifier(analyzed.name)).getOrElse(Nil)
-        val isPath = TableFormats.isLocation(analyzed.name)
         val catalog =
           parts.headOption.filter(one => parts.length > 2 && catalogs.isCatalogRegistered(one)).getOrElse(catalogs.currentCatalog.name)
-        if (isPath) None
-        else Some(statement.replace("{catalog}", catalog).replace("{table}", analyzed.name).replace("{column}", quoted(leaf.path.head)))
-    }
+        statement.replace("{catalog}", catalog).replace("{table}", analyzed.name).replace("{column}", quoted(leaf.path.head))
+      }
 
   private def quoted(name: String): String = name match {
     case Plain() => name
     case _ => s"`${name.replace("`", "``")}`"
   }
+}
+
+private object SortAdvice {
+  private val WorthSorting = 2.0 // times as many files as look-ups in a sorted table read
+  private val Plain = "[A-Za-z_][A-Za-z0-9_]*".r
 }

@@ -11,8 +11,8 @@ import org.metastore.spark.explain.{ExplainQuery, QueryScans}
 import org.metastore.spark.pruning.{EvaluationAllowance, FileSets, LimitedFiles, PruningFilter, ScanDecision}
 import org.metastore.spark.reason.{MetastoreException, Reason, ReasonCode}
 import org.metastore.spark.statistics.InMemoryStatistics
-import org.metastore.spark.statistics.columns.{CatalystValue, FileList, FileSetStatistics}
-import org.metastore.spark.statistics.values.{ColumnHistogram, SortedColumn, SortedRun}
+import org.metastore.spark.statistics.columns.{FileList, FileSetStatistics}
+import org.metastore.spark.statistics.values.{ColumnHistogram, SortedRun}
 import org.metastore.spark.tables.{DataFile, Leaf}
 
 /** `metastore.whatif(query [, sorted_by] [, statistics])`: one row a scan, how many files it would read then. */
@@ -93,8 +93,8 @@ private object Prospect {
 
 /**
  * The data files of a table as if its rows were sorted, those of each partition by themselves, into as many files of equally many
- * rows as there are, asked what a scan asks. Of columns by which they are not sorted no more is taken to be known of these files
- * than that no row matches a condition that excludes each of the files as they are.
+ * rows as there are, asked what a scan asks. Beside the order of the columns by which they are sorted no more is taken to be known of
+ * these files than that no row matches a condition that excludes each of the files as they are.
  */
 private final class SortedTable(
     session: SparkSession, analyzed: TableContext, decision: ScanDecision, names: List[String]) {
@@ -131,6 +131,7 @@ private final class SortedTable(
   }
 
   private val isPartitioned = partitions.size > 1 || partitions.exists(_.length < live.length)
+  private val sorted = new SortedFiles(columns.zip(histograms), known, live, isPartitioned)
 
   def prospect: Prospect = {
     val (columnsOfFilter, first) = (filter.columns, sortedBy.head)
@@ -147,10 +148,13 @@ private final class SortedTable(
     statistics.distinct(snapshot).toOption.flatMap(_.get(columns.head._1)).exists(_.files == live.length)
 
   private def filesRead: Long = {
-    val excluding = asked.conjuncts.indices.map(i => compile(Seq(i)))
-      .filter(one => one.columns.nonEmpty && !one.columns.exists(use => columns.exists(_._1 == use.key)))
-      .map(_.evaluate(known))
-    val runs = partitions.filter(files => excluding.forall(verdicts => files.exists(verdicts.isKept))).flatMap(sort)
+    val excluding = asked.conjuncts.indices.map(i => compile(Seq(i))).filter(_.columns.nonEmpty).map(_.evaluate(known))
+    // A file that is a partition stays as it is.
+    val (lone, several) =
+      if (asked.wanted.isEmpty && !decision.isAnswered) partitions.partition(_.length == 1) else (Nil, partitions)
+    val now = filter.evaluate(known)
+    val unchanged = lone.count(files => now.isKept(files.head))
+    val runs = several.filter(files => excluding.forall(verdicts => files.exists(verdicts.isKept))).flatMap(sorted.runs)
     val files = asStatistics(runs)
     val verdicts = filter.evaluate(files)
     val read = FileSets.where(runs.size)(verdicts.isKept)
@@ -158,45 +162,11 @@ private final class SortedTable(
     val limited = asked.wanted.flatMap(LimitedFiles.by(_, files, read, read, full))
     lazy val open = FileSets.without(read, full).cardinality
     if (decision.isAnswered && (open == 0 || decision.after > 0 && open <= read.cardinality - open)) open.toLong
-    else FileSets.without(read, limited.fold(new BitSet)(_.dropped)).cardinality.toLong
+    else unchanged + FileSets.without(read, limited.fold(new BitSet)(_.dropped)).cardinality.toLong
   }
 
   private def compile(conjuncts: Seq[Int]): PruningFilter =
     PruningFilter.compile(conjuncts.map(asked.conjuncts(_)), asked.columns, new EvaluationAllowance(settings.maxEvaluations))
-
-  /** What would be known of the files of a partition: of each a run of its rows by the first column, and within it of others. */
-  private def sort(files: Array[Int]): Seq[List[SortedRun]] = {
-    val sorted = columns.zip(histograms).map { case (column, whole) =>
-      new SortedColumn(if (isPartitioned) ofPartition(column, whole, files) else whole)
-    }
-    val rows = files.map(liveRows).sum
-    def at(file: Int): Long = (BigInt(rows) * file / files.length).toLong
-    files.indices.map(file => runs(sorted, at(file), at(file + 1), rows))
-  }
-
-  private def runs(sorted: List[SortedColumn], from: Long, until: Long, rows: Long): List[SortedRun] = sorted match {
-    case first :: others =>
-      val run = first.run(from, until, rows)
-      run :: run.inside.fold(List.empty[SortedRun]) { case (begin, end, of) => runs(others, begin, end, of) }
-    case Nil => Nil
-  }
-
-  private def liveRows(file: Int): Long =
-    math.max(0L, math.max(0L, live(file).rows.getOrElse(known.rows(file))) - live(file).deletedRows.getOrElse(0L))
-
-  /** What the table's values are between the bounds of the files of a partition. */
-  private def ofPartition(column: (String, DataType), whole: ColumnHistogram, files: Array[Int]): ColumnHistogram =
-    known.column(column._1, column._2).toOption.filter(summary => files.forall(summary.hasStatistics(_))).flatMap { summary =>
-      val filled = files.filter(file => summary.nulls(file) < summary.rows(file))
-      val ends = filled.map(file => (CatalystValue.lo(summary, file), CatalystValue.hiNumber(summary, file)))
-      if (files.exists(summary.nulls(_) < 0) || ends.exists { case (lo, hi) => lo.isEmpty || hi.isEmpty }) None
-      else {
-        val (nulls, nans) = (files.map(summary.nulls(_)).sum.toDouble, files.map(file => math.max(0L, summary.nans(file))).sum.toDouble)
-        val los = ends.map(_._1.get).map(value => whole.axis.at(value) -> value)
-        val his = ends.map(_._2.get).map(value => whole.axis.at(value) -> value)
-        Some(if (ends.isEmpty) whole.of(Array.empty, nulls, nans) else whole.between(los.minBy(_._1), his.maxBy(_._1), nulls, nans))
-      }
-    }.getOrElse(whole)
 
   private def asStatistics(files: Seq[List[SortedRun]]): InMemoryStatistics = {
     def of[T](get: SortedRun => Option[T]) = columns.zipWithIndex.map { case (column, place) =>

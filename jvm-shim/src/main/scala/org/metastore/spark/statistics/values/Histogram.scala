@@ -51,6 +51,9 @@ final case class Histogram(
   def percentiles: IndexedSeq[Any] =
     (0 to Histogram.Percent).map(i => at(Histogram.rankOf(i, number)).value)
 
+  /** What tells ranks of its column: bins of equal width do not where percentiles were kept. */
+  def ofRanks(row: SummaryRow): Histogram = if (kind == Histogram.EquiHeight) this else Histogram.ofPercentiles(row).getOrElse(this)
+
   private def error(place: Int, inside: Long, count: Long): Long = {
     val (below, above) = (errors(place), errors(place + 1))
     if (isLone(place)) Seq(below - inside + 1, above - (count - inside), 0L).max

@@ -37,6 +37,22 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
     new SortedRun(summary, if (column.isComplete) Some(listed(values)) else None, inside.map(one => (one.from, one.until, one.of)))
   }
 
+  /** How many of at most so many files of equally many rows, in their order, have a value between their bounds. */
+  def filesWith(value: Any, most: Int, rows: Long): Int = {
+    val files = math.min(most.toLong, rows).toInt // none is empty
+    def at(file: Int): Long = (BigInt(rows) * file / files).toLong
+    def first(test: FileSummary => Boolean): Int = {
+      var (low, high) = (0, files)
+      while (low < high) {
+        val middle = (low + high) / 2
+        if (test(run(at(middle), at(middle + 1), rows).summary)) high = middle else low = middle + 1
+      }
+      low
+    }
+    def isNaN(run: FileSummary) = run.nans.exists(_ > 0)
+    first(run => run.lo.fold(isNaN(run))(order.gt(_, value))) - first(run => run.hi.fold(isNaN(run))(order.gteq(_, value)))
+  }
+
   private def partsOf(from: Long, until: Long, rows: Long): Seq[Part] = {
     val scale = if (sums.last > 0) rows / sums.last else 0.0
     def place(item: Int): Long = if (item + 1 == sums.length) rows else math.min(rows, math.round(sums(item) * scale))

@@ -1,0 +1,61 @@
+package org.metastore.spark.sql
+
+import org.apache.spark.sql.types.DataType
+
+import org.metastore.spark.statistics.columns.{CatalystValue, FileSetStatistics}
+import org.metastore.spark.statistics.values.{ColumnHistogram, SortedColumn, SortedRun}
+import org.metastore.spark.tables.DataFile
+
+/**
+ * What would be known of the data files of a partition if its rows were sorted into as many files of equally many rows.
+ *
+ * @param columns       what the rows are sorted by, each with how all rows of the table are spread over its values
+ * @param known         what is known of the files as they are
+ * @param isPartitioned whether partitions are not the whole table
+ */
+private[sql] final class SortedFiles(
+    columns: List[((String, DataType), ColumnHistogram)], known: FileSetStatistics, live: IndexedSeq[DataFile],
+    isPartitioned: Boolean) {
+
+  /** Of each file a run of its rows by the first column, and within it of others. */
+  def runs(files: Array[Int]): Seq[List[SortedRun]] = {
+    val (sorted, rows) = (sort(files), liveRows(files))
+    def at(file: Int): Long = (BigInt(rows) * file / files.length).toLong
+    files.indices.map(file => runsOf(sorted, at(file), at(file + 1), rows))
+  }
+
+  /** How many files would have a value of the first column between their bounds. */
+  def filesWith(files: Array[Int]): Any => Int = {
+    val (sorted, rows) = (sort(files).head, liveRows(files))
+    value => sorted.filesWith(value, files.length, rows)
+  }
+
+  private def sort(files: Array[Int]): List[SortedColumn] = columns.map { case (column, whole) =>
+    new SortedColumn(if (isPartitioned) ofPartition(column, whole, files) else whole)
+  }
+
+  private def runsOf(sorted: List[SortedColumn], from: Long, until: Long, rows: Long): List[SortedRun] = sorted match {
+    case first :: others =>
+      val run = first.run(from, until, rows)
+      run :: run.inside.fold(List.empty[SortedRun]) { case (begin, end, of) => runsOf(others, begin, end, of) }
+    case Nil => Nil
+  }
+
+  private def liveRows(files: Array[Int]): Long = files.map { file =>
+    math.max(0L, math.max(0L, live(file).rows.getOrElse(known.rows(file))) - live(file).deletedRows.getOrElse(0L))
+  }.sum
+
+  /** What the table's values are between the bounds of the files of a partition. */
+  private def ofPartition(column: (String, DataType), whole: ColumnHistogram, files: Array[Int]): ColumnHistogram =
+    known.column(column._1, column._2).toOption.filter(summary => files.forall(summary.hasStatistics(_))).flatMap { summary =>
+      val filled = files.filter(file => summary.nulls(file) < summary.rows(file))
+      val ends = filled.map(file => (CatalystValue.lo(summary, file), CatalystValue.hiNumber(summary, file)))
+      if (files.exists(summary.nulls(_) < 0) || ends.exists { case (lo, hi) => lo.isEmpty || hi.isEmpty }) None
+      else {
+        val (nulls, nans) = (files.map(summary.nulls(_)).sum.toDouble, files.map(file => math.max(0L, summary.nans(file))).sum.toDouble)
+        val los = ends.map(_._1.get).map(value => whole.axis.at(value) -> value)
+        val his = ends.map(_._2.get).map(value => whole.axis.at(value) -> value)
+        Some(if (ends.isEmpty) whole.of(Array.empty, nulls, nans) else whole.between(los.minBy(_._1), his.maxBy(_._1), nulls, nans))
+      }
+    }.getOrElse(whole)
+}

@@ -1,0 +1,71 @@
+package org.metastore.spark.statistics.values
+
+import java.nio.ByteBuffer
+
+import scala.collection.mutable
+
+/**
+ * Values that are looked up in a column.
+ *
+ * @param values  no two are the same
+ * @param rows    how many rows each stands for: of those drawn, or of all
+ * @param isWhole whether there are no others
+ */
+final case class LookUps(values: IndexedSeq[Any], rows: IndexedSeq[Long], isWhole: Boolean) {
+
+  /** Some of them, in another form; None of none. */
+  def collect(kept: Any => Option[Any]): Option[LookUps] = {
+    val found = values.zip(rows).flatMap { case (value, of) => kept(value).map(_ -> of) }
+    if (found.isEmpty) None else Some(LookUps(found.map(_._1), found.map(_._2), isWhole && found.length == values.length))
+  }
+
+  /** The mean of what each of them reads, and its standard error. */
+  def average(files: IndexedSeq[Int]): (Double, Double) = {
+    def weighted(of: IndexedSeq[Double]): Double = of.zip(rows).map { case (one, weight) => one * weight }.sum / rows.sum
+    val mean = weighted(files.map(_.toDouble))
+    val spread = weighted(files.map(count => (count - mean) * (count - mean)))
+    (mean, if (isWhole) 0.0 else math.sqrt(spread / rows.sum))
+  }
+}
+
+object LookUps {
+
+  /** So many of a column at most. */
+  val Most = 32
+
+  private val Steps = 1 << 16
+  private val Stride = 40503 // the golden section of them
+
+  /** Each of some values, as often as it is there. */
+  def of(values: Seq[Any]): LookUps = counted(values.map(_ -> 1L), isWhole = false)
+
+  /** All values where they are few, else those of rows, one of each part of the sorted rows: as the histogram stores them. */
+  def ofRows(bins: Histogram): LookUps = {
+    val ends = bins.edges.tail
+    lazy val all = counted(ends.zip(bins.counts), isWhole = true)
+    if (bins.counts.indices.forall(bins.isLone) && all.values.length <= Most) all
+    else {
+      val sums = bins.counts.scanLeft(0L)(_ + _).tail.toArray
+      def at(rank: Long): Int = {
+        val found = java.util.Arrays.binarySearch(sums, rank)
+        if (found >= 0) sums.indexWhere(_ >= rank) else -found - 1
+      }
+      of((0 until Most).map(draw => ends(at(rank(draw, bins.number)))))
+    }
+  }
+
+  // At even ranks the ends of files that have equally many rows would never be met, or always.
+  private def rank(draw: Int, rows: Long): Long =
+    (BigInt(draw * Steps + (draw * Stride + Steps / 2) % Steps) * rows / (Most * Steps)).toLong + 1
+
+  private def counted(drawn: Seq[(Any, Long)], isWhole: Boolean): LookUps = {
+    val found = mutable.LinkedHashMap.empty[Any, (Any, Long)]
+    drawn.foreach { case (value, rows) => found(identity(value)) = (value, rows + found.get(identity(value)).fold(0L)(_._2)) }
+    LookUps(found.values.map(_._1).toIndexedSeq, found.values.map(_._2).toIndexedSeq, isWhole)
+  }
+
+  private def identity(value: Any): Any = value match {
+    case bytes: Array[Byte] => ByteBuffer.wrap(bytes)
+    case other => other
+  }
+}
