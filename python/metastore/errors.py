@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AccessDenied",
     "AnalyzeFailed",
+    "CatalogFailed",
     "CollectionRefused",
     "ColumnNotFound",
     "CommitUnknown",
@@ -49,6 +50,7 @@ __all__ = [
 
 _CODES: dict[str, str] = {one["class"]: one["code"] for one in read_contract("errors")["errors"]}
 _SHOWN = 5
+_NEAREST = 3
 
 
 class MetastoreError(Exception):
@@ -108,6 +110,7 @@ class NoStatistics(MetastoreError):
         table: The table as the user named it.
         command: The statement that makes the statistics; a location is named as ``parquet.`/path` ``, or
             `<its name>` where it has no such name.
+        analyzed: Analyzed snapshots, the nearest first, where an old snapshot was asked for that no statement reaches.
     """
 
     def __init__(
@@ -116,11 +119,18 @@ class NoStatistics(MetastoreError):
         detail: str = "",
         columns: str = "ALL COLUMNS",
         in_statements: str | None = None,
+        analyzed: Sequence[str] = (),
     ) -> None:
         self.table = table
+        self.analyzed = tuple(analyzed)
         named = in_statements or name_in_statements(table)
         self.command = f"ANALYZE TABLE {named} COMPUTE STATISTICS FOR {columns}"
-        super().__init__(f"{table} has no statistics{f' {detail}' if detail else ''}.", f"Run: {self.command}")
+        others = (
+            "ANALYZE computes them for the current snapshot only. "
+            f"Nearest analyzed snapshots: {', '.join(self.analyzed[:_NEAREST])}."
+        )
+        hint = others if analyzed else f"Run: {self.command}"
+        super().__init__(f"{table} has no statistics{f' {detail}' if detail else ''}.", hint)
 
 
 class TableNotFound(MetastoreError):
@@ -252,6 +262,19 @@ class AccessDenied(MetastoreError):
     def __init__(self, table: str, reason: str) -> None:
         self.table, self.reason = table, reason
         super().__init__(f"{table} cannot be read by this user: {reason}.")
+
+
+class CatalogFailed(MetastoreError):
+    """A catalog does not answer, or with an error: nothing is known of the table.
+
+    Attributes:
+        table: The table.
+        reason: What the catalog says.
+    """
+
+    def __init__(self, table: str, reason: str) -> None:
+        self.table, self.reason = table, reason
+        super().__init__(f"{table} cannot be looked up: its catalog fails: {reason}.")
 
 
 _REPAIR = (

@@ -76,6 +76,19 @@ def from_jvm_bytes(records: Any, context: SparkContext) -> RDD[bytes]:
     return RDD(records, context, NoOpSerializer())
 
 
+def is_stopped(spark: SparkSession) -> bool:
+    """Whether a session has come to its end, by `stop` or with its JVM; a Connect client knows by itself."""
+    context: Any = getattr(spark, "_sc", None)
+    if context is None:
+        return bool(getattr(spark, "is_stopped", False))
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped] # noqa: PLC0415 - no types
+
+    try:
+        return context._jsc is None or bool(context._jsc.sc().isStopped())
+    except Py4JError:  # nobody answers
+        return True
+
+
 def end_jvm(spark: SparkSession) -> None:
     """End the JVM that a session's Python started, with the jobs in it: by the pipe that it reads."""
     gateway: Any = spark.sparkContext._gateway

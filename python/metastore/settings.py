@@ -262,7 +262,7 @@ def _toml(reader: type[TomlConfigSettingsSource], file: Path) -> Mapping[str, An
     try:
         return reader(_OUTSIDE, file).toml_data
     except ValueError as error:  # that of the TOML library, or of text that is no UTF-8
-        raise InvalidArgument(str(file), f"it is no TOML: {error}".rstrip(".")) from None
+        raise InvalidArgument(str(file), f"it is not valid TOML: {error}".rstrip(".")) from None
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, object]]:

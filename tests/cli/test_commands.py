@@ -164,7 +164,7 @@ def test_a_broken_file_of_settings_is_one_line(run, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "metastore.toml").write_text("histogram.bins = = 7")
     told = run("config", code=2).stderr
-    assert told.startswith(f"error: [METASTORE_INVALID_ARGUMENT] {tmp_path}/metastore.toml: it is no TOML: ")
+    assert told.startswith(f"error: [METASTORE_INVALID_ARGUMENT] {tmp_path}/metastore.toml: it is not valid TOML: ")
     assert len(told.splitlines()) == 1
 
 

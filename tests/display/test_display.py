@@ -166,6 +166,13 @@ def test_a_filtered_summary_looks_like_a_summary(location):
     assert shown.splitlines()[1].split() == (GOLDEN / "summary-160.txt").read_text("utf-8").splitlines()[1].split()
 
 
+def test_the_zone_of_timestamps_is_told(location):
+    rows = [{**row, "column_type": "timestamp"} for row in metastore.open(str(location)).summary()]
+    answer = Summary("summary", "db.t", tuple(rows[0]), tuple(rows), zone="Europe/Zurich")
+    assert "timestamps in Europe/Zurich" in plain_text.render_complete(answer)
+    assert "timestamps in" not in plain_text.render_complete(metastore.open(str(location)).summary())
+
+
 def test_the_most_frequent_value_has_its_share(location):
     row = {**metastore.open(str(location)).summary()[1], "top_value": "bob", "top_count": 4}
     assert cells.format_marked_cell(row, "top_value") == "bob (25 %)"

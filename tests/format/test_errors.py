@@ -16,6 +16,7 @@ ALL = [
     errors.CommitUnknown("file:/x", 7, "no answer"),
     errors.UnsupportedTable("db.v", "it is a view"),
     errors.AccessDenied("db.t", "Permission denied"),
+    errors.CatalogFailed("db.t", "Connection refused"),
     errors.DamagedObject("x.parquet", "it is short"),
     errors.InvalidArgument("columns", "it is empty"),
     errors.InvalidSetting("spark.metastore.cache.size", "x", "it is no size"),

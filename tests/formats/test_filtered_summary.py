@@ -100,7 +100,7 @@ def test_a_view_is_asked_about_as_its_table(spark):
         ("SELECT * FROM {t} LIMIT 3", "Limit"),
         ("SELECT * FROM {t} WHERE rand() < 0.5", "deterministic"),
         ("SELECT * FROM {t} WHERE id IN (SELECT max(id) FROM {t})", "sub-query"),
-        ("SELECT * FROM range(3)", "is no Iceberg"),
+        ("SELECT * FROM range(3)", "it reads Range, not an Iceberg"),
         pytest.param(
             "SELECT * FROM {t} VERSION AS OF {first}",
             "as the name now stands",
@@ -112,7 +112,7 @@ def test_other_queries_are_told_what_is_possible(spark, two_snapshots, query, to
     table, first = two_snapshots
     with pytest.raises(InvalidArgument, match=told) as raised:
         metastore.filtered_summary(spark, query.format(t=table, first=first))
-    assert "Say SELECT" in str(raised.value)
+    assert "It has to be SELECT" in str(raised.value)
 
 
 def test_a_table_without_statistics_says_so(spark, two_snapshots):

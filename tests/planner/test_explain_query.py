@@ -142,6 +142,29 @@ def test_metadata_tables_say_that_they_are_left_alone(spark, analyzed, metadata)
     assert spark.sql(f"SELECT count(*) FROM {analyzed}.files WHERE record_count = 100").first()[0] == 4
 
 
-def test_nothing_is_said_where_we_are_switched_off(spark, analyzed):
+def test_where_we_are_switched_off_it_is_said(spark, analyzed):
     with conf(spark, spark__metastore__enabled=False):
-        assert decisions(spark, f"SELECT * FROM {analyzed} WHERE id = 5") == []
+        (row,) = metastore.explain(spark, f"SELECT * FROM {analyzed} WHERE id = 5")
+    assert (row["reason"], row["sentence"]) == ("DISABLED", "spark.metastore.enabled is false")
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason", "named", "kept"),
+    [
+        ("DELETE FROM ice.db.explained_one WHERE id = 1", "ANSWERED_BY_FORMAT", "ice.db.explained_one", False),
+        ("DELETE FROM explained_own WHERE id = 1", "ROW_LEVEL_COMMAND", "spark_catalog.default.explained_own", True),
+        ("INSERT INTO explained_own VALUES (1)", "NO_SCAN", "spark_catalog.default.explained_own", False),
+        ("SHOW TABLES", "NO_SCAN", None, False),
+        ("SELECT 1", "NO_SCAN", None, False),
+    ],
+)
+def test_a_plan_without_scans_says_why(spark, statement, reason, named, kept):
+    spark.sql("CREATE TABLE explained_own (id BIGINT) USING delta")
+    spark.sql("CREATE TABLE ice.db.explained_one AS SELECT 1L AS id")
+    try:
+        (row,) = metastore.explain(spark, statement)
+    finally:
+        spark.sql("DROP TABLE explained_own")
+        spark.sql("DROP TABLE ice.db.explained_one")
+    assert (row["reason"], row["table"], row["kept"], row["path"]) == (reason, named, kept, None)
+    assert statement.split()[0] in row["sentence"] or reason == "ANSWERED_BY_FORMAT"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import metastore
+from metastore.errors import InvalidArgument
 from planner.plans import conf
 
 pytestmark = pytest.mark.spark
@@ -23,9 +24,12 @@ def history(session, table=None):
     ]
 
 
-def test_nothing_is_noted_unasked(session, analyzed):
+def test_nothing_is_noted_unasked_and_the_setting_is_named(session, analyzed):
     session.sql(f"SELECT * FROM {analyzed} WHERE id = 5").collect()
-    assert history(session) == []
+    with pytest.raises(InvalidArgument, match=r"because spark\.metastore\.history\.enabled is false"):
+        history(session)
+    with conf(session, spark__metastore__history__enabled="true"):
+        assert history(session) == []
 
 
 def test_each_scan_of_a_query_is_noted(session, analyzed):
@@ -83,7 +87,8 @@ def test_sessions_do_not_see_each_other(spark, session, analyzed):
     other = spark.newSession()
     with conf(other, spark__metastore__history__enabled="true"):
         other.sql(f"SELECT * FROM {analyzed} WHERE id = 5").collect()
-    assert history(session) == []
+    with conf(session, spark__metastore__history__enabled="true"):
+        assert history(session) == []
     assert len(history(other)) == 1
 
 

@@ -5,7 +5,7 @@ from datetime import datetime, timezone
 import pytest
 
 import metastore
-from metastore.errors import ColumnNotFound, InvalidArgument, NoStatistics, TableNotFound
+from metastore.errors import ColumnNotFound, InvalidArgument, NoStatistics, TableNotFound, UnsupportedTable
 from metastore.format.manifest import Manifest, TableIdentity
 from metastore.format.table_column import Column
 from metastore.reading import views
@@ -63,6 +63,16 @@ def test_an_older_snapshot_by_id_and_by_instant(location):
 def test_what_was_not_analyzed_is_named(location, at):
     with pytest.raises(InvalidArgument, match=r"was not analyzed\. Analyzed: 1, 2"):
         metastore.open(str(location)).summary(at=at)
+
+
+def test_files_of_other_formats_are_not_told_to_be_analyzed(tmp_path):
+    (tmp_path / "t" / "p=1").mkdir(parents=True)
+    (tmp_path / "t" / "p=1" / "part-0.snappy.orc").touch()
+    with pytest.raises(UnsupportedTable, match="it holds ORC files, not an Iceberg, Delta or Hudi table or Parquet"):
+        metastore.open(str(tmp_path / "t")).summary()
+    (tmp_path / "t" / "p=1" / "part-0.parquet").touch()
+    with pytest.raises(NoStatistics, match="Run: ANALYZE TABLE parquet"):
+        metastore.open(str(tmp_path / "t")).summary()
 
 
 def test_errors_of_diff_name_its_arguments(location):

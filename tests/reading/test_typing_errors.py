@@ -38,6 +38,33 @@ CALLS = {
 }
 
 
+class Context:
+    """A context that was stopped."""
+
+    _jsc = None
+
+
+class StoppedSession(Session):
+    _sc = Context()
+
+
+class StoppedClient(Session):
+    is_stopped = True
+
+
+@pytest.mark.parametrize("session", [StoppedSession(), StoppedClient()])
+def test_of_a_session_that_was_stopped_it_is_said(session):
+    for ask in (
+        lambda: metastore.summary(session, "db.t"),
+        lambda: metastore.analyze(session, "db.t"),
+        lambda: metastore.verify(session, "db.t"),
+        lambda: metastore.explain(session, "SELECT 1"),
+        lambda: metastore.config(session),
+    ):
+        with pytest.raises(errors.NoSpark, match=r"This Spark session has been stopped\. Get a new one"):
+            ask()
+
+
 @pytest.mark.parametrize("call", CALLS)
 def test_what_to_type_is_said(call):
     names = {"metastore": metastore, "Session": Session, "jars": jars, "settings": settings, "Summary": Summary}

@@ -59,7 +59,7 @@ def test_verification_says_what_it_cannot_check(store):
     (newest.parent / newest.name.replace("1.json", "2.json")).write_bytes(newest.read_bytes()[:-1])
     assert found(store)["log/" + newest.name.replace("1.json", "2.json")] == (
         "unknown",
-        "it is no whole manifest: 1 is used",
+        "it is not a whole manifest: 1 is used",
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from metastore.adapters.identifiers import quote_name, split_name
 from metastore.adapters.shim_calls import translate_errors
-from metastore.errors import TableNotFound, UnsupportedTable
+from metastore.errors import CatalogFailed, TableNotFound, UnsupportedTable
 
 if TYPE_CHECKING:
     from pyspark.errors import AnalysisException
@@ -57,7 +57,7 @@ def look_up_table(spark: SparkSession, table: str) -> CatalogEntry:
         raise UnsupportedTable(table, _first_line(failure)) from failure
     except Py4JJavaError as failure:  # what a catalog raises is no error of Spark's
         told = failure.java_exception.getMessage()
-        raise UnsupportedTable(table, f"it cannot be loaded: {_first_line(told or failure)}") from None
+        raise CatalogFailed(table, _first_line(told or failure)) from None
     found = json.loads(row.facts)
     return CatalogEntry(found["name"] or identifier, identifier, found["format"], found["location"], found["uuid"])
 

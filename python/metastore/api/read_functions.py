@@ -40,7 +40,8 @@ def open(  # noqa: A001 - `metastore.open`
 
     Raises:
         TableNotFound: There is no such location, or no such table. A location without statistics is no mistake yet:
-            `files` and `snapshots` of it are empty, the other verbs raise NoStatistics.
+            `files` and `snapshots` of it are empty, the other verbs raise NoStatistics, or UnsupportedTable where its
+            files are of a format that cannot be analyzed.
         FormatTooNew: A later version wrote it.
         InvalidArgument: There is no such time zone, the location is empty or holds several tables, or it is no table of
             a library that is known.

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metastore import settings
+from metastore.answers import Answer
 from metastore.api import query_functions, read_functions
 from metastore.display.report.contents import Contents, collect_columns
 from metastore.display.report.page import render_page
 from metastore.errors import InvalidArgument, MetastoreError
 from metastore.reading.table_answers import Statistics, compare_answers
+from metastore.reading.views import FUNCTIONS
 from metastore.spark.discovery_by_name import open_by_name
 from metastore.spark.session import check_session
 
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from pyspark.sql import SparkSession
-
-    from metastore.answers import Answer
 
     Moment = str | int | datetime | None
 
@@ -116,8 +116,15 @@ def _collect(where: SparkSession | str, table: str | None, at: Moment) -> tuple[
     if at is not None:
         return statistics, Contents(summary, columns)
     is_recorded = settings.get("spark.metastore.history.enabled", where)
-    history = query_functions.history(where, table)
+    history = _history(where, table)
     return statistics, Contents(summary, columns, _layout(where, table), history, is_recorded)
+
+
+def _history(spark: SparkSession, table: str) -> Answer:
+    try:
+        return query_functions.history(spark, table)
+    except InvalidArgument:  # nothing was noted, for that is switched off: the page says how to switch it on
+        return Answer("history", table, tuple(FUNCTIONS["history"].names), (), FUNCTIONS["history"])
 
 
 def _layout(spark: SparkSession, table: str) -> Answer | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from metastore.answers import Answer
-from metastore.errors import InvalidArgument, NoStatistics
+from metastore.errors import InvalidArgument
 from metastore.reading.discovery import Discovery, discover
 from metastore.spark.discovery_by_name import discover_by_name
 from metastore.spark.session import check_session
@@ -80,7 +80,7 @@ def gc(where: SparkSession | str, table: str | None = None, *, delete: bool = Fa
     place, grace = _place(where, table), grace_days * _SECONDS_A_DAY
     store = place.store
     if store is None:
-        raise NoStatistics(place.asked)
+        raise place.explain_missing()
     garbage = store.writable().run(collect_garbage(grace)) if delete else store.run(find_garbage(grace))
     rows = (
         {"path": blob.path, "size": blob.size, "age_days": round(blob.age / _SECONDS_A_DAY, 1), "deleted": delete}
@@ -129,7 +129,7 @@ def _measure(manifest: Manifest) -> dict[str, int]:
 
 def _require_statistics(place: Discovery) -> tuple[Store, Manifest]:
     if place.store is None or place.manifest is None:
-        raise NoStatistics(place.asked)
+        raise place.explain_missing()
     return place.store, place.manifest
 
 

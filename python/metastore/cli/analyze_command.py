@@ -10,7 +10,7 @@ import typer
 from metastore.cli.completion import complete_columns, complete_table
 from metastore.cli.options import LocalSpark, command
 from metastore.cli.output import PlainOutput
-from metastore.errors import InvalidArgument
+from metastore.errors import InvalidArgument, UnsupportedTable
 
 Name = Annotated[
     str,
@@ -77,8 +77,12 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
     import metastore  # noqa: PLC0415 - not needed for --help
     from metastore import settings  # noqa: PLC0415 - as above
     from metastore.path_names import is_location, phrase_names  # noqa: PLC0415 - as above
+    from metastore.reading.discovery import describe_other_files  # noqa: PLC0415 - as above
 
     if is_location(table):
+        other = describe_other_files(table)
+        if other:
+            raise UnsupportedTable(table, other)
         raise InvalidArgument("table", f"{table} is a location", phrase_names(table))
     wanted = None if columns is None else _names("--columns", columns, "Leave it out for all columns.")
     settings.get("spark.metastore.frequencies.algorithm", argument=frequencies)  # before Spark is started for it

@@ -220,7 +220,7 @@ def _nearness(errors: Sequence[float | None]) -> list[str]:
 
 
 def list_approximations(answer: Answer, drawn: Sequence[str]) -> list[str]:
-    """The line that says what the mark of approximate numbers means in a summary; none where there are none."""
+    """What the mark of approximate numbers means in a summary, and the zone of its instants; none where none are."""
     if not is_summary(answer):
         return []
     error = max((row["distinct_error"] or 0.0 for row in answer.rows), default=0.0)
@@ -231,4 +231,10 @@ def list_approximations(answer: Answer, drawn: Sequence[str]) -> list[str]:
         parts.append("bounds hold for more than the live rows of this snapshot")
     if any(is_approximate(row, name) for row in answer.rows for name in OF_ALL_ROWS):
         parts.append("means, quantiles and distinct values are those of all rows in the data files, deleted ones too")
-    return [f"{APPROXIMATE} approximate: {'; '.join(parts)}"] if parts else []
+    marked = [f"{APPROXIMATE} approximate: {'; '.join(parts)}"] if parts else []
+    return [*marked, *_zone(answer)]
+
+
+def _zone(answer: Answer) -> list[str]:
+    """In which zone the instants are written: without Spark and by name it is not the same."""
+    return [f"timestamps in {answer.zone}"] if any(row["column_type"] == "timestamp" for row in answer.rows) else []

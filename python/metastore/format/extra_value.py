@@ -54,7 +54,7 @@ def decode_value(data: bytes) -> pa.Scalar:
         value = batch.column(0)[0]
         value.as_py()  # names of fields are decoded only now
     except (pa.ArrowException, OSError, StopIteration, ValueError, OverflowError) as error:
-        raise DamagedObject("extra", f"it is no value ({error})") from error
+        raise DamagedObject("extra", f"it is not a value ({error})") from error
     return value
 
 

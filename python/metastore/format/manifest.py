@@ -313,9 +313,9 @@ def _verified(data: bytes, name: str) -> dict[str, Any]:
     try:
         body = json.loads(line.decode(), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as e:
-        raise DamagedObject(name, f"it is no JSON ({e})") from e
+        raise DamagedObject(name, f"it is not JSON ({e})") from e
     if not isinstance(body, dict):
-        raise DamagedObject(name, "it is no manifest")
+        raise DamagedObject(name, "it is not a manifest")
     return body
 
 

@@ -203,7 +203,7 @@ def read_rows(
         table = pa.Table.from_batches(list(_limit_decoded_bytes(name, len(data), batches)), found)
         return _conform(name, table, sum(metadata.row_group(group).num_rows for group in groups), schema)
     except (pa.ArrowException, OSError, ValueError) as e:
-        raise DamagedObject(name, f"it is no Parquet file of its kind ({e})") from e
+        raise DamagedObject(name, f"it is not a Parquet file of its kind ({e})") from e
 
 
 def identify_object(name: str, data: bytes) -> tuple[ObjectRef, dict[str, str]]:

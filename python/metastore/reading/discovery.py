@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from metastore.adapters.descriptors import FORMAT_NAMES
-from metastore.errors import InvalidArgument, TableNotFound
+from metastore.adapters.descriptors import FORMAT_NAMES, describe_format
+from metastore.errors import InvalidArgument, NoStatistics, TableNotFound, UnsupportedTable
 from metastore.path_names import is_location
 from metastore.reading.folder import Folder
 from metastore.store import Store
@@ -18,10 +18,13 @@ from metastore.suggestions import find_similar_names
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from metastore.errors import MetastoreError
     from metastore.format.manifest import Manifest, TableIdentity
 
 
 _OF_A_TABLE = re.compile(f"(?:{'|'.join(FORMAT_NAMES)})-.+")
+_OF_FORMATS = {"_delta_log", ".hoodie"}
+_OTHER_FILES = {"orc", "csv", "tsv", "json", "jsonl", "avro", "xml", "txt", "arrow", "feather"}
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,31 @@ class Discovery:
     def is_named_by_path(self) -> bool:
         """Whether it is a table of no catalog."""
         return self.manifest is not None and "/" in self.manifest.table.name
+
+    def explain_missing(self, table: str | None = None) -> MetastoreError:
+        """Why there are no statistics: nobody analyzed the table, or it is none that can be."""
+        other = describe_other_files(self.asked) if self.store is None and is_location(self.asked) else None
+        return UnsupportedTable(table or self.asked, other) if other else NoStatistics(table or self.asked)
+
+
+def describe_other_files(location: str) -> str | None:
+    """What lies in a folder that holds data files, but of no format that can be analyzed; None of any other."""
+    kinds = _find_other_files(Folder(location))
+    if not kinds:
+        return None
+    listed = ", ".join(kind.upper() for kind in sorted(kinds))
+    *titles, last = (describe_format(name).title for name in FORMAT_NAMES if name != "parquet")
+    return f"it holds {listed} files, not an {', '.join(titles)} or {last} table or Parquet files"
+
+
+def _find_other_files(folder: Folder) -> set[str]:
+    names = folder.names()
+    shown = [name for name in names if not name.startswith((".", "_"))]
+    kinds = {part for name in shown if "=" not in name for part in name.lower().split(".")[1:]}
+    if "parquet" in kinds or _OF_FORMATS & {*names}:
+        return set()
+    partition = next((name for name in shown if "=" in name and "." not in name), None)
+    return kinds & _OTHER_FILES or (_find_other_files(folder / partition) if partition else set())
 
 
 def discover(location: str, table: str | None = None) -> Discovery:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from metastore.adapters.descriptors import WITH_LOG_FILES
 from metastore.adapters.identifiers import find_column
 from metastore.answers import Answer
-from metastore.errors import NoStatistics
 from metastore.pruning.deep_stack import with_deep_stack
 from metastore.reading.column_answers import ColumnAnswers
 from metastore.reading.column_details import read_table_details
@@ -162,7 +161,7 @@ class FileAnswers(ColumnAnswers):
     def _snapshot_to_show(self) -> SnapshotAnswer:
         found = self._answering(None, self._snapshots)
         if found is None:
-            raise NoStatistics(self.table)
+            raise self._place.explain_missing(self.table)
         return found
 
     def _opened_files(self, table: CurrentTable) -> _Shown:

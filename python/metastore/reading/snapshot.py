@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from metastore.adapters.current_tables import CurrentTable
     from metastore.adapters.lineage import Lineage
+    from metastore.errors import MetastoreError
     from metastore.format.manifest import Snapshot
     from metastore.format.table_column import Column
     from metastore.reading.discovery import Discovery
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 
 _NEVER_WRITTEN = "none"
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class TableSnapshots:
     @property
     def _store(self) -> Store:
         if self._place.store is None:
-            raise NoStatistics(self.table)
+            raise self._place.explain_missing(self.table)
         return self._place.store
 
     @cached_property
@@ -130,11 +132,24 @@ class TableSnapshots:
         except InvalidArgument as error:
             raise InvalidArgument(argument, error.reason, error.hint) from None
         if shown is None:
-            only_files = any(one.files_total for one in self._snapshots)
-            raise NoStatistics(
-                self.table, detail="of columns, for this snapshot or its ancestors" if only_files else ""
-            )
+            raise self._missing(at, [one.id for one in among])
         return shown
+
+    def _missing(self, at: str | int | datetime | None, analyzed: Sequence[str]) -> MetastoreError:
+        """Why no snapshot answers: ANALYZE reaches the current one alone, of another one those near it are named."""
+        if not self._snapshots:
+            return self._place.explain_missing(self.table)
+        found = self._lineage
+        wanted = self._id_at(at) if at is not None else None
+        if found is None or wanted is None or wanted == found.current or not analyzed:
+            only_files = any(one.files_total for one in self._snapshots)
+            return NoStatistics(
+                self.table, "of columns for this snapshot or one that it was made from" if only_files else ""
+            )
+        line = found.ancestors(found.current)
+        later = [one for one in line[: line.index(wanted)] if one in analyzed] if wanted in line else []
+        detail = f"of columns for snapshot {wanted} or one that it was made from"
+        return NoStatistics(self.table, detail, analyzed=[*reversed(later)] or [*reversed(analyzed)])
 
     def _answering(self, at: str | int | datetime | None, among: Sequence[Snapshot]) -> SnapshotAnswer | None:
         """The snapshot asked for, if it was analyzed, else its newest analyzed ancestor.
@@ -146,8 +161,7 @@ class TableSnapshots:
         found, by_id = self._lineage, {one.id: one for one in among}
         wanted = self._id_at(at) if at is not None else found.current if found else self._snapshots[-1].id
         if at is not None and wanted not in by_id and (found is None or wanted not in found.parents):
-            known = ", ".join(one.id for one in self._snapshots)
-            raise InvalidArgument("at", f"{at} was not analyzed", f"Analyzed: {known}.")
+            raise InvalidArgument("at", f"{at} was not analyzed", _list_analyzed([one.id for one in self._snapshots]))
         ancestors = found.ancestors(wanted) if found and wanted else (wanted or _NEVER_WRITTEN,)
         snapshot = next((by_id[one] for one in ancestors if one in by_id), None)
         if snapshot is None and found is not None and found.has_expired_ancestors(wanted):
@@ -177,6 +191,12 @@ class TableSnapshots:
 
     def _is_current(self, snapshot: Snapshot) -> bool | None:
         return None if self._lineage is None else snapshot.id == self._lineage.current
+
+
+def _list_analyzed(ids: Sequence[str]) -> str:
+    """The newest snapshots of those analyzed."""
+    others = f" and {len(ids) - _SHOWN} earlier ones" if len(ids) > _SHOWN else ""
+    return f"Analyzed: {', '.join(ids[-_SHOWN:])}{others}."
 
 
 def _files(snapshot: Snapshot, found: Lineage | None, wanted: str | None) -> summary_rows.FileCounts:

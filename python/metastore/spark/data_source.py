@@ -89,7 +89,7 @@ class MetastoreDataSource(DataSource):
             at = "Ask metastore.summary(t, at => ...)." if option == "at" else ""
             hint = at or ("" if "." in option else suggest_names(option, _OPTIONS))
             if hint:
-                raise InvalidArgument(option, "it is no option of the data source", hint)
+                raise InvalidArgument(option, "it is not an option of the data source", hint)
 
     def _location(self) -> str:
         from metastore.errors import (  # noqa: PLC0415 - spares every other use its time

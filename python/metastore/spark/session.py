@@ -11,11 +11,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from metastore import jars
+from metastore import jars, jvm_session
 from metastore.adapters.shim_calls import translate_errors
 from metastore.adapters.spark_versions import read_time_zone
 from metastore.answers import Answer, Summary
-from metastore.errors import InvalidArgument
+from metastore.errors import InvalidArgument, NoSpark
 from metastore.path_names import is_location
 from metastore.reading import extra_columns
 from metastore.reading.views import FUNCTIONS
@@ -90,14 +90,18 @@ def _refuse(verb: str, subject: str, args: Sequence[object], kwargs: Mapping[str
     raise InvalidArgument("spark", f"a Spark session is expected, not {subject!r}", hint)
 
 
-def check_session(spark: object) -> None:
-    """Tells a session from anything else."""
+def check_session(spark: SparkSession) -> None:
+    """Tells a session that lives from anything else."""
     if not hasattr(spark, "sql"):
         raise InvalidArgument("spark", f"a Spark session is expected, not {type(spark).__name__}")
+    if jvm_session.is_stopped(spark):
+        raise NoSpark("This Spark session has been stopped", "Get a new one: SparkSession.builder.getOrCreate().")
 
 
 def list_settings(spark: SparkSession | None) -> Answer:
     """Every setting as the session and this process see it."""
+    if spark is not None:
+        check_session(spark)
     from metastore import settings  # noqa: PLC0415 - slow to import
     from metastore.settings import find_misspelt_variables  # noqa: PLC0415 - as above
 

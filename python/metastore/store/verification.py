@@ -267,7 +267,7 @@ def _manifests(store: Store, names: Sequence[str]) -> dict[str, str]:
     head = store.run(commit_log.find_head())
     used = head.manifest.sequence if head.manifest else 0
     other = {f"log/{name}": "no manifest has this name" for name in names if name not in numbered.values()}
-    damaged = {f"log/{name}": f"it is no whole manifest: {used} is used" for n, name in numbered.items() if n > used}
+    damaged = {f"log/{name}": f"it is not a whole manifest: {used} is used" for n, name in numbered.items() if n > used}
     return other | damaged
 
 

@@ -1,5 +1,7 @@
 package org.metastore.spark.explain
 
+import java.util.Locale
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.{
   AppendData, LeafNode, LocalRelation, LogicalPlan, OverwriteByExpression, OverwritePartitionsDynamic, V2CreateTableAsSelectPlan
@@ -20,14 +22,18 @@ object ExplainQuery {
   /**
    * Plans a query and tells, for each of its scans and data files, whether it would be read and why.
    *
-   * A scan that is left alone before its files are known has one row without a path. Commands are planned, never run. The
+   * A scan that is left alone before its files are known has one row without a path, and so has a plan without scans. Commands are
+   * planned, never run. The
    * query of a write that Spark plans when the command runs (CREATE TABLE .. AS SELECT) is planned by itself.
    *
    * @throws org.apache.spark.sql.AnalysisException the query itself is wrong, or reads a table that is not shown to this
    *                                               user as it is: reasons quote values
    */
-  def decisions(session: SparkSession, query: String): Seq[FileDecision] =
-    scans(session, query).decisions.zipWithIndex.flatMap { case (decision, scan) => decision.perFile(scan) }
+  def decisions(session: SparkSession, query: String): Seq[FileDecision] = {
+    val found = scans(session, query)
+    (if (found.decisions.isEmpty) Seq(found.withoutScans(query)) else found.decisions)
+      .zipWithIndex.flatMap { case (decision, scan) => decision.perFile(scan) }
+  }
 
   /** As `decisions`, by scan, with the tables that are read. */
   def scans(session: SparkSession, query: String): QueryScans = {
@@ -40,7 +46,7 @@ object ExplainQuery {
       val read = ScanDecisions.of(session.sessionState.executePlan(written).executedPlan)
       if (MetastoreConf.of(session).pruneInsideWrites) read else read.map(_.withoutPruning(Reason(ReasonCode.InsideWrite)))
     }
-    new QueryScans(decisions ++ answered, planned.analyzed)
+    new QueryScans(decisions ++ answered, planned)
   }
 
   /** The query whose rows a table gets. */
@@ -53,7 +59,22 @@ object ExplainQuery {
 }
 
 /** What was decided of the scans of a query, in the order of its plan. */
-final class QueryScans private[explain] (val decisions: Seq[ScanDecision], analyzed: LogicalPlan) {
+final class QueryScans private[explain] (val decisions: Seq[ScanDecision], planned: QueryExecution) {
+  private def analyzed = planned.analyzed
+
+  /** Why a plan has no scan. */
+  private[explain] def withoutScans(query: String): ScanDecision = {
+    val statement = Some(query.trim.takeWhile(_.isLetter).toUpperCase(Locale.ROOT)).filter(_.nonEmpty).getOrElse(analyzed.nodeName)
+    // A format's own command may have its target for an argument.
+    val plans = analyzed +: analyzed.productIterator.collect { case part: LogicalPlan => part }.toSeq
+    val target = plans.flatMap(_.collectLeaves()).find(TableFormats.of(_).isDefined).flatMap(TableLookup.sqlName)
+    val why =
+      if (!MetastoreConf.of(planned.sparkSession).enabled) Reason(ReasonCode.Disabled, "setting" -> MetastoreConf.Enabled.key)
+      else if (planned.executedPlan.nodeName == "DeleteFromTable") Reason(ReasonCode.AnsweredByFormat)
+      else if (QueryScans.RowLevel(statement)) Reason(ReasonCode.RowLevelCommand, "command" -> statement)
+      else Reason(ReasonCode.NoScan, "statement" -> statement, "kinds" -> TableFormats.kinds)
+    ScanDecision.withoutPruning(target.getOrElse(""), why)
+  }
 
   /** The table that a scan reads, by its name where nothing was asked of its statistics. */
   def tableOf(decision: ScanDecision): Option[LakeTable] = {
@@ -66,6 +87,10 @@ final class QueryScans private[explain] (val decisions: Seq[ScanDecision], analy
   private def isNamed(relation: LogicalPlan, table: LakeTable, name: String): Boolean =
     TableLookup.sqlName(relation).fold(Seq(table.location, table.qualifiedLocation).exists(at => name == s"${table.format}.`$at`"))(
       _ == name)
+}
+
+private object QueryScans {
+  private val RowLevel = Set("DELETE", "UPDATE", "MERGE")
 }
 
 /** Counts and bounds that a table format answers from its metadata: no scan is left in the plan. */

@@ -33,7 +33,7 @@ final class FilteredQuery private (session: SparkSession, val table: String, val
 }
 
 object FilteredQuery extends AliasHelper {
-  private val Supported = " Say SELECT .. FROM a table, or a view of one, with WHERE or without."
+  private val Supported = " It has to be SELECT .. FROM one table, or a view of one, with WHERE or without."
 
   /**
    * What a query reads of its one table.
@@ -84,7 +84,8 @@ object FilteredQuery extends AliasHelper {
   }
 
   private def tableOf(found: Parts): LakeTable =
-    TableFormats.of(found.relation).getOrElse(throw refused(s"what it reads is no ${TableFormats.kinds}"))
+    TableFormats.of(found.relation).getOrElse(throw refused(
+        s"it reads ${TableFormats.describe(found.relation)}, not ${TableFormats.kinds}"))
 
   /** What the same table may be read by in different ways. */
   private def source(found: Parts): Any = found.relation match {
@@ -104,5 +105,5 @@ object FilteredQuery extends AliasHelper {
     .map(QueryPlan.normalizeExpressions(_, found.relation.output).canonicalized)
 
   private def refused(why: String): MetastoreException =
-    MetastoreException.invalidArgument("query", s"$why: statistics are filtered of one table alone", Supported)
+    MetastoreException.invalidArgument("query", s"$why", Supported)
 }

@@ -14,7 +14,7 @@ import org.apache.spark.sql.util.QueryExecutionListener
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.ScanDecision
-import org.metastore.spark.reason.Recoverable
+import org.metastore.spark.reason.{MetastoreException, Recoverable}
 import org.metastore.spark.scan.ScanDecisions
 
 /**
@@ -85,9 +85,19 @@ object PruningHistory {
   def of(session: SparkSession, table: Option[String]): Seq[HistoryEntry] = {
     ListenerQueue.await(session, Patience)
     val known = synchronized(Option(ofSessions.get(session)))
+    requireNoted(session, known.toSeq.flatMap(_.all))
     def plain(name: String): String = name.replace("`", "").toLowerCase(Locale.ROOT)
     known.toSeq.flatMap(_.all).filter { entry =>
       table.map(plain).forall(name => plain(entry.table) == name || plain(entry.table).endsWith(s".$name"))
+    }
+  }
+
+  private def requireNoted(session: SparkSession, noted: Seq[HistoryEntry]): Unit = {
+    val conf = MetastoreConf.of(session)
+    val off = Seq(MetastoreConf.Enabled -> conf.enabled, MetastoreConf.HistoryEnabled -> conf.historyEnabled).find(!_._2).map(_._1.key)
+    off.filter(_ => noted.isEmpty).foreach { setting =>
+      throw MetastoreException.invalidArgument("metastore.history", s"no query of this session was noted, because $setting is false",
+        s" SET $setting = true before the queries that are to be noted.")
     }
   }
 }

@@ -160,7 +160,7 @@ final class ScanDecision(
       row(scan, Some(path), isKept = false, Reason(ReasonCode.SkippedByFormat), number)
     }
     if (all.nonEmpty) all
-    else outcome.left.toOption.toSeq.map(why => row(scan, None, isKept = why.code != ReasonCode.AnsweredByFormat, why, None))
+    else outcome.left.toOption.toSeq.map(why => row(scan, None, isKept = !ScanDecision.readsNothing(why.code), why, None))
   }
 
   private def row(scan: Int, path: Option[String], isKept: Boolean, why: Reason, rows: Option[Long]) = {
@@ -172,6 +172,7 @@ final class ScanDecision(
 }
 
 object ScanDecision {
+  private val readsNothing = Set[ReasonCode](ReasonCode.AnsweredByFormat, ReasonCode.NoScan)
   private val troubles = Set[ReasonCode](ReasonCode.PlanningTimeout, ReasonCode.DamagedObject, ReasonCode.StoreUnreadable)
 
   /** The verdicts and the conjuncts that they are about. */

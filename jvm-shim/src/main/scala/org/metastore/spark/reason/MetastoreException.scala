@@ -41,6 +41,12 @@ object MetastoreException {
       Map("table" -> table, "command" -> command))
   }
 
+  /** `nearest` are snapshots that were analyzed. */
+  def snapshotNotAnalyzed(table: String, detail: String, nearest: Seq[String]): MetastoreException =
+    new MetastoreException("METASTORE_NO_STATISTICS",
+      s"$table has no statistics$detail. ANALYZE computes them for the current snapshot only. " +
+        s"Nearest analyzed snapshots: ${nearest.mkString(", ")}.", Map("table" -> table))
+
   /** `parts` are those of the table's name, `names` the last parts of the names of the tables beside it, `missing` says which part
    * of the name is unknown before the last. */
   def tableNotFound(parts: Seq[String], names: Seq[String], missing: String = ""): MetastoreException = {
@@ -73,7 +79,12 @@ object MetastoreException {
 
   /** A policy or a catalog refuses to let this user read the table. */
   def accessDenied(table: String, cause: Throwable): MetastoreException = new MetastoreException(
-    "METASTORE_ACCESS_DENIED", s"$table cannot be read by this user: ${firstLine(cause).stripSuffix(".")}.", Map("table" -> table),
+    "METASTORE_ACCESS_DENIED", s"$table cannot be read by this user: ${toldBy(cause)}.", Map("table" -> table),
+    Some(cause))
+
+  /** A catalog, or what guards it, did not answer. */
+  def catalogFailed(table: String, cause: Throwable): MetastoreException = new MetastoreException(
+    "METASTORE_CATALOG_FAILED", s"$table cannot be looked up: its catalog fails: ${toldBy(cause)}.", Map("table" -> table),
     Some(cause))
 
   def invalidArgument(argument: String, reason: String, hint: String = ""): MetastoreException =
@@ -142,6 +153,16 @@ object MetastoreException {
     def whole(some: Seq[String]) = some.map(name => SqlName(parts.init :+ name))
     if (like.isEmpty) NearNames.listNames(whole(names)) else NearNames.phraseSuggestion(whole(like))
   }
+
+  /** What an exception says in one line, and the cause of it all, without a full stop. */
+  def toldBy(cause: Throwable): String = {
+    val (said, root) = (firstLine(cause).stripSuffix("."), causes(cause).last)
+    val why = firstLine(root).stripSuffix(".")
+    if ((root eq cause) || said.contains(why)) said else s"$said (${root.getClass.getSimpleName}: $why)"
+  }
+
+  /** An exception and what caused it. */
+  def causes(e: Throwable): Seq[Throwable] = Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).toList // scalastyle:ignore
 
   /** The first line of what an exception says. */
   def firstLine(cause: Throwable): String =

@@ -83,6 +83,7 @@ object ReasonCode {
   val StoreUnreadable: ReasonCode = find("STORE_UNREADABLE")
 
   val NothingToPrune: ReasonCode = find("NOTHING_TO_PRUNE")
+  val NoScan: ReasonCode = find("NO_SCAN")
   val NoFilter: ReasonCode = find("NO_FILTER")
   val Disabled: ReasonCode = find("DISABLED")
   val InsideWrite: ReasonCode = find("INSIDE_WRITE")

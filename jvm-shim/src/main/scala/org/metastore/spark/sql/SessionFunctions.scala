@@ -21,7 +21,7 @@ object ExplainFunction extends TableFunction("explain") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
     ExplainQuery.decisions(session, call.text("query")).map { file =>
       ResultRow.row(
-        file.scan, file.table, file.path, file.kept, file.reason, file.conjunct, file.statistic, file.rows,
+        file.scan, Some(file.table).filter(_.nonEmpty), file.path, file.kept, file.reason, file.conjunct, file.statistic, file.rows,
         file.estimate.map(_.rows), file.estimate.map(_.source), file.estimate.map(_.isExact), file.sentence)
     }
 }

@@ -43,10 +43,26 @@ final class TableContext private (val name: String, val table: LakeTable, val st
   def noStatistics(detail: String = "", columns: String = "ALL COLUMNS"): MetastoreException =
     MetastoreException.noStatistics(name, table.identity.copy(name = name).inStatements, detail, columns)
 
-  /** As `answeringSnapshot`, raising METASTORE_NO_STATISTICS. Statistics of file lists alone say nothing about columns. */
+  /** As `answeringSnapshot`, raising METASTORE_NO_STATISTICS. */
   def snapshotWithColumns(asked: Option[String]): Snapshot =
-    answeringSnapshot(asked, s => s.computed != "files" || s.filesTotal == 0).getOrElse(throw noStatistics(
-        if (manifest.exists(_.snapshots.nonEmpty)) " of columns for this snapshot or one that it was made from" else ""))
+    answeringSnapshot(asked, TableContext.hasColumns).getOrElse(throw missing(asked))
+
+  /** ANALYZE reaches the snapshot alone that the name points to: of another one those are named that were analyzed. */
+  private def missing(asked: Option[String]): MetastoreException = {
+    val detail = " of columns for this snapshot or one that it was made from"
+    val usable = manifest.toSeq.flatMap(_.snapshots).filter(TableContext.hasColumns).map(_.id)
+    if (asked != table.current && usable.nonEmpty)
+      MetastoreException.snapshotNotAnalyzed(name, asked.fold(detail)(id => detail.replace("this snapshot", s"snapshot $id")),
+        nearest(asked, usable).take(TableContext.Near))
+    else noStatistics(if (manifest.exists(_.snapshots.nonEmpty)) detail else "")
+  }
+
+  /** Analyzed snapshots, the nearest first of those that were made from the one asked for, else the newest first. */
+  private def nearest(asked: Option[String], analyzed: Seq[String]): Seq[String] = {
+    val (since, from) = table.current.iterator.flatMap(table.lineage).span(id => !asked.contains(id))
+    val later = since.filter(analyzed.toSet).toList.reverse
+    if (later.nonEmpty && from.hasNext) later else analyzed.reverse
+  }
 
   /** Whether an analyzed snapshot is the one that the name now points to. */
   def isCurrent(snapshot: Snapshot): Boolean = isRequested(snapshot, table.current)
@@ -119,6 +135,10 @@ object TableContext {
 
   private val SnapshotForms = " A snapshot is named by its id or version, a branch or tag, or an instant such as '2026-01-31 12:00:00'."
   private val Shown = 5
+  private val Near = 3
+
+  /** Statistics of file lists alone say nothing about columns. */
+  private def hasColumns(snapshot: Snapshot): Boolean = snapshot.computed != "files" || snapshot.filesTotal == 0
 
   /** Resolves a name and opens its statistics; reads neither manifest nor objects yet. */
   def of(session: SparkSession, name: String): TableContext = of(session, name, TableLookup.resolve(session, name))

@@ -25,7 +25,7 @@ object WhatIfFunction extends TableFunction("whatif") {
     val imagine: (ScanDecision, TableContext) => Prospect = (columns(call, SortedBy), columns(call, WithStatistics)) match {
       case (Some(names), None) => (decision, table) => new SortedTable(session, table, decision, names).prospect
       case (None, Some(names)) => (decision, table) => Prospect.withStatistics(session, table, decision, names)
-      case _ => throw MetastoreException.invalidArgument("metastore.whatif", s"$SortedBy or $WithStatistics is to be given, one of them")
+      case _ => throw MetastoreException.invalidArgument("metastore.whatif", s"give either $SortedBy or $WithStatistics")
     }
     val scans = ExplainQuery.scans(session, call.text("query"))
     val prospects = scans.decisions.map(decision => imagined(session, scans, decision)(imagine(decision, _)))

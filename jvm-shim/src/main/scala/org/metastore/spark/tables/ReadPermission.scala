@@ -1,6 +1,7 @@
 package org.metastore.spark.tables
 
 import java.io.IOException
+import java.net.{SocketException, SocketTimeoutException, UnknownHostException}
 
 import scala.util.control.NonFatal
 
@@ -97,8 +98,9 @@ private[spark] object ReadPermission {
     try ask
     catch {
       case e @ (_: AnalysisException | _: IOException) => throw e
+      case e: Exception if CatalogFailure.is(e) => throw MetastoreException.catalogFailed(name, e)
       case e: Exception if TableFormats.all.exists(_.isUnreadable(e)) =>
-        throw MetastoreException.unsupportedTable(name, s"it cannot be loaded: ${MetastoreException.firstLine(e)}")
+        throw MetastoreException.unsupportedTable(name, s"it cannot be loaded: ${MetastoreException.toldBy(e)}")
       case NonFatal(e) => throw MetastoreException.accessDenied(name, e)
     }
 
@@ -114,6 +116,17 @@ private[spark] object ReadPermission {
     case v2: DataSourceV2Relation => Some(v2.table)
     case v1: LogicalRelation => Some(v1.relation)
     case _ => None
+  }
+}
+
+/** What is thrown where a catalog, or a service behind it, does not answer: it says nothing about the table or the user. */
+private[spark] object CatalogFailure {
+  private val Names = Set("RESTException", "ServiceFailureException", "ServiceUnavailableException")
+  private val OfHive = "TTransportException" // which Hive's client tells of in texts
+
+  def is(e: Throwable): Boolean = MetastoreException.causes(e).exists {
+    case _: SocketException | _: UnknownHostException | _: SocketTimeoutException | _: ClassNotFoundException => true
+    case other => Names(other.getClass.getSimpleName) || other.toString.contains(OfHive)
   }
 }
 

@@ -10,8 +10,9 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier, Table, TableCatalog}
-import org.apache.spark.sql.execution.datasources.LogicalRelation
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, FileTable}
+import org.apache.spark.sql.sources.DataSourceRegister
 
 import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.{Reason, ReasonCode, ReasonedFailure}
@@ -156,19 +157,36 @@ object TableFormats {
   /** Whether a table of that format has files beside its data files which may change any value of their rows. */
   def hasLogFiles(format: String): Boolean = all.exists(known => known.name == format && known.hasLogFiles)
 
-  /** What can be analyzed, as the end of a sentence. */
+  /** What can be analyzed, as a part of a sentence. */
   def kinds: String = {
     val (plugins, own) = all.partition(_.packages.nonEmpty)
-    s"${listed(plugins.map(_.title), "or")} table with data, nor a directory of ${listed(own.map(_.title), "or")}"
+    s"${withArticle(listed(plugins.map(_.title), "or"))} table with data, or a directory of ${listed(own.map(_.title), "or")}"
   }
+
+  /** What a relation is that is nothing of that, as a part of a sentence. */
+  def describe(relation: LogicalPlan): String = relation match {
+    case v1: LogicalRelation => v1.relation match {
+        case HadoopFsRelation(_, _, _, _, files: DataSourceRegister, _) => ofFiles(files.shortName())
+        case other => s"a table of ${other.getClass.getSimpleName}"
+      }
+    case v2: DataSourceV2Relation => v2.table match {
+        case files: FileTable => ofFiles(files.formatName)
+        case other => s"a table of ${other.getClass.getSimpleName}"
+      }
+    case other => other.nodeName
+  }
+
+  private def ofFiles(format: String): String = s"${format.toUpperCase(Locale.ROOT)} files"
 
   /** How a path is asked about, as a part of a sentence. */
   def pathForms(path: String): String = {
     val (byPath, byName) = all.partition(_.hasPaths)
     val named =
-      byName.map(format => s", ${if ("AEIOU".contains(format.title.head)) "an" else "a"} ${format.title} table by the name in its catalog")
+      byName.map(format => s", ${withArticle(format.title)} table by the name in its catalog")
     listed(byPath.map(format => s"${format.name}.`$path`"), "or") + named.mkString
   }
+
+  private def withArticle(text: String): String = s"${if ("AEIOU".contains(text.head)) "an" else "a"} $text"
 
   private def listed(texts: Seq[String], last: String): String =
     if (texts.length < 2) texts.mkString else s"${texts.init.mkString(", ")} $last ${texts.last}"

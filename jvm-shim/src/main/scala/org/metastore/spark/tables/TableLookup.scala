@@ -7,10 +7,11 @@ import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{AnalysisContext, UnresolvedRelation, UnresolvedStar}
 import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.parser.ParseException
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project, SubqueryAlias, UnaryNode, View}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LeafNode, LogicalPlan, Project, SubqueryAlias, UnaryNode, View}
 import org.apache.spark.sql.connector.catalog.{CatalogPlugin, SupportsNamespaces, TableCatalog}
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+import org.apache.spark.sql.internal.{SQLConf, StaticSQLConf}
 
 import org.metastore.spark.reason.{MetastoreException, NearNames, SqlName}
 
@@ -48,18 +49,32 @@ object TableLookup {
     relation(query) match {
       case r: DataSourceV2Relation if TableFormats.all.exists(_.isMetadataTable(r.table)) =>
         throw MetastoreException.unsupportedTable(name, "it is a metadata table")
-      case _: View => throw MetastoreException.unsupportedTable(name, "it is a view", ofView(name))
+      case view: View => throw ofView(name, view)
       case other if other.children.nonEmpty => throw MetastoreException.rowsHidden(name)
       case leaf =>
         val table = TableFormats.of(leaf).getOrElse(throw MetastoreException.unsupportedTable(
-            name, s"it is no ${TableFormats.kinds}"))
+            name, s"it is read as ${TableFormats.describe(leaf)}, not as ${TableFormats.kinds}"))
         ReadPermission.require(session, name, query, leaf)
         TableHandle(table, catalogName(leaf), sessionTable(leaf))
     }
   }
 
-  private def ofView(name: String): String = " Ask about the tables that it reads; where it reads one alone, " +
-    s"metastore.filtered_summary(${Literal(s"SELECT * FROM $name").sql}) tells of its rows."
+  private def ofView(name: String, view: View): MetastoreException = {
+    val leaves = view.collectWithSubqueries { case leaf: LeafNode => leaf }
+    if (!leaves.exists(TableFormats.of(_).isDefined))
+      MetastoreException.unsupportedTable(name,
+        s"it is a view that reads no table with data files, only ${leaves.map(
+            TableFormats.describe).distinct.mkString(", ")}")
+    else MetastoreException.unsupportedTable(name, "it is a view",
+      if (isFiltered(view)) s" metastore.filtered_summary(${Literal(s"SELECT * FROM $name").sql}) summarizes its rows."
+      else " Ask about the tables that it reads.")
+  }
+
+  /** Whether a view reads one table alone, with WHERE or without. */
+  private def isFiltered(plan: LogicalPlan): Boolean = plan match {
+    case _: SubqueryAlias | _: View | _: Filter | _: Project => isFiltered(plan.children.head)
+    case leaf => leaf.children.isEmpty && TableFormats.of(leaf).isDefined
+  }
 
   /** The name in its catalog of what a relation reads; none of what was named by its path. */
   private def catalogName(relation: LogicalPlan): Option[String] = relation match {
@@ -138,7 +153,10 @@ object TableLookup {
 
   /** The tables where one of that name was looked for. */
   private def beside(session: SparkSession, parts: Seq[String]): Seq[String] = Try(namespace(session, parts.init)).toOption.toSeq.flatMap {
-    case (catalog: TableCatalog, names) => Try(catalog.listTables(names).map(_.name).sorted.toSeq).getOrElse(Nil)
+    case (catalog: TableCatalog, names) =>
+      // The session's catalog lists temporary views with the tables of each database.
+      Try(catalog.listTables(names).filter(parts.length == 1 || _.namespace.length == names.length)).toOption.toSeq
+        .flatMap(_.map(_.name).sorted)
     case _ => Nil
   }
 
@@ -196,12 +214,17 @@ object Namespaces {
     if (parts.length > 1 && !session.sessionState.catalogManager.isCatalogRegistered(parts.head))
       s" There is no catalog ${SqlName(parts.take(1))}.${NearNames.hint(parts.head, catalogs(session))}"
     else Try(TableLookup.namespace(session, parts)).toOption.collect {
-      case (catalog: SupportsNamespaces, names) if names.nonEmpty && Try(catalog.namespaceExists(names)).toOption.contains(false) =>
+      case (catalog: SupportsNamespaces, names)
+          if names.nonEmpty && !isOfGlobalViews(names) && Try(catalog.namespaceExists(names)).toOption.contains(false) =>
         val known = siblings(catalog, names)
         val near = Some(NearNames.find(names.last, known)).filter(_.nonEmpty)
         def whole(some: Seq[String]) = some.map(name => SqlName(parts.init :+ name))
         s" There is no database ${SqlName(parts)}.${near.fold(NearNames.listNames(whole(known)))(n => NearNames.phraseSuggestion(whole(n)))}"
     }.getOrElse("")
+
+  /** Whether it is the database of global temporary views, of which no catalog knows. */
+  private def isOfGlobalViews(names: Array[String]): Boolean =
+    names.length == 1 && names.head.equalsIgnoreCase(SQLConf.get.getConf(StaticSQLConf.GLOBAL_TEMP_DATABASE))
 
   private def catalogs(session: SparkSession): Seq[String] =
     session.conf.getAll.keys.collect { case Namespaces.Configured(name) => name }.toSeq.sorted
