@@ -107,7 +107,9 @@ private[pruning] final class Conjuncts(columns: ColumnLookup) {
     case both @ (_: expressions.And | _: expressions.Or) =>
       val isOr = both.isInstanceOf[expressions.And] == negated
       both.children.map(normal(_, negated)).reduceLeft(join(isOr))
-    case EqualCondition(equal) => normal(equal, negated)
+    case EqualCondition(equal) =>
+      val same = normal(equal, negated)
+      Some(part(same.rules, condition, negated)).filter(_.leaf.isDefined).getOrElse(same)
     case expressions.EqualNullSafe(child, expressions.Literal(truth: Boolean, _)) if columns.find(child).isLeft =>
       val same = normal(child, negated == truth)
       if (negated) part(Or(same.rules, leaves.isNull(child)), condition, negated) else same
@@ -139,7 +141,7 @@ private[spark] object Conjuncts {
   /** Whether counts of nulls and look-ups of single values say all about it that the values of a file can. */
   private def isDecided(leaf: Condition): Boolean = leaf match {
     case Member(term, set, _) => term.isColumn && set.points.isDefined
-    case Condition.Unknown(_) | Condition.Related(_, _, _) => false
+    case Condition.Unknown(_) | Condition.Related(_, _, _) | Condition.Evaluated(_, _, _, _) => false
     case _ => true
   }
 

@@ -29,7 +29,7 @@ private[pruning] object EqualCondition {
     if (!isPlain(test)) None
     else {
       val isTrue = if (test.nullable) EqualNullSafe(test, TrueLiteral) else test
-      Some(Or(And(isTrue, one), And(Not(isTrue), other)))
+      Some(or(and(isTrue, one), and(Not(isTrue), other)))
     }
 
   private def branches(cases: CaseWhen)(of: Expression => Expression): Option[Expression] = {
@@ -44,9 +44,21 @@ private[pruning] object EqualCondition {
       case Seq(either @ If(test, one, other)) => branch(test, of(either)(one), of(either)(other))
       case Seq(cases: CaseWhen) => branches(cases)(of(cases))
       case Seq(first @ Coalesce(Seq(value, instead: Literal))) if isPlain(value) =>
-        Some(Or(And(IsNotNull(value), of(first)(value)), And(IsNull(value), of(first)(instead))))
+        Some(or(and(IsNotNull(value), of(first)(value)), and(IsNull(value), of(first)(instead))))
       case _ => None
     }
+  }
+
+  private def and(left: Expression, right: Expression): Expression = right match {
+    case Literal(true, _) => left
+    case Literal(false, _) => right
+    case _ => And(left, right)
+  }
+
+  private def or(left: Expression, right: Expression): Expression = (left, right) match {
+    case (Literal(true, _), _) | (_, Literal(false, _)) => left
+    case (Literal(false, _), _) | (_, Literal(true, _)) => right
+    case _ => Or(left, right)
   }
 
   private def isPlain(expression: Expression): Boolean =

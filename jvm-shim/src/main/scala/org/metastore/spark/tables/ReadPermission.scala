@@ -214,7 +214,9 @@ private[spark] final class ExtensionRules(session: SparkSession) {
     def normalizations: Seq[Rule[LogicalPlan]] = injected(state.planNormalizationRules)
     override def extendedOperatorOptimizationRules: Seq[Rule[LogicalPlan]] = injected(own.extendedOperatorOptimizationRules)
     override def preCBORules: Seq[Rule[LogicalPlan]] = injected(own.preCBORules)
-    override def earlyScanPushDownRules: Seq[Rule[LogicalPlan]] = Watch +: own.earlyScanPushDownRules.toList
+    // Variants are read in parts by a projection that is none of a policy's.
+    override def earlyScanPushDownRules: Seq[Rule[LogicalPlan]] =
+      Watch +: own.earlyScanPushDownRules.filterNot(_.getClass.getSimpleName == "PushVariantIntoScan$").toList
     override def defaultBatches: Seq[Batch] = super.defaultBatches.filter(areAsked || _.name != "User Provided Optimizers")
 
     private def injected(rules: scala.collection.Seq[Rule[LogicalPlan]]) = if (areAsked) selectRules(rules) else Nil
