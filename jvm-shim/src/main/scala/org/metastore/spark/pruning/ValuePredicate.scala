@@ -57,13 +57,14 @@ private[spark] object ValuePredicate {
 
 /** The time that all conditions of a query may take to be evaluated on values: a quarter of the planning timeout. */
 private[spark] final class EvaluationTime {
-  private var left = MILLISECONDS.toNanos(MetastoreConf().planningTimeoutMillis) / 4
+  private lazy val limit = MILLISECONDS.toNanos(MetastoreConf().planningTimeoutMillis) / 4
+  private var spent = 0L
 
   /** When it is over, by `System.nanoTime`; raises TimeoutException where it is. */
   def deadline(now: Long): Long =
-    if (left > 0) now + left else throw new TimeoutException("conditions take too long to evaluate")
+    if (spent < limit) now + limit - spent else throw new TimeoutException("conditions take too long to evaluate")
 
-  def spend(nanos: Long): Unit = left -= nanos
+  def spend(nanos: Long): Unit = spent += nanos
 }
 
 private[spark] object EvaluationTime {

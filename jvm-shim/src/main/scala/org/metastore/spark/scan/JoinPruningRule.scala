@@ -73,7 +73,9 @@ object JoinPruningRule {
   /** Adds the rule to those that Spark runs last: joins are ordered, scans are built, and Spark's own such filters are in place. */
   def register(session: SparkSession): Unit = {
     val methods = session.sessionState.experimentalMethods
-    if (!methods.extraOptimizations.exists(_.isInstanceOf[JoinPruningRule])) methods.extraOptimizations :+= new JoinPruningRule
+    methods.synchronized { // queries of one session may be planned side by side
+      if (!methods.extraOptimizations.exists(_.isInstanceOf[JoinPruningRule])) methods.extraOptimizations :+= new JoinPruningRule
+    }
   }
 
   // Of an outer join Spark broadcasts the side that would be pruned.

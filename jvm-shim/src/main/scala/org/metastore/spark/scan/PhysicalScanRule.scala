@@ -138,8 +138,12 @@ private[scan] final class PruningFileIndex(
 
   override def listFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] = {
     val fixed = dataFilters.filter(isFixed)
-    val (listed, decision) = decide(partitionFilters, fixed, request(fixed, keys.nonEmpty))
-    FileScan.selectFiles(listed)(decision.survivors.get)
+    // With keys of a join all is decided anew, while the query runs already.
+    val chosen = ScanPlanner.orElse(s"A scan of ${table.id.name}", Option.empty[Seq[PartitionDirectory]]) {
+      val (listed, decision) = decide(partitionFilters, fixed, request(fixed, keys.nonEmpty))
+      Some(FileScan.selectFiles(listed)(decision.survivors.get))
+    }
+    chosen.getOrElse(delegate.listFiles(partitionFilters, dataFilters))
   }
 
   /** What is decided for these filters; those that need a sub-query's answer choose among the partitions later. */
@@ -161,7 +165,9 @@ private[scan] final class PruningFileIndex(
           val files = if (request.wanted.isEmpty) table.files(listed) else table.countRows(table.files(listed))
           def plan(files: IndexedSeq[ScanFile]) = planner.plan(table.id, files, request, resolver, table.live(delegate)).decision
           val first = plan(files)
-          val now = if (first.after < first.before) table.asNow(files, listed) else files
+          // Of a LIMIT, the rows of files that are read are counted on too.
+          val relied = if (request.wanted.isEmpty) FileScan.selectFiles(listed)(!first.survivors.get(_)) else listed
+          val now = if (first.after < first.before) table.asNow(files, relied) else files
           val made = if (now eq files) first else plan(now)
           last = Some(listed -> made)
           made

@@ -86,8 +86,10 @@ object PlanningContext {
 /** Marks the beginning of each query's planning: Spark normalizes a plan once, just before it is optimized. */
 final class PlanningStartRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
-    PlanningContext.begin(plan)
-    ScanPlanner.orElse("A join", ())(JoinPruningRule.register(session))
+    ScanPlanner.orElse("A query", ()) {
+      PlanningContext.begin(plan)
+      JoinPruningRule.register(session)
+    }
     plan
   }
 }

@@ -101,8 +101,8 @@ private[spark] object PlanningPool {
       val started = reads.map(read => new Read(read, store))
       started.foreach(executor.execute(_))
       (started,
-        budget =>
-          started.map { read =>
+        budget => {
+          val results = started.map { read =>
             try Right(budget.await(read.result))
             catch {
               case e: InterruptedException => // the query is cancelled
@@ -110,9 +110,12 @@ private[spark] object PlanningPool {
                 throw e
               case Recoverable(e) =>
                 if (e.isInstanceOf[TimeoutException]) read.giveUp()
-                Left(logReason(reason(e, budget)))
+                Left(reason(e, budget))
             }
-          })
+          }
+          results.collectFirst { case Left(why) => logReason(why) } // many may fail alike
+          results
+        })
     }
 
   /** As `run`, in this thread: for what reads no storage and takes no time. */
