@@ -219,3 +219,13 @@ def test_the_optimizer_is_told_nothing_where_that_is_switched_off(spark, analyze
         df = spark.sql(f"SELECT * FROM {analyzed} WHERE id = 5")
         assert column_stats(df) == {}
         assert "4 -> 1 files" in df._jdf.queryExecution().simpleString()
+
+
+@pytest.mark.parametrize("where", ["p = 1 OR q = 3", "p = 2", "id < 1000 AND (p = 1 OR q = 3)"])
+def test_conditions_that_iceberg_takes_over_are_not_counted_twice(spark, new_table, where):
+    name = new_table("id bigint, p bigint, q bigint", partitioned="PARTITIONED BY (p, q)")
+    rows = spark.range(20_000).selectExpr("id", "id % 8 AS p", "id DIV 8 % 8 AS q")
+    rows.coalesce(1).sortWithinPartitions("p", "q").writeTo(name).append()
+    spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
+    df = spark.table(name).where(where)
+    assert estimate(df)[0] == pytest.approx(df.count(), rel=0.05)

@@ -12,7 +12,7 @@ VALUES = """{file} f, concat(IF({i} % 2 = 0, 'Ab', 'aB'), {file}, lpad({i}, 2, '
     {i} % 4 + 0.5D lon, ({i} + {file}) % 4 + 0.25D lat"""
 ROWS = f"SELECT {VALUES.replace('{i}', 'i')} FROM (SELECT CAST(id AS int) i FROM range(40))"
 CELL = "floor(lon) * 1000 + floor(lat)"
-EXPRESSIONS = ["lower(name)", "date_format(ts, 'yyyy-MM')", "a + b", CELL, "a > b", "lon + lat"]
+EXPRESSIONS = ["lower(name)", "date_format(ts, 'MM yyyy')", "a + b", CELL, "a > b", "lon + lat"]
 
 
 def open_table(warehouse, table):

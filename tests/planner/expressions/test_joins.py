@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 KEYS = {
     "lower(f.name)": "('ab205')",
     "LOWER(f.NAME)": "('ab105'), ('ab106'), (NULL), ('nothing')",
-    "date_format(f.ts, 'yyyy-MM')": "('2024-03')",
+    "date_format(f.ts, 'MM yyyy')": "('03 2024')",
     "f.a + f.b": "(20), (NULL)",
     "f.b + f.a": "(20L)",
     CELL.replace("lon", "f.lon").replace("lat", "f.lat"): "(2003L)",
@@ -92,8 +92,8 @@ def test_other_expressions_read_all_files(spark, analyzed):
     for key, values in (("upper(f.name)", "('AB205')"), ("f.a * f.b", "(7)"), ("lower(concat(f.name, f.f))", "('x')")):
         query = f"SELECT f, name FROM {table} f JOIN {dimension(values)} ON {key} = d.k"
         assert files_read(compare(spark, query)) == [4]
-    small = dimension("('2024-03')")
-    month = f"SELECT f, name FROM {table} f JOIN {small} ON date_format(f.ts, 'yyyy-MM') = d.k"
+    small = dimension("('03 2024')")
+    month = f"SELECT f, name FROM {table} f JOIN {small} ON date_format(f.ts, 'MM yyyy') = d.k"
     with conf(spark, spark__sql__session__timeZone="Asia/Tokyo"):
         assert files_read(compare(spark, month)) == [4]
     with conf(spark, spark__metastore__pruning__join__enabled=False):

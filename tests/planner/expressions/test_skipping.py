@@ -17,8 +17,8 @@ PREDICATES = [
     "lower(name) LIKE 'ab2%' OR lower(name) = 'ab300'",
     "lower(name) IN ('ab000', 'zz') AND f >= 0",
     "'ab3' < lower(name)",
-    "date_format(ts, 'yyyy-MM') = '2024-03'",
-    "NOT date_format(ts, 'yyyy-MM') < '2024-03'",
+    "date_format(ts, 'MM yyyy') = '03 2024'",
+    "NOT date_format(ts, 'MM yyyy') < '03 2024'",
     "a + b > 10",
     "b + a = 20",
     "a + b <> 30 AND a + b BETWEEN 20 AND 90",
@@ -57,7 +57,7 @@ def test_explain_names_the_expression(spark, make_table):
 
 
 OTHER_SESSIONS = {
-    "date_format(ts, 'yyyy-MM') = '2024-03'": {"spark__sql__session__timeZone": "Asia/Tokyo"},
+    "date_format(ts, 'MM yyyy') = '03 2024'": {"spark__sql__session__timeZone": "Asia/Tokyo"},
     "lower(name) = 'ab105'": {"spark__sql__caseSensitive": "true"},
     "a + b > 10": {"spark__sql__ansi__enabled": "false"},
     "a + b > 20": {"spark__sql__legacy__literal__pickMinimumPrecision": "false"},

@@ -161,7 +161,7 @@ private[estimates] object FilterSelectivity {
 final class FilterRequest private[spark] (
     conjuncts: Seq[Expression], resolver: ExpressionColumns,
     private[estimates] val histograms: Seq[(String, DataType)] => Map[(String, DataType), ColumnHistogram],
-    output: Seq[Attribute], joins: JoinKeys) {
+    output: Seq[Attribute], joins: JoinKeys, isTaken: Expression => Boolean) {
 
   /** Distinct counts that make estimates of joins right, by key of the column. */
   private[estimates] lazy val joinDistinctCounts: Map[String, Double] =
@@ -182,9 +182,9 @@ final class FilterRequest private[spark] (
   private[estimates] def on(histograms: Seq[ColumnKey] => Map[ColumnKey, (ColumnHistogram, Boolean)]): FilterSelectivity =
     new FilterSelectivity(conditions, resolver, histograms)
 
-  /** The share of rows that some of the conjuncts let through, as Spark estimates it. */
+  /** The share of rows that some of the conjuncts let through, as Spark estimates it of those that it sees. */
   private[estimates] def sparkShare(some: Seq[Expression], stat: (String, DataType) => Option[ColumnStat]): Double = {
-    val asWritten = conjuncts.indices.filter(places(some)).map(conjuncts)
+    val asWritten = conjuncts.indices.filter(places(some)).map(conjuncts).filterNot(isTaken)
     val output = asWritten.flatMap(_.references).distinct
     val stats = output.flatMap(a => resolver.key(a, Nil).flatMap(stat(_, a.dataType)).map(a -> _))
     SparkSelectivity.share(asWritten, Statistics(sizeInBytes = 1, Some(SparkSelectivity.Rows), AttributeMap(stats)), output)
@@ -237,7 +237,7 @@ private[estimates] final class MatchingRowCount(
   private def ofColumns: Double = columns.map(c => math.min(1.0, c.expected / math.max(1.0, physical))).product
 
   /** Whether everything that dropped files is a condition on one column. */
-  private def isOneColumn: Boolean = filter.columns.count(drops(_)) <= 1
+  private def isOneColumn: Boolean = filter.jointConditions.isEmpty && filter.columns.count(drops(_)) <= 1
 
   // Every join demands keys that are not null, of which each file has its share. What is known of the files read alone,
   // as of a column of partitions, does not tell what was dropped.

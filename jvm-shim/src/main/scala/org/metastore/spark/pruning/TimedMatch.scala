@@ -36,9 +36,9 @@ private[pruning] object TimedMatch {
     }
   }
 
-  /** Other regular expressions, unless each part of theirs is as long as it is written. */
+  /** Other uses of patterns, unless all that one matches is as long as it is written. */
   def isEndless(expression: Expression): Boolean = expression match {
-    case one @ (_: RLike | _: Like) => Of.unapply(one).isEmpty && !one.children(1).foldable
+    case one @ (_: RLike | _: Like) => Of.unapply(one).isEmpty
     case one @ (_: RegExpReplace | _: RegExpExtractBase | _: StringSplit) => one.children(1) match {
         case Literal(pattern: UTF8String, _) => pattern.toString.exists("*+{?".contains(_))
         case _ => true

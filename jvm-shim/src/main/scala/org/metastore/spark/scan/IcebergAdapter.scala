@@ -10,7 +10,7 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.read.{LocalScan, Scan}
 import org.apache.spark.sql.connector.write.RowLevelOperation
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation, PushDownUtils}
-import org.apache.spark.sql.metastore.RowLevelTarget
+import org.apache.spark.sql.metastore.{PushedPredicates, RowLevelTarget}
 import org.apache.spark.sql.types.{StringType, StructType}
 
 import org.metastore.spark.estimates.{RelationColumns, V2Statistics}
@@ -125,8 +125,8 @@ private[scan] trait IcebergInterceptor {
   /** Whether Iceberg is not to skip by a predicate: Spark evaluates it on each row. */
   def keepsFromFormat(predicate: Predicate): Boolean = false
 
-  /** What is planned in place of a scan that Iceberg built without some predicates. */
-  def prepare(scan: AnyRef, unasked: Seq[Predicate] = Nil): AnyRef
+  /** What is planned in place of a scan that Iceberg built. */
+  def prepare(scan: AnyRef, pushed: PushedPredicates): AnyRef
 }
 
 /** A scan that was built to look at its files. */
@@ -152,8 +152,8 @@ private final class IcebergListing(others: IcebergInterceptor) extends IcebergIn
   override def fingerprint: AnyRef = others.fingerprint
   override def keepsFromFormat(predicate: Predicate): Boolean = others.keepsFromFormat(predicate)
 
-  override def prepare(scan: AnyRef, unasked: Seq[Predicate]): AnyRef = {
-    kept = unasked
+  override def prepare(scan: AnyRef, pushed: PushedPredicates): AnyRef = {
+    kept = pushed.unasked
     scan
   }
 }
@@ -163,7 +163,7 @@ private[scan] final class IcebergPassThrough(table: String, why: Reason, harmles
 
   override val fingerprint: AnyRef = (why, harmless)
 
-  override def prepare(scan: AnyRef, unasked: Seq[Predicate]): AnyRef = scan match {
+  override def prepare(scan: AnyRef, pushed: PushedPredicates): AnyRef = scan match {
     case _: LocalScan => IcebergScanProxy.before(scan, ScanDecision.withoutPruning(table, Reason(ReasonCode.AnsweredByFormat)), _())
     case _ => IcebergScanProxy.before(scan, ScanDecision.withoutPruning(table, why),
         own =>
@@ -195,24 +195,25 @@ private[scan] final class IcebergPruning(
       ScanPlanner.orElse(s"What Iceberg skips of ${table.name}", false)(skipping.losesRows(predicate))
 
   /** Prunes a scan, and stands before it. */
-  override def prepare(scan: AnyRef, unasked: Seq[Predicate]): AnyRef = scan.getClass.getName match {
-    case IcebergAdapter.BatchScan => pruneScan(scan, unasked)
+  override def prepare(scan: AnyRef, pushed: PushedPredicates): AnyRef = scan.getClass.getName match {
+    case IcebergAdapter.BatchScan => pruneScan(scan, pushed)
     case name => leftAlone(scan, Reason(ReasonCode.UnsupportedTable, "relation" -> table.name, "detail" -> name.split('.').last))
   }
 
-  private def leftAlone(scan: AnyRef, why: Reason): AnyRef = new IcebergPassThrough(table.name, why, planner.estimates).prepare(scan)
+  private def leftAlone(scan: AnyRef, why: Reason): AnyRef =
+    new IcebergPassThrough(table.name, why, planner.estimates).prepare(scan, PushedPredicates())
 
-  private def pruneScan(scan: AnyRef, unasked: Seq[Predicate]): AnyRef =
+  private def pruneScan(scan: AnyRef, pushed: PushedPredicates): AnyRef =
     try {
       val all = IcebergTasks.of(scan, table.snapshot, planner)
       val tasks = filesOfQuery.fold(all)(all.selectPaths)
       val schema = table.schemaOf(scan)
-      val live = table.live(if (filesOfQuery.isEmpty) IcebergAdapter.Name else "the query", scan, all.live, unasked)
+      val live = table.live(if (filesOfQuery.isEmpty) IcebergAdapter.Name else "the query", scan, all.live, pushed.unasked)
       val columns = new OutputColumns(output, path => schema.flatMap(_.key(path)))
       def plan(request: ScanRequest, asked: Option[EstimateRequest]) = planner.plan(table.id, tasks.files, request, columns, live, asked)
       val wanted = planner.statistics(table.id).toOption.flatMap(known => above.wanted(planner.columnsOf(known, columns)))
       val planned =
-        plan(ScanRequest(conjuncts, wanted), Some(EstimateRequest(output, columns, () => table.lineage)))
+        plan(ScanRequest(conjuncts, wanted), Some(EstimateRequest(output, columns, () => table.lineage, pushed.isTaken)))
       val decision = planned.decision
       val kept = tasks.files.indices.filter(decision.survivors.get)
       if (kept.size < all.tasks.size) tasks.at(kept).giveTo(scan)

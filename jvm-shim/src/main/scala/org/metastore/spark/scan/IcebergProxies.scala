@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.metric.{CustomMetric, CustomSumMetric, CustomTaskMetric}
 import org.apache.spark.sql.connector.read.{Batch, Scan, ScanBuilder, Statistics, SupportsRuntimeV2Filtering}
+import org.apache.spark.sql.metastore.PushedPredicates
 
 import org.metastore.spark.pruning.ScanDecision
 import org.metastore.spark.tables.DelegateProxy
@@ -26,15 +27,15 @@ private[scan] final class IcebergSourceProxy(source: AnyRef, scans: IcebergInter
 private[scan] final class IcebergBuilderProxy(builder: AnyRef, scans: IcebergInterceptor) extends DelegateProxy(builder) {
   override protected def fingerprint: AnyRef = scans.fingerprint
 
-  private var unasked = Seq.empty[Predicate]
+  private var pushed = PushedPredicates()
 
   override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
     case "pushPredicates" =>
       val (kept, asked) = arguments(0).asInstanceOf[Array[Predicate]].partition(scans.keepsFromFormat)
-      unasked = kept.toSeq
       val left = forward(method, Array(asked)).asInstanceOf[Array[Predicate]]
+      pushed = PushedPredicates(kept.toSeq, asked.toSeq.filterNot(left.contains(_)))
       Some(left ++ kept)
-    case "build" => Some(scans.prepare(forward(method, arguments), unasked))
+    case "build" => Some(scans.prepare(forward(method, arguments), pushed))
     case _ => None
   }
 }

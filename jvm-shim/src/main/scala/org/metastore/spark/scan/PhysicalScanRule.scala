@@ -31,9 +31,11 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = {
     lazy val planner = ScanPlanner.physical(session, new MetastoreConf(conf))
-    JoinKeyFilter.moveToScans(plan).transformUp {
-      case scan: FileSourceScanExec => withKeys(JoinKeyFilter.bind(marked(scan, planner).getOrElse(scan)))
-      case scan: BatchScanExec => JoinKeyFilter.bind(scan)
+    ScanPlanner.orElse("A query", plan) {
+      JoinKeyFilter.moveToScans(plan).transformUp {
+        case scan: FileSourceScanExec => withKeys(JoinKeyFilter.bind(marked(scan, planner).getOrElse(scan)))
+        case scan: BatchScanExec => JoinKeyFilter.bind(scan)
+      }
     }
   }
 

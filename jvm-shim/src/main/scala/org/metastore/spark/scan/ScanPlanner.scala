@@ -180,7 +180,7 @@ private[scan] final class ScanPlanner(
     val described = DistributionSnapshot.of(known.manifest, asked.lineage())
     lazy val distinct = described.fold(Map.empty[String, TableDistinct])(distinctOf(known, _))
     val columns = expressionColumns(described.fold(Map.empty[String, String])(_.snapshot.expressions), asked.resolver)
-    val filter = new FilterRequest(conjuncts, columns, histogramsOf(table, known, described, _), asked.output, joins)
+    val filter = new FilterRequest(conjuncts, columns, histogramsOf(table, known, described, _), asked.output, joins, asked.isTaken)
     val counts = new RowCounts(decided, known.manifest.latest.flatMap(RowCounts.perByte))
     new ScanStatistics(
       joined, decided, files(_).partition, counts, files(_).deletedRows, distinct.get, filter, described.forall(_.isAncestor),
@@ -307,9 +307,10 @@ private[scan] object ScanPlanner extends Logging {
  */
 private[scan] final case class ScanRequest(conjuncts: Seq[Expression], wanted: Option[WantedRows] = None, isJoined: Boolean = false)
 
-/** A scan whose rows are estimated. */
+/** A scan whose rows are estimated; conjuncts that are `taken` stand in no filter above it. */
 private[scan] final case class EstimateRequest(
-    output: Seq[Attribute], resolver: ColumnResolver, lineage: () => Iterator[String] = () => Iterator.empty)
+    output: Seq[Attribute], resolver: ColumnResolver, lineage: () => Iterator[String] = () => Iterator.empty,
+    isTaken: Expression => Boolean = _ => false)
 
 /** The analyzed snapshot whose distributions serve estimates for the one that is read. */
 private[scan] final case class DistributionSnapshot(snapshot: Snapshot, isAncestor: Boolean, isRead: Boolean)

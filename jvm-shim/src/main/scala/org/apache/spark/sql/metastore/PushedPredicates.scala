@@ -1,0 +1,18 @@
+package org.apache.spark.sql.metastore
+
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.connector.expressions.filter.Predicate
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy
+
+/**
+ * What became of the predicates that Spark pushed into a scan of a table.
+ *
+ * @param unasked those that the table format was not asked about
+ * @param taken   those that it answers whole: no filter above the scan has them any more
+ */
+final case class PushedPredicates(unasked: Seq[Predicate] = Nil, taken: Seq[Predicate] = Nil) {
+
+  /** Whether a conjunct of the filter above the scan is one that the format took over. */
+  def isTaken(conjunct: Expression): Boolean =
+    taken.nonEmpty && DataSourceV2Strategy.translateFilterV2(conjunct).exists(taken.contains)
+}
