@@ -44,7 +44,8 @@ COLUMNS = {one["name"]: ", ".join(one["columns"]).lower() for one in read_contra
 
 @pytest.mark.parametrize("call", CALLS)
 def test_columns_and_types_are_as_promised(spark, analyzed, call):
-    found = spark.sql(f"SELECT * FROM metastore.{call.format(t=analyzed)}").schema
+    with conf(spark, spark__metastore__history__enabled="true"):
+        found = spark.sql(f"SELECT * FROM metastore.{call.format(t=analyzed)}").schema
     told = re.sub(r"(map<\w+), ", r"\1,", COLUMNS[call.partition("(")[0]])
     assert ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in found) == told
 

@@ -31,7 +31,10 @@ private[scan] final class IcebergScan(spark: Table) {
       val snapshot = Reflection.call[AnyRef](IcebergTasks.snapshot(scan), "snapshotId").toString
       table.dataFiles(snapshot).map(file => file.path -> file.rows)
     },
-    unasked.map(predicate => Reason(ReasonCode.FormatNotAsked, "format" -> IcebergAdapter.Name, "conjunct" -> predicate.toString)))
+    unasked.map(predicate => Reason(ReasonCode.FormatNotAsked, "format" -> IcebergAdapter.Name, "conjunct" -> textOf(predicate))))
+
+  // Spark cannot write a null of type binary.
+  private def textOf(predicate: Predicate): String = Try(predicate.toString).getOrElse(predicate.name)
 
   /** The snapshot that is read; None where there is none. */
   def snapshot: Option[String] = table.current
