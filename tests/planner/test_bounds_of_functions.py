@@ -97,22 +97,11 @@ def ordered(spark):
     name = "ice.db.bounds_of_functions"
     with conf(spark, spark__sql__session__timeZone="UTC"):
         for file in range(FILES):
-            rows = spark.range(1000 * file, 1000 * file + ROWS, 1, 1).selectExpr(*_columns())
+            rows = spark.sql(f"SELECT {COLUMNS} FROM range({1000 * file}, {1000 * file + ROWS}, 1, 1)")
             rows.writeTo(name).using("iceberg").create() if file == 0 else rows.writeTo(name).append()
     spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
     yield name
     spark.sql(f"DROP TABLE {name}")
-
-
-def _columns() -> list[str]:
-    depth, columns = 0, [""]
-    for character in COLUMNS:
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if character == "," and not depth:
-            columns.append("")
-        else:
-            columns[-1] += character
-    return [column.strip() for column in columns]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import java.util.concurrent.{Executors, ScheduledExecutorService, TimeUnit}
 import scala.collection.mutable
 import scala.concurrent.{Await, Promise, TimeoutException}
 import scala.concurrent.duration.Duration
+
 import org.apache.hadoop.util.ShutdownHookManager
 
 import org.apache.spark.internal.Logging

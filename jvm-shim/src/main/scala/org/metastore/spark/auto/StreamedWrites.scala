@@ -4,6 +4,7 @@ import java.util.UUID
 
 import scala.collection.concurrent.TrieMap
 import scala.util.Try
+
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.streaming.StreamingQueryListener.{QueryProgressEvent, QueryTerminatedEvent}

@@ -4,12 +4,13 @@ import java.util.IdentityHashMap
 import java.util.Arrays.stream
 
 import scala.util.Try
+
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, Filter, LeafNode, Statistics}
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.FilterEstimation
 import org.apache.spark.sql.types.DataType
 
-import org.metastore.spark.pruning.{ColumnResolver, EvaluationClock, ExpressionColumns, ValuePredicate}
+import org.metastore.spark.pruning.{ColumnResolver, EvaluationClock, ExpressionColumns, TimedMatch, ValuePredicate}
 import org.metastore.spark.pruning.ColumnLookup.{leavesOf, ColumnPath}
 import org.metastore.spark.reason.Recoverable
 import org.metastore.spark.statistics.columns.CatalystValue
@@ -130,7 +131,7 @@ private[estimates] final class FilterSelectivity(
       }
       val row = new GenericInternalRow(asked.size)
       val clock = new EvaluationClock
-      val timed = clock.time(bound)
+      val timed = TimedMatch.within(bound, clock)
       val held = (1 to Samples).count { i =>
         whole.indices.foreach(c => row.update(c, whole(c).sample((i * Steps(c % Steps.size)) % 1)))
         clock.run(timed.eval(row)) == true

@@ -4,6 +4,7 @@ import java.lang.ref.WeakReference
 import java.util.{ArrayDeque, Locale, WeakHashMap}
 
 import scala.collection.JavaConverters._
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule

@@ -107,7 +107,7 @@ private[pruning] final class Conjuncts(columns: ColumnLookup) {
     case both @ (_: expressions.And | _: expressions.Or) =>
       val isOr = both.isInstanceOf[expressions.And] == negated
       both.children.map(normal(_, negated)).reduceLeft(join(isOr))
-    case EqualCondition(equal) =>
+    case EquivalentCondition(equal) =>
       val same = normal(equal, negated)
       Some(part(same.rules, condition, negated)).filter(_.leaf.isDefined).getOrElse(same)
     case expressions.EqualNullSafe(child, expressions.Literal(truth: Boolean, _)) if columns.find(child).isLeft =>

@@ -4,6 +4,7 @@ import java.util.{Arrays, BitSet}
 import java.util.stream.IntStream
 
 import scala.collection.mutable
+
 import org.apache.spark.sql.types.{DoubleType, FloatType}
 
 import org.metastore.spark.pruning.Condition._

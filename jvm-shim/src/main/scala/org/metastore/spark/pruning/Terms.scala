@@ -22,7 +22,7 @@ private[pruning] final class Terms(columns: ColumnLookup) {
     case ColumnLookup.BoundedColumn() => columns.find(expression).toOption.filter(use => TypePromotion.hasBounds(use.dataType))
         .map(use => Term(use, use.dataType, Nil))
     case cast: Cast =>
-      unapply(cast.child).flatMap(term => CastTerms(cast, term).orElse(RisingFunction.unapply(cast).flatMap(rising(term, _))))
+      unapply(cast.child).flatMap(term => CastTerms(cast, term).orElse(MonotoneFunction.unapply(cast).flatMap(rising(term, _))))
     case year: Year => Date.unapply(year.child)
         .map(_.after(IntegerType, Step.Monotone.exactly(days => DateTimeUtils.getYear(Math.toIntExact(days)).toLong)))
     case TruncDate(Date(term), Literal(format: UTF8String, _)) => truncatedDate(term, format)
@@ -42,7 +42,7 @@ private[pruning] final class Terms(columns: ColumnLookup) {
     case Quarter(Date(term)) => Some(term.after(IntegerType, Step.Within(DateTimeUtils.getYear, DateTimeUtils.getQuarter)))
     case DayOfYear(Date(term)) => Some(term.after(IntegerType, Step.Within(DateTimeUtils.getYear, DateTimeUtils.getDayInYear)))
     case DayOfMonth(Date(term)) => Some(term.after(IntegerType, Step.Within(monthOf, DateTimeUtils.getDayOfMonth)))
-    case RisingFunction(function) => unapply(function.argument).flatMap(rising(_, function))
+    case MonotoneFunction(function) => unapply(function.argument).flatMap(rising(_, function))
     case _ => None
   }
 
@@ -86,7 +86,7 @@ private[pruning] object Terms {
     case _ => false
   }
 
-  private def rising(term: Term, function: RisingFunction): Option[Term] = {
+  private def rising(term: Term, function: MonotoneFunction): Option[Term] = {
     val to = function.expression.dataType
     if (TypePromotion.hasBounds(to)) Some(term.after(to, Step.Evaluated(function, term.dataType, to))) else None
   }
@@ -268,7 +268,7 @@ private[pruning] object Step {
   }
 
   /** A function that Spark evaluates; bounds with something given away count as exact, as those of `Monotone` do. */
-  final case class Evaluated(function: RisingFunction, from: DataType, to: DataType) extends Step {
+  final case class Evaluated(function: MonotoneFunction, from: DataType, to: DataType) extends Step {
     override def apply(bounds: Bounds): Bounds = {
       val evaluate = function.evaluator(from)
       val (los, his) = (bounds.los, bounds.his)

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.{BooleanType, DataType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
 /** `RLIKE` and `LIKE` as Spark answers them, ended by a clock: backtracking may take for ever, and heeds no interrupt. */
-private[pruning] final case class TimedMatch(child: Expression, pattern: Pattern, isWhole: Boolean, clock: EvaluationClock)
+private[spark] final case class TimedMatch(child: Expression, pattern: Pattern, isWhole: Boolean, clock: EvaluationClock)
   extends UnaryExpression with CodegenFallback {
 
   override def dataType: DataType = BooleanType
@@ -22,23 +22,26 @@ private[pruning] final case class TimedMatch(child: Expression, pattern: Pattern
   override protected def withNewChildInternal(newChild: Expression): Expression = copy(child = newChild)
 }
 
-private[pruning] object TimedMatch {
+private[spark] object TimedMatch {
   private val Steps = 4096
 
-  /** The text, the pattern, and whether all of the text is to match it. */
-  object Of {
-    def unapply(expression: Expression): Option[(Expression, Pattern, Boolean)] = expression match {
-      case RLike(text, Literal(pattern: UTF8String, StringType)) if text.dataType == StringType =>
-        Some((text, Pattern.compile(pattern.toString), false))
-      case Like(text, Literal(pattern: UTF8String, StringType), escape) if text.dataType == StringType =>
-        Some((text, Pattern.compile(StringUtils.escapeLikeRegex(pattern.toString, escape), Pattern.DOTALL), true))
-      case _ => None
-    }
+  /** The same condition, with patterns that a clock ends. */
+  def within(condition: Expression, clock: EvaluationClock): Expression = condition.transformUp {
+    case one @ RLike(text, Literal(pattern, _)) if isPlain(one) =>
+      TimedMatch(text, Pattern.compile(pattern.toString), isWhole = false, clock)
+    case one @ Like(text, Literal(pattern, _), escape) if isPlain(one) =>
+      val whole = Pattern.compile(StringUtils.escapeLikeRegex(pattern.toString, escape), Pattern.DOTALL)
+      TimedMatch(text, whole, isWhole = true, clock)
+  }
+
+  private def isPlain(matching: Expression): Boolean = matching.children match {
+    case Seq(text, Literal(_: UTF8String, StringType)) => text.dataType == StringType
+    case _ => false
   }
 
   /** Other uses of patterns, unless all that one matches is as long as it is written. */
   def isEndless(expression: Expression): Boolean = expression match {
-    case one @ (_: RLike | _: Like) => Of.unapply(one).isEmpty
+    case one @ (_: RLike | _: Like) => !isPlain(one)
     case one @ (_: RegExpReplace | _: RegExpExtractBase | _: StringSplit) => one.children(1) match {
         case Literal(pattern: UTF8String, _) => pattern.toString.exists("*+{?".contains(_))
         case _ => true

@@ -22,12 +22,13 @@ import org.metastore.spark.statistics.objects.Values
 private[spark] final class ValuePredicate(condition: Expression, leaf: Expression) {
   private val row = new GenericInternalRow(1)
   private val clock = new EvaluationClock
-  private lazy val timed = clock.time(bound)
 
   /** The condition over a row that has the column's value alone. */
   val bound: Expression = condition.transformDown {
     case one if one.semanticEquals(leaf) => BoundReference(0, leaf.dataType, nullable = true)
   }
+
+  private lazy val timed = TimedMatch.within(bound, clock)
 
   /** Whether it is true of a value; null, false and null are not. Raises what the expression raises, and TimeoutException. */
   def holds(value: Any): Boolean = clock.run {
@@ -87,25 +88,17 @@ private[spark] final class EvaluationClock {
   def run[A](evaluate: => A): A = {
     val start = System.nanoTime()
     deadline = time.deadline(start)
-    try {
-      val result = evaluate
-      if (isFirst) isFirst = false // a cold session may take long to load what evaluates it
-      else time.spend(System.nanoTime() - start)
-      result
-    } catch {
+    try evaluate
+    catch {
       case e: TimeoutException =>
-        time.spend(System.nanoTime() - start)
+        isFirst = false
         throw e
-    }
+    } finally if (isFirst) isFirst = false // a cold session may take long to load what evaluates it
+      else time.spend(System.nanoTime() - start)
   }
 
   /** Called while a value is evaluated. */
   def check(): Unit = if (System.nanoTime() > deadline) throw new TimeoutException("a value takes too long to evaluate")
-
-  /** The condition with regular expressions that this clock ends. */
-  def time(condition: Expression): Expression = condition.transformUp {
-    case TimedMatch.Of(text, pattern, isWhole) => TimedMatch(text, pattern, isWhole, this)
-  }
 }
 
 /** How many values of a query may still be put through its predicates. */

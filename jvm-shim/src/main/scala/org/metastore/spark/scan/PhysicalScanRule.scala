@@ -3,6 +3,7 @@ package org.metastore.spark.scan
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.util.Try
+
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.paths.SparkPath

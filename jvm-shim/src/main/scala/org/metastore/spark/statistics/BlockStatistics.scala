@@ -3,6 +3,7 @@ package org.metastore.spark.statistics
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.reflect.ClassTag
+
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.reason.{Reason, Recoverable}

@@ -8,7 +8,7 @@ import org.apache.spark.unsafe.types.UTF8String
 import org.metastore.spark.reason.Recoverable
 
 /** Writes a condition in another way for which there are rules: true, false and NULL of the same rows. */
-private[pruning] object EqualCondition {
+private[pruning] object EquivalentCondition {
 
   def unapply(condition: Expression): Option[Expression] = condition match {
     case If(test, one, other) if condition.dataType == BooleanType => branch(test, one, other)

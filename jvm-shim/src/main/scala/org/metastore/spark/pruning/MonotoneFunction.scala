@@ -15,7 +15,7 @@ import org.apache.spark.unsafe.types.UTF8String
  * @param isDefined whether the expression's result for a value may be used
  * @param clock     of a function of local time, the clock that tells it of instants
  */
-private[pruning] final case class RisingFunction(
+private[pruning] final case class MonotoneFunction(
     expression: Expression, argument: Expression, isTotal: Boolean, isDefined: Any => Boolean = _ => true,
     clock: Option[LocalClock] = None) {
 
@@ -37,9 +37,9 @@ private[pruning] final case class RisingFunction(
 }
 
 /** Recognises them. Rounding, too, never turns the order of two numbers; NaN is the greatest of all, before as after. */
-private[pruning] object RisingFunction {
+private[pruning] object MonotoneFunction {
 
-  def unapply(expression: Expression): Option[RisingFunction] = expression match {
+  def unapply(expression: Expression): Option[MonotoneFunction] = expression match {
     case Multiply(x, Positive(), _) => number(expression, x)
     case Multiply(Positive(), x, _) => number(expression, x)
     case Divide(x, Positive(), _) => number(expression, x)
@@ -62,7 +62,7 @@ private[pruning] object RisingFunction {
     case _ => None
   }
 
-  private def ofCast(cast: Cast): Option[RisingFunction] = (cast.child.dataType, cast.dataType) match {
+  private def ofCast(cast: Cast): Option[MonotoneFunction] = (cast.child.dataType, cast.dataType) match {
     case (FloatType | DoubleType, IntegerType | LongType) => wholeNumber(cast, cast.child)
     case (DoubleType, FloatType) | (_: DecimalType, DoubleType) => total(cast, cast.child)
     case (_: DecimalType, to @ (IntegerType | LongType)) =>
@@ -76,33 +76,33 @@ private[pruning] object RisingFunction {
     case _ => None
   }
 
-  private def total(function: Expression, argument: Expression): Option[RisingFunction] =
-    Some(RisingFunction(function, argument, isTotal = true))
+  private def total(function: Expression, argument: Expression): Option[MonotoneFunction] =
+    Some(MonotoneFunction(function, argument, isTotal = true))
 
-  private def partial(function: Expression, argument: Expression, isDefined: Any => Boolean = _ => true): Option[RisingFunction] =
-    Some(RisingFunction(function, argument, isTotal = false, isDefined = isDefined))
+  private def partial(function: Expression, argument: Expression, isDefined: Any => Boolean = _ => true): Option[MonotoneFunction] =
+    Some(MonotoneFunction(function, argument, isTotal = false, isDefined = isDefined))
 
-  private def number(function: Expression, argument: Expression): Option[RisingFunction] = argument.dataType match {
+  private def number(function: Expression, argument: Expression): Option[MonotoneFunction] = argument.dataType match {
     case FloatType | DoubleType => total(function, argument)
     case _: DecimalType => partial(function, argument)
     case _ => None
   }
 
   /** Spark rounds floats otherwise where it compiles a query. */
-  private def rounded(round: RoundBase): Option[RisingFunction] =
+  private def rounded(round: RoundBase): Option[MonotoneFunction] =
     if (round.left.dataType == FloatType || !round.right.isInstanceOf[Literal]) None else number(round, round.left)
 
   /** Large values become the largest of the type, NaN zero. */
-  private def wholeNumber(function: Expression, argument: Expression): Option[RisingFunction] = argument.dataType match {
+  private def wholeNumber(function: Expression, argument: Expression): Option[MonotoneFunction] = argument.dataType match {
     case FloatType | DoubleType => partial(function, argument, value => !value.asInstanceOf[Number].doubleValue.isNaN)
     case _: DecimalType => partial(function, argument)
     case _ => None
   }
 
-  private def seconds(function: Expression, argument: Expression): Option[RisingFunction] =
+  private def seconds(function: Expression, argument: Expression): Option[MonotoneFunction] =
     if (argument.dataType == TimestampType) total(function, argument) else None
 
-  private def localText(function: Expression, argument: Expression, format: String, zone: String): Option[RisingFunction] =
+  private def localText(function: Expression, argument: Expression, format: String, zone: String): Option[MonotoneFunction] =
     argument.dataType match {
       case _ if SQLConf.get.getConfString("spark.sql.legacy.timeParserPolicy", "EXCEPTION").equalsIgnoreCase("LEGACY") =>
         None // other clocks
@@ -112,7 +112,7 @@ private[pruning] object RisingFunction {
     }
 
   /** Years of four digits alone are in order as texts. */
-  private def text(function: Expression, argument: Expression, clock: Option[LocalClock]): RisingFunction = {
+  private def text(function: Expression, argument: Expression, clock: Option[LocalClock]): MonotoneFunction = {
     val day = argument.dataType match {
       case DateType => 1L
       case LongType => SECONDS_PER_DAY
@@ -122,7 +122,7 @@ private[pruning] object RisingFunction {
       val days = Math.floorDiv(value.asInstanceOf[Number].longValue, day)
       FirstDay < days && days < LastDay
     }
-    RisingFunction(function, argument, isTotal = false, isDefined, clock)
+    MonotoneFunction(function, argument, isTotal = false, isDefined, clock)
   }
 
   private val FirstDay = java.time.LocalDate.of(1, 1, 2).toEpochDay
