@@ -47,6 +47,17 @@ def test_what_is_in_order_and_what_is_not(spark, scattered):
     assert [row["column_name"] for row in metastore.layout(spark, scattered, "user")] == ["user"]
 
 
+def test_files_that_share_a_value_overlap(spark, made):
+    """Eight files: `around` of one lies within that of the next, `chain` shares its end with the next one's begin."""
+    rows = """SELECT CAST(f AS int), CAST(IF(low, 100 - f, 100 + f) AS int), CAST(IF(low, f, f + 1) AS int),
+            CAST(IF(low, 10 * f, 10 * f + 9) AS int)
+        FROM (SELECT /*+ REPARTITION_BY_RANGE(8, f) */ id DIV 2 AS f, id % 2 = 0 AS low FROM range(16))"""
+    name = made("f int, around int, chain int, apart int", rows)
+    assert len(metastore.files(spark, name)) == 8
+    depths = {row["column_name"]: row["overlap_depth"] for row in metastore.layout(spark, name)}
+    assert depths == pytest.approx({"f": 1, "around": 8, "chain": (2 + 6 * 3 + 2) / 8, "apart": 1})
+
+
 def test_a_location_tells_the_same(spark, scattered):
     there = {row["column_name"]: row for row in metastore.layout(spark, scattered)}
     place = (

@@ -18,7 +18,8 @@ from metastore.reading.table_layout import ColumnLayout, LookUps
 
 
 def count(bounds: list[tuple[int, int]]) -> tuple[float, float]:
-    depth = sum(sum(lo <= one <= hi for lo, hi in bounds) for one, _ in bounds) / len(bounds)
+    overlaps = [other_lo <= hi and lo <= other_hi for lo, hi in bounds for other_lo, other_hi in bounds]
+    depth = sum(overlaps) / len(bounds)
     alone = 0
     for place, (lo, hi) in enumerate(bounds):
         others = [one for at, one in enumerate(bounds) if at != place]
@@ -32,6 +33,20 @@ def test_overlaps_are_counted(seed):
     bounds = [(lo, lo + rng.choice([0, 1, 3, 9])) for lo in (rng.randrange(30) for _ in range(rng.randrange(1, 9)))]
     found = ColumnLayout.of(*np.array(bounds).T)
     assert (found.overlap_depth, found.sorted_share) == pytest.approx(count(bounds))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "depth"),
+    [
+        ([(lo, 100) for lo in range(8)], 8),
+        ([(0, 100 - lo) for lo in range(8)], 8),
+        ([(lo, 100 - lo) for lo in range(8)], 8),
+        ([(10 * lo, 10 * lo + 9) for lo in range(8)], 1),
+        ([(-math.inf, math.inf), (0.0, 1.0), (2.0, 3.0)], 7 / 3),
+    ],
+)
+def test_files_that_share_a_value_overlap(bounds, depth):
+    assert ColumnLayout.of(*np.array(bounds).T).overlap_depth == pytest.approx(depth)
 
 
 def test_nothing_is_said_of_nothing():

@@ -267,10 +267,10 @@ def layout(spark: SparkSession, table: str, column: str | None = None) -> Answer
 
     Returns:
         `files_per_lookup`, how many data files may hold the value of a row, as far as all statistics tell (the mean of
-        up to 32 values), and `lookup_error`, its standard error; `overlap_depth`, how many have a file's least value
-        between their bounds (the mean of all files); `sorted`, the share of files whose values no other file's bounds
-        enclose, where ends may be equal; `advice`, where these look-ups would read at most half as many files of the
-        sorted table, as `whatif` tells.
+        up to 32 values), and `lookup_error`, its standard error; `overlap_depth`, the average number of files, itself
+        included, whose bounds share a value with a file's; `sorted`, the share of files whose values no other file's
+        bounds enclose, where ends may be equal; `advice`, where these look-ups would read at most half as many files of
+        the sorted table, as `whatif` tells.
 
     Example:
         >>> metastore.layout(spark, "db.sales", "customer")[0]["advice"]  # doctest: +SKIP

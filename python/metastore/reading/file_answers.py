@@ -93,8 +93,8 @@ class FileAnswers(ColumnAnswers):
         """One row per column: how its values are spread over the data files, and how many of these a look-up reads.
 
         `files_per_lookup` is how many of them may hold the value of a row, by all that is known: the mean of up to 32
-        values, `lookup_error` its standard error; `overlap_depth` how many have a file's least value between their
-        bounds; `sorted` the share that overlaps with no other.
+        values, `lookup_error` its standard error; `overlap_depth` the average number of files, itself
+        included, whose bounds share a value with a file's; `sorted` the share that overlaps with no other.
         The statement that would help, `advice`, is known where Spark is asked: `metastore.layout(spark, "db.sales")`.
 
         Args:

@@ -43,7 +43,7 @@ class ColumnLayout:
     """How the values of a column are spread over data files, by the bounds of those whose bounds are known.
 
     Attributes:
-        overlap_depth: How many files have the least value of a file between their bounds, itself included, on average.
+        overlap_depth: The average number of files, itself included, whose bounds share a value with a file's.
         sorted_share: Share of the files whose values no other file's bounds enclose: at most their ends are another's.
     """
 
@@ -56,14 +56,16 @@ class ColumnLayout:
 
         Example:
             >>> ColumnLayout.of(np.array([1, 4, 5]), np.array([4, 6, 9]))
-            ColumnLayout(overlap_depth=1.6666666666666667, sorted_share=0.3333333333333333)
+            ColumnLayout(overlap_depth=2.3333333333333335, sorted_share=0.3333333333333333)
         """
         if not len(los):
             return None
         order = np.argsort(los)
         begins, ends = los[order], np.sort(his)
         los, his = begins, his[order]  # neighbours are found near to each other
-        depth = np.searchsorted(begins, los, "right") - np.searchsorted(ends, los, "left")
+        begun_by_its_end = np.searchsorted(begins, his, "right")
+        ended_before_it = np.searchsorted(ends, los, "left")
+        depth = begun_by_its_end - ended_before_it
         apart = np.searchsorted(ends, los, "right") + len(los) - np.searchsorted(begins, his, "left")
         points = np.sort(los[los == his])  # these, itself among them, lie before a file of that one value and after it
         twice = np.searchsorted(points, los, "right") - np.searchsorted(points, los, "left")

@@ -5,7 +5,7 @@ import org.metastore.spark.statistics.columns.{Bounds, ColumnSummary}
 /**
  * How the values of a column are spread over data files, by the bounds of those whose bounds are known.
  *
- * @param overlapDepth how many files have the least value of a file between their bounds, itself included, on average
+ * @param overlapDepth the average number of files, itself included, whose bounds share a value with a file's
  * @param sortedShare  share of the files whose values no other file's bounds enclose: at most their ends are another's, too
  */
 final case class ColumnLayout(overlapDepth: Double, sortedShare: Double)
@@ -35,20 +35,41 @@ object ColumnLayout {
   }
 
   private def measure(bounds: Bounds, files: Array[Int]): ColumnLayout = {
-    val (los, his) = (bounds.los, bounds.his)
     val byLo = sortedByLo(bounds, files)
-    val byHi = files.sortWith((a, b) => his.compare(a, his, b) < 0)
-    var (begun, ended, enclosing, alone) = (0, 0, 0L, 0)
+    val byHi = files.sortWith((a, b) => bounds.his.compare(a, bounds.his, b) < 0)
+    ColumnLayout(
+      countOverlaps(bounds, byLo, byHi).toDouble / files.length,
+      countFilesApart(bounds, byLo).toDouble / files.length)
+  }
+
+  /** For all files together, how many share a value with each: those that begin by its end, less those that end before it begins. */
+  private def countOverlaps(bounds: Bounds, byLo: Array[Int], byHi: Array[Int]): Long = {
+    var begun = 0
+    var begunByTheEnd = 0L
+    byHi.foreach { file =>
+      while (begun < byLo.length && bounds.los.compare(byLo(begun), bounds.his, file) <= 0) begun += 1
+      begunByTheEnd += begun
+    }
+    var ended = 0
+    var endedBefore = 0L
+    byLo.foreach { file =>
+      while (bounds.his.compare(byHi(ended), bounds.los, file) < 0) ended += 1 // the file itself ends no earlier
+      endedBefore += ended
+    }
+    begunByTheEnd - endedBefore
+  }
+
+  private def countFilesApart(bounds: Bounds, byLo: Array[Int]): Int = {
+    val (los, his) = (bounds.los, bounds.his)
+    var apart = 0
     var highest = -1 // of the files before
     byLo.indices.foreach { place =>
       val file = byLo(place)
-      while (begun < byLo.length && los.compare(byLo(begun), los, file) <= 0) begun += 1
-      while (his.compare(byHi(ended), los, file) < 0) ended += 1 // the file itself ends no earlier
-      enclosing += begun - ended
-      val afterOthers = highest < 0 || his.compare(highest, los, file) <= 0
-      if (afterOthers && (place + 1 == byLo.length || his.compare(file, los, byLo(place + 1)) <= 0)) alone += 1
+      val isAfterOthers = highest < 0 || his.compare(highest, los, file) <= 0
+      val isBeforeOthers = place + 1 == byLo.length || his.compare(file, los, byLo(place + 1)) <= 0
+      if (isAfterOthers && isBeforeOthers) apart += 1
       if (highest < 0 || his.compare(file, his, highest) > 0) highest = file
     }
-    ColumnLayout(enclosing.toDouble / files.length, alone.toDouble / files.length)
+    apart
   }
 }
