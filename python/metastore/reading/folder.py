@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import obstore
-from obstore.exceptions import BaseError
-from obstore.store import LocalStore, ObjectStore, from_url
+from obstore.store import LocalStore
 
 from metastore.errors import StoreNotReadable
-from metastore.store.credentials import read_client_options
-from metastore.store.location import local_path, remote_url
+from metastore.store.credentials import FROM_ENVIRONMENT
+from metastore.store.location import local_path
+from metastore.store.remote_folder import ERRORS, RemoteFolder, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,6 @@ class Folder:
         self.uri = uri.rstrip("/") or "/"
         path = local_path(self.uri)
         self._local = Path(path).absolute() if path is not None else None
-        self._store: ObjectStore | None = None
 
     def __truediv__(self, name: str) -> Folder:
         return Folder(f"{self.uri.rstrip('/')}/{name}")
@@ -51,33 +51,35 @@ class Folder:
     def read(self, name: str) -> bytes | None:
         """The bytes of a file in it, None where there is none."""
         with self._reading():
-            # Whoever opens a pipe waits for a writer.
-            if self._local is not None and not (self._local / name).is_file():
-                return None
+            if self._local is not None:
+                return self._read_local(self._local, name)
+            folder = self._remote
             try:
-                return bytes(obstore.get(self._open(), name).bytes())
-            except FileNotFoundError:
+                return bytes(obstore.get(folder.store, folder.key(name)).bytes())
+            except FileNotFoundError as error:
+                folder.check_missing(name, error)
                 return None
+
+    @staticmethod
+    def _read_local(folder: Path, name: str) -> bytes | None:
+        if not (folder / name).is_file():  # whoever opens a pipe waits for a writer
+            return None
+        try:
+            return bytes(obstore.get(LocalStore(folder), name).bytes())
+        except FileNotFoundError:
+            return None
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
         try:
             yield
-        except (BaseError, OSError) as error:
-            raise StoreNotReadable(self.uri, str(error).partition("\n")[0]) from error
+        except ERRORS as error:
+            raise StoreNotReadable(self.uri, first_line(error)) from error
 
     def _list(self) -> list[str]:
         with self._reading():
-            found = obstore.list_with_delimiter(self._open())
-        paths = [*(one["path"] for one in found["objects"]), *found["common_prefixes"]]
-        return [str(path).rstrip("/").rsplit("/", 1)[-1] for path in paths]
+            return self._remote.list_names()
 
-    def _open(self) -> ObjectStore:
-        if self._store is None:
-            self._store = LocalStore(self._local) if self._local is not None else _remote(remote_url(self.uri))
-        return self._store
-
-
-def _remote(url: str) -> ObjectStore:
-    store: ObjectStore = from_url(url, client_options=read_client_options(url))
-    return store
+    @cached_property
+    def _remote(self) -> RemoteFolder:
+        return RemoteFolder(self.uri, FROM_ENVIRONMENT)

@@ -6,13 +6,13 @@ Where these say nothing, both libraries find credentials themselves: environment
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from metastore.errors import UnsupportedTable
 from metastore.store.location import local_path, remote_url
+from metastore.store.s3_address import find_region, resolve_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,8 +37,7 @@ _FOUND_BY_THE_LIBRARY = {
 }
 _KEYS_OR_ENVIRONMENT = "Set fs.s3a.access.key and fs.s3a.secret.key, or AWS_* in the environment of driver and workers."
 _AMAZON = "s3.amazonaws.com"
-_PLAIN_HTTP = {"client_options": {"allow_http": True}}
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_GOOGLE = "https://storage.googleapis.com"
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Credentials:
     """How an object store is reached; its values are never shown.
 
     Attributes:
-        options: Settings of obstore's store.
+        options: Settings of obstore's store; an `endpoint` of S3 is the server's, without the bucket.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -70,14 +69,19 @@ def find_credentials(uri: str, lookup: Lookup) -> Credentials:
     return Credentials(_azure(host, lookup))
 
 
-def read_client_options(url: str, options: Mapping[str, Any] | None = None) -> Any:
-    """Obstore's client options for a location whose endpoint the environment names, None where the usual ones do.
+def make_store_options(uri: str, access: Credentials) -> dict[str, Any]:
+    """Make the settings of obstore's store for a location: how its server is reached, and where that is.
 
-    Whoever writes `http://` into `AWS_ENDPOINT_URL` means it, and should not have to say it twice (`AWS_ALLOW_HTTP`).
+    Whoever writes `http://` into an endpoint means it, and should not have to say it twice (`AWS_ALLOW_HTTP`).
     """
-    endpoint = next((found for name in _ENDPOINTS if (found := os.environ.get(name))), "")
-    is_named = url.startswith("s3://") and "endpoint" not in (options or {})
-    return _PLAIN_HTTP["client_options"] if is_named and endpoint.startswith("http://") else None
+    options = dict(access.options)
+    scheme, _, rest = remote_url(uri).partition("://")
+    if scheme == "s3":
+        options |= resolve_address(rest.partition("/")[0], options).to_obstore()
+    endpoint = str(options.get("endpoint") or options.get("base_url") or "")
+    if endpoint.startswith("http://"):
+        options["client_options"] = {"allow_http": True, **options.get("client_options", {})}
+    return options
 
 
 def open_file_system(uri: str, access: Credentials) -> tuple[fs.FileSystem, str]:
@@ -86,19 +90,20 @@ def open_file_system(uri: str, access: Credentials) -> tuple[fs.FileSystem, str]
 
     url = remote_url(uri)
     options = access.options
+    scheme = url.partition("://")[0]
+    path = uri.partition("://")[2].rstrip("/")
+    if scheme == "s3":
+        address = resolve_address(path.partition("/")[0], options)
+        if options or address.endpoint:
+            return fs.S3FileSystem(**_named(options, _ARROW_S3), **address.to_arrow()), path
     if not options:
         system, path = fs.FileSystem.from_uri(url)
         return system, path
-    scheme, _, path = url.partition("://")
-    path = _unquoted(uri)
-    if scheme == "s3":
-        return fs.S3FileSystem(**_named(options, _ARROW_S3), **_endpoint(options)), path
     if scheme == "gs":
-        return fs.GcsFileSystem(**_named(options, {"skip_signature": "anonymous"})), path
+        return fs.GcsFileSystem(**_named(options, {"skip_signature": "anonymous"}), **_google_server(options)), path
     container, _, rest = path.partition("/")
-    account = {} if "account_name" in options else {"account_name": container.partition("@")[2].partition(".")[0]}
-    known = _named(options, _ARROW_AZURE)
-    return fs.AzureFileSystem(**account, **known), f"{container.partition('@')[0]}/{rest}"
+    container, _, host = container.partition("@")
+    return fs.AzureFileSystem(**_azure_account(host, options), **_named(options, _ARROW_AZURE)), f"{container}/{rest}"
 
 
 _ARROW_S3 = {
@@ -107,10 +112,8 @@ _ARROW_S3 = {
     "session_token": "session_token",
     "region": "region",
     "skip_signature": "anonymous",
-    "virtual_hosted_style_request": "force_virtual_addressing",
 }
 _ARROW_AZURE = {
-    "account_name": "account_name",
     "account_key": "account_key",
     "sas_key": "sas_token",
     "client_id": "client_id",
@@ -123,13 +126,19 @@ def _named(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, An
     return {names[key]: value for key, value in options.items() if key in names}
 
 
-def _endpoint(options: Mapping[str, Any]) -> dict[str, str]:
-    scheme, separator, host = str(options.get("endpoint", "")).partition("://")
-    return {"scheme": scheme, "endpoint_override": host} if separator else {}
+def _google_server(options: Mapping[str, Any]) -> dict[str, str]:
+    scheme, _, host = str(options.get("base_url", "")).partition("://")
+    return {"scheme": scheme, "endpoint_override": host} if host else {}
 
 
-def _unquoted(uri: str) -> str:
-    return uri.partition("://")[2].rstrip("/")
+def _azure_account(host: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Name an account and its servers: the same name belongs to somebody else in another of Azure's clouds."""
+    account, _, servers = host.partition(".")
+    suffix = servers.partition(".")[2]
+    names = {"account_name": str(options.get("account_name", account))}
+    if suffix:
+        names |= {"blob_storage_authority": f".blob.{suffix}", "dfs_storage_authority": f".dfs.{suffix}"}
+    return names
 
 
 def _of_bucket(bucket: str, lookup: Lookup) -> Lookup:
@@ -143,17 +152,23 @@ def _of_bucket(bucket: str, lookup: Lookup) -> Lookup:
 
 def _s3(uri: str, found: Lookup) -> dict[str, Any]:
     options = _s3_credentials(uri, found)
-    endpoint = found("endpoint")
-    if endpoint and endpoint != _AMAZON:
-        scheme = "http" if found("connection.ssl.enabled") == "false" else "https"
-        options["endpoint"] = endpoint if "://" in endpoint else f"{scheme}://{endpoint}"
-        if options["endpoint"].startswith("http://"):
-            options |= _PLAIN_HTTP
-    if found("endpoint.region"):
-        options["region"] = found("endpoint.region")
-    if found("path.style.access"):
-        options["virtual_hosted_style_request"] = found("path.style.access") != "true"
+    endpoint = (found("endpoint") or "").strip()
+    is_named = endpoint not in ("", _AMAZON)
+    if is_named:
+        scheme = "http" if _flag(found, "connection.ssl.enabled") is False else "https"
+        options["endpoint"] = (endpoint if "://" in endpoint else f"{scheme}://{endpoint}").rstrip("/")
+    region = found("endpoint.region") or find_region(endpoint)
+    if region:
+        options["region"] = region
+    in_path = _flag(found, "path.style.access")
+    if is_named or in_path is not None:
+        options["virtual_hosted_style_request"] = not in_path
     return options
+
+
+def _flag(found: Lookup, name: str) -> bool | None:
+    """Read a truth value as Hadoop does; None where there is none."""
+    return {"true": True, "false": False}.get((found(name) or "").strip().lower())
 
 
 def _s3_credentials(uri: str, found: Lookup) -> dict[str, Any]:
@@ -178,10 +193,12 @@ def _s3_credentials(uri: str, found: Lookup) -> dict[str, Any]:
 def _gcs(lookup: Lookup) -> dict[str, Any]:
     keys = ("fs.gs.auth.service.account.json.keyfile", "google.cloud.auth.service.account.json.keyfile")
     file = next((found for key in keys if (found := lookup(key))), None)
+    server = (lookup("fs.gs.storage.root.url") or "").strip().rstrip("/")
+    options = {"base_url": server} if server not in ("", _GOOGLE) else {}
     if file:
-        return {"service_account": file}
+        return {**options, "service_account": file}
     anonymous = lookup("fs.gs.auth.type") == "UNAUTHENTICATED"
-    return {"skip_signature": True} if anonymous else {}
+    return {**options, "skip_signature": True} if anonymous else options
 
 
 def _azure(host: str, lookup: Lookup) -> dict[str, Any]:

@@ -79,6 +79,13 @@ def remote_url(uri: str) -> str:
     return f"{_REMOTE_SCHEMES[scheme]}://{match[2]}{quote(match[3])}"
 
 
+def split_remote(uri: str) -> tuple[str, str]:
+    """Split a location on an object store into the URL of its bucket and its key, which is empty at the root."""
+    root = "/".join(remote_url(uri).split("/", 3)[:3])
+    match = _SCHEME.fullmatch(uri)
+    return root, match[3].strip("/") if match else ""
+
+
 def openable_path(path: str, location: str) -> str:
     """A data file as pyarrow, DuckDB, Polars and Daft open it: a local path, or the URI of an object.
 

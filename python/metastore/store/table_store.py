@@ -299,6 +299,7 @@ class Store:
 
 def _probe(uri: str, blobs: Blobs) -> None:
     path = f"log/probe-{uuid.uuid4()}"
+    blobs.get(path, 0)  # raises where the server takes another bucket for ours, before anything is written into that
     reply, reason = blobs.create(path, b"")
     if blobs.get(path, len(b"again")) is None:
         raise StoreNotWritable(uri, reason or "what was written cannot be read")

@@ -1,0 +1,122 @@
+"""Folders of object stores, whose answers are believed only if they are about the bucket and the keys asked for.
+
+A server that takes the first folder of a path for the bucket (one for virtual hosting that does not know its own name)
+answers a listing with nothing, and a read from whatever bucket has that name.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import from_url
+
+from metastore.errors import StoreNotReadable, UnsupportedTable
+from metastore.store.credentials import Credentials, make_store_options
+from metastore.store.location import split_remote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from obstore import ListResult, ObjectMeta
+    from obstore.store import ObjectStore, RetryConfig
+
+
+ERRORS = (BaseError, OSError)
+_RETRIES: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
+_ABSENT = "absent"
+_NO_BUCKET = ("<Code>NoSuchBucket</Code>", "<Code>ContainerNotFound</Code>")
+_KEY = re.compile(r"<Key>([^<]*)</Key>")
+_BUCKET = re.compile(r"<BucketName>([^<]*)</BucketName>")
+_HINT = "Set fs.s3a.path.style.access to true where the server does not take buckets from the host's name."
+
+
+class RemoteFolder:
+    """A folder of an object store.
+
+    Attributes:
+        store: obstore's store of the bucket, so that keys are the server's own.
+    """
+
+    def __init__(self, uri: str, access: Credentials) -> None:
+        self._uri = uri
+        root, self._folder = split_remote(uri)
+        self._bucket = root.partition("://")[2]
+        try:
+            options: Any = make_store_options(uri, access)
+            client = options.pop("client_options", None)
+            self.store: ObjectStore = from_url(root, config=options, client_options=client, retry_config=_RETRIES)
+        except BaseError as error:
+            raise UnsupportedTable(uri, first_line(error)) from error
+
+    def key(self, path: str) -> str:
+        """Return the key of a path below the folder."""
+        return f"{self._folder}/{path}".strip("/")
+
+    def list_below(self, path: str) -> list[ObjectMeta]:
+        """List what lies below a path, at any depth.
+
+        Raises:
+            StoreNotReadable: If the answer is about other keys.
+        """
+        folder = self.key(path)
+        objects = [entry for chunk in obstore.list(self.store, folder) for entry in chunk if entry["path"] != folder]
+        self._check_keys(path, (entry["path"] for entry in objects))
+        return objects
+
+    def list_names(self) -> list[str]:
+        """List the names of what lies directly in the folder.
+
+        Raises:
+            StoreNotReadable: If the answer is about other keys, or another bucket.
+        """
+        result: ListResult[Any] = obstore.list_with_delimiter(self.store, self._folder)
+        listed = [*(entry["path"] for entry in result["objects"]), *result["common_prefixes"]]
+        keys = [key for key in listed if key.rstrip("/") != self._folder]
+        self._check_keys("", keys)
+        if not keys:
+            self._check_bucket()
+        return [str(key).rstrip("/").rsplit("/", 1)[-1] for key in keys]
+
+    def check_missing(self, path: str, error: Exception) -> None:
+        """Make sure that a server that has no such object looked for it in this bucket.
+
+        Raises:
+            StoreNotReadable: If it looked elsewhere.
+        """
+        text = str(error)
+        if any(code in text for code in _NO_BUCKET):
+            raise StoreNotReadable(self._uri, f"the server has no bucket {self._bucket_of(text)}", _HINT)
+        if self._bucket_of(text) != self._bucket:
+            raise StoreNotReadable(self._uri, f"the server looked into bucket {self._bucket_of(text)}", _HINT)
+        match = _KEY.search(text)
+        if match is None:
+            return
+        answered, asked = html.unescape(match[1]).lstrip("/"), self.key(path)
+        if asked.endswith(f"/{answered}") or answered.endswith(f"/{asked}"):
+            raise StoreNotReadable(self._uri, f"the server looked for {answered} in place of {asked}", _HINT)
+
+    def _bucket_of(self, text: str) -> str:
+        match = _BUCKET.search(text)
+        return html.unescape(match[1]) if match and match[1] else self._bucket
+
+    def _check_keys(self, path: str, keys: Iterable[str]) -> None:
+        folder = f"{self.key(path)}/".lstrip("/")
+        for key in keys:
+            if not key.startswith(folder):
+                raise StoreNotReadable(self._uri, f"a listing of {folder} has {key}, which is not in it", _HINT)
+
+    def _check_bucket(self) -> None:
+        try:
+            obstore.get(self.store, self.key(_ABSENT))
+        except FileNotFoundError as error:
+            self.check_missing(_ABSENT, error)
+
+
+def first_line(error: Exception) -> str:
+    """Return the sentence that says what went wrong: obstore appends a debug dump, which may hold credentials."""
+    return str(error).partition("\n")[0].rstrip(".") or type(error).__name__

@@ -1,0 +1,135 @@
+"""Addresses of S3 buckets: every request names its bucket, in the host's name or as the first folder of the path.
+
+obstore takes an endpoint for virtual hosting as it is and never adds the bucket; pyarrow adds it. Both read endpoints
+of the environment, each in its own way. So the address is settled here, and both are told all of it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from metastore.errors import UnsupportedTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+_PREFERRED = "AWS_ENDPOINT_URL_S3"
+"""What obstore takes from the environment before its own options."""
+_UNSET = f"Unset {_PREFERRED} where the driver runs, or set it to the same."
+_ENDPOINTS = (_PREFERRED, "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_BUCKET_IN_HOST = "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"
+_TRUE = {"true", "1", "on", "y", "yes"}
+_HOST_LABEL = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
+"""A bucket's name that can be the first label of a host: with a dot in it no certificate covers the host."""
+_NUMBER = re.compile(r"\d+|0x[0-9a-f]*")
+_REGION = re.compile(
+    r"(?:^|\.)s3(?:-fips)?(?:\.dualstack)?[.-]([a-z]{2,}(?:-[a-z]+)+-\d+)\.(?:vpce\.)?amazonaws\.com(?:\.cn)?$"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketAddress:
+    """Where the requests for a bucket go.
+
+    Attributes:
+        bucket: The bucket's name.
+        endpoint: The URL of the server, without the bucket; empty for Amazon's.
+        bucket_in_host: Whether the bucket begins the host's name. Otherwise it begins the path.
+    """
+
+    bucket: str
+    endpoint: str
+    bucket_in_host: bool
+
+    def to_obstore(self) -> dict[str, Any]:
+        """Return the options with which obstore sends requests to this address.
+
+        Raises:
+            UnsupportedTable: If the environment names another one, which obstore would ask whatever it is told.
+        """
+        options: dict[str, Any] = {"virtual_hosted_style_request": self.bucket_in_host}
+        if not self.endpoint:
+            return options
+        endpoint = self.endpoint
+        if self.bucket_in_host:
+            scheme, _, host = endpoint.partition("://")
+            endpoint = f"{scheme}://{self.bucket}.{host}"
+        options["endpoint"] = endpoint
+        preferred = os.environ.get(_PREFERRED, "").strip().rstrip("/")
+        if preferred and preferred != endpoint:
+            raise UnsupportedTable(
+                f"s3://{self.bucket}", f"{_PREFERRED} is not {endpoint}, where its bucket is", _UNSET
+            )
+        return options
+
+    def to_arrow(self) -> dict[str, Any]:
+        """Return the arguments with which pyarrow sends requests to this address."""
+        arguments: dict[str, Any] = {"force_virtual_addressing": self.bucket_in_host}
+        if self.endpoint:
+            arguments["scheme"], _, arguments["endpoint_override"] = self.endpoint.partition("://")
+        return arguments
+
+
+def resolve_address(bucket: str, options: Mapping[str, Any]) -> BucketAddress:
+    """Settle where requests for a bucket go.
+
+    The source of an endpoint also says its style: Hadoop's settings by `fs.s3a.path.style.access`, the environment by
+    `AWS_VIRTUAL_HOSTED_STYLE_REQUEST`. An IP address has no names below it: there the bucket is in the path.
+
+    Args:
+        bucket: The bucket's name.
+        options: `endpoint`, without the bucket, and `virtual_hosted_style_request`, where settings have them.
+    """
+    wants_host = os.environ.get(_BUCKET_IN_HOST, "").lower() in _TRUE
+    endpoint = str(options.get("endpoint") or "")
+    from_environment = "" if endpoint else _read_environment()
+    if from_environment:
+        endpoint = _remove_bucket(from_environment, bucket) if wants_host else from_environment
+    else:
+        wants_host = bool(options.get("virtual_hosted_style_request", wants_host))
+    is_possible = _HOST_LABEL.fullmatch(bucket) is not None and not _is_address(endpoint)
+    return BucketAddress(bucket=bucket, endpoint=endpoint, bucket_in_host=wants_host and is_possible)
+
+
+def find_region(endpoint: str) -> str | None:
+    """Find the region in the name of one of Amazon's regional endpoints."""
+    match = _REGION.search(_host(endpoint))
+    return match[1] if match else None
+
+
+def _read_environment() -> str:
+    """Return the endpoint that the environment names, as obstore orders its names."""
+    endpoint = next((value for name in _ENDPOINTS if (value := os.environ.get(name, "").strip())), "")
+    if not endpoint or "://" in endpoint:
+        return endpoint.rstrip("/")
+    return f"https://{endpoint}".rstrip("/")
+
+
+def _remove_bucket(endpoint: str, bucket: str) -> str:
+    """Return an endpoint without the bucket with which obstore wants its host's name to begin."""
+    scheme, _, host = endpoint.partition("://")
+    return f"{scheme}://{host.removeprefix(f'{bucket}.')}"
+
+
+def _host(endpoint: str) -> str:
+    return urlsplit(endpoint if "://" in endpoint else f"//{endpoint}").hostname or ""
+
+
+def _is_address(endpoint: str) -> bool:
+    """Whether the host of an endpoint is a number, or this machine, so that `bucket.host` is no name."""
+    host = _host(endpoint)
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    if _NUMBER.fullmatch(host.rpartition(".")[2]):
+        return True
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
