@@ -1,0 +1,213 @@
+"""The test suites of others, with every directory analyzed and without us: both must have the same results.
+
+    uv run python tests/peers/run.py [--suite JoinSuite --suite 'golden-*'] [--off-again] [--delta-sources DIR]
+
+Spark's suites come as the jars of tests that Spark publishes; Delta publishes none: its suites are compiled from a
+checkout of its sources, tag v4.4.0, and left out where none is named. Results without us are kept and
+taken again. Prints one table; what is under way goes to stderr. Exits with 1 where a test has another result with us
+than without us and `explained.json` does not say why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import delta_sources
+from environment import EnvironmentMissing, prepare, say
+from rich.console import Console
+from rich.table import Table
+from suite_run import Suite, SuiteRun, results_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from environment import Environment
+
+HERE = Path(__file__).resolve().parent
+NOT_RUN = "(the run itself)"
+"""A test by the name of which `TestLog` says that the suite could not be run."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a test has another result with us.
+
+    Attributes:
+        suite: Its name in `suites.json`.
+        test: Its name.
+        says: A part of the message of its failure: another failure of the same test is not explained.
+        why: The reason.
+    """
+
+    suite: str
+    test: str
+    says: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A test that has another result with us than without us."""
+
+    suite: str
+    test: str
+    off: str
+    on: str
+    message: str
+    why: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.suite}: {self.test}: {self.off} without us, {self.on} with us"
+        return text + (f"\n    {self.message}" if self.message else "")
+
+
+def main() -> None:
+    """Runs what was asked for."""
+    arguments = _parse_arguments()
+    suites = _select_suites(arguments)
+    if arguments.list:
+        print("\n".join(suite.name for suite in suites))
+        return
+    try:
+        environment = prepare()
+        classes = _compile_delta(suites, arguments.delta_sources, environment)
+    except EnvironmentMissing as error:
+        sys.exit(str(error))
+    explanations = _read_explanations()
+    table = _empty_table()
+    unexplained: list[Difference] = []
+    for suite in suites:
+        off, on = _run_both_ways(suite, classes, environment, arguments)
+        differences = compare(suite.name, off.tests, on.tests, explanations)
+        unexplained += _report_unexplained(differences)
+        table.add_row(*_cells(suite.name, off, on, differences))
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    print("\n".join(map(str, unexplained)) or "Every difference is explained.")
+    print(f"Results and logs: {results_folder()}")
+    sys.exit(1 if unexplained or not suites else 0)
+
+
+def _run_both_ways(
+    suite: Suite,
+    classes: Path | None,
+    environment: Environment,
+    arguments: argparse.Namespace,
+) -> tuple[SuiteRun, SuiteRun]:
+    compiled = classes if suite.sources == "delta" else None
+    off = SuiteRun(suite, with_us=False, classes=compiled)
+    off.results(environment, arguments.minutes, again=arguments.off_again)
+    on = SuiteRun(suite, with_us=True, classes=compiled)
+    on.results(environment, arguments.minutes, again=True)
+    return off, on
+
+
+def _report_unexplained(differences: Sequence[Difference]) -> list[Difference]:
+    unexplained = [difference for difference in differences if not difference.why]
+    for difference in unexplained:
+        say(f"  not explained: {difference}")
+    return unexplained
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--suite", action="append", default=[], help="this suite alone, or those of a pattern")
+    parser.add_argument("--list", action="store_true", help="print the names of the suites")
+    parser.add_argument("--off-again", action="store_true", help="run without us too where results are kept")
+    parser.add_argument("--delta-sources", type=Path, help="folder of a checkout of Delta: its suites are run too")
+    parser.add_argument("--minutes", type=float, default=60, help="that one run of one suite may take")
+    return parser.parse_args()
+
+
+def _select_suites(arguments: argparse.Namespace) -> list[Suite]:
+    suites = _read_suites()
+    for pattern in arguments.suite:
+        if not any(fnmatch(suite.name, pattern) for suite in suites):
+            sys.exit(f"no suite is named {pattern}; --list prints their names")
+    if arguments.suite:
+        suites = [suite for suite in suites if any(fnmatch(suite.name, pattern) for pattern in arguments.suite)]
+    if arguments.delta_sources is None and not arguments.list:
+        suites = [suite for suite in suites if suite.sources != "delta"]
+    return suites
+
+
+def _read_suites() -> list[Suite]:
+    return [Suite.parse(entry) for entry in json.loads((HERE / "suites.json").read_text("utf-8"))]
+
+
+def _compile_delta(suites: Sequence[Suite], checkout: Path | None, environment: Environment) -> Path | None:
+    """Compiles all of Delta's suites, so that a run of one takes what a run of another compiled."""
+    if checkout is None or not any(suite.sources == "delta" for suite in suites):
+        return None
+    classes = [suite.class_name for suite in _read_suites() if suite.sources == "delta"]
+    return delta_sources.compile_suites(checkout.resolve(), classes, environment)
+
+
+def _read_explanations() -> list[Explanation]:
+    entries = json.loads((HERE / "explained.json").read_text("utf-8"))
+    return [
+        Explanation(suite=entry["suite"], test=test, says=entry.get("says", ""), why=entry["why"])
+        for entry in entries
+        for test in entry["tests"]
+    ]
+
+
+def compare(
+    suite: str,
+    off: dict[str, dict[str, str]],
+    on: dict[str, dict[str, str]],
+    explanations: Sequence[Explanation],
+) -> list[Difference]:
+    """Returns the tests that have another result in one run than in the other, explained where an explanation fits."""
+    differences = []
+    for test in {**off, **on}:
+        result_off = off.get(test, {}).get("result", "not run")
+        result_on = on.get(test, {}).get("result", "not run")
+        if result_off == result_on and test != NOT_RUN:
+            continue
+        message = on.get(test, {}).get("message", "")
+        fitting = [entry.why for entry in explanations if _explains(entry, suite, test, message)]
+        short = "\n    ".join(message.splitlines()[:4])
+        differences.append(Difference(suite, test, result_off, result_on, short, "".join(fitting[:1])))
+    return differences
+
+
+def _explains(explanation: Explanation, suite: str, test: str, message: str) -> bool:
+    return explanation.suite == suite and explanation.test == test and explanation.says in message
+
+
+def _empty_table() -> Table:
+    return Table(
+        *("Suite", "Tests", "Passed off, on", "Fail both ways", "Differ", "Explained", "Seconds off, on"),
+        *("Analyzed", "Queries", "Pruned, answered, by join"),
+    )
+
+
+def _cells(name: str, off: SuiteRun, on: SuiteRun, differences: Sequence[Difference]) -> list[str]:
+    failed_both = len(off.failed & on.failed)
+    explained = sum(1 for difference in differences if difference.why)
+    counts = on.counts
+    acted = ", ".join(
+        str(counts.get(key, 0)) for key in ("scans pruned", "scans answered", "scans with keys of a join")
+    )
+    return [
+        name,
+        str(len(on.tests)),
+        f"{off.passed}, {on.passed}",
+        str(failed_both),
+        str(len(differences)),
+        str(explained),
+        f"{off.seconds:.0f}, {on.seconds:.0f}",
+        f"{counts.get('analyzed', 0)}" + (f", {counts['not analyzed']} not" if counts.get("not analyzed") else ""),
+        str(counts.get("queries", 0)),
+        acted,
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""One run of one suite, with us or without us: the JVM that runs it, and what it wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import delta_sources
+from environment import ROOT, join_paths, peers_cache, say
+
+from metastore import jars
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from environment import Environment
+
+JAVA_OPTIONS = (
+    "-Xmx2g",
+    "-Xss8m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:ReservedCodeCacheSize=512m",
+)
+OPEN_PACKAGES = (
+    *("java.base/java.lang", "java.base/java.lang.invoke", "java.base/java.lang.reflect", "java.base/java.io"),
+    *("java.base/java.net", "java.base/java.nio", "java.base/java.util", "java.base/java.util.concurrent"),
+    *("java.base/java.util.concurrent.atomic", "java.base/jdk.internal.ref", "java.base/sun.nio.ch"),
+    *("java.base/sun.nio.cs", "java.base/sun.security.action", "java.base/sun.util.calendar"),
+    "java.security.jgss/sun.security.krb5",
+)
+"""As Spark's `JavaModuleOptions` has them."""
+TEST_PROPERTIES = {
+    "spark.testing": "1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.unsafe.exceptionOnMemoryLeak": "true",
+    "derby.system.durability": "test",
+    "io.netty.tryReflectionSetAccessible": "true",
+    "jdk.reflect.useDirectMethodHandle": "false",
+    "log4j2.configurationFile": "log4j2.properties",
+    "java.awt.headless": "true",
+}
+OUR_EXTENSIONS = "org.metastore.spark.MetastoreExtensions,org.metastore.peers.HarnessExtensions"
+OUR_PROPERTIES = {
+    "spark.sql.extensions": OUR_EXTENSIONS,
+    "peers.extensions": OUR_EXTENSIONS,  # of suites that list their own
+    "spark.sql.queryExecutionListeners": "org.metastore.peers.LabelCounter",
+    "spark.metastore.analyze.formats": "parquet,delta,iceberg,hudi",
+    "spark.metastore.analyze.auto": "wait",
+    "spark.metastore.planning.timeout": "60s",  # a slow machine is to act as a fast one
+}
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite of `suites.json`.
+
+    Attributes:
+        name: By which the command knows it.
+        class_name: Its class.
+        containing: Parts of names: only tests that have one of them are run. All tests where there is none.
+        sources: `delta` where it is compiled from a checkout of Delta.
+    """
+
+    name: str
+    class_name: str
+    containing: tuple[str, ...] = ()
+    sources: str = ""
+
+    @classmethod
+    def parse(cls, entry: dict[str, Any]) -> Suite:
+        """Reads an entry of `suites.json`."""
+        return cls(
+            name=entry["name"],
+            class_name=entry["suite"],
+            containing=tuple(entry.get("containing", ())),
+            sources=entry.get("sources", ""),
+        )
+
+
+def results_folder() -> Path:
+    """Returns the folder that holds the results and logs of all runs."""
+    return peers_cache() / "results"
+
+
+@dataclass
+class SuiteRun:
+    """A run of a suite, and its results once it is over."""
+
+    suite: Suite
+    with_us: bool
+    classes: Path | None = None
+    tests: dict[str, dict[str, str]] = field(default_factory=dict)
+    counts: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0
+
+    @property
+    def folder(self) -> Path:
+        """Holds what the run writes."""
+        return results_folder() / self.suite.name / ("on" if self.with_us else "off")
+
+    @property
+    def passed(self) -> int:
+        """Number of tests that passed."""
+        return sum(1 for test in self.tests.values() if test["result"] == "passed")
+
+    @property
+    def failed(self) -> set[str]:
+        """Names of the tests that failed."""
+        return {name for name, test in self.tests.items() if test["result"] == "failed"}
+
+    def results(self, environment: Environment, minutes: float, *, again: bool) -> SuiteRun:
+        """Returns this run with its results: those that are kept, or those of a new run."""
+        if again or not (self.folder / "seconds").exists():
+            self._run(environment, minutes)
+        self._read()
+        return self
+
+    def _run(self, environment: Environment, minutes: float) -> None:
+        name = f"{self.suite.name} {'with us' if self.with_us else 'without us'}"
+        say(f"{name} ...")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        (self.folder / "tmp").mkdir(parents=True)
+        began = time.monotonic()
+        variables = {key: value for key, value in os.environ.items() if key != "SPARK_HOME"}
+        variables |= {
+            "SPARK_TESTING": "1",
+            "PYTHONPATH": join_paths([ROOT / "python"]),
+            "PYSPARK_PYTHON": str(environment.python),
+        }
+        with (self.folder / "log").open("w") as log:
+            try:
+                subprocess.run(
+                    self._command(environment),
+                    env=variables,
+                    cwd=self.folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    timeout=60 * minutes,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                say(f"{name}: not done after {minutes:.0f} minutes")
+        seconds = time.monotonic() - began
+        (self.folder / "seconds").write_text(f"{seconds:.1f}")
+        shutil.rmtree(self.folder / "tmp", ignore_errors=True)
+        say(f"{name}: {seconds:.0f} s")
+
+    def _command(self, environment: Environment) -> list[str]:
+        properties = {
+            **TEST_PROPERTIES,
+            "java.io.tmpdir": str(self.folder / "tmp"),
+            "spark.test.home": str(environment.home),
+            "peers.log": str(self.folder / "tests.jsonl"),
+            "peers.counts": str(self.folder / "counts.json"),
+        }
+        more = []
+        if self.classes is not None:
+            more = [self.classes, *jars.fetch_all("delta-4.1")]
+            properties |= delta_sources.PROPERTIES
+        if self.with_us:
+            properties |= OUR_PROPERTIES
+            properties["spark.metastore.store"] = (self.folder / "tmp" / "statistics").as_uri()
+        selected = [word for part in self.suite.containing for word in ("-z", part)]
+        return [
+            *("java", *JAVA_OPTIONS),
+            *(f"--add-opens={package}=ALL-UNNAMED" for package in OPEN_PACKAGES),
+            *(f"-D{key}={value}" for key, value in properties.items()),
+            *("-cp", environment.class_path(more, with_shim=self.with_us)),
+            *("org.scalatest.tools.Runner", "-oW", "-C", "org.metastore.peers.TestLog"),
+            *("-s", self.suite.class_name, *selected),
+        ]
+
+    def _read(self) -> None:
+        """Reads the results; a test that began and did not end is `unfinished`."""
+        log = self.folder / "tests.jsonl"
+        for line in log.read_text("utf-8").splitlines() if log.exists() else []:
+            entry = json.loads(line)
+            if entry["result"] == "started":
+                entry["result"] = "unfinished"
+            self.tests[entry["test"]] = entry
+        counts = self.folder / "counts.json"
+        self.counts = json.loads(counts.read_text("utf-8")) if counts.exists() else {}
+        self.seconds = float((self.folder / "seconds").read_text())

@@ -1,0 +1,53 @@
+"""How results of the peers' suites with us and without us are compared; the suites themselves are run by `run.py`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from run import HERE, NOT_RUN, Explanation, compare
+
+PASSED = {"result": "passed"}
+WRONG = {"result": "failed", "message": "Results do not match for query"}
+PLAN = {"result": "failed", "message": "BroadcastHashJoin was not found"}
+EXPLAINED = Explanation(suite="JoinSuite", test="t", says="BroadcastHashJoin", why="by true numbers")
+
+
+@pytest.mark.parametrize(
+    ("off", "on", "expected"),
+    [
+        (PASSED, PASSED, None),
+        (PLAN, PLAN, None),
+        (PASSED, PLAN, "by true numbers"),
+        (PASSED, WRONG, ""),
+        (PASSED, {"result": "unfinished"}, ""),
+        (WRONG, PASSED, ""),
+    ],
+)
+def test_another_result_is_a_difference_and_its_message_must_be_the_explained_one(off, on, expected):
+    differences = compare("JoinSuite", {"t": off}, {"t": on}, [EXPLAINED])
+    assert [difference.why for difference in differences] == ([] if expected is None else [expected])
+
+
+def test_a_test_that_was_not_run_is_a_difference():
+    (difference,) = compare("JoinSuite", {"t": PASSED}, {}, [])
+    assert (difference.off, difference.on, difference.why) == ("passed", "not run", "")
+
+
+def test_a_suite_that_was_run_in_neither_way_is_a_difference():
+    failed = {NOT_RUN: {"result": "failed", "message": "Missing class"}}
+    assert len(compare("JoinSuite", failed, failed, [])) == 1
+
+
+def test_every_explanation_is_of_a_listed_suite_and_says_which_failure_it_explains():
+    names = [suite["name"] for suite in json.loads((HERE / "suites.json").read_text("utf-8"))]
+    assert len(names) == len(set(names))
+    for entry in json.loads((HERE / "explained.json").read_text("utf-8")):
+        assert entry["suite"] in names
+        assert entry["tests"]
+        assert entry["says"]
+        assert entry["why"]
