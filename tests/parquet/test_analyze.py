@@ -74,6 +74,27 @@ def test_sql_takes_over_where_it_is_told_to(spark, folder, table):
     assert (row.format, row.columns) == ("parquet", 5)
 
 
+def test_describe_shows_no_numbers_of_an_earlier_analyze_of_spark(spark, folder, table):
+    spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR COLUMNS id")
+    append(spark, folder, 400, 500)
+    with conf(spark, spark__metastore__analyze__formats="parquet"):
+        spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
+    size = sum(file.stat().st_size for file in folder.glob("*.parquet"))
+    assert described(spark, table)["Statistics"] == f"{size} bytes, 500 rows"
+    assert described(spark, f"{table} id")["max"] == "499"
+
+
+def test_a_catalog_without_numbers_of_spark_gets_none(spark, folder, table):
+    with conf(spark, spark__metastore__analyze__formats="parquet"):
+        spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
+    assert "Statistics" not in described(spark, table)
+
+
+def described(spark, subject) -> dict[str, str]:
+    rows = spark.sql(f"DESCRIBE EXTENDED {subject}").collect()
+    return {row[0]: row[1] for row in rows}
+
+
 @pytest.mark.slow
 def test_a_rewritten_file_is_another_file(spark, tmp_path):
     """Of the same path and size: only the modification time tells them apart."""

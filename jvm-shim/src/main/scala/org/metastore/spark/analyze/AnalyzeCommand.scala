@@ -24,7 +24,11 @@ import org.metastore.spark.tables.{Namespaces, TableLookup}
 final case class AnalyzeCommand(statement: AnalyzeStatement) extends LeafRunnableCommand {
   override val output: Seq[Attribute] = AnalyzeReport.attributes
 
-  override def run(session: SparkSession): Seq[Row] = Seq(AnalyzeCommand.analyze(session, statement))
+  override def run(session: SparkSession): Seq[Row] = {
+    val report = AnalyzeCommand.analyze(session, statement)
+    CatalogExport.renew(session, statement.table)
+    Seq(report)
+  }
 }
 
 object AnalyzeCommand {

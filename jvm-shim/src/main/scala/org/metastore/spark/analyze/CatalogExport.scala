@@ -2,12 +2,13 @@ package org.metastore.spark.analyze
 
 import com.fasterxml.jackson.databind.ObjectMapper
 
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
 import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.estimates.WholeTableStatistics
-import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.reason.{MetastoreException, Recoverable, VisibleText}
 import org.metastore.spark.sql.TableContext
 import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.{Snapshot, SummaryRow}
@@ -15,7 +16,7 @@ import org.metastore.spark.statistics.values.Histogram
 import org.metastore.spark.tables.{Leaf, ReadPermission, TableLookup}
 
 /** Writes statistics where Spark's own ANALYZE writes them, over py4j: into the session catalog, which may be Hive's. */
-object CatalogExport {
+object CatalogExport extends Logging {
   private val mapper = new ObjectMapper
 
   /**
@@ -42,6 +43,19 @@ object CatalogExport {
     leaves.map(_.path.head).distinct.diff(columns.map(_._1)).foldLeft(told.putArray("left_out"))((array, column) => array.add(column))
     mapper.writeValueAsString(told)
   }
+
+  /**
+   * Replaces what the session catalog says of a table that was just analyzed, where it says something: an ANALYZE of Spark's
+   * wrote it, perhaps of other rows, and DESCRIBE EXTENDED shows it. A catalog that refuses is left as it is.
+   */
+  def renew(session: SparkSession, name: String): Unit =
+    try {
+      val catalog = session.sessionState.catalog
+      val target = TableLookup.find(session, name).sessionTable.filter(catalog.tableExists)
+      if (target.exists(catalog.getTableMetadata(_).stats.isDefined)) write(session, name)
+    } catch {
+      case Recoverable(e) => logWarning(VisibleText(s"Spark's statistics of $name are as before: ${MetastoreException.firstLine(e)}"))
+    }
 
   /** The entry of the current snapshot, of which every data file is analyzed. */
   private def wholeSnapshot(analyzed: TableContext): Snapshot = {
