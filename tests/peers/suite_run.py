@@ -27,6 +27,8 @@ JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1",
     "-XX:ReservedCodeCacheSize=512m",
 )
+RUNNER_EXITS = (0, 1)
+"""Of ScalaTest's runner: all tests passed, or not all."""
 OPEN_PACKAGES = (
     *("java.base/java.lang", "java.base/java.lang.invoke", "java.base/java.lang.reflect", "java.base/java.io"),
     *("java.base/java.net", "java.base/java.nio", "java.base/java.util", "java.base/java.util.concurrent"),
@@ -64,13 +66,13 @@ class Suite:
     Attributes:
         name: By which the command knows it.
         class_name: Its class.
-        containing: Parts of names: only tests that have one of them are run. All tests where there is none.
+        tests: Names of the tests that are run; all of them where there is none.
         sources: `delta` where it is compiled from a checkout of Delta.
     """
 
     name: str
     class_name: str
-    containing: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
     sources: str = ""
 
     @classmethod
@@ -79,7 +81,7 @@ class Suite:
         return cls(
             name=entry["name"],
             class_name=entry["suite"],
-            containing=tuple(entry.get("containing", ())),
+            tests=tuple(entry.get("tests", ())),
             sources=entry.get("sources", ""),
         )
 
@@ -134,9 +136,18 @@ class SuiteRun:
             "PYTHONPATH": join_paths([ROOT / "python"]),
             "PYSPARK_PYTHON": str(environment.python),
         }
+        complete = self._run_java(environment, variables, minutes)
+        self.seconds = time.monotonic() - began
+        if complete:
+            (self.folder / "seconds").write_text(f"{self.seconds:.1f}")
+        shutil.rmtree(self.folder / "tmp", ignore_errors=True)
+        say(f"{name}: {self.seconds:.0f} s{'' if complete else ', not complete'}")
+
+    def _run_java(self, environment: Environment, variables: dict[str, str], minutes: float) -> bool:
+        """Runs the suite; False where it was ended before its last test."""
         with (self.folder / "log").open("w") as log:
             try:
-                subprocess.run(
+                done = subprocess.run(
                     self._command(environment),
                     env=variables,
                     cwd=self.folder,
@@ -147,11 +158,8 @@ class SuiteRun:
                     check=False,
                 )
             except subprocess.TimeoutExpired:
-                say(f"{name}: not done after {minutes:.0f} minutes")
-        seconds = time.monotonic() - began
-        (self.folder / "seconds").write_text(f"{seconds:.1f}")
-        shutil.rmtree(self.folder / "tmp", ignore_errors=True)
-        say(f"{name}: {seconds:.0f} s")
+                return False
+        return done.returncode in RUNNER_EXITS
 
     def _command(self, environment: Environment) -> list[str]:
         properties = {
@@ -168,7 +176,7 @@ class SuiteRun:
         if self.with_us:
             properties |= OUR_PROPERTIES
             properties["spark.metastore.store"] = (self.folder / "tmp" / "statistics").as_uri()
-        selected = [word for part in self.suite.containing for word in ("-z", part)]
+        selected = [word for test in self.suite.tests for word in ("-t", test)]
         return [
             *("java", *JAVA_OPTIONS),
             *(f"--add-opens={package}=ALL-UNNAMED" for package in OPEN_PACKAGES),
@@ -188,4 +196,5 @@ class SuiteRun:
             self.tests[entry["test"]] = entry
         counts = self.folder / "counts.json"
         self.counts = json.loads(counts.read_text("utf-8")) if counts.exists() else {}
-        self.seconds = float((self.folder / "seconds").read_text())
+        if (self.folder / "seconds").exists():
+            self.seconds = float((self.folder / "seconds").read_text())
