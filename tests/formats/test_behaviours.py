@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
+from pathlib import Path
+
 import pytest
 
 import metastore
@@ -241,6 +245,33 @@ def test_deleted_rows_leave_physical_bounds_and_live_counts(filled):
     assert found["approx_unique"] <= 360
     for where in ("id = 13", "id = 14", "id > 390"):
         check(filled.spark, f"SELECT * FROM {filled.name} WHERE {where}")
+
+
+@contextmanager
+def hidden_data_files(asked):
+    """The data files out of reach, but listed: who opens one of them finds no Parquet file."""
+    root = Path(asked.location.removeprefix("file:"))
+    own = (path for path in root.rglob("*.parquet") if not {"_metastore", "_delta_log", ".hoodie"} & {*path.parts})
+    held = [(path, path.read_bytes(), path.stat()) for path in own]
+    for path, data, about in held:
+        path.write_bytes(b"x" * len(data))
+        os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+    yield
+    for path, data, about in held:
+        path.write_bytes(data)
+        os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+
+
+def test_an_unchanged_table_is_not_read(filled):
+    filled.analyze()
+    if not filled.lacks("deletes"):
+        filled.spark.sql(f"DELETE FROM {filled.name} WHERE id % 10 = 3")
+    rows = filled.analyze().rows
+    with hidden_data_files(filled):
+        for form in ("FOR ALL COLUMNS", "FOR COLUMNS id", "", "NOSCAN"):
+            report = statement(filled, form)
+            found = (report.files_read, report.bytes_read, report.committed, report.rows)
+            assert found == (0, 0, False, rows), form
 
 
 def test_renamed_dropped_and_added_again(filled):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow.parquet as pq
 import pytest
 
 import metastore
-from pipeline.checks import both, check_table
+from metastore.adapters import iceberg
+from pipeline.checks import Stored, both, check_table
 from pipeline.internals import delete_where_equal
 
 pytestmark = pytest.mark.spark
@@ -59,6 +64,103 @@ def test_equality_deletes(spark, table):
     report = metastore.analyze(spark, table, progress=False)
     assert report.rows == 197
     check_table(spark, table)
+
+
+@contextmanager
+def hidden(paths):
+    """Data files and delete files out of reach: who opens one of them fails."""
+    moved = [(Path(path), Path(f"{path}.hidden")) for path in paths]
+    for path, away in moved:
+        path.rename(away)
+    yield
+    for path, away in moved:
+        away.rename(path)
+
+
+def find_paths(spark, table, what="data_files"):
+    """The paths of a table's files by partition."""
+    rows = spark.sql(f"SELECT partition.p AS p, file_path FROM {table}.{what} ORDER BY record_count").collect()
+    found = {}
+    for row in rows:
+        found.setdefault(row.p, []).append(row.file_path)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def few_paths(monkeypatch):
+    """Conditions on paths are cut into parts as those on hundreds are."""
+    monkeypatch.setattr(iceberg, "_COMPARED_PATHS", 1)
+
+
+def analyze_unchanged(spark, table, rows):
+    """ANALYZE of a table whose files are all out of reach, in every form."""
+    everything = [*find_paths(spark, table).values(), *find_paths(spark, table, "delete_files").values()]
+    with hidden(path for paths in everything for path in paths):
+        for form in ("FOR ALL COLUMNS", "", "NOSCAN", "FOR COLUMNS id"):
+            (report,) = spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS {form}").collect()
+            found = (report.files_read, report.bytes_read, report.committed, report.rows)
+            assert found == (0, 0, False, rows), form
+
+
+def test_equality_deletes_are_counted_once_and_only_in_the_files_that_they_may_change(spark, table):
+    _create(spark, table, 2)
+    assert metastore.analyze(spark, table, progress=False).files_read == 4
+    delete_where_equal(spark, table, "p0", [50, 999])
+    files = find_paths(spark, table)
+    with hidden(files["p1"]):
+        report = metastore.analyze(spark, table, progress=False)
+    assert (report.rows, report.committed, report.files_read) == (199, True, 2)
+    assert report.bytes_read == sum(Path(path).stat().st_size for path in files["p0"])
+    check_table(spark, table)
+    analyze_unchanged(spark, table, 199)
+
+    delete_where_equal(spark, table, "p1", [51, 52])  # where 52 is not
+    (changed,) = (path for path in files["p1"] if 51 in pq.read_table(path, partitioning=None)["id"].to_pylist())
+    with hidden({*files["p0"], *files["p1"]} - {changed}):
+        (report,) = spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS").collect()
+    assert (report.rows, report.files_read, report.bytes_read) == (198, 1, Path(changed).stat().st_size)
+    check_table(spark, table)
+
+    delete_where_equal(spark, table, "p1", [52])  # deletes nothing
+    assert metastore.analyze(spark, table, progress=False).files_read == 1
+    analyze_unchanged(spark, table, 198)
+
+    spark.sql(f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ CAST(id AS INT), 'p0' FROM range(300, 310)")
+    with hidden(path for paths in files.values() for path in paths):
+        report = metastore.analyze(spark, table, progress=False)
+    assert (report.rows, report.files_read) == (208, 1)
+    check_table(spark, table)
+
+
+def test_lists_of_files_count_no_equality_deletes(spark, table):
+    _create(spark, table, 2)
+    delete_where_equal(spark, table, "p0", [50])
+    with hidden(path for paths in find_paths(spark, table).values() for path in paths):
+        (report,) = spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS NOSCAN").collect()
+    assert (report.files, report.files_read, report.rows) == (4, 0, None)
+    listed = {row["path"]: row["deleted_rows"] for row in metastore.files(spark, table)}
+    assert sorted(listed.values(), key=str) == [0, 0, 0, None]  # bounds tell of the other file that 50 is not in it
+    (report,) = spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS").collect()
+    assert (report.files_read, report.rows, report.committed) == (4, 199, True)
+    assert Stored.of(spark, table).snapshot.rows == 199
+
+
+@pytest.mark.parametrize(
+    ("version", "granularity"), [(2, "partition"), pytest.param(2, "file", marks=pytest.mark.slow), (3, "file")]
+)
+def test_deletes_by_position_are_counted_once(spark, table, version, granularity):
+    _create(spark, table, version, granularity)
+    for number in (6, 8):
+        spark.sql(f"DELETE FROM {table} WHERE id = {number}")
+    assert metastore.analyze(spark, table, progress=False).rows == 198
+    analyze_unchanged(spark, table, 198)
+    earlier = [path for paths in find_paths(spark, table, "delete_files").values() for path in paths]
+    spark.sql(f"DELETE FROM {table} WHERE id = 151")
+    with hidden([*earlier, *(path for paths in find_paths(spark, table).values() for path in paths)]):
+        report = metastore.analyze(spark, table, progress=False)
+    assert (report.rows, report.files_read, report.committed) == (197, 0, True)
+    check_table(spark, table)
+    analyze_unchanged(spark, table, 197)
 
 
 def test_merged_and_updated_rows(spark, table):

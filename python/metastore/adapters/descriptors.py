@@ -10,14 +10,14 @@ from metastore.adapters.identifiers import location_sql
 from metastore.contract import format_names, read_contract
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
     from metastore.adapters.catalog import CatalogEntry
     from metastore.adapters.lineage import Lineage
     from metastore.adapters.shim_facts import ShimAnswer
-    from metastore.adapters.table_facts import TableFacts
+    from metastore.adapters.table_facts import DataFile, TableFacts
     from metastore.kernel.theta_sketch import ThetaSketch
     from metastore.reading.folder import Folder
 
@@ -43,6 +43,8 @@ class TableFormat:
         is_cached: Whether Spark keeps what it knows of a table until it is told to look again.
         read_lineage: What the metadata in a table's folder says without Spark; None where nothing is certain.
         refuse_expressions: Why no statistics of expressions are kept of a table; None where they are.
+        name_snapshot: The name of the snapshot that some data files are, where a listing is all that makes one.
+        count_deleted_rows: Counts by path the deleted rows of data files that the table's metadata does not tell.
         publish_sketches: Puts sketches of a snapshot's columns, by their keys, where other engines read them, unless
             they are there, and gives the keys of all columns of which these have one; None: there is no such place.
     """
@@ -58,6 +60,8 @@ class TableFormat:
     is_cached: bool = False
     read_lineage: Callable[[Folder], Lineage | None] = lambda _: None
     refuse_expressions: Callable[[TableFacts], str | None] = lambda _: None
+    name_snapshot: Callable[[Sequence[DataFile]], str] | None = None
+    count_deleted_rows: Callable[[SparkSession, TableFacts, Sequence[DataFile]], Mapping[str, int]] | None = None
     publish_sketches: Callable[[SparkSession, TableFacts, Mapping[str, ThetaSketch]], set[str]] | None = None
 
     @property

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
 
 from metastore import jvm_session
 from metastore.adapters.descriptors import TableFormat
@@ -13,9 +13,9 @@ from metastore.adapters.iceberg_lineage import read_lineage
 from metastore.adapters.spark_versions import collect_arrow, installed_spark_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from metastore.adapters.catalog import CatalogEntry
     from metastore.adapters.shim_facts import ShimAnswer
@@ -24,19 +24,16 @@ if TYPE_CHECKING:
 
 
 _NAME_MAPPING = "schema.name-mapping.default"
+_COMPARED_PATHS = 200
+"""Iceberg compares no longer IN with the bounds of a delete file: it would read them all."""
 
 
-def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> TableFacts:
+def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> TableFacts:  # noqa: ARG001 - formats are asked alike
     """The facts of an Iceberg table at its current snapshot."""
     facts = replace(answer.facts, absent_is_null=_NAME_MAPPING not in answer.facts.properties)
-    if facts.snapshot is None:
+    if facts.snapshot is None or not answer.has_current_schema:
         return facts
-    pinned = _at_snapshot(entry.identifier, facts.snapshot)
-    return replace(
-        facts,
-        files=_count_deleted(spark, facts, pinned, answer.equality_deletes),
-        snapshot_sql=pinned if answer.has_current_schema else entry.identifier,
-    )
+    return replace(facts, snapshot_sql=_at_snapshot(entry.identifier, facts.snapshot))
 
 
 def _refuse_expressions(facts: TableFacts) -> str | None:
@@ -52,20 +49,6 @@ def _publish_sketches(spark: SparkSession, facts: TableFacts, sketches: Mapping[
     return set(shim.publish(jvm_session.to_jvm_session(spark), facts.identifier, facts.snapshot, thetas, counts))
 
 
-FORMAT = TableFormat(
-    "iceberg",
-    complete,
-    file_sql="_file",
-    shows_uri=False,
-    position_sql="_pos",
-    deleted_sql="_deleted",
-    is_cached=True,
-    read_lineage=read_lineage,
-    refuse_expressions=_refuse_expressions,
-    publish_sketches=_publish_sketches,
-)
-
-
 def _at_snapshot(identifier: str, snapshot: str) -> str:
     """SQL of a table at a snapshot."""
     if installed_spark_line() >= (4, 0):
@@ -74,47 +57,46 @@ def _at_snapshot(identifier: str, snapshot: str) -> str:
     return f"{identifier}.snapshot_id_{snapshot}"
 
 
-def _count_deleted(
-    spark: SparkSession, facts: TableFacts, pinned: str, equality_deletes: Sequence[str]
-) -> tuple[DataFile, ...]:
-    """Count the deleted rows of every data file.
+def _count_deleted_rows(spark: SparkSession, facts: TableFacts, files: Sequence[DataFile]) -> Mapping[str, int]:
+    """Count the deleted rows of some data files.
 
-    Deletion vectors state their own cardinality. Position delete files are read; equality deletes are applied by
-    Iceberg's own reader, which then marks what any kind of delete removes.
+    Position delete files are read without the data files. Equality deletes are applied by Iceberg's own reader, which
+    marks what any kind of delete removes.
     """
-    counts = {file.path: file.deleted_rows for file in facts.files}
-    sources: dict[str, set[str]] = defaultdict(set)
-    for file in facts.files:
-        if file.deletes is not None:
-            sources[file.path].add(file.deletes)
-    uncounted = {path for path, count in counts.items() if count is None}
-    for row in _position_deletes(spark, facts) if uncounted else ():
-        if row["file_path"] in uncounted:
-            counts[row["file_path"]] = row["positions"]
-            sources[row["file_path"]].update(row["by"])
-    if equality_deletes:
-        counts = _marked_rows(spark, pinned)
-        for path in counts:
-            sources[path].update(equality_deletes)
-    return tuple(_with_deletes(file, counts.get(file.path) or 0, sources) for file in facts.files)
+    by_value = [file for file in files if file.has_equality_deletes]
+    by_position = [file for file in files if not file.has_equality_deletes]
+    counts = {file.path: 0 for file in files}
+    if by_position:
+        counts |= _count_positions(spark, facts, by_position)
+    if by_value:
+        counts |= _count_marked_rows(spark, facts, by_value)
+    return counts
 
 
-def _with_deletes(file: DataFile, deleted: int, sources: Mapping[str, Iterable[str]]) -> DataFile:
-    if not deleted:
-        return file if file.deleted_rows == 0 else replace(file, deletes=None, deleted_rows=0)
-    digest = hashlib.sha256("\n".join(sorted(sources[file.path])).encode()).hexdigest()
-    return replace(file, deletes=digest, deleted_rows=deleted)
-
-
-def _position_deletes(spark: SparkSession, facts: TableFacts) -> list[dict[str, Any]]:
+def _count_positions(spark: SparkSession, facts: TableFacts, files: Sequence[DataFile]) -> dict[str, int]:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the usual name, not needed to import this module
 
-    rows = (
-        _read_metadata_table(spark, facts, "position_deletes")
-        .groupBy("file_path")
-        .agg(F.countDistinct("pos").alias("positions"), F.collect_set("delete_file_path").alias("by"))
-    )
-    return list(collect_arrow(rows).to_pylist())
+    rows = _read_metadata_table(spark, facts, "position_deletes")
+    rows = rows.where(_is_compared_with(rows["file_path"], files))
+    counted = rows.groupBy("file_path").agg(F.countDistinct("pos").alias("positions"))
+    return {row["file_path"]: row["positions"] for row in collect_arrow(counted).to_pylist()}
+
+
+def _count_marked_rows(spark: SparkSession, facts: TableFacts, files: Sequence[DataFile]) -> dict[str, int]:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
+
+    rows = spark.sql(f"SELECT _file, _deleted FROM {_at_snapshot(facts.identifier, str(facts.snapshot))}")
+    if len(files) < len(facts.files):
+        rows = rows.where(rows["_file"].isin([file.path for file in files]))  # as the shim leaves files out by it
+    counted = rows.groupBy("_file").agg(F.count_if("_deleted").alias("deleted"))
+    return {row["_file"]: row["deleted"] for row in collect_arrow(counted).to_pylist()}
+
+
+def _is_compared_with(path: Column, files: Sequence[DataFile]) -> Column:
+    """Whether a path is that of one of some data files, as Iceberg compares it with the bounds of delete files."""
+    paths = sorted(file.path for file in files)
+    parts = [paths[first : first + _COMPARED_PATHS] for first in range(0, len(paths), _COMPARED_PATHS)]
+    return reduce(or_, (path.isin(part) for part in parts))
 
 
 def _read_metadata_table(spark: SparkSession, facts: TableFacts, name: str) -> DataFrame:
@@ -125,6 +107,16 @@ def _read_metadata_table(spark: SparkSession, facts: TableFacts, name: str) -> D
     return spark.read.option("snapshot-id", str(facts.snapshot)).table(f"{facts.identifier}.{name}")
 
 
-def _marked_rows(spark: SparkSession, pinned: str) -> dict[str, int | None]:
-    rows = spark.sql(f"SELECT _file, count_if(_deleted) AS deleted FROM {pinned} GROUP BY _file")
-    return {row["_file"]: row["deleted"] for row in collect_arrow(rows).to_pylist()}
+FORMAT = TableFormat(
+    "iceberg",
+    complete,
+    file_sql="_file",
+    shows_uri=False,
+    position_sql="_pos",
+    deleted_sql="_deleted",
+    is_cached=True,
+    read_lineage=read_lineage,
+    refuse_expressions=_refuse_expressions,
+    count_deleted_rows=_count_deleted_rows,
+    publish_sketches=_publish_sketches,
+)

@@ -30,14 +30,12 @@ class ShimAnswer:
         facts: The table itself.
         unsettled: Data files that were left out, for they were written too lately to be told from later ones.
         required: Keys of the columns that some reader takes to be never null, even in a file without them.
-        equality_deletes: Files that delete rows by their values, in any data file.
         has_current_schema: Whether who reads the snapshot by its id sees the table's schema.
     """
 
     facts: TableFacts
     unsettled: tuple[str, ...]
     required: frozenset[str]
-    equality_deletes: tuple[str, ...]
     has_current_schema: bool
 
 
@@ -72,7 +70,6 @@ def ask_shim(spark: SparkSession, entry: CatalogEntry) -> ShimAnswer:
         facts,
         tuple(found["unsettled"]),
         frozenset(found["required"]),
-        tuple(found["equality_deletes"]),
         found["has_current_schema"],
     )
 
@@ -104,6 +101,8 @@ def _file(row: Mapping[str, Any], columns: Mapping[str, Column]) -> DataFile:
         open_location=row["location"],
         modified=row["modified"],
         names=dict(row["names"]),
+        delete_files=row["deletes"] if row["deleted_rows"] is None else None,
+        has_equality_deletes=row["equality_deletes"],
     )
 
 

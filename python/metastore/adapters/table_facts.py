@@ -44,6 +44,9 @@ class DataFile:
         encrypted: Whether only the engine holds the key.
         deletes: Digest of what deletes rows of the file; None when nothing does.
         deleted_rows: How many; None when not known.
+        delete_files: Digest of the files that may delete rows of the file, whether or not they do; None without such
+            files, and where the table's metadata counts the rows that they delete.
+        has_equality_deletes: Whether rows may be deleted by their values: who counts these reads the data file.
         open_location: URI by which it is opened, where `path` is not one.
         modified: Modification time in milliseconds, where a file may be replaced under its path.
         names: What it calls the columns whose keys do not tell.
@@ -62,6 +65,8 @@ class DataFile:
     open_location: str = ""
     modified: int | None = None
     names: Mapping[str, str] = field(default_factory=dict)
+    delete_files: str | None = None
+    has_equality_deletes: bool = False
 
     @property
     def key(self) -> FileKey:

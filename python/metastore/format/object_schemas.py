@@ -111,6 +111,7 @@ TABLE_FILES = pa.schema(
         pa.field("deleted_rows", pa.int64()),
         pa.field("log_files", pa.int32()),
         pa.field("modified", pa.int64()),
+        pa.field("delete_files", pa.string()),
     ]
 )
 

@@ -124,7 +124,6 @@ class BlockTaskResult:
     Attributes:
         block: What it wrote; None when every file was left out.
         paths: The files that the block holds.
-        bytes_read: Their size.
         unread: The files left out.
         objects: How many objects were written.
         failed: User-defined statistics that failed, as `name` or `name(column)`, and why.
@@ -133,7 +132,6 @@ class BlockTaskResult:
 
     block: Block | None
     paths: tuple[str, ...]
-    bytes_read: int
     unread: tuple[Refusal, ...] = ()
     objects: int = 0
     failed: tuple[tuple[str, str], ...] = ()
@@ -187,7 +185,7 @@ class BlockBuilder:
         """Write the block."""
         unread = tuple(self._unread)
         if not self._files:
-            return BlockTaskResult(None, (), 0, unread)
+            return BlockTaskResult(None, (), unread)
         tried = {one.name: one.version for one in self.statistics}
         made = {kind: pa.concat_tables(some) for kind, some in self._rows.items()}
         content = BlockContent(self.depth, self.columns, tuple(self._files), made, tried)
@@ -202,7 +200,6 @@ class BlockBuilder:
         return BlockTaskResult(
             block,
             tuple(file.path for file in self._files),
-            sum(file.size for file in self._files),
             unread,
             objects=len(written),
             failed=tuple(self._failed.items()),

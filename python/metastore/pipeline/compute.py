@@ -41,15 +41,13 @@ class ComputeResult:
 
     Attributes:
         blocks: Entries for the manifest.
-        files_read: Data files that were opened.
-        bytes_read: Their size.
+        read: Paths of the data files that were read.
         refused: Data files that could not be analyzed.
         failed: User-defined statistics that failed, and why.
     """
 
     blocks: tuple[Block, ...] = ()
-    files_read: int = 0
-    bytes_read: int = 0
+    read: frozenset[str] = frozenset()
     refused: tuple[Refusal, ...] = ()
     objects: int = 0
     failed: tuple[tuple[str, str], ...] = ()
@@ -58,8 +56,7 @@ class ComputeResult:
         """Put two outcomes together."""
         return ComputeResult(
             self.blocks + other.blocks,
-            self.files_read + other.files_read,
-            self.bytes_read + other.bytes_read,
+            self.read | other.read,
             self.refused + other.refused,
             self.objects + other.objects,
             self.failed + other.failed,
@@ -83,12 +80,10 @@ def compute_missing(
         return BlockComputation(spark, inputs.facts, inputs.store, destination, progress, at_once).run(part)
 
     try:
-        done = sum(map(compute, work), ComputeResult())
+        return sum(map(compute, work), ComputeResult())
     except SPARK_JOB_ERRORS as failure:
         cause = find_cause(failure)
         raise AnalyzeFailed(inputs.facts.name, cause, _NO_MODULE if "No module named" in cause else "") from failure
-    files = {file.path for part in work for file in part.files}  # each once, though it was read for expressions, too
-    return replace(done, files_read=min(done.files_read, len(files)))
 
 
 def _choose_destination(inputs: PlanInputs, columns: Sequence[Column]) -> BlockDestination:
@@ -264,7 +259,7 @@ class ExpressionComputation:
         keys = frozenset(column.key for column in work.columns)
         files = tuple(replace(file, unknown=file.unknown | keys) for file in work.files)
         noted = _outcome(self.blocks.run_job(work, files))
-        return replace(noted, files_read=0, bytes_read=0) + ComputeResult(refused=self._name_files(work, (refusal,)))
+        return replace(noted, read=frozenset()) + ComputeResult(refused=self._name_files(work, (refusal,)))
 
     def _name_files(self, work: MissingStatistics, refused: Sequence[Refusal]) -> tuple[Refusal, ...]:
         subject = f"expression {', '.join(column.path[0] for column in work.columns)}"
@@ -277,8 +272,7 @@ def _outcome(results: Sequence[BlockTaskResult]) -> ComputeResult:
         held[column, kind, known].append(path)
     return ComputeResult(
         tuple(result.block for result in results if result.block is not None),
-        sum(len(result.paths) for result in results),
-        sum(result.bytes_read for result in results),
+        frozenset(path for result in results for path in result.paths),
         tuple(
             Refusal(column.name, refusals.describe_other_type(kind, column.type, paths, known))
             for (column, kind, known), paths in held.items()

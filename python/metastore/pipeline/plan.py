@@ -174,8 +174,9 @@ def _find_reason(inputs: PlanInputs, state: RoundState, manifest: Manifest | Non
     entry = manifest.snapshots[-1] if manifest and manifest.snapshots else None
     if entry is None or entry.id != snapshot_id(inputs.facts) or entry.columns != inputs.facts.columns:
         return "another snapshot"
-    if entry.files != sum(1 for file in inputs.facts.files if coverage.holds(file)):
-        return "data files are covered that were not"
+    has_new_counts = inputs.deleted is not None and bool(inputs.deleted.counted)
+    if has_new_counts or entry.files != sum(1 for file in inputs.facts.files if coverage.holds(file)):
+        return "data files or their deleted rows are known that were not"
     has_expressions = {one.key for one in inputs.request.expressions} <= {one.key for one in entry.expressions}
     if not has_expressions or not all(extra.is_current(entry) for extra in state.extras):
         return "something that is wanted besides the statistics of columns is not there"

@@ -12,7 +12,8 @@ from metastore.adapters.identifiers import LOCATION, escape_glob
 from metastore.adapters.loading import load_facts
 from metastore.adapters.spark_versions import read_time_zone
 from metastore.errors import InvalidArgument
-from metastore.format.manifest import FULL, Block
+from metastore.format.manifest import FILES, FULL, Block
+from metastore.pipeline.deleted_rows import DeletedRows, count_deleted_rows, recall_deleted_rows
 from metastore.pipeline.extras import Extra, RanksExtra, ValueIndexExtra
 from metastore.pipeline.request import AnalyzeRequest, AnalyzeStatement, resolve_request
 from metastore.setting_types import split_expressions
@@ -68,6 +69,7 @@ class PlanInputs:
         is_publishing: Whether other engines are told the columns' distinct counts, for which the format has a place.
         is_unasked: Whether nobody typed it: what people ask meanwhile does not wait for all of its tasks.
     """
+        deleted: The data files whose deleted rows were counted.
 
     facts: TableFacts
     request: AnalyzeRequest
@@ -84,6 +86,7 @@ class PlanInputs:
     is_publishing: bool = False
     is_unasked: bool = False
 
+    deleted: DeletedRows | None = None
     @property
     def block_settings(self) -> Mapping[str, Any]:
         """What blocks are computed with."""
@@ -103,6 +106,10 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
     facts = count_rows(spark, facts, store, block_files)
     case_sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
     zone = read_time_zone(spark)
+    facts = recall_deleted_rows(facts, store)
+    # A list of files is made without reading any.
+    deleted = DeletedRows(facts) if statement.depth == FILES else count_deleted_rows(spark, facts)
+    facts = deleted.facts
     request = resolve_request(facts, statement, values, case_sensitive=case_sensitive, zone=zone)
     statistics, unusable = _list_statistics(statement)
     expressions = _resolve_expressions(spark, facts, statement, request, values, statistics)
@@ -134,6 +141,7 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
         jobs=ValueJobs(spark.sparkContext, place, files, facts.local, field_ids=facts.field_ids),
     )
 
+        deleted=deleted,
 
 def _resolve_settings(spark: SparkSession, statement: AnalyzeStatement) -> Mapping[str, Any]:
     """The values of all settings: one that has no value it can have is told before anything is read."""

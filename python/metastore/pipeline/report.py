@@ -24,7 +24,8 @@ class AnalyzeReport:
         format: Its format.
         snapshot: The snapshot that was analyzed; "none" for a table that was never written, as in summary.
         files: Data files that statistics cover now.
-        files_read: Data files that were read by this run.
+        files_read: Data files that were read by this run: for their values, or to count the rows that equality deletes
+            delete.
         files_total: Data files of the snapshot.
         rows: Live rows of the snapshot.
         columns: Leaves of the schema that have statistics in some file now.

@@ -114,16 +114,17 @@ def _refuse_other_table(inputs: PlanInputs, state: RoundState, manifest: Manifes
 
 def _report(inputs: PlanInputs, state: RoundState, unpublished: tuple[Refusal, ...], seconds: float) -> AnalyzeReport:
     facts, result, coverage = inputs.facts, state.result, state.coverage or inputs.cover(())
+    read = result.read | (inputs.deleted.read if inputs.deleted else frozenset())
     return AnalyzeReport(
         table=facts.name,
         format=facts.format,
         snapshot=snapshot_id(facts),
         files=sum(1 for file in facts.files if coverage.holds(file)),
-        files_read=result.files_read,
+        files_read=len(read),
         files_total=len(facts.files),
         rows=facts.live_rows,
         columns=coverage.count_columns(facts.columns),
-        bytes_read=result.bytes_read,
+        bytes_read=sum(file.size for file in facts.files if file.path in read),
         objects=result.objects + state.objects,
         committed=state.is_committed,
         refused=facts.refused

@@ -239,6 +239,7 @@ def _files_table(files: Sequence[DataFile], coverage: Coverage) -> tuple[pa.Tabl
         "deleted_rows": [file.deleted_rows for file in files],
         "log_files": [None] * len(files),
         "modified": [file.modified for file in files],
+        "delete_files": [file.delete_files for file in files],
     }
     table = pa.table([pa.array(values[field.name], field.type) for field in TABLE_FILES], schema=TABLE_FILES)
     return table, split_evenly(table.num_rows, 1)

@@ -150,7 +150,7 @@ object FactsFunction extends TableFunction("facts") {
     val constants = file.constants ++ FileConstants.ofTexts(partitioning, live.partition)
     ResultRow.row(None, live.path, file.location, live.size, live.rows, live.deletedRows, file.deletes,
       ResultRow.texts(live.partition.toSeq), live.modified, file.format, file.isEncrypted, ResultRow.texts(constants.known.toSeq),
-      ResultRow.list(constants.unknown), ResultRow.texts(file.names.toSeq))
+      ResultRow.list(constants.unknown), ResultRow.texts(file.names.toSeq), file.hasEqualityDeletes)
   }
 
   private def identity(found: TableHandle): Map[String, Any] = Map(
@@ -165,7 +165,7 @@ object FactsFunction extends TableFunction("facts") {
       "local" -> (files == "file"), "required" -> table.requiredColumns.toSeq.sorted.asJava,
       "snapshot" -> listing.snapshot.orNull, "unsettled" -> listing.recentFiles.asJava,
       "has_other_rows" -> listing.hasOtherRows, "leaves" -> leaves.asJava,
-      "defaults" -> table.defaults.asJava, "equality_deletes" -> listing.equalityDeletes.asJava,
-      "has_current_schema" -> listing.hasCurrentSchema, "field_ids" -> table.fieldIds.asJava, "properties" -> table.properties.asJava)
+      "defaults" -> table.defaults.asJava, "has_current_schema" -> listing.hasCurrentSchema,
+      "field_ids" -> table.fieldIds.asJava, "properties" -> table.properties.asJava)
   }
 }

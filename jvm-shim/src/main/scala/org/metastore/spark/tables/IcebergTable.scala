@@ -19,6 +19,7 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /** An Iceberg table behind Spark's `SparkTable`, by reflection. */
 final class IcebergTable private (sparkTable: Table, table: AnyRef) extends LakeTable {
+  import IcebergTable.{isVector, pathOf}
   import Reflection.{call, list}
 
   override val format: String = IcebergTable.name
@@ -79,17 +80,11 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   private def liveFile(file: AnyRef, deletes: Seq[AnyRef], partition: Map[String, String]): DataFile = DataFile(
     pathOf(file), call[Long](file, "fileSizeInBytes"), Some(call[Long](file, "recordCount")), deletedRows(deletes), partition)
 
-  private def pathOf(file: AnyRef): String = Reflection.value[CharSequence](file, "location", "path").toString
-
   /** Known without reading where nothing deletes, or where a deletion vector of this file says how many. */
   private def deletedRows(deletes: Seq[AnyRef]): Option[Long] =
     if (deletes.isEmpty) Some(0L)
     else if (deletes.forall(isVector)) Some(deletes.map(call[Long](_, "recordCount")).sum)
     else None
-
-  // Releases without the member know no deletion vectors.
-  private def isVector(delete: AnyRef) =
-    Reflection.has(delete, "contentOffset") && call[AnyRef](delete, "contentOffset") != null // scalastyle:ignore
 
   private def partition(spec: AnyRef, value: AnyRef): Map[String, String] = {
     val parts = call[String](spec, "partitionToPath", value).split('/').filter(_.contains('='))
@@ -111,29 +106,32 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
   override def facts: SnapshotFacts = {
     val fields = mutable.Map.empty[Int, Seq[PartitionField]]
+    val deletes = new IcebergDeletes(properties.get("schema.name-mapping.default"))
     val planned = current.toSeq.flatMap(plan(_) { task =>
-      val (spec, deletes) = (call[AnyRef](task, "spec"), list(task, "deletes"))
-      val file = fileFacts(call[AnyRef](task, "file"), deletes, fields.getOrElseUpdate(call[Int](spec, "specId"), partitionFields(spec)))
-      file -> deletes.filter(call[AnyRef](_, "content").toString == "EQUALITY_DELETES").map(pathOf)
+      val spec = call[AnyRef](task, "spec")
+      fileFacts(task, deletes, fields.getOrElseUpdate(call[Int](spec, "specId"), partitionFields(spec)))
     })
     val ofSnapshot = current.flatMap(bySnapshotId).map(call[Integer](_, "schemaId")).filter(_ != null) // scalastyle:ignore
-    SnapshotFacts(current, planned.map(_._1).sortBy(_.location), equalityDeletes = planned.flatMap(_._2).distinct,
-      hasCurrentSchema = ofSnapshot.forall(_ == call[Integer](schema, "schemaId")))
+    SnapshotFacts(current, planned.sortBy(_.location), hasCurrentSchema = ofSnapshot.forall(_ == call[Integer](schema, "schemaId")))
   }
 
-  private def fileFacts(file: AnyRef, deletes: Seq[AnyRef], fields: Seq[PartitionField]): FileFacts = {
+  private def fileFacts(task: AnyRef, deletes: IcebergDeletes, fields: Seq[PartitionField]): FileFacts = {
+    val file = call[AnyRef](task, "file")
+    val deletesOfFile = list(task, "deletes")
     val partition = call[AnyRef](file, "partition")
     val values = fields.map { field =>
       field -> catalyst(call[AnyRef](partition, "get", Integer.valueOf(field.place), classOf[Object]), field.shown.dataType)
     }
     val constants = values.flatMap { case (field, value) => field.decides.map(_ -> StoredText.of(value, field.shown.dataType).orNull) }
-    val vectors = deletes.filter(isVector).map { vector =>
-      s"${pathOf(vector)}#${call[AnyRef](vector, "contentOffset")}+${call[AnyRef](vector, "contentSizeInBytes")}"
-    }
     FileFacts(
-      liveFile(file, deletes, LakeTable.partitionTexts(values.map { case (field, value) => field.shown -> value })), pathOf(file),
-      vectors.sorted.reduceOption(_ + "\n" + _), call[AnyRef](file, "format").toString.toLowerCase(Locale.ROOT),
-      isEncrypted = call[AnyRef](file, "keyMetadata") != null, constants = FileConstants(constants.toMap)) // scalastyle:ignore
+      live = liveFile(file, deletesOfFile, LakeTable.partitionTexts(values.map { case (field, value) => field.shown -> value })),
+      location = pathOf(file),
+      deletes = deletes.digest(deletesOfFile),
+      hasEqualityDeletes = deletes.deleteByValue(deletesOfFile),
+      format = call[AnyRef](file, "format").toString.toLowerCase(Locale.ROOT),
+      isEncrypted = call[AnyRef](file, "keyMetadata") != null, // scalastyle:ignore
+      constants = FileConstants(constants.toMap)
+    )
   }
 
   /**
@@ -253,6 +251,13 @@ object IcebergTable extends TableFormat {
     catalog.getClass.getName == "org.apache.iceberg.spark.SparkCachedTableCatalog"
 
   override val optimizerDefaults: Map[String, String] = Map("spark.sql.iceberg.report-column-stats" -> "false")
+
+  /** Where a data file or a delete file is. */
+  private[tables] def pathOf(file: AnyRef): String = Reflection.value[CharSequence](file, "location", "path").toString
+
+  /** Whether a delete file is a deletion vector. Releases without the member know none. */
+  private[tables] def isVector(delete: AnyRef): Boolean =
+    Reflection.has(delete, "contentOffset") && Reflection.call[AnyRef](delete, "contentOffset") != null // scalastyle:ignore
 
   private def holds(table: Table, kind: String): Boolean =
     table.getClass.getName == SparkTableClass && Iterator.iterate[Class[_]](inner(table).getClass)(_.getSuperclass)

@@ -69,20 +69,21 @@ final case class DataFile(
 }
 
 /**
- * A data file as ANALYZE wants to know it; `deletes` tells what deletes its rows as far as its own metadata says, `names` what it
- * calls the columns whose keys do not tell.
+ * A data file as ANALYZE wants to know it.
+ *
+ * @param deletes digest of what may delete its rows; none where nothing does
+ * @param hasEqualityDeletes whether rows may be deleted by their values: only who reads the data file knows how many
+ * @param names what it calls the columns whose keys do not tell
  */
 final case class FileFacts(
     live: DataFile, location: String, deletes: Option[String] = None, format: String = ParquetTable.name,
-    isEncrypted: Boolean = false, constants: FileConstants = FileConstants(), names: Map[String, String] = Map.empty)
+    isEncrypted: Boolean = false, constants: FileConstants = FileConstants(), names: Map[String, String] = Map.empty,
+    hasEqualityDeletes: Boolean = false)
 
-/**
- * The data files that ANALYZE is to read. `equalityDeletes` are the files that delete rows by their values, in any data file;
- * `hasCurrentSchema`: who reads the snapshot by its id sees the table's schema.
- */
+/** The data files that ANALYZE is to read. `hasCurrentSchema`: who reads the snapshot by its id sees the table's schema. */
 final case class SnapshotFacts(
     snapshot: Option[String], files: Seq[FileFacts], recentFiles: Seq[String] = Nil, hasOtherRows: Boolean = false,
-    equalityDeletes: Seq[String] = Nil, hasCurrentSchema: Boolean = true)
+    hasCurrentSchema: Boolean = true)
 
 /** Why a table cannot be analyzed; `isSelected`: its name is that of a table, and of what was selected of its history. */
 final case class TableRefusal(reason: String, isSelected: Boolean = false)
