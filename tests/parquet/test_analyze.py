@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import metastore
 from metastore import errors
-from metastore.adapters import parquet as module
 from metastore.adapters import refusals
 from metastore.adapters.table_facts import DataFile
 from metastore.format.table_column import Column
 from metastore.pipeline import block_task, compute
 from parquet.conftest import append, settle
 from planner.plans import check, conf
+from metastore.pipeline import young_files as module
 
 ID = Column('["id"]', ("id",), "bigint", "long")
 pytestmark = pytest.mark.spark
@@ -116,24 +120,55 @@ def test_a_rewritten_file_is_another_file(spark, tmp_path):
     assert summary(spark, by_path(folder))["id"]["approx_unique"] == 300
 
 
-def test_a_file_that_was_just_written_is_waited_for(spark, folder):
+@pytest.fixture
+def waits(monkeypatch):
+    """For how many seconds ANALYZE waits, which it does not do."""
+    slept = []
+    monkeypatch.setattr(module, "sleep", slept.append)
+    return slept
+
+
+def test_a_file_that_was_just_written_is_not_waited_for(spark, folder, waits):
     settle(folder, 0)
     report = analyze(spark, by_path(folder))
     assert (report.files, report.refused) == (4, ())
 
 
-def test_a_file_that_still_changes_is_left_out_and_named(spark, folder, monkeypatch):
+    assert sum(waits) <= 0.1
+
+
+def test_a_file_that_is_written_again_at_once_is_another_file(spark, tmp_path):
+    folder = tmp_path / "again"
+    append(spark, folder, 1000, 1100, "id")
+    (file,) = folder.glob("*.parquet")
+    file.with_name(f".{file.name}.crc").unlink()
+    table = pq.read_table(file)
+    for first in (2000, 3000):
+        pq.write_table(table, file)
+        analyze(spark, by_path(folder))
+        table = table.set_column(0, "id", pa.array(range(first, first + 100)))
+        pq.write_table(table, file)  # at once, and as long as before
+        check(spark, f"SELECT * FROM {by_path(folder)} WHERE id = {first + 5}", [1])
+def test_a_time_in_whole_seconds_is_waited_for(spark, folder, waits):
     late = min(folder.glob("*.parquet"))
-    late.touch()
-    monkeypatch.setattr(module.time, "sleep", lambda _: late.touch())
+    os.utime(late, (int(time.time()),) * 2)
     report = analyze(spark, by_path(folder))
-    assert report.files == 3
+    assert [1 < wait <= 2.1 for wait in waits] == [True]
+    assert report.files == 3  # nobody has slept
     assert [(refusal.subject, refusal.reason) for refusal in report.refused] == [(late.name, refusals.UNSETTLED)]
     assert summary(spark, by_path(folder))["id"]["current"] is False
 
 
 def test_a_directory_that_is_made_again_shows_the_former_numbers_as_such(spark, folder, tmp_path):
     with conf(spark, spark__metastore__store=(tmp_path / "central").as_uri()):
+def test_a_time_that_is_still_to_come_is_not_waited_for(spark, folder, waits):
+    late = min(folder.glob("*.parquet"))
+    os.utime(late, (time.time() + 3600,) * 2)
+    report = analyze(spark, by_path(folder))
+    assert (report.files, sum(waits)) == (3, 0)
+    assert [(refusal.subject, refusal.reason) for refusal in report.refused] == [(late.name, refusals.UNSETTLED)]
+
+
         analyze(spark, by_path(folder))
         shutil.rmtree(folder)
         append(spark, folder, 1000, 1100)

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-import time
+import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from metastore.adapters import refusals
 from metastore.adapters.descriptors import TableFormat
-from metastore.adapters.shim_facts import ask_shim
-from metastore.adapters.table_facts import Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import SparkSession
 
     from metastore.adapters.catalog import CatalogEntry
     from metastore.adapters.shim_facts import ShimAnswer
-    from metastore.adapters.table_facts import TableFacts
+    from metastore.adapters.table_facts import DataFile, TableFacts
 
 
-_SETTLES_IN = 2.1
-"""Seconds: a little more than the shim lets pass before it tells of a file."""
+_DIGITS = 32
 
 
-def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> TableFacts:
+def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> TableFacts:  # noqa: ARG001 - formats are asked alike
     """The listing of a directory of Parquet files.
 
-    A file that was just written is waited for; one that still changes is left out, and the report says so. A column
-    that a file lacks is unknown there: Spark may find it under a name in other case.
+    A column that a file lacks is unknown there: Spark may find it under a name in other case.
     """
-    if answer.unsettled:
-        time.sleep(_SETTLES_IN)
-        answer = ask_shim(spark, entry)
-    late = tuple(Refusal(path, refusals.UNSETTLED) for path in answer.unsettled)
-    return replace(answer.facts, refused=answer.facts.refused + late)
+    return replace(answer.facts, unsettled=frozenset(answer.unsettled))
 
 
-FORMAT = TableFormat("parquet", complete)
+def name_snapshot(files: Sequence[DataFile]) -> str:
+    """Name the snapshot that a listing is, as the shim does: by a digest of the path, size and time of each file."""
+    ordered = sorted(files, key=lambda file: file.path.encode("utf-16-be", "surrogatepass"))  # as Java orders texts
+    lines = (f"{file.path}\0{file.size}\0{file.modified or 0}\n" for file in ordered)
+    return hashlib.sha256("".join(lines).encode(errors="replace")).hexdigest()[:_DIGITS]
+
+
+FORMAT = TableFormat("parquet", complete, name_snapshot=name_snapshot)

@@ -28,7 +28,7 @@ class ShimAnswer:
 
     Attributes:
         facts: The table itself.
-        unsettled: Data files that were left out, for they were written too lately to be told from later ones.
+        unsettled: Data files that were written a moment ago: those that replace them may have the same time.
         required: Keys of the columns that some reader takes to be never null, even in a file without them.
         has_current_schema: Whether who reads the snapshot by its id sees the table's schema.
     """

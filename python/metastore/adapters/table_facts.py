@@ -116,6 +116,8 @@ class TableFacts:
         snapshot_options: Options of Spark's reader that pin the relation, where no SQL does; with `path` where it has
             no name in SQL.
         has_other_rows: Whether there are rows in other files, such as log files without a base file.
+        unsettled: Paths of the data files that were written a moment ago: those that replace them may have the same
+            modification time.
     """
 
     format: str
@@ -137,6 +139,7 @@ class TableFacts:
     nameless_is_null: frozenset[str] = frozenset()
     snapshot_options: Mapping[str, str] = field(default_factory=dict)
     has_other_rows: bool = False
+    unsettled: frozenset[str] = frozenset()
 
     @property
     def in_statements(self) -> str:

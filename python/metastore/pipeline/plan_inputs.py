@@ -16,6 +16,7 @@ from metastore.format.manifest import FILES, FULL, Block
 from metastore.pipeline.deleted_rows import DeletedRows, count_deleted_rows, recall_deleted_rows
 from metastore.pipeline.extras import Extra, RanksExtra, ValueIndexExtra
 from metastore.pipeline.request import AnalyzeRequest, AnalyzeStatement, resolve_request
+from metastore.pipeline.young_files import wait_for_young_files
 from metastore.setting_types import split_expressions
 from metastore.spark_jobs.hadoop_store import open_table_store
 from metastore.spark_jobs.session_jobs import pickle_statistics
@@ -68,8 +69,8 @@ class PlanInputs:
         failed_expressions: Expressions that have no statistics, and why.
         is_publishing: Whether other engines are told the columns' distinct counts, for which the format has a place.
         is_unasked: Whether nobody typed it: what people ask meanwhile does not wait for all of its tasks.
-    """
         deleted: The data files whose deleted rows were counted.
+    """
 
     facts: TableFacts
     request: AnalyzeRequest
@@ -85,8 +86,8 @@ class PlanInputs:
     failed_expressions: Mapping[str, str] = field(default_factory=dict)
     is_publishing: bool = False
     is_unasked: bool = False
-
     deleted: DeletedRows | None = None
+
     @property
     def block_settings(self) -> Mapping[str, Any]:
         """What blocks are computed with."""
@@ -102,14 +103,15 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
     values = _resolve_settings(spark, statement)
     facts = load_facts(spark, statement.table)
     store, place = open_table_store(spark, facts.identity, writable=True)
+    facts = wait_for_young_files(facts, store, lambda: load_facts(spark, statement.table))
     block_files = BlockFilesCache(store)
     facts = count_rows(spark, facts, store, block_files)
-    case_sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
-    zone = read_time_zone(spark)
     facts = recall_deleted_rows(facts, store)
     # A list of files is made without reading any.
     deleted = DeletedRows(facts) if statement.depth == FILES else count_deleted_rows(spark, facts)
     facts = deleted.facts
+    case_sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
+    zone = read_time_zone(spark)
     request = resolve_request(facts, statement, values, case_sensitive=case_sensitive, zone=zone)
     statistics, unusable = _list_statistics(statement)
     expressions = _resolve_expressions(spark, facts, statement, request, values, statistics)
@@ -139,9 +141,9 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
             ValueIndexExtra(facts, store, index.ordinals, index.failed),
         ),
         jobs=ValueJobs(spark.sparkContext, place, files, facts.local, field_ids=facts.field_ids),
+        deleted=deleted,
     )
 
-        deleted=deleted,
 
 def _resolve_settings(spark: SparkSession, statement: AnalyzeStatement) -> Mapping[str, Any]:
     """The values of all settings: one that has no value it can have is told before anything is read."""

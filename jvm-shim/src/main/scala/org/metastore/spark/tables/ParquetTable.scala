@@ -37,8 +37,9 @@ final class ParquetTable private (relation: HadoopFsRelation) extends LakeTable 
 
   override def facts: SnapshotFacts = {
     val lately = System.currentTimeMillis - SettledMillis
-    val (settled, unsettled) = listFiles().partition(_.live.modified.exists(_ <= lately))
-    SnapshotFacts(Some(digest(settled)), settled, unsettled.map(_.live.path))
+    val listed = listFiles()
+    val recent = listed.map(_.live).filterNot(_.modified.exists(_ <= lately))
+    SnapshotFacts(Some(digest(listed)), listed, recentFiles = recent.map(_.path))
   }
 
   private lazy val files = listFiles()

@@ -1,0 +1,39 @@
+"""How long a data file has to rest before it can be told from one that replaces it."""
+
+from __future__ import annotations
+
+import pytest
+
+from metastore.adapters.table_facts import DataFile
+from metastore.pipeline import young_files
+from metastore.store import Store
+
+NOW = 1_700_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("modified", "clock", "rest"),
+    [
+        (NOW - 99, NOW, 1),
+        (NOW - 101, NOW, -1),
+        (NOW + 3, NOW, 103),
+        (NOW - 1000, NOW, 1000),  # a time in whole seconds: the clock may be as coarse
+        (NOW - 2000, NOW, 0),
+        (NOW - 101, None, 1899),  # by a clock that is not the file system's
+        (NOW - 2001, None, -1),
+    ],
+)
+def test_the_rest_follows_from_the_clock_that_stamps_the_file(monkeypatch, modified, clock, rest):
+    monkeypatch.setattr(young_files, "time_ns", lambda: NOW * 1_000_000)
+    file = DataFile("a.parquet", 1, None, "parquet", modified=modified)
+    assert young_files._find_missing_rest(file, clock) == rest
+
+
+def test_another_file_system_has_another_clock(monkeypatch, tmp_path):
+    file = tmp_path / "a.parquet"
+    file.touch()
+    store = Store.open(str(tmp_path / "_metastore")).writable()
+    files = [DataFile("a.parquet", 1, None, "parquet", open_location=file.as_uri(), modified=NOW)]
+    assert young_files._read_common_clock(files, store) >= file.stat().st_mtime_ns // 1_000_000
+    monkeypatch.setattr(young_files, "_find_device", len)
+    assert young_files._read_common_clock(files, store) is None
