@@ -8,7 +8,7 @@ import math
 import pytest
 
 import metastore
-from metastore.errors import ColumnNotFound, InvalidArgument, JarNotFound, NoStatistics
+from metastore.errors import ColumnNotFound, InvalidArgument, JarNotFound
 from metastore.key_lookup import key_rows, key_sql
 from metastore.spark import session
 from planner.plans import files_read
@@ -282,9 +282,17 @@ def test_questions_that_have_no_answer(spark, table, columns, query, error, text
         metastore.locate(spark, table, columns, spark.sql(query))
 
 
-def test_a_table_without_statistics(spark):
-    name = f"ice.db.located_{next(_names)}"
-    spark.range(3).writeTo(name).using("iceberg").create()
-    with pytest.raises(NoStatistics):
-        metastore.locate(spark, name, "id", spark.range(1))
+@pytest.mark.parametrize("kind", ["iceberg", pytest.param("delta", marks=pytest.mark.slow), "parquet"])
+def test_a_table_without_statistics_is_read(spark, kind):
+    number = next(_names)
+    name = f"ice.db.located_{number}" if kind == "iceberg" else f"located_{number}"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, x DOUBLE) USING {kind}")
+    spark.sql(f"INSERT INTO {name} SELECT id, IF(id = 5, double('NaN'), id / 2) AS x FROM range(0, 300, 1, 2)")
+    for few in (1, 3, 150):
+        found = metastore.locate(spark, name, "id", spark.range(5, 5 + few)).collect()
+        assert sorted(row.id for row in found) == list(range(5, 5 + few))
+        assert all(row.path for row in found)
+    numbers = spark.sql("SELECT explode(array(double('NaN'), 1.0D, -7.0D)) AS x")
+    assert metastore.locate(spark, name, "x", numbers).count() == 2
+    assert metastore.locate(spark, name, ["id", "x"], spark.sql("SELECT 5L AS id, double('NaN') AS x")).count() == 1
     spark.sql(f"DROP TABLE {name}")

@@ -187,8 +187,8 @@ def locate(spark: SparkSession, table: str, columns: str | Sequence[str], keys: 
     """Where the rows of a table are that have one of some keys: any number of keys, of one column or of several.
 
     Bounds, value lists and bloom filters of the data files tell which files may have a key; the key's columns of these
-    files alone are then read. Deleted rows are not found. Keys are equal as in `<=>`: null is null, NaN is NaN. Over
-    Spark Connect the statistics are out of reach, and every data file is read.
+    files alone are then read. Deleted rows are not found. Keys are equal as in `<=>`: null is null, NaN is NaN. Every
+    data file is read of a table that was not analyzed, and over Spark Connect, where the statistics are out of reach.
 
     Args:
         spark: A session, classic or Connect.
@@ -205,7 +205,6 @@ def locate(spark: SparkSession, table: str, columns: str | Sequence[str], keys: 
 
     Raises:
         TableNotFound: There is no such table.
-        NoStatistics: The table was not analyzed, and it is not one that is read as soon as statistics are.
         ColumnNotFound: The table has no such column.
         InvalidArgument: `keys` lacks a column or has one whose type does not compare, or values of a column cannot be
             located (lists, maps).

@@ -14,7 +14,7 @@ from metastore.adapters.identifiers import find_column, quote_name
 from metastore.adapters.loading import load_entry_facts
 from metastore.adapters.spark_versions import collect_arrow, create_frame, select_at_snapshot
 from metastore.answers import Answer
-from metastore.errors import InvalidArgument, JarNotFound, NoStatistics, UnsupportedTable
+from metastore.errors import InvalidArgument, JarNotFound, UnsupportedTable
 from metastore.key_lookup.key_sql import (
     MOST_KEYS,
     PLANNED_KEYS,
@@ -142,9 +142,7 @@ def _is_analyzed(spark: SparkSession, entry: CatalogEntry) -> bool:
         known = session.call_function(spark, "snapshots", entry.identifier, {}, Answer)
     except JarNotFound:
         return False
-    if not known:
-        raise NoStatistics(entry.name)
-    return True
+    return bool(known)
 
 
 def _are_many(keys: DataFrame) -> bool:
@@ -199,12 +197,12 @@ def _candidates(
 ) -> Mask | None:
     """Which data files may hold one of the keys: of `some`, or, if there are more, of those that are asked for.
 
-    None where statistics leave out too few to gain by it.
+    None where there are no statistics, or where they leave out too few to gain by it.
     """
     store, place = open_table_store(spark, facts.identity, writable=False)
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
-        raise NoStatistics(facts.name, in_statements=facts.in_statements)
+        return None
     told, some = _as_stored(lengths, some, is_all=asked is None)
     if not told:
         return None
