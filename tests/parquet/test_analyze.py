@@ -14,11 +14,13 @@ import metastore
 from metastore import errors
 from metastore.adapters import refusals
 from metastore.adapters.table_facts import DataFile
+from metastore.cli.doctor_checks import OK, WARNING
+from metastore.cli.doctor_store_checks import check_statistics
 from metastore.format.table_column import Column
 from metastore.pipeline import block_task, compute
+from metastore.pipeline import young_files as module
 from parquet.conftest import append, settle
 from planner.plans import check, conf
-from metastore.pipeline import young_files as module
 
 ID = Column('["id"]', ("id",), "bigint", "long")
 pytestmark = pytest.mark.spark
@@ -132,8 +134,6 @@ def test_a_file_that_was_just_written_is_not_waited_for(spark, folder, waits):
     settle(folder, 0)
     report = analyze(spark, by_path(folder))
     assert (report.files, report.refused) == (4, ())
-
-
     assert sum(waits) <= 0.1
 
 
@@ -149,6 +149,8 @@ def test_a_file_that_is_written_again_at_once_is_another_file(spark, tmp_path):
         table = table.set_column(0, "id", pa.array(range(first, first + 100)))
         pq.write_table(table, file)  # at once, and as long as before
         check(spark, f"SELECT * FROM {by_path(folder)} WHERE id = {first + 5}", [1])
+
+
 def test_a_time_in_whole_seconds_is_waited_for(spark, folder, waits):
     late = min(folder.glob("*.parquet"))
     os.utime(late, (int(time.time()),) * 2)
@@ -159,8 +161,6 @@ def test_a_time_in_whole_seconds_is_waited_for(spark, folder, waits):
     assert summary(spark, by_path(folder))["id"]["current"] is False
 
 
-def test_a_directory_that_is_made_again_shows_the_former_numbers_as_such(spark, folder, tmp_path):
-    with conf(spark, spark__metastore__store=(tmp_path / "central").as_uri()):
 def test_a_time_that_is_still_to_come_is_not_waited_for(spark, folder, waits):
     late = min(folder.glob("*.parquet"))
     os.utime(late, (time.time() + 3600,) * 2)
@@ -169,6 +169,8 @@ def test_a_time_that_is_still_to_come_is_not_waited_for(spark, folder, waits):
     assert [(refusal.subject, refusal.reason) for refusal in report.refused] == [(late.name, refusals.UNSETTLED)]
 
 
+def test_a_directory_that_is_made_again_shows_the_former_numbers_as_such(spark, folder, tmp_path):
+    with conf(spark, spark__metastore__store=(tmp_path / "central").as_uri()):
         analyze(spark, by_path(folder))
         shutil.rmtree(folder)
         append(spark, folder, 1000, 1100)
@@ -179,6 +181,53 @@ def test_a_time_that_is_still_to_come_is_not_waited_for(spark, folder, waits):
         analyze(spark, by_path(folder))
         known = summary(spark, by_path(folder))["id"]
         assert (known["current"], known["min"]) == (True, "1000")
+
+
+def describe_both(spark, folder):
+    """What is said of a directory in SQL and without Spark: of columns, data files and snapshots."""
+    verbs = [metastore.summary, metastore.files, metastore.snapshots]
+    opened = metastore.open(str(folder))
+    names = ("column_name", "current", "exact", "files", "files_total", "snapshot")
+    for summary, files, snapshots in (
+        [verb(spark, by_path(folder)) for verb in verbs],
+        [opened.summary(), opened.files(), opened.snapshots()],
+    ):
+        yield (
+            [{name: row[name] for name in names} for row in summary],
+            sorted(({**row, "partition": row["partition"] or {}} for row in files), key=lambda row: row["path"]),
+            [row["current"] for row in snapshots],
+        )
+
+
+@pytest.mark.parametrize("by", [(), ("v",)])
+def test_the_listing_tells_whether_a_directory_is_current(spark, tmp_path, by):
+    folder = tmp_path / "listed"
+    for start in (0, 100):
+        append(spark, folder, start, start + 100, by=by)
+    analyze(spark, by_path(folder))
+    first, *_, last = sorted(folder.rglob("part-*.parquet"))
+
+    def check_everywhere(*, current, new):
+        """The same answers in SQL and without Spark; then what doctor and the report say."""
+        by_sql, by_location = describe_both(spark, folder)
+        assert by_sql == by_location
+        columns, files, snapshots = by_location
+        assert {row["current"] for row in columns} == {current}
+        assert snapshots[-1] == current
+        assert [row["analyzed"] for row in files].count(False) == new
+        assert check_statistics(str(folder)).state == (OK if current else WARNING)
+        assert metastore.report(str(folder)).current == current
+
+    check_everywhere(current=True, new=0)
+    append(spark, folder, 500, 510, by=by)
+    check_everywhere(current=False, new=7 if by else 1)
+    analyze(spark, by_path(folder))
+    check_everywhere(current=True, new=0)
+    os.utime(last, (time.time() - 60,) * 2)
+    check_everywhere(current=False, new=1)
+    analyze(spark, by_path(folder))
+    first.unlink()
+    check_everywhere(current=False, new=0)
 
 
 def test_a_file_replaced_while_it_is_read_is_refused(spark, folder):

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from metastore.adapters.table_facts import DataFile
     from metastore.format.table_column import Column
 
 
@@ -26,6 +27,7 @@ class Lineage:
         schemas: The leaves of each snapshot's own schema, as far as they can be read.
         files: How many data files each snapshot has, as far as it says so.
         removed: How many data files each snapshot took away from its parent, as far as it says so.
+        listed: The data files of the current snapshot, where they are all that is known of it.
     """
 
     uuid: str
@@ -37,6 +39,7 @@ class Lineage:
     schemas: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
     files: Mapping[str, int] = field(default_factory=dict)
     removed: Mapping[str, int] = field(default_factory=dict)
+    listed: tuple[DataFile, ...] = ()
 
     def files_left(self, snapshot: str, since: str, files: int) -> int | None:
         """How many of an ancestor's data files a snapshot still has; None where their numbers do not tell.

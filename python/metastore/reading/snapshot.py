@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from metastore.adapters.descriptors import FORMAT_NAMES, describe_format
 from metastore.errors import InvalidArgument, NoStatistics
+from metastore.format.data_files import FileKey, read_file_keys
 from metastore.reading import summary_rows
+from metastore.reading.directory_lineage import read_directory_lineage
 from metastore.reading.folder import Folder
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from metastore.adapters.current_tables import CurrentTable
     from metastore.adapters.lineage import Lineage
+    from metastore.adapters.table_facts import DataFile
     from metastore.errors import MetastoreError
     from metastore.format.manifest import Snapshot
     from metastore.format.table_column import Column
@@ -115,14 +118,16 @@ class TableSnapshots:
         manifest = self._place.manifest
         if manifest is None or manifest.table.format not in FORMAT_NAMES:
             return self._opened.lineage if self._opened else None
-        found = (
-            self._opened.lineage
-            if self._opened
-            else describe_format(manifest.table.format).read_lineage(Folder(self.location))
-        )
+        found = self._opened.lineage if self._opened else self._read_lineage(manifest.table.format)
         if found is not None and found.uuid != manifest.table.uuid:
             raise NoStatistics(self.table, detail="(those that are stored belong to a table that was here before)")
         return found
+
+    def _read_lineage(self, table_format: str) -> Lineage | None:
+        described = describe_format(table_format)
+        if described.name_snapshot is not None:
+            return read_directory_lineage(self._place)
+        return described.read_lineage(Folder(self.location))
 
     def _at(self, at: str | int | datetime | None, argument: str = "at") -> SnapshotAnswer:
         """What answers a question about columns, asked by an argument of such a name."""
@@ -170,7 +175,7 @@ class TableSnapshots:
             return None
         columns = found.columns(wanted) if found else ()
         is_requested = snapshot.id == (wanted or _NEVER_WRITTEN)
-        files = _files(snapshot, None if is_requested else found, wanted)
+        files = self._count_files(snapshot, None if is_requested else found, wanted)
         current = self._is_current(snapshot)
         return SnapshotAnswer(snapshot, current and is_requested, columns or snapshot.columns, is_requested, files)
 
@@ -189,6 +194,26 @@ class TableSnapshots:
             )
         return self._lineage.at(moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc))
 
+    def _count_files(self, snapshot: Snapshot, found: Lineage | None, wanted: str | None) -> summary_rows.FileCounts:
+        """The data files of an analyzed snapshot; with a lineage, as one of its descendants has them."""
+        number = snapshot.files_total
+        if found is None or wanted is None:
+            return summary_rows.FileCounts(number, number, number)
+        is_listed = wanted == found.current and bool(found.listed)
+        left = None if is_listed else found.files_left(wanted, snapshot.id, number)
+        if is_listed:
+            left = self._count_files_left(snapshot, found.listed)
+        return summary_rows.FileCounts(number, left, found.files.get(wanted))
+
+    def _count_files_left(self, snapshot: Snapshot, listed: Sequence[DataFile]) -> int:
+        """How many data files of an analyzed snapshot are among those that are there now."""
+        now = {file.key for file in listed}
+        return sum(key in now for key in self._list_keys(snapshot))
+
+    def _list_keys(self, snapshot: Snapshot) -> list[FileKey]:
+        """The data files of an analyzed snapshot, in its order."""
+        return read_file_keys(self._store.get(snapshot.table_files, [*FileKey._fields]))
+
     def _is_current(self, snapshot: Snapshot) -> bool | None:
         return None if self._lineage is None else snapshot.id == self._lineage.current
 
@@ -197,11 +222,3 @@ def _list_analyzed(ids: Sequence[str]) -> str:
     """The newest snapshots of those analyzed."""
     others = f" and {len(ids) - _SHOWN} earlier ones" if len(ids) > _SHOWN else ""
     return f"Analyzed: {', '.join(ids[-_SHOWN:])}{others}."
-
-
-def _files(snapshot: Snapshot, found: Lineage | None, wanted: str | None) -> summary_rows.FileCounts:
-    """The data files of an analyzed snapshot; with a lineage, as one of its descendants has them."""
-    number = snapshot.files_total
-    if found is None or wanted is None:
-        return summary_rows.FileCounts(number, number, number)
-    return summary_rows.FileCounts(number, found.files_left(wanted, snapshot.id, number), found.files.get(wanted))

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from metastore.format.sparkline import draw_sparkline
 from metastore.format.value_rendering import may_be_cut, render_value
@@ -13,10 +14,12 @@ from metastore.format.value_rendering import may_be_cut, render_value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from metastore.adapters.table_facts import DataFile
     from metastore.format.table_column import Column
 
 
 Row = dict[str, Any]
+_NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 QUARTILES = (25, 50, 75)
 TOP = "top"
 """In a row of statistics: the most frequent value and how often it occurs."""
@@ -143,6 +146,22 @@ def parse_instant(text: str) -> datetime | None:
         return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(timezone.utc)
     except ValueError:
         return None
+
+
+def describe_new_file(file: DataFile) -> Row:
+    """The row of `files` of a data file that a folder has and nobody has analyzed."""
+    folders = (part.partition("=") for part in file.path.split("/")[:-1])
+    values = {unquote(name): unquote(value) for name, equals, value in folders if equals}
+    partition = {name: None if value == _NULL_PARTITION else value for name, value in values.items()}
+    return {
+        "path": file.path,
+        "size": file.size,
+        "rows": file.rows,
+        "deleted_rows": file.deleted_rows,
+        "partition": partition or None,
+        "analyzed": False,
+        "columns_analyzed": 0,
+    }
 
 
 def count_live_rows(file: Mapping[str, Any]) -> int | None:

@@ -56,15 +56,23 @@ class Statistics(FileAnswers):
         shown = self._answering(at, self._snapshots)
         if shown is None:
             return self._answer(Answer, "files", [])
+        described = self._describe_files(shown)
+        listed = self._lineage.listed if self._lineage and at is None and not shown.is_requested else ()
+        if listed:
+            known = dict(zip(self._list_keys(shown.snapshot), described, strict=True))
+            described = [known.get(file.key) or summary_rows.describe_new_file(file) for file in listed]
+        return self._answer(Answer, "files", described, shown)
+
+    def _describe_files(self, shown: SnapshotAnswer) -> list[summary_rows.Row]:
+        """The rows of `files` of an analyzed snapshot, in its order."""
         stored, columns = self._stored(shown.snapshot), shown.columns
         known = count_known_columns(stored, columns)
         listed = stored.files.select(["path", "size", "rows", "deleted_rows"]).to_pylist()
         more = zip(stored.partitions, stored.is_covered().tolist(), known.tolist(), strict=True)
-        described = [
+        return [
             {**row, "partition": dict(partition) if partition else None, "analyzed": covered, "columns_analyzed": count}
             for row, (partition, covered, count) in zip(listed, more, strict=True)
         ]
-        return self._answer(Answer, "files", described, shown)
 
     def columns(self, column: str | None = None, at: str | int | datetime | None = None) -> Answer:
         """One row per data file and column that has statistics."""

@@ -1,0 +1,62 @@
+"""The snapshot of a table that is a directory: what lies there now is all that tells which one it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from metastore.adapters.descriptors import describe_format
+from metastore.adapters.lineage import Lineage
+from metastore.errors import MetastoreError
+from metastore.reading.parquet_listing import list_parquet_files
+from metastore.visible_text import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from metastore.adapters.table_facts import DataFile
+    from metastore.reading.discovery import Discovery
+
+
+_LOG = get_logger(__name__)
+
+
+def read_directory_lineage(directory: Discovery) -> Lineage | None:
+    """Read the listing of a directory as the table's one snapshot; None where a listing does not tell it.
+
+    The partitions of a table of a catalog may be others than the folders that are there: such a table is at the
+    analyzed snapshot where the listing is the same, and where it is not nothing is certain.
+    """
+    manifest = directory.manifest
+    if manifest is None:
+        return None
+    files = _list_files(directory)
+    if files is None:
+        return None
+    current = _name_snapshot(manifest.table.format, files)
+    is_analyzed = any(snapshot.id == current for snapshot in manifest.snapshots)
+    if not is_analyzed and not _is_certain(directory, files):
+        return None
+    return Lineage(manifest.table.uuid, current, parents={}, log=(), files={current: len(files)}, listed=files)
+
+
+def _list_files(directory: Discovery) -> tuple[DataFile, ...] | None:
+    try:
+        return list_parquet_files(directory.location, by_path=directory.is_named_by_path)
+    except MetastoreError as error:
+        _LOG.info("whether the statistics of %s are current is unknown: %s", directory.location, error)
+        return None
+
+
+def _name_snapshot(table_format: str, files: Sequence[DataFile]) -> str:
+    name_snapshot = describe_format(table_format).name_snapshot
+    if name_snapshot is None:
+        raise ValueError(f"a listing is no snapshot of {table_format}")
+    return name_snapshot(files)
+
+
+def _is_certain(directory: Discovery, files: Sequence[DataFile]) -> bool:
+    """Whether a listing that is another than the analyzed one says that the table has changed."""
+    if not files:
+        return not directory.has_moved
+    has_folders = any("/" in file.path for file in files)
+    return directory.is_named_by_path or not has_folders
