@@ -76,6 +76,23 @@ def test_deleted_rows_and_later_files_are_counted_as_they_are(spark, kind, fille
     filled.kind.append(spark, filled.name, 400, 450)
     check(spark, filled, "id >= 50")
     check(spark, filled, "day >= DATE '2024-01-02'")
+    live = spark.table(filled.name).count()
+    for condition in ("id >= 50", "id < 0", "true"):
+        found = metastore.filtered_summary(spark, f"SELECT * FROM {filled.name} WHERE {condition}")
+        assert {row["rows_total"] for row in found} == {live}
+
+
+@pytest.mark.parametrize("condition", ["id < 0", "id = 50 AND v = 0", "st.a IS NULL AND id > 3"])
+def test_of_no_row_all_counts_are_zero(spark, filled, condition):
+    filled.analyze()
+    found = metastore.filtered_summary(spark, f"SELECT * FROM {filled.name} WHERE {condition}")
+    rows = {row["column_name"]: row for row in found}
+    assert set(LEAVES) <= set(rows)
+    for leaf in LEAVES:
+        row = rows[leaf]
+        counts = {name: row[name] for name in ("count", "null_count", "approx_unique", "rows_total")}
+        assert counts == {"count": 0, "null_count": 0, "approx_unique": 0, "rows_total": 400}, leaf
+        assert (row["nan_count"] or 0, row["min"], row["max"], row["avg"], row["exact"]) == (0, None, None, None, True)
 
 
 def test_a_view_is_asked_about_as_its_table(spark):

@@ -26,7 +26,8 @@ def filtered_summary(spark: SparkSession, query: str) -> Summary:
 
     Returns:
         One row per column of the table. Data files of which every row matches are not read: their statistics are taken,
-        and only files that statistics leave open are read; `rows_read` of the table's `rows_total` lie in them.
+        and only files that statistics leave open are read. `rows_read` rows lie in these, deleted ones included;
+        `rows_total` are the table's live rows.
 
     Raises:
         NoStatistics: The table was not analyzed.

@@ -12,13 +12,15 @@ from metastore.adapters.loading import load_facts
 from metastore.adapters.shim_calls import translate_errors
 from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause
 from metastore.adapters.spark_rows import read_matching_rows
-from metastore.adapters.spark_versions import read_time_zone
+from metastore.adapters.spark_versions import read_time_zone, select_at_snapshot
 from metastore.adapters.table_facts import DataFile, TableFacts
 from metastore.contract import read_contract
 from metastore.errors import AnalyzeFailed, NoStatistics
 from metastore.format.manifest import FULL
 from metastore.kernel.budget import BUDGET, DetailLimits
+from metastore.kernel.column_statistics import constant_statistics
 from metastore.pipeline.block_task import BlockBuilder, BlockDestination
+from metastore.pipeline.deleted_rows import count_deleted_rows, recall_deleted_rows
 from metastore.pipeline.plan_inputs import choose_options, count_rows, describe_block_settings
 from metastore.pipeline.row_task import analyze_matching_rows
 from metastore.reading.discovery import Discovery
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
     from metastore.format.manifest import Block, Manifest
     from metastore.format.objects import ObjectRef
+    from metastore.format.table_column import Column
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.reading.summary_rows import Row
     from metastore.store.block_files import BlockFiles
@@ -63,22 +66,19 @@ class FilteredTable:
         condition: The WHERE, as SQL.
         full: Data files of which every row is live and matches, with statistics of every column.
         open: Those that are read, for nothing proves that no row matches.
+        rows_total: Live rows of the table.
     """
 
     facts: TableFacts
     condition: str
     full: tuple[DataFile, ...]
     open: tuple[DataFile, ...]
+    rows_total: int
 
     @property
     def rows_read(self) -> int:
         """Rows that the files which are read hold, deleted ones included."""
         return sum(file.physical_rows for file in self.open)
-
-    @property
-    def rows_total(self) -> int:
-        """The same of all data files."""
-        return sum(file.physical_rows for file in self.facts.files)
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,10 @@ def summarize_query(spark: SparkSession, query: str) -> list[list[str | None]]:
         raise NoStatistics(facts.name, in_statements=facts.in_statements)
     block_files = BlockFilesCache(store)
     facts = count_rows(spark, facts, store, block_files)
+    facts = count_deleted_rows(spark, recall_deleted_rows(facts, store)).facts
+    rows_total = facts.live_rows if facts.live_rows is not None else _count_rows_by_spark(spark, facts)
     blocks = block_files.read(manifest.blocks)
-    table = _divide_files(facts, condition, told, Coverage(blocks, facts.files))
+    table = _divide_files(facts, condition, told, Coverage(blocks, facts.files), rows_total)
     options = choose_options({one.setting.key: one.value for one in settings.resolve(spark)})
     rows = _reduce(spark, table, OverlayStore(store), manifest, blocks, options)
     return [[_as_text(row.get(column)) for column in _COLUMNS] for row in rows]
@@ -117,7 +119,14 @@ def _ask_filter(spark: SparkSession, query: str) -> tuple[str, str, dict[str, bo
     return head.table, head.condition, {row.path: row.is_full for row in files}
 
 
-def _divide_files(facts: TableFacts, condition: str, told: Mapping[str, bool], coverage: Coverage) -> FilteredTable:
+def _count_rows_by_spark(spark: SparkSession, facts: TableFacts) -> int:
+    """Count the rows of a table whose log files change them: no metadata tells how many are left."""
+    return select_at_snapshot(spark, facts, ["1"]).count()
+
+
+def _divide_files(
+    facts: TableFacts, condition: str, told: Mapping[str, bool], coverage: Coverage, rows_total: int
+) -> FilteredTable:
     wanted, known = column_keys(facts.columns), coverage.columns_known(DEPTHS[FULL])
     full = tuple(
         file
@@ -134,8 +143,8 @@ def _divide_files(facts: TableFacts, condition: str, told: Mapping[str, bool], c
     left = tuple(file for file in facts.files if file.path not in done)
     # No row says for certain which file it is of.
     if facts.format in WITH_LOG_FILES and (left or not facts.is_physical):
-        return FilteredTable(replace(facts, has_other_rows=True), condition, (), facts.files)
-    return FilteredTable(facts, condition, full, left)
+        return FilteredTable(replace(facts, has_other_rows=True), condition, (), facts.files, rows_total)
+    return FilteredTable(facts, condition, full, left, rows_total)
 
 
 def _reduce(
@@ -148,6 +157,8 @@ def _reduce(
 ) -> list[Row]:
     """Rows that were read count as data files of their own, in a snapshot that nobody else sees."""
     pieces, made = _read_open_files(spark, table, store, options)
+    if not table.full and not pieces:
+        pieces, made = _as_block(table.facts, [_describe_no_rows(table.facts.columns)], store, options)
     facts = replace(table.facts, files=(*table.full, *pieces), has_other_rows=False)
     known = [*blocks, *BlockFilesCache(store).read(made)]
     level = write_table_level(store, facts, Coverage(known, facts.files), options)
@@ -181,6 +192,11 @@ def _read_open_files(
     except SPARK_JOB_ERRORS as failure:
         raise AnalyzeFailed(facts.name, find_cause(failure)) from failure
     return _as_block(facts, found, store, options)
+
+
+def _describe_no_rows(columns: Sequence[Column]) -> tuple[int, list[ColumnStatistics]]:
+    """The statistics of columns without rows: their counts are 0, and nothing is unknown."""
+    return 0, [constant_statistics(column, None, 0) for column in columns]
 
 
 def _as_block(
