@@ -6,7 +6,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.{
   AppendData, LeafNode, LocalRelation, LogicalPlan, OverwriteByExpression, OverwritePartitionsDynamic, V2CreateTableAsSelectPlan
 }
-import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution}
+import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution, SparkPlan}
 import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 
@@ -30,20 +30,22 @@ object ExplainQuery {
    *                                               user as it is: reasons quote values
    */
   def decisions(session: SparkSession, query: String): Seq[FileDecision] = {
-    val found = scans(session, query)
+    val found = scans(session, query, ScanDecisions.ofQuery)
     (if (found.decisions.isEmpty) Seq(found.withoutScans(query)) else found.decisions)
       .zipWithIndex.flatMap { case (decision, scan) => decision.perFile(scan) }
   }
 
-  /** As `decisions`, by scan, with the tables that are read. */
-  def scans(session: SparkSession, query: String): QueryScans = {
+  /** As `decisions`, by scan that is read, with the tables. */
+  def scans(session: SparkSession, query: String): QueryScans = scans(session, query, ScanDecisions.of)
+
+  private def scans(session: SparkSession, query: String, find: SparkPlan => Seq[ScanDecision]): QueryScans = {
     val plan = session.sessionState.sqlParser.parsePlan(query)
     val planned = session.sessionState.executePlan(plan, CommandExecutionMode.SKIP)
     ReadPermission.requireOfAll(session, planned.analyzed)
-    val shown = ScanDecisions.of(planned.executedPlan)
+    val shown = find(planned.executedPlan)
     val answered = MetadataAnswers.of(session, plan, planned, shown)
     val decisions = shown ++ queryOfWrite(planned.analyzed).filter(_ => shown.isEmpty).toSeq.flatMap { written =>
-      val read = ScanDecisions.of(session.sessionState.executePlan(written).executedPlan)
+      val read = find(session.sessionState.executePlan(written).executedPlan)
       if (MetastoreConf.of(session).pruneInsideWrites) read else read.map(_.withoutPruning(Reason(ReasonCode.InsideWrite)))
     }
     new QueryScans(decisions ++ answered, planned)

@@ -6,6 +6,7 @@ import scala.util.Try
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Cast, EqualTo, EvalMode, Expression, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Subquery}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory}
@@ -48,7 +49,7 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
 
   override def lineage: Iterator[String] = table.current.iterator.flatMap(table.lineage)
 
-  override def live(index: FileIndex): LiveFiles = {
+  override def live(index: FileIndex, name: Option[TableIdentifier]): LiveFiles = {
     val number = Try(Reflection.call[Option[Any]](Reflection.call[AnyRef](scan, "total"), "files").map(_.toString.toLong)).toOption.flatten
     new LiveFiles("Delta", number, () => table.current.toSeq.flatMap(table.dataFiles).map(file => file.path -> file.rows))
   }

@@ -8,7 +8,7 @@ import scala.util.Try
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.{InternalRow, TableIdentifier}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, Expression, ExprId, PlanExpression}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, PartitionDirectory}
 import org.apache.spark.sql.internal.SQLConf
@@ -77,7 +77,7 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
     table.current.iterator.flatMap(table.lineage)
   }
 
-  override def live(index: FileIndex): LiveFiles =
+  override def live(index: FileIndex, name: Option[TableIdentifier]): LiveFiles =
     new LiveFiles("Hudi", HudiTable.filesInMemory(index), () => files(index.listFiles(Nil, Nil)).map(file => file.path -> file.rows))
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =

@@ -4,6 +4,7 @@ import java.util.Locale
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 
+import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
 import org.apache.spark.sql.catalyst.expressions.{Expression, Literal, SubqueryExpression}
 import org.apache.spark.sql.execution.datasources.{
@@ -73,13 +74,20 @@ private[scan] final class ParquetScan(override val relation: HadoopFsRelation, o
     DataSourceUtils.getPartitionFiltersAndDataFilters(
       relation.partitionSchema, conjuncts.filter(c => c.deterministic && !SubqueryExpression.hasSubquery(c)))._1
 
-  // Of a table in a catalog Spark lists the partitions that it has chosen, and no others.
-  override def live(index: FileIndex): LiveFiles = index match {
+  override def live(index: FileIndex, name: Option[TableIdentifier]): LiveFiles = index match {
     case all: InMemoryFileIndex if all.rootPaths.map(_.toUri.getPath) == Seq(root.toUri.getPath) =>
       val listed = all.listFiles(Nil, Nil) // it is in memory
       new LiveFiles("Spark", Some(listed.map(_.files.length.toLong).sum), () => files(listed).map(file => file.path -> file.rows))
-    case _ => LiveFiles.Unknown
+    // Of a table in a catalog Spark lists the partitions that it has chosen, and no others: these are listed where they are asked for.
+    case _ => name.fold(LiveFiles.Unknown)(table => new LiveFiles("Spark", None, () => listAllPartitions(table)))
   }
+
+  private def listAllPartitions(name: TableIdentifier): Seq[(String, Option[Long])] =
+    ScanPlanner.orElse(s"The partitions of ${id.name}", Seq.empty[(String, Option[Long])]) {
+      val session = relation.sparkSession
+      val partitions = new CatalogFileIndex(session, session.sessionState.catalog.getTableMetadata(name), sizeInBytes = 0L)
+      files(partitions.listFiles(Nil, Nil)).map(file => file.path -> file.rows)
+    }
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
     listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>

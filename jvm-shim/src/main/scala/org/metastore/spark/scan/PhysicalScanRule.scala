@@ -71,7 +71,7 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
       planner.statistics(table.id, Some(allowed.fingerprint)) match {
         case Right(known) if known.fingerprint == allowed.fingerprint =>
           val wanted = allowed.wanted.filter(_ => (scan.partitionFilters ++ scan.dataFilters).forall(PruningFileIndex.isFixed))
-          val index = new PruningFileIndex(relation.location, table, known.manifest, wanted, planner)
+          val index = new PruningFileIndex(relation.location, table, scan.tableIdentifier, known.manifest, wanted, planner)
           val decision = index.decision(scan)
           withLabel(scan, relation.copy(location = index)(relation.sparkSession), decision.label)
         case Right(_) => withLabel(scan, relation, "[Metastore: the statistics changed while the query was planned]")
@@ -112,7 +112,8 @@ final class PhysicalScanColumnarRule(session: SparkSession) extends ColumnarRule
 
 /** The files of a physical scan without those in which no row can match, or is wanted. Everything else is the delegate's. */
 private[scan] final class PruningFileIndex(
-    val delegate: FileIndex, table: FileScan, statistics: Manifest, val wanted: Option[WantedRows], planner: ScanPlanner,
+    val delegate: FileIndex, table: FileScan, name: Option[TableIdentifier], statistics: Manifest, val wanted: Option[WantedRows],
+    planner: ScanPlanner,
     val keys: Seq[JoinKeyValues] = Nil)
   extends FileIndex {
   import PruningFileIndex.isFixed
@@ -126,7 +127,8 @@ private[scan] final class PruningFileIndex(
     new ConcurrentHashMap[(Seq[Expression], Seq[Expression], ScanRequest), (Seq[PartitionDirectory], ScanDecision)]
 
   /** The same files, and what sub-queries collect about them. */
-  def withKeys(found: Seq[JoinKeyValues]): PruningFileIndex = new PruningFileIndex(delegate, table, statistics, wanted, planner, found)
+  def withKeys(found: Seq[JoinKeyValues]): PruningFileIndex =
+    new PruningFileIndex(delegate, table, name, statistics, wanted, planner, found)
 
   override def rootPaths: Seq[Path] = delegate.rootPaths
   override def inputFiles: Array[String] = delegate.inputFiles
@@ -166,7 +168,7 @@ private[scan] final class PruningFileIndex(
         var last = Option.empty[(Seq[PartitionDirectory], ScanDecision)]
         def about(listed: Seq[PartitionDirectory]) = last.collect { case (same, known) if same eq listed => known }.getOrElse {
           val files = if (request.wanted.isEmpty) table.files(listed) else table.countRows(table.files(listed))
-          def plan(files: IndexedSeq[ScanFile]) = planner.plan(table.id, files, request, resolver, table.live(delegate)).decision
+          def plan(files: IndexedSeq[ScanFile]) = planner.plan(table.id, files, request, resolver, table.live(delegate, name)).decision
           val first = plan(files)
           // Of a LIMIT, the rows of files that are read are counted on too.
           val relied = if (request.wanted.isEmpty) FileScan.selectFiles(listed)(!first.survivors.get(_)) else listed

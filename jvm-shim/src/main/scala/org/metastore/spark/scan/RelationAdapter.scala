@@ -83,7 +83,9 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
         known <- planner.statistics(table.id).toOption
         read = table.listPartitions(asked.conjuncts)
         counted <- table.countedFiles(read, asked.conjuncts)
-        scanned = ScannedFiles(table.id, counted, table.resolver(known.manifest), table.live(files.location), areChosen = true)
+        scanned = ScannedFiles(table.id, counted, table.resolver(known.manifest),
+          table.live(files.location, logical.catalogTable.map(_.identifier)),
+          areChosen = true)
         measured <- measureNow(scanned, read, table, asked, planner)
         answer <- measured.reading(scanOfRest(logical, read, table, counted, asked.conjuncts, measured.decision))
       } yield answer
@@ -254,8 +256,12 @@ private[scan] trait FileScan {
   /** The snapshot that is read and those before it, newest first; none where there are no snapshots. */
   def lineage: Iterator[String] = Iterator.empty
 
-  /** All data files of the snapshot that an index reads. */
-  def live(index: FileIndex): LiveFiles
+  /**
+   * All data files of the snapshot that an index reads.
+   *
+   * @param name the table's name in the session's catalog
+   */
+  def live(index: FileIndex, name: Option[TableIdentifier]): LiveFiles
 
   /** Filters of the physical scan that hold for every row of a file without deleted rows. */
   def hidesDeletedRows(filter: Expression): Boolean = false

@@ -1,10 +1,12 @@
 package org.metastore.spark.scan
 
-import org.apache.spark.sql.catalyst.expressions.PlanExpression
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.expressions.{ExprId, PlanExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.{
-  FileSourceScanExec, LocalTableScanExec, SparkPlan, SubqueryAdaptiveBroadcastExec, SubqueryBroadcastExec
+  FileSourceScanExec, LocalTableScanExec, ReusedSubqueryExec, SparkPlan, SubqueryAdaptiveBroadcastExec, SubqueryBroadcastExec
 }
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation
@@ -17,17 +19,41 @@ import org.metastore.spark.reason.{Reason, ReasonCode}
 /** Finds the decisions behind a physical plan: they live in its scans and nowhere else. */
 object ScanDecisions {
 
-  /** One decision a scan, in the order of the plan, sub-queries after the scans of the node that holds them. */
+  /**
+   * One decision a scan that is read, in the order of the plan, sub-queries after the scans of the node that holds them. What a plan
+   * uses again is read once.
+   */
   def of(plan: SparkPlan): Seq[ScanDecision] = plan match {
-    case adaptive: AdaptiveSparkPlanExec => of(adaptive.executedPlan)
-    case stage: QueryStageExec => of(stage.plan)
     case _: ReusedExchangeExec => Nil
+    case other => ownDecision(other).getOrElse(inputs(other).flatMap(of)) ++ subqueries(other).map(_.plan).flatMap(of)
+  }
+
+  /** As `of`, with one decision for each scan of the query: those whose rows a plan takes from another one, too. */
+  def ofQuery(plan: SparkPlan): Seq[ScanDecision] = ofQuery(plan, mutable.Set.empty)
+
+  // A scan repeats sub-queries of the filter above it.
+  private def ofQuery(plan: SparkPlan, seen: mutable.Set[ExprId]): Seq[ScanDecision] = plan match {
+    case reused: ReusedExchangeExec => ofQuery(reused.child, seen)
+    case reused: ReusedSubqueryExec => ofQuery(reused.child, seen)
+    case other =>
+      val own = ownDecision(other).getOrElse(inputs(other).flatMap(ofQuery(_, seen)))
+      own ++ subqueries(other).filter(subquery => seen.add(subquery.id)).flatMap(subquery => ofQuery(subquery.plan, seen))
+  }
+
+  /** What was decided of a leaf; none of other nodes, whose inputs are to be looked at. */
+  private def ownDecision(plan: SparkPlan): Option[Seq[ScanDecision]] = plan match {
     // What an aggregate's answer leaves to be read is told with the answer.
-    case scan: BatchScanExec => IcebergScanProxy.decisionOf(scan.scan).filterNot(_.isAnswered).toSeq ++ subqueries(scan)
-    case rows: LocalTableScanExec => decisionOfRows(rows).toSeq
-    case answered: AnsweredRowsExec => Seq(answered.decision)
-    case scan: FileSourceScanExec => fileScan(scan).toSeq ++ subqueries(scan)
-    case node => node.children.flatMap(of) ++ subqueries(node)
+    case scan: BatchScanExec => Some(IcebergScanProxy.decisionOf(scan.scan).filterNot(_.isAnswered).toSeq)
+    case rows: LocalTableScanExec => Some(decisionOfRows(rows).toSeq)
+    case answered: AnsweredRowsExec => Some(Seq(answered.decision))
+    case scan: FileSourceScanExec => Some(fileScan(scan).toSeq)
+    case _ => None
+  }
+
+  private def inputs(plan: SparkPlan): Seq[SparkPlan] = plan match {
+    case adaptive: AdaptiveSparkPlanExec => Seq(adaptive.executedPlan)
+    case stage: QueryStageExec => Seq(stage.plan)
+    case node => node.children
   }
 
   /** What the optimizer was told of a scan in a logical plan. */
@@ -39,11 +65,15 @@ object ScanDecisions {
   private[scan] val Decision = TreeNodeTag[ScanDecision]("metastore.decision")
 
   // What a filter by a join's keys shows below it is the side of the join itself, which is read once.
-  private def subqueries(node: SparkPlan): Seq[ScanDecision] = node.expressions.flatMap(_.collect {
-    case e: PlanExpression[_] => e.plan
+  private def subqueries(node: SparkPlan): Seq[PlannedSubquery] = node.expressions.flatMap(_.collect {
+    case e: PlanExpression[_] => e.exprId -> e.plan
   }).collect {
-    case plan: SparkPlan if !plan.isInstanceOf[SubqueryBroadcastExec] && !plan.isInstanceOf[SubqueryAdaptiveBroadcastExec] => plan
-  }.flatMap(of)
+    case (id, plan: SparkPlan) if !plan.isInstanceOf[SubqueryBroadcastExec] && !plan.isInstanceOf[SubqueryAdaptiveBroadcastExec] =>
+      PlannedSubquery(id, plan)
+  }
+
+  /** A sub-query; where an expression is repeated in a plan it has the same id. */
+  final private case class PlannedSubquery(id: ExprId, plan: SparkPlan)
 
   /** Of a scan that the table format has answered, Spark's plan keeps the rows alone. */
   private def decisionOfRows(rows: LocalTableScanExec): Option[ScanDecision] = rows.logicalLink.flatMap(_.collectFirst {
