@@ -4,13 +4,13 @@ import org.apache.commons.codec.digest.DigestUtils
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.connector.catalog.Table
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, FileIndex, HadoopFsRelation, InMemoryFileIndex, LogicalRelation}
 
 /**
  * A directory of Parquet files as Spark reads it, by its path or as a table of the session's catalog. It has no snapshots: its
  * listing stands for one, and older ones are known to the statistics alone.
  */
-final class ParquetTable private (relation: HadoopFsRelation) extends LakeTable {
+final class ParquetTable private (relation: HadoopFsRelation, isOfSession: Boolean) extends LakeTable {
   import ParquetTable._
 
   private val root = rootOf(relation)
@@ -37,14 +37,15 @@ final class ParquetTable private (relation: HadoopFsRelation) extends LakeTable 
 
   override def facts: SnapshotFacts = {
     val lately = System.currentTimeMillis - SettledMillis
-    val listed = listFiles()
+    val listed = listFiles(relation.location)
     val recent = listed.map(_.live).filterNot(_.modified.exists(_ <= lately))
     SnapshotFacts(Some(digest(listed)), listed, recentFiles = recent.map(_.path))
   }
 
-  private lazy val files = listFiles()
+  // A session keeps the listing of a table of its catalog, and other programs write files.
+  private lazy val files = listFiles(if (isOfSession) listAnew(relation) else relation.location)
 
-  private def listFiles(): Seq[FileFacts] = relation.location.listFiles(Nil, Nil).toList.flatMap { directory =>
+  private def listFiles(index: FileIndex): Seq[FileFacts] = index.listFiles(Nil, Nil).toList.flatMap { directory =>
     val fields = relation.partitionSchema.fields.toSeq
     val partition = LakeTable.partitionTexts(fields.zip(directory.values.toSeq(fields.map(_.dataType))))
     directory.files.map { file =>
@@ -61,7 +62,7 @@ object ParquetTable extends TableFormat {
   override def is(table: Table): Boolean = false // the session's catalog shows a table of no kind of its own
 
   override def open(relation: LogicalRelation): Option[LakeTable] = relation.relation match {
-    case files: HadoopFsRelation if is(files) => Some(ParquetTable(files))
+    case files: HadoopFsRelation if is(files) => Some(new ParquetTable(files, isOfSession = relation.catalogTable.isDefined))
     case _ => None
   }
 
@@ -80,10 +81,13 @@ object ParquetTable extends TableFormat {
   /** Whether a relation reads one directory of them. */
   def is(relation: HadoopFsRelation): Boolean = isRead(relation) && relation.location.rootPaths.length == 1
 
-  def apply(relation: HadoopFsRelation): ParquetTable = new ParquetTable(relation)
-
   /** The directory that a relation reads, with the scheme of its file system. */
   def rootOf(relation: HadoopFsRelation): Path = LakeTable.qualify(relation.location.rootPaths.head, relation.sparkSession)
+
+  private def listAnew(relation: HadoopFsRelation): FileIndex = relation.location match {
+    case partitions: CatalogFileIndex => new CatalogFileIndex(relation.sparkSession, partitions.table, partitions.sizeInBytes)
+    case index => new InMemoryFileIndex(relation.sparkSession, index.rootPaths, relation.options, Some(relation.schema))
+  }
 
   private def digest(files: Seq[FileFacts]): String =
     DigestUtils.sha256Hex(files.map(_.live).map(live => s"${live.path}\u0000${live.size}\u0000${live.modified.getOrElse(0L)}\n").mkString)
