@@ -4,6 +4,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
 
 import scala.collection.mutable
+import scala.util.Try
 
 import org.apache.spark.sql.execution.QueryExecution
 import org.apache.spark.sql.util.QueryExecutionListener
@@ -43,7 +44,7 @@ class LabelCounter extends QueryExecutionListener {
 
   private def count(query: QueryExecution): Unit = {
     Counts.add("queries")
-    val plan = query.executedPlan.toString
+    val plan = Try(query.executedPlan.toString).getOrElse("") // a query that was refused has none
     if (plan.contains("[Metastore: ")) {
       Counts.add("queries with a label")
       scan.findAllMatchIn(plan).foreach { label =>
