@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Expand, Filter, Join, LeafNode, LogicalPlan, Project, Union}
 import org.apache.spark.sql.types.{BinaryType, DataType, StringType}
-import org.apache.spark.unsafe.types.UTF8String
+import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
 import org.metastore.spark.pruning.{ExpressionColumns, ValuePredicate}
 import org.metastore.spark.statistics.values.{Axis, Bucket, ColumnHistogram}
@@ -265,11 +265,14 @@ private[estimates] object JoinSelectivity {
     val ends = Seq(one, other).filter(_.buckets.nonEmpty).flatMap(h => Seq(h.buckets.head.lo, h.buckets.last.hi))
     if (!ends.forall(_.isInstanceOf[UTF8String])) (one, other)
     else {
-      val texts = ends.map(_.asInstanceOf[UTF8String]).sorted
+      val texts = ends.map(_.asInstanceOf[UTF8String]).sortWith(isLess)
       val axis = Axis.of(one.dataType, texts.headOption, texts.lastOption)
       (one.on(axis), other.on(axis))
     }
   }
+
+  // Spark forbids `compareTo`, which takes no collation into account, where it is tested; these texts have none.
+  private def isLess(one: UTF8String, other: UTF8String): Boolean = ByteArray.compareBinary(one.getBytes, other.getBytes) < 0
 
   /** Over all buckets that meet; none where these are too many. */
   private def sum(one: ColumnHistogram, other: ColumnHistogram)(of: (Bucket, Bucket) => Double): Option[Double] = {
