@@ -165,7 +165,7 @@ private[scan] object FileMetrics {
       "resultDataFiles" -> left.files, "totalDataFileSize" -> left.bytes, "resultDeleteFiles" -> left.deletes,
       "totalDeleteFileSize" -> left.deletesBytes)
     planned.report.map { metric =>
-      val skipped = if (metric.name == "skippedDataFiles") planned.size.files - left.files else 0L
+      val skipped = if (metric.name == "skippedDataFiles") planned.tasks.size - left.files else 0L
       FileCount(metric.name, counted.getOrElse(metric.name, metric.value + skipped))
     }.toArray
   }

@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.StructType
 import org.metastore.spark.pruning.LiveFiles
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.TableIdentity
-import org.metastore.spark.tables.{IcebergTable, Reflection}
+import org.metastore.spark.tables.{DeletedRowEstimates, IcebergTable, Reflection, TaskDeletes}
 
 /** What the planner asks of an Iceberg table whose data are scanned. */
 private[scan] final class IcebergScan(spark: Table) {
@@ -99,65 +99,54 @@ private[scan] final class IcebergTasks private (
     val tasks: IndexedSeq[AnyRef], loader: ClassLoader, val report: Seq[CustomTaskMetric], val live: Option[Long]) {
   private lazy val taskClass = Reflection.load("org.apache.iceberg.FileScanTask", loader)
   private lazy val fileOf = Reflection.method(Reflection.load("org.apache.iceberg.ContentScanTask", loader), "file")
-  private lazy val deletesOf = Reflection.method(taskClass, "deletes")
   private lazy val content = Reflection.load("org.apache.iceberg.ContentFile", loader)
   private lazy val locationOf = Reflection.method(content, "location", "path")
   private lazy val sizeOf = Reflection.method(content, "fileSizeInBytes")
   private lazy val startOf = Reflection.method(taskClass, "start")
   private lazy val lengthOf = Reflection.method(taskClass, "length")
   private lazy val recordsOf = Reflection.method(content, "recordCount")
-  private lazy val contentOf = Reflection.method(content, "content")
-  private lazy val offsetOf = Try(Reflection.method(Reflection.load("org.apache.iceberg.DeleteFile", loader), "contentOffset")).toOption
 
   /** One entry a task, in the order of the tasks. What is not one data file has no path: no statistics know it. */
   lazy val files: IndexedSeq[ScanFile] = {
-    val shares = shareOfDeletes
-    tasks.map(task => if (taskClass.isInstance(task)) dataFile(task, shares) else ScanFile("", -1L, None))
+    val estimates = new DeletedRowEstimates(ofFiles.map(TaskDeletes.of))
+    tasks.map(task => if (taskClass.isInstance(task)) dataFile(task, estimates) else ScanFile("", -1L, None))
   }
 
   /** What Iceberg counts of tasks as it plans them. */
   lazy val size: TaskTotals = {
-    val ofFiles = tasks.filter(taskClass.isInstance)
-    def sum(method: Method): Long = ofFiles.map(method.invoke(_).asInstanceOf[java.lang.Long].longValue).sum
     val bytes = sum(lengthOf)
-    TaskTotals(tasks.size.toLong, bytes, ofFiles.map(deletes(_).size.toLong).sum, sum(Reflection.method(taskClass, "sizeBytes")) - bytes)
+    val deletes = ofFiles.map(TaskDeletes.of(_).length.toLong).sum
+    TaskTotals(tasks.size.toLong, bytes, deletes, sum(Reflection.method(taskClass, "sizeBytes")) - bytes)
   }
 
-  private def dataFile(task: AnyRef, shares: Map[AnyRef, Double]): ScanFile = {
+  /** The paths of the data files. */
+  def paths: Set[String] = tasks.flatMap(pathOf).toSet
+
+  private def pathOf(task: AnyRef): Option[String] =
+    if (taskClass.isInstance(task)) Some(locationOf.invoke(fileOf.invoke(task)).toString) else None
+
+  private def ofFiles: IndexedSeq[AnyRef] = tasks.filter(taskClass.isInstance)
+
+  private def sum(method: Method): Long = ofFiles.map(method.invoke(_).asInstanceOf[java.lang.Long].longValue).sum
+
+  private def dataFile(task: AnyRef, estimates: DeletedRowEstimates): ScanFile = {
     val file = fileOf.invoke(task)
     val rows = recordsOf.invoke(file).asInstanceOf[java.lang.Long].longValue
-    val applied = deletes(task)
-    val deleted = applied.map(d => shares.getOrElse(keyOf(d), 0.0)).sum
-    val known = if (applied.exists(isEquality)) None else Some(deleted)
+    val deletes = TaskDeletes.of(task)
+    val deletedRows = TaskDeletes.countRows(deletes).map(_.toDouble).orElse(estimates.of(deletes))
     val size = sizeOf.invoke(file).asInstanceOf[java.lang.Long]
-    val isWhole = applied.isEmpty && startOf.invoke(task) == 0L && lengthOf.invoke(task) == size
-    ScanFile(locationOf.invoke(file).toString, size, Some(rows), known, isWhole = isWhole)
+    val isWhole = deletes.isEmpty && startOf.invoke(task) == 0L && lengthOf.invoke(task) == size
+    ScanFile(locationOf.invoke(file).toString, size, Some(rows), deletedRows, isWhole = isWhole)
   }
 
   /** Those of the files of these paths, and what is not one data file. */
   def selectPaths(paths: Set[String]): IcebergTasks =
-    at(tasks.indices.filter(i => files(i).path.isEmpty || paths(files(i).path)))
+    at(tasks.indices.filter(i => pathOf(tasks(i)).forall(paths)))
 
   def at(places: IndexedSeq[Int]): IcebergTasks = new IcebergTasks(places.map(tasks), loader, report, live)
 
   /** Makes a scan read these tasks and no others. */
   def giveTo(scan: AnyRef): Unit = Reflection.call[AnyRef](scan, "resetTasks", new java.util.ArrayList[AnyRef](tasks.asJava))
-
-  // A delete file that several data files share removes an unknown part of each: an even one, for estimates.
-  private def shareOfDeletes: Map[AnyRef, Double] = {
-    val named = tasks.filter(taskClass.isInstance).flatMap(deletes)
-    named.groupBy(keyOf).map { case (key, same) =>
-      key -> recordsOf.invoke(same.head).asInstanceOf[java.lang.Long].doubleValue / same.size
-    }
-  }
-
-  private def deletes(task: AnyRef): Seq[AnyRef] = deletesOf.invoke(task).asInstanceOf[JavaList[AnyRef]].asScala.toSeq
-
-  private def isEquality(delete: AnyRef): Boolean = contentOf.invoke(delete).toString == "EQUALITY_DELETES"
-
-  // Several deletion vectors live in one Puffin file.
-  private def keyOf(delete: AnyRef): AnyRef =
-    (locationOf.invoke(delete).toString, offsetOf.map(_.invoke(delete)))
 }
 
 private[scan] object IcebergTasks {

@@ -9,7 +9,7 @@ import java.util.IdentityHashMap
  * Names the delete files of a data file by one short digest: with the same digest the same rows are deleted.
  *
  * Many data files share their delete files, and Iceberg gives the same object for each: a delete file is hashed once, and a data
- * file adds the hashes up, so that the order does not matter.
+ * file adds the hashes up, so that the order does not matter. Data files that share a list share its digest.
  *
  * @param nameMapping which columns files without field ids have: it decides what equality deletes compare
  */
@@ -18,31 +18,50 @@ final private class IcebergDeletes(nameMapping: Option[String]) {
   import Reflection.call
 
   private val known = new IdentityHashMap[AnyRef, DeleteFile]
+  private val lists = new IdentityHashMap[Array[AnyRef], DeleteList]
+  private var entries = 0
 
   /** The digest of the delete files of one data file; none without delete files. */
-  def digest(deletes: Seq[AnyRef]): Option[String] =
-    if (deletes.isEmpty) None else Some(render(deletes.size, addUp(deletes)))
+  def digest(deletes: Array[AnyRef]): Option[String] = if (deletes.isEmpty) None else Some(describe(deletes).digest)
 
   /** Whether some of them delete rows by their values. */
-  def deleteByValue(deletes: Seq[AnyRef]): Boolean = deletes.exists(describe(_).isEquality)
+  def deleteByValue(deletes: Array[AnyRef]): Boolean = describe(deletes).hasEquality
 
-  private def addUp(deletes: Seq[AnyRef]): Array[Long] = {
-    val sum = new Array[Long](Words)
-    deletes.foreach { delete =>
-      val hash = describe(delete).hash
-      var word = 0
-      while (word < Words) {
-        sum(word) += hash(word)
-        word += 1
-      }
+  private def describe(deletes: Array[AnyRef]): DeleteList = {
+    val remembered = lists.get(deletes)
+    if (remembered != null) remembered // scalastyle:ignore
+    else {
+      val list = readList(deletes)
+      remember(deletes, list)
+      list
     }
-    sum
   }
 
-  private def describe(delete: AnyRef): DeleteFile = known.computeIfAbsent(delete, read(_))
+  /** Data files that share a list follow each other: of lists that they do not share only so many are worth their memory. */
+  private def remember(deletes: Array[AnyRef], list: DeleteList): Unit = {
+    entries += deletes.length
+    if (entries > MostEntries) {
+      lists.clear()
+      entries = deletes.length
+    }
+    lists.put(deletes, list)
+  }
+
+  private def readList(deletes: Array[AnyRef]): DeleteList = {
+    val sum = new Array[Long](Words)
+    var hasEquality = false
+    deletes.foreach { delete =>
+      val file = describeFile(delete)
+      hasEquality |= file.isEquality
+      file.addTo(sum)
+    }
+    DeleteList(render(deletes.length, sum), hasEquality)
+  }
+
+  private def describeFile(delete: AnyRef): DeleteFile = known.computeIfAbsent(delete, read(_))
 
   private def read(delete: AnyRef): DeleteFile = {
-    val isEquality = call[AnyRef](delete, "content").toString == "EQUALITY_DELETES"
+    val isEquality = TaskDeletes.isEquality(delete)
     val meaning = if (isEquality) nameMapping.getOrElse("") else ""
     DeleteFile(isEquality, hash(s"${IcebergTable.pathOf(delete)}\n${place(delete)}\n$meaning"))
   }
@@ -56,7 +75,21 @@ final private class IcebergDeletes(nameMapping: Option[String]) {
 private object IcebergDeletes {
   private val Words = 4
 
-  final private case class DeleteFile(isEquality: Boolean, hash: Array[Long])
+  /** Of the lists that are remembered, so that they take no more memory than some thousand data files. */
+  private val MostEntries = 1 << 22
+
+  final private case class DeleteFile(isEquality: Boolean, hash: Array[Long]) {
+    def addTo(sum: Array[Long]): Unit = {
+      var word = 0
+      while (word < Words) {
+        sum(word) += hash(word)
+        word += 1
+      }
+    }
+  }
+
+  /** The delete files of a data file. */
+  final private case class DeleteList(digest: String, hasEquality: Boolean)
 
   private def hash(text: String): Array[Long] = {
     val words = ByteBuffer.wrap(MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8))).asLongBuffer

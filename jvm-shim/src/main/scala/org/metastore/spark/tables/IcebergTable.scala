@@ -19,7 +19,7 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /** An Iceberg table behind Spark's `SparkTable`, by reflection. */
 final class IcebergTable private (sparkTable: Table, table: AnyRef) extends LakeTable {
-  import IcebergTable.{isVector, pathOf}
+  import IcebergTable.pathOf
   import Reflection.{call, list}
 
   override val format: String = IcebergTable.name
@@ -66,7 +66,7 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
   override def dataFiles(snapshot: String): Seq[DataFile] = plan(snapshot) { task =>
     val file = call[AnyRef](task, "file")
-    liveFile(file, list(task, "deletes"), partition(call[AnyRef](task, "spec"), call[AnyRef](file, "partition")))
+    liveFile(file, TaskDeletes.of(task), partition(specOf(task, file), call[AnyRef](file, "partition")))
   }.distinct
 
   /** Something of every data file of a snapshot. */
@@ -77,14 +77,14 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     finally tasks.close()
   }
 
-  private def liveFile(file: AnyRef, deletes: Seq[AnyRef], partition: Map[String, String]): DataFile = DataFile(
-    pathOf(file), call[Long](file, "fileSizeInBytes"), Some(call[Long](file, "recordCount")), deletedRows(deletes), partition)
+  private def liveFile(file: AnyRef, deletes: Array[AnyRef], partition: Map[String, String]): DataFile = DataFile(
+    pathOf(file), call[Long](file, "fileSizeInBytes"), Some(call[Long](file, "recordCount")), TaskDeletes.countRows(deletes), partition)
 
-  /** Known without reading where nothing deletes, or where a deletion vector of this file says how many. */
-  private def deletedRows(deletes: Seq[AnyRef]): Option[Long] =
-    if (deletes.isEmpty) Some(0L)
-    else if (deletes.forall(isVector)) Some(deletes.map(call[Long](_, "recordCount")).sum)
-    else None
+  /** The partition spec of a data file: each task would parse the whole schema for its own. */
+  private def specOf(task: AnyRef, file: AnyRef): AnyRef =
+    Option(specs.get(call[Integer](file, "specId"))).getOrElse(call[AnyRef](task, "spec"))
+
+  private lazy val specs = call[java.util.Map[Integer, AnyRef]](table, "specs")
 
   private def partition(spec: AnyRef, value: AnyRef): Map[String, String] = {
     val parts = call[String](spec, "partitionToPath", value).split('/').filter(_.contains('='))
@@ -105,19 +105,19 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   }
 
   override def facts: SnapshotFacts = {
-    val fields = mutable.Map.empty[Int, Seq[PartitionField]]
+    val fields = mutable.Map.empty[Integer, Seq[PartitionField]]
     val deletes = new IcebergDeletes(properties.get("schema.name-mapping.default"))
     val planned = current.toSeq.flatMap(plan(_) { task =>
-      val spec = call[AnyRef](task, "spec")
-      fileFacts(task, deletes, fields.getOrElseUpdate(call[Int](spec, "specId"), partitionFields(spec)))
+      val file = call[AnyRef](task, "file")
+      val ofSpec = fields.getOrElseUpdate(call[Integer](file, "specId"), partitionFields(specOf(task, file)))
+      fileFacts(file, TaskDeletes.of(task), deletes, ofSpec)
     })
     val ofSnapshot = current.flatMap(bySnapshotId).map(call[Integer](_, "schemaId")).filter(_ != null) // scalastyle:ignore
     SnapshotFacts(current, planned.sortBy(_.location), hasCurrentSchema = ofSnapshot.forall(_ == call[Integer](schema, "schemaId")))
   }
 
-  private def fileFacts(task: AnyRef, deletes: IcebergDeletes, fields: Seq[PartitionField]): FileFacts = {
-    val file = call[AnyRef](task, "file")
-    val deletesOfFile = list(task, "deletes")
+  private def fileFacts(
+      file: AnyRef, deletesOfFile: Array[AnyRef], deletes: IcebergDeletes, fields: Seq[PartitionField]): FileFacts = {
     val partition = call[AnyRef](file, "partition")
     val values = fields.map { field =>
       field -> catalyst(call[AnyRef](partition, "get", Integer.valueOf(field.place), classOf[Object]), field.shown.dataType)

@@ -95,7 +95,7 @@ object Reflection {
     catch { case e: InvocationTargetException if e.getCause != null => throw e.getCause }
 
   private def valueOf(owner: Class[_], target: AnyRef, name: String): Option[(String, AnyRef)] =
-    find(owner, name, Nil).map(name -> invoke(_, target, Nil)).orElse(fieldOf(owner, name).map(name -> _.get(target)))
+    find(owner, name, Nil).map(name -> invoke(_, target, Nil)).orElse(field(owner, name).map(name -> _.get(target)))
 
   private def missing(owner: Class[_], member: String) =
     UnsupportedRelease(FormatReleases.of(owner), s"${owner.getSimpleName}.$member")
@@ -127,7 +127,8 @@ object Reflection {
       argument == classOf[Void] || MethodType.methodType(parameter).wrap.returnType.isAssignableFrom(argument)
     }
 
-  private def fieldOf(owner: Class[_], name: String): Option[Field] = {
+  /** A field of a class or of one that it extends, for what is read very often. */
+  def field(owner: Class[_], name: String): Option[Field] = {
     val found = lineage(owner).flatMap(_.getDeclaredFields).find(_.getName == name)
     found.foreach(_.setAccessible(true))
     found

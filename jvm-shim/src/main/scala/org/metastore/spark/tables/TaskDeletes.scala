@@ -1,0 +1,160 @@
+package org.metastore.spark.tables
+
+import java.lang.reflect.Field
+import java.util.{ArrayList, Arrays, Comparator, IdentityHashMap}
+
+/**
+ * The delete files that Iceberg's scan tasks apply to their data files.
+ *
+ * A table may have many times more pairs of a data file and a delete file than it has files. Tasks share their delete files, and
+ * often the array that lists them: nothing here makes an object for a pair.
+ */
+object TaskDeletes {
+  private val TaskClass = "org.apache.iceberg.BaseFileScanTask"
+
+  /** The delete files of a scan task, not to be changed. */
+  def of(task: AnyRef): Array[AnyRef] =
+    // The method copies the array, and the task keeps the copy.
+    if (task.getClass.getName == TaskClass && arrayOf.get(task.getClass) != null) // scalastyle:ignore
+      arrayOf.get(task.getClass).get(task).asInstanceOf[Array[AnyRef]]
+    else Reflection.call[java.util.List[AnyRef]](task, "deletes").toArray
+
+  private val arrayOf = new ClassValue[Field] {
+    override def computeValue(task: Class[_]): Field = Reflection.field(task, "deletes")
+      .filter(_.getType.getComponentType != null).orNull // scalastyle:ignore
+  }
+
+  /** The deleted rows of a data file where its delete files say how many: it has none, or a deletion vector. */
+  def countRows(deletes: Array[AnyRef]): Option[Long] =
+    if (deletes.isEmpty) Some(0L)
+    else if (deletes.length == 1 && IcebergTable.isVector(deletes.head)) Some(rows(deletes.head))
+    else None
+
+  /** Whether a delete file deletes rows by their values. */
+  private[tables] def isEquality(delete: AnyRef): Boolean = Reflection.call[AnyRef](delete, "content").toString == "EQUALITY_DELETES"
+
+  /** How many rows, or values, a delete file lists. */
+  private[tables] def rows(delete: AnyRef): Long = Reflection.call[Long](delete, "recordCount")
+}
+
+/**
+ * Estimates of the rows that the delete files of a scan delete.
+ *
+ * A delete file of several data files deletes an even part of its rows from each. Iceberg sorts the delete files of a partition by
+ * age, and a data file has all from some age on: a list that begins and ends as the end of a longer one is taken to be that end,
+ * so that of very many lists only the longest are read.
+ *
+ * @param lists the delete files of each data file
+ */
+final class DeletedRowEstimates(lists: Iterable[Array[AnyRef]]) {
+  import DeletedRowEstimates._
+
+  private val deletes = new IdentityHashMap[AnyRef, Delete]
+  private val ends = new IdentityHashMap[Array[AnyRef], ListEnd]
+  private val readLists = new ArrayList[ReadList]
+  private var entriesLeft = MostRead
+
+  private val isComplete = countDataFiles().forall { case (list, dataFiles) => place(list, dataFiles) }
+
+  if (isComplete) {
+    readLists.forEach(_.countDataFiles())
+    readLists.forEach(_.addDeletedRows())
+  }
+
+  /** The deleted rows of a data file; None where nobody can tell: it has equality deletes, or there are too many lists. */
+  def of(list: Array[AnyRef]): Option[Double] =
+    if (list.isEmpty) Some(0.0)
+    else if (!isComplete) None
+    else Option(ends.get(list)).map(_.deletedRows).filterNot(_.isNaN)
+
+  /** Each list once, with the number of its data files, the longest first. */
+  private def countDataFiles(): Iterator[(Array[AnyRef], Int)] = {
+    val dataFiles = new IdentityHashMap[Array[AnyRef], Integer]
+    lists.foreach(list => if (list.nonEmpty) dataFiles.merge(list, 1, Integer.sum(_, _)))
+    val distinct = dataFiles.keySet.toArray(Array.empty[Array[AnyRef]])
+    Arrays.sort(distinct, Comparator.comparingInt[Array[AnyRef]](-_.length))
+    distinct.iterator.map(list => list -> dataFiles.get(list).intValue)
+  }
+
+  /** Finds a list in one that was read, or reads it; false where too much was read already. */
+  private def place(list: Array[AnyRef], dataFiles: Int): Boolean = {
+    val end = findEnd(list).orElse(if (list.length <= entriesLeft) Some(read(list)) else None)
+    end.foreach { found =>
+      found.list.begin(found.place, dataFiles)
+      ends.put(list, found)
+    }
+    end.isDefined
+  }
+
+  private def findEnd(list: Array[AnyRef]): Option[ListEnd] =
+    Option(deletes.get(list.head)).filter(first => first.list.isEnd(first.place, list))
+      .map(first => new ListEnd(first.list, first.place))
+
+  private def read(list: Array[AnyRef]): ListEnd = {
+    entriesLeft -= list.length
+    val reading = new ReadList(list.map(delete => deletes.computeIfAbsent(delete, new Delete(_))), list.last)
+    reading.notePlaces()
+    readLists.add(reading)
+    new ListEnd(reading, 0)
+  }
+}
+
+private object DeletedRowEstimates {
+
+  /** Entries of lists that are read: as many take as long as some thousand data files. */
+  private val MostRead = 1 << 20
+
+  /** A delete file. */
+  private final class Delete(file: AnyRef) {
+
+    /** A list that has it, and its place there. */
+    var list: ReadList = _
+    var place = 0
+
+    var dataFiles = 0L
+
+    /** What is deleted of each data file; NaN: unknown. */
+    lazy val share: Double = if (TaskDeletes.isEquality(file)) Double.NaN else TaskDeletes.rows(file).toDouble / dataFiles
+  }
+
+  /** A list that was read, from one of its places on. */
+  private final class ListEnd(val list: ReadList, val place: Int) {
+    def deletedRows: Double = list.deletedRows(place)
+  }
+
+  /** A list that was read. */
+  private final class ReadList(deletes: Array[Delete], last: AnyRef) {
+    private val beginning = new Array[Int](deletes.length)
+    private val sums = new Array[Double](deletes.length)
+
+    /** Whether another list, whose first delete file is at a place of this one, is the rest of this one. */
+    def isEnd(place: Int, other: Array[AnyRef]): Boolean = deletes.length - place == other.length && (last eq other.last)
+
+    def notePlaces(): Unit = deletes.indices.foreach { place =>
+      deletes(place).list = this
+      deletes(place).place = place
+    }
+
+    /** Counts data files whose delete files are these from a place on. */
+    def begin(place: Int, dataFiles: Int): Unit = beginning(place) += dataFiles
+
+    def countDataFiles(): Unit = {
+      var dataFiles = 0L
+      deletes.indices.foreach { place =>
+        dataFiles += beginning(place)
+        deletes(place).dataFiles += dataFiles
+      }
+    }
+
+    def addDeletedRows(): Unit = {
+      var sum = 0.0
+      deletes.indices.reverse.foreach { place =>
+        sum += deletes(place).share
+        sums(place) = sum
+      }
+    }
+
+    /** The rows that the delete files from a place on delete of one data file. */
+    def deletedRows(place: Int): Double = sums(place)
+  }
+}
