@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from metastore.jvm_session import find_shim_package
 from planner import written
 from planner.conftest import append
 from planner.plans import check, conf, files_read, labels, physical, rows, truth
@@ -122,3 +123,12 @@ def test_damaged_statistics_never_fail_a_query(spark, analyzed):
     manifest.write_bytes(manifest.read_bytes()[:-3])
     df = check(spark, f"SELECT * FROM {analyzed} WHERE id = 6", [4])
     assert "damaged" in physical(df)
+
+
+def test_a_query_goes_on_where_memory_ends_and_not_where_it_is_cancelled(spark):
+    recoverable = find_shim_package(spark).reason.Recoverable
+    java = spark._jvm.java.lang
+    of_memory = (java.OutOfMemoryError("x"), java.StackOverflowError())
+    for failure in (*of_memory, java.NoSuchMethodError("x"), java.IllegalStateException("x")):
+        assert recoverable.unapply(failure).isDefined()
+    assert not recoverable.unapply(java.InterruptedException("x")).isDefined()

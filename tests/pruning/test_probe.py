@@ -37,3 +37,13 @@ def test_verdicts(verdicts, number):
     assert [p for p in case.get("skip", []) if verdicts[number, p][0] != "0"] == []
     assert [p for p in case.get("keep", []) if verdicts[number, p] != ("1", "0")] == []
     assert [p for p in case.get("all", []) if verdicts[number, p] != ("1", "1")] == []
+
+
+def test_conjuncts_of_a_query_whose_time_is_up_skip_no_file(spark):
+    zones = [{"rows": 3, "columns": {"v": {"nulls": 0, "lo": "1", "hi": "5"}}}]
+    probes = find_shim_package(spark).pruning.PruningProbe
+    probe = probes.ofZones(spark._jsparkSession, "v INT", json.dumps(zones))
+    assert probe.kept("v > 10") == "0"
+    late = json.loads(probe.explainLate("v > 10"))
+    assert [file["kept"] for file in late["files"]] == [True]
+    assert late["unused"]["0"].startswith("[PLANNING_TIMEOUT]")

@@ -140,6 +140,7 @@ private[pruning] final class ConjunctFilter(
 
   private def whyFailed(mark: Int)(use: => Unit): Option[Reason] =
     try {
+      allowance.requireTime()
       use
       None
     } catch {

@@ -101,8 +101,12 @@ private[spark] final class EvaluationClock {
   def check(): Unit = if (System.nanoTime() > deadline) throw new TimeoutException("a value takes too long to evaluate")
 }
 
-/** How many values of a query may still be put through its predicates. */
-private[spark] final class EvaluationAllowance(most: Long) {
+/**
+ * How many values of a query may still be put through its predicates.
+ *
+ * @param requireTime raises where the query's planning has taken too long already
+ */
+private[spark] final class EvaluationAllowance(most: Long, val requireTime: () => Unit = () => ()) {
   import EvaluationAllowance._
 
   private val left = new AtomicLong(most)

@@ -41,6 +41,11 @@ trait ReasonedFailure extends Throwable {
   def reason: Reason
 }
 
+/** Planning a query has taken longer than `spark.metastore.planning.timeout`. */
+final class PlanningTimeoutException private (override val reason: Reason) extends RuntimeException(reason.sentence) with ReasonedFailure {
+  def this(limitMillis: Long) = this(Reason(ReasonCode.PlanningTimeout, "limit" -> s"$limitMillis ms"))
+}
+
 /** One kind of reason: a stable name, and a sentence whose facts stand in braces. */
 final case class ReasonCode private (name: String, template: String)
 

@@ -210,8 +210,11 @@ private[scan] final class IcebergPruning(
       val schema = table.schemaOf(scan)
       val live = table.live(if (filesOfQuery.isEmpty) IcebergAdapter.Name else "the query", scan, all.live, pushed.unasked)
       val columns = new OutputColumns(output, path => schema.flatMap(_.key(path)))
-      def plan(request: ScanRequest, asked: Option[EstimateRequest]) = planner.plan(table.id, tasks.files, request, columns, live, asked)
+      val files = planner.countTime(tasks.files)
+      def plan(request: ScanRequest, asked: Option[EstimateRequest]) = planner.plan(table.id, files, request, columns, live, asked)
       val wanted = planner.statistics(table.id).toOption.flatMap(known => above.wanted(planner.columnsOf(known, columns)))
+      // Of more columns the optimizer is told nothing once time is up.
+      def keyOf(name: String) = if (planner.isLate) None else schema.flatMap(_.key(Seq(name)))
       val planned =
         plan(ScanRequest(conjuncts, wanted), Some(EstimateRequest(output, columns, () => table.lineage, pushed.isTaken)))
       val decision = planned.decision
@@ -222,7 +225,7 @@ private[scan] final class IcebergPruning(
       IcebergScanProxy.before(scan, decision,
         own =>
           if (!planner.estimates) own()
-          else V2Statistics.answer(own, readSchema(scan), rows, planned.numbers, name => schema.flatMap(_.key(Seq(name)))),
+          else planner.countTime(V2Statistics.answer(own, readSchema(scan), rows, planned.numbers, keyOf)),
         Some(all), joinOf(decision)(keys => plan(ScanRequest(conjuncts ++ keys, isJoined = true), None).decision))
     } catch {
       case Recoverable(e) =>

@@ -39,18 +39,21 @@ private[scan] final class IcebergJoin(output: Seq[AttributeReference], decide: S
     def filter(scan: AnyRef, filters: Array[Predicate])(forward: Array[Predicate] => AnyRef): AnyRef = {
       val own = Reflection.call[Array[NamedReference]](scan, "filterAttributes").map(_.fieldNames.toSeq).toSet
       val theirs = filters.filter(one => one.references.forall(column => own(column.fieldNames.toSeq)) && !isOfDoubles(one))
-      if (theirs.nonEmpty) scan.synchronized {
-        val all = IcebergTasks.currentTasks(scan)
-        forward(theirs)
-        val paths = IcebergTasks.currentTasks(scan).files.map(_.path).toSet
-        left = Some(left.fold(paths)(_ intersect paths))
-        all.giveTo(scan)
-      }
+      if (theirs.nonEmpty) ScanPlanner.orElse(planning.table, ())(filterByFormat(scan)(forward(theirs)))
       ScanPlanner.orElse(planning.table, ()) {
         keys ++= filters.flatMap(conjunct)
         found = Some(decide(keys))
       }
       null // scalastyle:ignore
+    }
+
+    private def filterByFormat(scan: AnyRef)(forward: => AnyRef): Unit = scan.synchronized {
+      val all = IcebergTasks.currentTasks(scan)
+      try {
+        forward
+        val paths = IcebergTasks.currentTasks(scan).paths
+        left = Some(left.fold(paths)(_ intersect paths))
+      } finally all.giveTo(scan)
     }
 
     /** The tasks that are left of a scan's. */
@@ -63,7 +66,7 @@ private[scan] final class IcebergJoin(output: Seq[AttributeReference], decide: S
     /** A batch of these tasks. Other parts of the plan may read by the same scan, so that it gets its own back. */
     def batchOf(scan: AnyRef)(batch: => AnyRef): AnyRef = scan.synchronized {
       val all = IcebergTasks.currentTasks(scan)
-      val left = tasks(scan)
+      val left = ScanPlanner.orElse(planning.table, all)(tasks(scan))
       if (left.tasks.size == all.tasks.size) batch
       else {
         left.giveTo(scan)

@@ -64,7 +64,7 @@ private[scan] final class IcebergScanProxy(
   private var batch: Option[Batch] = None
 
   override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
-    case "description" => Some(s"${forward(method, arguments)} ${decision.label}")
+    case "description" => ScanPlanner.orElse(planning.table, Option.empty[AnyRef])(Some(s"${forward(method, arguments)} ${decision.label}"))
     case "estimateStatistics" => Some(estimate(() => forward(method, arguments).asInstanceOf[Statistics]))
     case "toBatch" => Some(batchOnce(() => forward(method, arguments)))
     case "filter" => // what a join's other side leaves at run time
@@ -76,11 +76,15 @@ private[scan] final class IcebergScanProxy(
       Some(forward(method, arguments).asInstanceOf[Array[CustomMetric]] ++
         Array[CustomMetric](new FilesBeforeMetric, new FilesAfterMetric, new FilesByFormatMetric))
     case "reportDriverMetrics" =>
-      // A scan whose planning was another one's reports none, and no scan knows what was taken from it.
-      val own = planned.filter(_.report.nonEmpty).map(FileMetrics.remainingFiles(_,
-          joined.fold(IcebergTasks.currentTasks(delegate))(_.tasks(delegate)).size))
-      Some(own.getOrElse(forward(method, arguments).asInstanceOf[Array[CustomTaskMetric]]) ++ FileMetrics.of(decision))
+      ScanPlanner.orElse(planning.table, Option.empty[AnyRef]) {
+        Some(remainingFiles.getOrElse(forward(method, arguments).asInstanceOf[Array[CustomTaskMetric]]) ++ FileMetrics.of(decision))
+      }
     case _ => None
+  }
+
+  // A scan whose planning was another one's reports none, and no scan knows what was taken from it.
+  private def remainingFiles: Option[Array[CustomTaskMetric]] = planned.filter(_.report.nonEmpty).map { tasks =>
+    FileMetrics.remainingFiles(tasks, joined.fold(IcebergTasks.currentTasks(delegate))(_.tasks(delegate)).size)
   }
 
   private def batchOnce(own: () => AnyRef): Batch = synchronized {

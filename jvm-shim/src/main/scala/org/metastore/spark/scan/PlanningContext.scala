@@ -1,7 +1,8 @@
 package org.metastore.spark.scan
 
 import java.util.{ArrayList, Collections, HashMap, Map => JMap, WeakHashMap}
-import java.util.concurrent.atomic.AtomicBoolean
+import java.util.concurrent.TimeUnit
+import java.util.concurrent.atomic.{AtomicBoolean, AtomicLong}
 
 import com.github.luben.zstd.Zstd
 import org.apache.hadoop.conf.Configuration
@@ -20,7 +21,8 @@ final class PlanningContext(val write: Option[PlanScope.Write]) {
   private val patience = if (WarmUp.isDone) 1L else PlanningContext.ColdPatience
   private val statistics = new HashMap[AnyRef, AnyRef]()
   private val sharedOf = Collections.synchronizedMap(new WeakHashMap[AnyRef, AnyRef]())
-  private var spent = 0L
+  private val spent = new AtomicLong
+  private val started = new ThreadLocal[java.lang.Long] // of the outermost block that counts its time
 
   /** The first answer for a key, kept: one version of the statistics for the whole query. */
   def once[A <: AnyRef](key: AnyRef)(load: => A): A = memoize(statistics, key)(load)
@@ -46,14 +48,23 @@ final class PlanningContext(val write: Option[PlanScope.Write]) {
   def hadoop(session: SparkSession): Configuration = once(session)(session.sessionState.newHadoopConf())
 
   /** What is left of a planning timeout, in milliseconds. */
-  def remainingMillis(timeoutMillis: Long): Long = math.max(0L, timeoutMillis * patience - spent / 1000000)
-
-  /** Counts the time that a block took against the planning timeout. */
-  def countTime[A](block: => A): A = {
-    val start = System.nanoTime()
-    try block
-    finally spent += System.nanoTime() - start
+  def remainingMillis(timeoutMillis: Long): Long = {
+    val running = Option(started.get).fold(0L)(System.nanoTime() - _)
+    math.max(0L, timeoutMillis * patience - TimeUnit.NANOSECONDS.toMillis(spent.get + running))
   }
+
+  /** Counts the time that a block takes against the planning timeout. */
+  def countTime[A](block: => A): A =
+    if (started.get != null) block // scalastyle:ignore
+    else {
+      val start = System.nanoTime()
+      started.set(start)
+      try block
+      finally {
+        started.remove()
+        spent.addAndGet(System.nanoTime() - start)
+      }
+    }
 }
 
 object PlanningContext {

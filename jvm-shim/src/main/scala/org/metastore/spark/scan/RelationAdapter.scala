@@ -163,7 +163,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
     else {
       val read = if (known.isRight) orNone(table)(Some(table.listPartitions(conjuncts))).getOrElse(files) else files
       val planned = planScan(logical, read, table, conjuncts, wanted, planner, known)
-      val numbers = planned.flatMap(catalogNumbers(files, table, _, known))
+      val numbers = planned.flatMap(catalogNumbers(files, table, _, known, planner))
       val fixed =
         if (numbers.isDefined && mark.isInstanceOf[ScanMark.Permit]) read else files // who is left alone lists when it runs, as without us
       val copy = withMark(logical, fixed, mark, withStatistics(logical, files, table, numbers))
@@ -203,13 +203,14 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
       }
 
   private def catalogNumbers(
-      files: HadoopFsRelation, table: FileScan, planned: ScanPlan, known: => Either[Reason, TableStatistics]): Option[CatalogStatistics] =
-    orNone(table) {
+      files: HadoopFsRelation, table: FileScan, planned: ScanPlan, known: => Either[Reason, TableStatistics],
+      planner: ScanPlanner): Option[CatalogStatistics] =
+    orNone(table)(planner.countTime {
       val attributes = files.schema.map(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)()).toMap
       for (numbers <- planned.numbers; statistics <- known.toOption; estimated = table.estimateResolver(statistics.manifest);
-        found <- V1Statistics.of(files.schema, numbers, name => estimated.key(attributes(name), Nil)))
+        found <- V1Statistics.of(files.schema, numbers, name => if (planner.isLate) None else estimated.key(attributes(name), Nil)))
         yield found
-    }
+    })
 
   private def orNone[A](table: FileScan)(found: => Option[A]): Option[A] =
     ScanPlanner.orElse(s"The size of ${table.id.name}", Option.empty[A])(found)

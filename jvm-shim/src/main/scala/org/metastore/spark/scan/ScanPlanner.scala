@@ -15,7 +15,7 @@ import org.metastore.spark.pruning.{
   ColumnResolver, EvaluationAllowance, ExpressionColumns, FileMeasure, FileSets, LimitedFiles, LiveFiles, PruningFilter,
   ScanDecision, ScanEstimate, ScanQuestion, WantedRows
 }
-import org.metastore.spark.reason.{Reason, ReasonCode, Recoverable, VisibleText}
+import org.metastore.spark.reason.{PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
 import org.metastore.spark.statistics.columns.{FileSetStatistics, LongBounds, TableDistinct}
 import org.metastore.spark.statistics.objects.{DoubleOrder, Manifest, Snapshot, TableIdentity}
@@ -41,12 +41,21 @@ private[scan] final class ScanPlanner(
   /** Whether aggregates may be answered without reading files. */
   lazy val answers: Boolean = restriction.isEmpty && settings.aggregatesEnabled && mayLimit
 
-  private val allowance = new EvaluationAllowance(settings.maxEvaluations)
+  private val allowance = new EvaluationAllowance(settings.maxEvaluations, () => requireTime())
 
   val estimates: Boolean = settings.cboEnabled && !leavesAlone
 
   private lazy val joins: JoinKeys =
-    if (estimates) ScanPlanner.orElse("A join", JoinKeys.Unknown)(joinsOf(this)) else JoinKeys.Unknown
+    if (estimates) ScanPlanner.orElse("A join", JoinKeys.Unknown)(context.countTime(joinsOf(this))) else JoinKeys.Unknown
+
+  /** Whether planning this query has taken longer than it may. */
+  def isLate: Boolean = context.remainingMillis(settings.planningTimeoutMillis) <= 0
+
+  /** @throws PlanningTimeoutException where it has */
+  def requireTime(): Unit = if (isLate) throw new PlanningTimeoutException(settings.planningTimeoutMillis)
+
+  /** Counts the time that a block takes against the planning timeout. */
+  def countTime[A](block: => A): A = context.countTime(block)
 
   /** What a table's statistics know of its columns. */
   def columns(id: TableIdentity, known: TableStatistics, resolver: ColumnResolver, lineage: => Iterator[String]): RelationColumns = {
@@ -95,6 +104,7 @@ private[scan] final class ScanPlanner(
         limited, isJoined = request.isJoined, full = full, question = Some(ScanQuestion(table, conjuncts, resolver, wanted)))
     def decide(known: TableStatistics): ScanPlan = {
       val compiled = compile(conjuncts, resolver, known)
+      requireTime()
       val ordered = wanted.flatMap(_.order).map(by => by.column.key -> by.column.dataType)
       val joined = known.of(list, if (restriction.isDefined) Nil else compiled.columnKeys ++ ordered)
       val distrusted = contradictoryFiles(joined, rows)
@@ -108,7 +118,11 @@ private[scan] final class ScanPlanner(
       lazy val numbers: ScanStatistics =
         numbersOf(table, known, joined, decided, files, conjuncts, asked.getOrElse(EstimateRequest(Nil, resolver)))
       ScanPlanner.logDecision(decided)
-      ScanPlan(decided, ScanPlanner.orElse(s"The size of ${table.name}", Option.empty[ScanStatistics])(Some(numbers)))
+      ScanPlan(decided,
+        ScanPlanner.orElse(s"The size of ${table.name}", Option.empty[ScanStatistics]) {
+          requireTime()
+          Some(numbers)
+        })
     }
     try statistics(table).fold(why => ScanPlan(decision(rows, Left(why)), None), known => context.countTime(decide(known)))
     catch {
@@ -133,6 +147,7 @@ private[scan] final class ScanPlanner(
     val mayRead = scanned.areChosen && asked.isMergeable
     val filter = compile(conjuncts, scanned.resolver, known)
     val list = ScanFiles.listOf(files)
+    requireTime()
     val joined = known.of(list, filter.columnKeys ++ measures.flatMap(_.columns))
     joined.load(measures.flatMap(_.columns))
     val verdict = verdictOf(joined, filter)
@@ -141,7 +156,10 @@ private[scan] final class ScanPlanner(
     // What cannot be answered is not worth reading lists for.
     if (candidates.cardinality * (if (mayRead) 2 else 1) < verdict.verdicts.keptCount) None
     else {
-      val measured = measures.map(_.of(joined, candidates))
+      val measured = measures.map { measure =>
+        requireTime()
+        measure.of(joined, candidates)
+      }
       val answered = FileSets.where(files.length)(i => candidates.get(i) && measured.forall(_.isKnown(i)))
       val decision = new ScanDecision(
         scanned.table.name, list, joined.rows, Right(verdict), contradictoryFiles(joined, rowsOf(files)), known.fingerprint,

@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, LeafNode, LocalRelat
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.types.{BooleanType, DataType, MetadataBuilder, StringType, StructField, StructType}
 
+import org.metastore.spark.reason.PlanningTimeoutException
 import org.metastore.spark.statistics.{InMemoryStatistics, StatisticsStore}
 import org.metastore.spark.statistics.columns.{FileList, FileSetStatistics, FileSummary}
 import org.metastore.spark.statistics.objects.{Manifest, Values}
@@ -54,6 +55,12 @@ final class PruningProbe private (
 
   /** Why each file is kept or skipped, and which conjuncts could not be used and why: one JSON object. */
   def explain(filter: String): String = explain(compiled(filter))
+
+  /** As `explain`, where planning has taken all of its time before. */
+  def explainLate(filter: String): String = {
+    val late = new EvaluationAllowance(Long.MaxValue, () => throw new PlanningTimeoutException(PruningProbe.LimitMillis))
+    explain(PruningFilter.compile(filters.conjuncts(filter), resolver, late))
+  }
 
   private[pruning] def explain(rule: PruningFilter): String = {
     val verdicts = rule.evaluate(statistics)
