@@ -87,7 +87,7 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
     val vector = Option(call[AnyRef](added, "deletionVector"))
     val partition = call[Map[String, String]](added, "partitionValues").map { case (name, value) => names.getOrElse(name, name) -> value }
     val live = DataFile(
-      LakeTable.pathInTable(path, root), call[Long](added, "size"), call[Option[Any]](added, "numPhysicalRecords").map(_.toString.toLong),
+      LakeTable.pathInTable(path, root), call[Long](added, "size"), DeltaRowCount.of(call[String](added, "stats")),
       Some(vector.fold(0L)(call[Long](_, "cardinality"))), partition)
     FileFacts(live, new Path(root, path).toString, vector.map(call[String](_, "uniqueId")))
   }
