@@ -64,6 +64,8 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
     files.map(file => known.getOrElse((file.path, file.size), file))
   }
 
+  override def recognizable(index: FileIndex): FileIndex = IndexStandIn.of(index, relation.location)
+
   private def scan: AnyRef = Reflection.call[AnyRef](relation.location, "preparedScan")
 
   /** The files that Delta has chosen for the query. */

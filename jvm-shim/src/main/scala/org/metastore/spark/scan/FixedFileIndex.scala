@@ -13,7 +13,7 @@ import org.metastore.spark.pruning.ScanDecision
  * is planned or runs, and whoever plans it.
  */
 private[scan] final class FixedFileIndex private (
-    private val delegate: FileIndex, directories: Seq[PartitionDirectory], val decision: ScanDecision)
+    val delegate: FileIndex, directories: Seq[PartitionDirectory], val decision: ScanDecision)
   extends FileIndex {
 
   override def rootPaths: Seq[Path] = delegate.rootPaths

@@ -42,8 +42,8 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
 
   /** The scan with an index that knows what the scan's own filters collect. */
   private def withKeys(scan: FileSourceScanExec): FileSourceScanExec =
-    (scan.relation.location, JoinKeyFilter.valuesOf(scan)) match {
-      case (index: PruningFileIndex, keys) if keys != index.keys => withRelation(scan, index.withKeys(keys))
+    (IndexStandIn.behind(scan.relation.location), JoinKeyFilter.valuesOf(scan)) match {
+      case (index: PruningFileIndex, keys) if keys != index.keys => withRelation(scan, index.withKeys(keys).recognizable)
       case _ => scan
     }
 
@@ -53,7 +53,9 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
   private def marked(scan: FileSourceScanExec, planner: => ScanPlanner): Option[FileSourceScanExec] =
     try scan.relation.location match {
         case _ if isDone(scan) => None
-        case fixed: FixedFileIndex => Some(withLabel(scan, scan.relation, fixed.decision.label))
+        case fixed: FixedFileIndex =>
+          val location = FileScan.recognizable(fixed, scan.relation)
+          Some(withLabel(scan, scan.relation.copy(location = location)(scan.relation.sparkSession), fixed.decision.label))
         case _ => ScanMark.of(scan.relation).flatMap {
             case ScanMark.Refusal(_, why) => Some(withLabel(scan, scan.relation, s"[Metastore: $why]"))
             case allowed: ScanMark.Permit => pruned(scan, allowed, planner)
@@ -73,7 +75,7 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
           val wanted = allowed.wanted.filter(_ => (scan.partitionFilters ++ scan.dataFilters).forall(PruningFileIndex.isFixed))
           val index = new PruningFileIndex(relation.location, table, scan.tableIdentifier, known.manifest, wanted, planner)
           val decision = index.decision(scan)
-          withLabel(scan, relation.copy(location = index)(relation.sparkSession), decision.label)
+          withLabel(scan, relation.copy(location = index.recognizable)(relation.sparkSession), decision.label)
         case Right(_) => withLabel(scan, relation, "[Metastore: the statistics changed while the query was planned]")
         case Left(why) => withLabel(scan, relation, s"[Metastore: ${why.sentence}]")
       }
@@ -89,7 +91,8 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
     FileScan.ofFormatWithLog(relation, None).fold(ParquetTable.name)(_.id.format)
 
   private def isDone(scan: FileSourceScanExec): Boolean =
-    scan.relation.location.isInstanceOf[PruningFileIndex] || scan.tableIdentifier.exists(_.table.contains(PhysicalScanRule.Label))
+    IndexStandIn.behind(scan.relation.location).isInstanceOf[PruningFileIndex] || scan.tableIdentifier.exists(
+      _.table.contains(PhysicalScanRule.Label))
 }
 
 private[scan] object PhysicalScanRule {
@@ -129,6 +132,9 @@ private[scan] final class PruningFileIndex(
   /** The same files, and what sub-queries collect about them. */
   def withKeys(found: Seq[JoinKeyValues]): PruningFileIndex =
     new PruningFileIndex(delegate, table, name, statistics, wanted, planner, found)
+
+  /** The same index as listeners of the table format recognise it. */
+  def recognizable: FileIndex = table.recognizable(this)
 
   override def rootPaths: Seq[Path] = delegate.rootPaths
   override def inputFiles: Array[String] = delegate.inputFiles

@@ -276,6 +276,9 @@ private[scan] trait FileScan {
   /** The same files with what the table format knows of their rows. */
   def countRows(files: IndexedSeq[ScanFile]): IndexedSeq[ScanFile] = files
 
+  /** An index by which listeners recognise the table format's scans, and which lists the files of another one. */
+  def recognizable(index: FileIndex): FileIndex = index
+
   /** The files that are counted. */
   def listWhole(index: FileIndex, partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
     index.listFiles(partitionFilters, dataFilters)
@@ -298,6 +301,10 @@ private[spark] object FileScan {
   /** The table of a format that keeps a log of its data files. */
   def ofFormatWithLog(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
     DeltaScan.of(relation, label).orElse(HudiScan.of(relation, label))
+
+  /** As `FileScan.recognizable`, for who has no table. */
+  def recognizable(fixed: FixedFileIndex, relation: HadoopFsRelation): FileIndex =
+    ofFormatWithLog(relation.copy(location = fixed.delegate)(relation.sparkSession), None).fold[FileIndex](fixed)(_.recognizable(fixed))
 
   /** Some files of a listing, by their place in it. */
   def selectFiles(listed: Seq[PartitionDirectory])(keep: Int => Boolean): Seq[PartitionDirectory] = {

@@ -84,7 +84,7 @@ object ScanDecisions {
   private def estimateOfRelation(scan: SparkPlan): Option[ScanEstimate] =
     scan.logicalLink.map(_.collectLeaves()).collect { case Seq(leaf) => leaf }.flatMap(estimateOf)
 
-  private def fileScan(scan: FileSourceScanExec): Option[ScanDecision] = scan.relation.location match {
+  private def fileScan(scan: FileSourceScanExec): Option[ScanDecision] = IndexStandIn.behind(scan.relation.location) match {
     case index: PruningFileIndex =>
       val decision = index.decision(scan)
       Some(estimateOfRelation(scan).fold(decision)(decision.withEstimate))

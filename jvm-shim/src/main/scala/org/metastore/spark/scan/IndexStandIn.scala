@@ -1,0 +1,103 @@
+package org.metastore.spark.scan
+
+import java.lang.reflect.{Constructor, Method, Modifier}
+
+import scala.util.Try
+
+import org.apache.spark.sql.execution.datasources.FileIndex
+
+import org.metastore.spark.tables.Reflection
+
+/**
+ * An index of a table format's own class that answers as another index does.
+ *
+ * Listeners for lineage, costs and audits recognise scans of a table format by the class of their index, and ask that index what
+ * they want to know of the table.
+ */
+trait IndexStandIn {
+
+  /** The index that answers. */
+  def index: FileIndex
+}
+
+private[scan] object IndexStandIn {
+
+  /** The index that answers for a scan's location: itself, if it stands for no other. */
+  def behind(location: FileIndex): FileIndex = location match {
+    case standIn: IndexStandIn => standIn.index
+    case own => own
+  }
+
+  /**
+   * A copy of the format's index which lists what `index` lists.
+   *
+   * @param original of a case class, whose constructor only keeps its arguments
+   * @return `index` itself where there can be no such copy
+   */
+  def of(index: FileIndex, original: FileIndex): FileIndex =
+    ScanPlanner.orElse("The index of a scan", index) {
+      val arguments = original.asInstanceOf[Product].productIterator.map(_.asInstanceOf[AnyRef]).toSeq
+      subclassOf.get(original.getClass).get.newInstance(arguments :+ index: _*).asInstanceOf[FileIndex]
+    }
+
+  // Without the table format there is nothing to extend when the shim is compiled: it is done here, once for each class.
+  private val subclassOf = new ClassValue[Try[Constructor[_]]] {
+    override def computeValue(original: Class[_]): Try[Constructor[_]] = Try {
+      val source = new StandInSource(original)
+      val loader = new BothLoaders(original.getClassLoader)
+      val compiler = Reflection.create(Reflection.load("org.codehaus.janino.SimpleCompiler", loader))
+      Reflection.call[Any](compiler, "setParentClassLoader", loader)
+      Reflection.call[Any](compiler, "cook", source.text)
+      Reflection.call[ClassLoader](compiler, "getClassLoader").loadClass(source.fullName).getConstructors.head
+    }
+  }
+
+  /** Finds the table format's classes and ours, wherever their jars are. */
+  private final class BothLoaders(format: ClassLoader) extends ClassLoader(format) {
+    override def findClass(name: String): Class[_] = classOf[IndexStandIn].getClassLoader.loadClass(name)
+  }
+}
+
+/** The source of a subclass of an index, in Java. EXPLAIN shows the short name of the class: it stays as it was. */
+private final class StandInSource(original: Class[_]) {
+  private val folder = s"${classOf[IndexStandIn].getPackage.getName}.generated"
+  private val name = original.getSimpleName
+  private val standIn = classOf[IndexStandIn].getName
+  private val fileIndex = classOf[FileIndex].getName
+
+  val fullName: String = s"$folder.$name"
+
+  def text: String =
+    s"""package $folder;
+       |public final class $name extends ${original.getCanonicalName} implements $standIn {
+       |  private final $fileIndex index;
+       |  public $name(${parameters(constructed :+ classOf[FileIndex])}) {
+       |    super(${names(constructed.length)});
+       |    this.index = p${constructed.length};
+       |  }
+       |  public $fileIndex index() { return index; }
+       |  public boolean equals(Object other) {
+       |    return other instanceof $standIn && index.equals((($standIn) other).index());
+       |  }
+       |  public int hashCode() { return index.hashCode(); }
+       |${classOf[FileIndex].getMethods.filter(isAsked).map(method).mkString("\n")}
+       |}
+       |""".stripMargin
+
+  private def constructed: Seq[Class[_]] = original.getConstructors.head.getParameterTypes.toSeq
+
+  /** Whether the other index is asked: all that an index does, but its text is the format's. */
+  private def isAsked(method: Method): Boolean = !Modifier.isStatic(method.getModifiers) && method.getName != "toString"
+
+  private def method(asked: Method): String = {
+    val types = asked.getParameterTypes.toSeq
+    val isVoid = asked.getReturnType == Void.TYPE
+    val call = s"index.${asked.getName}(${names(types.length)})"
+    s"  public ${asked.getReturnType.getCanonicalName} ${asked.getName}(${parameters(types)}) { ${if (isVoid) "" else "return "}$call; }"
+  }
+
+  private def parameters(types: Seq[Class[_]]): String =
+    types.zipWithIndex.map { case (one, place) => s"${one.getCanonicalName} p$place" }.mkString(", ")
+
+  private def names(count: Int): String = (0 until count).map(place => s"p$place").mkString(", ")
+}
