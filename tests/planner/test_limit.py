@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+import metastore
 from metastore.jvm_session import find_shim_package
 from planner import written
 from planner.conftest import append
@@ -88,6 +89,18 @@ def test_settings_and_writes_leave_it_alone(spark, analyzed, new_table):
         assert "4 -> 3 files]" in plan
         spark.sql(f"INSERT INTO {target} {query}")
     assert spark.table(target).count() == 3
+
+
+def test_an_order_that_leaves_no_file_out_says_so(spark, analyzed):
+    overlap = "top-K: bounds overlap, no data file comes after the first 3 rows by v ASC NULLS FIRST"
+    query = f"SELECT * FROM {analyzed} ORDER BY v LIMIT 3"
+    assert labels(spark.sql(query)) == [overlap]
+    explained = metastore.explain(spark, query)
+    assert {(row["reason"], row["sentence"]) for row in explained} == {("TOP_K_OVERLAP", overlap)}
+    filtered = metastore.explain(spark, f"SELECT * FROM {analyzed} WHERE id >= 200 ORDER BY v LIMIT 3")
+    assert {row["sentence"] for row in filtered if row["kept"]} == {f"rows may match; {overlap}"}
+    unknown = "top-K: the statistics do not tell which data files come after the first 401 rows by id ASC NULLS FIRST"
+    assert labels(spark.sql(f"SELECT * FROM {analyzed} ORDER BY id LIMIT 401")) == [unknown]
 
 
 def test_files_that_are_not_known_or_contradicted_do_not_count(spark, four_files):

@@ -43,6 +43,17 @@ object LimitedFiles {
     }
 
   /**
+   * Why an ORDER BY with a LIMIT leaves no file out.
+   *
+   * @param full files all of whose rows are live and match
+   */
+  private[spark] def whyNone(limit: Long, order: RowOrder, files: FileSetStatistics, full: BitSet): Reason = {
+    val isLimitReached = files.column(order.column.key, order.column.dataType).exists(new TopRows(limit, order, _).isLimitReached(full))
+    val code = if (isLimitReached) ReasonCode.TopKOverlap else ReasonCode.TopKUnknown
+    Reason(code, "limit" -> limit.toString, "order" -> order.toString)
+  }
+
+  /**
    * Chooses few files that hold enough rows; None where the files that qualify do not hold them, or nothing would be saved.
    *
    * @param survivors files that are read without the LIMIT

@@ -25,6 +25,7 @@ import org.metastore.spark.statistics.objects.TableIdentity
  * @param isJoined  the keys of a join choose among the files when the query runs
  * @param full      the files of which every row is live and matches, where it was asked which rows are enough
  * @param question  what was asked of the statistics; None where nothing was
+ * @param topK      why an ORDER BY with a LIMIT leaves no file unread
  */
 final class ScanDecision(
     val table: String,
@@ -40,7 +41,8 @@ final class ScanDecision(
     answered: Option[BitSet] = None,
     isJoined: Boolean = false,
     val full: BitSet = new BitSet,
-    val question: Option[ScanQuestion] = None) {
+    val question: Option[ScanQuestion] = None,
+    topK: Option[Reason] = None) {
 
   /** The files that are read. */
   val survivors: BitSet = FileSets.where(files.length) { file =>
@@ -122,7 +124,7 @@ final class ScanDecision(
       limited: Option[LimitedFiles]): ScanDecision =
     new ScanDecision(
       table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, estimate, limited, answered, isJoined, full,
-      question)
+      question, topK)
 
   /** The text on the scan in EXPLAIN. */
   def label: String = outcome match {
@@ -165,7 +167,8 @@ final class ScanDecision(
 
   private def row(scan: Int, path: Option[String], isKept: Boolean, why: Reason, rows: Option[Long]) = {
     val unused = if (isKept) outcome.toOption.toSeq.flatMap(_.verdicts.unusedConjuncts.toSeq.sortBy(_._1).map(_._2)) else Nil
-    val sentence = (why +: (unused ++ live.unasked.filter(_ => isKept))).map(_.sentence).distinct.mkString("; ")
+    val ofScan = if (isKept) live.unasked ++ topK else Nil
+    val sentence = (why +: (unused ++ ofScan)).map(_.sentence).distinct.mkString("; ")
     FileDecision(scan, table, path, isKept, why.code.name, why.arguments.get("conjunct"), why.arguments.get("statistic"), rows,
       rowEstimate, sentence)
   }

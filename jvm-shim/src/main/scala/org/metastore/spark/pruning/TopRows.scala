@@ -30,6 +30,9 @@ private[spark] final class TopRows(limit: Long, order: RowOrder, summary: Column
       candidates.get(file) && summary.hasStatistics(file) && earliest(file).exists(inOrder.compare(_, last) > 0))
   }
 
+  /** Whether enough rows are certain to come at or before some place; `full` as of `beyond`. */
+  def isLimitReached(full: BitSet): Boolean = threshold(full).isDefined
+
   /** The place at or before which enough rows are certain to be. */
   private def threshold(full: BitSet): Option[Place] = {
     val first = new FirstRows(limit)

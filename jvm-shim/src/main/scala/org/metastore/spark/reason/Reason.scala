@@ -90,6 +90,8 @@ object ReasonCode {
   val NothingToPrune: ReasonCode = find("NOTHING_TO_PRUNE")
   val NoScan: ReasonCode = find("NO_SCAN")
   val NoFilter: ReasonCode = find("NO_FILTER")
+  val TopKOverlap: ReasonCode = find("TOP_K_OVERLAP")
+  val TopKUnknown: ReasonCode = find("TOP_K_UNKNOWN")
   val Disabled: ReasonCode = find("DISABLED")
   val InsideWrite: ReasonCode = find("INSIDE_WRITE")
   val RowLevelCommand: ReasonCode = find("ROW_LEVEL_COMMAND")

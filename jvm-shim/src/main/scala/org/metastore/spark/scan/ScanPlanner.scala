@@ -99,12 +99,13 @@ private[scan] final class ScanPlanner(
     def decision(
         rows: Array[Long], outcome: Either[Reason, ScanDecision.Verdict], distrusted: BitSet = new BitSet, version: String = "",
         estimate: () => Option[ScanEstimate] = () => None,
-        limited: Option[LimitedFiles] = None, full: BitSet = new BitSet) =
+        limited: Option[LimitedFiles] = None, full: BitSet = new BitSet, topK: Option[Reason] = None) =
       new ScanDecision(table.name, list, rows, outcome, distrusted, version, ScanPlanner.filesWithChanges(files), live, estimate,
-        limited, isJoined = request.isJoined, full = full, question = Some(ScanQuestion(table, conjuncts, resolver, wanted)))
+        limited, isJoined = request.isJoined, full = full, question = Some(ScanQuestion(table, conjuncts, resolver, wanted)),
+        topK = topK)
     def decide(known: TableStatistics): ScanPlan = {
-      val compiled = compile(conjuncts, resolver, known)
       requireTime()
+      val compiled = compile(conjuncts, resolver, known)
       val ordered = wanted.flatMap(_.order).map(by => by.column.key -> by.column.dataType)
       val joined = known.of(list, if (restriction.isDefined) Nil else compiled.columnKeys ++ ordered)
       val distrusted = contradictoryFiles(joined, rows)
@@ -113,8 +114,12 @@ private[scan] final class ScanPlanner(
       lazy val unlimited = decision(counted, judged, distrusted)
       val full = if (wanted.isEmpty) new BitSet else fullFiles(compiled, joined, files, unlimited)
       val limited = wanted.flatMap(limitFiles(_, joined, unlimited, full))
-      val outcome = if (limited.isDefined && judged.isLeft) Right(verdictOf(joined, compiled)) else judged
-      lazy val decided: ScanDecision = decision(counted, outcome, distrusted, known.fingerprint, () => numbers.summary, limited, full)
+      val topK = if (limited.isDefined) None else wanted.flatMap(whyNoneIsLater(_, joined, unlimited, full))
+      val outcome = if (judged.isRight) judged
+      else if (limited.isDefined) Right(verdictOf(joined, compiled))
+      else topK.map(Left(_)).getOrElse(judged)
+      lazy val decided: ScanDecision =
+        decision(counted, outcome, distrusted, known.fingerprint, () => numbers.summary, limited, full, topK)
       lazy val numbers: ScanStatistics =
         numbersOf(table, known, joined, decided, files, conjuncts, asked.getOrElse(EstimateRequest(Nil, resolver)))
       ScanPlanner.logDecision(decided)
@@ -142,12 +147,12 @@ private[scan] final class ScanPlanner(
 
   private def measureFiles(
       scanned: ScannedFiles, asked: AggregateRequest, measures: Seq[FileMeasure], known: TableStatistics): Option[MeasuredScan] = {
+    requireTime()
     import asked.conjuncts
     import scanned.files
     val mayRead = scanned.areChosen && asked.isMergeable
     val filter = compile(conjuncts, scanned.resolver, known)
     val list = ScanFiles.listOf(files)
-    requireTime()
     val joined = known.of(list, filter.columnKeys ++ measures.flatMap(_.columns))
     joined.load(measures.flatMap(_.columns))
     val verdict = verdictOf(joined, filter)
@@ -254,6 +259,14 @@ private[scan] final class ScanPlanner(
     if (!isOurs(unlimited)) None
     else ScanPlanner.orElse("A LIMIT", Option.empty[LimitedFiles]) {
       LimitedFiles.by(wanted, joined, unlimited.survivors, unlimited.excludable, full)
+    }
+
+  /** Why an ORDER BY with a LIMIT leaves none of the files out that are read. */
+  private def whyNoneIsLater(
+      wanted: WantedRows, joined: FileSetStatistics, unlimited: ScanDecision, full: BitSet): Option[Reason] =
+    if (!isOurs(unlimited) || unlimited.after < 2) None
+    else ScanPlanner.orElse("A LIMIT", Option.empty[Reason]) {
+      wanted.order.map(order => LimitedFiles.whyNone(wanted.limit, order, joined, full))
     }
 
   /** The files of which every row is live, counted and proven to match. */
