@@ -14,6 +14,8 @@ from planner.plans import conf, labels
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pyspark.sql import SparkSession
+
 pytestmark = pytest.mark.spark
 PATIENCE = 60
 """Seconds: more than anything takes that does not hang."""
@@ -149,3 +151,67 @@ def test_the_tables_of_a_query_are_looked_up_side_by_side(spark, table, analyzed
         told = labels(df)
         assert len(told) >= 2
         assert all("could not be read" in label for label in told)
+
+
+ANALYZE = "ANALYZE TABLE {} COMPUTE STATISTICS"
+
+
+@pytest.fixture
+def healthy(spark) -> Iterator[str]:
+    """A table beside the one that hangs."""
+    spark.sql("CREATE TABLE ice.db.sql_healthy (id BIGINT, s STRING, p STRING) USING iceberg")
+    yield "ice.db.sql_healthy"
+    spark.sql("DROP TABLE ice.db.sql_healthy")
+
+
+@pytest.fixture
+def elsewhere(spark, hanging) -> SparkSession:
+    """A session whose statistics do not hang."""
+    session = spark.newSession()
+    session.conf.set("spark.metastore.store", "")
+    return session
+
+
+def test_an_analyze_that_hangs_delays_no_other_and_an_interrupt_ends_it(spark, table, analyzed, hanging, elsewhere):
+    threads = spark._jvm.java.lang.Thread
+    name = f"analyzes {table}"
+
+    def analyze() -> None:
+        threads.currentThread().setName(name)
+        spark.sql(ANALYZE.format(table))
+
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 'p')")
+    hung = Task(analyze)
+    thread = found(spark, name)
+    filtered = f"SELECT * FROM metastore.filtered_summary('SELECT * FROM {analyzed}')"
+    for statement in (ANALYZE.format(analyzed), filtered):
+        other = Task(lambda statement=statement: elsewhere.sql(statement).collect())
+        assert other.ends(), statement
+        assert other.error is None, other.error
+    assert hung.thread.is_alive()
+    thread.interrupt()
+    assert hung.ends()
+    assert "InterruptedException" in str(hung.error)
+
+
+def test_an_analyze_that_hangs_ends_in_time_and_the_next_one_works(spark, table, hanging, elsewhere):
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 'p')")
+    with conf(spark, spark__metastore__analyze__timeout="2s"):
+        call = Task(lambda: spark.sql(ANALYZE.format(table)))
+        assert call.ends()
+    told = str(call.error)
+    assert told.startswith(f"[METASTORE_ANALYZE_FAILED] ANALYZE of {table} failed: nothing was heard of it for 2000 ms")
+    assert "spark.metastore.analyze.timeout" in told
+    assert len(told.splitlines()) == 1
+    assert elsewhere.sql(ANALYZE.format(table)).collect()[0]["rows"] == 1
+
+
+def test_a_table_that_hangs_holds_up_no_other_that_is_analyzed_by_itself(spark, table, healthy, hanging, elsewhere):
+    with conf(spark, spark__metastore__analyze__auto="background"):
+        spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 'p')")
+    with conf(elsewhere, spark__metastore__analyze__auto="wait", spark__metastore__analyze__auto__timeout="1h"):
+        write = Task(lambda: elsewhere.sql(f"INSERT INTO {healthy} VALUES (1, 'a', 'p')"))
+        assert write.ends()
+    assert write.error is None, write.error
+    files = elsewhere.sql(f"SELECT analyzed FROM metastore.files('{healthy}')").collect()
+    assert {row.analyzed for row in files} == {True}

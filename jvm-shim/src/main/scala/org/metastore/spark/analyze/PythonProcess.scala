@@ -4,31 +4,28 @@ import java.io.{BufferedReader, InputStreamReader, IOException, OutputStreamWrit
 import java.net.InetAddress
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.SecureRandom
-import java.util.{Base64, Collections, Map => JavaMap, UUID, WeakHashMap}
+import java.util.{Base64, Map => JavaMap, UUID}
 import java.util.concurrent.{ConcurrentHashMap, CountDownLatch, TimeUnit}
-import java.util.concurrent.locks.ReentrantLock
 
 import scala.collection.mutable
 import scala.collection.JavaConverters._
-import scala.concurrent.{Await, Promise}
+import scala.concurrent.{Await, Promise, TimeoutException}
 import scala.concurrent.duration.Duration
 import scala.util.Try
 
-import com.fasterxml.jackson.databind.JsonNode
 import py4j.ClientServer
 
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.metastore.LocalProperties
-import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 import org.apache.spark.sql.SparkSession
 
-import org.metastore.spark.conf.PythonInterpreter
-import org.metastore.spark.reason.{MetastoreException, VisibleText}
+import org.metastore.spark.conf.{MetastoreConf, PythonInterpreter}
+import org.metastore.spark.reason.VisibleText
 
 /**
  * One Python process attached to this JVM: it gets statements on its standard input and borrows the session of each over py4j, on
- * the loopback address, with a token that only its environment holds. Serves one statement at a time.
+ * the loopback address, with a token that only its environment holds. Serves one statement at a time: [[AttachedPython]] has more.
  *
  * @throws PythonUnavailable it could not be started, or lacks a package
  */
@@ -46,32 +43,55 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
 
   def isAlive: Boolean = process.isAlive && !context.isStopped
 
-  /** Hands a statement over and waits for the answer, or [[PythonLost]]. Interrupting the thread ends process and jobs. */
+  /**
+   * Hands a statement over and waits for the answer, or [[PythonLost]]. An interrupt of the thread, and a silence beyond
+   * `spark.metastore.analyze.timeout` ([[PythonSilent]]), end the process and its jobs.
+   */
   def ask(session: SparkSession, statement: PythonStatement): String = {
     val key = UUID.randomUUID().toString
     val tag = s"metastore-analyze-$key"
     val answer = Promise[String]()
+    val activity = new StatementActivity(tag, process.toHandle)
     context.addJobTag(tag)
+    context.addSparkListener(activity)
     try {
-      entry.lend(key, session, LocalProperties.of(context), answer)
+      entry.lend(key, session, LocalProperties.of(context), answer, activity)
       requests.println(s"$key ${statement.json(ProgressConsole.isFor(statement, context))}")
-      watch(answer)
-      Await.result(answer.future, Duration.Inf)
+      await(answer, activity, MetastoreConf.of(session).analyzeTimeoutMillis)
     } catch {
-      case e: InterruptedException =>
+      case e @ (_: InterruptedException | _: PythonSilent) =>
         stop()
         context.cancelJobsWithTag(tag)
         throw e
     } finally {
       entry.takeBack(key)
+      context.removeSparkListener(activity)
       context.removeJobTag(tag)
     }
   }
 
-  /** Ends the process. */
+  private def await(answer: Promise[String], activity: StatementActivity, limitMillis: Long): String = {
+    var result = Option.empty[String]
+    while (result.isEmpty) {
+      result = within(answer, PythonProcess.PollMillis)
+      if (result.isEmpty && !process.isAlive) {
+        result = within(answer, PythonProcess.PollMillis)
+        if (result.isEmpty) throw deathCause()
+      }
+      if (result.isEmpty && activity.silentMillis > limitMillis) throw new PythonSilent(limitMillis)
+    }
+    result.get
+  }
+
+  private def within(answer: Promise[String], millis: Long): Option[String] =
+    try Some(Await.result(answer.future, Duration(millis, TimeUnit.MILLISECONDS)))
+    catch { case _: TimeoutException => None }
+
+  /** Ends the process, and what this JVM does for it. */
   def stop(): Unit = {
     stopped = true
     process.destroyForcibly()
+    entry.interrupt()
     gateway.shutdown()
   }
 
@@ -112,11 +132,6 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
         }
       }
     } finally if (!isReady) stop()
-  }
-
-  private def watch(answer: Promise[String]): Unit = PythonProcess.daemon("metastore-python-watch") {
-    while (!answer.isCompleted && !process.waitFor(PythonProcess.PollMillis, TimeUnit.MILLISECONDS)) {}
-    if (!answer.isCompleted) answer.tryFailure(deathCause())
   }
 
   private def deathCause(): Exception = {
@@ -179,6 +194,11 @@ final class PythonUnavailable(message: String, cause: Throwable = None.orNull) e
 /** The Python that analyzes was there and is gone; `what` it was, and what to do about it, in one line. */
 final class PythonLost(what: String) extends Exception(what)
 
+/** Nothing was heard of a statement for too long. */
+final class PythonSilent(limitMillis: Long) extends Exception(
+    s"nothing was heard of it for $limitMillis ms: the storage of its statistics or of its data files does not answer. " +
+      "A longer silence is allowed by spark.metastore.analyze.timeout")
+
 object PythonLost {
   private val Kill = 9
   private val Names = Map(4 -> "SIGILL", 6 -> "SIGABRT", 7 -> "SIGBUS", Kill -> "SIGKILL", 11 -> "SIGSEGV", 15 -> "SIGTERM")
@@ -198,85 +218,25 @@ object PythonLost {
   def ended(how: String): PythonLost = new PythonLost(s"its Python process $how. $NextOne")
 }
 
-/**
- * The attached Python processes of this driver: one for what people ask, and one for what nobody typed, so that nobody waits for
- * that. Each is started by its first statement, and restarted when it is gone.
- */
-object AttachedPython {
-  private val (asked, unasked) = (new AttachedPython, new AttachedPython)
-
-  Runtime.getRuntime.addShutdownHook(new Thread(() => Seq(asked, unasked).foreach(_.stop()), "metastore-python-stop"))
-
-  /** Runs one statement in Python, after those of its kind that came before it; raises what Python said as a MetastoreException. */
-  def run(session: SparkSession, statement: PythonStatement): JsonNode =
-    (if (statement.isAsked) asked else unasked).run(session, statement)
-}
-
-private final class AttachedPython extends Logging {
-  private val lock = new ReentrantLock()
-  @volatile private var process: Option[PythonProcess] = None
-  private val followed = Collections.newSetFromMap(new WeakHashMap[SparkContext, java.lang.Boolean])
-
-  def stop(): Unit = {
-    process.foreach(_.stop())
-    process = None
-  }
-
-  def run(session: SparkSession, statement: PythonStatement): JsonNode = {
-    lock.lockInterruptibly()
-    val answer =
-      try of(session, statement).ask(session, statement)
-      catch {
-        case e: PythonUnavailable => throw unavailable(session.sparkContext, statement, e)
-        case e: PythonLost => throw MetastoreException.analyzeFailed(statement.table, e.getMessage, Some(e))
-      } finally lock.unlock()
-    val json = AnalyzeStatement.mapper.readTree(answer)
-    if (json.has("report")) json.get("report") else throw failed(statement, json.path("error"))
-  }
-
-  private def of(session: SparkSession, statement: PythonStatement): PythonProcess = {
-    val wanted = PythonInterpreter.of(session.sparkContext)
-    val (usable, gone) = process.partition(p => p.isAlive && p.interpreter == wanted && (p.context eq session.sparkContext))
-    gone.foreach(_.stop())
-    process = None
-    if (usable.isEmpty && ProgressConsole.isFor(statement, session.sparkContext)) ProgressConsole.print("ANALYZE: starting Python\n")
-    process = Some(usable.headOption.getOrElse(new PythonProcess(wanted, session.sparkContext)))
-    follow(session.sparkContext)
-    process.get
-  }
-
-  /** The process ends with its context. */
-  private def follow(context: SparkContext): Unit = if (followed.add(context)) {
-    context.addSparkListener(new SparkListener {
-      override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = process.filter(_.context eq context).foreach(_.stop())
-    })
-  }
-
-  private def failed(statement: PythonStatement, error: JsonNode): MetastoreException = {
-    val code = error.path("code").asText
-    new MetastoreException(code, error.path("message").asText.stripPrefix(s"[$code] "), Map("table" -> statement.table))
-  }
-
-  private def unavailable(context: SparkContext, statement: PythonStatement, cause: PythonUnavailable): MetastoreException = {
-    val python = PythonInterpreter.of(context).command
-    MetastoreException.analyzeFailed(statement.table,
-      s"${cause.getMessage}. Start Spark with spark.metastore.python set to an " +
-        s"interpreter of the driver's host with the package (now it is $python), after: pip install pyspark-metastore", Some(cause))
-  }
-}
-
 /** What the attached process may call over py4j: it borrows the session of a statement and answers it. */
 final class PythonEntry(ready: CountDownLatch) {
-  private final class LentSession(val session: SparkSession, val properties: Map[String, String], val answer: Promise[String])
+  private final class LentSession(
+      val session: SparkSession, val properties: Map[String, String], val answer: Promise[String], val activity: StatementActivity) {
+    @volatile var server: Option[Thread] = None
+  }
 
   private val lent = new ConcurrentHashMap[String, LentSession]()
 
   /** Lends a session for one statement. */
-  def lend(key: String, session: SparkSession, properties: Map[String, String], answer: Promise[String]): Unit =
-    lent.put(key, new LentSession(session, properties, answer))
+  def lend(
+      key: String, session: SparkSession, properties: Map[String, String], answer: Promise[String], activity: StatementActivity): Unit =
+    lent.put(key, new LentSession(session, properties, answer, activity))
 
   /** The statement is over: nothing is lent any more. */
   def takeBack(key: String): Unit = lent.remove(key)
+
+  /** Interrupts the threads that serve statements: they may wait for storage that never answers. */
+  def interrupt(): Unit = lent.values.asScala.flatMap(_.server).foreach(_.interrupt())
 
   // Called from Python, by these names.
 
@@ -285,9 +245,10 @@ final class PythonEntry(ready: CountDownLatch) {
 
   /** The session of a statement; it becomes the active one of the thread that serves Python. */
   def session(key: String): SparkSession = {
-    val session = lent.get(key).session
-    SparkSession.setActiveSession(session)
-    session
+    val statement = lent.get(key)
+    statement.server = Some(Thread.currentThread)
+    SparkSession.setActiveSession(statement.session)
+    statement.session
   }
 
   /** The local properties of the statement's thread, for the jobs that Python starts. */

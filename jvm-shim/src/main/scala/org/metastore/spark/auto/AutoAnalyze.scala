@@ -11,14 +11,15 @@ import org.apache.hadoop.util.ShutdownHookManager
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 
-import org.metastore.spark.analyze.{AnalyzeCommand, AnalyzeStatement}
+import org.metastore.spark.analyze.{AnalyzeCommand, AnalyzeStatement, AttachedPython}
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.reason.{MetastoreException, Recoverable, VisibleText}
 
 /**
- * Analyzes the data files that statements of this driver wrote, one table at a time, on a thread of its own: a table that is
- * written again before its turn is analyzed once. What fails costs one line in the log, and no statement. Where nobody waits,
- * the footers of all tables come before the data of any, for they take little time and let most queries skip files.
+ * Analyzes the data files that statements of this driver wrote, one table after the other, on threads of its own. A table that is
+ * written again before its turn is analyzed once. One that takes longer than its turn, as where storage hangs, goes on beside the
+ * next. What fails costs one line in the log, and no statement. Where nobody waits, the footers of all tables come before the data
+ * of any, for they take little time and let most queries skip files.
  */
 private[auto] object AutoAnalyze extends Logging {
 
@@ -33,14 +34,17 @@ private[auto] object AutoAnalyze extends Logging {
   private val Most = 1000 // tables
   private val Pool = "metastore"
   private val LongestPause = 32L // seconds
+  private val TurnSeconds = 10L
+  private val running = mutable.Map.empty[String, Long] // tables, to the nanoseconds of their start
   private val pending = mutable.LinkedHashMap.empty[(String, Boolean), Pending]
 
   // Job group, tags and what else Spark hands on to new threads are of the statement that happens to be the first.
-  private lazy val worker: ScheduledExecutorService = Executors.newSingleThreadScheduledExecutor { work =>
-    val thread = new Thread(null, work, "metastore-auto-analyze", 0L, false)
-    thread.setDaemon(true)
-    thread
-  }
+  private lazy val workers: ScheduledExecutorService = Executors.newScheduledThreadPool(AttachedPython.MostUnasked,
+    work => {
+      val thread = new Thread(null, work, "metastore-auto-analyze", 0L, false)
+      thread.setDaemon(true)
+      thread
+    })
 
   /** Analyzes a table soon, or returns when that is done, at most after the session's patience. Never throws. */
   def follow(session: SparkSession, table: String, waits: Boolean): Unit = {
@@ -54,7 +58,7 @@ private[auto] object AutoAnalyze extends Logging {
     if (waiting.isDefined) waiting.map(_.done)
     else if (pending.size < Most) {
       pending(asked.key) = asked
-      worker.execute(() => runNext())
+      workers.execute(() => runNext())
       Some(asked.done)
     } else {
       logWarning(
@@ -72,16 +76,31 @@ private[auto] object AutoAnalyze extends Logging {
             s"${asked.table} was written and not analyzed: the driver ended; the next write or ANALYZE makes up for it"))
         else logWarning(VisibleText(s"${asked.table} was written and not analyzed: ${MetastoreException.firstLine(e)}"))
         asked.done.trySuccess(())
-    } finally SparkSession.clearActiveSession() // the thread outlives it
+    } finally {
+      SparkSession.clearActiveSession() // the thread outlives it
+      release(asked.table)
+    }
+  }
+
+  /** A table that was written while it was analyzed has its turn now. */
+  private def release(table: String): Unit = {
+    synchronized(running.remove(table))
+    workers.execute(() => runNext())
   }
 
   private def hasEnded(asked: Pending): Boolean =
     asked.session.sparkContext.isStopped || ShutdownHookManager.get.isShutdownInProgress
 
   private def next(): Option[Pending] = synchronized {
-    val ready = pending.values.filterNot(_.rests)
+    val now = System.nanoTime()
+    val isFree = running.values.forall(started => now - started >= TimeUnit.SECONDS.toNanos(TurnSeconds))
+    val ready = pending.values.filter(asked => isFree && !asked.rests && !running.contains(asked.table))
     val first = ready.find(_.footers).orElse(ready.headOption)
-    first.foreach(asked => pending.remove(asked.key))
+    first.foreach { asked =>
+      pending.remove(asked.key)
+      running(asked.table) = now
+      workers.schedule((() => runNext()): Runnable, TurnSeconds, TimeUnit.SECONDS)
+    }
     first
   }
 
@@ -97,7 +116,7 @@ private[auto] object AutoAnalyze extends Logging {
       case None =>
         asked.rests = true
         pending(asked.key) = asked
-        worker.schedule((() => wake(asked)): Runnable, asked.pause, TimeUnit.SECONDS)
+        workers.schedule((() => wake(asked)): Runnable, asked.pause, TimeUnit.SECONDS)
         asked.pause = math.min(2 * asked.pause, LongestPause)
     }
   }

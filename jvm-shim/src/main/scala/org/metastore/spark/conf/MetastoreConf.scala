@@ -36,6 +36,7 @@ final class MetastoreConf(conf: SQLConf) {
   def functions: Seq[String] = get(Functions)
   def analyzeAuto: String = get(AnalyzeAuto)
   def analyzeAutoTimeoutMillis: Long = get(AnalyzeAutoTimeout)
+  def analyzeTimeoutMillis: Long = get(AnalyzeTimeout)
   def maxEvaluations: Long = get(MaxEvaluations).toLong
   def cacheBytes: Long = get(CacheSize)
   def planningTimeoutMillis: Long = get(PlanningTimeout)
@@ -94,6 +95,7 @@ object MetastoreConf extends Logging {
   val Functions: Setting[Seq[String]] = find("functions")
   val AnalyzeAuto: Setting[String] = find("analyze.auto")
   val AnalyzeAutoTimeout: Setting[Long] = find("analyze.auto.timeout")
+  val AnalyzeTimeout: Setting[Long] = find("analyze.timeout")
   val Python: Setting[String] = find("python")
   val CacheSize: Setting[Long] = find("cache.size")
   val PlanningTimeout: Setting[Long] = find("planning.timeout")

@@ -1,0 +1,119 @@
+package org.metastore.spark.analyze
+
+import java.util.{Collections, WeakHashMap}
+import java.util.concurrent.Semaphore
+
+import scala.collection.mutable
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
+import org.apache.spark.sql.SparkSession
+
+import org.metastore.spark.conf.PythonInterpreter
+import org.metastore.spark.reason.MetastoreException
+
+/**
+ * The attached Python processes of this driver: some for what people ask, and some for what nobody typed, so that nobody waits for
+ * that. Statements run side by side, each in a process of its own, which the next one takes over.
+ */
+object AttachedPython {
+  private val MostAsked = 8
+
+  /** How many statements that nobody typed run at a time. */
+  val MostUnasked: Int = 4
+
+  private val asked = new PythonPool(MostAsked)
+  private val unasked = new PythonPool(MostUnasked)
+
+  Runtime.getRuntime.addShutdownHook(new Thread(() => Seq(asked, unasked).foreach(_.stop()), "metastore-python-stop"))
+
+  /** Runs one statement in Python; raises what Python said as a MetastoreException. */
+  def run(session: SparkSession, statement: PythonStatement): JsonNode =
+    (if (statement.isAsked) asked else unasked).run(session, statement)
+}
+
+/**
+ * Python processes that each run one statement at a time.
+ *
+ * @param most how many statements run at a time; the others wait for their turn, in the order in which they came
+ */
+private final class PythonPool(most: Int) {
+  private val turns = new Semaphore(most, true)
+  private val processes = mutable.Set.empty[PythonProcess]
+  private val idle = mutable.Set.empty[PythonProcess]
+  private val followed = Collections.newSetFromMap(new WeakHashMap[SparkContext, java.lang.Boolean])
+
+  def stop(): Unit = synchronized(processes.toSeq).foreach(_.stop())
+
+  def run(session: SparkSession, statement: PythonStatement): JsonNode = {
+    turns.acquire()
+    val answer =
+      try {
+        val process = take(session, statement)
+        try process.ask(session, statement)
+        finally giveBack(process)
+      } catch {
+        case e: PythonUnavailable => throw unavailable(session.sparkContext, statement, e)
+        case e @ (_: PythonLost | _: PythonSilent) =>
+          throw MetastoreException.analyzeFailed(statement.table, e.getMessage, Some(e))
+      } finally turns.release()
+    val json = AnalyzeStatement.mapper.readTree(answer)
+    if (json.has("report")) json.get("report") else throw failed(statement, json.path("error"))
+  }
+
+  /** An idle process, or a new one. */
+  private def take(session: SparkSession, statement: PythonStatement): PythonProcess = {
+    val context = session.sparkContext
+    val wanted = PythonInterpreter.of(context)
+    val usable = synchronized {
+      val (usable, gone) = idle.partition(process => process.isAlive && process.interpreter == wanted && (process.context eq context))
+      gone.foreach(remove)
+      val first = usable.headOption
+      first.foreach(idle -= _)
+      first
+    }
+    usable.getOrElse {
+      if (ProgressConsole.isFor(statement, context)) ProgressConsole.print("ANALYZE: starting Python\n")
+      val process = new PythonProcess(wanted, context)
+      synchronized {
+        processes += process
+        follow(context)
+      }
+      process
+    }
+  }
+
+  /** Keeps one process for the next statement; more of them would hold memory that nobody needs. */
+  private def giveBack(process: PythonProcess): Unit = synchronized {
+    if (process.isAlive && idle.isEmpty) idle += process
+    else remove(process)
+  }
+
+  private def remove(process: PythonProcess): Unit = {
+    process.stop()
+    processes -= process
+    idle -= process
+  }
+
+  /** Processes end with their context. */
+  private def follow(context: SparkContext): Unit = if (followed.add(context)) {
+    context.addSparkListener(new SparkListener {
+      override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit =
+        PythonPool.this.synchronized(processes.filter(_.context eq context).toSeq).foreach(_.stop())
+    })
+  }
+
+  private def failed(statement: PythonStatement, error: JsonNode): MetastoreException = {
+    val code = error.path("code").asText
+    new MetastoreException(code, error.path("message").asText.stripPrefix(s"[$code] "), Map("table" -> statement.table))
+  }
+
+  private def unavailable(context: SparkContext, statement: PythonStatement, cause: PythonUnavailable): MetastoreException = {
+    val python = PythonInterpreter.of(context).command
+    MetastoreException.analyzeFailed(statement.table,
+      s"${cause.getMessage}. Start Spark with spark.metastore.python set to an " +
+        s"interpreter of the driver's host with the package (now it is $python), after: pip install pyspark-metastore", Some(cause))
+  }
+}
