@@ -15,6 +15,7 @@ Example:
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from metastore.contract import read_contract
@@ -53,6 +54,10 @@ _SHOWN = 5
 _NEAREST = 3
 
 
+_TWO_STOPS = re.compile(r"(?<!\.)\.\.(?= |$)")
+"""The end of a sentence that quotes one."""
+
+
 class MetastoreError(Exception):
     """What all errors of the Metastore have in common.
 
@@ -68,7 +73,7 @@ class MetastoreError(Exception):
         cls.code = _CODES.get(cls.__name__, cls.code)
 
     def __init__(self, message: str, hint: str = "") -> None:
-        self.message = make_visible(message)
+        self.message = _TWO_STOPS.sub(".", make_visible(message))
         self.hint = make_visible(hint)
         super().__init__(self.message, self.hint)
 

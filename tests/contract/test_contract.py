@@ -47,6 +47,12 @@ def test_the_shim_raises_the_errors_that_are_said_to_be_raised_there():
     assert {one["code"] for one in ERRORS if one.get("shim")} <= set(re.findall(r'"(METASTORE_[A-Z_]+)"', text))
 
 
+@pytest.mark.parametrize(("reason", "end"), [("it says so.", "so."), ("it says so", "so."), ("and so on...", "on....")])
+def test_a_message_that_quotes_a_sentence_ends_once(reason, end):
+    assert str(errors.AnalyzeFailed("t", reason)).endswith(end)
+    assert f" {end} Do it." in str(errors.StoreNotReadable("s", reason, "Do it."))
+
+
 def test_exit_codes_of_errors_are_declared():
     assert {one["exit_code"] for one in ERRORS} <= {one["code"] for one in read_contract("errors")["exit_codes"]}
 

@@ -315,3 +315,47 @@ def test_an_empty_table(spark, tmp_path):
         assert summary(spark, "parquet_empty")["id"]["count"] == 0
     finally:
         spark.sql("DROP TABLE parquet_empty")
+
+
+def cut(file) -> None:
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+def write_other_text(file) -> None:
+    file.write_text("id,v,s\n1,2,x\n3,4,y\n")
+
+
+def keep_magic_number(file) -> None:
+    file.write_bytes(b"PAR1")
+
+
+def garble_footer(file) -> None:
+    content = bytearray(file.read_bytes())
+    length = int.from_bytes(content[-8:-4], "little")
+    content[-8 - length : -8] = b"\xff" * length
+    file.write_bytes(bytes(content))
+
+
+@pytest.mark.parametrize("spoil", [cut, write_other_text, keep_magic_number, garble_footer])
+def test_a_file_that_spark_cannot_read_is_refused_and_the_others_are_analyzed(spark, folder, table, spoil):
+    broken = max(folder.glob("*.parquet"))
+    spoil(broken)
+    broken.with_name(f".{broken.name}.crc").unlink(missing_ok=True)
+    settle(folder)
+    report = analyze(spark, table)
+    assert (report.files, report.rows) == (3, 300)
+    ((subject, reason),) = [(one.subject, one.reason) for one in report.refused]
+    assert subject == broken.name
+    assert reason.startswith("Spark cannot read file:/")
+    assert broken.name in reason
+    assert reason.count(":") > 1
+    assert ".." not in reason
+    (row,) = spark.sql(f"ANALYZE TABLE {table_by_path(table, spark)} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
+    assert [broken.name in one for one in row.refused] == [True]
+
+
+def table_by_path(table, spark) -> str:
+    (location,) = (
+        row.data_type for row in spark.sql(f"DESCRIBE EXTENDED {table}").collect() if row.col_name == "Location"
+    )
+    return f"parquet.`{location}`"

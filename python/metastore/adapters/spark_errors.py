@@ -1,11 +1,25 @@
-"""The first cause of a failed Spark job, in one line."""
+"""What Spark raises where a job fails, as errors of this package: the first cause, in one line."""
 
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it has no types
 from pyspark.errors import PySparkException
+
+from metastore.adapters.table_facts import Refusal
+from metastore.errors import AnalyzeFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from metastore.adapters.table_facts import DataFile
+
+
+T = TypeVar("T")
 
 SPARK_JOB_ERRORS = (PySparkException, Py4JError)
 """What PySpark raises when a job fails or is cancelled: RDDs and DataFrames differ."""
@@ -22,6 +36,10 @@ _MEMORY = (
 )
 _OURS = re.compile(r"\[METASTORE_[A-Z_]+\] [^\n]+")
 _JAVA = re.compile(r"^: [\w.$]+: ([^\n]+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
+_UNREADABLE = re.compile(r"(?:reading file|footer for file:?) (?:FileStatus\{path=)?([^\n]+)")
+_ROOT = re.compile(r"^Caused by: [\w.$]+: ([^\n]+)$", re.MULTILINE)
+_NO_MODULE = "Executors need Python with numpy and pyarrow: set spark.pyspark.python to one."
+_MOST_UNREADABLE = 64
 _PYTHON = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Refused|Exit)(?:: [^\n]+)?)$", re.MULTILINE)
 
 
@@ -33,8 +51,59 @@ def find_cause(failure: Exception) -> str:
         return ours.group().rstrip(".")
     if _LOST.search(text):
         return _MEMORY
+    unreadable = _UNREADABLE.search(text)
+    if unreadable is not None:
+        return _describe_unreadable(text, unreadable)
     raised = _PYTHON.findall(text)
     thrown = _JAVA.search(text)
     if not raised and thrown is not None:
         return thrown[1].rstrip(".")
     return str(raised[-1] if raised else text.strip().split("\n", 1)[0]).rstrip(".")
+
+
+def _describe_unreadable(text: str, match: re.Match[str]) -> str:
+    """Say which file Spark cannot read, and why."""
+    path = re.sub(r"[.;]?(?: SQLSTATE: \w+)?$", "", match[1].strip())
+    causes = [cause for cause in _ROOT.findall(text) if not _UNREADABLE.search(cause)]
+    why = f": {causes[-1].strip()}" if causes else ""
+    return f"Spark cannot read {path}{why}".rstrip(".")
+
+
+@contextmanager
+def raise_as_ours(table: str) -> Iterator[None]:
+    """Turn what Spark raises into the error of an ANALYZE."""
+    try:
+        yield
+    except SPARK_JOB_ERRORS as failure:
+        cause = find_cause(failure)
+        raise AnalyzeFailed(table, cause, _NO_MODULE if "No module named" in cause else "") from failure
+
+
+def leave_out_unreadable(
+    files: Sequence[DataFile], read: Callable[[Sequence[DataFile]], T]
+) -> tuple[T, tuple[Refusal, ...]]:
+    """Run a job over data files, and again without each that Spark says it cannot read."""
+    remaining, refused = list(files), list[Refusal]()
+    while True:
+        try:
+            return read(remaining), tuple(refused)
+        except SPARK_JOB_ERRORS as failure:
+            file = _find_unreadable(failure, remaining)
+            if file is None or len(refused) == _MOST_UNREADABLE:
+                raise
+            refused.append(Refusal(file.path, find_cause(failure)))
+            remaining.remove(file)
+
+
+def _find_unreadable(failure: Exception, files: Sequence[DataFile]) -> DataFile | None:
+    match = _UNREADABLE.search(str(failure))
+    if match is None:
+        return None
+    path = unquote(match[1])
+    named = [file for file in files if _path_of(file) in path]
+    return max(named, key=lambda file: len(_path_of(file)), default=None)
+
+
+def _path_of(file: DataFile) -> str:
+    """Return a data file's path without the scheme, which Spark writes in several ways."""
+    return unquote(file.location.partition(":")[2].lstrip("/") or file.location.lstrip("/"))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause
-from metastore.errors import AnalyzeFailed
+from metastore.adapters.spark_errors import raise_as_ours
 from metastore.format.manifest import Block, Manifest, Snapshot, TableIdentity
 from metastore.pipeline.repair_plan import find_replacements, rewrite_zones, salvage_blocks
 from metastore.store.repair import repair_snapshot
@@ -105,10 +104,8 @@ def _write_level(inputs: PlanInputs, plan: Plan, state: RoundState, coverage: Co
         jobs = jobs and extra.extend_jobs(jobs, plan.manifest)
     statistics = inputs.user_statistics.statistics
     options = replace(inputs.options, expressions=_list_expressions(inputs, plan.manifest))
-    try:
+    with raise_as_ours(inputs.facts.name):
         return write_table_level(inputs.store, inputs.facts, coverage, options, statistics, jobs, nodes)
-    except SPARK_JOB_ERRORS as failure:
-        raise AnalyzeFailed(inputs.facts.name, find_cause(failure)) from failure
 
 
 def _list_expressions(inputs: PlanInputs, manifest: Manifest | None) -> tuple[Column, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from metastore.adapters import refusals
 from metastore.adapters.descriptors import WITH_LOG_FILES
 from metastore.adapters.file_schemas import group_by_file_schema, mark_unknown_columns
-from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause
+from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause, leave_out_unreadable, raise_as_ours
 from metastore.adapters.spark_rows import read_expressions_by_spark, read_rows_by_spark
 from metastore.adapters.table_facts import DataFile, Refusal, TableFacts
 from metastore.errors import AnalyzeFailed
@@ -63,9 +63,6 @@ class ComputeResult:
         )
 
 
-_NO_MODULE = "Executors need Python with numpy and pyarrow: set spark.pyspark.python to one."
-
-
 def compute_missing(
     spark: SparkSession, inputs: PlanInputs, work: Sequence[MissingStatistics], progress: Progress
 ) -> ComputeResult:
@@ -79,11 +76,8 @@ def compute_missing(
         destination = _choose_destination(inputs, part.columns)
         return BlockComputation(spark, inputs.facts, inputs.store, destination, progress, at_once).run(part)
 
-    try:
+    with raise_as_ours(inputs.facts.name):
         return sum(map(compute, work), ComputeResult())
-    except SPARK_JOB_ERRORS as failure:
-        cause = find_cause(failure)
-        raise AnalyzeFailed(inputs.facts.name, cause, _NO_MODULE if "No module named" in cause else "") from failure
 
 
 def _choose_destination(inputs: PlanInputs, columns: Sequence[Column]) -> BlockDestination:
@@ -146,19 +140,28 @@ class BlockComputation:
     def _read_far(self, work: MissingStatistics, reasons: Mapping[str, str]) -> ComputeResult:
         ship_package(self.spark.sparkContext)
         self.progress.begin(f"reading {len(work.files)} files")
-        held: tuple[Refusal, ...] = ()
         try:
-            groups = group_by_file_schema(self.spark, work.files) if self.facts.casts else []
-            if groups:
-                files, held = mark_unknown_columns(groups, work.columns)
-                work = replace(work, files=files)
-            rows = read_rows_by_spark(self.spark, self.facts, work.columns, work.files, groups=groups)
-            task = self.make_task(work, work.files)
-            results = run_cancellable(self.spark, lambda: analyze_spark_rows(rows, self.destination, task))
+            done, unreadable = leave_out_unreadable(
+                work.files, lambda files: self._read_rows(replace(work, files=tuple(files)))
+            )
         except SPARK_JOB_ERRORS as failure:
             path, reason = next(iter(reasons.items()))
             told = f"{find_cause(failure)}. Files such as {path} are read by Spark, for Python says: {reason}"
             raise AnalyzeFailed(self.facts.name, told) from failure
+        return done + ComputeResult(refused=unreadable)
+
+    def _read_rows(self, work: MissingStatistics) -> ComputeResult:
+        """Read data files by Spark, of which some may have left the table."""
+        if not work.files:
+            return ComputeResult()
+        held: tuple[Refusal, ...] = ()
+        groups = group_by_file_schema(self.spark, work.files) if self.facts.casts else []
+        if groups:
+            files, held = mark_unknown_columns(groups, work.columns)
+            work = replace(work, files=files)
+        rows = read_rows_by_spark(self.spark, self.facts, work.columns, work.files, groups=groups)
+        task = self.make_task(work, work.files)
+        results = run_cancellable(self.spark, lambda: analyze_spark_rows(rows, self.destination, task))
         outcome = _outcome(results)
         unread = tuple(refusal for result in results for refusal in result.unread)
         seen = {path for result in results for path in result.paths} | {refusal.subject for refusal in unread}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from metastore import settings
@@ -10,6 +11,7 @@ from metastore.adapters.descriptors import describe_format
 from metastore.adapters.expressions import TableExpressions, resolve_expressions
 from metastore.adapters.identifiers import LOCATION, escape_glob
 from metastore.adapters.loading import load_facts
+from metastore.adapters.spark_errors import leave_out_unreadable
 from metastore.adapters.spark_versions import read_time_zone
 from metastore.errors import InvalidArgument
 from metastore.format.manifest import FILES, FULL, Block
@@ -216,15 +218,21 @@ def choose_options(values: Mapping[str, Any]) -> TableLevelOptions:
 def count_rows(spark: SparkSession, facts: TableFacts, store: Store, indexed: BlockFilesCache) -> TableFacts:
     """Count the rows of the data files that do not have their number yet.
 
-    Statistics remember it; of other files Spark reads the footers.
+    Statistics remember it; of other files Spark reads the footers. A file that it cannot read is refused.
     """
     if all(file.rows is not None for file in facts.files):
         return facts
     known = _remembered(facts, store, indexed)
     files = [file if file.rows is not None else replace(file, rows=known.get(file.key)) for file in facts.files]
-    read = _footers(spark, [file for file in files if file.rows is None])
-    rows = (read.get(file.location, 0) if file.rows is None else file.rows for file in files)
-    return replace(facts, files=tuple(replace(file, rows=one) for file, one in zip(files, rows, strict=True)))
+    uncounted = [file for file in files if file.rows is None]
+    read, unreadable = leave_out_unreadable(uncounted, partial(_footers, spark))
+    paths = {refusal.subject for refusal in unreadable}
+    counted = tuple(
+        replace(file, rows=read.get(file.location, 0)) if file.rows is None else file
+        for file in files
+        if file.path not in paths
+    )
+    return replace(facts, files=counted, refused=facts.refused + unreadable)
 
 
 def _remembered(facts: TableFacts, store: Store, indexed: BlockFilesCache) -> Mapping[FileKey, int]:
@@ -245,5 +253,10 @@ def _remembered(facts: TableFacts, store: Store, indexed: BlockFilesCache) -> Ma
 def _footers(spark: SparkSession, files: Sequence[DataFile]) -> Mapping[str, int]:
     if not files:
         return {}
-    rows = spark.read.parquet(*(escape_glob(file.location) for file in files)).selectExpr(f"{LOCATION} AS path")
+    # Without a schema Spark would infer one, and not name the file that it cannot read.
+    rows = (
+        spark.read.schema("`any` INT")
+        .parquet(*(escape_glob(file.location) for file in files))
+        .selectExpr(f"{LOCATION} AS path")
+    )
     return {row.path: row["count"] for row in rows.groupBy("path").count().collect()}

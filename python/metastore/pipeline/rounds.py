@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from metastore.adapters.spark_errors import raise_as_ours
 from metastore.adapters.table_facts import Refusal
 from metastore.errors import AnalyzeFailed, MetastoreError
 from metastore.pipeline.commit import commit_plan
@@ -16,6 +17,7 @@ from metastore.pipeline.plan_inputs import PlanInputs, read_inputs
 from metastore.pipeline.published_sketches import publish_sketches
 from metastore.pipeline.repair_plan import list_refusals
 from metastore.pipeline.report import AnalyzeReport
+from metastore.spark_jobs.interpreter import use_driver_python
 from metastore.spark_jobs.progress import Progress, make_progress
 from metastore.store.block_files import BlockDamageError
 from metastore.store.claims import claim
@@ -25,6 +27,8 @@ from metastore.table_level.snapshot_level import snapshot_id
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
     from metastore.format.manifest import Manifest
@@ -42,20 +46,31 @@ _LOG = get_logger(__name__)
 def run_statement(spark: SparkSession, statement: AnalyzeStatement, progress: bool | Progress) -> AnalyzeReport:  # noqa: FBT001 - passed on
     """Run a statement."""
     started = time.monotonic()
-    with closing(_begin(statement, progress)) as shown:
+    with _running(spark, statement, progress) as shown:
         return _run(spark, read_inputs(spark, statement), shown, started)
 
 
 def run_in_turn(spark: SparkSession, statement: AnalyzeStatement, progress: bool | Progress) -> AnalyzeReport | None:  # noqa: FBT001 - passed on
     """Run a statement that nobody typed; None where another driver is at the same, of which it may leave nothing."""
     started = time.monotonic()
-    with closing(_begin(statement, progress)) as shown:
+    with _running(spark, statement, progress) as shown:
         inputs = replace(read_inputs(spark, statement), is_unasked=True)
         with claim(inputs.store, statement.depth) as is_ours:
             report = _run(spark, inputs, shown, started) if is_ours else None
         if report is not None and report.committed:
             _tidy(inputs.store)
         return report
+
+
+@contextmanager
+def _running(spark: SparkSession, statement: AnalyzeStatement, progress: bool | Progress) -> Iterator[Progress]:  # noqa: FBT001 - passed on
+    """Show progress, have workers run the right Python, and raise errors of our own."""
+    with (
+        raise_as_ours(statement.table),
+        use_driver_python(spark.sparkContext),
+        closing(_begin(statement, progress)) as shown,
+    ):
+        yield shown
 
 
 def _tidy(store: Store) -> None:

@@ -61,9 +61,11 @@ class StatementServer:
         except MetastoreError as error:
             return {"error": {"code": error.code, "message": str(error)}}
         except Exception as error:
+            from metastore.adapters.spark_errors import find_cause  # noqa: PLC0415 - see `_run`
+
             # The statement must end whatever went wrong; what did goes to the driver's log in full.
             log.exception("ANALYZE of %s failed", wanted["table"])
-            failed = AnalyzeFailed(wanted["table"], _first_line(error))
+            failed = AnalyzeFailed(wanted["table"], find_cause(error))
             return {"error": {"code": failed.code, "message": str(failed)}}
 
     def _progress(self, wanted: dict[str, Any]) -> Progress:
@@ -141,11 +143,6 @@ def _run(spark: SparkSession, statement: dict[str, Any], progress: Progress) -> 
     )
     report = (run_in_turn if statement.get("in_turn") else run_statement)(spark, request, progress)
     return report and report.to_dict()
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
 
 
 def _requests() -> TextIO:

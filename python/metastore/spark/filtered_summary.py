@@ -10,7 +10,7 @@ from metastore import settings
 from metastore.adapters.descriptors import WITH_LOG_FILES
 from metastore.adapters.loading import load_facts
 from metastore.adapters.shim_calls import translate_errors
-from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause
+from metastore.adapters.spark_errors import raise_as_ours
 from metastore.adapters.spark_rows import read_matching_rows
 from metastore.adapters.spark_versions import read_time_zone, select_at_snapshot
 from metastore.adapters.table_facts import DataFile, TableFacts
@@ -102,7 +102,12 @@ def summarize_query(spark: SparkSession, query: str) -> list[list[str | None]]:
     if manifest is None or manifest.table.uuid != facts.uuid:
         raise NoStatistics(facts.name, in_statements=facts.in_statements)
     block_files = BlockFilesCache(store)
-    facts = count_rows(spark, facts, store, block_files)
+    listed = facts
+    with raise_as_ours(facts.name):
+        facts = count_rows(spark, facts, store, block_files)
+    if len(facts.files) < len(listed.files):
+        unreadable = facts.refused[-1]
+        raise AnalyzeFailed(facts.name, f"{unreadable.subject} is refused: {unreadable.reason}")
     facts = count_deleted_rows(spark, recall_deleted_rows(facts, store)).facts
     rows_total = facts.live_rows if facts.live_rows is not None else _count_rows_by_spark(spark, facts)
     blocks = block_files.read(manifest.blocks)
@@ -187,10 +192,8 @@ def _read_open_files(
     ship_package(spark.sparkContext)
     detail = DetailLimits(options.bins, options.top, kind=options.kind)
     rows = read_matching_rows(spark, facts, facts.columns, table.condition, table.open)
-    try:
+    with raise_as_ours(facts.name):
         found = run_cancellable(spark, lambda: analyze_matching_rows(rows, facts.columns, detail, facts.name))
-    except SPARK_JOB_ERRORS as failure:
-        raise AnalyzeFailed(facts.name, find_cause(failure)) from failure
     return _as_block(facts, found, store, options)
 
 

@@ -13,7 +13,7 @@ import org.apache.spark.sql.catalyst.trees.Origin
  */
 final class MetastoreException(val code: String, text: String, facts: Map[String, String], origin: Option[Throwable] = None)
   extends AnalysisException(
-    message = VisibleText(s"[$code] $text"), cause = origin, errorClass = Some(code),
+    message = VisibleText(s"[$code] ${MetastoreException.endOnce(text)}"), cause = origin, errorClass = Some(code),
     messageParameters = facts.map { case (name, fact) => name -> VisibleText(fact) }) {
 
   /** A client of Spark Connect shows the stack of whatever has one: what is worth a look has its cause. */
@@ -33,6 +33,11 @@ final class MetastoreException(val code: String, text: String, facts: Map[String
 
 /** The error class list. */
 object MetastoreException {
+
+  /** The end of a sentence that quotes one. */
+  private val TwoStops = "(?<!\\.)\\.\\.(?= |$)".r
+
+  private def endOnce(text: String): String = TwoStops.replaceAllIn(text, ".")
 
   /** `inStatements` is what ANALYZE TABLE calls the table. */
   def noStatistics(table: String, inStatements: String, detail: String = "", columns: String = "ALL COLUMNS"): MetastoreException = {
