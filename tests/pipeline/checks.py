@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import metastore
 from metastore.adapters.identifiers import quote_name
 from metastore.adapters.spark_versions import collect_arrow
+from metastore.format.name_mapping import resolve_as_analyzed
 from metastore.format.value_rendering import CUT_BYTES, to_python_value
 from metastore.store import Store
 from metastore.store.location import default_store_uri
@@ -52,7 +53,7 @@ class Stored:
         store = Store.open(default_store_uri(location(spark, table)))
         manifest = store.read()
         assert manifest is not None
-        return cls(store, manifest)
+        return cls(store, resolve_as_analyzed(manifest))
 
     @property
     def snapshot(self) -> Snapshot:

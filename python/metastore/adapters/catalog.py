@@ -25,6 +25,7 @@ class CatalogEntry:
         provider: The table format, lower case.
         location: Root of the table.
         uuid: Its identity, as in the manifest.
+        name_mapping: Iceberg's name mapping, as the table property has it.
     """
 
     name: str
@@ -32,6 +33,7 @@ class CatalogEntry:
     provider: str
     location: str
     uuid: str
+    name_mapping: str | None = None
 
     @property
     def is_path(self) -> bool:
@@ -59,7 +61,10 @@ def look_up_table(spark: SparkSession, table: str) -> CatalogEntry:
         told = failure.java_exception.getMessage()
         raise CatalogFailed(table, _first_line(told or failure)) from None
     found = json.loads(row.facts)
-    return CatalogEntry(found["name"] or identifier, identifier, found["format"], found["location"], found["uuid"])
+    name = found["name"] or identifier
+    return CatalogEntry(
+        name, identifier, found["format"], found["location"], found["uuid"], name_mapping=found["name_mapping"]
+    )
 
 
 def escape_literal(identifier: str) -> str:

@@ -11,6 +11,7 @@ from metastore import jvm_session
 from metastore.adapters.descriptors import TableFormat
 from metastore.adapters.iceberg_lineage import read_lineage
 from metastore.adapters.spark_versions import collect_arrow, installed_spark_line
+from metastore.format.name_mapping import PROPERTY, NameMapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
     from metastore.kernel.theta_sketch import ThetaSketch
 
 
-_NAME_MAPPING = "schema.name-mapping.default"
 _COMPARED_PATHS = 200
 """Iceberg compares no longer IN with the bounds of a delete file: it would read them all."""
 
 
 def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> TableFacts:  # noqa: ARG001 - formats are asked alike
     """The facts of an Iceberg table at its current snapshot."""
-    facts = replace(answer.facts, absent_is_null=_NAME_MAPPING not in answer.facts.properties)
+    mapping = answer.facts.properties.get(PROPERTY)
+    facts = replace(answer.facts, absent_is_null=mapping is None, name_mapping=NameMapping(mapping))
     if facts.snapshot is None or not answer.has_current_schema:
         return facts
     return replace(facts, snapshot_sql=_at_snapshot(entry.identifier, facts.snapshot))
@@ -38,7 +39,7 @@ def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> Ta
 
 def _refuse_expressions(facts: TableFacts) -> str | None:
     """A name mapping that changes gives other columns to files that have no field ids."""
-    return "of a table with a name mapping none are kept" if _NAME_MAPPING in facts.properties else None
+    return "of a table with a name mapping none are kept" if PROPERTY in facts.properties else None
 
 
 def _publish_sketches(spark: SparkSession, facts: TableFacts, sketches: Mapping[str, ThetaSketch]) -> set[str]:

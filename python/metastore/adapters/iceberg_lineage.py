@@ -13,6 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from metastore.adapters.lineage import Lineage
+from metastore.format.name_mapping import PROPERTY, NameMapping
 from metastore.format.table_column import Column, encoding_of
 from metastore.visible_text import get_logger
 
@@ -81,6 +82,7 @@ def parse_metadata(metadata: Mapping[str, Any]) -> Lineage:
         schemas={str(one["snapshot-id"]): schemas.get(one.get("schema-id"), ()) for one in snapshots},
         files={id_: int(one["total-data-files"]) for id_, one in summaries.items() if "total-data-files" in one},
         removed={id_: int(one.get("deleted-data-files", 0)) for id_, one in summaries.items() if "operation" in one},
+        name_mapping=NameMapping((metadata.get("properties") or {}).get(PROPERTY)),
     )
 
 

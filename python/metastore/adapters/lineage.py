@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from metastore.adapters.table_facts import DataFile
+    from metastore.format.name_mapping import NameMapping
     from metastore.format.table_column import Column
 
 
@@ -28,6 +29,7 @@ class Lineage:
         files: How many data files each snapshot has, as far as it says so.
         removed: How many data files each snapshot took away from its parent, as far as it says so.
         listed: The data files of the current snapshot, where they are all that is known of it.
+        name_mapping: How data files without field ids are read, where readers look for field ids.
     """
 
     uuid: str
@@ -40,6 +42,7 @@ class Lineage:
     files: Mapping[str, int] = field(default_factory=dict)
     removed: Mapping[str, int] = field(default_factory=dict)
     listed: tuple[DataFile, ...] = ()
+    name_mapping: NameMapping | None = None
 
     def files_left(self, snapshot: str, since: str, files: int) -> int | None:
         """How many of an ancestor's data files a snapshot still has; None where their numbers do not tell.

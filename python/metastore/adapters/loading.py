@@ -8,6 +8,7 @@ from metastore.adapters.catalog import look_up_table
 from metastore.adapters.descriptors import describe_format
 from metastore.adapters.shim_facts import ask_shim
 from metastore.format.manifest import TableIdentity
+from metastore.format.name_mapping import NameMapping
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +30,8 @@ def load_entry_facts(spark: SparkSession, entry: CatalogEntry) -> TableFacts:
     return table_format.complete(spark, entry, ask_shim(spark, entry))
 
 
-def identify_table(spark: SparkSession, table: str) -> TableIdentity:
-    """Learn which table a name stands for, without looking at its files."""
+def identify_table(spark: SparkSession, table: str) -> tuple[TableIdentity, NameMapping | None]:
+    """Learn which table a name stands for, and how it reads files without field ids, without looking at its files."""
     entry = look_up_table(spark, table)
-    return TableIdentity(entry.provider, entry.uuid, entry.location, entry.name)
+    identity = TableIdentity(entry.provider, entry.uuid, entry.location, entry.name)
+    return identity, NameMapping(entry.name_mapping) if entry.provider == "iceberg" else None

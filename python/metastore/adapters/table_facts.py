@@ -13,6 +13,7 @@ from metastore.format.table_column import CASTING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from metastore.format.name_mapping import NameMapping
     from metastore.format.table_column import Column
 
 
@@ -118,6 +119,7 @@ class TableFacts:
         has_other_rows: Whether there are rows in other files, such as log files without a base file.
         unsettled: Paths of the data files that were written a moment ago: those that replace them may have the same
             modification time.
+        name_mapping: How data files without field ids are read, where readers look for field ids.
     """
 
     format: str
@@ -140,6 +142,7 @@ class TableFacts:
     snapshot_options: Mapping[str, str] = field(default_factory=dict)
     has_other_rows: bool = False
     unsettled: frozenset[str] = frozenset()
+    name_mapping: NameMapping | None = None
 
     @property
     def in_statements(self) -> str:

@@ -52,9 +52,10 @@ def open(  # noqa: A001 - `metastore.open`
     """
     parse_time_zone(zone)
     if isinstance(location, str | PathLike):
-        return Statistics(discover(fspath(location), table), zone)
+        return Statistics(discover(fspath(location), table).resolve_columns(), zone)
     opened = describe_table(location)
-    return Statistics(discover(opened.location, table), zone, opened)
+    place = discover(opened.location, table).resolve_columns(opened.lineage.name_mapping)
+    return Statistics(place, zone, opened)
 
 
 @session.require_session

@@ -55,6 +55,7 @@ class Column:
         collation: The collation of a string column where it is not the binary one.
         casts: Whether readers of the table cast what a file holds in another type, a float through its text, as Hudi
             does; the table's format decides.
+        mapped_key: The key under which it is stored, where that says how data files without field ids name it.
     """
 
     key: str
@@ -63,6 +64,7 @@ class Column:
     encoding: str | None
     collation: str | None = None
     casts: bool = field(default=False, compare=False, metadata=UNSTORED)
+    mapped_key: str | None = field(default=None, compare=False, metadata=UNSTORED)
 
     @property
     def name(self) -> str:

@@ -203,6 +203,8 @@ def _candidates(
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
         return None
+    if facts.name_mapping is not None:
+        manifest = facts.name_mapping.resolve_manifest(manifest)
     told, some = _as_stored(lengths, some, is_all=asked is None)
     if not told:
         return None

@@ -37,6 +37,7 @@ from metastore.store.location import local_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from metastore.format.name_mapping import NameMapping
     from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
     from metastore.spark_jobs.task_store import TaskStore
@@ -106,6 +107,7 @@ class BlockTask:
         depth: `full` or `footer`.
         defaults: Column key to the value in files without the column.
         absent_is_null: Whether a column absent from a file with field ids is null in all its rows.
+        name_mapping: How files without field ids are read, where such files may be among them.
     """
 
     depth: str
@@ -115,6 +117,7 @@ class BlockTask:
     absent_is_null: bool
     field_ids: Mapping[str, int] = field(default_factory=dict)
     nameless_is_null: frozenset[str] = frozenset()
+    name_mapping: NameMapping | None = None
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,7 @@ class BlockBuilder:
     destination: BlockDestination
     depth: str
     columns: tuple[Column, ...]
+    name_mapping: NameMapping | None = None
     _files: list[DataFile] = field(default_factory=list)
     _rows: dict[str, list[pa.Table]] = field(default_factory=lambda: defaultdict(list))
     _unread: list[Refusal] = field(default_factory=list)
@@ -188,7 +192,8 @@ class BlockBuilder:
             return BlockTaskResult(None, (), unread)
         tried = {one.name: one.version for one in self.statistics}
         made = {kind: pa.concat_tables(some) for kind, some in self._rows.items()}
-        content = BlockContent(self.depth, self.columns, tuple(self._files), made, tried)
+        columns = self.columns if self.name_mapping is None else self.name_mapping.map_columns(self.columns)
+        content = BlockContent(self.depth, columns, tuple(self._files), made, tried)
         to = self.destination
         written: list[ObjectRef] = []
 

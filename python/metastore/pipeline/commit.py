@@ -112,7 +112,10 @@ def _list_expressions(inputs: PlanInputs, manifest: Manifest | None) -> tuple[Co
     """The expressions that are wanted, and what the newest entry has of the same snapshot with the same columns."""
     wanted, facts = inputs.request.expressions, inputs.facts
     entries = manifest.snapshots if manifest else ()
+    if facts.name_mapping is not None:
+        entries = tuple(map(facts.name_mapping.resolve_snapshot, entries))
     same = (one for one in entries if (one.id, one.columns) == (snapshot_id(facts), facts.columns))
     taken = {name for column in wanted for name in (column.key, column.name)}
-    others = (column for entry in same for column in entry.expressions if taken.isdisjoint((column.key, column.name)))
+    stored = (column for entry in same for column in entry.expressions if column.is_expression)
+    others = (column for column in stored if taken.isdisjoint((column.key, column.name)))
     return (*wanted, *others)

@@ -160,7 +160,7 @@ class BlockComputation:
             files, held = mark_unknown_columns(groups, work.columns)
             work = replace(work, files=files)
         rows = read_rows_by_spark(self.spark, self.facts, work.columns, work.files, groups=groups)
-        task = self.make_task(work, work.files)
+        task = replace(self.make_task(work, work.files), name_mapping=self.facts.name_mapping)
         results = run_cancellable(self.spark, lambda: analyze_spark_rows(rows, self.destination, task))
         outcome = _outcome(results)
         unread = tuple(refusal for result in results for refusal in result.unread)

@@ -75,7 +75,9 @@ class Extra(ABC):
     def _present_ordinals(self, entry: Snapshot) -> dict[int, int]:
         """The columns of an entry that have it and are still there, to where they are now."""
         now = {_identity(column): ordinal for ordinal, column in enumerate(self.facts.columns)}
-        found = {ordinal: now.get(_identity(entry.columns[ordinal])) for ordinal in self.stored_ordinals(entry)}
+        mapping = self.facts.name_mapping
+        columns = entry.columns if mapping is None else mapping.resolve_snapshot(entry).columns
+        found = {ordinal: now.get(_identity(columns[ordinal])) for ordinal in self.stored_ordinals(entry)}
         return {then: ordinal for then, ordinal in found.items() if ordinal is not None}
 
 

@@ -159,6 +159,8 @@ def _find_adoptable_blocks(
         return ()
 
     def wanted(block: Block, files: pa.Table) -> bool:
+        mapping = inputs.facts.name_mapping
+        block = block if mapping is None else mapping.resolve_block(block)
         gains = coverage.adds_knowledge(block, files, inputs.facts.columns, inputs.request.statistics)
         return gains and block.id not in damage.blocks
 
@@ -172,6 +174,9 @@ def _find_reason(inputs: PlanInputs, state: RoundState, manifest: Manifest | Non
         return "damage, or a commit of another writer"
     # The last entry is the one that readers without a catalog take: a rollback has to make it the last one again.
     entry = manifest.snapshots[-1] if manifest and manifest.snapshots else None
+    mapping = inputs.facts.name_mapping
+    if entry is not None and mapping is not None:
+        entry = mapping.resolve_snapshot(entry)
     if entry is None or entry.id != snapshot_id(inputs.facts) or entry.columns != inputs.facts.columns:
         return "another snapshot"
     has_new_counts = inputs.deleted is not None and bool(inputs.deleted.counted)

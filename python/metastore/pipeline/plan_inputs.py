@@ -97,7 +97,9 @@ class PlanInputs:
 
     def cover(self, blocks: Sequence[Block]) -> Coverage:
         """What blocks know of the table's data files."""
-        return Coverage(self.block_files.read(blocks), self.facts.files)
+        mapping = self.facts.name_mapping
+        resolved = blocks if mapping is None else [mapping.resolve_block(block) for block in blocks]
+        return Coverage(self.block_files.read(resolved), self.facts.files)
 
 
 def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:

@@ -78,7 +78,9 @@ def _read_columns(inputs: PlanInputs) -> WholeColumns:
     if snapshot is None or snapshot.summary is None:
         return WholeColumns()
     rows = inputs.store.get(snapshot.summary, ["column", "files", "distinct"]).to_pylist()
-    columns = dict(enumerate(snapshot.columns))  # expressions come behind them
+    mapping = inputs.facts.name_mapping
+    described = snapshot if mapping is None else mapping.resolve_snapshot(snapshot)
+    columns = dict(enumerate(described.columns))  # expressions come behind them
     counted = {
         row["column"]
         for row in rows

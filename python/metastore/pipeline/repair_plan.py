@@ -103,6 +103,8 @@ def _lost_blocks(damage: KnownDamage, manifest: Manifest | None) -> list[Block]:
 
 
 def _request_block(store: Store, facts: TableFacts, block: Block, request: AnalyzeRequest) -> AnalyzeRequest:
+    if facts.name_mapping is not None:
+        block = facts.name_mapping.resolve_block(block)
     keys = {column.key for column in block.columns}
     columns = tuple(column for column in facts.columns if column.key in keys)
     files = facts.files

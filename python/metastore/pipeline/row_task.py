@@ -44,7 +44,7 @@ def analyze_row_batches(
     batches: Iterable[pa.RecordBatch], destination: BlockDestination, task: BlockTask
 ) -> BlockTaskResult:
     """Compute the statistics of files whose rows come one file after the other."""
-    builder = BlockBuilder(destination, task.depth, task.columns)
+    builder = BlockBuilder(destination, task.depth, task.columns, task.name_mapping)
     expected = {file.location: file for file in task.files}
     runs = ((path, rows) for batch in batches for path, rows in _by_file(batch))
     for path, group in groupby(runs, key=itemgetter(0)):

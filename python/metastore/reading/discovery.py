@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from metastore.adapters.descriptors import FORMAT_NAMES, describe_format
 from metastore.errors import InvalidArgument, NoStatistics, TableNotFound, UnsupportedTable
+from metastore.format.name_mapping import has_mapped_columns, resolve_as_analyzed
 from metastore.path_names import is_location
 from metastore.reading.folder import Folder
 from metastore.store import Store
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from metastore.errors import MetastoreError
     from metastore.format.manifest import Manifest, TableIdentity
+    from metastore.format.name_mapping import NameMapping
 
 
 _OF_A_TABLE = re.compile(f"(?:{'|'.join(FORMAT_NAMES)})-.+")
@@ -59,6 +61,16 @@ class Discovery:
     def is_named_by_path(self) -> bool:
         """Whether it is a table of no catalog."""
         return self.manifest is not None and "/" in self.manifest.table.name
+
+    def resolve_columns(self, mapping: NameMapping | None = None) -> Discovery:
+        """Know what columns mean in data files without field ids: as a table reads them, or as they were analyzed."""
+        if self.manifest is None or (mapping is None and not has_mapped_columns(self.manifest)):
+            return self
+        if mapping is None and self.manifest.table.format in FORMAT_NAMES:
+            lineage = describe_format(self.manifest.table.format).read_lineage(Folder(self.location))
+            mapping = lineage.name_mapping if lineage else None
+        resolved = resolve_as_analyzed(self.manifest) if mapping is None else mapping.resolve_manifest(self.manifest)
+        return replace(self, manifest=resolved)
 
     def explain_missing(self, table: str | None = None) -> MetastoreError:
         """Why there are no statistics: nobody analyzed the table, or it is none that can be."""

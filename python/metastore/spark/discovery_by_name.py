@@ -41,13 +41,14 @@ def discover_by_name(spark: SparkSession, table: str) -> Discovery:
 
     Through Connect this process reads and writes the store itself, with what it finds in its environment.
     """
-    identity = identify_table(spark, table)
+    identity, mapping = identify_table(spark, table)
     store = _open_store(spark, table, store_uri(identity, settings.get("spark.metastore.store", spark)))
     manifest = store.read()
     if manifest is None and store.is_empty():
         return Discovery(table, None, None)
     is_own = manifest is not None and manifest.table.uuid == identity.uuid  # and not of a table that was dropped
-    return Discovery(table, store, manifest if is_own else None)
+    place = Discovery(table, store, manifest if is_own else None)
+    return place if mapping is None else place.resolve_columns(mapping)
 
 
 def _open_store(spark: SparkSession, table: str, uri: str) -> Store:

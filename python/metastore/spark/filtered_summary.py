@@ -101,6 +101,8 @@ def summarize_query(spark: SparkSession, query: str) -> list[list[str | None]]:
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
         raise NoStatistics(facts.name, in_statements=facts.in_statements)
+    if facts.name_mapping is not None:
+        manifest = facts.name_mapping.resolve_manifest(manifest)
     block_files = BlockFilesCache(store)
     listed = facts
     with raise_as_ours(facts.name):
@@ -166,12 +168,14 @@ def _reduce(
         pieces, made = _as_block(table.facts, [_describe_no_rows(table.facts.columns)], store, options)
     facts = replace(table.facts, files=(*table.full, *pieces), has_other_rows=False)
     known = [*blocks, *BlockFilesCache(store).read(made)]
-    level = write_table_level(store, facts, Coverage(known, facts.files), options)
+    snapshot = write_table_level(store, facts, Coverage(known, facts.files), options).snapshot
+    if facts.name_mapping is not None:
+        snapshot = facts.name_mapping.resolve_snapshot(snapshot)
     number = len(facts.files)
     shown = SnapshotAnswer(
-        level.snapshot, current=True, columns=facts.columns, is_requested=True, files=FileCounts(number, number, number)
+        snapshot, current=True, columns=facts.columns, is_requested=True, files=FileCounts(number, number, number)
     )
-    place = Discovery(facts.name, store, replace(manifest, snapshots=(level.snapshot,)))
+    place = Discovery(facts.name, store, replace(manifest, snapshots=(snapshot,)))
     zone = read_time_zone(spark)
     counts = {
         "files": len(table.full) + len(table.open),

@@ -156,8 +156,10 @@ def _gaps(store: Store, block: Block) -> dict[int, frozenset[ColumnKey]]:
 
     @cache  # mostly there are few sets of columns that files miss
     def name_columns(bits: bytes) -> frozenset[ColumnKey]:
-        missing = np.unpackbits(np.frombuffer(bits, np.uint8), count=len(keys))
-        return frozenset(keys[column] for column in np.flatnonzero(missing).tolist())
+        missing = np.unpackbits(np.frombuffer(bits, np.uint8), count=len(keys)).astype(bool)
+        # A column has two places where the block tells of data files with field ids and of others without.
+        present_keys = {keys[column] for column in np.flatnonzero(~missing).tolist()}
+        return frozenset(keys[column] for column in np.flatnonzero(missing).tolist()) - present_keys
 
     by_file = np.ascontiguousarray(np.packbits(~present, axis=0).T)
     return {file: name_columns(by_file[file].tobytes()) for file in np.flatnonzero(by_file.any(axis=1)).tolist()}

@@ -333,11 +333,13 @@ def find_live_places(indexed: BlockFiles, live: Mapping[FileKey, int]) -> NDArra
 
 def _identities(indexed: BlockFiles) -> Words:
     """What tells each file of a block, and what is known of it, from all others; details tell one run from another."""
+    mapped = [column.mapped_key for column in indexed.block.columns if column.mapped_key]
+    computed = (indexed.block.computed, *mapped)
     details = (f"{kind}_{name}" for kind in DETAILS for name in ("sha256", "file"))
     names = ("file", "path", "size", "modified", *details)
     found = np.empty((indexed.files.num_rows, 2), np.uint64)
     for file, *facts in zip(*(indexed.files.column(name).to_pylist() for name in names), strict=True):
-        found[file] = np.frombuffer(digest_of_facts(indexed.block.computed, *facts), np.uint64)
+        found[file] = np.frombuffer(digest_of_facts(*computed, *facts), np.uint64)
     return found
 
 

@@ -204,7 +204,7 @@ def _describe(facts: TableFacts, coverage: Coverage) -> Mapping[str, Any]:
     return {
         "id": snapshot_id(facts),
         "analyzed_at": datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z"),
-        "columns": facts.columns,
+        "columns": _name_columns(facts, coverage),
         "exact": facts.is_physical,
         "files": sum(1 for file in files if coverage.holds(file)),
         "files_total": len(files),
@@ -213,6 +213,13 @@ def _describe(facts: TableFacts, coverage: Coverage) -> Mapping[str, Any]:
         "size_bytes": sum(file.size for file in files),
         "live_size_bytes": None if live is None else sum(map(_live_size, files)),
     }
+
+
+def _name_columns(facts: TableFacts, coverage: Coverage) -> tuple[Column, ...]:
+    """The table's columns, with the names that they have in data files without field ids, where there are any."""
+    blocks = (indexed.block for indexed in coverage.live_blocks)
+    mapped = {column.key: column.mapped_key for block in blocks for column in block.columns if column.mapped_key}
+    return tuple(replace(column, key=mapped.get(column.key, column.key)) for column in facts.columns)
 
 
 def _live_size(file: DataFile) -> int:

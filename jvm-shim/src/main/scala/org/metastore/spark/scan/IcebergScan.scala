@@ -23,7 +23,7 @@ private[scan] final class IcebergScan(spark: Table) {
   def uuid: String = table.uuid
   def location: String = table.location
   def name: String = spark.name
-  def id: TableIdentity = TableIdentity(IcebergTable.name, uuid, location, name)
+  def id: TableIdentity = TableIdentity(IcebergTable.name, uuid, location, name, table.nameMapping)
 
   /** The files of the snapshot that a scan reads. */
   def live(by: String, scan: AnyRef, number: Option[Long], unasked: Seq[Predicate]): LiveFiles = new LiveFiles(by, number,
@@ -51,6 +51,9 @@ private[scan] final class IcebergScan(spark: Table) {
 
   /** The keys of the snapshot's columns by their paths, before there is a scan. */
   def keys: Map[Seq[String], String] = table.leaves(table.current).map(leaf => leaf.path -> leaf.key).toMap
+
+  /** Whether a column holds UUIDs, which Spark shows as texts. */
+  def holdsUuids(key: String): Boolean = table.holdsUuids(key)
 
   private def schemaFrom(on: AnyRef, method: String): AnyRef = {
     val schema = Reflection.call[AnyRef](on, method)

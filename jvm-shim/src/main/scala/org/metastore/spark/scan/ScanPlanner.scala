@@ -72,17 +72,20 @@ private[scan] final class ScanPlanner(
 
   /** The statistics of a table: the same version for every scan of the query. */
   def statistics(table: TableIdentity, version: Option[String] = None): Either[Reason, TableStatistics] =
-    context.once((table.format, table.uuid, table.folder(settings.store)))(beginLookup(table, version))()
+    context.once(lookupKey(table))(beginLookup(table, version))()
 
   /** Begins to look for the statistics of the tables of a plan side by side: `statistics` waits for them. */
   def begin(tables: Iterator[TableIdentity]): Unit =
-    tables.foreach(table => context.once((table.format, table.uuid, table.folder(settings.store)))(beginLookup(table, None)))
+    tables.foreach(table => context.once(lookupKey(table))(beginLookup(table, None)))
+
+  private def lookupKey(table: TableIdentity) = (table.format, table.uuid, table.folder(settings.store), table.nameMapping)
 
   private def beginLookup(table: TableIdentity, version: Option[String]): () => Either[Reason, TableStatistics] = {
     val limit = settings.planningTimeoutMillis
     def left = context.remainingMillis(limit)
     val coming = context.countTime {
-      StatisticsStore.open(table.folder(settings.store), context.hadoop(session)).begin(table.uuid, left, limit, version)
+      val store = StatisticsStore.open(table.folder(settings.store), context.hadoop(session))
+      store.begin(table.uuid, left, limit, version, table.nameMapping)
     }
     lazy val found = context.countTime(coming(left))
       .left.map(why => if (why.code == ReasonCode.NoStatistics) Reason(why.code, "table" -> table.inStatements) else why)

@@ -154,7 +154,8 @@ object FactsFunction extends TableFunction("facts") {
   }
 
   private def identity(found: TableHandle): Map[String, Any] = Map(
-    "format" -> found.table.format, "name" -> found.name.orNull, "uuid" -> found.table.uuid, "location" -> found.table.qualifiedLocation)
+    "format" -> found.table.format, "name" -> found.name.orNull, "uuid" -> found.table.uuid, "location" -> found.table.qualifiedLocation,
+    "name_mapping" -> found.table.nameMapping.orNull)
 
   private def described(session: SparkSession, table: LakeTable, columns: Seq[Leaf], listing: SnapshotFacts): Map[String, Any] = {
     val leaves = columns.map { leaf =>

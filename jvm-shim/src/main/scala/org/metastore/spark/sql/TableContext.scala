@@ -19,7 +19,7 @@ import org.metastore.spark.tables.{LakeTable, Leaf, TableLookup}
 final class TableContext private (val name: String, val table: LakeTable, val store: StatisticsStore) {
 
   /** The newest manifest that belongs to this very table, not to one of the same name that was dropped. */
-  lazy val manifest: Option[Manifest] = store.manifest().filter(_.table.uuid == table.uuid)
+  lazy val manifest: Option[Manifest] = store.manifest().filter(_.table.uuid == table.uuid).map(_.under(table.nameMapping))
 
   /** The snapshot asked for; without `at`, the one that the name points to. `None`: the table was never written. */
   def requestedSnapshot(at: Option[Literal]): Option[String] = at match {
@@ -81,7 +81,7 @@ final class TableContext private (val name: String, val table: LakeTable, val st
    * @throws java.io.IOException they cannot be read, or not in time
    */
   def planning(limitMillis: Long): TableStatistics =
-    store.planning(table.uuid, limitMillis).fold(why => throw new IOException(why.sentence), identity)
+    store.planning(table.uuid, limitMillis, nameMapping = table.nameMapping).fold(why => throw new IOException(why.sentence), identity)
 
   /** The leaves of a snapshot's schema, and the expressions over them that an analyzed one tells of. */
   def described(asked: Option[String], snapshot: Snapshot): IndexedSeq[Leaf] = table.leaves(asked) ++

@@ -49,9 +49,12 @@ final class StatisticsStore private (folder: Path, conf: Configuration) {
    * @param limitMillis what reading may take in this query, from now on; past it columns are unknown
    * @param version     fingerprint of the statistics that the query began with: these, as long as they are remembered. `None`,
    *                    or forgotten: the newest ones
+   * @param nameMapping as the table has it
    */
-  def planning(tableUuid: String, limitMillis: Long, version: Option[String] = None): Either[Reason, TableStatistics] =
-    begin(tableUuid, limitMillis, limitMillis, version)(limitMillis)
+  def planning(
+      tableUuid: String, limitMillis: Long, version: Option[String] = None,
+      nameMapping: Option[String] = None): Either[Reason, TableStatistics] =
+    begin(tableUuid, limitMillis, limitMillis, version, nameMapping)(limitMillis)
 
   /**
    * As [[planning]], of several tables side by side: begins to look for the statistics, and returns what waits for them.
@@ -61,10 +64,12 @@ final class StatisticsStore private (folder: Path, conf: Configuration) {
    * @return for how long to wait, and to read in this query from then on, in milliseconds, to the statistics
    */
   def begin(
-      tableUuid: String, leftMillis: Long, limitMillis: Long, version: Option[String] = None): Long => Either[Reason, TableStatistics] = {
-    val remembered = version.flatMap(v => StatisticsCache.get[Manifest](versionKey(v)))
+      tableUuid: String, leftMillis: Long, limitMillis: Long, version: Option[String] = None,
+      nameMapping: Option[String] = None): Long => Either[Reason, TableStatistics] = {
+    val written = version.map(_.split(Manifest.UnderMapping).head)
+    val remembered = written.flatMap(v => StatisticsCache.get[Manifest](versionKey(v)))
     val manifest = remembered.fold(newest(leftMillis))(found => _ => Right(found))
-    millis => known(tableUuid, new Budget(millis, limitMillis, root), manifest)
+    millis => known(tableUuid, new Budget(millis, limitMillis, root), manifest(_).map(_.under(nameMapping)))
   }
 
   private def known(

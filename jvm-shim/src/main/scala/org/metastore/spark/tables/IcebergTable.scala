@@ -17,6 +17,8 @@ import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier, Table,
 import org.apache.spark.sql.types.{DataType, Decimal, DecimalType, StructField, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
+import org.metastore.spark.statistics.objects.NameMapping
+
 /** An Iceberg table behind Spark's `SparkTable`, by reflection. */
 final class IcebergTable private (sparkTable: Table, table: AnyRef) extends LakeTable {
   import IcebergTable.pathOf
@@ -96,6 +98,8 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
   override def properties: Map[String, String] = call[java.util.Map[String, String]](table, "properties").asScala.toMap
 
+  override def nameMapping: Option[String] = properties.get(NameMapping.Property)
+
   override def refusal: Option[TableRefusal] = {
     // Newer releases name the snapshot of every table, and keep beside it what was asked for.
     def asked = Try(Reflection.value[AnyRef](sparkTable, "timeTravel")).getOrElse(call[AnyRef](sparkTable, "snapshotId"))
@@ -153,6 +157,10 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     val default = if (Reflection.has(field, "initialDefault")) call[AnyRef](field, "initialDefault") else null // scalastyle:ignore
     StoredText.of(catalyst(default, leaf.dataType), leaf.dataType).map(leaf.key -> _)
   }.toMap
+
+  /** Whether a column holds UUIDs, which Spark shows as texts. */
+  def holdsUuids(key: String): Boolean =
+    Option(call[AnyRef](schema, "findType", Integer.valueOf(key))).exists(_.toString == "uuid")
 
   override def publish(snapshot: String, sketches: Seq[PublishedSketch]): Set[String] =
     new IcebergStatisticsFile(table, snapshot.toLong).publish(sketches)

@@ -100,7 +100,7 @@ trait LakeTable {
   def qualifiedLocation: String = location
 
   /** Whose statistics are the table's, and where they are. */
-  final def identity: TableIdentity = TableIdentity(format, uuid, location, location)
+  final def identity: TableIdentity = TableIdentity(format, uuid, location, location, nameMapping)
 
   /** The snapshot that the name points to; `None`: the table was never written. */
   def current: Option[String]
@@ -149,6 +149,9 @@ trait LakeTable {
 
   /** Table properties. */
   def properties: Map[String, String] = Map.empty
+
+  /** Iceberg's name mapping: how data files without field ids are read. */
+  def nameMapping: Option[String] = None
 
   /** Why it cannot be analyzed. */
   def refusal: Option[TableRefusal] = None

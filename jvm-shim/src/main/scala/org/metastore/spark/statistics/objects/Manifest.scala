@@ -2,6 +2,8 @@ package org.metastore.spark.statistics.objects
 
 import java.util.Locale
 
+import org.apache.commons.codec.digest.DigestUtils
+
 import org.metastore.spark.reason.SqlName
 
 /** An immutable object of the store, as a manifest names it. It is trusted only when length and digest agree. */
@@ -78,8 +80,13 @@ private[statistics] object Block {
     parts.flatMap(part => part.columns.map(_ -> part.ref)).toMap
 }
 
-/** Which table the statistics belong to. A reader with another uuid at hand ignores them. */
-final case class TableIdentity(format: String, uuid: String, location: String, name: String) {
+/**
+ * Which table the statistics belong to. A reader with another uuid at hand ignores them.
+ *
+ * @param nameMapping Iceberg's name mapping as a table property has it now: statistics do not store it
+ */
+final case class TableIdentity(
+    format: String, uuid: String, location: String, name: String, nameMapping: Option[String] = None) {
 
   /** What our ANALYZE TABLE calls it: of a Parquet table by its name ANALYZE is Spark's own, if no setting says else. */
   def inStatements: String =
@@ -124,6 +131,32 @@ final case class Manifest(
   /** The SQL of the expressions that blocks have statistics of, by their keys. */
   lazy val expressions: Map[String, String] = Manifest.expressionsOf(blocks.iterator.flatMap(_.columns))
 
+  private lazy val isMapped: Boolean = {
+    val schemas = blocks.iterator.map(_.columns) ++ snapshots.iterator.map(_.columns)
+    schemas.exists(_.exists(entry => NameMapping.fieldId(entry.key).isDefined))
+  }
+
+  @volatile private var resolved: Option[(Option[String], Manifest)] = None // a mapping seldom changes: the last one is kept
+
+  /** The manifest as a table reads it: of columns that its name mapping gives another meaning nothing is known. */
+  def under(nameMapping: Option[String]): Manifest = {
+    val isExpressed = nameMapping.isDefined && expressions.nonEmpty
+    if (!isMapped && !isExpressed) this
+    else resolved.collectFirst { case (`nameMapping`, manifest) => manifest }.getOrElse {
+      val made = resolve(nameMapping)
+      resolved = Some(nameMapping -> made)
+      made
+    }
+  }
+
+  private def resolve(nameMapping: Option[String]): Manifest = {
+    val mapping = new NameMapping(nameMapping)
+    copy(
+      blocks = blocks.map(block => block.copy(columns = mapping.resolve(block.columns))),
+      snapshots = snapshots.map(snapshot => snapshot.copy(columns = mapping.resolve(snapshot.columns))),
+      fingerprint = s"$fingerprint${Manifest.UnderMapping}${DigestUtils.sha256Hex(nameMapping.getOrElse(""))}")
+  }
+
   /** The newest analyzed snapshot, if any. */
   def latest: Option[Snapshot] = snapshots.lastOption
 
@@ -135,6 +168,9 @@ object Manifest {
 
   /** The beginning of the keys of expressions, as no key of a column begins. */
   val ExpressionPrefix = "expression:"
+
+  /** In a fingerprint, what comes before the digest of a name mapping. */
+  private[statistics] val UnderMapping = "/"
 
   private[objects] def expressionsOf(columns: Iterator[ColumnEntry]): Map[String, String] =
     columns.filter(_.isExpression).map(one => one.key -> one.path.head).toMap

@@ -1,0 +1,78 @@
+package org.metastore.spark.statistics.objects
+
+import scala.collection.JavaConverters._
+import scala.collection.mutable
+import scala.util.Try
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.node.{ArrayNode, JsonNodeFactory}
+
+/**
+ * Iceberg's name mapping: under which names a data file without field ids has the table's columns.
+ *
+ * @param text the JSON of the table property; `None` where the table has none, and readers go by position
+ */
+final class NameMapping(text: Option[String]) {
+  import NameMapping._
+
+  // Of a text that is no mapping nothing is known: Iceberg cannot read such files either.
+  private lazy val names: Option[Map[String, String]] = Try(namesOf(json.readTree(text.get))).toOption
+
+  /** Columns that mean in data files without field ids what they meant when they were analyzed have the table's keys. */
+  def resolve(columns: IndexedSeq[ColumnEntry]): IndexedSeq[ColumnEntry] = columns.map { column =>
+    fieldId(column.key) match {
+      case Some(id) if mappedKey(id).contains(column.key) => column.copy(key = id)
+      // Which data files an expression was computed of is not stored: a mapping may have changed any of them.
+      case None if column.isExpression && text.isDefined => column.copy(key = s"@${column.key}")
+      case _ => column
+    }
+  }
+
+  private def mappedKey(id: String): Option[String] =
+    if (text.isEmpty) Some(s"$id@") else names.map(found => s"$id@${found.getOrElse(id, Unmapped)}")
+}
+
+object NameMapping {
+
+  /** The table property that holds a name mapping. */
+  val Property = "schema.name-mapping.default"
+
+  private val Unmapped = "[]"
+  private val MappedKey = "(?s)(\\d+)@.*".r
+  private val json = new ObjectMapper
+  private val nodes = JsonNodeFactory.instance
+
+  /** The field id in a key of a column in data files without field ids; `None` of any other key. */
+  def fieldId(key: String): Option[String] = key match {
+    case MappedKey(id) => Some(id)
+    case _ => None
+  }
+
+  /** Field id to the names on the way to the field, as JSON. */
+  private def namesOf(fields: JsonNode): Map[String, String] = {
+    val found = mutable.Map.empty[String, String]
+    def walk(fields: JsonNode, above: Vector[JsonNode]): Unit = fields.elements.asScala.foreach { field =>
+      val path = above :+ sortedNames(field)
+      if (field.hasNonNull("field-id")) found(field.get("field-id").asText) = json.writeValueAsString(arrayOf(path ++ below(field)))
+      walk(field.path("fields"), path)
+    }
+    walk(fields, Vector.empty)
+    found.toMap
+  }
+
+  /** The nested fields of a field: what a list or a map holds depends on them. */
+  private def below(field: JsonNode): Option[JsonNode] = {
+    val nested = field.path("fields").elements.asScala.map(describe).toVector
+    if (nested.isEmpty) None else Some(nodes.objectNode().set[JsonNode]("fields", arrayOf(nested)))
+  }
+
+  private def describe(field: JsonNode): JsonNode = {
+    val id = if (field.hasNonNull("field-id")) field.get("field-id") else nodes.nullNode
+    arrayOf(Vector(id, sortedNames(field), arrayOf(field.path("fields").elements.asScala.map(describe).toVector)))
+  }
+
+  private def sortedNames(field: JsonNode): ArrayNode =
+    arrayOf(field.path("names").elements.asScala.map(_.asText).toVector.sorted.map(nodes.textNode))
+
+  private def arrayOf(parts: Seq[JsonNode]): ArrayNode = nodes.arrayNode().addAll(parts.asJava)
+}

@@ -1,0 +1,129 @@
+"""Data files without field ids: what their columns mean depends on the table's name mapping, which may change."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import metastore
+from planner.plans import check, conf
+
+pytestmark = pytest.mark.spark
+
+MAPPING = "schema.name-mapping.default"
+COLUMNS = "a INT, b INT, st STRUCT<x: INT, y: INT>"
+FILES = [
+    {"a": [1, 2], "b": [11, 12], "st": [{"x": 21, "y": 31}, {"x": 22, "y": 32}]},
+    {"a": [5, None], "b": [15, None], "st": [{"x": 25, "y": 35}, None]},
+]
+SCHEMA = pa.schema({
+    "a": pa.int32(), "b": pa.int32(), "st": pa.struct({"x": pa.int32(), "y": pa.int32()}),
+})  # fmt: skip
+
+
+def field(number: int, *names: str, fields: list | None = None) -> dict:
+    return {"field-id": number, "names": list(names), **({"fields": fields} if fields else {})}
+
+
+def mapped(*fields: dict) -> str:
+    return f"SET TBLPROPERTIES ('{MAPPING}' = '{json.dumps(fields)}')"
+
+
+ST = field(3, "st", fields=[field(4, "x"), field(5, "y")])
+# What is done to the table, the columns that it changes, and one that it does not.
+CHANGES = {
+    "renamed, and another one added": (["RENAME COLUMN a TO c", "ADD COLUMN a INT"], ["a", "c"], "b"),
+    "exchanged names": ([mapped(field(1, "b"), field(2, "a"), ST)], ["a", "b"], "st.x"),
+    "swapped columns": (
+        ["RENAME COLUMN a TO z", "RENAME COLUMN b TO a", "RENAME COLUMN z TO b"], ["a", "b"], "st.x",
+    ),
+    "a name left out": ([mapped(field(2, "b"), ST)], ["a"], "b"),
+    "a nested column renamed, and another one added": (
+        ["RENAME COLUMN st.x TO z", "ADD COLUMN st.x INT"], ["st.x", "st.z"], "st.y",
+    ),
+    "a struct left out": ([mapped(field(1, "a"), field(2, "b"))], ["st.x", "st.y"], "b"),
+    "no mapping": ([f"UNSET TBLPROPERTIES ('{MAPPING}')"], ["a", "b", "st.x"], None),
+}  # fmt: skip
+
+
+@pytest.fixture
+def imported(spark, new_table, tmp_path):
+    """An analyzed table of two data files without field ids and of one with them."""
+    table = new_table(COLUMNS)
+    for number, rows in enumerate(FILES):
+        pq.write_table(pa.table(rows, SCHEMA), tmp_path / f"{number}.parquet")
+    spark.sql(f"CALL ice.system.add_files(table => '{table}', source_table => '`parquet`.`{tmp_path}`')")
+    spark.sql(f"INSERT INTO {table} VALUES (101, 111, named_struct('x', 121, 'y', 131))")
+    metastore.analyze(spark, table, progress=False)
+    return table
+
+
+def compare(spark, table: str, columns: list[str]) -> None:
+    for column in columns:
+        check(spark, f"SELECT * FROM {table} WHERE {column} IS NULL")
+        check(spark, f"SELECT * FROM {table} WHERE {column} < 13")
+        check(spark, f"SELECT count(*), count({column}), min({column}), max({column}), sum({column}) FROM {table}")
+        check(spark, f"SELECT {column} FROM {table} ORDER BY {column} DESC NULLS LAST LIMIT 1")
+
+
+def bounds(rows, column: str) -> tuple:
+    row = rows.column(column)
+    return row["min"], row["max"], row["null_count"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_mapping_makes_columns_unknown_until_the_next_analyze(spark, imported, change):
+    statements, changed, kept = CHANGES[change]
+    before = metastore.summary(spark, imported)
+    for statement in statements:
+        spark.sql(f"ALTER TABLE {imported} {statement}")
+    compare(spark, imported, changed)
+    after = metastore.summary(spark, imported)
+    if kept is not None:
+        assert bounds(after, kept) == bounds(before, kept)
+        check(spark, f"SELECT * FROM {imported} WHERE {kept} > 100", files=[1])
+    for column in changed:
+        assert bounds(after, column) == (None, None, None)
+
+    is_added = any("ADD COLUMN" in statement for statement in statements)
+    assert metastore.analyze(spark, imported, progress=False).files_read == (3 if is_added else 2)
+    compare(spark, imported, changed)
+    truth = metastore.summary(spark, imported)
+    with conf(spark, spark__metastore__enabled=False):
+        for column in changed:
+            row = spark.sql(f"SELECT min({column}), max({column}) FROM {imported}").first()
+            assert bounds(truth, column)[:2] == tuple(row)
+    assert metastore.analyze(spark, imported, progress=False).files_read == 0
+
+
+def test_without_spark_too(spark, imported):
+    static_table = pytest.importorskip("pyiceberg.table").StaticTable
+    for statement in CHANGES["renamed, and another one added"][0]:
+        spark.sql(f"ALTER TABLE {imported} {statement}")
+    logged = spark.sql(f"SELECT file FROM {imported}.metadata_log_entries ORDER BY timestamp").collect()
+    opened = static_table.from_metadata(logged[-1][0].removeprefix("file:"))
+    for statistics in (metastore.open(opened), metastore.open(opened.location())):
+        summary = statistics.summary()
+        assert bounds(summary, "b") == (11, 111, 1)
+        assert bounds(summary, "a") == bounds(summary, "c") == (None, None, None)
+        assert len(statistics.prune("b > 100")) == 1
+        assert len(statistics.prune("c < 4")) == 2
+        assert len(statistics.prune("c IS NULL")) == 2
+
+
+def test_blocks_of_files_with_and_without_ids_are_merged(spark, imported):
+    metastore.compact(spark, imported)
+    before = metastore.summary(spark, imported)
+    assert bounds(before, "a") == (1, 101, 1)
+    check(spark, f"SELECT * FROM {imported} WHERE a > 100", files=[1])
+    assert metastore.analyze(spark, imported, progress=False).committed is False
+    for statement in CHANGES["renamed, and another one added"][0]:
+        spark.sql(f"ALTER TABLE {imported} {statement}")
+    compare(spark, imported, ["a", "c"])
+    check(spark, f"SELECT * FROM {imported} WHERE b > 100", files=[1])
+    assert metastore.analyze(spark, imported, progress=False).files_read == 3
+    compare(spark, imported, ["a", "c"])
+    assert metastore.analyze(spark, imported, progress=False).committed is False
