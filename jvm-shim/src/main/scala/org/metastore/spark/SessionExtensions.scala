@@ -2,7 +2,7 @@ package org.metastore.spark
 
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
 
-import org.metastore.spark.analyze.{AnalyzeRule, AttachedPython, DistributionsStatement, FilteredSummaryStatement}
+import org.metastore.spark.analyze.{AnalyzableColumnsRule, AnalyzeRule, AttachedPython, DistributionsStatement, FilteredSummaryStatement}
 import org.metastore.spark.auto.{AutoAnalyzeCallRule, AutoAnalyzeRule}
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{CboSwitch, StageStatisticsRule}
@@ -29,6 +29,7 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
     extensions.injectParser((_, delegate) => MetastoreParser(delegate))
     OutermostParser.list()
     DataSourceErrorRule.inject(extensions)
+    extensions.injectHintResolutionRule(new AnalyzableColumnsRule(_)) // before Spark resolves the name, which fails
     extensions.injectResolutionRule(new AnalyzeRule(_))
     extensions.injectPostHocResolutionRule(_ => FunctionCallRule)
     extensions.injectPostHocResolutionRule(new DataSourceRule(_))

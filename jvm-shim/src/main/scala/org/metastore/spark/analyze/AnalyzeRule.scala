@@ -61,6 +61,19 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
   }
 }
 
+/** Names the columns for which Spark has no type, where ANALYZE meets such a table: Spark says only which type it is. */
+final class AnalyzableColumnsRule(session: SparkSession) extends Rule[LogicalPlan] {
+
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    plan match {
+      case AnalyzeTable(table: UnresolvedTableOrView, _, _) => TableLookup.requireReadable(session, table.multipartIdentifier)
+      case AnalyzeColumn(table: UnresolvedTableOrView, _, _) => TableLookup.requireReadable(session, table.multipartIdentifier)
+      case _ =>
+    }
+    plan
+  }
+}
+
 /** Whose ANALYZE a table gets: ours for the formats of `spark.metastore.analyze.formats`, Spark's for all others. */
 object AnalyzeScope {
 

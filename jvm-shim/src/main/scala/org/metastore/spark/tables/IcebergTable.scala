@@ -17,6 +17,7 @@ import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier, Table,
 import org.apache.spark.sql.types.{DataType, Decimal, DecimalType, StructField, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
+import org.metastore.spark.reason.SqlName
 import org.metastore.spark.statistics.objects.NameMapping
 
 /** An Iceberg table behind Spark's `SparkTable`, by reflection. */
@@ -190,6 +191,14 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
   private def sparkType(kind: AnyRef): DataType = Reflection.callStatic[DataType](schemaUtil, "convert", kind)
 
+  /** Columns that Spark has no type for, each with its type. */
+  private def unreadableColumns(above: Vector[String], fields: Seq[AnyRef]): Seq[String] = fields.flatMap { field =>
+    val (path, kind) = (above :+ call[String](field, "name"), call[AnyRef](field, "type"))
+    if (Try(sparkType(kind)).isSuccess) Nil
+    else if (call[Boolean](kind, "isStructType")) unreadableColumns(path, list(kind, "fields"))
+    else Seq(s"${SqlName(path)} of type $kind")
+  }
+
   private lazy val schemaUtil = Reflection.load("org.apache.iceberg.spark.SparkSchemaUtil", sparkTable.getClass.getClassLoader)
 
   private def bySnapshotId(text: String): Option[AnyRef] =
@@ -231,8 +240,19 @@ object IcebergTable extends TableFormat {
   override def hasPaths: Boolean = false
 
   // A metadata file that is gone; what a catalog forbids is not among these.
-  override def isUnreadable(e: Exception): Boolean = e.getClass.getName.startsWith("org.apache.iceberg.exceptions.") &&
+  override def isUnreadable(e: Exception): Boolean = isOfType(e) || e.getClass.getName.startsWith("org.apache.iceberg.exceptions.") &&
     !Seq("ForbiddenException", "NotAuthorizedException").contains(e.getClass.getSimpleName)
+
+  /** Whether it was thrown because Spark has no type for a column. */
+  private def isOfType(e: Exception): Boolean =
+    e.isInstanceOf[UnsupportedOperationException] && e.getStackTrace.exists(_.getClassName == "org.apache.iceberg.spark.SparkSchemaUtil")
+
+  override def unreadableColumns(table: Table): Seq[String] =
+    if (!is(table)) Nil
+    else {
+      val iceberg = new IcebergTable(table, inner(table))
+      iceberg.unreadableColumns(Vector.empty, Reflection.list(iceberg.schema, "columns"))
+    }
 
   override val rowLevelNodes: Set[String] =
     Set("ReplaceIcebergData", "MergeIntoIcebergTable", "UpdateIcebergTable", "DeleteFromIcebergTable")

@@ -75,6 +75,9 @@ trait TableFormat {
   def isNotFound(e: Exception): Boolean = false
   def isUnreadable(e: Exception): Boolean = false
 
+  /** Columns that Spark has no type for, each with its type: it reads no column of such a table. */
+  def unreadableColumns(table: Table): Seq[String] = Nil
+
   /** How the names of its own rules begin: these are nobody's policies. */
   def rules: Seq[String] = Nil
 

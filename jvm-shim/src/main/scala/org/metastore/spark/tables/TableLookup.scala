@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.analysis.{AnalysisContext, UnresolvedRelati
 import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LeafNode, LogicalPlan, Project, SubqueryAlias, UnaryNode, View}
-import org.apache.spark.sql.connector.catalog.{CatalogPlugin, SupportsNamespaces, TableCatalog}
+import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier, SupportsNamespaces, TableCatalog}
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.internal.{SQLConf, StaticSQLConf}
@@ -123,9 +123,28 @@ object TableLookup {
           throw MetastoreException.unsupportedTable(name, s"this Spark does not have the format ${parts.head}")
         case e: AnalysisException if e.getMessage.startsWith("[UNABLE_TO_INFER_SCHEMA]") =>
           throw MetastoreException.unsupportedTable(name, "no file of it says what its columns are")
+        case e: UnsupportedOperationException =>
+          requireReadable(session, parts)
+          throw e
       }
     if (analyzed.exists(_.isInstanceOf[UnresolvedRelation])) throw notFound(session, parts)
     analyzed
+  }
+
+  /**
+   * Says which columns keep Spark from reading a table of a catalog, where there are some.
+   *
+   * @throws MetastoreException METASTORE_UNSUPPORTED_TABLE
+   */
+  private[spark] def requireReadable(session: SparkSession, parts: Seq[String]): Unit = {
+    def loaded = namespace(session, parts.init) match {
+      case (catalog: TableCatalog, names) => Some(catalog.loadTable(Identifier.of(names, parts.last)))
+      case _ => None
+    }
+    // What fails here fails again where the table is resolved, and is explained there.
+    val columns = Try(loaded.toSeq.flatMap(table => TableFormats.all.flatMap(_.unreadableColumns(table)))).getOrElse(Nil)
+    if (columns.nonEmpty)
+      throw MetastoreException.unsupportedTable(SqlName(parts), s"Spark cannot read its ${columns.mkString(", ")}")
   }
 
   private def notFound(session: SparkSession, parts: Seq[String]): MetastoreException =
