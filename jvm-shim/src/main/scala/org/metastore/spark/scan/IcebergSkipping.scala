@@ -11,12 +11,15 @@ import org.metastore.spark.statistics.values.ColumnHistogram
 
 /**
  * Finds the predicates by which Iceberg loses rows that Spark's comparison finds. Its bounds, and those of Parquet's row groups,
- * leave NaN out, which is larger than all numbers in Spark; they take -0.0 for less than 0.0, which is equal in Spark.
+ * leave NaN out, which is larger than all numbers in Spark; they take -0.0 for less than 0.0, which is equal in Spark. Bounds of
+ * UUIDs are written in the order of their bytes, without signs, and compared as two signed numbers.
  *
  * @param histogram what the statistics know of a column, by its name's parts and a type
+ * @param isUuid    whether a column, by its name's parts, holds UUIDs and has statistics
  */
 private[scan] final class IcebergSkipping(
-    conjuncts: Seq[Expression], output: Seq[AttributeReference], histogram: (Seq[String], DataType) => Option[ColumnHistogram]) {
+    conjuncts: Seq[Expression], output: Seq[AttributeReference], histogram: (Seq[String], DataType) => Option[ColumnHistogram],
+    isUuid: Seq[String] => Boolean) {
   import IcebergSkipping._
 
   private lazy val columns: Map[Seq[String], ColumnHistogram] =
@@ -30,8 +33,13 @@ private[scan] final class IcebergSkipping(
 
   /** Whether rows of the analyzed data files may satisfy the predicate that Iceberg leaves out. */
   def losesRows(predicate: Predicate): Boolean = {
+    val names = predicate.references.map(_.fieldNames.toSeq).toSeq
+    losesFractions(predicate, names) || exists(predicate)(isComparison) && names.exists(isUuid)
+  }
+
+  private def losesFractions(predicate: Predicate, names: Seq[Seq[String]]): Boolean = {
     lazy val (aboveAll, atZero) = (exists(predicate)(isAboveAll), exists(predicate)(isAtZero))
-    predicate.references.flatMap(reference => columns.get(reference.fieldNames.toSeq)).exists { column =>
+    names.flatMap(columns.get(_)).exists { column =>
       column.nans > 0 && aboveAll || atZero && column.buckets.exists(bucket => bucket.from <= 0 && bucket.until >= 0)
     }
   }
@@ -39,6 +47,11 @@ private[scan] final class IcebergSkipping(
 
 private object IcebergSkipping {
   private val fractions = Set[DataType](DoubleType, FloatType)
+
+  private def isComparison(part: V2Expression): Boolean = part match {
+    case predicate: Predicate => Set("=", "<=>", "<>", "IN", "<", "<=", ">", ">=")(predicate.name)
+    case _ => false
+  }
 
   private def isAboveAll(part: V2Expression): Boolean = part match {
     case predicate: Predicate => Set(">", ">=", "NOT")(predicate.name) || predicate.name == "IN" && exists(part)(isNaN)
