@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.parser.{AbstractSqlParser, CatalystSqlParse
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.StructType
 
-/** The parser of Spark 4.1, which binds parameter markers while parsing: `parsePlanWithParameters` is what `spark.sql` calls. */
+/** The parser of Spark 4.1 and later, which binds parameter markers while parsing: `parsePlanWithParameters` is what `spark.sql` calls. */
 final class MetastoreParser(delegate: ParserInterface) extends ParserWrapper(delegate) {
 
   override def parsePlanWithParameters(sqlText: String, parameters: ParameterContext): LogicalPlan =
@@ -24,6 +24,7 @@ object MetastoreParser {
   /** Wraps a parser once: the extension may be applied twice to one session. */
   def apply(delegate: ParserInterface): ParserInterface = delegate match {
     case ours: MetastoreParser => ours
-    case other => new MetastoreParser(other)
+    case LaterParser(_) => delegate
+    case other => LaterParser.complete(new MetastoreParser(other))
   }
 }

@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.command.{AnalyzeColumnCommand, AnalyzePart
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.reason.SqlName
 import org.metastore.spark.sql.PartitionClause
-import org.metastore.spark.tables.{TableFormats, TableLookup}
+import org.metastore.spark.tables.{Catalogs, TableFormats, TableLookup}
 
 /** Takes over ANALYZE of the tables that are ours, before Spark refuses it for them; everything else stays Spark's. */
 final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
@@ -27,9 +27,8 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
     case columns @ AnalyzeColumnCommand(OurName(name), names, all) => command(name, names, all, PartitionClause.of(columns))
     case AnalyzeTables(namespace: ResolvedNamespace, noScan) => all(namespace.catalog, namespace.namespace, noScan).getOrElse(plan)
     case stock.AnalyzeTablesCommand(database, noScan) =>
-      val state = session.sessionState
-      all(state.catalogManager.catalog(TableLookup.SessionCatalog), Seq(database.getOrElse(state.catalog.getCurrentDatabase)),
-        noScan).getOrElse(plan)
+      val namespace = database.getOrElse(session.sessionState.catalog.getCurrentDatabase)
+      all(Catalogs(session).catalog(TableLookup.SessionCatalog), Seq(namespace), noScan).getOrElse(plan)
     case other => other
   }
 

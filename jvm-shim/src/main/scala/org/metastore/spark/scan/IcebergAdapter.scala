@@ -50,7 +50,7 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
     val listing = new IcebergListing(new IcebergPruning(table, iceberg.output, ScanContext(asked.conjuncts), planner))
     val source = DelegateProxy.create(new IcebergSourceProxy(iceberg.table, listing), classOf[Table])
     val builder = source.asInstanceOf[SupportsRead].newScanBuilder(iceberg.options)
-    PushDownUtils.pushFilters(builder, asked.conjuncts.filterNot(SubqueryExpression.hasSubquery))
+    PushedPredicates.push(builder, asked.conjuncts.filterNot(SubqueryExpression.hasSubquery))
     val (scan, output) = PushDownUtils.pruneColumns(builder, iceberg, asked.columns, asked.conjuncts)
     if (scan.getClass.getName != IcebergAdapter.BatchScan) None
     else {
@@ -136,9 +136,13 @@ private final class IcebergPlannedScan(
   /** The scan of those files alone that are to be read: it has its snapshot and its tasks from now on. */
   def scanOfRest(decision: ScanDecision): Option[LogicalPlan] = {
     tasks.at(tasks.files.indices.filter(decision.survivors.get)).giveTo(scan)
-    Some(DataSourceV2ScanRelation(
-        iceberg,
-        IcebergScanProxy.before(scan, decision, own => V2Statistics.withoutColumns(own, scan.readSchema, None), Some(tasks)), output))
+    val pruned =
+      IcebergScanProxy.before(scan, decision, own => V2Statistics.withoutColumns(own, scan.readSchema, None), Some(tasks))
+    Some(CaseClassCopy.create(
+        classOf[DataSourceV2ScanRelation],
+        "relation" -> iceberg,
+        "scan" -> pruned,
+        "output" -> output))
   }
 }
 

@@ -95,7 +95,7 @@ private[scan] object JoinKeyFilter extends PredicateHelper {
         IcebergScanProxy.nameOf(scan.scan, in.child).fold(pruning)(name => DynamicPruningExpression(in.copy(child = name)))
       case other => other
     }
-    if (named == scan.runtimeFilters) scan else WithTags(scan.copy(runtimeFilters = named), scan)
+    if (named == scan.runtimeFilters) scan else WithTags(CaseClassCopy(scan, "runtimeFilters" -> named), scan)
   }
 
   /** What the filters of a scan have collected. */
@@ -109,5 +109,5 @@ private[scan] object JoinKeyFilter extends PredicateHelper {
   private def isOfJoin(filter: Expression): Boolean = filter.isInstanceOf[DynamicPruning] || filter.isInstanceOf[JoinKeyFilter]
 
   private def withFilters(scan: FileSourceScanExec, filters: Seq[Expression]): FileSourceScanExec =
-    WithTags(scan.copy(dataFilters = filters), scan)
+    WithTags(CaseClassCopy(scan, "dataFilters" -> filters), scan)
 }

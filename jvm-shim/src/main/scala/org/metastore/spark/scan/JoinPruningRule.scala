@@ -179,7 +179,7 @@ private final class KeyTarget(planner: ScanPlanner) {
 
   private def withKeys(plan: LogicalPlan): LogicalPlan = plan match {
     case relation: DataSourceV2ScanRelation =>
-      WithTags(relation.copy(scan = IcebergScanProxy.withKeys(relation.scan).get), relation)
+      WithTags(CaseClassCopy(relation, "scan" -> IcebergScanProxy.withKeys(relation.scan).get), relation)
     case other => other
   }
 

@@ -48,7 +48,7 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
     }
 
   private def withRelation(scan: FileSourceScanExec, location: FileIndex): FileSourceScanExec =
-    WithTags(scan.copy(relation = scan.relation.copy(location = location)(scan.relation.sparkSession)), scan)
+    WithTags(CaseClassCopy(scan, "relation" -> scan.relation.copy(location = location)(scan.relation.sparkSession)), scan)
 
   private def marked(scan: FileSourceScanExec, planner: => ScanPlanner): Option[FileSourceScanExec] =
     try scan.relation.location match {
@@ -84,7 +84,8 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
 
   private def withLabel(scan: FileSourceScanExec, relation: HadoopFsRelation, label: String): FileSourceScanExec = {
     val named = scan.tableIdentifier.getOrElse(TableIdentifier(relation.location.rootPaths.head.toString, Some(formatOf(scan.relation))))
-    WithTags(scan.copy(relation = relation, tableIdentifier = Some(named.copy(table = s"${named.table} $label"))), scan)
+    val labelled = named.copy(table = s"${named.table} $label")
+    WithTags(CaseClassCopy(scan, "relation" -> relation, "tableIdentifier" -> Some(labelled)), scan)
   }
 
   private def formatOf(relation: HadoopFsRelation): String =

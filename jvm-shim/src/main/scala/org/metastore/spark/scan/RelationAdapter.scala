@@ -114,7 +114,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
       FixedFileIndex.of(read.location, listed, table.files(listed), decision).map { index =>
         val rows = decision.survivors.stream.toArray.toSeq.map(decision.rows(_))
         val numbers = CatalogStatistics(index.sizeInBytes, if (rows.contains(-1L)) None else Some(BigInt(rows.sum).max(1)))
-        val entry = logical.catalogTable.getOrElse(pathTable(table, read)).copy(stats = Some(numbers))
+        val entry = CaseClassCopy(logical.catalogTable.getOrElse(pathTable(table, read)), "stats" -> Some(numbers))
         WithTags(logical.copy(relation = read.copy(location = index)(read.sparkSession), catalogTable = Some(entry)), logical)
       }
     }
@@ -217,17 +217,20 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
 
   private def withStatistics(
       logical: LogicalRelation, files: HadoopFsRelation, table: FileScan, numbers: Option[CatalogStatistics]): Option[CatalogTable] =
-    if (numbers.isEmpty) logical.catalogTable.map(known => known.copy(stats = table.fallbackStatistics(known.stats)))
-    else Some(logical.catalogTable.getOrElse(pathTable(table, files)).copy(stats = numbers))
+    if (numbers.isEmpty)
+      logical.catalogTable.map(entry => CaseClassCopy(entry, "stats" -> table.fallbackStatistics(entry.stats)))
+    else
+      Some(CaseClassCopy(logical.catalogTable.getOrElse(pathTable(table, files)), "stats" -> numbers))
 
   // A table read by its path has no entry in a catalog, where Spark looks for numbers.
   private def pathTable(table: FileScan, files: HadoopFsRelation): CatalogTable =
-    CatalogTable(
-      identifier = TableIdentifier(table.root.toString, Some(table.id.format)),
-      tableType = CatalogTableType.EXTERNAL,
-      storage = CatalogStorageFormat.empty.copy(locationUri = Some(table.root.toUri)),
-      schema = files.schema,
-      provider = Some(table.id.format))
+    CaseClassCopy.create(
+      classOf[CatalogTable],
+      "identifier" -> TableIdentifier(table.root.toString, Some(table.id.format)),
+      "tableType" -> CatalogTableType.EXTERNAL,
+      "storage" -> CaseClassCopy(CatalogStorageFormat.empty, "locationUri" -> Some(table.root.toUri)),
+      "schema" -> files.schema,
+      "provider" -> Some(table.id.format))
 }
 
 /** A table that Spark reads as a file relation: its identity, and how its statistics name columns and files. */

@@ -12,7 +12,7 @@ import org.metastore.spark.statistics.TableStatistics
 import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSummary, FileList, FileSetStatistics, TypePromotion}
 import org.metastore.spark.statistics.objects.{FileKey, Snapshot, SummaryRow}
 import org.metastore.spark.statistics.values.{Histogram, LookUps}
-import org.metastore.spark.tables.{DataFile, Leaf, TableFormats}
+import org.metastore.spark.tables.{Catalogs, DataFile, Leaf, TableFormats}
 
 /** `metastore.layout(table [, column])`: one row a column, how its values are spread over the data files and what would help. */
 object LayoutFunction extends TableFunction("layout") {
@@ -126,10 +126,10 @@ private final class SortAdvice(
   private def statement(leaf: Leaf): Option[String] =
     TableFormats.all.find(_.name == analyzed.table.format).flatMap(_.sortStatement)
       .filter(_ => leaf.path.length == 1 && !TableFormats.isLocation(analyzed.name)).map { statement =>
-        val catalogs = session.sessionState.catalogManager
+        val catalogs = Catalogs(session)
         val parts = scala.util.Try(session.sessionState.sqlParser.parseMultipartIdentifier(analyzed.name)).getOrElse(Nil)
         val catalog =
-          parts.headOption.filter(one => parts.length > 2 && catalogs.isCatalogRegistered(one)).getOrElse(catalogs.currentCatalog.name)
+          parts.headOption.filter(one => parts.length > 2 && catalogs.isRegistered(one)).getOrElse(catalogs.current.name)
         statement.replace("{catalog}", catalog).replace("{table}", analyzed.name).replace("{column}", quoted(leaf.path.head))
       }
 

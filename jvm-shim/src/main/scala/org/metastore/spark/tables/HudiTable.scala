@@ -183,10 +183,11 @@ object HudiTable extends TableFormat {
     } yield found
 
   private def inSessionCatalog(table: String): Option[(TableCatalog, Identifier)] = {
-    val state = SparkSession.active.sessionState
+    val session = SparkSession.active
+    val state = session.sessionState
     val name = state.sqlParser.parseTableIdentifier(table)
     val namespace = Array(name.database.getOrElse(state.catalog.getCurrentDatabase))
-    Some(state.catalogManager.catalog(TableLookup.SessionCatalog)).collect { case tables: TableCatalog =>
+    Some(Catalogs(session).catalog(TableLookup.SessionCatalog)).collect { case tables: TableCatalog =>
       (tables, Identifier.of(namespace, name.table))
     }
   }

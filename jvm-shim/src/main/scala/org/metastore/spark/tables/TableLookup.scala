@@ -162,11 +162,11 @@ object TableLookup {
 
   /** The catalog and namespace that the parts of a name stand for; without parts, the current ones. */
   private[spark] def namespace(session: SparkSession, parts: Seq[String]): (CatalogPlugin, Array[String]) = {
-    val catalogs = session.sessionState.catalogManager
+    val catalogs = Catalogs(session)
     parts match {
-      case Nil => (catalogs.currentCatalog, catalogs.currentNamespace)
-      case head +: rest if catalogs.isCatalogRegistered(head) => (catalogs.catalog(head), rest.toArray)
-      case other => (catalogs.currentCatalog, other.toArray)
+      case Nil => (catalogs.current, catalogs.currentNamespace)
+      case head +: rest if catalogs.isRegistered(head) => (catalogs.catalog(head), rest.toArray)
+      case other => (catalogs.current, other.toArray)
     }
   }
 
@@ -195,7 +195,7 @@ object TableLookup {
   /** Inside a persistent view, short names mean the catalog and namespace in which the view was made. */
   private def fromInsideView(session: SparkSession, parts: Seq[String]): Seq[String] = {
     val ofView = ViewNamespace.current
-    def startsWithCatalog = parts.length > 1 && session.sessionState.catalogManager.isCatalogRegistered(parts.head)
+    def startsWithCatalog = parts.length > 1 && Catalogs(session).isRegistered(parts.head)
     if (ofView.isEmpty || startsWithCatalog) parts else if (parts.length == 1) ofView ++ parts else ofView.head +: parts
   }
 }
@@ -230,7 +230,7 @@ object Namespaces {
    * a database that there is, or nobody knows.
    */
   def explainMissing(session: SparkSession, parts: Seq[String]): String =
-    if (parts.length > 1 && !session.sessionState.catalogManager.isCatalogRegistered(parts.head))
+    if (parts.length > 1 && !Catalogs(session).isRegistered(parts.head))
       s" There is no catalog ${SqlName(parts.take(1))}.${NearNames.hint(parts.head, catalogs(session))}"
     else Try(TableLookup.namespace(session, parts)).toOption.collect {
       case (catalog: SupportsNamespaces, names)
