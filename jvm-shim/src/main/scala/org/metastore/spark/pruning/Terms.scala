@@ -243,7 +243,7 @@ private[pruning] object Step {
     override def apply(bounds: Bounds): Bounds = mapLongs(bounds) { (from, to, i) =>
       if (from.hasLo(i) && from.hasHi(i)) {
         val (lo, hi) = (from.lo(i), from.hi(i))
-        for (ofLo <- attempt(check(Math.absExact(lo))); ofHi <- attempt(check(Math.absExact(hi)))) {
+        for (ofLo <- attempt(check(absolute(lo))); ofHi <- attempt(check(absolute(hi)))) {
           val areSwapped = hi <= 0
           val (least, most) = (math.min(ofLo, ofHi), math.max(ofLo, ofHi))
           if (lo >= 0 || areSwapped) to.setLo(i, least, if (areSwapped) from.hiExact(i) else from.loExact(i))
@@ -252,6 +252,9 @@ private[pruning] object Step {
         }
       }
     }
+
+    // Java's own absExact came with 15, and Spark 3.5 runs on 11.
+    private def absolute(value: Long): Long = if (value < 0) Math.negateExact(value) else value
   }
 
   /** A part of a date, such as its month, that never decreases within a larger one, such as its year: where both bounds lie in one. */
