@@ -1,15 +1,17 @@
-"""Compiles the Scala shim into the wheel: one jar with a build for each line of Spark.
+"""Compiles the Scala shim into the wheel: one jar whose builds serve every line of Spark.
 
 As a hatchling hook it runs at every build (`uv sync`, `pip install`, `uv build`) and puts the jar at
 `pyspark/jars/metastore-shim.jar`. An editable install has the build for the Spark beside it alone, and a second
-jar with what only tests and benchmarks ask of it. A wheel has a build for every line: the pyspark that it is built with
-has the compiler and the newest line, for the others the modules are fetched that `metastore/jars.lock` names.
+jar with what only tests and benchmarks ask of it. A wheel has all builds: the pyspark that it is built with has the
+compiler, and the modules of other lines are fetched that `metastore/jars.lock` names.
 By hand, for any installed pyspark:
 
     python jvm-shim/hatch_build.py --pyspark <pyspark folder> --out <jar>
 
-Classes of two lines may not meet, so each line's sources are compiled into packages of their own: `org.metastore.spark`
-becomes `org.metastore.spark.v41` for Spark 4.1. Only the entry, which chooses between them, is the same for all.
+`contract/spark_builds.json` lists the builds and the lines of Spark that each serves. A build serves later lines, too,
+where its classes find all members of Spark that they use; `tests/versions/links.py` checks it.
+Classes of two builds may not meet, so each build is compiled into packages of its own: `org.metastore.spark` becomes
+`org.metastore.spark.v41` in the build for Spark 4.1. Only the entry, which chooses between them, is the same for all.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -34,8 +37,9 @@ except ImportError:  # run by hand, where hatchling is not needed
 
 SHIM = Path(__file__).resolve().parent
 SOURCES = SHIM / "src/main"
+CONTRACT = SHIM.parent / "python/metastore/contract"
 ENTRY = "entry"
-TESTS = "-tests"  # what is asked of the shim by tests and benchmarks alone: `4.1-tests`
+TESTS = "-tests"  # the classes that only tests and benchmarks use: `4.1-tests`
 PROPERTIES = "metastore-shim.properties"
 SCALAC_OPTIONS = ["-deprecation", "-feature", "-unchecked", "-Xlint", "-encoding", "UTF-8"]
 # One source serves Scala 2.12 and 2.13, so it uses the collections' older names.
@@ -44,6 +48,8 @@ OPTIONS_OF_SCALA = {
     "2.12": ["-Xfatal-warnings", f"-Wconf:{CROSS_BUILD}", "-target:jvm-1.8"],
     "2.13": ["-Werror", f"-Wconf:{CROSS_BUILD}", "-release", "17"],
 }
+# Spark 3.5 runs on Java 11, too.
+OPTIONS_OF_BUILD = {"3.5_2.13": ["-Werror", f"-Wconf:{CROSS_BUILD}", "-release", "11"]}
 # The entry runs on every Java that any Spark runs on.
 OPTIONS_OF_ENTRY = {"2.12": OPTIONS_OF_SCALA["2.12"], "2.13": ["-Werror", "-Xunchecked-java-output-version:8"]}
 # Our packages where the sources use them; a name in quotes is one that people read or write, and stays.
@@ -54,8 +60,26 @@ class ShimBuildError(Exception):
     """The shim could not be compiled; the message says what to do."""
 
 
-class ClassPath(NamedTuple):  # hatchling runs this file without making it a module, which dataclasses need
-    """What one line of Spark is compiled with: exact versions, the compiler's jars and those of Spark."""
+class SparkBuild(NamedTuple):  # hatchling runs this file without making it a module, which dataclasses need
+    """A build of the shim: its name, the Scala it is compiled for, the lines of Spark that it serves."""
+
+    name: str
+    scala: str
+    serves: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """The line of Spark that it is compiled for, such as `4.1`."""
+        return self.name.split("_")[0]
+
+    @property
+    def package(self) -> str:
+        """The last part of its packages' names, such as `v41`."""
+        return "v" + self.name.replace(".", "")
+
+
+class ClassPath(NamedTuple):
+    """What one build is compiled with: exact versions, the compiler's jars and those of Spark."""
 
     spark: str
     scala: str
@@ -73,9 +97,23 @@ class ClassPath(NamedTuple):  # hatchling runs this file without making it a mod
         return self.scala.rsplit(".", 1)[0]
 
 
-def lines() -> list[str]:
-    """Returns the lines of Spark that the shim has sources for, oldest first."""
-    return sorted(folder.name.rsplit("-", 1)[1] for folder in SOURCES.glob("scala-spark-*"))
+def builds() -> list[SparkBuild]:
+    """Returns the builds of the shim, oldest first."""
+    entries = json.loads((CONTRACT / "spark_builds.json").read_text("utf-8"))
+    return [SparkBuild(entry["name"], entry["scala"], tuple(entry["serves"])) for entry in entries]
+
+
+def find_build(host: ClassPath) -> SparkBuild:
+    """Returns the build that serves an installed Spark.
+
+    Raises:
+        ShimBuildError: no build serves it.
+    """
+    for build in builds():
+        if host.line in build.serves and host.binary == build.scala:
+            return build
+    lines = ", ".join(sorted({line for build in builds() for line in build.serves}))
+    raise ShimBuildError(f"The shim is built for Spark {lines}; this is Spark {host.spark} with Scala {host.scala}.")
 
 
 def source_files(*folders: str) -> list[Path]:
@@ -83,28 +121,29 @@ def source_files(*folders: str) -> list[Path]:
     return sorted(file for folder in folders for file in (SOURCES / folder).resolve().rglob("*.scala"))
 
 
-def sources_of(line: str) -> list[Path]:
-    """Returns the sources of the build for a line of Spark, of its tests, or of the entry."""
-    if line.endswith(TESTS):
+def sources_of(build: str) -> list[Path]:
+    """Returns the sources of a build, of its tests (`4.1-tests`), or of the entry."""
+    if build == ENTRY:
+        return source_files("scala-entry")
+    if build.endswith(TESTS):
         return source_files("../test/scala")
-    return source_files("scala-entry") if line == ENTRY else source_files("scala", f"scala-spark-{line}")
+    line = build.split("_", maxsplit=1)[0]
+    return source_files("scala", f"scala-spark-{line}")
 
 
 def resources() -> dict[str, bytes]:
     """Returns the files that go into the jar as they are, by their name in the jar."""
     root = SOURCES / "resources"
     own = {f.relative_to(root).as_posix(): f for f in sorted(root.rglob("*")) if f.is_file()}
-    contract = {
-        f"metastore-contract/{f.name}": f for f in sorted((SHIM.parent / "python/metastore/contract").glob("*.json"))
-    }
+    contract = {f"metastore-contract/{f.name}": f for f in sorted(CONTRACT.glob("*.json"))}
     return {name: f.read_bytes() for name, f in (own | contract).items()}
 
 
-def source_digest(line: str) -> str:
-    """Returns the SHA-256 of everything that a line's build is made from: it tells a stale jar."""
+def source_digest(build: str) -> str:
+    """Returns the SHA-256 of everything that a build is made from: it tells a stale jar."""
     digest = hashlib.sha256()
-    tests = sources_of(line) if line.endswith(TESTS) else []
-    for file in sources_of(ENTRY) + sources_of(line.removesuffix(TESTS)) + tests:
+    tests = sources_of(build) if build.endswith(TESTS) else []
+    for file in sources_of(ENTRY) + sources_of(build.removesuffix(TESTS)) + tests:
         digest.update(file.relative_to(SHIM).as_posix().encode() + b"\0" + file.read_bytes())
     for name, content in resources().items():
         digest.update(name.encode() + b"\0" + content)
@@ -134,21 +173,18 @@ def installed(pyspark: Path) -> ClassPath:
     """Returns the class path of an installed pyspark, whose jars hold the compiler too.
 
     Raises:
-        ShimBuildError: it is no pyspark, or one of a Spark that the shim has no sources for.
+        ShimBuildError: it is no pyspark.
     """
     jars = sorted(jar for jar in (pyspark / "jars").glob("*.jar") if not jar.name.startswith("metastore-"))
     core = next((jar for jar in jars if jar.name.startswith("spark-core_")), None)
     library = next((jar for jar in jars if jar.name.startswith("scala-library-")), None)
     if core is None or library is None:
         raise ShimBuildError(f"{pyspark}/jars holds no spark-core and scala-library: is this the folder of a pyspark?")
-    found = ClassPath(core.stem.rsplit("-", 1)[1], library.stem.removeprefix("scala-library-"), jars, jars)
-    if found.line not in lines():
-        raise ShimBuildError(f"The shim has sources for Spark {', '.join(lines())}; {pyspark} is {found.spark}.")
-    return found
+    return ClassPath(core.stem.rsplit("-", 1)[1], library.stem.removeprefix("scala-library-"), jars, jars)
 
 
-def published(line: str, host: ClassPath) -> ClassPath:
-    """Returns the class path of a line that is not installed: Spark's published modules, the rest from the host's jars.
+def published(build: SparkBuild, host: ClassPath) -> ClassPath:
+    """Returns the class path of a build: Spark's published modules, the rest from the host's jars.
 
     Raises:
         ShimBuildError: a module can be neither found nor fetched.
@@ -158,107 +194,110 @@ def published(line: str, host: ClassPath) -> ClassPath:
     from metastore.errors import JarNotFound  # noqa: PLC0415 - as above
 
     try:
-        fetched = jars.fetch_all(f"spark-{line}")
+        fetched = jars.fetch_all(f"spark-{build.name}")
     except JarNotFound as error:
         raise ShimBuildError(f"{error.message} {error.hint}") from error
     finally:
         sys.path.remove(str(SHIM.parent / "python"))
-    scala = [jar for jar in fetched if jar.name.startswith("scala-")] or _named(host.jars, "scala-")
-    library = next(jar for jar in scala if jar.name.startswith("scala-library-")).stem.removeprefix("scala-library-")
-    binary = library.rsplit(".", 1)[0]
+    scala = _named(fetched, "scala-") or _named(host.jars, "scala-")
+    library = _named(scala, "scala-library-")[0].stem.removeprefix("scala-library-")
     others = [jar for jar in host.jars if not jar.name.startswith(("spark-", "scala-"))]
-    fitting = [jar for jar in others if f"_{binary}-" in jar.name or "_2." not in jar.name]
-    compiler = scala if binary != host.binary else host.compiler
-    return ClassPath(jars.read_lock()[f"spark-{line}"].version, library, compiler, [*fetched, *scala, *fitting])
+    fitting = [jar for jar in others if f"_{build.scala}-" in jar.name or "_2." not in jar.name]
+    compiler = scala if build.scala != host.binary else host.compiler
+    version = jars.read_lock()[f"spark-{build.name}"].version
+    return ClassPath(version, library, compiler, [*fetched, *scala, *fitting])
 
 
 def _named(jars: list[Path], prefix: str) -> list[Path]:
     return [jar for jar in jars if jar.name.startswith(prefix)]
 
 
-def all_lines(host: ClassPath) -> list[ClassPath]:
-    """Returns the class paths of every line, for a wheel.
-
-    Raises:
-        ShimBuildError: the host is not of the newest line, whose modules are nowhere else.
-    """
-    *older, newest = lines()
-    if host.line != newest:
-        raise ShimBuildError(
-            f"A wheel is built with Spark {newest}, this is {host.spark}: pip install pyspark~={newest}.0"
-        )
-    return [*(published(line, host) for line in older), host]
+def class_path_of(build: SparkBuild, host: ClassPath) -> ClassPath:
+    """Returns what a build is compiled with: the host's jars where they are of its line, else published ones."""
+    if host.line == build.line and host.binary == build.scala:
+        return host
+    return published(build, host)
 
 
-def compile_shim(class_paths: list[ClassPath], out: Path, version: str) -> Path:
-    """Compiles the shim for lines of Spark and writes the jar that serves them.
+def compile_shim(chosen: list[SparkBuild], host: ClassPath, out: Path, version: str) -> Path:
+    """Compiles builds of the shim and writes the jar that holds them.
 
     Args:
-        class_paths: one a line.
+        chosen: the builds.
+        host: the installed Spark, whose compiler is used.
         out: the jar to write.
         version: version of the project, kept in the jar.
 
     Raises:
         ShimBuildError: Java is missing, or the sources do not compile.
     """
-    folders = [compile_classes(ENTRY, class_paths[-1]), *(compile_classes(one.line, one) for one in class_paths)]
-    facts = {"version": version, "lines": " ".join(one.line for one in class_paths)}
-    for one in class_paths:
-        named = {"spark": one.spark, "scala": one.scala, "source": source_digest(one.line)}
-        facts |= {f"{key}-{one.line}": value for key, value in named.items()}
+    folders = [compile_classes(ENTRY, host)]
+    lines = sorted({line for build in chosen for line in build.serves})
+    facts = {"version": version, "lines": " ".join(lines)}
+    for build in chosen:
+        class_path = class_path_of(build, host)
+        folders.append(compile_classes(build.name, class_path))
+        facts |= {f"package-{line}-{build.scala}": build.package for line in build.serves}
+        facts |= {
+            f"spark-{build.name}": class_path.spark,
+            f"scala-{build.name}": class_path.scala,
+            f"source-{build.name}": source_digest(build.name),
+        }
     properties = "".join(f"{key}={value}\n" for key, value in facts.items())
     write_jar(folders, out, resources() | {PROPERTIES: properties.encode()})
     return out
 
 
-def compile_tests(class_path: ClassPath, out: Path) -> Path:
-    """Compiles what only tests and benchmarks ask of the shim, in its packages, into a jar beside it."""
-    shim = compile_classes(class_path.line, class_path)
+def compile_tests(build: SparkBuild, host: ClassPath, out: Path) -> Path:
+    """Compiles the classes that only tests and benchmarks use, in the packages of a build, into a jar beside it."""
+    class_path = class_path_of(build, host)
+    shim = compile_classes(build.name, class_path)
     beside = class_path._replace(jars=[shim, *class_path.jars])
-    write_jar([compile_classes(f"{class_path.line}{TESTS}", beside)], out, {})
+    write_jar([compile_classes(f"{build.name}{TESTS}", beside)], out, {})
     return out
 
 
-def compile_classes(line: str, class_path: ClassPath) -> Path:
-    """Compiles the build for a line, or the entry, and returns the folder of its classes; once for equal sources."""
-    kept = SHIM / "target/classes" / line
-    made_from = f"{class_path.spark} {class_path.scala} {source_digest(line)} {_digest(Path(__file__))}"
-    note = kept / ".made-from"
+def compile_classes(build: str, class_path: ClassPath) -> Path:
+    """Compiles a build, its tests or the entry and returns the folder of its classes; once for equal sources."""
+    classes = SHIM / "target/classes" / build
+    made_from = f"{class_path.spark} {class_path.scala} {source_digest(build)} {_digest(Path(__file__))}"
+    note = classes / ".made-from"
     if note.exists() and note.read_text() == made_from:
-        return kept
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
+        return classes
+    classes.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=classes.parent) as scratch:
         made = Path(scratch) / "classes"
         made.mkdir()
-        _run_scalac(line, class_path, made, Path(scratch))
+        _run_scalac(build, class_path, made, Path(scratch))
         (made / note.name).write_text(made_from)
-        shutil.rmtree(kept, ignore_errors=True)
-        made.replace(kept)
-    return kept
+        shutil.rmtree(classes, ignore_errors=True)
+        made.replace(classes)
+    return classes
 
 
-def _run_scalac(line: str, class_path: ClassPath, out: Path, scratch: Path) -> None:
-    options = (OPTIONS_OF_ENTRY if line == ENTRY else OPTIONS_OF_SCALA)[class_path.binary]
-    sources = sources_of(ENTRY) if line == ENTRY else relocate(line, scratch / f"spark-{line}")
+def _run_scalac(build: str, class_path: ClassPath, out: Path, scratch: Path) -> None:
+    sources = sources_of(ENTRY) if build == ENTRY else relocate(build, scratch / "sources")
+    options = OPTIONS_OF_ENTRY if build == ENTRY else OPTIONS_OF_SCALA
+    of_build = OPTIONS_OF_BUILD.get(build.removesuffix(TESTS), options[class_path.binary])
     arguments = scratch / "scalac.args"
     jars = os.pathsep.join(map(str, class_path.jars))
-    arguments.write_text("\n".join([*SCALAC_OPTIONS, *options, "-d", str(out), "-cp", jars, *map(str, sources)]))
+    arguments.write_text("\n".join([*SCALAC_OPTIONS, *of_build, "-d", str(out), "-cp", jars, *map(str, sources)]))
     compiler = os.pathsep.join(map(str, class_path.compiler))
     command = [java(), "-Xss8m", "-cp", compiler, "scala.tools.nsc.Main", f"@{arguments}"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
-        said = (done.stdout + done.stderr).replace(str(scratch / f"spark-{line}"), str(SOURCES.parent))
-        raise ShimBuildError(f"The shim does not compile for Spark {class_path.spark}:\n{said}")
+        output = (done.stdout + done.stderr).replace(str(scratch / "sources"), str(SOURCES.parent))
+        raise ShimBuildError(f"The shim does not compile for Spark {class_path.spark}:\n{output}")
 
 
-def relocate(line: str, folder: Path) -> list[Path]:
-    """Copies a line's sources into a folder, in packages of their own, and returns the copies."""
-    digits = line.removesuffix(TESTS).replace(".", "")
+def relocate(build: str, folder: Path) -> list[Path]:
+    """Copies the sources of a build into a folder, in packages of their own, and returns the copies."""
+    name = build.removesuffix(TESTS).replace(".", "")
     copies = []
-    for source in sources_of(line):
+    for source in sources_of(build):
         copy = folder / source.relative_to(SOURCES.parent)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(PACKAGES.sub(rf"\g<0>.v{digits}", source.read_text("utf-8")), "utf-8")
+        copy.write_text(PACKAGES.sub(rf"\g<0>.v{name}", source.read_text("utf-8")), "utf-8")
         copies.append(copy)
     return copies
 
@@ -289,11 +328,12 @@ class ShimBuildHook(BuildHookInterface):  # type: ignore[type-arg,misc]
             return
         jar = Path(self.root) / "jvm-shim/target/metastore-shim.jar"
         host = installed(pyspark_folder())
-        compile_shim([host] if version == "editable" else all_lines(host), jar, self.metadata.version)
+        chosen = [find_build(host)] if version == "editable" else builds()
+        compile_shim(chosen, host, jar, self.metadata.version)
         key = "force_include_editable" if version == "editable" else "force_include"
         build_data[key] = {**build_data.get(key, {}), str(jar): "pyspark/jars/metastore-shim.jar"}
         if version == "editable":
-            tests = compile_tests(host, jar.with_name("metastore-tests.jar"))
+            tests = compile_tests(chosen[0], host, jar.with_name("metastore-tests.jar"))
             build_data[key][str(tests)] = f"pyspark/jars/{tests.name}"
 
 
@@ -309,7 +349,7 @@ def main() -> None:
     given = parser.parse_args()
     try:
         host = installed(given.pyspark or pyspark_folder())
-        compile_shim(all_lines(host) if given.every_line else [host], given.out, given.version)
+        compile_shim(builds() if given.every_line else [find_build(host)], host, given.out, given.version)
     except ShimBuildError as error:
         sys.exit(str(error))
 

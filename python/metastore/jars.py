@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from importlib import metadata, resources
 from pathlib import Path
 
+from metastore.contract import read_contract
 from metastore.errors import JarNotFound
 from metastore.suggestions import suggest_names
 
 SHIM = "metastore-shim.jar"
-LINES = ("3.5", "4.0", "4.1")
-"""The lines of Spark that a released shim has a build for, oldest first."""
+LINES: tuple[str, ...] = tuple(sorted({line for build in read_contract("spark_builds") for line in build["serves"]}))
+"""The lines of Spark that a released shim serves, oldest first."""
 IVY_SETTINGS = """<ivysettings>
   <settings defaultResolver="default"/>
   <resolvers><ibiblio name="default" m2compatible="true"/></resolvers>
@@ -75,8 +76,8 @@ def explain_missing_shim(spark: str) -> JarNotFound:
         spark: The session's version of Spark.
 
     Example:
-        >>> explain_missing_shim("4.2.0").message
-        'this is Spark 4.2.0; the Metastore is built for Spark 3.5, 4.0 and 4.1 and adds nothing to others.'
+        >>> explain_missing_shim("3.4.1").message
+        'this is Spark 3.4.1; the Metastore is built for Spark 3.5, 4.0, 4.1, 4.2 and 4.3 and adds nothing to others.'
     """
     if spark_line_of(spark) not in LINES:
         return JarNotFound(

@@ -44,16 +44,22 @@ def to_jvm_session(spark: SparkSession) -> Any:
 
 def load_shim_class(spark: SparkSession | SparkContext, name: str) -> Any:
     """A class of the shim that Python calls."""
-    found = getattr(find_shim_package(spark).analyze, name)
-    if type(found).__name__ == "JavaPackage":  # what py4j takes an unknown name for
-        raise jars.explain_missing_shim(spark.version)
-    return found
+    return getattr(find_shim_package(spark).analyze, name)
 
 
 def find_shim_package(spark: SparkSession | SparkContext) -> Any:
-    """The package of the shim's build for the line of a Spark: classes of two lines never meet."""
+    """The package of the shim's build for this Spark and Scala: classes of two builds never meet.
+
+    Raises:
+        JarNotFound: The session's Spark does not have the shim, or the shim has no build for it.
+    """
     jvm: Any = spark._jvm
-    return getattr(jvm.org.metastore.spark, f"v{jars.spark_line_of(spark.version).replace('.', '')}")
+    entry = jvm.org.metastore.spark.MetastoreExtensions
+    is_missing = type(entry).__name__ == "JavaPackage"  # py4j takes an unknown name for a package
+    package = "" if is_missing else entry.packageName()
+    if not package:
+        raise jars.explain_missing_shim(spark.version)
+    return getattr(jvm.org.metastore.spark, package)
 
 
 def to_jvm_rows(frame: DataFrame) -> Any:

@@ -35,7 +35,9 @@ def test_doctor_finds_a_missing_java(run, healthy, monkeypatch):
         ("4.1.9", OK, "4.1.9"),
         ("3.5.8", OK, "no data source"),
         ("4.0.1", OK, "4.0.1"),
-        ("4.2.0", BROKEN, "built for Spark 3.5, 4.0 and 4.1"),
+        ("4.3.0", OK, "no release of Iceberg, Delta or Hudi yet"),
+        ("3.5.6-amzn-1", OK, "no data source"),
+        ("5.0.0", BROKEN, "built for Spark 3.5, 4.0, 4.1, 4.2 and 4.3"),
     ],
 )
 def test_doctor_knows_the_lines_of_spark(monkeypatch, version, state, told):

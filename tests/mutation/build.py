@@ -129,13 +129,14 @@ def _compile(texts: dict[str, str], count: int, folder: Path) -> set[int]:
     import hatch_build  # noqa: PLC0415 - it is no package of ours
 
     host = hatch_build.installed(hatch_build.pyspark_folder())
-    name = rf"\g<0>.v{host.line.replace('.', '')}"
+    build = hatch_build.find_build(host)
+    name = rf"\g<0>.{build.package}"
     texts = {**texts, "Mutant.scala": SWITCH.format(count=count)}
     texts = {file: hatch_build.PACKAGES.sub(name, text) for file, text in texts.items()}
     (folder / "classes").mkdir(parents=True, exist_ok=True)
     for file, text in texts.items():
         (folder / file).write_text(text, "utf-8")
-    shim = hatch_build.compile_classes(host.line, host)
+    shim = hatch_build.compile_classes(build.name, hatch_build.class_path_of(build, host))
     path = os.pathsep.join(map(str, [shim, *host.jars]))
     written = [str(folder / file) for file in texts]
     arguments = folder / "scalac.args"

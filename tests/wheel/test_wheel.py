@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +27,14 @@ ROOT = Path(__file__).resolve().parents[2]
 JAR = "pyspark/jars/metastore-shim.jar"
 ENTRY = "org/metastore/spark/MetastoreExtensions"
 JAVA_8 = 52
+MOST_BYTES = 15_000_000
 STORY = Path(__file__).parent / "story.py"
-SPARKS = ("4.1.4", "4.0.1", "3.5.8")
+SPARKS = ("4.3.0", "4.2.1", "4.1.4", "4.0.1", "3.5.8")
 SHARED = {
     b"scala/reflect/ScalaSignature",
     b"scala/runtime/AbstractFunction1",
     b"scala/runtime/BoxedUnit",
+    b"scala/util/Properties$",
     b"org/apache/spark/package$",
     b"org/apache/spark/sql/SparkSessionExtensions",
     b"org/apache/spark/sql/SparkSessionExtensionsProvider",
@@ -97,13 +98,16 @@ def test_jar_registers_itself_and_holds_a_build_for_every_line(wheel, tmp_path):
     jar = zipfile.ZipFile(tmp_path / JAR)
     service = "META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider"
     assert jar.read(service).decode().split() == [f"{ENTRY.replace('/', '.')}"]
-    assert build().lines() == list(jars.LINES) == sorted(doctor_checks.LINES)
+    assert list(jars.LINES) == sorted(doctor_checks.LINES)
     facts = doctor_checks.read_shim_properties(tmp_path / JAR)
     assert facts["lines"].split() == list(jars.LINES)
-    for line in jars.LINES:
-        assert facts[f"spark-{line}"].startswith(f"{line}.")
-        assert f"org/metastore/spark/v{line.replace('.', '')}/SessionExtensions.class" in jar.namelist()
-    neutral = {name for name in jar.namelist() if not re.search(r"/v(35|40|41)/", name)}
+    for one in build().builds():
+        assert facts[f"spark-{one.name}"].startswith(f"{one.line}.")
+        assert f"org/metastore/spark/{one.package}/SessionExtensions.class" in jar.namelist()
+        for line in one.serves:
+            assert facts[f"package-{line}-{one.scala}"] == one.package
+    packages = "|".join(one.package for one in build().builds())
+    neutral = {name for name in jar.namelist() if not re.search(rf"/({packages})/", name)}
     classes = {f"{ENTRY}.class", f"{ENTRY}$.class"}
     documents = {f"metastore-contract/{file.name}" for file in (ROOT / "contract").glob("*.json")}
     assert neutral == {*classes, *documents, service, "metastore-shim.properties"}
@@ -118,10 +122,15 @@ def test_entry_names_nothing_that_differs_between_versions_of_scala():
 
 
 def test_installed_jar_is_made_from_the_sources_as_they_are():
-    facts, line = doctor_checks.read_shim_properties(jars.shim()), jars.spark_line_of(metadata.version("pyspark"))
-    assert facts[f"source-{line}"] == build().source_digest(line), (
+    facts = doctor_checks.read_shim_properties(jars.shim())
+    installed = build().find_build(build().installed(jars.pyspark_jars().parent)).name
+    assert facts[f"source-{installed}"] == build().source_digest(installed), (
         "the installed shim is stale: uv sync --reinstall-package pyspark-metastore"
     )
+
+
+def test_the_jar_is_no_larger_than_it_may_be(wheel):
+    assert wheel.getinfo(JAR).file_size <= MOST_BYTES
 
 
 def build():
@@ -196,7 +205,8 @@ def test_a_spark_without_a_build_runs_as_if_we_were_not_there(environment):
     with zipfile.ZipFile(jar) as opened:
         entries = {name: opened.read(name) for name in opened.namelist()}
     properties = "metastore-shim.properties"
-    entries[properties] = entries[properties].replace(b"lines=3.5 4.0 4.1", b"lines=4.0 4.1")
+    kept = [line for line in entries[properties].splitlines() if not line.startswith((b"package-3.5", b"lines="))]
+    entries[properties] = b"\n".join([b"lines=4.0 4.1", *kept])
     jar.unlink()  # uv links the files of its cache
     with zipfile.ZipFile(jar, "w") as written:
         for name, content in entries.items():
@@ -204,7 +214,10 @@ def test_a_spark_without_a_build_runs_as_if_we_were_not_there(environment):
     told, logged = environment.story(version)
     assert (told["spark"], told["range"], told["rows"]) == (version, 5, [[1234, "2"]])
     assert "does not have it" in told["error"]
-    assert logged.count(f"The Metastore is built for Spark 4.0, 4.1, this is {version}: it adds nothing") == 1
+    assert (
+        logged.count(f"The Metastore is built for Spark 4.0, 4.1, this is {version} with Scala 2.12: it adds nothing")
+        == 1
+    )
 
 
 def test_uninstalling_leaves_nothing(environment):

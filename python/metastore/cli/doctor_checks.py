@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 
 OK, WARNING, BROKEN = "ok", "warning", "broken"
 LINES = {
+    "4.3": ((17, 21), "no release of Iceberg, Delta or Hudi yet"),
+    "4.2": ((17, 21), "no release of Iceberg or Hudi yet"),
     "4.1": ((17, 21), ""),
     "4.0": ((17, 21), ""),
-    "3.5": ((17,), "no data source `metastore`, extensions must be listed in spark.sql.extensions"),
+    "3.5": ((11, 17), "no data source `metastore`, extensions must be listed in spark.sql.extensions"),
 }
 """The lines of Spark that the jar serves: versions of Java that they are tested on, and what they lack."""
 _PROPERTIES = "metastore-shim.properties"
@@ -123,10 +125,14 @@ def _jar_problem(facts: Mapping[str, str]) -> str:
     line = _line_of_pyspark()
     if facts["version"] != __version__:
         return f"the jar is {facts['version']}, the package {__version__}"
-    if line in LINES and line not in facts["lines"].split():
+    if line not in LINES:
+        return ""
+    if line not in facts["lines"].split():
         return f"{_told(facts)} only, and pyspark is {metadata.version('pyspark')}"
-    if line in LINES and facts[f"source-{line}"] != (_source_digest() or facts[f"source-{line}"]):
-        return "the jar is older than its sources in this clone"
+    for key, digest in facts.items():
+        build = key.removeprefix("source-")
+        if build != key and digest != (_source_digest(build) or digest):
+            return "the jar is older than its sources in this clone"
     return ""
 
 
@@ -303,13 +309,13 @@ def _line_of_pyspark() -> str:
         return ""
 
 
-def _source_digest() -> str | None:
-    """Digest of the sources of the shim, where this package is used from a clone."""
-    build = Path(__file__).resolve().parents[3] / "jvm-shim" / "hatch_build.py"
-    if not build.is_file():
+def _source_digest(build: str) -> str | None:
+    """Digest of the sources of a build of the shim, where this package is used from a clone."""
+    script = Path(__file__).resolve().parents[3] / "jvm-shim" / "hatch_build.py"
+    if not script.is_file():
         return None
-    code = f"import sys; sys.path.insert(0, {str(build.parent)!r}); import hatch_build, json; "
-    said = _run([sys.executable, "-c", f"{code}print(json.dumps(hatch_build.source_digest({_line_of_pyspark()!r})))"])
+    code = f"import sys; sys.path.insert(0, {str(script.parent)!r}); import hatch_build, json; "
+    said = _run([sys.executable, "-c", f"{code}print(json.dumps(hatch_build.source_digest({build!r})))"])
     try:
         return str(json.loads(said))
     except ValueError:

@@ -12,6 +12,8 @@
 - `formats.json`: table formats; of those in jars of their own the oldest and newest release that are known, the
   `packages` of their classes, and one class that shows they are there. `casts`: readers cast a float through its text;
   `log_files`: files beside the data files may change any value of their rows.
+- `spark_builds.json`: the builds of the shim, each with the Scala it is compiled for and the lines of Spark that it
+  serves; its name begins with the line of Spark that it is compiled for.
 - `limits.json`: what readers take at most, and how far writers go.
 
 Only data stands here: sentences of errors differ on purpose between a shell, SQL and Python.

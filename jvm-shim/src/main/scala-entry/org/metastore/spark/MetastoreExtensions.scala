@@ -3,18 +3,19 @@ package org.metastore.spark
 import java.util.Properties
 
 import scala.runtime.AbstractFunction1
+import scala.util.{Properties => ScalaVersion}
 
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
 import org.slf4j.LoggerFactory
 
 /**
- * What Spark loads and users list: finds the build of the shim that is made for this Spark, and applies it.
+ * The class that Spark loads and users list: finds the build of the shim for this Spark and Scala, and applies it.
  *
- * One class file of this serves every Spark and Scala, so it names nothing that differs between them: of Scala's library
- * only what 2.12 and 2.13 share, and no closures. What differs has a package of its own for each line of Spark
- * (`org.metastore.spark.v41` for 4.1) and is named after Spark's version has been looked at. On a Spark without a build it
- * adds nothing: that Spark runs as if this jar were not there.
+ * One class file serves every Spark and Scala, so it names nothing that differs between them: of Scala's library only what
+ * 2.12 and 2.13 share, and no closures. Each build has packages of its own (`org.metastore.spark.v41` for 4.1 and later),
+ * which are named only after Spark's version is known. On a Spark without a build the extension adds nothing: that Spark runs
+ * as if this jar were not there.
  */
 class MetastoreExtensions extends AbstractFunction1[SparkSessionExtensions, Unit] with SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit = MetastoreExtensions.applyTo(extensions)
@@ -28,8 +29,15 @@ object MetastoreExtensions {
 
   private val Nothing = "The Metastore adds nothing to this Spark " + SPARK_VERSION
 
-  /** What the build for this Spark adds; null where there is none. Looked for once, so said once. */
+  /** What the jar's build noted: its lines of Spark, and the package of the build for each line and Scala. */
+  private val facts: Properties = readFacts()
+
+  /** The build for this Spark, or null. A field, so that a missing build is logged once. */
   private val build: SparkSessionExtensionsProvider = find()
+
+  /** The last part of the build's package, such as `v41`; empty if this jar has no build for this Spark. Python asks. */
+  def packageName(): String =
+    facts.getProperty("package-" + sparkLine() + "-" + scalaLine(), "")
 
   /** A build that cannot be loaded or applied costs its own benefit, never a session. */
   private def applyTo(extensions: SparkSessionExtensions): Unit =
@@ -47,25 +55,29 @@ object MetastoreExtensions {
     }
 
   private def load(): SparkSessionExtensionsProvider = {
-    val lines = builtFor()
-    val line = if (SPARK_VERSION.matches(Released)) SPARK_VERSION.replaceFirst(Released, "$1.$2") else SPARK_VERSION
-    if ((" " + lines + " ").contains(" " + line + " ")) {
-      val name = "org.metastore.spark.v" + line.replace(".", "") + ".SessionExtensions"
-      Class.forName(name, true, getClass.getClassLoader).getConstructor().newInstance()
-        .asInstanceOf[SparkSessionExtensionsProvider]
-    } else {
-      log.warn("The Metastore is built for Spark " + lines.replace(" ", ", ") + ", this is " + SPARK_VERSION + ": it adds nothing")
+    val name = packageName()
+    if (name.isEmpty) {
+      log.warn("The Metastore is built for Spark " + facts.getProperty("lines", "").replace(" ", ", ") + ", this is " +
+        SPARK_VERSION + " with Scala " + scalaLine() + ": it adds nothing")
       null
+    } else {
+      val extensions = "org.metastore.spark." + name + ".SessionExtensions"
+      Class.forName(extensions, true, getClass.getClassLoader).getConstructor().newInstance()
+        .asInstanceOf[SparkSessionExtensionsProvider]
     }
   }
 
-  /** The lines of Spark that the jar has a build for, with blanks between them. */
-  private def builtFor(): String = {
-    val facts = new Properties
+  private def sparkLine(): String =
+    if (SPARK_VERSION.matches(Released)) SPARK_VERSION.replaceFirst(Released, "$1.$2") else SPARK_VERSION
+
+  private def scalaLine(): String = ScalaVersion.versionNumberString.replaceFirst("(\\d+\\.\\d+).*", "$1")
+
+  private def readFacts(): Properties = {
+    val read = new Properties
     val stream = getClass.getResourceAsStream("/metastore-shim.properties")
     if (stream != null)
-      try facts.load(stream)
+      try read.load(stream)
       finally stream.close()
-    facts.getProperty("lines", "")
+    read
   }
 }
