@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from metastore import jars
+
 DECLARED = json.loads((Path(__file__).parents[1] / "docs" / "gaps.json").read_text("utf-8"))
 
 
@@ -15,8 +17,8 @@ class Release:
 
     Attributes:
         spark: Release line of Spark.
-        jar: Its name in `jars.lock`.
-        quick: Whether the quick half of the matrix has it: the oldest and the newest of Spark 3.5.
+        jar: Its name in `jars.lock`; of plain Parquet files, which Spark reads itself, a name of ours.
+        quick: Whether the quick half of the matrix has it: the oldest of Spark 3.5, and the newest Spark.
         refused: What is said where it cannot be used; empty where it can.
         kinds_refused: The kinds of table alone that cannot be used, each with what is said.
     """
@@ -32,7 +34,7 @@ class Release:
     @property
     def title(self) -> str:
         """The format and its release, as people call them."""
-        return f"{self.format.capitalize()} {self.version}"
+        return f"{self.format.capitalize()} {self.version}".strip()
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,10 @@ class Gap:
 
 BEHAVIOURS: dict[str, str] = DECLARED["behaviours"]
 RELEASES = tuple(Release(**one) for one in DECLARED["releases"])
+PARQUET = tuple(
+    Release(format="parquet", version="", spark=line, jar=f"parquet-{line}", quick=line == jars.LINES[-1])
+    for line in jars.LINES
+)
 TARGETS = tuple(TestedTarget(**one) for one in DECLARED["targets"])
 GAPS = tuple(Gap(**one) for one in DECLARED["gaps"])
 

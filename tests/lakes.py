@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyspark
 
 from metastore import jars
+from metastore.contract import read_contract
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 SPARK = ".".join(pyspark.__version__.split(".")[:2])
 """The line of Spark under test."""
 
-_ALL = ("delta", "iceberg", "hudi") if SPARK == "3.5" else ("iceberg", "delta")
-FORMATS = tuple(os.environ.get("METASTORE_TEST_FORMATS", ",".join(_ALL)).split(","))
+_RELEASED = {"3.5": "delta,iceberg,hudi", "4.0": "iceberg,delta", "4.1": "iceberg,delta", "4.2": "delta", "4.3": ""}
+FORMATS = tuple(filter(None, os.environ.get("METASTORE_TEST_FORMATS", _RELEASED[SPARK]).split(",")))
 """The formats whose extensions are listed, in this order.
 
 Hudi's takes VERSION AS OF of all tables for its own. On Spark 3.5, Iceberg's before Delta's fails on UPDATE of Delta's.
@@ -79,7 +80,7 @@ def lakes(warehouse: Path, releases: Mapping[str, str] | None = None) -> dict[st
         warehouse: folder of the catalog `ice`.
         releases: the formats, each with the name of its jar in `jars.lock`; those of FORMATS as we usually test them.
     """
-    of_format = releases or {name: f"{name}-{SPARK}" for name in FORMATS}
+    of_format = {name: f"{name}-{SPARK}" for name in FORMATS} if releases is None else releases
     found = [jar for name in of_format.values() for jar in jars.fetch_all(name)]
     listed = [EXTENSIONS[name] for name in of_format]
     return {
@@ -100,7 +101,8 @@ def _local_files() -> dict[str, str]:
     """What spares a process for each file that is written; a wheel's jars do not have it."""
     if not (jars.pyspark_jars() / "metastore-tests.jar").exists():
         return {}
-    ours = f"org.metastore.spark.v{SPARK.replace('.', '')}.files"
+    build = next(one["name"] for one in read_contract("spark_builds") if SPARK in one["serves"])
+    ours = f"org.metastore.spark.v{build.replace('.', '')}.files"
     return {
         "spark.hadoop.fs.file.impl": f"{ours}.LocalFiles",
         "spark.hadoop.fs.AbstractFileSystem.file.impl": f"{ours}.LocalFileContext",
