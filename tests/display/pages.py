@@ -28,7 +28,7 @@ def summary_row(name, column_type="bigint", **more):
     return {
         "column_name": name, "column_type": column_type, "min": "1", "max": "99999", "approx_unique": 60_000,
         "avg": 5e4, "std": 1234.5678, "count": ROWS, "null_count": 321, "null_percentage": 0.321,
-        "nan_count": 0, "avg_len": 8.0, "max_len": 8, "size_bytes": 812_345, "exact": True,
+        "nan_count": 0, "inf_count": 0, "avg_len": 8.0, "max_len": 8, "size_bytes": 812_345, "exact": True,
         "distinct_error": 0.01625, "files": 12, "files_total": 12,
         "snapshot": "17", "current": True, "analyzed_at": datetime(2026, 1, 2, 3, 4, tzinfo=timezone.utc), **more,
     }  # fmt: skip

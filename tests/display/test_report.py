@@ -81,6 +81,7 @@ ALERTS = {
     "all null": {"null_count": ROWS, "approx_unique": 0, "top_count": None},
     "many nulls": {"null_count": ROWS // 2, "approx_unique": 7},
     "NaN": {"nan_count": 3},
+    "infinite": {"inf_count": 3},
     "constant": {"approx_unique": 1},
     "key-like": {"approx_unique": ROWS - 321},
     "skewed": {"top_count": ROWS - 1000},

@@ -65,4 +65,6 @@ def test_lengths_of_texts(spark_type, budget, repeats):
 def test_numbers_have_no_length_of_texts(spark_type, profile):
     found = analyze(spark_type, values(spark_type, profile, 100))
     of_numbers = {one.name for one in COMPUTED if one.of_numbers}
+    if column(spark_type).encoding != "double":
+        of_numbers -= {"negative_infinities", "positive_infinities"}
     assert set(found.numbers) == (set() if profile == "empty" else of_numbers)

@@ -86,6 +86,37 @@ def test_doubles(parts):
         assert (found.lo, found.hi) == (numbers[0], numbers[-1])
         assert all(math.copysign(1, x) > 0 for x in (found.lo, found.hi, *found.percentiles) if x == 0)
         assert found.percentiles == [percentile(numbers, p) for p in range(101)]
+        check_infinities(found, numbers)
+
+
+def check_infinities(found, numbers):
+    """Infinite values are counted, and neither in the moments nor in the bins."""
+    finite = [x for x in numbers if math.isfinite(x)]
+    assert found.numbers["negative_infinities"] == numbers.count(-math.inf)
+    assert found.numbers["positive_infinities"] == numbers.count(math.inf)
+    if not finite:
+        assert (found.sum, found.mean, found.m2, found.histogram) == (None, None, None, None)
+        return
+    assert found.histogram.counts.sum() == len(finite)
+    assert (found.histogram.edges[0].as_py(), found.histogram.edges[-1].as_py()) == (finite[0], finite[-1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        expected = float(np.mean(finite)), float(np.var(finite) * len(finite))
+    if all(map(math.isfinite, expected)):
+        spread = max(map(abs, finite))
+        assert found.mean == pytest.approx(expected[0], abs=1e-9 * spread)
+        assert found.m2 == pytest.approx(expected[1], rel=1e-6, abs=1e-9 * spread**2 * len(finite))
+
+
+@settings(deadline=None)
+@given(pieces(DOUBLES), st.sampled_from([1 << 30, 4096]))
+@example([[math.inf] * 90, [1.0, -math.inf] * 30, [2.0, 3.5, math.inf] * 20], 4096)
+def test_infinities_in_parts(parts, budget):
+    """Of a column that is analyzed in parts, too: its bins are near, their ends are not."""
+    repeated = [[x for x in part if x is not None] * 40 for part in parts]
+    found = run("double", [pa.array(part, pa.float64()) for part in repeated], budget)
+    numbers = sorted(x + 0.0 for x in flat(repeated) if not math.isnan(x))
+    if numbers:
+        check_infinities(found, numbers)
 
 
 @settings(deadline=None)
@@ -173,10 +204,10 @@ def test_a_budget_that_holds_the_distinct_values_loses_nothing():
     assert run("string", texts, 64_000) == run("string", texts, 1 << 30)
 
 
-def test_infinities_are_ordinary_values():
+def test_infinities_bound_and_spoil_no_mean():
     found = run("double", [pa.array([math.inf, 1.0, -math.inf, math.nan])])
     assert (found.lo, found.hi, found.nans, found.distinct) == (-math.inf, math.inf, 1, 4)
-    assert math.isnan(found.mean)
+    assert (found.mean, found.sum, found.m2) == (1.0, 1.0, 0.0)
 
 
 def test_floats_are_hashed_as_floats_and_stored_as_doubles():

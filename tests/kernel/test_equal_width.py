@@ -27,14 +27,14 @@ def analyzed(of, array, detail=WIDTHS, budget=1 << 30):
 
 
 def ordered(array, of):
-    """Comparable values without null and NaN."""
-    found = [value for value in stored_values(array, of) if value == value]  # noqa: PLR0124 - NaN
+    """Comparable values without null and NaN, and without infinities."""
+    found = [value for value in stored_values(array, of) if not isinstance(value, float) or np.isfinite(value)]
     return [int.from_bytes(value, "big", signed=True) for value in found] if is_wide_decimal(of) else found
 
 
 def edges_of(found, of):
     bars = found.histogram
-    if bars.edges is None:
+    if bars.edges is None:  # they follow from the bounds
         return divide_range(found.lo, found.hi, len(bars.counts), of.encoding)
     edges = bars.edges.to_pylist()
     return [int.from_bytes(edge, "big", signed=True) for edge in edges] if is_wide_decimal(of) else edges
@@ -78,8 +78,15 @@ def test_an_outlier_leaves_the_bins_between_empty():
     assert found.histogram.counts.tolist() == [1_000, *[0] * 48, 1]
 
 
-def test_infinity_leaves_equal_heights():
-    found = analyzed(column("double"), pa.array([1.0, 2.0, float("inf")]))
+def test_infinity_is_in_no_bin():
+    found = analyzed(column("double"), pa.array([1.0, 2.0, 5.0, float("inf")]), DetailLimits(bins=4, kind=EQUI_WIDTH))
+    assert found.histogram.kind == EQUI_WIDTH
+    assert found.histogram.edges.to_pylist() == [1.0, 2.0, 3.0, 4.0, 5.0], "the bounds do not tell"
+    assert found.histogram.counts.tolist() == [2, 0, 0, 1]
+
+
+def test_ranges_wider_than_doubles_leave_equal_heights():
+    found = analyzed(column("double"), pa.array([-1.5e308, 2.0, 1.5e308]))
     assert found.histogram.kind == "equi_height"
 
 

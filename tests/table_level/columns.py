@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import metastore
 from kernel.samples import ARROW, column
 from metastore.adapters.table_facts import DataFile, TableFacts
+from metastore.format.histogram_bins import EQUI_HEIGHT
 from metastore.format.manifest import FULL, Manifest
 from metastore.pipeline.block_task import BlockDestination, BlockTask, run_block_task
 from metastore.pipeline.plan_inputs import BLOCK_SETTINGS
@@ -161,7 +162,12 @@ def analyze(folder: Path, tables: list[pa.Table], kinds: dict[str, str], **optio
         fields = [rows.schema.field(i).with_metadata({"PARQUET:field_id": str(i)}) for i in range(rows.num_columns)]
         pq.write_table(pa.table(rows.columns, schema=pa.schema(fields)), path)
         files.append(DataFile(str(path), path.stat().st_size, rows.num_rows, "parquet"))
-    settings = {**BLOCK_SETTINGS, "histogram_bins": 1000, "frequencies_top": 1000}
+    settings = {
+        **BLOCK_SETTINGS,
+        "histogram_bins": 1000,
+        "frequencies_top": 1000,
+        "histogram_kind": options.get("kind", EQUI_HEIGHT),
+    }
     result = run_block_task(
         BlockDestination(TaskStore(str(folder)), IDENTITY, settings, 1 << 30),
         BlockTask(FULL, columns, tuple(files), {}, absent_is_null=True, field_ids=ids),

@@ -100,7 +100,7 @@ def test_groups_say_what_their_files_leave_open(name, files, of_file):
     ordered = np.sort(np.concatenate(arrays))
     distinct = len(np.unique(ordered))
     nothing = np.zeros(files, np.bool_)
-    known = HistogramFiles(column("bigint"), np.full(files, 500), (), (), distinct, nothing)
+    known = HistogramFiles(column("bigint"), np.full(files, 500), (), (), distinct, nothing, nothing)
     bins, parts = HistogramGroups(known, BINS, "equi_height"), [of_values(array, of_file) for array in arrays]
     groups = [bins.merge_group(parts[start : start + 16]) for start in range(0, files, 16)]
     for whole in (bins.merge_table(parts), bins.merge_table(groups), bins.merge_table([bins.merge_group(groups)])):

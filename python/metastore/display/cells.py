@@ -40,6 +40,7 @@ _HEADS = {
     "hi": "to",
     "null_count": "nulls",
     "nan_count": "NaN",
+    "inf_count": "infinite",
     "deleted_rows": "deleted",
     "columns_analyzed": "columns",
     "analyzed_at": "analyzed",
@@ -54,7 +55,7 @@ _ID = 20
 _CONTEXT = 12
 _OF_ALL_COLUMNS = (
     *("count", "exact", "distinct_error", "files", "files_total", "snapshot", "current", "analyzed_at"),
-    *("rows_read", "rows_total"),
+    *("rows_read", "rows_total", "inf_count"),
 )
 SAID_ELSEWHERE = {"summary": _OF_ALL_COLUMNS, "filtered_summary": _OF_ALL_COLUMNS}
 """What caption and remarks tell, so that no column needs to."""

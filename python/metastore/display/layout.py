@@ -26,6 +26,7 @@ from metastore.display.cells import (
     shown_columns,
     top_share,
 )
+from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 
 GAP = 2
+_MOST_NAMED = 5
 _MEANING = "(two of three are nearer, 19 of 20 within twice that)"
 _READABLE, _READABLE_KEY, _READABLE_BAR = 17, 24, 8
 _KEYS = ("column_name", "path", "name", "value", "table")
@@ -232,7 +234,17 @@ def list_approximations(answer: Answer, drawn: Sequence[str]) -> list[str]:
     if any(is_approximate(row, name) for row in answer.rows for name in OF_ALL_ROWS):
         parts.append("means, quantiles and distinct values are those of all rows in the data files, deleted ones too")
     marked = [f"{APPROXIMATE} approximate: {'; '.join(parts)}"] if parts else []
-    return [*marked, *_zone(answer)]
+    return [*marked, *_infinities(answer), *_zone(answer)]
+
+
+def _infinities(answer: Answer) -> list[str]:
+    """Which columns have infinite values: what leaves them out says so."""
+    counts = [(row["column_name"], row.get("inf_count")) for row in answer.rows]
+    told = [f"{make_visible(name)} ({format_number(count)})" for name, count in counts if count]
+    if not told:
+        return []
+    named = ", ".join(told[:_MOST_NAMED]) + (" and others" if len(told) > _MOST_NAMED else "")
+    return [f"avg, std and histograms leave infinite values out: {named}"]
 
 
 def _zone(answer: Answer) -> list[str]:

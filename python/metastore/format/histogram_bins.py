@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ class Histogram:
     """A histogram of one column: a bin holds what is greater than its lower edge, up to its upper one.
 
     The first bin holds its lower edge too. A bin of equal height with one distinct value holds its upper edge alone.
+    Infinite values are in no bin.
 
     Attributes:
         kind: `equi_height` or `equi_width`.
@@ -36,6 +37,8 @@ class Histogram:
         counts: Values of each bin.
         distincts: How many values have their first rank in each bin, so that they add up; None where not known.
         errors: By how many values the rank of each edge may be off; None where that is not known.
+        below: How many values are -Infinity: they have the first ranks.
+        above: How many values are Infinity: they have the last ranks.
     """
 
     kind: str
@@ -43,6 +46,8 @@ class Histogram:
     counts: Longs
     distincts: Longs | None = None
     errors: Longs | None = None
+    below: int = 0
+    above: int = 0
 
     def __eq__(self, other: object) -> bool:
         """Whether it is the same histogram."""
@@ -51,7 +56,24 @@ class Histogram:
     __hash__ = None  # type: ignore[assignment] # histograms are not keys
 
     def _parts(self) -> tuple[Any, ...]:
-        return (self.kind, *(None if one is None else list(one) for one in (self.edges, self.counts, self.distincts)))
+        lists = (None if one is None else list(one) for one in (self.edges, self.counts, self.distincts))
+        return (self.kind, *lists, self.below, self.above)
+
+    @property
+    def number(self) -> int:
+        """How many values there are, infinite ones among them."""
+        return self.below + int(self.counts.sum()) + self.above
+
+    @property
+    def upper_ends(self) -> list[tuple[Any, int]]:
+        """The upper edge of each bin with its count, in order; infinite values make bins of their own."""
+        ends = [plain_number(self.edges[place + 1]) for place in range(len(self.counts))]
+        found = list(zip(ends, self.counts.tolist(), strict=True))
+        if self.below:
+            found.insert(0, (-np.inf, self.below))
+        if self.above:
+            found.append((np.inf, self.above))
+        return found
 
     @property
     def single_value_bins(self) -> NDArray[np.bool_]:
@@ -147,7 +169,7 @@ def join_bins(histogram: Histogram, places: Longs) -> Histogram:
     counts = np.add.reduceat(histogram.counts, places[:-1])
     distincts = None if histogram.distincts is None else np.add.reduceat(histogram.distincts, places[:-1])
     errors = None if histogram.errors is None else histogram.errors[places]
-    return Histogram(histogram.kind, edges, counts, distincts, errors)
+    return replace(histogram, edges=edges, counts=counts, distincts=distincts, errors=errors)
 
 
 @dataclass(frozen=True)
@@ -164,7 +186,25 @@ class Quantile:
 
 
 def find_quantiles(histogram: Histogram, ranks: Sequence[int], encoding: str) -> list[Quantile]:
-    """The values at ranks: numbers are taken to be spread evenly over their bin, of others the nearer edge is taken."""
+    """The values at ranks, infinite values among them.
+
+    Numbers are taken to be spread evenly over their bin, of others the nearer edge is taken.
+    """
+    last_finite = histogram.below + int(histogram.counts.sum())
+    inner = [rank - histogram.below for rank in ranks if histogram.below < rank <= last_finite]
+    inside = iter(_find_finite_quantiles(histogram, inner, encoding))
+    found = []
+    for rank in ranks:
+        if rank <= histogram.below:
+            found.append(Quantile(-np.inf, 0))
+        elif rank > last_finite:
+            found.append(Quantile(np.inf, 0))
+        else:
+            found.append(next(inside))
+    return found
+
+
+def _find_finite_quantiles(histogram: Histogram, ranks: Sequence[int], encoding: str) -> list[Quantile]:
     sums, lone = np.cumsum(histogram.counts), histogram.single_value_bins
     found = []
     for rank, place in zip(ranks, np.searchsorted(sums, ranks, side="left").tolist(), strict=True):
@@ -196,7 +236,7 @@ def _error(inside: int, count: int, below: int, above: int, *, alone: bool, betw
 
 def compute_percentiles(histogram: Histogram, encoding: str) -> list[Any]:
     """The values at each hundredth of a histogram's ranks: of n values those of rank max(1, ceil(i n / 100))."""
-    ranks = percentile_ranks(int(histogram.counts.sum()))
+    ranks = percentile_ranks(histogram.number)
     return [found.value for found in find_quantiles(histogram, ranks, encoding)]
 
 

@@ -18,6 +18,8 @@ _BARS = 10
 def draw_sparkline(percentiles: Sequence[Any] | None) -> str | None:
     """Bars for equally wide ranges of values, from the first percentile to the 99th; None where values are no numbers.
 
+    Infinite percentiles are left out.
+
     The lowest character stands for none, or next to none. Of few whole numbers each has its bar, from the least to the
     greatest.
 
@@ -28,7 +30,9 @@ def draw_sparkline(percentiles: Sequence[Any] | None) -> str | None:
     if not percentiles or len(percentiles) < 3 or not isinstance(percentiles[0], int | float):
         return None
     step = 1.0 if isinstance(percentiles[0], int) else 0.0
-    values = sorted(map(float, percentiles))  # exact quartiles may be out of order among others
+    values = sorted(float(one) for one in percentiles if math.isfinite(one))  # exact quartiles may be out of order
+    if len(values) < 3:
+        return None
     if not step or values[-1] - values[0] >= _BARS:
         values = values[1:-1]
     # Equal whole numbers fill the room up to the next one.

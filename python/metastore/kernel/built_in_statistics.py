@@ -79,6 +79,14 @@ class StatisticDescriptor:
         return _UFUNCS[self.merge]
 
 
+def _count_negative_infinities(values: FixedWidthInput) -> int | None:
+    return values.runs.infinities[0] if values.column.encoding == "double" else None
+
+
+def _count_positive_infinities(values: FixedWidthInput) -> int | None:
+    return values.runs.infinities[1] if values.column.encoding == "double" else None
+
+
 def _count_empty(texts: TextInput) -> int:
     is_empty = texts.lengths == 0
     return int(np.count_nonzero(is_empty) if texts.counts is None else texts.counts[is_empty].sum())
@@ -99,9 +107,9 @@ BUILT_IN = (
     StatisticDescriptor("distinct", "long", "distinct values, null excluded, NaN as one", NOT_IN_GROUPS),
     StatisticDescriptor("distinct_error", "double", "relative standard error of distinct, 0: exact", NOT_IN_GROUPS),
     StatisticDescriptor("sum_exact", "decimal(38,0)", "sum of unscaled integers; null on overflow and for doubles"),
-    StatisticDescriptor("sum", "double", "sum of the values, NaN excluded"),
-    StatisticDescriptor("mean", "double", "arithmetic mean of the values, NaN excluded"),
-    StatisticDescriptor("m2", "double", "sum of squared distances from the mean"),
+    StatisticDescriptor("sum", "double", "sum of the finite values", version=2),
+    StatisticDescriptor("mean", "double", "arithmetic mean of the finite values", version=2),
+    StatisticDescriptor("m2", "double", "sum of squared distances of the finite values from the mean", version=2),
     StatisticDescriptor("avg_len", "double", "bytes of a value on average"),
     StatisticDescriptor(
         "max_len",
@@ -136,6 +144,20 @@ BUILT_IN = (
         "text or binary values without bytes; null for other types",
         SUM,
         of_texts=_count_empty,
+    ),
+    StatisticDescriptor(
+        "negative_infinities",
+        "long",
+        "values that are -Infinity, of float and double; null for other types",
+        SUM,
+        of_numbers=_count_negative_infinities,
+    ),
+    StatisticDescriptor(
+        "positive_infinities",
+        "long",
+        "values that are Infinity, of float and double; null for other types",
+        SUM,
+        of_numbers=_count_positive_infinities,
     ),
 )
 """All of them, in the order of the fields of `summary`; new ones come last."""

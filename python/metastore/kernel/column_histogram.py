@@ -72,7 +72,7 @@ class ValueScale:
         self._common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     def edges(self, bins: int) -> list[Any]:
-        """The edges of at most so many bins of equal width, as stored; none where infinity is a bound."""
+        """The edges of at most so many bins of equal width, as stored; none where doubles cannot tell how wide."""
         lo, hi = self._number(self._lo), self._number(self._hi)
         if self._column.encoding == "double":
             return divide_range(lo, hi, bins if hi > lo else 1, "double") if np.isfinite(hi - lo) else []
@@ -116,7 +116,7 @@ class ValueScale:
 
 
 def make_equal_width_histogram(scale: ValueScale, values: Any, counts: Counts, bins: int) -> Histogram | None:
-    """The histogram of values; None where infinity is one."""
+    """The histogram of finite values; None where their range is wider than doubles tell."""
     edges = scale.edges(bins)
     if not edges:
         return None

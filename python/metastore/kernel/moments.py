@@ -23,26 +23,26 @@ _LOW = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums of a column's values.
+    """Sums of a column's finite values.
 
     Attributes:
         total: The exact sum of unscaled integers; None for doubles.
-        m2: The sum of the squared distances from the mean.
+        m2: The sum of the squared distances from the mean; None of no values, as `sum` and `mean`.
     """
 
     total: int | None
-    sum: float
-    mean: float
-    m2: float
+    sum: float | None
+    mean: float | None
+    m2: float | None
 
 
 def compute_moments(runs: ValueRuns, column: Column) -> Moments:
-    """Sum, mean and second moment of at least one value, decimals with their scale applied.
-
-    Infinities behave as IEEE arithmetic says: the sum of both is NaN.
-    """
+    """Sum, mean and second moment of the finite values, decimals with their scale applied."""
+    runs = runs.finite
+    if not len(runs.values):
+        return Moments(None, None, None, None)
     counts = runs.counts.astype(np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):  # sums beyond doubles
         if column.encoding == "double":
             total = float(np.sum(runs.values * counts))
             mean = total / float(counts.sum())

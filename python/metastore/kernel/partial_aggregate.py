@@ -62,10 +62,11 @@ class PartialAggregate:
         length: Bytes of all values.
         numbers: The built-in statistics that descriptors compute, by name.
         total: The exact sum of unscaled integers, else None.
-        sum: The sum as a number; None for text, as `mean` and `m2`.
+        sum: The sum of the finite values as a number; None for text and of no finite value, as `mean` and `m2`.
         m2: The sum of squared distances from it.
         singles: How many values occur once; None where not known.
         frequencies: Its list of values, if there is one.
+        histogram: That of the finite values; None of none.
     """
 
     number: int
@@ -85,10 +86,29 @@ class PartialAggregate:
     frequencies: ValueCounts | None = None
     histogram: Histogram | None = None
 
+    @property
+    def infinities(self) -> tuple[int, int]:
+        """How many values are -Infinity, and how many Infinity."""
+        return self.numbers.get("negative_infinities", 0), self.numbers.get("positive_infinities", 0)
+
+    @property
+    def finite(self) -> int:
+        """How many values are finite."""
+        return self.number - sum(self.infinities)
+
+    @property
+    def finite_ends(self) -> tuple[Any, Any] | None:
+        """The least and the greatest finite value; None where there is none."""
+        if not any(self.infinities):
+            return self.lo, self.hi
+        if self.histogram is None:
+            return None
+        return self.histogram.edges[0].as_py(), self.histogram.edges[-1].as_py()
+
 
 def aggregate_numbers(runs: ValueRuns, column: Column, steps: int, detail: DetailLimits) -> PartialAggregate:
     """What is known of the values of a fixed-width column."""
-    last_ranks = np.cumsum(runs.counts)
+    last_ranks, finite = np.cumsum(runs.counts), runs.finite
     number, width = int(last_ranks[-1]), sortable_values.value_width(column)
     found = compute_moments(runs, column)
     kind, floor, places = choose_counted_values(runs.counts, detail)
@@ -110,11 +130,23 @@ def aggregate_numbers(runs: ValueRuns, column: Column, steps: int, detail: Detai
         frequencies=make_value_counts(
             kind, floor, sortable_values.sortable_to_arrow(runs.values[places], column), runs.counts[places]
         ),
-        histogram=make_equal_height_histogram(
-            runs.counts, last_ranks, detail.bins, lambda at: sortable_values.sortable_to_arrow(runs.values[at], column)
-        ),
+        histogram=_make_number_histogram(finite, column, detail),
     )
-    return _with_widths(part, runs.values, runs.counts, column, detail)
+    if not len(finite.values):
+        return part
+    ends = [sortable_values.sortable_to_stored(finite.values[place], column) for place in (0, -1)]
+    return _with_widths(part, finite.values, finite.counts, ValueScale(column, *ends), detail)
+
+
+def _make_number_histogram(finite: ValueRuns, column: Column, detail: DetailLimits) -> Histogram | None:
+    if not len(finite.values):
+        return None
+    return make_equal_height_histogram(
+        finite.counts,
+        np.cumsum(finite.counts),
+        detail.bins,
+        lambda places: sortable_values.sortable_to_arrow(finite.values[places], column),
+    )
 
 
 def aggregate_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, detail: DetailLimits) -> PartialAggregate:
@@ -144,7 +176,7 @@ def aggregate_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, det
             counts, last_ranks, detail.bins, lambda at: _edges(values.take(pa.array(order[at])))
         ),
     )
-    return _with_widths(part, values, given, _TEXT, detail)
+    return _with_widths(part, values, given, ValueScale(_TEXT, part.lo, part.hi), detail)
 
 
 def aggregate_unique_texts(values: pa.Array, steps: int, detail: DetailLimits) -> PartialAggregate:
@@ -182,24 +214,27 @@ def aggregate_unique_texts(values: pa.Array, steps: int, detail: DetailLimits) -
             None if distinct is None else np.diff(distinct[place[steps + 2 :]], prepend=0),
         ),
     )
-    return _with_widths(part, values, np.ones(number, np.int64), _TEXT, detail, repeated=True)
+    scale = ValueScale(_TEXT, part.lo, part.hi)
+    return _with_widths(part, values, np.ones(number, np.int64), scale, detail, repeated=True)
 
 
 def _with_widths(
     part: PartialAggregate,
     values: Any,
     counts: NDArray[np.int64],
-    column: Column,
+    scale: ValueScale,
     detail: DetailLimits,
     *,
     repeated: bool = False,
 ) -> PartialAggregate:
-    """The part with bins of equal width, where those are asked for and no bound is infinite."""
+    """The part with bins of equal width, where those are asked for and the range has a width."""
     if detail.kind != EQUI_WIDTH:
         return part
-    bars = make_equal_width_histogram(ValueScale(column, part.lo, part.hi), values, counts, detail.bins)
+    bars = make_equal_width_histogram(scale, values, counts, detail.bins)
     if bars is None:
         return part
+    if any(part.infinities):  # edges do not follow from the bounds
+        bars = replace(bars, edges=pa.array(scale.edges(detail.bins), pa.float64()))
     return replace(part, histogram=replace(bars, distincts=None) if repeated else bars)
 
 
@@ -233,14 +268,16 @@ def combine_aggregates(parts: Sequence[PartialAggregate], column: Column, detail
     if len(parts) == 1:
         return parts[0]
     numbers = np.array([part.number for part in parts])
+    computed = merge_part_numbers([part.numbers for part in parts])
     sketch = union_sketches([part.sketch for part in parts])
     assert sketch is not None  # noqa: S101 - every part has one
     key = sortable_values.make_comparison_key(column)
     totals = None if parts[0].total is None else [part.total or 0 for part in parts]
     mean = m2 = None
-    if parts[0].mean is not None:
-        means, m2s = (np.array([getattr(part, name) for part in parts]) for name in ("mean", "m2"))
-        mean, m2 = pool_moments(column, numbers, m2s, means, totals)
+    summed = [part for part in parts if part.mean is not None]
+    if summed:
+        means, m2s = (np.array([getattr(part, name) for part in summed]) for name in ("mean", "m2"))
+        mean, m2 = pool_moments(column, np.array([part.finite for part in summed]), m2s, means, totals)
     steps = _merged_points([part.points for part in parts], numbers)
     return PartialAggregate(
         int(numbers.sum()),
@@ -251,28 +288,55 @@ def combine_aggregates(parts: Sequence[PartialAggregate], column: Column, detail
         sketch,
         steps,
         sum(part.length for part in parts),
-        merge_part_numbers([part.numbers for part in parts]),
+        computed,
         None if totals is None else sum(totals),
-        None if parts[0].sum is None else add_sums([part.sum or 0.0 for part in parts]),
+        add_sums([part.sum or 0.0 for part in summed]) if summed else None,
         mean,
         m2,
         frequencies=None
         if sortable_values.is_wide_decimal(column)
         else merge_value_counts([part.frequencies for part in parts], detail.top),
-        histogram=_of_points(steps, int(numbers.sum()), column, detail),
+        histogram=_merge_part_histograms(parts, steps, column, detail),
     )
 
 
-def _of_points(steps: Any, number: int, column: Column, detail: DetailLimits) -> Histogram:
-    """The histogram of merged points, whose counts are no more than near."""
-    edges = _cut(steps) if isinstance(steps, list) else sortable_values.sortable_to_arrow(steps, column)
-    heights = derive_counts(number, len(edges) - 1)
-    if detail.kind == EQUI_WIDTH:
-        widths = merge_equal_width_bins([Histogram(EQUI_HEIGHT, edges.to_pylist(), heights)], column, detail.bins)
-        if widths is not None:
-            kept_edges = pa.array(widths[0], pa.binary()) if column.encoding == "binary" else None
-            return Histogram(EQUI_WIDTH, kept_edges, widths[1])
-    return merge_bins(Histogram(EQUI_HEIGHT, edges, heights), detail.bins)
+def _merge_part_histograms(
+    parts: Sequence[PartialAggregate], points: Any, column: Column, detail: DetailLimits
+) -> Histogram | None:
+    """The histogram of the finite values of parts, from the merged quantile points of all their values.
+
+    Its counts are no more than near.
+    """
+    number = sum(part.number for part in parts)
+    below, above = (sum(part.infinities[side] for part in parts) for side in (0, 1))
+    if not below and not above:
+        edges = _cut(points) if isinstance(points, list) else sortable_values.sortable_to_arrow(points, column)
+        heights = Histogram(EQUI_HEIGHT, edges, derive_counts(number, len(edges) - 1))
+        return _fit_bins(heights, column, detail, follow_from_bounds=column.encoding != "binary")
+    ends = [part.finite_ends for part in parts if part.finite_ends is not None]
+    if not ends:
+        return None
+    finite = number - below - above
+    is_finite = np.isfinite(points)
+    ranks = quantiles.quantile_ranks(number, len(points) - 1)[is_finite] - below
+    edges = np.concatenate([[min(lo for lo, _ in ends)], points[is_finite], [max(hi for _, hi in ends)]])
+    last_ranks = np.concatenate([[0], np.clip(ranks, 0, finite), [finite]])
+    is_edge = np.append(np.diff(last_ranks) > 0, True) & (last_ranks > 0)  # of places with one rank the last
+    is_edge[0] = True
+    heights = Histogram(EQUI_HEIGHT, pa.array(edges[is_edge]), np.diff(last_ranks[is_edge]))
+    return _fit_bins(heights, column, detail, follow_from_bounds=False)
+
+
+def _fit_bins(heights: Histogram, column: Column, detail: DetailLimits, *, follow_from_bounds: bool) -> Histogram:
+    """A histogram of equal height with as many bins as are wanted, or as one of equal width."""
+    if detail.kind != EQUI_WIDTH:
+        return merge_bins(heights, detail.bins)
+    as_stored = replace(heights, edges=heights.edges.to_pylist())
+    widths = merge_equal_width_bins([as_stored], column, detail.bins)
+    if widths is None:
+        return merge_bins(heights, detail.bins)
+    edges = None if follow_from_bounds else pa.array(widths[0], heights.edges.type)
+    return Histogram(EQUI_WIDTH, edges, widths[1])
 
 
 def _between(parts: Sequence[PartialAggregate], sketch: DistinctSketch) -> int:

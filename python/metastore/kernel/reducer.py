@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     Sketches = Sequence[DistinctSketch | None]
 
 _TOTALS = ("rows", "nulls", "nans", "trues", "compressed_bytes", "uncompressed_bytes")
+_INFINITIES = ("negative_infinities", "positive_infinities")
 _POINTS = quantiles.PERCENT + 1
 _POINTS_AT_ONCE = 1 << 20
 _ROUNDING = 1 + 1e-9
@@ -133,6 +134,12 @@ class _Rows:
             if column.null_count:
                 found &= self.reduce(np.logical_and, _flags(column.is_valid()), empty=True)
         return found
+
+    def are_set(self, name: str) -> Bools:
+        """Which rows have a field."""
+        if name not in self._names:
+            return np.zeros(len(self.owners), np.bool_)
+        return _flags(self.rows[name].is_valid())
 
     def array(self, name: str) -> NDArray[Any]:
         """The numbers of a field, 0 where not known."""
@@ -274,28 +281,52 @@ class _Segments:
         return ranks, distinct.to_pylist() or [_PLACEHOLDER]
 
     def _moments(self, segment: int) -> dict[str, Any]:
-        rows, column = self._with_values, self._columns[segment]
+        rows, column = self._with_finite, self._columns[segment]
         exact = rows.cut(self._sums, segment)
         totals = [int(one) for one in exact] if exact and None not in exact else None
         found: dict[str, Any] = {} if totals is None else {"sum_exact": sum(totals)}
         if not (self._are_summed[segment] and self._are_counted[segment]):
             return found
-        numbers = rows.cut(self._numbers, segment)
+        numbers = rows.cut(self._finite_numbers[self._may_be_finite], segment)
         total, means, m2s = (rows.cut(values, segment) for values in self._doubles)
         mean, m2 = pool_moments(column, numbers, m2s, means, totals)
         return {**found, "sum": add_sums(total.tolist()), "mean": mean, "m2": m2}
 
     @cached_property
     def _sums(self) -> list[Any]:
-        return list(self._with_values.column("sum_exact").to_pylist())
+        return list(self._with_finite.column("sum_exact").to_pylist())
+
+    @cached_property
+    def _finite_numbers(self) -> Longs:
+        """How many finite values each file that may hold values has; 0 where not known."""
+        infinities = (self._with_values.array(name) for name in _INFINITIES)
+        return self._numbers - sum(infinities, np.zeros(len(self._numbers), np.int64))
+
+    @cached_property
+    def _may_be_finite(self) -> Bools:
+        """Which files that may hold values may hold a finite one: others say nothing of sums."""
+        return (self._finite_numbers > 0) | ~self._are_counted[self._with_values.owners]
+
+    @cached_property
+    def _with_finite(self) -> _Rows:
+        return self._with_values.filter(self._may_be_finite)
 
     @cached_property
     def _are_summed(self) -> Bools:
-        return self._are_known("sum", "mean", "m2")
+        """Of which columns sums are known of all files that may hold finite values.
+
+        Sums of files whose infinities were not counted may include these: they say nothing where they are infinite.
+        """
+        rows = self._with_finite
+        found = rows.are_known("sum", "mean", "m2") & (rows.sizes > 0)
+        if self._encoding != "double":
+            return found
+        is_of_finite = np.isfinite(self._doubles[1]) | rows.are_set(_INFINITIES[0])
+        return found & rows.reduce(np.logical_and, is_of_finite, empty=True)
 
     @cached_property
     def _doubles(self) -> list[NDArray[np.float64]]:
-        return [self._with_values.array(name).astype(np.float64) for name in ("sum", "mean", "m2")]
+        return [self._with_finite.array(name).astype(np.float64) for name in ("sum", "mean", "m2")]
 
     def _average_lengths(self) -> list[float | None]:
         known = self._are_known("avg_len") & self._are_counted

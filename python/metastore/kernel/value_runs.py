@@ -27,6 +27,25 @@ class ValueRuns:
     counts: NDArray[np.int64]
 
     @property
+    def infinities(self) -> tuple[int, int]:
+        """How many values are -Infinity, and how many Infinity."""
+        if self.values.dtype.kind != "f" or len(self.values) == 0:
+            return 0, 0
+        below = int(self.counts[0]) if self.values[0] == -np.inf else 0
+        above = int(self.counts[-1]) if self.values[-1] == np.inf else 0
+        return below, above
+
+    @property
+    def finite(self) -> ValueRuns:
+        """The runs of finite values."""
+        below, above = self.infinities
+        if not below and not above:
+            return self
+        start = 1 if below else 0
+        end = len(self.values) - (1 if above else 0)
+        return ValueRuns(self.values[start:end], self.counts[start:end])
+
+    @property
     def nbytes(self) -> int:
         """The memory they take."""
         return self.values.nbytes + self.counts.nbytes

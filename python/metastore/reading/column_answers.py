@@ -62,7 +62,7 @@ class ColumnAnswers(TableSnapshots):
     def histogram(
         self, column: str, bins: int | None = None, file: str | None = None, at: str | int | datetime | None = None
     ) -> Answer:
-        """One row per bin of a column; null and NaN are in none."""
+        """One row per bin of a column; null, NaN and infinite values are in none."""
         shown = self._at(at)
         found, exact = self._details(column, file, shown)
         bars = self._bars(found, column)

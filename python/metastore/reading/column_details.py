@@ -107,11 +107,21 @@ class ColumnDetails:
         return self.table_files is None
 
     def histogram(self) -> Histogram | None:
-        """The histogram, None where there is none."""
+        """The histogram, without bins where all values are infinite; None where there is none."""
         return self._bins
 
     @cached_property
     def _bins(self) -> Histogram | None:
+        stored = self._read_histogram()
+        if stored is not None:
+            return stored
+        below, above = count_infinities(self.summary)
+        values = self.value_count
+        if not below + above or values is None or values - (self.summary.get("nans") or 0) > below + above:
+            return None
+        return Histogram(EQUI_HEIGHT, [], np.zeros(0, np.int64), below=below, above=above)
+
+    def _read_histogram(self) -> Histogram | None:
         if self.histograms is None:
             return None
         part = self.store.open_part(self.histograms)
@@ -125,7 +135,7 @@ class ColumnDetails:
         name = f"percentiles_{self.column.encoding}"
         if bars.kind == EQUI_HEIGHT or not self.summary.get(name):
             return bars
-        ends = np.array(percentile_ranks(int(bars.counts.sum())))
+        ends = np.array(percentile_ranks(bars.number))
         return Histogram(EQUI_HEIGHT, self.summary[name], np.diff(ends[1:], prepend=0))
 
     def _listed(self, ref: ObjectRef, top: int | None, more: Sequence[str]) -> pa.Table:
@@ -157,15 +167,22 @@ class ColumnDetails:
         return rows.filter(mask if self.file is None else pc.and_(mask, pc.equal(rows["file"], self.file)))
 
 
+def count_infinities(summary: Mapping[str, Any]) -> tuple[int, int]:
+    """How many values of a column are -Infinity, and how many Infinity; 0 where that is not known: bins have them."""
+    return summary.get("negative_infinities") or 0, summary.get("positive_infinities") or 0
+
+
 def _histogram(column: Column, summary: Mapping[str, Any], row: Mapping[str, Any]) -> Histogram | None:
     """The histogram of a column, with what the format leaves out, from its rows of two objects."""
     bounds = summary.get(f"lo_{column.encoding}"), summary.get(f"hi_{column.encoding}")
-    number = (summary.get("rows") or 0) - (summary.get("nulls") or 0) - (summary.get("nans") or 0)
+    below, above = count_infinities(summary)
+    others = (summary.get("nulls") or 0) + (summary.get("nans") or 0) + below + above
+    number = (summary.get("rows") or 0) - others
     bins = restore_bins(row[f"edges_{column.encoding}"], row["counts"], bounds, number, column.encoding)
     if bins is None:
         return None
-    others = (None if one is None else np.array(one, np.int64) for one in (row["distincts"], row.get("errors")))
-    return Histogram(row["kind"], *bins, *others)
+    lists = (None if one is None else np.array(one, np.int64) for one in (row["distincts"], row.get("errors")))
+    return Histogram(row["kind"], *bins, *lists, below=below, above=above)
 
 
 def measure_rank_errors(store: Store, snapshot: Snapshot, shares: Sequence[float]) -> dict[str, float | None]:
@@ -181,7 +198,7 @@ def measure_rank_errors(store: Store, snapshot: Snapshot, shares: Sequence[float
         column, summary = snapshot.described[row["column"]], summaries.get(row["column"])
         bins = _histogram(column, summary, row) if summary and summary["files"] == snapshot.files_total else None
         if bins is not None:
-            number = int(bins.counts.sum())
+            number = bins.number
             ranks = [max(1, math.ceil(share * number)) for share in shares]
             errors = [one.error for one in find_quantiles(bins, ranks, str(column.encoding))]
             is_known = bins.kind == EQUI_HEIGHT and None not in errors
@@ -193,7 +210,8 @@ def read_table_details(store: Store, snapshot: Snapshot, column: Column) -> Colu
     """The details of a column at table level, None where it has no statistics at all."""
     ordinal = next((i for i, known in enumerate(snapshot.described) if is_compatible(known, column)), -1)
     part = store.open_part(snapshot.summary) if snapshot.summary else None
-    names = ["column", "rows", "nulls", "nans", "distinct", "files", "lo_exact", "hi_exact", "frequencies"]
+    counts = ["rows", "nulls", "nans", "negative_infinities", "positive_infinities", "distinct", "files"]
+    names = ["column", *counts, "lo_exact", "hi_exact", "frequencies"]
     ends = [] if column.encoding is None else [f"{end}_{column.encoding}" for end in ("lo", "hi", "percentiles")]
     rows = part.read_rows(part.groups_of_column(ordinal), names + ends) if part else None
     found = [] if rows is None else rows.filter(pc.equal(rows["column"], ordinal)).to_pylist()

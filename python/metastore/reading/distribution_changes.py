@@ -170,7 +170,7 @@ def _count(before: _Side, after: _Side) -> tuple[Sequence[float], Sequence[float
             ranked = sorted(both, key=lambda value: (-both[value], value))
             return _count_values(*values, ranked if len(both) <= VALUES else ranked[: VALUES - 1])
     bars = before.read_histogram(), after.read_histogram()
-    number = int(bars[0].counts.sum())
+    number = bars[0].number
     ranks = [-(-place * number // DECILES) for place in range(1, DECILES)]
     ends = [one.value for one in find_quantiles(bars[0], ranks, str(old.encoding))]
     key = make_comparison_key(new)
@@ -187,14 +187,19 @@ def _count_values(before: Counter[Any], after: Counter[Any], bins: Sequence[Any]
 
 
 def _count_up_to(histogram: Histogram, edges: Sequence[Any], key: Callable[[Any], Any]) -> list[float]:
-    """How many values each bin between some edges has; what is above the last is one more."""
+    """How many values each bin between some edges has; what is above the last is one more.
+
+    Infinite values are in the first and in the last.
+    """
     ends = [key(edge.as_py() if hasattr(edge, "as_py") else edge) for edge in histogram.edges]
-    sums = np.concatenate([[0], np.cumsum(histogram.counts)]).tolist()
+    sums = (histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])).tolist()
     lone = histogram.single_value_bins.tolist()
     upto = [0.0]
     for edge in edges:
         place = bisect_left(ends, edge, 1)  # the bin whose upper edge is the first that is not below
-        if place == len(ends):
+        if edge == np.inf:
+            upto.append(histogram.number)
+        elif place >= len(ends):
             upto.append(sums[-1])
         elif edge == ends[place]:
             last = place + 1
@@ -204,7 +209,7 @@ def _count_up_to(histogram: Histogram, edges: Sequence[Any], key: Callable[[Any]
         else:
             inside = 0.0 if lone[place - 1] or edge < ends[place - 1] else _part(ends[place - 1], ends[place], edge)
             upto.append(sums[place - 1] + inside * histogram.counts[place - 1])
-    found: list[float] = np.diff([*upto, sums[-1]]).tolist()
+    found: list[float] = np.diff([*upto, histogram.number]).tolist()
     return found
 
 

@@ -41,7 +41,7 @@ def build_frequency_rows(details: ColumnDetails, top: int | None, zone: str, *, 
 def build_histogram_rows(
     details: ColumnDetails, histogram: Histogram, bins: int | None, zone: str, *, exact: bool
 ) -> list[Row]:
-    """One row for each bin."""
+    """One row for each bin; infinite values are in none."""
     _positive("bins", bins)
     found = histogram if bins is None else coarsen(histogram, bins)
     edges = [render_edge(details.column, details.summary, _plain(one), zone) for one in found.edges]
@@ -65,7 +65,7 @@ def build_quantile_rows(
     if histogram is None:
         error = 0.0 if exact else None
         return [{"probability": p, "value": None, "exact": exact, "error": error} for p in probabilities]
-    number = int(histogram.counts.sum())
+    number = histogram.number
     ranks = [max(1, math.ceil(probability * number)) for probability in probabilities]
     rows = []
     for probability, rank, found in zip(

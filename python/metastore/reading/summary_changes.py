@@ -50,7 +50,7 @@ def has_measure(measure: str, row: Mapping[str, Any]) -> bool:
     """Whether a measure of a column is a number where all is known of it: of few values, or none, some are not."""
     if measure in ("count", "null_count", "files"):
         return True
-    if measure == "nan_count":
+    if measure in ("nan_count", "inf_count"):
         return row["column_type"] in ("float", "double")
     count: int | None = row["count"]
     nulls: int | None = row["null_count"]

@@ -87,7 +87,7 @@ def build_summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scop
         "column_type": column.type,
         **render_bounds(column, known, zone),
         "approx_unique": _distinct(known.get("distinct"), scope.live, nulls),
-        "avg": known.get("mean"),
+        "avg": _finite_mean(known),
         "std": _deviation(known),
         **{f"q{p}": _percentile(column, known, p, zone) for p in QUARTILES},
         "count": scope.live,
@@ -107,6 +107,7 @@ def build_summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scop
         "current": scope.current,
         "analyzed_at": scope.analyzed_at,
         "sparkline": draw_sparkline(known.get(f"percentiles_{column.encoding}")),
+        "inf_count": live(_infinities(column, known)),
     }
 
 
@@ -175,12 +176,32 @@ def _percentile(column: Column, row: Mapping[str, Any], percent: int, zone: str)
     return render_edge(column, row, values[percent], zone) if values else None
 
 
+def _infinities(column: Column, row: Mapping[str, Any]) -> int | None:
+    """How many values are infinite; None where that is not known."""
+    if column.encoding != "double":
+        return 0 if row else None
+    below, above = row.get("negative_infinities"), row.get("positive_infinities")
+    if below is not None and above is not None:
+        return int(below + above)
+    rows, nulls, nans = row.get("rows"), row.get("nulls"), row.get("nans")
+    has_no_value = rows is not None and nulls is not None and nans is not None and rows == nulls + nans
+    return 0 if has_no_value else None
+
+
+def _finite_mean(row: Mapping[str, Any]) -> float | None:
+    """The mean of the finite values; None where infinite ones may be in it."""
+    mean: float | None = row.get("mean")
+    is_of_finite = row.get("negative_infinities") is not None or mean is None or math.isfinite(mean)
+    return mean if is_of_finite else None
+
+
 def _deviation(row: Mapping[str, Any]) -> float | None:
     """The sample standard deviation; of fewer than two values there is none."""
     rows, nulls, m2 = row.get("rows"), row.get("nulls"), row.get("m2")
-    if rows is None or nulls is None or m2 is None:
+    if rows is None or nulls is None or m2 is None or _finite_mean(row) is None:
         return None
-    values = rows - nulls - (row.get("nans") or 0)
+    infinities = (row.get("negative_infinities") or 0) + (row.get("positive_infinities") or 0)
+    values = rows - nulls - (row.get("nans") or 0) - infinities
     return math.sqrt(m2 / (values - 1)) if values > 1 else None
 
 

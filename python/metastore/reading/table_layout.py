@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metastore.format.histogram_bins import plain_number
 from metastore.format.sortable_values import is_text, sortable_to_stored, stored_to_sortable
 from metastore.pruning.conditions import Member
 from metastore.pruning.keys import key_of_stored
@@ -97,14 +96,14 @@ class LookUps:
         if bars is None:
             return None
         bins = known.choose_rank_histogram(bars)
-        ends = [plain_number(bins.edges[place + 1]) for place in range(len(bins.counts))]
-        if len(set(ends)) <= _MOST_LOOK_UPS and bins.single_value_bins.all():
-            counted: Counter[Any] = Counter()
-            for end, count in zip(ends, bins.counts.tolist(), strict=True):
-                counted[end] += count
+        counted: Counter[Any] = Counter()
+        for end, count in bins.upper_ends:
+            counted[end] += count
+        if len(counted) <= _MOST_LOOK_UPS and bins.single_value_bins.all():
             return cls._among(known, counted, is_whole=True)
-        sums, number = np.cumsum(bins.counts), int(bins.counts.sum())
-        ranks = [_choose_rank(draw, number) for draw in range(_MOST_LOOK_UPS)]
+        ends = [end for end, _ in bins.upper_ends]
+        sums = np.cumsum([count for _, count in bins.upper_ends])
+        ranks = [_choose_rank(draw, bins.number) for draw in range(_MOST_LOOK_UPS)]
         drawn = Counter(ends[place] for place in np.searchsorted(sums, ranks, "left").tolist())
         return cls._among(known, drawn, is_whole=False)
 

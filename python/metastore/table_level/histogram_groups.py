@@ -37,7 +37,7 @@ GROUP_BIN_FACTOR = 4
 """Histograms of groups have so many times the bins of the table's, so that each level of groups adds little."""
 EMPTY_HISTOGRAM = Histogram(EQUI_HEIGHT, (), np.zeros(0, np.int64))
 """That of files without values."""
-_MERGING = 3
+_MERGING = 4
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,12 @@ class HistogramFiles:
     """The data files of a column whose histograms make that of the table.
 
     Attributes:
-        values: How many values each has, null and NaN excluded; -1: not known.
+        values: How many finite values each has; -1: not known.
         los: Their lower bounds.
         his: Their upper bounds.
-        distinct: Distinct values of the table, NaN excluded; None if not known.
+        distinct: Distinct finite values of the table; None if not known.
         estimated: Which of them were analyzed in parts, so that the ranks of their edges are near.
+        mixed: Which of them may have infinite values in their bins: these were not counted when they were analyzed.
     """
 
     column: Column
@@ -58,6 +59,7 @@ class HistogramFiles:
     his: tuple[Any, ...]
     distinct: int | None
     estimated: NDArray[np.bool_]
+    mixed: NDArray[np.bool_]
 
 
 def read_file_histograms(
@@ -72,6 +74,8 @@ def read_file_histograms(
     found = []
     for row, (ordinal, place) in enumerate(zip(ordinals.tolist(), places.tolist(), strict=True)):
         files = columns[ordinal]
+        if files.mixed[place]:
+            continue
         edges, counts = lists[f"edges_{files.column.encoding}"][row], lists["counts"][row]
         number, bounds = int(files.values[place]), (files.los[place], files.his[place])
         found_bins = restore_bins(edges, counts, bounds, number, files.column.encoding)

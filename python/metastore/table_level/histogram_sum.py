@@ -69,7 +69,7 @@ def merge_to_equal_width(histograms: Sequence[Histogram], column: Column, bins: 
 
 
 def make_histogram_of_counts(rows: pa.Table, column: Column, bins: int) -> Histogram:
-    """The histogram of a column of which all values are listed: nothing in it is near."""
+    """The histogram of a column of which all values are listed, one of them finite: nothing in it is near."""
     values, counts = rows[f"value_{column.encoding}"].combine_chunks(), rows["frequency"].to_numpy()
     if sortable_values.is_text(column):
         order = pc.sort_indices(values).to_numpy()
@@ -77,7 +77,8 @@ def make_histogram_of_counts(rows: pa.Table, column: Column, bins: int) -> Histo
     else:
         numbers = sortable_values.stored_to_sortable(values.to_pylist(), column)
         order = np.argsort(numbers, kind="stable")
-        order = order[: len(order) - int(np.isnan(numbers).sum())] if column.encoding == "double" else order
+        if column.encoding == "double":
+            order = order[np.isfinite(numbers[order])]
         ordered = sortable_values.sortable_to_arrow(numbers[order], column)
     counts = counts[order]
     found = make_equal_height_histogram(counts, np.cumsum(counts), bins, lambda at: ordered.take(pa.array(at)))

@@ -52,6 +52,9 @@ if TYPE_CHECKING:
     Longs = NDArray[np.int64]
 
 
+_INFINITIES = ("negative_infinities", "positive_infinities")
+
+
 @dataclass(frozen=True)
 class TableLevelOptions:
     """How the table level is made.
@@ -129,6 +132,7 @@ class TableDetailWriter:
     jobs: ValueJobs | None = None
     _lists: dict[int, ColumnLists] = field(default_factory=dict)
     _files: dict[int, HistogramFiles] = field(default_factory=dict)
+    _infinities: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Read which groups are kept."""
@@ -141,12 +145,25 @@ class TableDetailWriter:
             return
         lists = _lists_of(ordinal, known)
         self._lists[ordinal] = ColumnLists(lists, known.sources, self._kept.make_tree(known))
-        nans = _longs(known.rows, "nans", 0)
-        values = np.where(lists.values < 0, -1, lists.values - nans)
-        distinct = None if found.distinct is None else found.distinct - (1 if found.nans else 0)
+        below, above = (_longs(known.rows, name, 0) for name in _INFINITIES)
+        others = _longs(known.rows, "nans", 0) + below + above
+        values = np.where(lists.values < 0, -1, lists.values - others)
+        infinities = [found.numbers.get(name) or 0 for name in _INFINITIES]
+        without_bin = sum(map(bool, (found.nans, *infinities)))
+        distinct = None if found.distinct is None else found.distinct - without_bin
         los, his = (tuple(known.rows[f"{end}_{known.column.encoding}"].to_pylist()) for end in ("lo", "hi"))
         estimated = known.rows["distinct_error"].fill_null(0.0).to_numpy() > 0
-        self._files[ordinal] = HistogramFiles(known.column, values, los, his, distinct, estimated)
+        mixed = _may_mix_infinities(known.rows, known.column)
+        self._infinities[ordinal] = (infinities[0], infinities[1])
+        self._files[ordinal] = HistogramFiles(
+            column=known.column,
+            values=values,
+            los=los,
+            his=his,
+            distinct=distinct,
+            estimated=estimated,
+            mixed=mixed,
+        )
         self._histograms.add(ordinal, known, self._files[ordinal])
 
     def write(self) -> TableDetailResult:
@@ -244,11 +261,13 @@ class TableDetailWriter:
         return found
 
     def _percentiles(self, histograms: dict[int, Histogram]) -> dict[int, list[Any]]:
-        return {
-            ordinal: compute_percentiles(one, str(self._files[ordinal].column.encoding))
-            for ordinal, one in histograms.items()
-            if one.kind == EQUI_HEIGHT
-        }
+        found = {}
+        for ordinal, histogram in histograms.items():
+            if histogram.kind == EQUI_HEIGHT:
+                below, above = self._infinities[ordinal]
+                of_all_values = replace(histogram, below=below, above=above)
+                found[ordinal] = compute_percentiles(of_all_values, str(self._files[ordinal].column.encoding))
+        return found
 
     def _put_histograms(self, histograms: dict[int, Histogram]) -> ObjectRef | None:
         rows = ((ordinal, self._files[ordinal].column, one) for ordinal, one in histograms.items())
@@ -260,6 +279,15 @@ class TableDetailWriter:
         with attribute_damage(part.block):
             early = self.early.take_rows(part.name)
             return read_detail_object(part, partial(self.store.read_bytes, part.name)) if early is None else early
+
+
+def _may_mix_infinities(rows: pa.Table, column: Column) -> NDArray[np.bool_]:
+    """Of which files infinite values were not counted, and may be in the bins: a bound of theirs is infinite."""
+    if column.encoding != "double":
+        return np.zeros(rows.num_rows, np.bool_)
+    is_counted = np.asarray(rows[_INFINITIES[0]].is_valid())
+    bounds = [rows[f"{end}_double"].fill_null(0.0).to_numpy() for end in ("lo", "hi")]
+    return ~is_counted & (np.isinf(bounds[0]) | np.isinf(bounds[1]))
 
 
 def _number(lists: FileValueCounts) -> int:

@@ -82,6 +82,14 @@ def _nan(row: Mapping[str, Any]) -> Alert | None:
     return Alert(row["column_name"], "NaN", f"{row['nan_count']:,} values are NaN, {format_share(share)} of the rows.")
 
 
+def _infinite(row: Mapping[str, Any]) -> Alert | None:
+    share = _share(row["inf_count"], row["count"])
+    if not share:
+        return None
+    text = f"{row['inf_count']:,} values are infinite, {format_share(share)} of the rows: the mean is without."
+    return Alert(row["column_name"], "infinite", text)
+
+
 def _constant(row: Mapping[str, Any]) -> Alert | None:
     if row["approx_unique"] != 1 or (row["count"] or 0) < 2:
         return None
@@ -108,7 +116,7 @@ def _skewed(row: Mapping[str, Any]) -> Alert | None:
 
 
 _RULES: Sequence[Callable[[Mapping[str, Any]], Alert | None]] = (
-    *(_all_null, _many_nulls, _nan),
+    *(_all_null, _many_nulls, _nan, _infinite),
     *(_constant, _key_like, _skewed),
 )
 

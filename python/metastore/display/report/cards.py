@@ -231,7 +231,7 @@ def _facts(row: Mapping[str, Any]) -> Iterable[Fact]:
         error = row["distinct_error"]
         note = f"standard error {100 * error:.1f}\u00a0%" if error else ""
         yield Fact("distinct", format_marked_cell(row, "approx_unique"), note)
-    for name, heading in (("null_count", "nulls"), ("nan_count", "NaN")):
+    for name, heading in (("null_count", "nulls"), ("nan_count", "NaN"), ("inf_count", "infinite")):
         if row[name] or (row[name] == 0 and name == "null_count"):
             share = format_share(row[name] / row["count"]) if row[name] and row["count"] else ""
             yield Fact(heading, f"{row[name]:,}", share)

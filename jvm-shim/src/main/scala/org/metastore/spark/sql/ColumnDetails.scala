@@ -50,7 +50,7 @@ final class ColumnDetails private (
 
   /** The histogram, if one was kept. */
   def bins: Option[Histogram] =
-    bars.flatMap(analyzed.store.histogram(_, ordinal, file)).flatMap(Histogram.of(_, row))
+    bars.flatMap(analyzed.store.histogram(_, ordinal, file)).flatMap(Histogram.of(_, row)).orElse(Histogram.ofInfinities(row))
 
   /** What tells ranks, none where the column has no value: bins of equal width do not where percentiles were kept. */
   def rankHistogram: Option[Histogram] = histogram.map(_.ofRanks(row))

@@ -2,6 +2,7 @@ package org.metastore.spark.sql
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types.{DoubleType, FloatType}
 
 import org.metastore.spark.statistics.objects.{Snapshot, SummaryRow, ValueCount}
 import org.metastore.spark.statistics.values.{Histogram, Sparkline}
@@ -107,22 +108,34 @@ object SummaryFunction extends StatisticsFunction("summary") {
     val isExact = scope.exact && files.contains(scope.filesTotal) &&
       known.forall(row => row.nulls.isDefined && (row.lo.isEmpty || row.loExact) && (row.hi.isEmpty || row.hiExact))
     ResultRow.row(Seq(leaf.name, leaf.dataType.simpleString) ++ bounds ++ Seq[Any](
-        distinct, known.flatMap(_.get[Double]("mean")), known.flatMap(deviation), percentile(25), percentile(50), percentile(75),
+        distinct, known.flatMap(finiteMean), known.flatMap(deviation), percentile(25), percentile(50), percentile(75),
         scope.live, nullShare, nulls, live(known.flatMap(_.nans)), known.flatMap(_.get[Double]("avg_len")),
         known.flatMap(_.get[Long]("max_len")),
         text.value(sureTop.map(_.value)), live(sureTop.map(_.frequency)),
         known.flatMap(_.get[Long]("compressed_bytes")), isExact, distinctError, files, scope.filesTotal) ++ scope.origin ++
-        Seq(known.map(row => UserDefinedStatistics.texts(row.extra)), known.flatMap(row => Sparkline.of(row.percentiles))): _*)
+        Seq(
+          known.map(row => UserDefinedStatistics.texts(row.extra)), known.flatMap(row => Sparkline.of(row.percentiles)),
+          live(known.flatMap(infinities(leaf, _)))): _*)
   }
 
   /** Of a sample: of fewer than two values there is none. */
   private def deviation(row: SummaryRow): Option[Double] = for {
     m2 <- row.get[Double]("m2")
-    rows <- row.rows
-    nulls <- row.nulls
-    n = rows - nulls - row.nans.getOrElse(0L)
-    if n > 1
-  } yield math.sqrt(m2 / (n - 1))
+    numbers <- row.numbers
+    finite = numbers - row.infinities.fold(0L) { case (below, above) => below + above }
+    if finite > 1 && finiteMean(row).isDefined
+  } yield math.sqrt(m2 / (finite - 1))
+
+  /** The mean of the finite values; `None` where infinite ones may be in it. */
+  private def finiteMean(row: SummaryRow): Option[Double] =
+    row.get[Double]("mean").filter(mean => row.infinities.isDefined || !(mean.isNaN || mean.isInfinite))
+
+  /** How many values are infinite; `None` where that is not known. */
+  private def infinities(leaf: Leaf, row: SummaryRow): Option[Long] = leaf.dataType match {
+    case FloatType | DoubleType =>
+      row.infinities.map { case (below, above) => below + above }.orElse(row.numbers.filter(_ == 0 && row.nans.isDefined))
+    case _ => Some(0)
+  }
 }
 
 /** Statistics describe all rows and files of a moment; of those that are left later, counts are known only here and there. */

@@ -206,6 +206,13 @@ final class SummaryRow(stored: String => Option[Any]) {
   def rows: Option[Long] = get("rows")
   def nulls: Option[Long] = get("nulls")
   def nans: Option[Long] = get("nans")
+  /** How many values are -Infinity, and how many Infinity; `None` where not counted. */
+  def infinities: Option[(Long, Long)] =
+    for (below <- get[Long]("negative_infinities"); above <- get[Long]("positive_infinities")) yield (below, above)
+
+  /** How many values there are, null and NaN excluded. */
+  def numbers: Option[Long] = for (all <- rows; missing <- nulls) yield all - missing - nans.getOrElse(0L)
+
   def lo: Option[Any] = encoded("lo")
   def hi: Option[Any] = encoded("hi")
   def loExact: Boolean = get[Boolean]("lo_exact").contains(true)

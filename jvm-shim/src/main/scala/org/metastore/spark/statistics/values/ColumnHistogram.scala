@@ -205,7 +205,8 @@ object ColumnHistogram {
       val nans = row.nans.getOrElse(0L).toDouble
       val axis = Axis.of(dataType, row.lo.map(catalyst), row.hi.map(catalyst))
       // What files left out of their lists may be most of a value's rows: its range tells more then.
-      val singles = listed.iterator.filterNot(entry => isNaN(entry.value) || entry.error > entry.frequency).map { entry =>
+      val counted = withInfinities(listed, bins).filterNot(entry => isNaN(entry.value) || entry.error > entry.frequency)
+      val singles = counted.map { entry =>
         val value = catalyst(entry.value)
         Bucket.single(value, axis.at(value), entry.frequency.toDouble)
       }.toArray.sorted(Bucket.order)
@@ -213,11 +214,22 @@ object ColumnHistogram {
       val isComplete = row.frequencies.contains("complete") && rest == 0
       val unlisted = math.max(1.0, row.distinct.getOrElse(rest.toLong).toDouble - singles.length - (if (nans > 0) 1 else 0))
       val ranges = if (rest <= 0) Array.empty[Bucket]
-      else bins.fold(Array.empty[Bucket])(residual(_, singles, listed.forall(_.error == 0), axis, catalyst))
+      else bins.fold(Array.empty[Bucket]) { known =>
+        val inBins = if (known.below + known.above > 0) singles.filterNot(bucket => isInfinite(bucket.lo)) else singles
+        residual(known, inBins, listed.forall(_.error == 0), axis, catalyst)
+      }
       new ColumnHistogram(
         dataType, axis, (singles ++ scaled(ranges, rest, unlisted)).sorted(Bucket.order), nulls.toDouble,
         nans, isComplete)
     }
+
+  /** Values of which counts are kept, the infinite ones among them: they are in no bin. */
+  private def withInfinities(listed: IndexedSeq[ValueCount], bins: Option[Histogram]): IndexedSeq[ValueCount] = {
+    val infinite = bins.toSeq.flatMap(one => Seq(Double.NegativeInfinity -> one.below, Double.PositiveInfinity -> one.above))
+      .filter(_._2 > 0)
+    listed.filterNot(entry => infinite.exists(_._1 == entry.value)) ++
+      infinite.map { case (value, rows) => ValueCount(value, rows, 0, Map.empty) }
+  }
 
   /** Of the data files among some that have bounds and counts: each is a bucket, or of very many every n-th for n of them. */
   def ofFiles(
@@ -273,6 +285,12 @@ object ColumnHistogram {
       val share = one.rows * rows / counted
       one.copy(rows = share, distinct = math.max(math.min(1.0, share), math.min(share, one.distinct * distinct / told)))
     }
+  }
+
+  private def isInfinite(value: Any): Boolean = value match {
+    case number: Double => number.isInfinite
+    case number: Float => number.isInfinite
+    case _ => false
   }
 
   private[spark] def isNaN(value: Any): Boolean = value match {

@@ -7,12 +7,27 @@ import org.metastore.spark.statistics.objects.{
   HistogramRow, ObjectReader, ObjectRef, ObjectRows, RanksRef, RowGroup, RowReader, Snapshot, SummaryRow, ValueCount
 }
 
-/** The bins of a histogram: bin i holds `counts(i)` values from `edges(i)` to `edges(i + 1)`. */
+/**
+ * The bins of a histogram: bin i holds `counts(i)` finite values from `edges(i)` to `edges(i + 1)`.
+ *
+ * @param below how many values are -Infinity: they have the first ranks
+ * @param above how many values are Infinity: they have the last ranks
+ */
 final case class Histogram(
-    kind: String, edges: IndexedSeq[Any], counts: IndexedSeq[Long], distincts: IndexedSeq[Long], errors: IndexedSeq[Long]) {
+    kind: String, edges: IndexedSeq[Any], counts: IndexedSeq[Long], distincts: IndexedSeq[Long], errors: IndexedSeq[Long],
+    below: Long = 0, above: Long = 0) {
   private val ends = counts.scanLeft(0L)(_ + _).tail
+  private val finite: Long = counts.sum
 
-  val number: Long = counts.sum
+  /** How many values there are, infinite ones among them. */
+  val number: Long = below + finite + above
+
+  /** The upper edge of each bin with its count, in order; infinite values make bins of their own. */
+  def upperEnds: IndexedSeq[(Any, Long)] = {
+    val lowest = if (below > 0) IndexedSeq(Double.NegativeInfinity -> below) else IndexedSeq.empty
+    val highest = if (above > 0) IndexedSeq(Double.PositiveInfinity -> above) else IndexedSeq.empty
+    lowest ++ edges.drop(1).zip(counts) ++ highest
+  }
 
   /** Whether a bin is known to hold as many values as it says. */
   def isExact(bin: Int): Boolean = Seq(bin, bin + 1).forall(errors.lift(_).contains(0L))
@@ -25,11 +40,21 @@ final case class Histogram(
         (if (kind == Histogram.EquiHeight) byRank(bins) else (0 to bins).map(i => (i.toLong * counts.length / bins).toInt)).distinct
       val spans = starts.zip(starts.tail)
       def joined(of: IndexedSeq[Long]) = if (of.isEmpty) of else spans.map { case (from, until) => of.slice(from, until).sum }
-      Histogram(kind, starts.map(edges), joined(counts), joined(distincts), if (errors.isEmpty) errors else starts.map(errors))
+      copy(
+        edges = starts.map(edges), counts = joined(counts), distincts = joined(distincts),
+        errors = if (errors.isEmpty) errors else starts.map(errors))
     }
 
-  /** The value of a rank: numbers are taken to be spread evenly over their bin, of others the nearer edge is taken. */
-  def at(rank: Long): Quantile = {
+  /**
+   * The value of a rank, an infinite one perhaps: numbers are taken to be spread evenly over their bin, of others the nearer
+   * edge is taken.
+   */
+  def at(rank: Long): Quantile =
+    if (rank <= below) Quantile(Double.NegativeInfinity, Some(0))
+    else if (rank > below + finite) Quantile(Double.PositiveInfinity, Some(0))
+    else atFinite(rank - below)
+
+  private def atFinite(rank: Long): Quantile = {
     val place = ends.indexWhere(_ >= rank)
     val count = counts(place)
     val inside = rank - (ends(place) - count)
@@ -40,7 +65,7 @@ final case class Histogram(
     }
   }
 
-  /** About how many distinct values there are up to a rank: spread evenly over each bin. */
+  /** About how many distinct values there are up to a rank of the finite ones: spread evenly over each bin. */
   def distinctUpTo(rank: Long): Double =
     counts.indices.iterator.map { bin =>
       val inside = math.min(math.max(rank - (ends(bin) - counts(bin)), 0L), counts(bin))
@@ -79,7 +104,7 @@ final case class Histogram(
 
   private def byRank(bins: Int): IndexedSeq[Int] = {
     val sums = counts.scanLeft(0L)(_ + _)
-    (0 until bins).map(i => sums.indexWhere(_ >= BigInt(i) * number / bins)) :+ counts.length
+    (0 until bins).map(i => sums.indexWhere(_ >= BigInt(i) * finite / bins)) :+ counts.length
   }
 }
 
@@ -92,22 +117,32 @@ object Histogram {
 
   /** The bins of a stored histogram of a column, with what the format leaves out. */
   def of(stored: HistogramRow, row: SummaryRow): Option[Histogram] = {
-    val number = row.rows.flatMap(rows => row.nulls.map(rows - _ - row.nans.getOrElse(0L))).getOrElse(0L)
+    val (below, above) = row.infinities.getOrElse((0L, 0L))
+    val finite = row.numbers.getOrElse(0L) - below - above
     val edges = if (stored.edges.nonEmpty) stored.edges else equalWidths(row, stored.counts.length)
     if (edges.length < 2) None
     else {
       val bins = edges.length - 1
-      val implied = (0 to bins).map(i => (BigInt(i) * number / bins).toLong)
+      val implied = (0 to bins).map(i => (BigInt(i) * finite / bins).toLong)
       val counts = if (stored.counts.nonEmpty) stored.counts else implied.zip(implied.tail).map { case (from, to) => to - from }
-      Some(Histogram(stored.kind, edges, counts, stored.distincts, stored.errors))
+      Some(Histogram(stored.kind, edges, counts, stored.distincts, stored.errors, below, above))
     }
   }
 
-  /** The percentiles of a column as bins. */
-  def ofPercentiles(
-      row: SummaryRow): Option[Histogram] = of(HistogramRow(EquiHeight, row.percentiles, IndexedSeq.empty, IndexedSeq.empty), row)
-    .map(bins =>
-      bins.copy(counts = (0L +: (1 to Percent).map(rankOf(_, bins.number))).sliding(2).map(ends => ends(1) - ends(0)).toIndexedSeq))
+  /** The histogram of a column of which all values are infinite: it has no bins. */
+  def ofInfinities(row: SummaryRow): Option[Histogram] = row.infinities.collect {
+    case (below, above) if below + above > 0 && row.numbers.contains(below + above) =>
+      Histogram(EquiHeight, IndexedSeq.empty, IndexedSeq.empty, IndexedSeq.empty, IndexedSeq.empty, below, above)
+  }
+
+  /** The percentiles of a column as bins: infinite values are in these. */
+  def ofPercentiles(row: SummaryRow): Option[Histogram] =
+    if (row.percentiles.length < 2) None
+    else {
+      val ranks = 0L +: (1 to Percent).map(rankOf(_, row.numbers.getOrElse(0L)))
+      val counts = ranks.zip(ranks.tail).map { case (from, to) => to - from }
+      Some(Histogram(EquiHeight, row.percentiles, counts, IndexedSeq.empty, IndexedSeq.empty))
+    }
 
   private def rankOf(percent: Int, number: Long): Long =
     math.max(1L, ((BigInt(percent) * number + Percent - 1) / Percent).toLong)

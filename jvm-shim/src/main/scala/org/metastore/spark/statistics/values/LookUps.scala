@@ -41,11 +41,11 @@ object LookUps {
 
   /** All values where they are few, else those of rows, one of each part of the sorted rows: as the histogram stores them. */
   def ofRows(bins: Histogram): LookUps = {
-    val ends = bins.edges.tail
-    lazy val all = counted(ends.zip(bins.counts), isWhole = true)
+    lazy val all = counted(bins.upperEnds, isWhole = true)
     if (bins.counts.indices.forall(bins.isLone) && all.values.length <= Most) all
     else {
-      val sums = bins.counts.scanLeft(0L)(_ + _).tail.toArray
+      val (ends, counts) = bins.upperEnds.unzip
+      val sums = counts.scanLeft(0L)(_ + _).tail.toArray
       def at(rank: Long): Int = {
         val found = java.util.Arrays.binarySearch(sums, rank)
         if (found >= 0) sums.indexWhere(_ >= rank) else -found - 1

@@ -5,9 +5,9 @@ object Sparkline {
   private val Levels = "▁▂▃▄▅▆▇█"
   private val Bars = 10
 
-  /** Bars for equally wide ranges of values; `None` where values are no numbers. */
+  /** Bars for equally wide ranges of finite values; `None` where values are no numbers. */
   def of(percentiles: IndexedSeq[Any]): Option[String] = {
-    val all = percentiles.collect { case whole: Long => whole.toDouble; case number: Double => number }.sortWith(_ < _)
+    val all = percentiles.collect { case whole: Long => whole.toDouble; case number: Double if !number.isInfinite => number }.sorted
     val step = if (percentiles.headOption.exists(_.isInstanceOf[Long])) 1.0 else 0.0
     val values = if (all.length > 2 && (step == 0 || all.last - all.head >= Bars)) all.slice(1, all.length - 1) else all
     val heights = if (values.length < 2) IndexedSeq.empty else countEvenly(values, step)

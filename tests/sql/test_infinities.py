@@ -1,0 +1,174 @@
+"""Infinite values in SQL: counted, found and estimated, and in no mean and no bin; in Python the same."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import metastore
+
+pytestmark = pytest.mark.spark
+
+TABLE = "ice.db.infinities"
+INF, MINUS, NAN = "double('inf')", "double('-inf')", "double('nan')"
+COLUMNS = {
+    "positive": f"IF(id % 50 = 0, {INF}, id / 7)",
+    "negative": f"IF(id % 50 = 0, {MINUS}, id / 7)",
+    "both": f"CASE id % 4 WHEN 0 THEN {INF} WHEN 1 THEN {MINUS} ELSE id / 7 END",
+    "all_kinds": f"CASE id % 5 WHEN 0 THEN {INF} WHEN 1 THEN {MINUS} WHEN 2 THEN {NAN} WHEN 3 THEN NULL ELSE id / 7 END",
+    "single": f"CAST(CASE id % 4 WHEN 0 THEN {INF} WHEN 1 THEN {MINUS} ELSE id % 3 END AS FLOAT)",
+    "nothing_else": f"IF(id % 2 = 0, {INF}, {MINUS})",
+    "first_file": f"IF(id < 500, {INF}, id / 7)",
+    "finite": "id / 7",
+}
+ROWS = 4000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def location(spark):
+    made = ", ".join(f"{sql} AS {name}" for name, sql in COLUMNS.items())
+    spark.sql(f"CREATE TABLE {TABLE} USING iceberg AS SELECT id, {made} FROM range(0, {ROWS}, 1, 8)")
+    spark.sql(f"ANALYZE TABLE {TABLE} COMPUTE STATISTICS FOR ALL COLUMNS")
+    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {TABLE}").collect()
+    yield next(row.data_type for row in rows if row.col_name == "Location")
+    spark.sql(f"DROP TABLE {TABLE}")
+
+
+def ask(spark, call):
+    return [row.asDict() for row in spark.sql(f"SELECT * FROM metastore.{call}").collect()]
+
+
+def read_values(spark, column, where="true"):
+    rows = spark.table(TABLE).where(where).select(column).collect()
+    return [float(row[0]) for row in rows if row[0] is not None]
+
+
+def check_summary(row, values):
+    numbers = [one for one in values if not math.isnan(one)]
+    finite = [one for one in numbers if math.isfinite(one)]
+    assert row["inf_count"] == len(numbers) - len(finite)
+    assert [float(row[end]) for end in ("min", "max")] == pytest.approx([min(numbers), max(numbers)])
+    if not finite:
+        assert (row["avg"], row["std"]) == (None, None)
+        return
+    mean = sum(finite) / len(finite)
+    assert row["avg"] == pytest.approx(mean)
+    assert row["std"] == pytest.approx(math.sqrt(sum((one - mean) ** 2 for one in finite) / (len(finite) - 1)))
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_summary_and_histogram_are_of_finite_values(spark, location, column):
+    (row,) = (row for row in ask(spark, f"summary('{TABLE}')") if row["column_name"] == column)
+    values = read_values(spark, column)
+    check_summary(row, values)
+    bins = ask(spark, f"histogram('{TABLE}', '{column}')")
+    finite = [one for one in values if math.isfinite(one)]
+    assert sum(one["count"] for one in bins) == len(finite)
+    if finite:
+        assert [float(bins[0]["lo"]), float(bins[-1]["hi"])] == pytest.approx([min(finite), max(finite)])
+        assert row["sparkline"] is not None
+    few = ask(spark, f"histogram('{TABLE}', '{column}', 3)")
+    assert sum(one["count"] for one in few) == len(finite)
+
+    opened = metastore.open(location)
+    (alike,) = (one for one in opened.summary() if one["column_name"] == column)
+    for name in ("inf_count", "avg", "std", "q25", "q50", "q75", "sparkline", "min", "max"):
+        assert alike[name] == row[name], name
+    assert list(opened.histogram(column)) == bins
+    assert list(opened.histogram(column, bins=3)) == few
+    file = opened.files()[0]["path"]
+    (of_file,) = (one for one in opened.summary(file=file) if one["column_name"] == column)
+    (told,) = (one for one in ask(spark, f"summary('{TABLE}', '{file}')") if one["column_name"] == column)
+    for name in ("inf_count", "avg", "std", "q25", "q50", "q75", "sparkline"):
+        assert of_file[name] == told[name], name
+    assert list(opened.histogram(column, file=file)) == ask(
+        spark, f"histogram('{TABLE}', '{column}', file => '{file}')"
+    )
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_quantiles_have_infinities(spark, location, column):
+    numbers = sorted(one for one in read_values(spark, column) if not math.isnan(one))
+    asked = [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0]
+    found = ask(spark, f"quantiles('{TABLE}', '{column}', '{','.join(map(str, asked))}')")
+    assert list(metastore.open(location).quantiles(column, asked)) == found
+    for row in found:
+        exact = numbers[max(1, math.ceil(row["probability"] * len(numbers))) - 1]
+        near = pytest.approx(exact, abs=ROWS / 7 * 0.005 if math.isfinite(exact) else None)
+        assert float(row["value"]) == near, row
+    (summary,) = (row for row in ask(spark, f"summary('{TABLE}')") if row["column_name"] == column)
+    assert [summary[f"q{p}"] for p in (25, 50, 75)] == [found[place]["value"] for place in (2, 3, 4)]
+
+
+@pytest.mark.parametrize("where", ["id < 700", "positive > 1e308", "both = double('-inf')", "id < 0"])
+def test_filtered_summary(spark, where):
+    rows = ask(spark, f'filtered_summary("SELECT * FROM {TABLE} WHERE {where}")')
+    for row in rows:
+        if row["column_name"] == "id":
+            continue
+        values = read_values(spark, row["column_name"], where)
+        if any(not math.isnan(one) for one in values):
+            check_summary(row, values)
+        else:
+            assert row["inf_count"] == 0
+
+
+CONDITIONS = [
+    f"positive = {INF}",
+    f"positive < {INF}",
+    "positive > 1e308",
+    "negative < -1e308",
+    f"negative = {MINUS}",
+    f"both IN ({INF}, 3)",
+    f"both > {MINUS} AND both < {INF}",
+    "both > 1e308 OR both < -1e308",
+    f"single = {INF}",
+    f"single <> {INF}",
+    "nothing_else > 0",
+    f"first_file = {INF}",
+    "first_file < 100",
+    f"finite = {INF}",
+    "finite > 1e308",
+]
+
+
+@pytest.mark.parametrize("where", CONDITIONS)
+def test_rows_are_found_and_estimated(spark, where):
+    query = f"SELECT id FROM {TABLE} WHERE {where}"
+    rows = sorted(row.id for row in spark.sql(query).collect())
+    plan = spark.sql(query)._jdf.queryExecution().optimizedPlan()
+    estimate = int(plan.stats().rowCount().get())
+    spark.conf.set("spark.metastore.enabled", "false")
+    try:
+        truth = sorted(row.id for row in spark.sql(query).collect())
+    finally:
+        spark.conf.unset("spark.metastore.enabled")
+    assert rows == truth
+    assert len(truth) / 2 - 2 <= estimate <= len(truth) * 2 + 2, (estimate, len(truth))
+
+
+def test_look_ups_read_the_files_that_hold_them(spark, location):
+    found = {row["column_name"]: row for row in ask(spark, f"layout('{TABLE}')")}
+    assert found["first_file"]["files_per_lookup"] < 3
+    assert found["nothing_else"]["files_per_lookup"] == 8
+    there = {row["column_name"]: row for row in metastore.open(location).layout()}
+    for name in COLUMNS:
+        assert there[name]["files_per_lookup"] == pytest.approx(found[name]["files_per_lookup"]), name
+
+
+def test_a_report_draws_the_finite_values(spark):
+    page = metastore.report(spark, TABLE).html
+    assert "values are infinite" in page
+
+
+def test_changes_are_those_of_the_count(spark):
+    before = ask(spark, f"snapshots('{TABLE}')")[-1]["snapshot"]
+    spark.sql(f"INSERT INTO {TABLE} (id, positive) VALUES (-1, {INF}), (-2, {MINUS})")
+    spark.sql(f"ANALYZE TABLE {TABLE} COMPUTE STATISTICS FOR ALL COLUMNS")
+    rows = ask(spark, f"diff('{TABLE}', '{before}', distributions => true)")
+    told = {(row["column_name"], row["measure"]): row for row in rows}
+    assert told["positive", "inf_count"]["change"] == 2
+    assert ("positive", "avg") not in told
+    assert 0 < told["positive", "psi"]["change"] < 0.01
+    assert told["first_file", "js_distance"]["change"] == 0

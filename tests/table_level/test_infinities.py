@@ -1,0 +1,166 @@
+"""Infinite values: counted, bounds, in quantiles and lists of values, and neither in moments nor in histograms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kernel.samples import ARROW, column, reduce_column
+from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH
+from metastore.kernel.column_kernel import ColumnKernel
+from metastore.kernel.statistic_rows import summary_rows
+from table_level import columns
+
+ROWS = 4_000
+
+
+def _place(values: np.ndarray, odd: float, share: float) -> np.ndarray:
+    found = values.copy()
+    found[np.random.default_rng(3).random(len(values)) < share] = odd
+    return found
+
+
+def _make_columns() -> dict[str, np.ndarray]:
+    random = np.random.default_rng(7)
+    many, few = random.normal(5, 2, ROWS), random.choice([1.5, 2.0, 9.0], ROWS)
+    return {
+        "none": many,
+        "positive": _place(many, math.inf, 0.01),
+        "negative": _place(many, -math.inf, 0.03),
+        "one": np.append(many[1:], math.inf),
+        "both": _place(_place(many, math.inf, 0.5), -math.inf, 0.2),
+        "both and NaN": _place(_place(_place(many, math.inf, 0.3), math.nan, 0.2), -math.inf, 0.1),
+        "few": _place(_place(few, math.inf, 0.3), -math.inf, 0.2),
+        "first file": np.where(np.arange(ROWS) < ROWS // 8, math.inf, many),
+        "all": np.full(ROWS, math.inf),
+        "all of both": np.where(np.arange(ROWS) % 3 == 0, math.inf, -math.inf),
+        "infinite or NaN": np.where(np.arange(ROWS) % 3 == 0, math.inf, math.nan),
+    }
+
+
+COLUMNS = _make_columns()
+
+
+@pytest.fixture(
+    scope="module", params=[("double", 1, EQUI_HEIGHT), ("float", 8, EQUI_HEIGHT), ("double", 8, EQUI_WIDTH)]
+)
+def analyzed(request, tmp_path_factory):
+    """The statistics, all values, and what reads the text of one."""
+    kind, files, bins = request.param
+    arrays = {name: pa.array(values, from_pandas=False).cast(ARROW[kind]) for name, values in COLUMNS.items()}
+    whole, rows = pa.table(arrays), ROWS // files
+    tables = [whole.slice(place * rows, rows) for place in range(files)]
+    opened = columns.analyze(tmp_path_factory.mktemp("infinities"), tables, dict.fromkeys(arrays, kind), kind=bins)
+    return opened, whole, lambda text: float(np.float32(text)) if kind == "float" else float(text)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_infinities_are_what_counting_says(analyzed, name):
+    opened, whole, number = analyzed
+    shown = column("double", name).name
+    values = whole[name].to_numpy().astype(np.float64)
+    numbers = np.sort(values[~np.isnan(values)])
+    finite = numbers[np.isfinite(numbers)]
+    (summary,) = (row for row in opened.summary() if row["column_name"] == shown)
+    assert summary["inf_count"] == len(numbers) - len(finite)
+    assert summary["nan_count"] == np.isnan(values).sum()
+    assert [number(summary[end]) for end in ("min", "max")] == [numbers[0], numbers[-1]]
+    assert summary["approx_unique"] == pytest.approx(len(np.unique(values)), rel=0.1)
+    if len(finite):
+        assert summary["avg"] == pytest.approx(finite.mean(), rel=1e-9)
+        assert summary["std"] == pytest.approx(finite.std(ddof=1), rel=1e-9)
+        assert summary["sparkline"]
+    else:
+        assert (summary["avg"], summary["std"], summary["sparkline"]) == (None, None, None)
+
+    bins = list(opened.histogram(shown))
+    assert sum(row["count"] for row in bins) == len(finite)
+    if len(finite):
+        assert [number(bins[0]["lo"]), number(bins[-1]["hi"])] == [finite[0], finite[-1]]
+    few = list(opened.histogram(shown, bins=3))
+    assert sum(row["count"] for row in few) == len(finite)
+
+    asked = [0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999, 1.0]
+    quantiles = {row["probability"]: row for row in opened.quantiles(shown, asked)}
+    for probability, row in quantiles.items():
+        rank = max(1, math.ceil(probability * len(numbers)))
+        value = number(row["value"])
+        below, upto = np.searchsorted(numbers, value, "left"), np.searchsorted(numbers, value, "right")
+        if row["error"] is not None:
+            assert max(below + 1 - rank, rank - upto, 0) <= row["error"] * len(numbers) + 1e-9
+        if not np.isfinite(numbers[rank - 1]) and row["error"] is not None:
+            assert value == numbers[rank - 1]
+    assert [summary[f"q{p}"] for p in (25, 50, 75)] == [quantiles[p]["value"] for p in (0.25, 0.5, 0.75)]
+
+
+@pytest.mark.parametrize("name", ["both", "few", "all of both"])
+def test_lists_and_look_ups_have_infinities(analyzed, name):
+    opened, whole, _ = analyzed
+    shown = column("double", name).name
+    listed = {row["value"]: row["frequency"] for row in opened.frequencies(shown)}
+    values = whole[name].to_numpy()
+    assert listed["Infinity"] == np.count_nonzero(values == math.inf)
+    assert listed["-Infinity"] == np.count_nonzero(values == -math.inf)
+    files = len(opened.files())
+    for odd in (math.inf, -math.inf):
+        held = sum(row["frequency"] for row in opened.locate(shown, odd))
+        assert held == np.count_nonzero(values == odd)
+    (layout,) = opened.layout(shown)
+    assert layout["files_per_lookup"] == pytest.approx(files, rel=0.6)
+
+
+def test_a_file_says_what_the_table_says(analyzed):
+    opened, whole, _ = analyzed
+    path = opened.files()[0]["path"]
+    rows = {row["column_name"]: row for row in opened.summary(file=path)}
+    first = whole.slice(0, ROWS // len(opened.files()))
+    for name in COLUMNS:
+        values = first[name].to_numpy().astype(np.float64)
+        finite = values[np.isfinite(values)]
+        row = rows[column("double", name).name]
+        assert row["inf_count"] == np.isinf(values).sum()
+        assert row["avg"] == (pytest.approx(finite.mean(), rel=1e-9) if len(finite) else None)
+        assert row["q50"] is not None
+        bins = opened.histogram(row["column_name"], file=path)
+        assert sum(one["count"] for one in bins) == len(finite)
+
+
+def _analyze(values):
+    kernel = ColumnKernel(column("double"), 1 << 30)
+    kernel.add(pa.array(values, pa.float64()))
+    return kernel.finish(len(values))
+
+
+def _forget(known, **fields):
+    """Statistics as they were written before infinities were counted."""
+    numbers = {name: one for name, one in known.numbers.items() if not name.endswith("_infinities")}
+    return replace(known, numbers=numbers, **fields)
+
+
+def _reduce(*files):
+    rows = summary_rows((0, place, one) for place, one in enumerate(files))
+    return reduce_column(column("double"), rows, [one.theta for one in files])
+
+
+def test_files_that_did_not_count_them():
+    """Their number is not known then, and a mean that they may be in says nothing."""
+    counted = _analyze([1.0, 3.0, math.inf])
+    finite = _forget(_analyze([5.0, 7.0]))
+    found = _reduce(counted, finite)
+    assert found.numbers.get("positive_infinities") is None
+    assert (found.mean, found.sum) == (4.0, 16.0)
+    mixed = _forget(_analyze([5.0, 7.0]), sum=math.inf, mean=math.inf, m2=math.nan, hi=math.inf)
+    found = _reduce(counted, mixed)
+    assert (found.mean, found.m2, found.hi) == (None, None, math.inf)
+
+
+def test_all_infinite_files_say_nothing_of_sums():
+    found = _reduce(_analyze([math.inf] * 5), _analyze([1.0, 2.0, -math.inf]), _analyze([math.nan]))
+    assert (found.mean, found.sum, found.m2) == (1.5, 3.0, 0.5)
+    assert found.numbers["positive_infinities"] == 5
+    assert found.numbers["negative_infinities"] == 1
+    assert _reduce(_analyze([math.inf]), _analyze([-math.inf])).mean is None
