@@ -41,16 +41,18 @@ def lines(answer):
 def test_what_differs_and_nothing_else(spark, grown):
     name, first, second = grown
     found = {(column, measure): rest for column, measure, *rest in lines(metastore.diff(spark, name, first, second))}
-    assert found["id", "count"] == ["100", "150", 50.0]
+    assert found[None, "count"] == ["100", "150", 50.0]
+    assert found[None, "files"] == ["1", "2", 1.0]
     assert found["id", "column_type"] == ["int", "bigint", None]
     assert found["id", "max"] == ["99", "149", 50.0]
     assert ("id", "min") not in found
     assert found["x", "null_count"] == ["0", "1", 1.0]
     assert found["x", "max"] == ["24.75", "1.49E8", pytest.approx(149e6 - 24.75)]
     assert found["s", "min"] == ["s0", "s", None]
-    assert found["new", "count"] == [None, "150", None]
+    assert found["new", "column_type"] == [None, "string", None]
     assert found["gone", "column_type"] == ["int", None, None]
-    assert {column for column, _ in found} == {"id", "x", "s", "new", "gone"}
+    assert {column for column, _ in found} == {None, "id", "x", "s", "new", "gone"}
+    assert sum(measure in ("count", "files") for _, measure in found) == 2, "once for the table"
 
 
 def test_all_ways_say_the_same(spark, grown):
@@ -88,7 +90,7 @@ def test_distributions(spark, grown):
     moved = {(row["column_name"], row["measure"]): (row["change"], row["reason"]) for row in found}
     assert moved["id", "psi"][0] == pytest.approx(9 / 30 * math.log(1.5) + 0.3 * math.log(4), abs=1e-3)
     assert 0 < moved["x", "js_distance"][0] <= 1
-    assert moved["id", "count"] == (50, None)
+    assert moved[None, "count"] == (50, None)
     assert ("new", "psi") not in moved
     same = metastore.diff(spark, name, second, second, distributions=True)
     assert [(row["change"], row["reason"]) for row in same] == [(0, None)] * 8
@@ -135,3 +137,66 @@ def test_the_same_rows_in_other_files_have_the_same_mean_and_deviation(spark):
     location = spark.sql(f"DESCRIBE EXTENDED {name}").where("col_name = 'Location'").first()["data_type"]
     assert {row["measure"] for row in metastore.open(location).diff(*ends)} == told
     spark.sql(f"DROP TABLE {name}")
+
+
+@pytest.fixture(scope="module")
+def nightly(spark):
+    """A table of a year, and a night of 5 % of the rows whose prices are too high by 1.6 deviations."""
+    name = "ice.db.nightly"
+    usual = "SELECT id, randn(7) AS price, date_add(DATE '2024-01-01', CAST(id % 365 AS INT)) AS day"
+    shifted = usual.replace("randn(7)", "randn(8) + 1.6")
+    spark.sql(f"CREATE TABLE {name} USING iceberg AS {usual} FROM range(0, 9500, 1, 4)")
+    ends = [metastore.analyze(spark, name, progress=False).snapshot]
+    spark.sql(f"INSERT INTO {name} {shifted} FROM range(9500, 10000, 1, 1)")
+    ends.append(metastore.analyze(spark, name, progress=False).snapshot)
+    yield name, *ends
+    spark.sql(f"DROP TABLE {name}")
+
+
+def test_a_bad_night_is_seen(spark, nightly):
+    name, before, after = nightly
+    query = f"SELECT * FROM metastore.diff('{name}', '{before}', '{after}', distributions => true"
+    diluted = {(row.column_name, row.measure): row for row in spark.sql(query + ")").collect()}
+    assert diluted["price", "psi"].change < 0.1
+    rows = [row.asDict() for row in spark.sql(query + ", added => true)").collect()]
+    told = {(row["column_name"], row["measure"]): row for row in rows}
+    assert told["price", "psi"]["change"] > 1
+    assert (told[None, "count"]["before"], told[None, "count"]["after"]) == ("9500", "500")
+    mean, least = spark.sql(f"SELECT avg(price), min(price) FROM {name} WHERE id >= 9500").first()
+    assert float(told["price", "avg"]["after"]) == pytest.approx(mean)
+    assert told["price", "min"]["after"] == str(least)
+    assert list(metastore.diff(spark, name, before, after, distributions=True, added=True)) == rows
+    location = spark.sql(f"DESCRIBE EXTENDED {name}").where("col_name = 'Location'").first()["data_type"]
+    assert list(metastore.open(location).diff(before, after, distributions=True, added=True)) == rows
+    asked = ["diff", location, before, after, "--fail-on", "psi>0.2"]
+    assert CliRunner().invoke(app, asked).exit_code == 0
+    assert CliRunner().invoke(app, [*asked, "--added"]).exit_code == 1
+
+
+def test_largest_changes_first_and_dates_as_dates(spark, nightly):
+    name, before, after = nightly
+    rows = list(metastore.diff(spark, name, before, after, distributions=True, added=True))
+    assert [row["column_name"] for row in rows[:2]] == [None, None]
+    numbers = [row for row in rows[2:] if row["change"] is not None]
+    assert numbers == rows[2 : 2 + len(numbers)], "what is no number comes last"
+    (day,) = (row for row in rows if (row["column_name"], row["measure"]) == ("day", "avg"))
+    mean = "date_from_unix_date(CAST(floor(avg(unix_date(day))) AS INT))"
+    average = spark.sql(f"SELECT {mean} FROM {name} WHERE id >= 9500")
+
+    assert day["after"] == str(average.first()[0])
+
+
+def test_rewritten_files_are_not_added(spark, nightly):
+    """Compaction after the load writes old rows again: what they hold is not new."""
+    name, before, _ = nightly
+    spark.sql("CALL ice.system.rewrite_data_files(table => 'db.nightly', options => map('rewrite-all', 'true'))")
+    metastore.analyze(spark, name, progress=False)
+    rows = list(metastore.diff(spark, name, before, distributions=True, added=True))
+    assert {row["measure"] for row in rows} == {"count", "psi", "js_distance"}
+    assert all(row["change"] is None and "rewritten together with added ones" in row["reason"] for row in rows)
+    compacted = metastore.snapshots(spark, name)[-1]["snapshot"]
+    spark.sql(f"INSERT INTO {name} VALUES (10001, 3.5, DATE '2024-02-29')")
+    metastore.analyze(spark, name, progress=False)
+    told = {(row["column_name"], row["measure"]): row for row in metastore.diff(spark, name, compacted, added=True)}
+    assert told[None, "count"]["after"] == "1"
+    assert told["price", "max"]["after"] == "3.5"

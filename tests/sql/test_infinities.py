@@ -16,7 +16,7 @@ COLUMNS = {
     "positive": f"IF(id % 50 = 0, {INF}, id / 7)",
     "negative": f"IF(id % 50 = 0, {MINUS}, id / 7)",
     "both": f"CASE id % 4 WHEN 0 THEN {INF} WHEN 1 THEN {MINUS} ELSE id / 7 END",
-    "all_kinds": f"CASE id % 5 WHEN 0 THEN {INF} WHEN 1 THEN {MINUS} WHEN 2 THEN {NAN} WHEN 3 THEN NULL ELSE id / 7 END",
+    "all_kinds": f"CASE id % 5 WHEN 0 THEN {INF} WHEN 1 THEN {MINUS} WHEN 2 THEN {NAN} WHEN 4 THEN id / 7 END",
     "single": f"CAST(CASE id % 4 WHEN 0 THEN {INF} WHEN 1 THEN {MINUS} ELSE id % 3 END AS FLOAT)",
     "nothing_else": f"IF(id % 2 = 0, {INF}, {MINUS})",
     "first_file": f"IF(id < 500, {INF}, id / 7)",
@@ -101,7 +101,7 @@ def test_quantiles_have_infinities(spark, location, column):
     assert [summary[f"q{p}"] for p in (25, 50, 75)] == [found[place]["value"] for place in (2, 3, 4)]
 
 
-@pytest.mark.parametrize("where", ["id < 700", "positive > 1e308", "both = double('-inf')", "id < 0"])
+@pytest.mark.parametrize("where", ["id < 700", "positive > 1e308", "both = double('-inf')"])
 def test_filtered_summary(spark, where):
     rows = ask(spark, f'filtered_summary("SELECT * FROM {TABLE} WHERE {where}")')
     for row in rows:

@@ -46,6 +46,9 @@ After = Annotated[
 Distributions = Annotated[
     bool, typer.Option("--distributions", help="Also psi and js_distance of each column: how far its values moved.")
 ]
+Added = Annotated[
+    bool, typer.Option("--added", help="Compare the data files that came after FROM with the table at FROM.")
+]
 FailOn = Annotated[
     list[str] | None,
     typer.Option(
@@ -175,6 +178,7 @@ def diff(  # noqa: PLR0913 - what differs, and what of it fails
     after: After = None,
     *,
     distributions: Distributions = False,
+    added: Added = False,
     fail_on: FailOn = None,
     strict: Strict = False,
 ) -> None:
@@ -184,12 +188,14 @@ def diff(  # noqa: PLR0913 - what differs, and what of it fails
     thresholds = [parse_threshold(text) for text in fail_on or ()]
     is_wanted = distributions or any(one.needs_distributions for one in thresholds)
     with _asking(local, table) as ask:
-        answer = ask("diff", before=before, after=after, distributions=is_wanted)
+        answer = ask("diff", before=before, after=after, distributions=is_wanted, added=added)
         has_others = not all(one.needs_distributions for one in thresholds)
         sides = [ask("summary", at=at).rows if has_others else () for at in (before, after)]
     crossed = [line for one in thresholds for line in one.tell_crossed(answer.rows)]
     unknown = {one.measure: one.list_unknown(answer.rows, *sides) for one in thresholds}
     lines = [found.tell(measure, table) for measure, found in unknown.items() if found.reasons]
+    unknown_table = [row["reason"] for row in answer.rows if row["column_name"] is None and row["reason"]]
+    lines += [f"nothing is known of the added data files: {reason}" for reason in unknown_table]
     output.answer(answer)
     for line in [*crossed, *lines]:
         output.note(line)

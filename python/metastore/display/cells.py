@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len, set_cell_size
 
+from metastore.format.value_rendering import render_average_time
 from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
@@ -123,8 +124,10 @@ def format_cell(name: str, value: Any) -> str:
 
 
 def displayed_value(row: Mapping[str, Any], name: str) -> Any:
-    """A value to be shown; the mean of dates (a number of days) and the first of values that come once tell nothing."""
+    """A value to be shown, the mean of dates as a date; the first of values that come once tells nothing."""
     kind = str(row.get("column_type"))
+    if name == "avg" and kind in ("date", "timestamp_ntz") and row[name] is not None:
+        return render_average_time(row[name], kind)
     if kind.startswith(("date", "timestamp")) and name in ("avg", "std"):
         return None
     if name == "top_value" and row.get("top_count") == 1:

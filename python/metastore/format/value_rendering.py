@@ -10,13 +10,11 @@ import numpy as np
 
 from metastore.contract import read_contract
 from metastore.format import calendar
-from metastore.format.table_column import decimal_type
+from metastore.format.table_column import Column, decimal_type
 from metastore.format.time_zones import parse_time_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from metastore.format.table_column import Column
 
 
 CUT_BYTES: int = read_contract("limits")["cut_bytes"]
@@ -75,6 +73,20 @@ def render_value(value: Any, column: Column, *, exact: bool = True, zone: str = 
     if not exact and _family(column) in ("text", "bytes"):
         return _without_torn_character(bytes(value)).decode("utf-8", "replace") + ELLIPSIS
     return make_renderer(column, zone)(value)
+
+
+TIMES = ("date", "timestamp", "timestamp_ntz")
+"""Types whose averages are numbers of days or microseconds."""
+
+
+def render_average_time(average: float, column_type: str, zone: str = "UTC") -> str | None:
+    """The average of dates or times as one of them.
+
+    Example:
+        >>> render_average_time(19737.5, "date")
+        '2024-01-15'
+    """
+    return render_value(math.floor(average), Column("", ("",), column_type, "long"), zone=zone)
 
 
 def make_renderer(column: Column, zone: str = "UTC") -> Callable[[Any], str]:

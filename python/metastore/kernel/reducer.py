@@ -322,7 +322,8 @@ class _Segments:
         if self._encoding != "double":
             return found
         is_of_finite = np.isfinite(self._doubles[1]) | rows.are_set(_INFINITIES[0])
-        return found & rows.reduce(np.logical_and, is_of_finite, empty=True)
+        found &= rows.reduce(np.logical_and, is_of_finite, empty=True)
+        return found
 
     @cached_property
     def _doubles(self) -> list[NDArray[np.float64]]:

@@ -19,8 +19,8 @@ from metastore.pipeline.repair_plan import (
 from metastore.store.block_files import DEPTHS, column_keys, list_block_objects
 from metastore.store.coverage import Coverage, FileKnowledge, union_columns
 from metastore.store.repair import find_orphan_blocks
+from metastore.table_level.list_reduction import AUTO
 from metastore.table_level.snapshot_level import list_snapshot_objects, snapshot_id
-from metastore.table_level.value_jobs import AUTO
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:

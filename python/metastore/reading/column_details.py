@@ -181,8 +181,11 @@ def _histogram(column: Column, summary: Mapping[str, Any], row: Mapping[str, Any
     bins = restore_bins(row[f"edges_{column.encoding}"], row["counts"], bounds, number, column.encoding)
     if bins is None:
         return None
-    lists = (None if one is None else np.array(one, np.int64) for one in (row["distincts"], row.get("errors")))
-    return Histogram(row["kind"], *bins, *lists, below=below, above=above)
+    distincts, errors = (
+        None if one is None else np.array(one, np.int64) for one in (row["distincts"], row.get("errors"))
+    )
+    edges, counts = bins
+    return Histogram(row["kind"], edges, counts, distincts, errors, below, above)
 
 
 def measure_rank_errors(store: Store, snapshot: Snapshot, shares: Sequence[float]) -> dict[str, float | None]:

@@ -79,10 +79,12 @@ def _compare_column(name: str, before: DetailsOf, after: DetailsOf) -> list[Row]
         found = {PSI: measure_psi(*counts), JS_DISTANCE: measure_js_distance(*counts)}
     except _UnknownDistributionError as e:
         reason = str(e)
-    return [
-        {"column_name": name, "measure": one, "before": None, "after": None, "change": found.get(one), REASON: reason}
-        for one in MEASURES
-    ]
+    return [{**explain_unknown(name, one, reason), "change": found.get(one)} for one in MEASURES]
+
+
+def explain_unknown(name: str | None, measure: str, reason: str | None) -> Row:
+    """The row of a measure of a column that is not known, and why."""
+    return {"column_name": name, "measure": measure, "before": None, "after": None, "change": None, REASON: reason}
 
 
 def measure_psi(before: Sequence[float], after: Sequence[float]) -> float:

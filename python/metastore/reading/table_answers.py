@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,11 +17,14 @@ from metastore.format.table_column import Column, is_compatible
 from metastore.reading import column_details, exact_ranks, extra_columns, summary_rows, views
 from metastore.reading.column_answers import USER_DEFINED, add_user_defined, shape_answer
 from metastore.reading.discovery import discover_all, report_missing
-from metastore.reading.distribution_changes import compare_distributions
+from metastore.reading.distribution_changes import MEASURES as MOVED
+from metastore.reading.distribution_changes import compare_distributions, explain_unknown
 from metastore.reading.file_answers import FileAnswers
 from metastore.reading.folder import Folder
+from metastore.reading.snapshot import SnapshotAnswer
 from metastore.reading.snapshot_files import count_known_columns, read_statistics
-from metastore.reading.summary_changes import compare_summaries
+from metastore.reading.summary_changes import compare_summaries, sort_by_change
+from metastore.reading.summary_rows import FileCounts
 from metastore.reading.views import NARROWED
 from metastore.visible_text import get_logger
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from metastore.reading.snapshot import SnapshotAnswer
+    from metastore.format.manifest import Snapshot
 
 _LOG = get_logger(__name__)
 
@@ -85,15 +87,73 @@ class Statistics(FileAnswers):
         after: str | int | datetime | None = None,
         *,
         distributions: bool = False,
+        added: bool = False,
     ) -> Answer:
-        """One row per column and measure of the summary that differs between two snapshots.
+        """One row per column and measure of the summary that differs between two snapshots, the largest change first.
 
-        With `distributions` two more rows for each column of both: how far its distribution has moved.
+        Args:
+            before: A snapshot, or a time.
+            after: The other one; the current snapshot if None.
+            distributions: Whether two more rows for each column of both tell how far its distribution has moved.
+            added: Whether the data files that came after the first are compared with the table at the first. Files that
+                others were rewritten to do not count; where it is not known which came, `reason` says why.
         """
         shown, old = self._at(after, "after"), self._at(before, "before")
+        if added:
+            rows = self._compare_added(old, shown, distributions=distributions)
+            return self._answer(Answer, "diff", rows, shown)
         described, former = (self._summary_rows(None, one) for one in (shown, old))
-        answer = self._answer(Answer, "diff", compare_summaries(former, described), shown)
+        answer = self._answer(Answer, "diff", compare_summaries(former, described, self._zone), shown)
         return add_distributions(answer, old.snapshot.id, shown.snapshot.id, [self]) if distributions else answer
+
+    def _compare_added(
+        self, old: SnapshotAnswer, shown: SnapshotAnswer, *, distributions: bool
+    ) -> list[summary_rows.Row]:
+        """How the data files that came after a snapshot differ from the table at it."""
+        from metastore.reading.added_files import (  # noqa: PLC0415 - no other answer merges statistics
+            UnknownAddedFilesError,
+            find_added_files,
+            reduce_added_files,
+        )
+
+        try:
+            added = find_added_files(self._store, self._list_between(old.snapshot, shown.snapshot))
+        except UnknownAddedFilesError as error:
+            unmoved = [
+                explain_unknown(column.name, measure, str(error))
+                for column in (shown.columns if distributions else ())
+                for measure in MOVED
+            ]
+            return [explain_unknown(None, "count", str(error)), *unmoved]
+        assert self._place.manifest is not None  # noqa: S101 - a snapshot came from it
+        files = reduce_added_files(self._store, self._place.manifest, shown.snapshot, added, self.table)
+        count = FileCounts(len(added), len(added), len(added))
+        described = SnapshotAnswer(files.snapshot, shown.current, shown.columns, is_requested=True, files=count)
+        place = replace(
+            self._place, store=files.store, manifest=replace(self._place.manifest, snapshots=(files.snapshot,))
+        )
+        rows = compare_summaries(
+            self._summary_rows(None, old), Statistics(place, self._zone).describe_columns(described), self._zone
+        )
+        if not distributions:
+            return rows
+        before = partial(self._details_of, old)
+        former = {column.name for column in old.columns}
+        names = [column.name for column in shown.columns if column.name in former]
+        return sort_by_change([*rows, *compare_distributions(names, before, files.details)])
+
+    def _details_of(self, shown: SnapshotAnswer, column: str) -> column_details.ColumnDetails:
+        return self._details(column, None, shown)[0]
+
+    def _list_between(self, first: Snapshot, last: Snapshot) -> list[Snapshot]:
+        """The analyzed snapshots from one to another, both among them, in the order in which they were made."""
+        ids = [one.id for one in self._snapshots]
+        start, end = ids.index(first.id), ids.index(last.id)
+        if start > end:
+            raise InvalidArgument("added", f"snapshot {last.id} was analyzed before {first.id}", "Exchange the two.")
+        line = self._lineage.ancestors(last.id) if self._lineage is not None else ()
+        between = [one for one in self._snapshots[start + 1 : end] if one.id in line or not line]
+        return [first, *between, last] if start < end else [first]
 
     def details(self, column: str, at: str | int | datetime | None = None) -> column_details.ColumnDetails:
         """What is kept of a column beside its summary, as it is stored."""
@@ -284,10 +344,7 @@ def add_distributions(diff: Answer, before: str | None, after: str | None, stati
         after: The one after.
         statistics: Where both are told of: of one table, or of the one before and the one after.
     """
-    measured: dict[str, list[Any]] = {name: [] for name in statistics[-1].names(after)}
-    for row in [*diff, *measure_distributions(before, after, statistics)]:
-        measured.setdefault(row["column_name"], []).append(row)
-    return replace(diff, rows=tuple(chain(*measured.values())))
+    return replace(diff, rows=tuple(sort_by_change([*diff, *measure_distributions(before, after, statistics)])))
 
 
 def measure_distributions(before: str | None, after: str | None, statistics: Sequence[Statistics]) -> list[Any]:

@@ -128,7 +128,10 @@ def _run(spark: SparkSession, statement: dict[str, Any], progress: Progress) -> 
         from metastore.spark.discovery_by_name import open_by_name  # noqa: PLC0415 - see above
 
         before, after = statement["snapshots"]
-        return measure_distributions(before, after, [open_by_name(spark, statement["table"], read_time_zone(spark))])
+        opened = open_by_name(spark, statement["table"], read_time_zone(spark))
+        if statement["added"]:
+            return list(opened.diff(before, after, distributions=statement["distributions"], added=True))
+        return measure_distributions(before, after, [opened])
     from metastore.pipeline.request import AnalyzeStatement  # noqa: PLC0415 - see above
     from metastore.pipeline.rounds import run_in_turn, run_statement  # noqa: PLC0415 - see above
 

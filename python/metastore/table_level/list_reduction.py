@@ -152,6 +152,7 @@ class FileValueCounts:
 
 
 REDUCE, DUPLICATES_ONLY, SCATTER = "reduce", "duplicates", "scatter"
+AUTO, EXACT = "auto", "exact"
 THRESHOLD = 1_000_000
 
 
@@ -190,6 +191,20 @@ def choose_algorithm(lists: FileValueCounts, threshold: int = THRESHOLD) -> str:
     if int(lists.estimates.sum()) < threshold:
         return REDUCE
     return DUPLICATES_ONLY if int(lists.duplicates.sum()) < threshold else SCATTER
+
+
+def choose_job_algorithm(lists: FileValueCounts, option: str, threshold: int) -> str:
+    """The algorithm for a column.
+
+    Lists that are cut are reduced as they are, unless exact frequencies are asked for: finding what they lack means
+    to read the column again in every data file.
+    """
+    if option == EXACT:
+        found = choose_algorithm(lists, threshold)
+        return SCATTER if found == REDUCE and lists.is_truncated.any() else found
+    if option == AUTO:
+        return REDUCE if lists.is_truncated.any() else choose_algorithm(lists, threshold)
+    return option
 
 
 def bound_omitted_counts(lists: FileValueCounts) -> OmittedCountBounds:

@@ -28,11 +28,11 @@ from metastore.table_level.list_reduction import (
     THRESHOLD,
     FileValueCounts,
     ListFacts,
+    choose_job_algorithm,
     reduce_lists,
 )
 from metastore.table_level.shuffle_job import JobResult
 from metastore.table_level.value_index_job import index_coverage_rows
-from metastore.table_level.value_jobs import ValueJobs, choose_job_algorithm
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from metastore.store import Store
     from metastore.store.prefetch import DetailPrefetch
     from metastore.table_level.live_statistics import ColumnLevel
+    from metastore.table_level.value_jobs import ValueJobs
     from metastore.table_level.value_sources import ValueSource
 
     Longs = NDArray[np.int64]
@@ -287,7 +288,8 @@ def _may_mix_infinities(rows: pa.Table, column: Column) -> NDArray[np.bool_]:
         return np.zeros(rows.num_rows, np.bool_)
     is_counted = np.asarray(rows[_INFINITIES[0]].is_valid())
     bounds = [rows[f"{end}_double"].fill_null(0.0).to_numpy() for end in ("lo", "hi")]
-    return ~is_counted & (np.isinf(bounds[0]) | np.isinf(bounds[1]))
+    found: NDArray[np.bool_] = ~is_counted & (np.isinf(bounds[0]) | np.isinf(bounds[1]))
+    return found
 
 
 def _number(lists: FileValueCounts) -> int:

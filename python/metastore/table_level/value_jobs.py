@@ -12,7 +12,6 @@ from metastore.kernel.parquet_schema import FileColumn
 from metastore.spark_jobs.session_jobs import ship_package
 from metastore.table_level import count_jobs, value_index_job
 from metastore.table_level.detail_selection import DetailSelection, DetailSlice
-from metastore.table_level.list_reduction import REDUCE, SCATTER, choose_algorithm
 from metastore.table_level.value_sources import DataFileSource, ValueSource
 
 if TYPE_CHECKING:
@@ -31,23 +30,6 @@ if TYPE_CHECKING:
     from metastore.table_level.value_index_job import EarlierIndex
 
     Longs = NDArray[np.int64]
-
-
-AUTO, EXACT = "auto", "exact"
-
-
-def choose_job_algorithm(lists: FileValueCounts, option: str, threshold: int) -> str:
-    """The algorithm for a column.
-
-    Lists that are cut are reduced as they are, unless exact frequencies are asked for: finding what they lack means
-    to read the column again in every data file.
-    """
-    if option == EXACT:
-        found = choose_algorithm(lists, threshold)
-        return SCATTER if found == REDUCE and lists.is_truncated.any() else found
-    if option == AUTO:
-        return REDUCE if lists.is_truncated.any() else choose_algorithm(lists, threshold)
-    return option
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@ package org.metastore.spark
 
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
 
-import org.metastore.spark.analyze.{AnalyzableColumnsRule, AnalyzeRule, AttachedPython, DistributionsStatement, FilteredSummaryStatement}
+import org.metastore.spark.analyze.{AnalyzableColumnsRule, AnalyzeRule, AttachedPython, DiffStatement, FilteredSummaryStatement}
 import org.metastore.spark.auto.{AutoAnalyzeCallRule, AutoAnalyzeRule}
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{CboSwitch, StageStatisticsRule}
@@ -25,7 +25,12 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     TableFunctions.register()
     FilteredSummaryFunction.answerBy((session, table, query) => AttachedPython.run(session, FilteredSummaryStatement(table, query)))
-    DiffFunction.answerBy((session, table, before, after) => AttachedPython.run(session, DistributionsStatement(table, before, after)))
+    DiffFunction.answerBy { (session, asked) =>
+      AttachedPython.run(
+        session,
+        DiffStatement(
+          table = asked.table, before = asked.before, after = asked.after, added = asked.added, distributions = asked.distributions))
+    }
     extensions.injectParser((_, delegate) => MetastoreParser(delegate))
     OutermostParser.list()
     DataSourceErrorRule.inject(extensions)

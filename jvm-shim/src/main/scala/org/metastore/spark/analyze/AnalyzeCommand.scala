@@ -137,9 +137,14 @@ final case class FilteredSummaryStatement(table: String, query: String) extends 
   override protected def fill(node: ObjectNode): Unit = { node.put("filtered", query); () }
 }
 
-/** How far the values of columns are distributed otherwise in one snapshot of a table than in another. */
-final case class DistributionsStatement(table: String, before: String, after: String) extends PythonStatement {
-  override protected def fill(node: ObjectNode): Unit = { node.putArray("snapshots").add(before).add(after); () }
+/** What differs between two snapshots of a table, as far as Python tells it: `DiffQuestion` says what is asked. */
+final case class DiffStatement(table: String, before: String, after: String, added: Boolean, distributions: Boolean)
+    extends PythonStatement {
+  override protected def fill(node: ObjectNode): Unit = {
+    node.putArray("snapshots").add(before).add(after)
+    node.put("added", added).put("distributions", distributions)
+    ()
+  }
 }
 
 /**

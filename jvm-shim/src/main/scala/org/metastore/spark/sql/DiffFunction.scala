@@ -1,42 +1,50 @@
 package org.metastore.spark.sql
 
 import scala.collection.JavaConverters._
+import scala.util.Try
 
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Literal
-import org.apache.spark.sql.types.{DoubleType, NumericType, StringType}
+import org.apache.spark.sql.types.{DataType, DateType, DoubleType, NumericType, StringType, TimestampNTZType, TimestampType}
 
 import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.MetastoreException
 
 /**
- * `metastore.diff(table, from [, to])`: one row a column and measure of the summary that differs between two snapshots. With
- * `distributions => true` more rows, from the Python that runs ANALYZE, tell how far the values of columns are distributed otherwise.
+ * What Python is asked of two snapshots of a table.
+ *
+ * @param added         compare the data files that came after the first snapshot with the table at that snapshot
+ * @param distributions tell how far the values of columns are distributed otherwise, too
+ */
+final case class DiffQuestion(table: String, before: String, after: String, added: Boolean, distributions: Boolean)
+
+/**
+ * `metastore.diff(table, from [, to] [, distributions] [, added])`: one row a column and measure of the summary that differs between
+ * two snapshots, the largest change first. The Python that runs ANALYZE tells of distributions and of data files that were added.
  */
 object DiffFunction extends TableFunction("diff") with AnsweredByPython {
 
-  /** Asks about a table and two of its snapshots: a list of rows, each an object of fields. */
-  override type Ask = (SparkSession, String, String, String) => JsonNode
+  /** A list of rows, each an object of fields. */
+  override type Ask = (SparkSession, DiffQuestion) => JsonNode
 
   private lazy val measures = Contract.texts(declared, "measures")
 
-  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = differences(before(session, call), after(session, call))
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
+    sortByChange(differences(before(session, call), after(session, call)))
 
-  override def jobRows(session: SparkSession, call: Arguments): Option[() => Seq[InternalRow]] =
-    if (!call.flag("distributions")) None
+  override def jobRows(session: SparkSession, call: Arguments): Option[() => Seq[InternalRow]] = {
+    val (added, distributions) = (call.flag("added"), call.flag("distributions"))
+    if (!added && !distributions) None
     else {
       val (old, current) = (before(session, call), after(session, call))
-      val all = differences(old, current)
-      val names = current.map(_.columnName)
-      Some { () =>
-        val found = askPython(session, call.text("table"), snapshot(old), snapshot(current)).elements.asScala.map(moved).toSeq
-        val ofColumn = (all ++ found).groupBy(nameOf)
-        names.flatMap(ofColumn.getOrElse(_, Nil)) ++ all.filterNot(row => names.contains(nameOf(row)))
-      }
+      val question = DiffQuestion(call.text("table"), snapshot(old), snapshot(current), added, distributions)
+      val known = if (added) Nil else differences(old, current)
+      Some(() => sortByChange(known ++ askPython(session, question).elements.asScala.map(toRow)))
     }
+  }
 
   private def before(session: SparkSession, call: Arguments): Seq[SummaryLine] = {
     call.text("from") // NULL is no snapshot
@@ -47,26 +55,64 @@ object DiffFunction extends TableFunction("diff") with AnsweredByPython {
 
   private def snapshot(lines: Seq[SummaryLine]): String = lines.headOption.flatMap(_.text("snapshot")).orNull
 
-  private def nameOf(row: InternalRow): String = row.getUTF8String(0).toString
-
-  private def moved(row: JsonNode): InternalRow = {
+  private def toRow(row: JsonNode): InternalRow = {
     def text(field: String): Option[String] = Option(row.get(field)).filterNot(_.isNull).map(_.asText)
-    ResultRow.row(text("column_name"), text("measure"), None, None, text("change").map(_.toDouble), text("reason"))
+    ResultRow.row(
+      text("column_name"), text("measure"), text("before"), text("after"), text("change").map(_.toDouble), text("reason"))
   }
 
   private def differences(before: Seq[SummaryLine], after: Seq[SummaryLine]): Seq[InternalRow] = {
     val names = after.map(_.columnName) ++ before.map(_.columnName).diff(after.map(_.columnName))
     val (old, current) = (before.map(row => row.columnName -> row).toMap, after.map(row => row.columnName -> row).toMap)
-    for {
+    val both = names.filter(name => old.contains(name) && current.contains(name))
+    val ofTable = OfTable.flatMap(measure => tableCounts(measure, both.map(old), both.map(current)).map(measure -> _)).toMap
+    val tableRows = OfTable.filter(measure => ofTable.get(measure).exists { case (was, now) => was != now }).map { measure =>
+      val (was, now) = ofTable(measure)
+      ResultRow.row(None, measure, was.toString, now.toString, (now - was).toDouble, None)
+    }
+    val columnRows = for {
       column <- names
       measure <- measures
       (was, now) = (old.get(column), current.get(column))
       (textBefore, textAfter) = (was.flatMap(_.text(measure)), now.flatMap(_.text(measure)))
       if textBefore != textAfter && !(was.isDefined && now.isDefined && isNoise(measure, was.get, now.get))
+      if !isToldOfTable(measure, textBefore, textAfter, ofTable)
     } yield {
       val change = for (one <- was; other <- now; first <- one.number(measure); second <- other.number(measure)) yield second - first
       ResultRow.row(column, measure, textBefore, textAfter, change, None)
     }
+    tableRows ++ columnRows
+  }
+
+  /** A measure of the whole table in both snapshots, by the columns of both; `None` where it is not known. */
+  private def tableCounts(measure: String, old: Seq[SummaryLine], current: Seq[SummaryLine]): Option[(Long, Long)] =
+    for (was <- largest(measure, old); now <- largest(measure, current)) yield (was, now)
+
+  private def largest(measure: String, lines: Seq[SummaryLine]): Option[Long] = {
+    val counts = lines.flatMap(_.number(measure)).map(_.toLong)
+    if (counts.isEmpty) None else Some(counts.max)
+  }
+
+  /** Whether a row of a column says what the table's row says, or only that the column is new or gone. */
+  private def isToldOfTable(
+      measure: String, before: Option[String], after: Option[String], ofTable: Map[String, (Long, Long)]): Boolean =
+    ofTable.get(measure).exists { case (was, now) =>
+      before.isEmpty || after.isEmpty || (before.contains(was.toString) && after.contains(now.toString))
+    }
+
+  /** What is true of the whole table first, then the largest changes, then what is no number. */
+  private def sortByChange(rows: Seq[InternalRow]): Seq[InternalRow] = {
+    val (ofTable, others) = rows.partition(_.isNullAt(0))
+    val (numbers, texts) = others.partition(!_.isNullAt(Change))
+    ofTable ++ numbers.sortBy(row => -shareOfChange(row)) ++ texts
+  }
+
+  /** A change as a share of what it changed; that of a distribution is one already. */
+  private def shareOfChange(row: InternalRow): Double = {
+    val change = math.abs(row.getDouble(Change))
+    val ends = Seq(2, 3).filter(!row.isNullAt(_)).map(place => Try(math.abs(row.getUTF8String(place).toString.toDouble)).getOrElse(0.0))
+    val whole = ends.foldLeft(0.0)(math.max)
+    if (ends.isEmpty || whole == 0) change else change / whole
   }
 
   /** Whether a measure differs by no more than it may for the same rows in another order. */
@@ -86,7 +132,22 @@ object DiffFunction extends TableFunction("diff") with AnsweredByPython {
   private final class SummaryLine(row: InternalRow) {
     val columnName: String = text("column_name").get
 
-    def text(field: String): Option[String] = Option(Arguments.cast(value(field), StringType)).map(_.toString)
+    def text(field: String): Option[String] = averageTime(field).orElse(Option(Arguments.cast(value(field), StringType)).map(_.toString))
+
+    /** The average of a column of dates or times as one of them. */
+    private def averageTime(field: String): Option[String] =
+      if (field != "avg") None
+      else {
+        val columnType = Arguments.cast(value("column_type"), StringType)
+        for {
+          dataType <- Times.get(String.valueOf(columnType))
+          average <- Option(value(field).value)
+        } yield {
+          val whole = math.floor(average.asInstanceOf[Double])
+          val literal = if (dataType == DateType) Literal(whole.toInt, dataType) else Literal(whole.toLong, dataType)
+          Arguments.cast(literal, StringType).toString
+        }
+      }
 
     /** The value as a number, where it is one: bounds are texts, of whatever type the column is. */
     def number(field: String): Option[Double] = {
@@ -106,5 +167,8 @@ object DiffFunction extends TableFunction("diff") with AnsweredByPython {
   /** Measures that are made of floating-point sums: another order of the same rows changes their last digits. */
   private val OfSums = Set("avg", "std", "avg_len")
   private val Noise = 1e-9 // so much of such a measure is no difference
+  private val Change = 4
+  private val OfTable = Seq("count", "files")
+  private val Times = Map[String, DataType]("date" -> DateType, "timestamp" -> TimestampType, "timestamp_ntz" -> TimestampNTZType)
   private val IsNumber = "tinyint|smallint|int|bigint|float|double|decimal\\(.*".r
 }

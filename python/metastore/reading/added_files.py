@@ -1,0 +1,148 @@
+"""The data files that came after a snapshot, as a table of their own: a bad night is seen undiluted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from metastore.adapters.identifiers import find_column
+from metastore.adapters.table_facts import DataFile, TableFacts
+from metastore.errors import NoStatistics
+from metastore.format.data_files import FileKey, read_file_keys
+from metastore.format.histogram_bins import EQUI_HEIGHT
+from metastore.reading import column_details
+from metastore.reading.summary_rows import count_live_rows
+from metastore.store.block_files import read_block_files
+from metastore.store.coverage import Coverage
+from metastore.store.overlay_store import OverlayStore
+from metastore.table_level.snapshot_level import write_table_level
+from metastore.table_level.table_details import TableLevelOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from metastore.format.manifest import Manifest, Snapshot
+    from metastore.store import Store
+
+    Files = Mapping[FileKey, Mapping[str, Any]]
+
+
+class UnknownAddedFilesError(Exception):
+    """Why it is not known which data files hold added rows."""
+
+
+def find_added_files(store: Store, snapshots: Sequence[Snapshot]) -> list[FileKey]:
+    """The data files of the last of some analyzed snapshots that hold rows which came after the first.
+
+    Files that others were rewritten to hold no added rows: in a step between two of the snapshots as many rows came as
+    went. Where rows were changed or deleted in a step, or rows that were there before are written together with added
+    ones, it is not known.
+
+    Args:
+        store: Where their lists of files are.
+        snapshots: In the order in which they were made.
+
+    Raises:
+        UnknownAddedFilesError: Which files hold them is not known.
+    """
+    files = _read_files(store, snapshots[0])
+    added: set[FileKey] = set()
+    for snapshot in snapshots[1:]:
+        later = _read_files(store, snapshot)
+        gone, came = files.keys() - later.keys(), later.keys() - files.keys()
+        if not gone:
+            added |= came
+        elif not _are_as_many(files, gone, later, came):
+            raise UnknownAddedFilesError(
+                f"until snapshot {snapshot.id} {len(gone)} data files went and {len(came)} came with other rows: "
+                "which of these are added is not known. ANALYZE right after the load tells"
+            )
+        elif gone <= added:
+            added = (added - gone) | came
+        elif gone & added:
+            raise UnknownAddedFilesError(
+                f"until snapshot {snapshot.id} data files were rewritten together with added ones: "
+                "ANALYZE before rewriting tells"
+            )
+        files = later
+    return sorted(added, key=lambda key: key.path)
+
+
+def _read_files(store: Store, snapshot: Snapshot) -> dict[FileKey, Mapping[str, Any]]:
+    rows = store.get(snapshot.table_files)
+    return dict(zip(read_file_keys(rows), rows.to_pylist(), strict=True))
+
+
+def _are_as_many(before: Files, gone: set[FileKey], after: Files, came: set[FileKey]) -> bool:
+    """Whether as many live rows went as came."""
+    went, arrived = ([count_live_rows(files[key]) for key in keys] for files, keys in ((before, gone), (after, came)))
+    return None not in (*went, *arrived) and sum(map(int, filter(None, went))) == sum(map(int, filter(None, arrived)))
+
+
+@dataclass(frozen=True)
+class AddedFiles:
+    """The statistics of some data files of a snapshot, reduced in memory.
+
+    Attributes:
+        snapshot: That of these files alone.
+        store: Where its objects are.
+        table: The table's name.
+    """
+
+    snapshot: Snapshot
+    store: Store
+    table: str
+
+    def details(self, column: str) -> column_details.ColumnDetails:
+        """What is kept of a column beside its summary."""
+        found = find_column(self.snapshot.described, column, self.table)
+        known = column_details.read_table_details(self.store, self.snapshot, found)
+        if known is None:
+            raise NoStatistics(self.table, detail=f"of the column {column}")
+        return known
+
+
+def reduce_added_files(
+    store: Store, manifest: Manifest, snapshot: Snapshot, added: Sequence[FileKey], table: str
+) -> AddedFiles:
+    """Merge the statistics of data files of a snapshot as ANALYZE merges those of all."""
+    listed = _read_files(store, snapshot)
+    files = tuple(_to_data_file(listed[key]) for key in added)
+    identity = manifest.table
+    facts = TableFacts(
+        format=identity.format,
+        uuid=identity.uuid,
+        location=identity.location,
+        root=identity.location,
+        name=table,
+        identifier=table,
+        snapshot=snapshot.id,
+        columns=snapshot.columns,
+        files=files,
+        defaults={},
+        absent_is_null=False,
+        local=False,
+        snapshot_sql="",
+    )
+    settings = manifest.settings
+    options = TableLevelOptions(
+        bins=int(settings.get("histogram_bins", 1000)),
+        top=int(settings.get("frequencies_top", 1000)),
+        kind=str(settings.get("histogram_kind", EQUI_HEIGHT)),
+        expressions=snapshot.expressions,
+    )
+    overlay = OverlayStore(store)
+    level = write_table_level(overlay, facts, Coverage(read_block_files(store, manifest.blocks), files), options)
+    return AddedFiles(replace(level.snapshot, analyzed_at=snapshot.analyzed_at), overlay, table)
+
+
+def _to_data_file(row: Mapping[str, Any]) -> DataFile:
+    return DataFile(
+        path=row["path"],
+        size=row["size"],
+        rows=row["rows"],
+        format="parquet",
+        deletes=row["deletes"],
+        deleted_rows=row["deleted_rows"] if row["deletes"] is not None else 0,
+        modified=row["modified"],
+    )
