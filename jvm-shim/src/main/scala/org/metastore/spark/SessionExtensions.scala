@@ -11,8 +11,8 @@ import org.metastore.spark.scan.{
   AnsweredRowsStrategy, LogicalScanRule, PhysicalScanColumnarRule, PhysicalScanRule, PlanningStartRule, WarmUp
 }
 import org.metastore.spark.sql.{
-  ColumnsViewRule, DataSourceErrorRule, DataSourceRule, DiffFunction, FilteredSummaryFunction, FunctionCallRule, JobFunctionStrategy,
-  MetastoreParser, OutermostParser, TableFunctions
+  ColumnsViewRule, DataSourceErrorRule, DataSourceRule, DiffFunction, EarlyRules, FilteredSummaryFunction, FunctionCallRule,
+  JobFunctionStrategy, MetastoreParser, OutermostParser, TableFunctions
 }
 
 /**
@@ -33,8 +33,8 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
     }
     extensions.injectParser((_, delegate) => MetastoreParser(delegate))
     OutermostParser.list()
-    DataSourceErrorRule.inject(extensions)
-    extensions.injectHintResolutionRule(new AnalyzableColumnsRule(_)) // before Spark resolves the name, which fails
+    EarlyRules.inject(extensions, new DataSourceErrorRule(_))
+    EarlyRules.inject(extensions, new AnalyzableColumnsRule(_))
     extensions.injectResolutionRule(new AnalyzeRule(_))
     extensions.injectPostHocResolutionRule(_ => FunctionCallRule)
     extensions.injectPostHocResolutionRule(new DataSourceRule(_))

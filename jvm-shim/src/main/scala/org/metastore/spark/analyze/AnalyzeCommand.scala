@@ -139,7 +139,7 @@ final case class FilteredSummaryStatement(table: String, query: String) extends 
 
 /** What differs between two snapshots of a table, as far as Python tells it: `DiffQuestion` says what is asked. */
 final case class DiffStatement(table: String, before: String, after: String, added: Boolean, distributions: Boolean)
-    extends PythonStatement {
+  extends PythonStatement {
   override protected def fill(node: ObjectNode): Unit = {
     node.putArray("snapshots").add(before).add(after)
     node.put("added", added).put("distributions", distributions)

@@ -119,13 +119,11 @@ final class DataSourceErrorRule(session: SparkSession) extends Rule[LogicalPlan]
     }
 }
 
-object DataSourceErrorRule {
+/** Rules that run before Spark resolves names. Spark 3.5 and 4.0 have no place for them: Spark's own errors stay there. */
+object EarlyRules {
 
-  /** Before Spark 4.1 there is no place for rules that come so early: Spark's own errors stay. */
-  def inject(extensions: SparkSessionExtensions): Unit = {
-    val rule: SparkSession => Rule[LogicalPlan] = new DataSourceErrorRule(_)
+  def inject(extensions: SparkSessionExtensions, rule: SparkSession => Rule[LogicalPlan]): Unit =
     Try(Reflection.call[AnyRef](extensions, "injectHintResolutionRule", rule))
-  }
 }
 
 /**

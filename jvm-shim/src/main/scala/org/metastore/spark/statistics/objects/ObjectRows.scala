@@ -206,6 +206,7 @@ final class SummaryRow(stored: String => Option[Any]) {
   def rows: Option[Long] = get("rows")
   def nulls: Option[Long] = get("nulls")
   def nans: Option[Long] = get("nans")
+
   /** How many values are -Infinity, and how many Infinity; `None` where not counted. */
   def infinities: Option[(Long, Long)] =
     for (below <- get[Long]("negative_infinities"); above <- get[Long]("positive_infinities")) yield (below, above)
