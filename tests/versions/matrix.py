@@ -41,6 +41,7 @@ BESIDE = (
     "obstore",
     "pyarrow",
     "pydantic-settings[toml]",
+    "pytest",
     "rich",
     "typer",
 )
