@@ -133,7 +133,8 @@ def _aggregates(column: Column) -> dict[str, str]:
     if column.type in ("int", "bigint"):
         found["mean"] = f"CAST(avg(CAST({x} AS DECIMAL(38, 10))) AS DOUBLE)"
     if column.encoding == "double":
-        found["mean"] = f"avg(CAST({value} AS DOUBLE))"
+        finite = f"abs({x}) < CAST('Infinity' AS DOUBLE)"
+        found["mean"] = f"avg(IF({finite}, CAST({x} AS DOUBLE), NULL))"
     if column.type in ("string", "binary"):
         found["max_len"] = f"max(octet_length({x}))"
     return found
