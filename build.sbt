@@ -41,6 +41,7 @@ def shim(spark: String, scala: String, options: Seq[String]): Project =
     Compile / unmanagedResourceDirectories := Seq(baseDirectory.value / "../../src/main/resources"),
     Compile / resourceGenerators += Def.task {
       val facts = Seq("version" -> version.value, "lines" -> spark, s"spark-$spark" -> sparkOf(spark),
+        s"package-$spark-${CrossVersion.binaryScalaVersion(scala)}" -> ("v" + spark.replace(".", "")),
         s"scala-$spark" -> scala, s"source-$spark" -> sys.props.getOrElse(s"source.$spark", "unknown"))
       val file = (Compile / resourceManaged).value / "metastore-shim.properties"
       IO.write(file, facts.map { case (key, value) => s"$key=$value\n" }.mkString)
