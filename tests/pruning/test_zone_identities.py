@@ -20,7 +20,8 @@ def joined(spark, folder, paths: list[str], sizes: list[int]):
     of_paths, of_sizes = arrays(spark._jvm.java.lang.String, len(paths)), arrays(spark._jvm.long, len(paths))
     for i, (path, size) in enumerate(zip(paths, sizes, strict=True)):
         of_paths[i], of_sizes[i] = path, size
-    found = open_store(spark, folder).planning(zoned.TABLE.uuid, 60_000, no_limits(spark)).right().get()
+    nothing_else = [no_limits(spark)] * 2
+    found = open_store(spark, folder).planning(zoned.TABLE.uuid, 60_000, *nothing_else).right().get()
     nothing = module(spark, "scala.collection.immutable.Nil")
     return found.of(find_shim_package(spark).statistics.columns.FileList(of_paths, of_sizes), nothing)
 

@@ -68,7 +68,10 @@ private final case class Prospect(files: Option[Long], method: String, isExact: 
 private object Prospect {
 
   /** Whether a scan is not left alone, or would not be if there were something to go by. */
-  def isPlain(why: Reason): Boolean = Seq(ReasonCode.NoFilter, ReasonCode.NothingToPrune, ReasonCode.NoStatistics).contains(why.code)
+  def isPlain(why: Reason): Boolean = plain.contains(why.code)
+
+  private val plain = Set(
+    ReasonCode.NoFilter, ReasonCode.NothingToPrune, ReasonCode.NoStatistics, ReasonCode.TopKOverlap, ReasonCode.TopKUnknown)
 
   /** The files that a scan reads now; None where it was left alone before they were known. */
   def now(decision: ScanDecision): Option[Long] =
