@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from metastore.configuration import REGISTRY
 from metastore.contract import read_contract
-from metastore.settings import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -13,8 +13,8 @@ import pytest
 import metastore
 from gaps import RELEASES
 from metastore import errors, jars
+from metastore.configuration import REGISTRY
 from metastore.contract import read_contract
-from metastore.settings import REGISTRY
 from metastore.spark_jobs import session_jobs
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from pathlib import Path
 import typer
 
 import metastore
-from metastore import errors, settings
+from metastore import configuration, errors
 from metastore.cli.app import app
 
 KEPT = Path(__file__).with_name("names.json")
@@ -57,7 +57,7 @@ def current():
     return {
         "metastore": {name: members(getattr(metastore, name)) for name in metastore.__all__},
         "metastore.errors": errors.__all__,
-        "metastore.settings": {name: members(value) for name, value in sorted(own_names(settings).items())},
+        "metastore.configuration": {name: members(value) for name, value in sorted(own_names(configuration).items())},
         "command line": {name: options(one) for name, one in sorted(commands.items())},
     }
 

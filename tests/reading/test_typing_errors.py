@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import metastore
-from metastore import errors, jars, settings
+from metastore import configuration, errors, jars
 from metastore.answers import Summary
 
 
@@ -31,8 +31,8 @@ CALLS = {
     "metastore.sumary": r"no attribute 'sumary'\. Did you mean summary\?",
     "metastore.nothing_alike": r"no attribute 'nothing_alike'$",
     "jars.fetch('iceberg-4.2')": r"no jar 'iceberg-4\.2'\. Did you mean iceberg-4\.1",
-    "settings.get('spark.metastore.histogram.bin')": r"no such setting .* mean spark\.metastore\.histogram\.bins",
-    "settings.get('spark.metastore.zzz')": r"no such setting .* lists every setting",
+    "configuration.get('spark.metastore.histogram.bin')": r"no such setting .* mean spark\.metastore\.histogram\.bins",
+    "configuration.get('spark.metastore.zzz')": r"no such setting .* lists every setting",
     "Summary('summary', 't', ('column_name',), ({'column_name': 'price'},)).column('pirce')": "Did you mean price",
     "Summary('summary', 't', ('column_name',), ({'column_name': 'price'},)).column('x')": "Known: price",
 }
@@ -67,7 +67,13 @@ def test_of_a_session_that_was_stopped_it_is_said(session):
 
 @pytest.mark.parametrize("call", CALLS)
 def test_what_to_type_is_said(call):
-    names = {"metastore": metastore, "Session": Session, "jars": jars, "settings": settings, "Summary": Summary}
+    names = {
+        "metastore": metastore,
+        "Session": Session,
+        "jars": jars,
+        "configuration": configuration,
+        "Summary": Summary,
+    }
     with pytest.raises((errors.MetastoreError, AttributeError), match=CALLS[call]):
         eval(call, names)  # noqa: S307 - a line of the table above
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import metastore
-from metastore import settings
+from metastore import configuration
 from metastore.cli import doctor_checks, doctor_store_checks
 from metastore.errors import InvalidArgument, InvalidSetting
 
@@ -19,23 +19,23 @@ CASES = json.loads((Path(__file__).parents[1] / "cases" / "settings.json").read_
 @pytest.fixture(autouse=True)
 def empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.chdir(tmp_path)
-    for one in settings.REGISTRY.values():
+    for one in configuration.REGISTRY.values():
         monkeypatch.delenv(one.environment, raising=False)
     return tmp_path
 
 
 def found(key, **given):
-    return next(one for one in settings.resolve(**given) if one.setting.key == settings.PREFIX + key)
+    return next(one for one in configuration.resolve(**given) if one.setting.key == configuration.PREFIX + key)
 
 
 def test_defaults_are_typed():
-    values = {one.setting.key.removeprefix(settings.PREFIX): one.value for one in settings.resolve()}
+    values = {one.setting.key.removeprefix(configuration.PREFIX): one.value for one in configuration.resolve()}
     assert values["enabled"] is True
     assert values["store"] is None
     assert values["analyze.formats"] == ("iceberg", "delta", "hudi")
     assert values["cache.size"] == 256 << 20
     assert values["planning.timeout"] == 2000
-    assert {one.source for one in settings.resolve()} == {"default"}
+    assert {one.source for one in configuration.resolve()} == {"default"}
 
 
 def test_the_nearest_source_wins(monkeypatch, empty_folder):
@@ -87,21 +87,21 @@ def test_a_pyproject_of_others_is_no_source(empty_folder):
     ],
 )
 def test_a_bad_value_names_setting_and_source(monkeypatch, key, value):
-    monkeypatch.setenv(settings.REGISTRY[settings.PREFIX + key].environment, value)
+    monkeypatch.setenv(configuration.REGISTRY[configuration.PREFIX + key].environment, value)
     with pytest.raises(InvalidSetting, match=f"spark.metastore.{key} = '{value}'.*environment"):
-        settings.resolve()
+        configuration.resolve()
 
 
 def test_a_misspelt_name_gets_the_near_one(empty_folder):
     (empty_folder / "metastore.toml").write_text("[cbo]\nenabeld = true\n")
     with pytest.raises(InvalidArgument, match=r"metastore\.toml.*spark\.metastore\.cbo\.enabled"):
-        settings.resolve()
+        configuration.resolve()
 
 
 @pytest.mark.parametrize(("key", "text", "value"), CASES)
 def test_texts_are_read_as_the_shim_reads_them(key, text, value):
     try:
-        read = settings.get(key, argument=text)
+        read = configuration.get(key, argument=text)
     except InvalidSetting:
         read = None
     assert (list(read) if isinstance(read, tuple) else read) == value
@@ -112,13 +112,13 @@ def test_texts_are_read_as_the_shim_reads_them(key, text, value):
 def test_values_of_a_file_that_are_no_texts(value, read):
     if read is None:
         with pytest.raises(InvalidSetting):
-            settings.get("histogram.bins", argument=value)
+            configuration.get("histogram.bins", argument=value)
     else:
-        assert settings.get("histogram.bins", argument=value) == read
+        assert configuration.get("histogram.bins", argument=value) == read
 
 
 def test_environment_names_are_those_of_the_shim():
-    names = {one.environment for one in settings.REGISTRY.values()}
+    names = {one.environment for one in configuration.REGISTRY.values()}
     assert {"METASTORE_PRUNE_INSIDE_WRITES", "METASTORE_HUDI_BYPASS_SKIPPING", "METASTORE_CBO_ENABLED"} <= names
 
 
@@ -177,7 +177,7 @@ def test_a_file_of_somebody_else_names_no_program(monkeypatch, empty_folder, cap
     make(folder / name)
     monkeypatch.chdir(folder / "below")
     assert (found("python").value, found("python").source) == (None, "default")
-    assert settings.get("store") is None
+    assert configuration.get("store") is None
     assert reason in left_out("python")
     assert str(folder / name) in left_out("store")
     assert found("histogram.bins").value == 11  # names nothing: a project's settings serve all who work in it

@@ -9,9 +9,9 @@ from pyspark.errors import AnalysisException
 
 import metastore
 from lakes import FORMATS
+from metastore.configuration import resolve
 from metastore.contract import read_contract
 from metastore.errors import InvalidArgument, TableNotFound, UnsupportedTable
-from metastore.settings import resolve
 from planner.plans import conf
 from pruning.scala import items, module
 

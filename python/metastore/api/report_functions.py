@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from metastore import settings
+from metastore import configuration
 from metastore.answers import Answer
 from metastore.api import query_functions, read_functions
 from metastore.display.report.contents import Contents, collect_columns
@@ -115,7 +115,7 @@ def _collect(where: SparkSession | str, table: str | None, at: Moment) -> tuple[
     columns = collect_columns(statistics, summary)
     if at is not None:
         return statistics, Contents(summary, columns)
-    is_recorded = settings.get("spark.metastore.history.enabled", where)
+    is_recorded = configuration.get("spark.metastore.history.enabled", where)
     history = _history(where, table)
     return statistics, Contents(summary, columns, _layout(where, table), history, is_recorded)
 

@@ -75,7 +75,7 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
 ) -> None:
     """Compute the statistics of a table, of what changed since the last time."""
     import metastore  # noqa: PLC0415 - not needed for --help
-    from metastore import settings  # noqa: PLC0415 - as above
+    from metastore import configuration  # noqa: PLC0415 - as above
     from metastore.path_names import is_location, phrase_names  # noqa: PLC0415 - as above
     from metastore.reading.discovery import describe_other_files  # noqa: PLC0415 - as above
 
@@ -85,7 +85,7 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
             raise UnsupportedTable(table, other)
         raise InvalidArgument("table", f"{table} is a location", phrase_names(table))
     wanted = None if columns is None else _names("--columns", columns, "Leave it out for all columns.")
-    settings.get("spark.metastore.frequencies.algorithm", argument=frequencies)  # before Spark is started for it
+    configuration.get("spark.metastore.frequencies.algorithm", argument=frequencies)  # before Spark is started for it
     ranked, indexed = _some_or_all("--ranks", ranks), _some_or_all("--distribution", distribution)
     with local.start() as spark:
         report = metastore.analyze(

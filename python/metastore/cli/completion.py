@@ -65,14 +65,14 @@ def _columns_of(table: str, conf: dict[str, str]) -> Iterator[str]:
 
 
 def _tables(conf: dict[str, str]) -> Iterator[tuple[str, Discovery]]:
-    from metastore import settings  # noqa: PLC0415 - slow to import
+    from metastore import configuration  # noqa: PLC0415 - slow to import
     from metastore.reading.discovery import (  # noqa: PLC0415 - spares every other use its time
         discover,
         discover_all,
     )
     from metastore.reading.folder import Folder  # noqa: PLC0415 - as above
 
-    root = conf.get("spark.metastore.store") or settings.get("spark.metastore.store")
+    root = conf.get("spark.metastore.store") or configuration.get("spark.metastore.store")
     places = discover_all(Folder(root)) if root else []
     folders = (folder for warehouse in _warehouses(conf) for depth in _DEPTHS for folder in warehouse.glob(depth))
     analyzed = (folder for folder in islice(folders, _MOST) if (folder / "_metastore").is_dir())

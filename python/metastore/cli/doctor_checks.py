@@ -233,12 +233,12 @@ def check_data_sources() -> CheckResult:
 
 def check_settings() -> CheckResult:
     """Settings have values that they can have, and names that exist."""
-    from metastore import settings as registry  # noqa: PLC0415 - slow to import
-    from metastore.settings import find_misspelt_variables  # noqa: PLC0415 - as above
+    from metastore import configuration  # noqa: PLC0415 - slow to import
+    from metastore.configuration import find_misspelt_variables  # noqa: PLC0415 - as above
 
-    defaults = {key: text for key, text in read_spark_defaults().items() if key.startswith(registry.PREFIX)}
+    defaults = {key: text for key, text in read_spark_defaults().items() if key.startswith(configuration.PREFIX)}
     try:
-        found = registry.resolve(arguments=defaults)
+        found = configuration.resolve(arguments=defaults)
     except MetastoreError as error:
         return CheckResult("settings", BROKEN, error.message, error.hint or "metastore config lists every setting.")
     left_out = [f"{one.setting.key} is left out: {one.left_out}" for one in found if one.left_out]

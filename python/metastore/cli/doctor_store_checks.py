@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from metastore import settings as registry
+from metastore import configuration
 from metastore.cli.doctor_checks import BROKEN, OK, WARNING, CheckResult
 from metastore.errors import MetastoreError, StoreNotReadable
 from metastore.reading.discovery import discover
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def check_store(location: str | None) -> CheckResult:
     """The place of statistics can be read and written; nothing is made to find that out."""
     try:
-        root = registry.get("spark.metastore.store")
+        root = configuration.get("spark.metastore.store")
     except MetastoreError:  # the check of the settings says why
         return CheckResult("store", WARNING, "not looked at, for the settings cannot be read")
     try:

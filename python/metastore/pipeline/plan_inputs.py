@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from metastore import settings
+from metastore import configuration
 from metastore.adapters.descriptors import describe_format
 from metastore.adapters.expressions import TableExpressions, resolve_expressions
 from metastore.adapters.identifiers import LOCATION, escape_glob
@@ -152,7 +152,7 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
 def _resolve_settings(spark: SparkSession, statement: AnalyzeStatement) -> Mapping[str, Any]:
     """The values of all settings: one that has no value it can have is told before anything is read."""
     asked = {} if statement.frequencies is None else {"spark.metastore.frequencies.algorithm": statement.frequencies}
-    return {one.setting.key: one.value for one in settings.resolve(spark, asked)}
+    return {one.setting.key: one.value for one in configuration.resolve(spark, asked)}
 
 
 def _resolve_expressions(

@@ -171,9 +171,9 @@ def _is_called(table: str) -> Callable[[TableIdentity], bool]:
 
 
 def _in_root_of_settings(location: str) -> Discovery | None:
-    from metastore import settings  # noqa: PLC0415 - slow to import, and seldom needed
+    from metastore import configuration  # noqa: PLC0415 - slow to import, and seldom needed
 
-    root = settings.get("spark.metastore.store")
+    root = configuration.get("spark.metastore.store")
     if not root:
         return None
     places = ((place, place.manifest) for place in discover_all(Folder(root)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from metastore import settings
+from metastore import configuration
 from metastore.adapters.loading import identify_table
 from metastore.errors import UnsupportedTable
 from metastore.reading.discovery import Discovery
@@ -42,7 +42,7 @@ def discover_by_name(spark: SparkSession, table: str) -> Discovery:
     Through Connect this process reads and writes the store itself, with what it finds in its environment.
     """
     identity, mapping = identify_table(spark, table)
-    store = _open_store(spark, table, store_uri(identity, settings.get("spark.metastore.store", spark)))
+    store = _open_store(spark, table, store_uri(identity, configuration.get("spark.metastore.store", spark)))
     manifest = store.read()
     if manifest is None and store.is_empty():
         return Discovery(table, None, None)

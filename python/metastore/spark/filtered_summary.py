@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from metastore import settings
+from metastore import configuration
 from metastore.adapters.descriptors import WITH_LOG_FILES
 from metastore.adapters.loading import load_facts
 from metastore.adapters.shim_calls import translate_errors
@@ -114,7 +114,7 @@ def summarize_query(spark: SparkSession, query: str) -> list[list[str | None]]:
     rows_total = facts.live_rows if facts.live_rows is not None else _count_rows_by_spark(spark, facts)
     blocks = block_files.read(manifest.blocks)
     table = _divide_files(facts, condition, told, Coverage(blocks, facts.files), rows_total)
-    options = choose_options({one.setting.key: one.value for one in settings.resolve(spark)})
+    options = choose_options({one.setting.key: one.value for one in configuration.resolve(spark)})
     rows = _reduce(spark, table, OverlayStore(store), manifest, blocks, options)
     return [[_as_text(row.get(column)) for column in _COLUMNS] for row in rows]
 

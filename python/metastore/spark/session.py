@@ -102,8 +102,8 @@ def list_settings(spark: SparkSession | None) -> Answer:
     """Every setting as the session and this process see it."""
     if spark is not None:
         check_session(spark)
-    from metastore import settings  # noqa: PLC0415 - slow to import
-    from metastore.settings import find_misspelt_variables  # noqa: PLC0415 - as above
+    from metastore import configuration  # noqa: PLC0415 - slow to import
+    from metastore.configuration import find_misspelt_variables  # noqa: PLC0415 - as above
 
     described = tuple(
         {
@@ -115,7 +115,7 @@ def list_settings(spark: SparkSession | None) -> Answer:
             "file": one.file,
             "left_out": one.left_out,
         }
-        for one in settings.resolve(spark)
+        for one in configuration.resolve(spark)
     )
     wrong = tuple(
         {
@@ -138,12 +138,12 @@ def configure(builder: B) -> B:
     Spark 3.5 the extension to `spark.sql.extensions`. A Connect builder is returned as it is: its server has jar and
     settings.
     """
-    from metastore import settings  # noqa: PLC0415 - slow to import
+    from metastore import configuration  # noqa: PLC0415 - slow to import
 
     options = {**read_spark_defaults(), **getattr(builder, "_options", {})}
     if "spark.remote" in options or "SPARK_REMOTE" in os.environ:
         return builder
-    wanted = {one.setting.key: one.text for one in settings.resolve() if one.source == "file"}
+    wanted = {one.setting.key: one.text for one in configuration.resolve() if one.source == "file"}
     added = {key: text for key, text in wanted.items() if key not in options}
     jar = jars.shim()
     home = Path(os.environ.get("SPARK_HOME") or jars.pyspark_jars().parent)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # it has no types
 
-from metastore import jvm_session, settings
+from metastore import configuration, jvm_session
 from metastore.adapters.spark_errors import find_cause
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
 from metastore.spark_jobs.task_store import HadoopTaskStore, TaskStore
@@ -47,7 +47,7 @@ def open_store_at(spark: SparkSession, uri: str, *, writable: bool) -> tuple[Sto
 
 def open_table_store(spark: SparkSession, table: TableIdentity, *, writable: bool) -> tuple[Store, TaskStore]:
     """The store of a table, wherever the settings put it."""
-    return open_store_at(spark, store_uri(table, settings.get("spark.metastore.store", spark)), writable=writable)
+    return open_store_at(spark, store_uri(table, configuration.get("spark.metastore.store", spark)), writable=writable)
 
 
 def make_hadoop_lookup(spark: SparkSession) -> Callable[[str], str | None]:

@@ -150,8 +150,8 @@ def resolve(
         InvalidArgument: a name is no setting.
 
     Example:
-        >>> from metastore import settings
-        >>> bins = {found.setting.key: found for found in settings.resolve()}["spark.metastore.histogram.bins"]
+        >>> from metastore import configuration
+        >>> bins = {found.setting.key: found for found in configuration.resolve()}["spark.metastore.histogram.bins"]
         >>> bins.value, bins.source
         (1000, 'default')
     """
@@ -173,8 +173,8 @@ def get(key: str, spark: SparkSession | None = None, argument: object = None) ->
         InvalidArgument: no such setting.
 
     Example:
-        >>> from metastore import settings
-        >>> settings.get("spark.metastore.snapshots.keep", argument=3)
+        >>> from metastore import configuration
+        >>> configuration.get("spark.metastore.snapshots.keep", argument=3)
         3
     """
     wanted = _known(key, "asked for")
