@@ -1,11 +1,11 @@
-"""How long the bar of each row is: how often a value occurs, how densely the values of a bin lie."""
+"""Lengths of bars: the frequency of each value, or the density of each bin."""
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from math import isfinite
 from typing import TYPE_CHECKING
 
 from metastore.display.cells import format_number
@@ -31,12 +31,12 @@ DENSITY, BARS = "density", "bars"
 
 @dataclass(frozen=True)
 class Measure:
-    """What the bars of an answer show.
+    """The bars of an answer.
 
     Attributes:
-        beside: The column of the answer that they stand beside.
+        beside: The column of the answer to the left of the bars.
         shares: The length of each row's bar, from 0 to 1.
-        head: The heading of the numbers that are shown for the bars, where no column of the answer has them.
+        head: The heading of the numbers behind the bars, if no column of the answer has them.
         cells: These numbers as texts, one a row.
     """
 
@@ -47,21 +47,36 @@ class Measure:
 
 
 def measure_bars(answer: Answer) -> Measure | None:
-    """What bars are drawn of: how often values occur, or how densely the values of a bin lie.
-
-    Bins of equal height all hold the same: what tells them apart is how wide they are.
-    """
+    """The bars of frequencies and histograms; other answers have none."""
     if answer.kind == "frequencies":
-        return Measure("frequency", _shares([float(row["frequency"] or 0) for row in answer.rows]))
-    if answer.kind != "histogram":
-        return None
-    heights = [float(row["count"] or 0) for row in answer.rows]
-    edges, unit = read_positions([end for row in answer.rows for end in (row["lo"], row["hi"])])
+        return Measure("frequency", _shares(_read_counts(answer, "frequency")))
+    if answer.kind == "histogram":
+        return _measure_bins(answer)
+    return None
+
+
+def _measure_bins(answer: Answer) -> Measure:
+    """The density of each bin, if bins differ in width: bins of equal height have equal counts."""
+    counts = _read_counts(answer, "count")
+    edges, unit = _read_edges(answer)
     widths = [hi - lo for lo, hi in zip(edges[::2], edges[1::2], strict=True)]
-    if len(set(widths)) < 2 or not all(0 < width < float("inf") for width in widths):
-        return Measure("count", _shares(heights))
-    densities = [height / width for height, width in zip(heights, widths, strict=True)]
+    have_equal_widths = len(set(widths)) < 2
+    if have_equal_widths or not all(0 < width < math.inf for width in widths):
+        return Measure("count", _shares(counts))
+    densities = [count / width for count, width in zip(counts, widths, strict=True)]
     return Measure("count", _shares(densities), f"per {unit}", tuple(map(format_number, densities)))
+
+
+def _read_counts(answer: Answer, column: str) -> list[float]:
+    return [float(row[column] or 0) for row in answer.rows]
+
+
+def _read_edges(answer: Answer) -> tuple[list[float], str]:
+    """The positions of the lower and the upper edge of each bin, and their unit; empty for texts."""
+    edges: list[str | None] = []
+    for row in answer.rows:
+        edges += [row["lo"], row["hi"]]
+    return read_positions(edges)
 
 
 @dataclass(frozen=True)
@@ -69,9 +84,9 @@ class Shape:
     """A histogram with bins of equal width.
 
     Attributes:
-        edges: Where they begin and end.
-        counts: How many values each has.
-        unit: In what `edges` are: `day` stands for days since 1970.
+        edges: The edges of the bins.
+        counts: The number of values of each bin.
+        unit: The unit of `edges`: `day` stands for days since 1970.
     """
 
     edges: tuple[float, ...]
@@ -80,29 +95,38 @@ class Shape:
 
 
 def measure_shape(answer: Answer) -> Shape | None:
-    """The histogram of an answer with many bins of equal width; None where values have no distance."""
-    edges, unit = read_positions([end for row in answer.rows for end in (row["lo"], row["hi"])])
-    if not edges or edges != sorted(edges) or not all(map(isfinite, edges)):  # of texts that look like numbers, too
+    """The histogram of an answer with many bins of equal width; None for values without a distance."""
+    edges, unit = _read_edges(answer)
+    is_ordered = edges == sorted(edges)  # texts that look like numbers are in another order
+    if not edges or not is_ordered or not all(map(math.isfinite, edges)):
         return None
-    step = 1.0 if all(edge.is_integer() for edge in edges) else 0.0
-    ends, sums = [edges[0]], [0.0]
+    are_integers = all(edge.is_integer() for edge in edges)
+    ends, sums = _accumulate_counts(answer, edges, step=1.0 if are_integers else 0.0)
+    counts = count_evenly(ends, sums, _SHAPE, whole=are_integers)
+    if len(counts) < 2:
+        return None
+    width = (ends[-1] - ends[0]) / len(counts)
+    shape_edges = [ends[0] + width * i for i in range(len(counts) + 1)]
+    return Shape(tuple(shape_edges), tuple(counts), unit)
+
+
+def _accumulate_counts(answer: Answer, edges: Sequence[float], step: float) -> tuple[list[float], list[float]]:
+    """Positions in ascending order, and the number of values below each; each value takes a range of length `step`."""
+    ends = [edges[0]]
+    sums = [0.0]
     for row, high in zip(answer.rows, edges[1::2], strict=True):
-        if row["distinct"] == 1:  # a bin of equal height holds its upper edge alone; of equal width it is near
+        if row["distinct"] == 1:  # the only value of a bin of equal height is its upper edge
             ends.append(high)
             sums.append(sums[-1])
         ends.append(high + step)
         sums.append(sums[-1] + (row["count"] or 0))
-    counts = count_evenly(ends, sums, _SHAPE, whole=step > 0)
-    if len(counts) < 2:
-        return None
-    width = (ends[-1] - ends[0]) / len(counts)
-    return Shape(tuple(ends[0] + width * i for i in range(len(counts) + 1)), tuple(counts), unit)
+    return ends, sums
 
 
 def read_positions(texts: Sequence[str | None]) -> tuple[list[float], str]:
-    """Where values lie, and in what: numbers in units, dates and timestamps in days since 1970.
+    """The positions of values and their unit: numbers are units, dates and timestamps days since 1970.
 
-    Nothing where some of them is neither.
+    Empty if any value is neither.
     """
     for unit, read in _UNITS:
         with suppress(ValueError, TypeError, OverflowError):
@@ -111,7 +135,7 @@ def read_positions(texts: Sequence[str | None]) -> tuple[list[float], str]:
 
 
 def read_moment(days: float) -> datetime:
-    """The time so many days after the beginning of 1970, or the first or last day there is."""
+    """The time of a number of days after the beginning of 1970, at most the first or last day of Python."""
     return EPOCH + timedelta(days=min(max(days, _FIRST_DAY), _LAST_DAY))
 
 
@@ -122,13 +146,15 @@ def draw_bar(share: float, width: int = WIDTH) -> str:
 
 
 def _shares(heights: Sequence[float]) -> tuple[float, ...]:
-    most = max(heights, default=0.0)
-    return tuple(height / most if most else 0.0 for height in heights)
+    highest = max(heights, default=0.0)
+    if not highest:
+        return (0.0,) * len(heights)
+    return tuple(height / highest for height in heights)
 
 
 def _read_days(text: str) -> float:
-    read = parse_spark_text(text, "timestamp_ntz" if " " in text else "date")
-    moment = read if isinstance(read, datetime) else datetime.combine(read, time())
+    value = parse_spark_text(text, "timestamp_ntz" if " " in text else "date")
+    moment = value if isinstance(value, datetime) else datetime.combine(value, time())
     return (moment - EPOCH) / timedelta(days=1)
 
 

@@ -1,4 +1,4 @@
-"""What all ways of showing an answer share: which columns, how a value reads, one line about the whole."""
+"""Parts that all ways of showing an answer share: its visible columns, the text of a value, the caption."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ _OF_ALL_COLUMNS = (
     *("rows_read", "rows_total", "inf_count"),
 )
 SAID_ELSEWHERE = {"summary": _OF_ALL_COLUMNS, "filtered_summary": _OF_ALL_COLUMNS}
-"""What caption and remarks tell, so that no column needs to."""
+"""Columns that people do not see, because caption and remarks say the same."""
 ELLIPSIS = "…"
 APPROXIMATE = "~"
-"""What stands before a number that may be off."""
-_OF_VALUES = ("min", "max", "q25", "q50", "q75", "top_value")
+"""The mark before a number that may be off."""
+_VALUES = ("min", "max", "q25", "q50", "q75", "top_value")
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")
 QUARTILES = ("q25", "q50", "q75")
 OF_ALL_ROWS = ("avg", "std", *QUARTILES)
@@ -82,15 +82,26 @@ _MICROSECONDS = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d+$")
 
 
 def shown_columns(answer: Answer) -> list[str]:
-    """The columns that people see, without those that say nothing; `to_dict()` and `--json` have all."""
-    wanted = [name for name in _SHOWN.get(answer.kind, answer.columns) if name in answer.columns]
+    """The columns that people see, without empty ones; `to_dict()` and `--json` have all."""
+    columns = [name for name in _SHOWN.get(answer.kind, answer.columns) if name in answer.columns]
     if not is_summary(answer):
-        return wanted
-    own = answer.columns[answer.columns.index(_LAST_OF_SUMMARY) + 1 :]  # user-defined statistics
-    wanted += [name for name in own if name not in wanted and name not in SAID_ELSEWHERE[answer.kind]]
+        return columns
+    for name in _user_defined_columns(answer):
+        if name not in columns and name not in SAID_ELSEWHERE[answer.kind]:
+            columns.append(name)
     if not answer.rows:
-        return wanted
-    return [name for name in wanted if any(row[name] is not None for row in answer.rows) or name in ("min", "max")]
+        return columns
+    return [name for name in columns if name in ("min", "max") or has_values(answer, name)]
+
+
+def _user_defined_columns(answer: Answer) -> Sequence[str]:
+    """The columns of a summary behind the built-in ones."""
+    return answer.columns[answer.columns.index(_LAST_OF_SUMMARY) + 1 :]
+
+
+def has_values(answer: Answer, name: str) -> bool:
+    """Whether a column has a value in any row."""
+    return any(row[name] is not None for row in answer.rows)
 
 
 def is_summary(answer: Answer) -> bool:
@@ -99,9 +110,9 @@ def is_summary(answer: Answer) -> bool:
 
 
 def rank_errors(answer: Answer) -> Mapping[str, float | None]:
-    """By what share of a column's values the ranks of its quartiles may be off, where an answer knows it."""
-    found: Mapping[str, float | None] = getattr(answer, "rank_errors", _NONE)
-    return found
+    """The error of the ranks of quartiles by column, as a share of the column's values; empty if it is unknown."""
+    errors: Mapping[str, float | None] = getattr(answer, "rank_errors", _NONE)
+    return errors
 
 
 def column_heading(name: str) -> str:
@@ -110,34 +121,50 @@ def column_heading(name: str) -> str:
 
 
 def is_number(answer: Answer, name: str) -> bool:
-    """Whether a column is set to the right."""
+    """Whether all values of a column are numbers: they are aligned to the right."""
     values = [row[name] for row in answer.rows if row[name] is not None]
+    if not values:
+        return False
     if name in _OF_ONE_COLUMN.get(answer.kind, ()):
-        return bool(values) and all(_NUMBER.match(value) for value in values)
-    return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+        return all(_NUMBER.match(value) for value in values)
+    return all(_is_number(value) for value in values)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def format_cell(name: str, value: Any) -> str:
-    """A value as people read it: digits in groups of three, sizes in kB and MB, no more digits than tell something."""
-    write = next((write for kind, write in _WRITERS if isinstance(value, kind)), str)
-    return format_bytes(value) if name in _SIZES and isinstance(value, int) else make_visible(write(value))
+    """A value as people read it: digits in groups of three, sizes in kB and MB, four significant digits."""
+    if name in _SIZES and isinstance(value, int):
+        return format_bytes(value)
+    for value_type, write in _WRITERS:
+        if isinstance(value, value_type):
+            return make_visible(write(value))
+    return make_visible(str(value))
 
 
 def displayed_value(row: Mapping[str, Any], name: str) -> Any:
-    """A value to be shown, the mean of dates as a date; the first of values that come once tells nothing."""
-    kind = str(row.get("column_type"))
-    if name == "avg" and kind in ("date", "timestamp_ntz") and row[name] is not None:
-        return render_average_time(row[name], kind)
-    if kind.startswith(("date", "timestamp")) and name in ("avg", "std"):
-        return None
+    """The value to show: the mean of dates as a date, no top value if each value occurs once."""
+    column_type = str(row.get("column_type"))
+    is_moment = name in ("avg", "std")
+    if is_moment and column_type.startswith(("date", "timestamp")):
+        return _displayed_moment_of_times(row, name, column_type)
     if name == "top_value" and row.get("top_count") == 1:
         return None
     value = row[name]
-    if value is None or not is_numeric(kind):
+    if value is None or not is_numeric(column_type):
         return value
-    if name in ("avg", "std"):
+    if is_moment:
         return value if are_grouped(row) else ungroup(format_number(value))
-    return format_value(value, row) if name in _OF_VALUES else value
+    return format_value(value, row) if name in _VALUES else value
+
+
+def _displayed_moment_of_times(row: Mapping[str, Any], name: str, column_type: str) -> str | None:
+    """The mean of dates and of times without a zone; other moments of times are not shown."""
+    if row[name] is None or name == "std" or column_type not in ("date", "timestamp_ntz"):
+        return None
+    return render_average_time(row[name], column_type)
 
 
 def is_numeric(column_type: str) -> bool:
@@ -170,18 +197,23 @@ def round_text(text: str) -> str:
     if "E" in text and not 1 <= abs(float(text)) < 1e15:
         return f"{float(text):.6g}" if len(text) > _DIGITS else text
     value = Decimal(text)
-    whole, _, fraction = f"{value:,f}".partition(".")
+    integer, _, fraction = f"{value:,f}".partition(".")
     if len(fraction) > _DECIMALS:
         fraction = fraction.rstrip("0")
-    if fraction and len(ungroup(whole)) + 1 + len(fraction) > _DIGITS:
-        return f"{value:,.0f}" if abs(value) >= 100_000 else f"{float(value):,.6g}"
-    return f"{whole}.{fraction}" if fraction else whole
+    if not fraction:
+        return integer
+    if len(ungroup(integer)) + 1 + len(fraction) <= _DIGITS:
+        return f"{integer}.{fraction}"
+    return f"{value:,.0f}" if abs(value) >= 100_000 else f"{float(value):,.6g}"
 
 
 def top_share(row: Mapping[str, Any]) -> float | None:
-    """The share of a column's values that its most frequent one has; None where that is not known or tells nothing."""
-    count, values = row.get("top_count"), (row.get("count") or 0) - (row.get("null_count") or 0)
-    return count / values if count is not None and 1 < count <= values else None
+    """The share of a column's most frequent value; None if it is unknown, or the value occurs once."""
+    count: int | None = row.get("top_count")
+    values: int = (row.get("count") or 0) - (row.get("null_count") or 0)
+    if count is None or not 1 < count <= values:
+        return None
+    return count / values
 
 
 def format_marked_cell(
@@ -190,12 +222,17 @@ def format_marked_cell(
     rank_errors: Mapping[str, float | None] = _NONE,
     write: Callable[[str, Any], str] | None = None,
 ) -> str:
-    """The text of a cell, marked where the number may be off; of quartiles by the ranks of the column."""
-    text = (write or format_brief_cell)(name, displayed_value(row, name))
-    share = top_share(row) if name == "top_value" else None
-    is_near = name in QUARTILES and bool(text) and rank_errors.get(row["column_name"], 0.0) != 0
-    mark = APPROXIMATE if is_near or is_approximate(row, name) else ""
-    return f"{mark}{text}{'' if share is None else f' ({100 * share:.3g} %)'}"
+    """The text of a cell, marked if the number may be off; of quartiles by the ranks of the column."""
+    format_text = write or format_brief_cell
+    text = format_text(name, displayed_value(row, name))
+    if name == "top_value":
+        share = top_share(row)
+        return text if share is None else f"{text} ({100 * share:.3g} %)"
+    if is_approximate(row, name):
+        return APPROXIMATE + text
+    if name in QUARTILES and text and rank_errors.get(row["column_name"], 0.0) != 0:
+        return APPROXIMATE + text
+    return text
 
 
 def is_approximate(row: Mapping[str, Any], name: str) -> bool:
@@ -208,11 +245,15 @@ def is_approximate(row: Mapping[str, Any], name: str) -> bool:
         return row.get("distinct_error") is None  # deleted rows count in them
     if name not in ("min", "max"):
         return False
-    return not any(str(row[end]).endswith(ELLIPSIS) for end in ("min", "max"))
+    return not _has_cut_bound(row)
+
+
+def _has_cut_bound(row: Mapping[str, Any]) -> bool:
+    return str(row["min"]).endswith(ELLIPSIS) or str(row["max"]).endswith(ELLIPSIS)
 
 
 def format_brief_cell(name: str, value: Any) -> str:
-    """A cell of limited length: of a path its end tells more, of a text its beginning, of a time no seconds."""
+    """A cell of limited length: the end of a path, the beginning of a text, a time without seconds."""
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M}"
     text = format_cell(name, value)
@@ -229,11 +270,11 @@ def shorten(text: str, length: int) -> str:
 
 
 def shorten_alike(texts: Sequence[str], length: int) -> list[str]:
-    """Texts at most that wide; where they would be cut to the same, what they begin with in common is cut instead."""
+    """Texts at most that wide; if they would be cut to the same, their common beginning is cut instead."""
     common = len(commonprefix(texts))  # noqa: RUF071 - of any texts, not of paths
-    if common + _CONTEXT < length or max(map(len, texts), default=0) <= length:
-        return [shorten(text, length) for text in texts]
-    return [shorten(f"{text[: length // 3]}{ELLIPSIS}{text[common - _CONTEXT :]}", length) for text in texts]
+    if common + _CONTEXT >= length and max(map(len, texts), default=0) > length:
+        texts = [text[: length // 3] + ELLIPSIS + text[common - _CONTEXT :] for text in texts]
+    return [shorten(text, length) for text in texts]
 
 
 def shorten_inside(text: str, length: int) -> str:
@@ -254,12 +295,14 @@ def format_number(value: float) -> str:
 
 def format_bytes(value: int) -> str:
     """A number of bytes."""
-    scaled = float(value)
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if abs(scaled) < 1000 or unit == "TB":
-            break
+    if abs(value) < 1000:
+        return f"{value} B"
+    scaled = value / 1000
+    for unit in ("kB", "MB", "GB"):
+        if abs(scaled) < 1000:
+            return f"{scaled:.1f} {unit}"
         scaled /= 1000
-    return f"{value} B" if unit == "B" else f"{scaled:.1f} {unit}"
+    return f"{scaled:.1f} TB"
 
 
 _WRITERS: tuple[tuple[type, Callable[[Any], str]], ...] = (
@@ -273,26 +316,38 @@ _WRITERS: tuple[tuple[type, Callable[[Any], str]], ...] = (
 
 
 def build_caption(answer: Answer) -> str:
-    """One line about the whole: what it is about, how much it covers, whether it is still true."""
+    """One line about the whole answer: its subject, its coverage, whether it is current."""
     return ", ".join(list_caption_parts(answer))
 
 
 def list_caption_parts(answer: Answer) -> list[str]:
     """The parts of the caption, each of one source: a name may be written from right to left."""
-    parts = [answer.subject] if answer.subject else []
-    parts += [f"column {answer.column_name}"] if answer.column_name else []
+    parts = []
+    if answer.subject:
+        parts.append(answer.subject)
+    if answer.column_name:
+        parts.append(f"column {answer.column_name}")
     if is_summary(answer) and len(answer):
-        first = answer[0]
-        parts += [f"{first['count']:,} rows"] if first["count"] is not None else []
-        parts += [_coverage(first["files"], first["files_total"])]
-        if first.get("rows_total") is not None:
-            parts.append(f"{first['rows_read']:,} of {first['rows_total']:,} rows read for this")
+        parts += _list_row_counts(answer[0])
     if answer.snapshot is not None:
-        state = {True: "current", False: "the table has changed since", None: "not known whether current"}
-        parts.append(f"snapshot {shorten(answer.snapshot, _ID)} ({state[answer.current]})")
+        parts.append(f"snapshot {shorten(answer.snapshot, _ID)} ({_STATES[answer.current]})")
     if answer.analyzed_at is not None:
         parts.append(f"analyzed {answer.analyzed_at:%Y-%m-%d %H:%M} UTC")
-    return [make_visible(part) for part in parts]
+    return list(map(make_visible, parts))
+
+
+_STATES = {True: "current", False: "the table has changed since", None: "not known whether current"}
+
+
+def _list_row_counts(row: Mapping[str, Any]) -> list[str]:
+    """The numbers of rows and data files behind a row of a summary."""
+    parts = []
+    if row["count"] is not None:
+        parts.append(f"{row['count']:,} rows")
+    parts.append(_coverage(row["files"], row["files_total"]))
+    if row.get("rows_total") is not None:
+        parts.append(f"{row['rows_read']:,} of {row['rows_total']:,} rows read for this")
+    return parts
 
 
 def _coverage(files: int | None, total: int | None) -> str:

@@ -76,34 +76,54 @@ def render(answer: Answer) -> str:
     """The answer as HTML; shares of nulls, frequencies and bins get a bar behind them, histograms are drawn."""
     layout = fit_columns(answer, _ROWS)
     columns = [column for column in layout.columns if not column.is_bar]
-    heads = [{"text": column.head, "kind": _kind(column)} for column in columns]
-    rows = [[_cell(column, place) for column in columns] for place in range(len(answer[:_ROWS]))]
+    heads = [{"text": column.head, "kind": " ".join(_classes(column))} for column in columns]
+    rows = [_row(columns, row) for row in range(len(answer[:_ROWS]))]
     shape = measure_shape(answer) if answer.kind == "histogram" else None
-    shown = {
-        "shape": _bars(shape.counts) if shape else None,
-        "ends": [format_brief_cell("lo", one) for one in (answer[0]["lo"], answer[-1]["hi"])] if shape else (),
-        "caption": list_caption_parts(answer),
-        "remarks": layout.remarks,
-    }
-    return _template().render(style=STYLE, height=_HEIGHT, columns=heads, rows=rows, **shown)
+    ends = (answer[0]["lo"], answer[-1]["hi"]) if shape else ()
+    return _template().render(
+        style=STYLE,
+        height=_HEIGHT,
+        columns=heads,
+        rows=rows,
+        shape=_bars(shape.counts) if shape else None,
+        ends=[format_brief_cell("lo", end) for end in ends],
+        caption=list_caption_parts(answer),
+        remarks=layout.remarks,
+    )
 
 
-def _cell(column: DisplayColumn, place: int) -> dict[str, object]:
-    share = column.shares[place] if column.shares else None
-    kind = f"{_kind(column)} bar".strip() if share is not None else _kind(column)
-    text = column.cells[place]
-    bars = _bars([LEVELS.index(level) for level in text]) if column.is_sparkline and text else None
-    return {"text": text, "kind": kind, "percent": None if share is None else round(100 * share, 1), "bars": bars}
+def _row(columns: Sequence[DisplayColumn], row: int) -> list[dict[str, object]]:
+    return [_cell(column, row) for column in columns]
 
 
-def _kind(column: DisplayColumn) -> str:
-    return " ".join(["key"] * column.is_key + ["n"] * column.is_number)
+def _cell(column: DisplayColumn, row: int) -> dict[str, object]:
+    """A cell of the template: its text or sparkline, the classes of its style, the length of the bar behind it."""
+    text = column.cells[row]
+    classes = _classes(column)
+    percent = None
+    share = column.shares[row] if column.shares else None
+    if share is not None:
+        classes.append("bar")
+        percent = round(100 * share, 1)
+    bars = None
+    if column.is_sparkline and text:
+        bars = _bars([LEVELS.index(level) for level in text])
+    return {"text": text, "kind": " ".join(classes), "percent": percent, "bars": bars}
+
+
+def _classes(column: DisplayColumn) -> list[str]:
+    classes = []
+    if column.is_key:
+        classes.append("key")
+    if column.is_number:
+        classes.append("n")
+    return classes
 
 
 def _bars(heights: Sequence[float]) -> dict[str, object]:
     """Bars beside each other, as the path of an SVG."""
-    most = max(heights) or 1
-    tops = (f"V{_HEIGHT * (1 - height / most):.3g}h1" for height in heights)
+    highest = max(heights) or 1
+    tops = [f"V{_HEIGHT * (1 - height / highest):.3g}h1" for height in heights]
     return {"width": len(heights), "path": f"M0 {_HEIGHT}{''.join(tops)}V{_HEIGHT}z"}
 
 

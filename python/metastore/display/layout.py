@@ -1,4 +1,4 @@
-"""Which columns of an answer fit a width, how wide each is, and which ones are left out."""
+"""The columns of an answer that fit a width, their widths, and remarks on the rest."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from metastore.display.cells import (
     column_heading,
     format_marked_cell,
     format_number,
+    has_values,
     is_approximate,
     is_number,
     is_summary,
@@ -74,10 +75,10 @@ class DisplayColumn:
         cells: Its texts, one a row, cut to `width`.
         width: In characters.
         is_number: Whether it is set to the right.
-        is_key: Whether it names what the row is about.
-        is_bar: Whether it is drawn of blocks, for what cannot draw bars behind the numbers to its left.
+        is_key: Whether it names the subject of the row.
+        is_bar: Whether it is a bar of block characters; HTML draws bars behind the numbers to its left instead.
         is_sparkline: Whether its cells are small histograms.
-        shares: How long the bar of each row is, from 0 to 1: drawn of blocks, or behind the cell; empty for no bars.
+        shares: The length of each row's bar, from 0 to 1; empty for no bars.
     """
 
     head: str
@@ -95,8 +96,8 @@ class Layout:
     """An answer laid out for a width.
 
     Attributes:
-        columns: What is drawn, from left to right.
-        remarks: What the reader should know: what marks mean, which columns and how many rows are not there.
+        columns: The columns from left to right.
+        remarks: The meaning of marks, the columns that are not shown, and the number of further rows.
     """
 
     columns: tuple[DisplayColumn, ...]
@@ -106,29 +107,34 @@ class Layout:
 def fit_columns(answer: Answer, rows: int, width: int | None = None) -> Layout:
     """Lays out the first rows of an answer.
 
-    Numbers and headings are never cut. Where not all columns fit, those that are asked for least are left out, and a
-    remark names them.
+    Numbers and headings are never cut. If not all columns fit, the least useful ones are left out, and a remark names
+    them.
     """
-    drawn = {name: _column(answer, name, rows) for name in shown_columns(answer)}
+    columns = {name: _column(answer, name, rows) for name in shown_columns(answer)}
     measure = bars.measure_bars(answer)
     if measure is not None:
-        drawn = _with_bars(drawn, measure, rows)
-    kept = _those_that_fit(answer, drawn, width)
-    columns = _narrowed([drawn[name] for name in kept], width)
-    return Layout(tuple(columns), tuple(_remarks(answer, kept, rows)))
+        columns = _with_bars(columns, measure, rows)
+    names = _select_columns(answer, columns, width)
+    narrowed = _narrowed([columns[name] for name in names], width)
+    return Layout(tuple(narrowed), tuple(_remarks(answer, names, rows)))
 
 
 def _column(answer: Answer, name: str, rows: int) -> DisplayColumn:
-    cells = tuple(format_marked_cell(row, name, rank_errors(answer)) for row in answer.rows[:rows])
-    numeric = is_number(answer, name)
-    if numeric:
-        cells = tuple(round_text(cell) if "." in cell else cell for cell in cells)
-    width = max(cell_len(column_heading(name)), *map(cell_len, cells), 0)
+    visible_rows = answer.rows[:rows]
+    cells = [format_marked_cell(row, name, rank_errors(answer)) for row in visible_rows]
+    is_numeric = is_number(answer, name)
+    if is_numeric:
+        cells = [round_text(cell) if "." in cell else cell for cell in cells]
+    heading = column_heading(name)
     share = _SHARES.get(name)
     return DisplayColumn(
-        *(column_heading(name), cells, width, numeric, name in _KEYS),
+        head=heading,
+        cells=tuple(cells),
+        width=max(map(cell_len, [heading, *cells])),
+        is_number=is_numeric,
+        is_key=name in _KEYS,
         is_sparkline=name == "sparkline",
-        shares=tuple(map(share, answer.rows[:rows])) if share else (),
+        shares=tuple(map(share, visible_rows)) if share else (),
     )
 
 
@@ -140,33 +146,48 @@ def _null_share(row: Mapping[str, Any]) -> float | None:
 _SHARES = {"null_percentage": _null_share, "top_value": top_share}
 
 
-def _with_bars(drawn: dict[str, DisplayColumn], measure: bars.Measure, rows: int) -> dict[str, DisplayColumn]:
-    """Bars stand to the right of the numbers that they show."""
-    found: dict[str, DisplayColumn] = {}
-    shares, cells = measure.shares[:rows], measure.cells[:rows]
-    for name, column in drawn.items():
-        found[name] = column
+def _with_bars(columns: dict[str, DisplayColumn], measure: bars.Measure, rows: int) -> dict[str, DisplayColumn]:
+    """The same columns, with bars to the right of their numbers."""
+    with_bars = {}
+    for name, column in columns.items():
+        with_bars[name] = column
         if name == measure.beside:
-            if cells:
-                width = max(len(measure.head), *map(len, cells))
-                found[bars.DENSITY] = DisplayColumn(measure.head, cells, width, is_number=True, shares=shares)
-            else:
-                found[name] = replace(column, shares=shares)
-            found[bars.BARS] = DisplayColumn(
-                "", tuple(map(bars.draw_bar, shares)), bars.WIDTH, is_bar=True, shares=shares
-            )
-    return found
+            with_bars.update(_bar_columns(name, column, measure, rows))
+    return with_bars
 
 
-def _those_that_fit(answer: Answer, drawn: dict[str, DisplayColumn], width: int | None) -> list[str]:
-    kept = list(drawn)
-    order = [name for name in _FIRST_TO_GO.get(answer.kind, ()) if name in kept]
-    order += [name for name in reversed(kept) if name not in order and not drawn[name].is_key and name != kept[0]]
-    for name in order:
-        if width is None or _total([_narrowest(drawn[one]) for one in kept]) <= width:
+def _bar_columns(name: str, column: DisplayColumn, measure: bars.Measure, rows: int) -> dict[str, DisplayColumn]:
+    """A column of counts with its bars; densities, if bars show these, have a column between both."""
+    shares = measure.shares[:rows]
+    cells = measure.cells[:rows]
+    blocks = tuple(map(bars.draw_bar, shares))
+    bar = DisplayColumn("", blocks, bars.WIDTH, is_bar=True, shares=shares)
+    if not cells:
+        return {name: replace(column, shares=shares), bars.BARS: bar}
+    width = max(map(len, [measure.head, *cells]))
+    density = DisplayColumn(measure.head, cells, width, is_number=True, shares=shares)
+    return {name: column, bars.DENSITY: density, bars.BARS: bar}
+
+
+def _select_columns(answer: Answer, columns: dict[str, DisplayColumn], width: int | None) -> list[str]:
+    """The names of the columns that fit a width."""
+    names = list(columns)
+    if width is None:
+        return names
+    for name in _removal_order(answer, columns):
+        if _total([_narrowest(columns[name]) for name in names]) <= width:
             break
-        kept.remove(name)
-    return kept
+        names.remove(name)
+    return names
+
+
+def _removal_order(answer: Answer, columns: dict[str, DisplayColumn]) -> list[str]:
+    """The columns in the order in which they are left out; the first column and keys always stay, unless listed."""
+    order = [name for name in _FIRST_TO_GO.get(answer.kind, ()) if name in columns]
+    for name in reversed(list(columns)[1:]):
+        if name not in order and not columns[name].is_key:
+            order.append(name)
+    return order
 
 
 def _narrowest(column: DisplayColumn) -> int:
@@ -178,35 +199,42 @@ def _narrowest(column: DisplayColumn) -> int:
 
 
 def _narrowed(columns: Sequence[DisplayColumn], width: int | None) -> list[DisplayColumn]:
-    """Texts become shorter, the longest first, until all columns fit."""
-    sizes = [column.width for column in columns]
-    least = [_narrowest(column) for column in columns]
-    while width is not None and _total(sizes) > width:
-        longest = max(range(len(sizes)), key=lambda i: (sizes[i] > least[i], sizes[i]))
-        if sizes[longest] <= least[longest]:
-            break
-        sizes[longest] -= 1
-    return [_cut(column, size) for column, size in zip(columns, sizes, strict=True)]
+    """The same columns with shorter texts, the longest first, until all fit."""
+    widths = [column.width for column in columns]
+    if width is not None:
+        _narrow_widths(widths, [_narrowest(column) for column in columns], width)
+    return [_cut(column, size) for column, size in zip(columns, widths, strict=True)]
+
+
+def _narrow_widths(widths: list[int], narrowest: Sequence[int], total: int) -> None:
+    """Reduce the greatest width, one character at a time, until all fit a total."""
+    while _total(widths) > total:
+        reducible = [i for i, width in enumerate(widths) if width > narrowest[i]]
+        if not reducible:
+            return
+        widest = max(reducible, key=widths.__getitem__)
+        widths[widest] -= 1
 
 
 def _cut(column: DisplayColumn, width: int) -> DisplayColumn:
     if column.is_bar:
-        cells = tuple(bars.draw_bar(share or 0.0, width) for share in column.shares)
+        cells = [bars.draw_bar(share or 0.0, width) for share in column.shares]
+    elif column.head == "path":
+        cells = [shorten_inside(cell, width) for cell in column.cells]
     else:
-        cut = shorten_inside if column.head == "path" else shorten
-        cells = tuple(cut(cell, width) for cell in column.cells)
-    return replace(column, cells=cells, width=width)
+        cells = [shorten(cell, width) for cell in column.cells]
+    return replace(column, cells=tuple(cells), width=width)
 
 
 def _total(sizes: Sequence[int]) -> int:
     return sum(sizes) + GAP * (len(sizes) - 1)
 
 
-def _remarks(answer: Answer, drawn: Sequence[str], rows: int) -> list[str]:
-    remarks = list_approximations(answer, drawn)
-    elsewhere = SAID_ELSEWHERE.get(answer.kind, ())
-    unseen = [name for name in answer.columns if name not in drawn and name not in elsewhere]
-    missing = [column_heading(name) for name in unseen if any(row[name] is not None for row in answer.rows)]
+def _remarks(answer: Answer, names: Sequence[str], rows: int) -> list[str]:
+    remarks = list_approximations(answer, names)
+    visible = {*names, *SAID_ELSEWHERE.get(answer.kind, ())}
+    hidden = [name for name in answer.columns if name not in visible]
+    missing = [column_heading(name) for name in hidden if has_values(answer, name)]
     if missing:
         remarks.append(f"not shown: {', '.join(missing)} (--json and to_dict() have all)")
     if len(answer) > rows:
@@ -214,39 +242,62 @@ def _remarks(answer: Answer, drawn: Sequence[str], rows: int) -> list[str]:
     return remarks
 
 
-def _nearness(errors: Sequence[float | None]) -> list[str]:
-    """How near quartiles are."""
-    most = max((error for error in errors if error is not None), default=0.0)
-    parts = [f"ranks of quartiles are off by at most {100 * most:.2g} % of the values"] if most else []
-    return [*parts, *(["by how much some quartiles are off is not known"] if None in errors else [])]
-
-
-def list_approximations(answer: Answer, drawn: Sequence[str]) -> list[str]:
-    """What the mark of approximate numbers means in a summary, and the zone of its instants; none where none are."""
+def list_approximations(answer: Answer, names: Sequence[str]) -> list[str]:
+    """Remarks on a summary: the meaning of the mark of approximate numbers, infinite values, the time zone."""
     if not is_summary(answer):
         return []
+    remarks = []
+    reasons = _list_reasons(answer, names)
+    if reasons:
+        remarks.append(f"{APPROXIMATE} approximate: {'; '.join(reasons)}")
+    return [*remarks, *_infinities(answer), *_zone(answer)]
+
+
+def _list_reasons(answer: Answer, names: Sequence[str]) -> list[str]:
+    """The reasons why numbers of a summary are approximate."""
+    reasons = []
     error = max((row["distinct_error"] or 0.0 for row in answer.rows), default=0.0)
-    told = f"a standard error of at most {format_number(100 * error)} % {_MEANING}"
-    parts = [f"distinct values have {told}"] if error else []
-    parts += _nearness(list(rank_errors(answer).values())) if {*QUARTILES} & {*drawn} else []
-    if any(is_approximate(row, "min") or is_approximate(row, "max") for row in answer.rows):
-        parts.append("bounds hold for more than the live rows of this snapshot")
-    if any(is_approximate(row, name) for row in answer.rows for name in OF_ALL_ROWS):
-        parts.append("means, quantiles and distinct values are those of all rows in the data files, deleted ones too")
-    marked = [f"{APPROXIMATE} approximate: {'; '.join(parts)}"] if parts else []
-    return [*marked, *_infinities(answer), *_zone(answer)]
+    if error:
+        reasons.append(f"distinct values have a standard error of at most {format_number(100 * error)} % {_MEANING}")
+    if not set(names).isdisjoint(QUARTILES):
+        reasons += _rank_errors(list(rank_errors(answer).values()))
+    if _has_approximate(answer, ("min", "max")):
+        reasons.append("bounds hold for more than the live rows of this snapshot")
+    if _has_approximate(answer, OF_ALL_ROWS):
+        reasons.append("means, quantiles and distinct values are those of all rows in the data files, deleted ones too")
+    return reasons
+
+
+def _rank_errors(errors: Sequence[float | None]) -> list[str]:
+    """The greatest error of the ranks of quartiles."""
+    remarks = []
+    greatest = max((error for error in errors if error is not None), default=0.0)
+    if greatest:
+        remarks.append(f"ranks of quartiles are off by at most {100 * greatest:.2g} % of the values")
+    if None in errors:
+        remarks.append("by how much some quartiles are off is not known")
+    return remarks
+
+
+def _has_approximate(answer: Answer, names: Sequence[str]) -> bool:
+    return any(is_approximate(row, name) for row in answer.rows for name in names)
 
 
 def _infinities(answer: Answer) -> list[str]:
-    """Which columns have infinite values: what leaves them out says so."""
-    counts = [(row["column_name"], row.get("inf_count")) for row in answer.rows]
-    told = [f"{make_visible(name)} ({format_number(count)})" for name, count in counts if count]
-    if not told:
+    """A remark on the columns with infinite values."""
+    columns = []
+    for row in answer.rows:
+        count = row.get("inf_count")
+        if count:
+            columns.append(f"{make_visible(row['column_name'])} ({format_number(count)})")
+    if not columns:
         return []
-    named = ", ".join(told[:_MOST_NAMED]) + (" and others" if len(told) > _MOST_NAMED else "")
-    return [f"avg, std and histograms leave infinite values out: {named}"]
+    listed = ", ".join(columns[:_MOST_NAMED])
+    further = " and others" if len(columns) > _MOST_NAMED else ""
+    return [f"avg, std and histograms leave infinite values out: {listed}{further}"]
 
 
 def _zone(answer: Answer) -> list[str]:
-    """In which zone the instants are written: without Spark and by name it is not the same."""
-    return [f"timestamps in {answer.zone}"] if any(row["column_type"] == "timestamp" for row in answer.rows) else []
+    """The time zone of instants; it differs between reading with Spark and without."""
+    has_instants = any(row["column_type"] == "timestamp" for row in answer.rows)
+    return [f"timestamps in {answer.zone}"] if has_instants else []

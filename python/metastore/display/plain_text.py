@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
@@ -18,7 +18,7 @@ from metastore.display.cells import (
 from metastore.display.layout import GAP, fit_columns, list_approximations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from metastore.answers import Answer
 
@@ -27,32 +27,38 @@ _ROWS_OF_REPR = 50
 
 
 def render(answer: Answer, width: int | None = None) -> str:
-    """The answer as aligned columns, shortened to what a screen holds."""
+    """The answer as aligned columns, shortened for a screen."""
     layout = fit_columns(answer, _ROWS_OF_REPR, width)
     columns = layout.columns
-    lines = [[column.head for column in columns], *zip(*(column.cells for column in columns), strict=True)]
-    shown = align_cells(lines, [column.is_number for column in columns])
-    return "\n".join(line for line in (build_caption(answer), *shown, *layout.remarks) if line)
+    heads = [column.head for column in columns]
+    rows = zip(*(column.cells for column in columns), strict=True)
+    table = align_cells([heads, *rows], [column.is_number for column in columns])
+    lines = [build_caption(answer), *table, *layout.remarks]
+    return "\n".join(filter(None, lines))
 
 
 def render_complete(answer: Answer) -> str:
-    """The answer as aligned columns, every row and value in full, and what the mark of approximate numbers means."""
+    """The answer as aligned columns, every row and value in full, and the meaning of marks."""
     names = shown_columns(answer)
     errors = rank_errors(answer)
-    body = [[format_marked_cell(row, name, errors, format_cell) for name in names] for row in answer.rows]
-    shown = align_cells([[column_heading(name) for name in names], *body], [is_number(answer, name) for name in names])
-    return "\n".join([*shown, *list_approximations(answer, names)])
+
+    def format_row(row: Mapping[str, Any]) -> list[str]:
+        return [format_marked_cell(row, name, errors, format_cell) for name in names]
+
+    headings = [column_heading(name) for name in names]
+    table = align_cells([headings, *map(format_row, answer.rows)], [is_number(answer, name) for name in names])
+    return "\n".join([*table, *list_approximations(answer, names)])
 
 
 def align_cells(lines: Sequence[Sequence[str]], numbers: Sequence[bool]) -> list[str]:
     """Lines of cells under each other, two blanks apart, numbers to the right."""
-    widths = [max(cell_len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    return [
-        (" " * GAP)
-        .join(
-            f"{' ' * (width - cell_len(text))}{text}" if number else f"{text}{' ' * (width - cell_len(text))}"
-            for text, width, number in zip(line, widths, numbers, strict=True)
-        )
-        .rstrip()
-        for line in lines
-    ]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    return [_align_line(line, widths, numbers) for line in lines]
+
+
+def _align_line(line: Sequence[str], widths: Sequence[int], numbers: Sequence[bool]) -> str:
+    cells = []
+    for text, width, number in zip(line, widths, numbers, strict=True):
+        padding = " " * (width - cell_len(text))
+        cells.append(padding + text if number else text + padding)
+    return (" " * GAP).join(cells).rstrip()

@@ -1,4 +1,4 @@
-"""What in a table's statistics deserves a look, by rules that say their thresholds."""
+"""Alerts on a table's statistics, by rules with named thresholds."""
 
 from __future__ import annotations
 
@@ -54,12 +54,23 @@ class Alert:
 
 def find_alerts(contents: Contents) -> list[Alert]:
     """The alerts of a table, in the order of its columns."""
-    found = [alert for row in contents.summary.rows for rule in _RULES if (alert := rule(row))]
-    files = max((row["files_total"] or 0 for row in contents.summary.rows), default=0)
-    found += _layout_alerts(contents.layout, files)
-    found += _change_alerts(contents.changes)
-    places = {row["column_name"]: place for place, row in enumerate(contents.summary.rows)}
-    return sorted(found, key=lambda alert: places.get(alert.column, len(places)))
+    rows = contents.summary.rows
+    files = max((row["files_total"] or 0 for row in rows), default=0)
+    alerts = [
+        *_column_alerts(rows),
+        *_layout_alerts(contents.layout, files),
+        *_change_alerts(contents.changes),
+    ]
+    positions = {row["column_name"]: position for position, row in enumerate(rows)}
+    return sorted(alerts, key=lambda alert: positions.get(alert.column, len(positions)))
+
+
+def _column_alerts(rows: Iterable[Mapping[str, Any]]) -> Iterable[Alert]:
+    for row in rows:
+        for rule in _RULES:
+            alert = rule(row)
+            if alert is not None:
+                yield alert
 
 
 def _all_null(row: Mapping[str, Any]) -> Alert | None:
@@ -99,18 +110,24 @@ def _constant(row: Mapping[str, Any]) -> Alert | None:
 
 def _key_like(row: Mapping[str, Any]) -> Alert | None:
     values = _values(row)
-    if values is None or values < FEW_ROWS or not str(row["column_type"]).startswith(_KEYS):
+    if values is None or values < FEW_ROWS:
         return None
-    share, error = _share(row["approx_unique"], values), row["distinct_error"]
+    share = _share(row["approx_unique"], values)
     if share is None or share < ALL_BUT_FEW:
         return None
-    said = "All values are different" if share == 1 and error == 0 else "Nearly all values are different"
-    return Alert(row["column_name"], "key-like", f"{said}: {row['approx_unique']:,} of {values:,}.")
+    if not str(row["column_type"]).startswith(_KEYS):
+        return None
+    are_all = share == 1 and row["distinct_error"] == 0
+    values_that_differ = "All values" if are_all else "Nearly all values"
+    text = f"{values_that_differ} are different: {row['approx_unique']:,} of {values:,}."
+    return Alert(row["column_name"], "key-like", text)
 
 
 def _skewed(row: Mapping[str, Any]) -> Alert | None:
+    if row["approx_unique"] == 1 or row["column_type"] == "boolean":
+        return None
     share = top_share(row)
-    if share is None or share < MOST_ROWS or row["approx_unique"] == 1 or row["column_type"] == "boolean":
+    if share is None or share < MOST_ROWS:
         return None
     return Alert(row["column_name"], "skewed", f"One value makes {format_share(share)} of all values.")
 
@@ -122,41 +139,62 @@ _RULES: Sequence[Callable[[Mapping[str, Any]], Alert | None]] = (
 
 
 def _layout_alerts(layout: Answer | None, files: int) -> Iterable[Alert]:
-    for row in layout.rows if layout is not None and files >= MANY_FILES else ():
+    if layout is None or files < MANY_FILES:
+        return
+    for row in layout.rows:
         read = row["files_per_lookup"]
-        if row["advice"] and read is not None and read >= MOST_FILES * files:
-            said = f"A look-up of one value reads {format_number(read)} of {files:,} data files."
-            yield Alert(row["column_name"], "badly clustered", said)
+        if not row["advice"] or read is None:
+            continue
+        if read >= MOST_FILES * files:
+            text = f"A look-up of one value reads {format_number(read)} of {files:,} data files."
+            yield Alert(row["column_name"], "badly clustered", text)
 
 
 def _change_alerts(changes: Answer | None) -> Iterable[Alert]:
-    for row in changes.rows if changes is not None else ():
-        name, change = row["column_name"], row["change"]
-        if row["measure"] == "psi" and change is not None and change >= DRIFT:
-            yield Alert(name, "drifted", f"Its values are distributed otherwise: psi is {change:.2f}.")
-        elif row["measure"] == "column_type" and row["before"] is None:
-            yield Alert(name, "new", "It was not there before.")
-        elif row["measure"] == "column_type" and row["after"] is None:
-            yield Alert(name, "gone", "It is no longer there.")
+    if changes is None:
+        return
+    for row in changes.rows:
+        if row["measure"] == "psi":
+            yield from _drift_alerts(row["column_name"], row["change"])
         elif row["measure"] == "column_type":
-            said = make_visible(f"Its type was {row['before']} and is {row['after']}.")
-            yield Alert(name, "other type", said)
+            yield _type_alert(row["column_name"], row["before"], row["after"])
+
+
+def _drift_alerts(name: str, psi: float | None) -> Iterable[Alert]:
+    if psi is not None and psi >= DRIFT:
+        yield Alert(name, "drifted", f"Its values are distributed otherwise: psi is {psi:.2f}.")
+
+
+def _type_alert(name: str, before: str | None, after: str | None) -> Alert:
+    if before is None:
+        return Alert(name, "new", "It was not there before.")
+    if after is None:
+        return Alert(name, "gone", "It is no longer there.")
+    return Alert(name, "other type", make_visible(f"Its type was {before} and is {after}."))
 
 
 def _values(row: Mapping[str, Any]) -> int | None:
-    return None if row["count"] is None or row["null_count"] is None else row["count"] - row["null_count"]
+    """The number of values that are not null."""
+    rows: int | None = row["count"]
+    nulls: int | None = row["null_count"]
+    if rows is None or nulls is None:
+        return None
+    return rows - nulls
 
 
-def _share(part: int | None, whole: int | None) -> float | None:
-    return part / whole if part is not None and whole else None
+def _share(part: int | None, total: int | None) -> float | None:
+    if part is None or not total:
+        return None
+    return part / total
 
 
 def format_share(share: float) -> str:
-    """A share in percent: what is neither none nor all does not look like it."""
+    """A share in percent; only 0 and 1 read as 0 % and 100 %."""
     percent = 100 * share
     if 0 < percent < 0.01:
         return "< 0.01 %"
     if 99.99 < percent < 100:
         return "> 99.99 %"
-    number = f"{percent:.2f}".removesuffix(".00") if percent < 10 else f"{percent:.1f}".removesuffix(".0")
-    return f"{number} %"
+    if percent < 10:
+        return f"{percent:.2f}".removesuffix(".00") + " %"
+    return f"{percent:.1f}".removesuffix(".0") + " %"

@@ -1,4 +1,4 @@
-"""Histograms as people read them: bars of equal width over the values, of whatever width the bins are that are kept."""
+"""Histograms as people read them: bars of equal width, drawn from bins of any width."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 BARS = 30
 WIDTH, HEIGHT = 300, 60
 _TAIL, _STRETCH = 0.01, 4.0
-"""The share of values at an end that is drawn in its last bar, where it would make the axis so many times as long."""
+"""The share of values at an end that is drawn in its last bar if it would make the axis four times as long."""
 _WHOLE = ("tinyint", "smallint", "int", "bigint", "date")
 _DRAWN = (*_WHOLE, "float", "double", "timestamp", "timestamp_ntz", "decimal")
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Where the bars of a chart are.
+    """The edges of the bars of a chart.
 
     Attributes:
         edges: One more than there are bars; numbers, or days.
-        kind: The type of the column; of whole numbers and days the edges lie half-way between two.
+        kind: The type of the column; edges of integers and days lie half-way between two values.
         is_grouped: Whether the digits of its values stand in groups.
     """
 
@@ -38,13 +38,14 @@ class Axis:
     kind: str
     is_grouped: bool = True
 
-    def label(self, place: int) -> str:
+    def label(self, bar: int) -> str:
         """The values of a bar: one, or from one to another."""
-        lo, hi = self.edges[place : place + 2]
-        if self.kind not in _WHOLE:
-            return f"{self.text(lo)} to {self.text(hi)}"
-        first, last = math.ceil(lo), math.floor(hi)
-        return self.text(first) if first >= last else f"{self.text(first)} to {self.text(last)}"
+        lo, hi = self.edges[bar : bar + 2]
+        if self.kind in _WHOLE:
+            lo, hi = math.ceil(lo), math.floor(hi)
+            if lo >= hi:
+                return self.text(lo)
+        return f"{self.text(lo)} to {self.text(hi)}"
 
     def text(self, value: float) -> str:
         """A value of the axis."""
@@ -52,8 +53,8 @@ class Axis:
             return read_moment(value).isoformat(" ", "minutes")[:16]
         if self.kind == "date":
             return read_moment(math.ceil(value)).date().isoformat()
-        shown = format_number(math.ceil(value) if self.kind in _WHOLE else value)
-        return shown if self.is_grouped else ungroup(shown)
+        number = format_number(math.ceil(value) if self.kind in _WHOLE else value)
+        return number if self.is_grouped else ungroup(number)
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,10 @@ class Chart:
     """A histogram of bars of equal width.
 
     Attributes:
-        axis: Where they are.
-        counts: How many values each bar stands for; those before the first and after the last edge are in these.
-        below: Whether the first bar stands for values before the axis too.
-        above: Whether the last one stands for values behind it too.
+        axis: The edges of the bars.
+        counts: The number of values of each bar; the outer bars include the values beyond the axis.
+        below: Whether there are values below the axis.
+        above: Whether there are values above the axis.
     """
 
     axis: Axis
@@ -74,39 +75,52 @@ class Chart:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What values each bar stands for."""
-        found = [self.axis.label(place) for place in range(len(self.counts))]
+        """The values of each bar, as text."""
+        labels = [self.axis.label(bar) for bar in range(len(self.counts))]
         if self.below:
-            found[0] = f"before {self.axis.text(self.axis.edges[1])}"
+            labels[0] = f"before {self.axis.text(self.axis.edges[1])}"
         if self.above:
-            found[-1] = f"from {self.axis.text(self.axis.edges[-2])} on"
-        return tuple(found)
+            labels[-1] = f"from {self.axis.text(self.axis.edges[-2])} on"
+        return tuple(labels)
 
     @property
     def ends(self) -> tuple[str, str]:
-        """What stands under both ends of the axis."""
-        first, last = self.axis.edges[0], self.axis.edges[-1]
-        lo, hi = map(self.axis.text, (first, math.floor(last) if self.axis.kind in _WHOLE else last))
-        return f"{lo} and less" if self.below else lo, f"{hi} and more" if self.above else hi
+        """The texts under both ends of the axis."""
+        last = self.axis.edges[-1]
+        if self.axis.kind in _WHOLE:
+            last = math.floor(last)
+        lo = self.axis.text(self.axis.edges[0])
+        hi = self.axis.text(last)
+        if self.below:
+            lo = f"{lo} and less"
+        if self.above:
+            hi = f"{hi} and more"
+        return lo, hi
 
-    def path(self, most: float) -> str:
-        """The bars as the path of one SVG shape, as high as the picture where a share of values is `most`."""
+    def path(self, full_share: float) -> str:
+        """The bars as the path of one SVG shape; a bar of full height has `full_share` of the values."""
         width = WIDTH / len(self.counts)
-        return "".join(
-            f"M{_short(place * width)} {HEIGHT}v-{_short(height)}h{_short(width - 1)}v{_short(height)}z"
-            for place, height in enumerate(self._heights(most))
-            if height
-        )
+        bars = []
+        for bar, height in enumerate(self._heights(full_share)):
+            if height:
+                left, top = _short(bar * width), _short(height)
+                bars.append(f"M{left} {HEIGHT}v-{top}h{_short(width - 1)}v{top}z")
+        return "".join(bars)
 
-    def outline(self, most: float) -> str:
+    def outline(self, full_share: float) -> str:
         """The line over all bars as the path of an SVG shape."""
-        width = WIDTH / len(self.counts)
-        return f"M0 {HEIGHT}" + "".join(f"V{_short(HEIGHT - one)}h{_short(width)}" for one in self._heights(most))
+        width = _short(WIDTH / len(self.counts))
+        steps = [f"V{_short(HEIGHT - height)}h{width}" for height in self._heights(full_share)]
+        return f"M0 {HEIGHT}" + "".join(steps)
 
-    def _heights(self, most: float) -> list[float]:
-        """How high the bars are: none that has values is so low that it is not seen."""
+    def _heights(self, full_share: float) -> list[float]:
+        """The heights of the bars; a bar with values is at least one unit high, to be visible."""
         total = sum(self.counts) or 1.0
-        return [max(count / total / most * HEIGHT, 1.0) if count else 0.0 for count in self.counts]
+        heights = []
+        for count in self.counts:
+            height = count / total / full_share * HEIGHT if count else 0.0
+            heights.append(max(height, 1.0) if count else 0.0)
+        return heights
 
     @property
     def highest(self) -> float:
@@ -122,74 +136,100 @@ class _Bin:
 
 
 def draw_chart(answer: Answer | None, column_type: str, axis: Axis | None = None) -> Chart | None:
-    """The chart of a histogram, on an axis of its own if none is given; None where values have no place on an axis."""
+    """The chart of a histogram on an axis, or on one that fits its values; None for values without positions."""
     kind = column_type.partition("(")[0]
-    bins = _read_bins(answer, kind) if answer is not None and kind in _DRAWN else []
+    if answer is None or kind not in _DRAWN:
+        return None
+    bins = _read_bins(answer, kind)
     if not bins:
         return None
-    found = axis or _choose_axis(bins, kind)
-    edges, counts = found.edges, [0.0] * (len(found.edges) - 1)
-    for one in bins:
-        for place, share in _spread(one, edges):
-            counts[place] += share * one.count
-    return Chart(found, tuple(counts), bins[0].lo < edges[0], bins[-1].hi > edges[-1])
+    axis = axis or _choose_axis(bins, kind)
+    counts = [0.0] * (len(axis.edges) - 1)
+    for source in bins:
+        for bar, share in _spread(source, axis.edges):
+            counts[bar] += share * source.count
+    return Chart(axis, tuple(counts), below=bins[0].lo < axis.edges[0], above=bins[-1].hi > axis.edges[-1])
 
 
 def _read_bins(answer: Answer, kind: str) -> list[_Bin]:
-    """Bins with the room that their values take: of whole numbers each takes one."""
+    """The bins with values; those of integers extend by a half on both sides, so that each value is 1 wide."""
     rows = [row for row in answer.rows if row["count"]]
-    ends, _ = read_positions([row[end] for row in rows for end in ("lo", "hi")])
-    room = 0.5 if kind in _WHOLE else 0.0
-    found = []
-    for place, row in enumerate(rows if ends else ()):
-        lo, hi = ends[2 * place : 2 * place + 2]
-        if not math.isfinite(lo) or not math.isfinite(hi):
-            return []
-        is_single = row["distinct"] == 1 or lo == hi
-        low = hi - room if is_single else lo - room if place == 0 else lo + room
-        found.append(_Bin(low, hi + room, row["count"]))
-    return found if found and math.isfinite(found[-1].hi - found[0].lo) else []
+    lows, _ = read_positions([row["lo"] for row in rows])
+    highs, _ = read_positions([row["hi"] for row in rows])
+    are_finite = all(map(math.isfinite, [*lows, *highs]))
+    if not lows or not highs or not are_finite:
+        return []
+    half = 0.5 if kind in _WHOLE else 0.0
+    bins: list[_Bin] = []
+    for row, lo, hi in zip(rows, lows, highs, strict=True):
+        if row["distinct"] == 1 or lo == hi:
+            start = hi - half
+        elif not bins:
+            start = lo - half
+        else:
+            start = lo + half  # the previous bin includes its upper edge
+        bins.append(_Bin(start, hi + half, row["count"]))
+    has_finite_length = math.isfinite(bins[-1].hi - bins[0].lo)
+    return bins if has_finite_length else []
 
 
 def _choose_axis(bins: Sequence[_Bin], kind: str) -> Axis:
-    lo, hi = bins[0].lo, bins[-1].hi
-    inner_lo, inner_hi = _rank(bins, _TAIL).lo, _rank(bins, 1 - _TAIL).hi
-    length = inner_hi - inner_lo
-    is_grouped = kind not in _WHOLE or max(-math.ceil(lo), math.floor(hi)) > MOST_YEARS
-    if length > 0:
-        lo = inner_lo if inner_lo - lo > _STRETCH * length else lo
-        hi = inner_hi if hi - inner_hi > _STRETCH * length else hi
-    if kind in _WHOLE and hi - lo <= 4 * BARS:  # wider ones are not seen to be whole
+    """An axis over the values; a few values far out do not stretch it."""
+    is_whole = kind in _WHOLE
+    least, greatest = bins[0].lo, bins[-1].hi
+    is_grouped = not is_whole or max(-math.ceil(least), math.floor(greatest)) > MOST_YEARS
+    lo, hi = _cut_tails(bins)
+    if is_whole and hi - lo <= 4 * BARS:  # in longer ranges, bars of unequal numbers of values are not noticed
         step = max(math.ceil((hi - lo) / BARS), 1)
         bars = max(math.ceil((hi - lo) / step), 1)
-        return Axis(tuple(lo + step * place for place in range(bars + 1)), kind, is_grouped)
+        return Axis(tuple(lo + step * edge for edge in range(bars + 1)), kind, is_grouped)
     if hi == lo:
         lo, hi = lo - 0.5, hi + 0.5
-    return Axis(tuple(lo + (hi - lo) * place / BARS for place in range(BARS + 1)), kind, is_grouped)
+    return Axis(tuple(lo + (hi - lo) * edge / BARS for edge in range(BARS + 1)), kind, is_grouped)
 
 
-def _rank(bins: Sequence[_Bin], share: float) -> _Bin:
-    wanted = share * sum(one.count for one in bins)
-    sums = accumulate(one.count for one in bins)
-    return next((one for one, upto in zip(bins, sums, strict=True) if upto >= wanted), bins[-1])
+def _cut_tails(bins: Sequence[_Bin]) -> tuple[float, float]:
+    """The range of the values, without a tail that is much longer than the range of all other values."""
+    lo, hi = bins[0].lo, bins[-1].hi
+    inner_lo = _bin_at_rank(bins, _TAIL).lo
+    inner_hi = _bin_at_rank(bins, 1 - _TAIL).hi
+    longest_tail = _STRETCH * (inner_hi - inner_lo)
+    if longest_tail <= 0:
+        return lo, hi
+    if inner_lo - lo > longest_tail:
+        lo = inner_lo
+    if hi - inner_hi > longest_tail:
+        hi = inner_hi
+    return lo, hi
 
 
-def _spread(one: _Bin, edges: Sequence[float]) -> list[tuple[int, float]]:
-    """The bars over which the values of a bin lie, each with its share of them: evenly, as nothing else is known."""
-    last, width = len(edges) - 2, (edges[-1] - edges[0]) / (len(edges) - 1) or 1.0
+def _bin_at_rank(bins: Sequence[_Bin], share: float) -> _Bin:
+    """The bin of the value with a share of all values up to it."""
+    rank = share * sum(source.count for source in bins)
+    sums = accumulate(source.count for source in bins)
+    for source, count_up_to in zip(bins, sums, strict=True):
+        if count_up_to >= rank:
+            return source
+    return bins[-1]
 
-    def place(value: float) -> int:
+
+def _spread(source: _Bin, edges: Sequence[float]) -> list[tuple[int, float]]:
+    """The bars over which the values of a bin are spread evenly, each with its share of them."""
+    last = len(edges) - 2
+    width = (edges[-1] - edges[0]) / (len(edges) - 1) or 1.0
+
+    def find_bar(value: float) -> int:
         return min(max(math.floor((value - edges[0]) / width), 0), last)
 
-    if one.hi <= one.lo:
-        return [(place(one.hi), 1.0)]
-    found: dict[int, float] = {}
-    first, final = place(one.lo), place(one.hi)
-    for bar in range(first, final + 1):
-        start = one.lo if bar == first else edges[bar]
-        end = one.hi if bar == final else edges[bar + 1]
-        found[bar] = max(end - start, 0.0) / (one.hi - one.lo)
-    return list(found.items())
+    first_bar, last_bar = find_bar(source.lo), find_bar(source.hi)
+    if source.hi <= source.lo:
+        return [(last_bar, 1.0)]
+    shares = []
+    for bar in range(first_bar, last_bar + 1):
+        start = source.lo if bar == first_bar else edges[bar]
+        end = source.hi if bar == last_bar else edges[bar + 1]
+        shares.append((bar, max(end - start, 0.0) / (source.hi - source.lo)))
+    return shares
 
 
 def _short(value: float) -> str:

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 BINS, VALUES = 200, 8
 _NOT_KEPT = (NoStatistics, InvalidArgument, ColumnNotFound)
-"""Not analyzed so deeply; a type of which only counts are kept; renamed since."""
+"""Errors of a column without details, of a type with counts only, and of a column that was renamed since."""
 PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
 class ColumnVerbs(Protocol):
-    """What can be asked about the columns of a table: `metastore.open` gives it."""
+    """The questions about a column that a report asks; the result of `metastore.open` answers them."""
 
     def histogram(self, column: str, bins: int | None = None, *, at: str | None = None) -> Answer:
         """How its values are distributed."""
@@ -35,13 +35,13 @@ class ColumnVerbs(Protocol):
 
 @dataclass(frozen=True)
 class ColumnContents:
-    """What the verbs answer about one column.
+    """The answers about one column.
 
     Attributes:
         summary: Its row of the summary.
-        bins: Its histogram; None where there is none.
-        values: Its most frequent values; None where none are kept.
-        quantiles: Its quantiles; None where there are none.
+        bins: Its histogram, or None.
+        values: Its most frequent values, or None.
+        quantiles: Its quantiles, or None.
     """
 
     summary: Mapping[str, Any]
@@ -52,16 +52,16 @@ class ColumnContents:
 
 @dataclass(frozen=True)
 class Contents:
-    """What the verbs answer about one table.
+    """The answers about one table.
 
     Attributes:
         summary: One row per column.
-        columns: The same columns, each with all that is known of it.
-        layout: How columns are spread over the data files; None where that was not asked.
-        history: What pruning saved; None where that was not asked.
-        is_recorded: Whether the session keeps that.
-        before: What it is compared with; None where it is with nothing.
-        changes: What differs, as `diff` tells it; None without `before`.
+        columns: The same columns, each with all answers about it.
+        layout: How columns are spread over the data files, if the report includes it.
+        history: The savings by pruning, if the report includes them.
+        is_recorded: Whether the session records a history.
+        before: The earlier snapshot that the table is compared with, or None.
+        changes: The rows of `diff`; None without `before`.
     """
 
     summary: Summary
@@ -74,7 +74,7 @@ class Contents:
 
 
 def collect_columns(verbs: ColumnVerbs, summary: Summary) -> tuple[ColumnContents, ...]:
-    """What there is to tell of each column of a summary, at its snapshot."""
+    """The answers about each column of a summary, at its snapshot."""
     return tuple(_collect_column(verbs, row, summary.snapshot) for row in summary.rows)
 
 

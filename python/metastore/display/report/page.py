@@ -13,7 +13,8 @@ from jinja2 import Environment, FunctionLoader
 
 from metastore.display.cells import column_heading, format_bytes, format_cell, is_number, list_caption_parts
 from metastore.display.report.alerts import Alert, find_alerts
-from metastore.display.report.cards import Card, Fact, make_cards
+from metastore.display.report.card import Card, Fact
+from metastore.display.report.cards import make_cards
 from metastore.display.report.charts import HEIGHT, WIDTH
 
 if TYPE_CHECKING:
@@ -98,56 +99,73 @@ def _list_tiles(contents: Contents, alerts: Sequence[Alert]) -> list[Fact]:
     if not rows:
         return []
     first = rows[0]
-    sizes = [row["size_bytes"] for row in rows if row["size_bytes"] is not None]
-    covered = "" if first["files"] == first["files_total"] else f"{first['files']:,} of them analyzed"
-    return [
-        Fact("rows", "" if first["count"] is None else f"{first['count']:,}"),
+    coverage = "" if first["files"] == first["files_total"] else f"{first['files']:,} of them analyzed"
+    tiles = [
+        Fact("rows", format_cell("count", first["count"])),
         Fact("columns", f"{len(rows):,}"),
-        Fact("data files", "" if first["files_total"] is None else f"{first['files_total']:,}", covered),
-        *([Fact("size of the columns", format_bytes(sum(sizes)), "compressed")] if sizes else []),
-        Fact("alerts", f"{len(alerts):,}"),
+        Fact("data files", format_cell("files_total", first["files_total"]), coverage),
     ]
+    sizes = [row["size_bytes"] for row in rows if row["size_bytes"] is not None]
+    if sizes:
+        tiles.append(Fact("size of the columns", format_bytes(sum(sizes)), "compressed"))
+    tiles.append(Fact("alerts", f"{len(alerts):,}"))
+    return tiles
 
 
 def _group(alerts: Sequence[Alert], cards: Sequence[Card]) -> list[_Group]:
     """Alerts by their kind: problems first, then what is most frequent."""
-    places = {one.column: card.place for card in cards for one in card.alerts}
+    positions = {}
+    for card in cards:
+        for alert in card.alerts:
+            positions[alert.column] = card.position
     groups: dict[str, _Group] = {}
     for alert in alerts:
-        found = groups.setdefault(alert.kind, _Group(alert.kind))
-        found.alerts.append((alert, places.get(alert.column)))
-    return sorted(groups.values(), key=lambda group: (not group.alerts[0][0].is_problem, -len(group.alerts)))
+        group = groups.setdefault(alert.kind, _Group(alert.kind))
+        group.alerts.append((alert, positions.get(alert.column)))
+    return sorted(groups.values(), key=_group_order)
+
+
+def _group_order(group: _Group) -> tuple[bool, int]:
+    alert, _ = group.alerts[0]
+    return not alert.is_problem, -len(group.alerts)
 
 
 def _list_tables(contents: Contents) -> list[_Table]:
-    found = []
+    tables = []
     if contents.layout is not None:
-        found.append(_table("layout", "Layout", _LAYOUT, contents.layout))
+        tables.append(_table("layout", "Layout", _LAYOUT, contents.layout))
     if contents.history is not None:
         text = _savings(contents.history, is_recorded=contents.is_recorded)
-        found.append(_table("pruning", "Pruning", text, contents.history))
-    return found
+        tables.append(_table("pruning", "Pruning", text, contents.history))
+    return tables
 
 
 def _savings(history: Answer, *, is_recorded: bool) -> str:
-    """What pruning saved, in a sentence."""
+    """The savings by pruning, in a sentence."""
     if not len(history):
         return _NO_QUERY if is_recorded else _NO_HISTORY
-    total, read, skipped = (
-        sum(row[name] or 0 for row in history.rows) for name in ("files_total", "files_read", "bytes_skipped")
-    )
+    total = _sum_cells(history, "files_total")
+    read = _sum_cells(history, "files_read")
+    skipped = _sum_cells(history, "bytes_skipped")
     return (
         f"The {len(history):,} scans of this session read {read:,} of {total:,} data files, "
         f"and left {format_bytes(skipped)} unread. What left files out stands under reasons."
     )
 
 
+def _sum_cells(answer: Answer, name: str) -> int:
+    return sum(row[name] or 0 for row in answer.rows)
+
+
 def _table(section: str, title: str, text: str, answer: Answer) -> _Table:
     if not len(answer):
         return _Table(section, title, text)
     heads = tuple(_Head(name, column_heading(name), is_number(answer, name)) for name in answer.columns)
-    rows = tuple(tuple((head, format_cell(head.name, row[head.name])) for head in heads) for row in answer.rows)
-    return _Table(section, title, text, heads, rows)
+    rows = []
+    for row in answer.rows:
+        cells = [(head, format_cell(head.name, row[head.name])) for head in heads]
+        rows.append(tuple(cells))
+    return _Table(section, title, text, heads, tuple(rows))
 
 
 @cache

@@ -1,0 +1,184 @@
+"""The facts of a column on a page: bounds, moments, counts, length, age, size and quantiles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from metastore.display.bars import read_positions
+from metastore.display.cells import (
+    APPROXIMATE,
+    ELLIPSIS,
+    displayed_value,
+    format_brief_cell,
+    format_bytes,
+    format_cell,
+    format_marked_cell,
+    format_number,
+    format_value,
+    is_approximate,
+    is_numeric,
+    shorten_alike,
+)
+from metastore.display.report.alerts import format_share
+from metastore.display.report.card import Fact
+from metastore.visible_text import make_visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from metastore.answers import Answer
+
+_LONGEST = 40
+_TEXT_TYPES = ("string", "binary", "char", "varchar")
+_TIME_TYPES = ("date", "timestamp")
+
+
+def list_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
+    """The facts of a row of `summary`, in the order in which the page shows them."""
+    if row["column_type"] != "boolean":  # its two values, with their counts, say all of this
+        yield from _bound_facts(row)
+        yield from _moment_facts(row)
+    yield from _distinct_facts(row)
+    yield from _count_facts(row)
+    yield from _length_facts(row)
+    yield from _age_facts(row)
+    if row["size_bytes"] is not None:
+        yield Fact("size", format_bytes(row["size_bytes"]))
+
+
+def _bound_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
+    """Minimum and maximum, or the only value."""
+    minimum, maximum = format_bounds(row)
+    if row["min"] == row["max"]:
+        yield from _number_facts(row, "min", "only value", minimum)
+        return
+    yield from _number_facts(row, "min", "minimum", minimum)
+    yield from _number_facts(row, "max", "maximum", maximum)
+
+
+def _moment_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
+    """Mean and standard deviation."""
+    for name, heading in (("avg", "mean"), ("std", "deviation")):
+        text = format_brief_cell(name, displayed_value(row, name))
+        yield from _number_facts(row, name, heading, text)
+
+
+def _number_facts(row: Mapping[str, Any], name: str, heading: str, text: str) -> Iterator[Fact]:
+    """The fact of a cell, marked if it is approximate; none for an empty cell."""
+    if displayed_value(row, name) is None:
+        return
+    mark = APPROXIMATE if is_approximate(row, name) else ""
+    yield Fact(heading, mark + text, is_number=is_numeric(row["column_type"]))
+
+
+def format_bounds(row: Mapping[str, Any]) -> list[str]:
+    """Minimum and maximum as texts, long ones cut such that they differ."""
+    bounds = [format_cell("", displayed_value(row, name)) for name in ("min", "max")]
+    return [format_brief_cell("", text) for text in shorten_alike(bounds, _LONGEST)]
+
+
+def _distinct_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
+    if row["approx_unique"] is None:
+        return
+    error = row["distinct_error"]
+    note = f"standard error {100 * error:.1f}\u00a0%" if error else ""
+    yield Fact("distinct", format_marked_cell(row, "approx_unique"), note)
+
+
+def _count_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
+    """Nulls, even if there are none, and NaN and infinite values."""
+    if row["null_count"] == 0:
+        yield Fact("nulls", "0")
+    for name, heading in (("null_count", "nulls"), ("nan_count", "NaN"), ("inf_count", "infinite")):
+        count = row[name]
+        if count:
+            share = format_share(count / row["count"]) if row["count"] else ""
+            yield Fact(heading, f"{count:,}", share)
+
+
+def _length_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
+    """Mean and greatest length of texts and byte strings."""
+    if row["max_len"] is None or not row["column_type"].startswith(_TEXT_TYPES):
+        return
+    length = format_number(row["avg_len"] or 0)
+    unit = "byte" if length == "1" else "bytes"
+    yield Fact("length", f"{length} {unit}", f"at most {row['max_len']:,}")
+
+
+def _age_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
+    """The age of the newest value when the table was analyzed."""
+    column_type = row["column_type"]
+    if not column_type.startswith(_TIME_TYPES) or row["analyzed_at"] is None:
+        return
+    form = "%Y-%m-%d" if column_type == "date" else "%Y-%m-%d %H:%M:%S"
+    positions, _ = read_positions([row["max"], row["analyzed_at"].strftime(form)])
+    if positions:
+        newest, analysis = positions
+        yield Fact("newest", _describe_age(round(analysis - newest)))
+
+
+def _describe_age(days: int) -> str:
+    if days == 0:
+        return "day of the analysis"
+    unit = "day" if abs(days) == 1 else "days"
+    direction = "before" if days > 0 else "after"
+    return f"{abs(days):,} {unit} {direction} the analysis"
+
+
+def list_quantiles(answer: Answer | None, row: Mapping[str, Any]) -> Iterator[Fact]:
+    """The quantiles of a column; a single fact if their texts were cut to the same beginning."""
+    if answer is None:
+        return
+    quantiles = [quantile for quantile in answer.rows if quantile["value"] is not None]
+    names = [f"{format_number(100 * quantile['probability'])} %" for quantile in quantiles]
+    texts = [quantile["value"] for quantile in quantiles]
+    if len(texts) > 1 and len(set(texts)) == 1 and texts[0].endswith(ELLIPSIS):
+        yield Fact(f"{names[0]} to {names[-1]}", make_visible(texts[0]), "what follows is not kept")
+        return
+    formatted = [make_visible(format_value(text, row)) for text in texts]
+    for name, quantile, text in zip(names, quantiles, shorten_alike(formatted, _LONGEST), strict=True):
+        mark = APPROXIMATE if _is_approximate_quantile(quantile) else ""
+        yield Fact(name, mark + format_brief_cell("", text), is_number=is_numeric(row["column_type"]))
+
+
+def _is_approximate_quantile(quantile: Mapping[str, Any]) -> bool:
+    """Whether the rank may be off, or the value, unless its ellipsis says so."""
+    if quantile["error"] != 0:
+        return True
+    return not quantile["exact"] and not _is_cut(quantile)
+
+
+def _is_cut(quantile: Mapping[str, Any]) -> bool:
+    return str(quantile["value"]).endswith(ELLIPSIS)
+
+
+def describe_precision(answer: Answer | None) -> str:
+    """How far the quantiles may be off; empty if this is unknown."""
+    quantiles = answer.rows if answer is not None else ()
+    errors = [quantile["error"] for quantile in quantiles]
+    if not errors or None in errors:
+        return ""
+    is_cut = any(map(_is_cut, quantiles))
+    ranks = _describe_rank_error(max(errors), is_cut=is_cut)
+    return f"{ranks}, of long texts the beginning" if is_cut else ranks
+
+
+def _describe_rank_error(error: float, *, is_cut: bool) -> str:
+    if error:
+        return f"ranks within {100 * error:.2g} %"
+    return "ranks exact" if is_cut else "exact"
+
+
+def fit_width(facts: Iterable[Fact]) -> str:
+    """The class of the page's style for the width of the longest number."""
+    longest = max((_count_digits(fact.text) for fact in facts if fact.is_number), default=0.0)
+    for digits, style in ((11, ""), (15, "wide"), (21, "wider")):
+        if longest <= digits:
+            return style
+    return "widest"
+
+
+def _count_digits(text: str) -> float:
+    """The width of a number in digits: a comma or point is half as wide, the mark before it half wider."""
+    punctuation = text.count(",") + text.count(".")
+    return len(text) - punctuation / 2 + text.count(APPROXIMATE) / 2
