@@ -105,7 +105,7 @@ def test_doctor_finds_a_table_that_has_moved_on(run, healthy, location):
     stores.metadata(location, 4, 3, {1: None, 2: 1, 3: 2})
     found = findings(run, location)["statistics"]
     assert (found["state"], "moved on since 2026-01-02" in found["detail"]) == (WARNING, True)
-    assert found["fix"] == "ANALYZE TABLE cat.db.t COMPUTE STATISTICS FOR ALL COLUMNS"
+    assert found["fix"] == "metastore analyze cat.db.t"
 
 
 def test_doctor_finds_statistics_of_another_table(location):

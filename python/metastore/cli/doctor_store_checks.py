@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from metastore import configuration
 from metastore.cli.doctor_checks import BROKEN, OK, WARNING, CheckResult
+from metastore.cli.shell_hints import write_analyze
 from metastore.errors import MetastoreError, StoreNotReadable
 from metastore.reading.discovery import discover
 from metastore.reading.folder import Folder
@@ -78,7 +79,7 @@ def check_statistics(location: str) -> CheckResult:
 def _currency(snapshots: Answer) -> CheckResult:
     """Whether they tell of the table's snapshot and of all its data files."""
     current = next((one for one in snapshots if one["current"]), None)
-    fix = f"ANALYZE TABLE {snapshots.subject} COMPUTE STATISTICS FOR ALL COLUMNS"
+    fix = write_analyze(snapshots.subject)
     if current is None and snapshots[-1]["current"] is None:
         return CheckResult("statistics", OK, "only its catalog knows whether the table has moved on")
     if current is None:

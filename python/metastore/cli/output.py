@@ -188,7 +188,7 @@ def open_output(*, as_json: bool) -> Iterator[PlainOutput]:
         _write(describe_stop(stop), err=True)
         raise typer.Exit(stop_exit_code(stop)) from stop
     except MetastoreError as error:
-        output.error(_with_folder(error))
+        output.error(_in_shell_words(_with_folder(error)))
         raise typer.Exit(error_exit_code(error)) from error
     except Exception as error:
         behind = _stop_behind(error)
@@ -199,6 +199,14 @@ def open_output(*, as_json: bool) -> Iterator[PlainOutput]:
             raise
         output.error(_SparkError(_first_line(error)))
         raise typer.Exit(FAILED) from error
+
+
+def _in_shell_words(error: MetastoreError) -> MetastoreError:
+    """The error, which names commands where it named statements and calls of Python."""
+    from metastore.cli.shell_hints import phrase_for_shell  # noqa: PLC0415 - not needed for --help
+
+    error.message, error.hint = phrase_for_shell(error.message), phrase_for_shell(error.hint)
+    return error
 
 
 def _with_folder(error: MetastoreError) -> MetastoreError:
@@ -282,7 +290,11 @@ def _console() -> Console:
 
 
 def _plain(value: Any) -> Any:
-    """JSON knows no NaN and no times."""
+    """JSON knows no NaN, no times, no bytes and no numbers of numpy."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, bytes):
+        return value.hex().upper()
     if isinstance(value, dict):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

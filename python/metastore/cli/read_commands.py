@@ -9,7 +9,7 @@ import typer
 
 from metastore.cli.completion import complete_column
 from metastore.cli.options import At, LocalSpark, OfColumn, Table, command
-from metastore.cli.output import FAILED, PlainOutput, end_stale, show
+from metastore.cli.output import STALE, PlainOutput, end_stale, show
 from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -52,11 +52,11 @@ Added = Annotated[
 FailOn = Annotated[
     list[str] | None,
     typer.Option(
-        help="Exit with 1 where a change crosses it: psi>0.2, null_percentage>5, count<-10%. As often as needed.",
+        help="Exit with 3 where a change crosses it: psi>0.2, null_percentage>5, count<-10%. As often as needed.",
         show_default=False,
     ),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1, too, where a measure of --fail-on is not known.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 3, too, where a measure of --fail-on is not known.")]
 Query = Annotated[str, typer.Argument(help="A query.", show_default=False)]
 SortedBy = Annotated[
     str | None, typer.Option(help="Columns by which the tables were sorted: a, b.", show_default=False)
@@ -200,7 +200,7 @@ def diff(  # noqa: PLR0913 - what differs, and what of it fails
     for line in [*crossed, *lines]:
         output.note(line)
     if crossed or (strict and lines):
-        raise typer.Exit(FAILED)
+        raise typer.Exit(STALE)
     end_stale(output, current=answer.current)
 
 

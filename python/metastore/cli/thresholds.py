@@ -7,7 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from metastore.errors import InvalidArgument, NoStatistics
+from metastore.cli.shell_hints import write_analyze
+from metastore.errors import InvalidArgument
+from metastore.path_names import name_in_statements
 from metastore.reading import distribution_changes, summary_changes
 from metastore.reading.distribution_changes import ONLY_COUNTS
 from metastore.suggestions import suggest_names
@@ -38,7 +40,7 @@ class Unknown:
         why = "; ".join(dict.fromkeys(self.reasons.values()))
         return (
             f"{measure} is unknown for {len(self.reasons)} of {self.among} columns and crosses nothing there: "
-            f"{', '.join(names)} ({why}). {NoStatistics(table).command} keeps it of the current snapshot."
+            f"{', '.join(names)} ({why}). {write_analyze(name_in_statements(table))} keeps it of the current snapshot."
         )
 
 
