@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import io
 import sys
 import uuid
@@ -87,14 +88,24 @@ def ship_package(context: SparkContext) -> None:
     content = _archive(Path(metastore.__file__).parent)
     name = f"pyspark-metastore-{hashlib.sha256(content).hexdigest()[:16]}.zip"
     root = Path(SparkFiles.getRootDirectory())
-    # addPyFile leaves this mark in the Python that called it; another Python of the same Spark has to call it too.
+    # addPyFile leaves this mark in the Python that called it.
     if str(root / name) in sys.path:
+        return
+    if any(added.endswith(f"/{name}") for added in context.listFiles):
+        _include(context, root / name)
         return
     # Executors fetch the archive from this very file as long as the application lives.
     archive = root / "pyspark-metastore" / name
     if not archive.exists():
         _write_at_once(archive, content)
     context.addPyFile(str(archive))
+
+
+def _include(context: SparkContext, archive: Path) -> None:
+    """Do in this Python what addPyFile does there, of a file that Spark has: it warns of whoever adds it again."""
+    context._python_includes.append(archive.name)  # type: ignore[union-attr] # noqa: SLF001 - addPyFile does no less
+    sys.path.insert(1, str(archive))
+    importlib.invalidate_caches()
 
 
 def _write_at_once(path: Path, content: bytes) -> None:
