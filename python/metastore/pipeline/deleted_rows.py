@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from metastore.adapters.descriptors import describe_format
-from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause
-from metastore.errors import AnalyzeFailed, DamagedObject
+from metastore.adapters.spark_errors import raise_as_ours
+from metastore.errors import DamagedObject
 from metastore.format.data_files import FileKey, read_file_keys
 
 if TYPE_CHECKING:
@@ -53,10 +53,8 @@ def count_deleted_rows(spark: SparkSession, facts: TableFacts) -> DeletedRows:
     count = describe_format(facts.format).count_deleted_rows
     if not uncounted or count is None:
         return DeletedRows(facts)
-    try:
+    with raise_as_ours(facts.name):
         rows = count(spark, facts, uncounted)
-    except SPARK_JOB_ERRORS as failure:
-        raise AnalyzeFailed(facts.name, find_cause(failure)) from failure
     counts = {(file.key, str(file.delete_files)): rows[file.path] for file in uncounted}
     read = frozenset(file.path for file in uncounted if file.has_equality_deletes)
     return DeletedRows(_with_counts(facts, counts), frozenset(rows), read)
