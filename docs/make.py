@@ -26,9 +26,13 @@ The planner inside a running Spark reads the Spark conf and the environment of t
 `metastore.configure(builder)` hands it the settings of a file. `spark.metastore.python` is read from the conf that
 Spark was started with, never from a session's: it names a program that runs as the driver's user.
 
-A setting that there is not is refused in a file and as an argument; in the conf, `metastore.settings()` names it. A
-variable that is near to one of these and none of them is named there, by `metastore config`, `metastore doctor` and in
-the log.
+`metastore.settings()`, in SQL and in Python, and `metastore config` show the value in force of each, where it comes
+from, and what is wrong. A value that a setting cannot have is an error where it is set (`SET`, an argument, a file) or
+first used; queries go on with the default.
+
+A name that is no setting is refused in a file, as an argument, and by `SET` where it is near to one. ANALYZE names
+under `refused` what the conf has of such names, and table properties that begin with `metastore.` and say nothing.
+A variable of the environment that is near to one of these is named in the log and by `metastore doctor`.
 
 Where Spark is started with neither `spark.sql.cbo.enabled` nor `spark.sql.cbo.joinReorder.enabled` set, both are
 switched on in the conf of the SparkContext, and with them `spark.sql.iceberg.report-column-stats` is set to false

@@ -29,7 +29,7 @@ from metastore.contract import read_contract
 from metastore.errors import InvalidArgument, InvalidSetting, phrase_suggestion
 from metastore.file_ownership import describe_foreign_access
 from metastore.setting_types import annotate_setting
-from metastore.suggestions import find_similar_names
+from metastore.suggestions import find_similar_names, suggest_names
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
@@ -39,14 +39,40 @@ if TYPE_CHECKING:
 
 
 _PREFIX = "METASTORE_"
+_PROPERTY_PREFIX = "metastore."
 
 
 def find_misspelt_variables(variables: Iterable[str]) -> dict[str, str]:
-    """Those that are near to a setting, each with the hint that names it."""
-    known = {one.environment.removeprefix(_PREFIX) for one in REGISTRY.values()}
-    given = {name: name[len(_PREFIX) :].upper() for name in variables if name.upper().startswith(_PREFIX)}
-    found = {name: find_similar_names(rest, known, cutoff=0.75) for name, rest in given.items() if rest not in known}
-    return {name: phrase_suggestion([_PREFIX + one for one in alike]) for name, alike in found.items() if alike}
+    """Variables that are near to a setting and are none, each with the hint that names the setting."""
+    names = {setting.environment.removeprefix(_PREFIX) for setting in REGISTRY.values()}
+    hints = {}
+    for variable in variables:
+        name = variable.upper().removeprefix(_PREFIX)
+        if not variable.upper().startswith(_PREFIX) or name in names:
+            continue
+        similar = find_similar_names(name, names, cutoff=0.75)  # other software has variables that begin so
+        if similar:
+            hints[variable] = phrase_suggestion([_PREFIX + one for one in similar])
+    return hints
+
+
+def find_wrong_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Table properties that begin as ours do and say nothing, each with what is wrong with it."""
+    problems = {}
+    for name, value in properties.items():
+        if not name.casefold().startswith(_PROPERTY_PREFIX):
+            continue
+        setting = _TABLE_PROPERTIES.get(name)
+        if setting is None:
+            similar = suggest_names(name, _TABLE_PROPERTIES)
+            problems[name] = f"there is no such table property. {similar or _list_properties()}"
+        elif setting.property_choices and value.strip().casefold() not in setting.property_choices:
+            problems[name] = f"{value!r} is none of {', '.join(setting.property_choices)}"
+    return problems
+
+
+def _list_properties() -> str:
+    return f"Known: {', '.join(_TABLE_PROPERTIES)}."
 
 
 def warn_of_misspelt_variables(variables: Iterable[str]) -> None:
@@ -70,7 +96,9 @@ SOURCES = ("argument", "spark", "environment", "file")
 class Setting:
     """One setting: what it is called, what it means, what it is when nobody sets it.
 
-    `own` is true where it is taken only from files that nobody but the user and root can have written.
+    `own` is true where it is taken only from files that nobody but the user and root can have written. `users` are the
+    parts that use it: `analyze`, `read` (table functions, the data source) and `plan`. A table property is called as
+    the setting, without `spark.`, and may have other values.
     """
 
     key: str
@@ -78,6 +106,9 @@ class Setting:
     default: str
     meaning: str
     own: bool = False
+    users: tuple[str, ...] = ()
+    is_table_property: bool = False
+    property_choices: tuple[str, ...] = ()
 
     @property
     def environment(self) -> str:
@@ -104,11 +135,16 @@ class ResolvedSetting:
 
 @dataclass(frozen=True)
 class SettingsFile:
-    """The nearest file with settings: its path, its values by field, and why some fields are not taken from it."""
+    """The nearest file with settings.
+
+    `values` are those of settings, by field; `left_out` says why some fields are not taken from it; `unknown` are the
+    values of names that are no settings.
+    """
 
     path: Path
     values: Mapping[str, object]
     left_out: Mapping[str, str]
+    unknown: Mapping[str, object]
 
 
 def _field_of(key: str) -> str:
@@ -119,9 +155,27 @@ _TYPES = {one["key"]: annotate_setting(one) for one in read_contract("settings")
 
 _SEPARATORS = {one["key"]: "; " for one in read_contract("settings") if one["type"] == "expressions"}
 
-REGISTRY: Mapping[str, Setting] = {
-    one["key"]: Setting(one["key"], _field_of(one["key"]), one["default"], one["meaning"], one.get("own_file", False))
-    for one in read_contract("settings")
+
+def _read_registry() -> dict[str, Setting]:
+    settings = {}
+    for declared in read_contract("settings"):
+        key = declared["key"]
+        settings[key] = Setting(
+            key=key,
+            field=_field_of(key),
+            default=declared["default"],
+            meaning=declared["meaning"],
+            own=declared.get("own_file", False),
+            users=tuple(declared["used_by"]),
+            is_table_property=declared.get("table_property", False),
+            property_choices=tuple(declared.get("property_choices", ())),
+        )
+    return settings
+
+
+REGISTRY: Mapping[str, Setting] = _read_registry()
+_TABLE_PROPERTIES = {
+    key.removeprefix("spark."): setting for key, setting in REGISTRY.items() if setting.is_table_property
 }
 
 
@@ -137,13 +191,14 @@ _OUTSIDE = create_model("_Settings", __base__=_Outside, **_FIELDS)
 
 
 def resolve(
-    spark: SparkSession | None = None, arguments: Mapping[str, object] | None = None
+    spark: SparkSession | None = None, arguments: Mapping[str, object] | None = None, user: str | None = None
 ) -> tuple[ResolvedSetting, ...]:
-    """Returns every setting with value and source.
+    """Returns settings with value and source.
 
     Args:
         spark: the session whose conf is asked, classic or Connect.
         arguments: values given by a caller, by key; they win.
+        user: `analyze`, `read` or `plan` for the settings that this part uses; all if None.
 
     Raises:
         InvalidSetting: a value fails its check.
@@ -155,9 +210,10 @@ def resolve(
         >>> bins.value, bins.source
         (1000, 'default')
     """
-    asked = {_known(key, "asked for").field: value for key, value in (arguments or {}).items()}
-    given, file = _given(asked, spark, REGISTRY.values())
-    return tuple(_resolved(setting, given, file) for setting in REGISTRY.values())
+    by_field = {_find_setting(key, "asked for").field: value for key, value in (arguments or {}).items()}
+    wanted = [setting for setting in REGISTRY.values() if user is None or user in setting.users]
+    sources = _read_sources(by_field, spark, wanted)
+    return tuple(_resolve_one(setting, sources) for setting in wanted)
 
 
 def get(key: str, spark: SparkSession | None = None, argument: object = None) -> Any:
@@ -177,35 +233,141 @@ def get(key: str, spark: SparkSession | None = None, argument: object = None) ->
         >>> configuration.get("spark.metastore.snapshots.keep", argument=3)
         3
     """
-    wanted = _known(key, "asked for")
-    given, file = _given({} if argument is None else {wanted.field: argument}, spark, [wanted])
-    return _resolved(wanted, given, file).value
+    setting = _find_setting(key, "asked for")
+    arguments = {} if argument is None else {setting.field: argument}
+    return _resolve_one(setting, _read_sources(arguments, spark, [setting])).value
 
 
-def _given(
-    asked: Mapping[str, object], spark: SparkSession | None, wanted: Iterable[Setting]
-) -> tuple[Mapping[str, Mapping[str, object]], SettingsFile | None]:
-    """The values of each source, by field, and the file that they come from."""
+def list_settings(spark: SparkSession | None = None) -> tuple[dict[str, Any], ...]:
+    """Returns a row for each setting, and one for each name that is near to a setting and is none.
+
+    `problem` says what is wrong with what is set: nothing is raised for that. The value is the one in force.
+
+    Args:
+        spark: the session whose conf is asked.
+
+    Raises:
+        InvalidArgument: a file of settings is no TOML.
+    """
+    sources = _read_sources({}, spark, REGISTRY.values(), strict=False)
+    rows = [_describe(setting, sources) for setting in REGISTRY.values()]
+    if sources.file is not None:
+        for name, value in sources.file.unknown.items():
+            key = name if name.startswith(PREFIX) else PREFIX + name
+            row = _describe_unknown(name, value, "file", _phrase_unknown(_hint(key)))
+            rows.append({**row, "file": str(sources.file.path)})
+    session = _read_unknown_keys(spark)
+    for key, problem in find_unknown_settings(spark).items():
+        rows.append(_describe_unknown(key, session[key], "spark", problem))
+    for name, hint in find_misspelt_variables(os.environ).items():
+        rows.append(_describe_unknown(name, os.environ[name], "environment", _phrase_unknown(hint)))
+    return tuple(rows)
+
+
+def find_unknown_settings(spark: SparkSession | None) -> dict[str, str]:
+    """Keys of a session's conf that begin as our settings do and are none, each with what is wrong with it."""
+    return {key: _phrase_unknown(_hint(key)) for key in sorted(_read_unknown_keys(spark))}
+
+
+@dataclass(frozen=True)
+class _Sources:
+    """The values of each source, by field, and the file that some of them come from."""
+
+    values: Mapping[str, Mapping[str, object]]
+    file: SettingsFile | None
+
+
+def _read_sources(
+    arguments: Mapping[str, object],
+    spark: SparkSession | None,
+    wanted: Iterable[Setting],
+    *,
+    strict: bool = True,
+) -> _Sources:
+    """Reads all places that may have settings; where strict, a file may not have other names."""
     file = _from_file(Path.cwd())
-    outside = {"environment": _from_environment(), "file": file.values if file else {}}
-    return {"argument": asked, "spark": _from_spark(spark, wanted), **outside}, file
+    if strict and file is not None:
+        for name in file.unknown:
+            _find_setting(name, f"in {file.path}")
+    values = {
+        "argument": arguments,
+        "spark": _from_spark(spark, wanted),
+        "environment": _from_environment(),
+        "file": file.values if file else {},
+    }
+    return _Sources(values, file)
 
 
-def _resolved(
-    setting: Setting, given: Mapping[str, Mapping[str, object]], file: SettingsFile | None
-) -> ResolvedSetting:
-    source = next((name for name in SOURCES if setting.field in given[name]), "default")
-    value = given[source][setting.field] if source in given else setting.default
-    text = _SEPARATORS.get(setting.key, ",").join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+def _resolve_one(setting: Setting, sources: _Sources) -> ResolvedSetting:
+    source = _find_source(setting, sources)
+    value = setting.default if source == "default" else sources.values[source][setting.field]
+    text = _write(setting, value)
     try:
         checked = TypeAdapter(_TYPES[setting.key]).validate_python(value)
     except ValidationError as error:
         reason = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise InvalidSetting(setting.key, text, f"{reason} (it comes from: {source})") from error
-    written = text.lower() if isinstance(value, bool) else text
-    path = str(file.path) if file and source == "file" else None
-    left_out = file.left_out.get(setting.field) if file else None
-    return ResolvedSetting(setting, checked, written, source, path, left_out)
+    file = sources.file
+    return ResolvedSetting(
+        setting=setting,
+        value=checked,
+        text=text.lower() if isinstance(value, bool) else text,
+        source=source,
+        file=str(file.path) if file and source == "file" else None,
+        left_out=file.left_out.get(setting.field) if file else None,
+    )
+
+
+def _find_source(setting: Setting, sources: _Sources) -> str:
+    """The first source that has the setting."""
+    for source in SOURCES:
+        if setting.field in sources.values[source]:
+            return source
+    return "default"
+
+
+def _write(setting: Setting, value: object) -> str:
+    """The value as the text that a Spark conf would have."""
+    if isinstance(value, list | tuple):
+        return _SEPARATORS.get(setting.key, ",").join(map(str, value))
+    return str(value)
+
+
+def _describe(setting: Setting, sources: _Sources) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": setting.key,
+        "value": setting.default,
+        "source": "default",
+        "default": setting.default,
+        "meaning": setting.meaning,
+        "problem": None,
+        "file": None,
+        "left_out": None,
+    }
+    try:
+        resolved = _resolve_one(setting, sources)
+    except InvalidSetting as error:
+        row["problem"] = f"{error.value!r}: {error.reason}; the default is in force"
+        return row
+    row.update(value=resolved.text, source=resolved.source, file=resolved.file, left_out=resolved.left_out)
+    return row
+
+
+def _phrase_unknown(hint: str) -> str:
+    return f"there is no such setting. {hint}".rstrip()
+
+
+def _describe_unknown(name: str, value: object, source: str, problem: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "value": str(value),
+        "source": source,
+        "default": None,
+        "meaning": None,
+        "problem": problem,
+        "file": None,
+        "left_out": None,
+    }
 
 
 def _from_environment() -> Mapping[str, object]:
@@ -213,20 +375,34 @@ def _from_environment() -> Mapping[str, object]:
     return EnvSettingsSource(_OUTSIDE)()
 
 
-def _known(key: str, source: str) -> Setting:
+def _find_setting(key: str, source: str) -> Setting:
     found = REGISTRY.get(key) or REGISTRY.get(PREFIX + key)
     if found is None:
-        alike = find_similar_names(key.removeprefix(PREFIX), (one.removeprefix(PREFIX) for one in REGISTRY))
-        hint = phrase_suggestion([PREFIX + name for name in alike])
-        raise InvalidArgument(key, f"no such setting ({source})", hint or "`metastore config` lists every setting.")
+        raise InvalidArgument(
+            key, f"no such setting ({source})", _hint(key) or "`metastore config` lists every setting."
+        )
     return found
+
+
+def _hint(key: str) -> str:
+    """Names the settings that are near to a name that is none."""
+    similar = find_similar_names(key.removeprefix(PREFIX), [name.removeprefix(PREFIX) for name in REGISTRY])
+    return phrase_suggestion([PREFIX + name for name in similar])
 
 
 def _from_spark(spark: SparkSession | None, wanted: Iterable[Setting]) -> dict[str, object]:
     if spark is None:
         return {}
-    found = {one.field: spark.conf.get(one.key, None) for one in wanted}
-    return {field: value for field, value in found.items() if value is not None}
+    values = {setting.field: spark.conf.get(setting.key, None) for setting in wanted}
+    return {field: value for field, value in values.items() if value is not None}
+
+
+def _read_unknown_keys(spark: SparkSession | None) -> dict[str, str]:
+    """What a session has set that begins as our settings do and is none of them."""
+    if spark is None:
+        return {}
+    rows = spark.sql("SET").collect()
+    return {row.key: row.value for row in rows if row.key.startswith(PREFIX) and row.key not in REGISTRY}
 
 
 def _from_file(folder: Path) -> SettingsFile | None:
@@ -234,23 +410,35 @@ def _from_file(folder: Path) -> SettingsFile | None:
         "metastore.toml": TomlConfigSettingsSource,
         "pyproject.toml": PyprojectTomlConfigSettingsSource,
     }
-    for place in (folder, *folder.parents):
+    for directory in (folder, *folder.parents):
         for name, reader in readers.items():
-            file = place / name
+            file = directory / name
             values = _toml(reader, file) if file.is_file() else {}
             if values:
-                return _vetted(file, {_known(key, f"in {file}"): value for key, value in _flat(values)})
+                return _vetted(file, dict(_flat(values)))
     return None
 
 
-def _vetted(file: Path, values: Mapping[Setting, object]) -> SettingsFile:
+def _vetted(file: Path, values: Mapping[str, object]) -> SettingsFile:
     """Leaves out what names programs or places where others may have written it."""
-    reason = describe_foreign_access(file) if any(one.own for one in values) else ""
-    left_out = {one: f"{file} has it, but {reason}" for one in values if one.own and reason}
-    for one, why in left_out.items():
-        _warn_once(f"{one.key} is left out: {why}.")
-    taken = {one.field: value for one, value in values.items() if one not in left_out}
-    return SettingsFile(file, taken, {one.field: why for one, why in left_out.items()})
+    settings: dict[Setting, object] = {}
+    unknown: dict[str, object] = {}
+    for name, value in values.items():
+        setting = REGISTRY.get(name) or REGISTRY.get(PREFIX + name)
+        if setting is None:
+            unknown[name] = value
+        else:
+            settings[setting] = value
+    reason = describe_foreign_access(file) if any(setting.own for setting in settings) else ""
+    left_out = {setting: f"{file} has it, but {reason}" for setting in settings if setting.own and reason}
+    for setting, sentence in left_out.items():
+        _warn_once(f"{setting.key} is left out: {sentence}.")
+    return SettingsFile(
+        path=file,
+        values={setting.field: value for setting, value in settings.items() if setting not in left_out},
+        left_out={setting.field: sentence for setting, sentence in left_out.items()},
+        unknown=unknown,
+    )
 
 
 @lru_cache(maxsize=64)

@@ -37,7 +37,7 @@ def test_help_names_every_verb(run):
         "jar",
     ):
         assert re.search(rf"^  {verb} ", told, re.MULTILINE), verb
-    assert "3 the answer is stale" in told
+    assert "3 the answer is stale, or" in told
 
 
 def test_summary_in_a_pipe_is_plain_and_complete(run, location):
@@ -84,13 +84,13 @@ def test_no_statistics_end_with_4(run, tmp_path):
     done = run("summary", tmp_path, code=4)
     assert done.stdout == ""
     assert "error: [METASTORE_NO_STATISTICS]" in done.stderr
-    assert "Run: ANALYZE TABLE <its name> COMPUTE STATISTICS" in done.stderr
+    assert done.stderr.splitlines()[-1] == "  Run: metastore analyze <its name>"
 
 
 def test_a_folder_is_named_as_statements_name_it(run, tmp_path):
     (tmp_path / "p=1").mkdir()
     (tmp_path / "p=1" / "a.parquet").touch()
-    assert f"Run: ANALYZE TABLE parquet.`{tmp_path}` COMPUTE STATISTICS" in run("summary", tmp_path, code=4).stderr
+    assert f"Run: metastore analyze 'parquet.`{tmp_path}`'\n" in run("summary", tmp_path, code=4).stderr
     assert f"Name it 'parquet.`{tmp_path}`'." in run("analyze", tmp_path, code=2).stderr
 
 
@@ -157,7 +157,11 @@ def test_wrong_usage_ends_with_2(run, arguments, told):
 
 def test_a_wrong_setting_ends_with_2(run, monkeypatch):
     monkeypatch.setenv("METASTORE_HISTOGRAM_BINS", "0")
-    assert "METASTORE_INVALID_SETTING" in run("config", code=2).stderr
+    done = run("config", code=2)
+    assert "METASTORE_INVALID_SETTING" in done.stderr
+    assert "spark.metastore.read.timeout" in done.stdout
+    (wrong,) = [row for row in json.loads(run("config", "--json", code=2).stdout)["rows"] if row["problem"]]
+    assert (wrong["name"], wrong["value"]) == ("spark.metastore.histogram.bins", "1000")
 
 
 def test_a_broken_file_of_settings_is_one_line(run, monkeypatch, tmp_path):

@@ -52,6 +52,38 @@ def test_the_statement_that_is_recommended_makes_the_statistics(spark, folder, t
     check(spark, filtered, [1])
 
 
+def test_whose_analyze_a_name_gets_is_said_where_statistics_are_missing(spark, folder, table):
+    with pytest.raises(
+        errors.NoStatistics, match=r"Spark's own until spark\.metastore\.analyze\.formats has parquet\. Run"
+    ):
+        metastore.summary(spark, table)
+    with conf(spark, spark__metastore__analyze__formats="parquet"), pytest.raises(errors.NoStatistics) as ours:
+        metastore.summary(spark, table)
+    with pytest.raises(errors.NoStatistics) as of_a_path:
+        metastore.summary(spark, by_path(folder))
+    assert "own" not in str(ours.value) + str(of_a_path.value)
+
+
+@pytest.mark.parametrize("content", [b"PAR1", b"a,b\n1,2\n3,4\n", None], ids=["only a mark", "CSV", "cut"])
+def test_a_file_that_hides_the_columns_is_named(spark, folder, content):
+    whole = min(folder.glob("*.parquet"))
+    (folder / "aaa.parquet").write_bytes(whole.read_bytes()[:-9] if content is None else content)
+    told = r"METASTORE_UNSUPPORTED_TABLE\] .* of file:\S*/aaa\.parquet\b.* is not a Parquet file.* Replace or remove"
+    for ask in (analyze, metastore.summary, metastore.verify):
+        with pytest.raises(errors.UnsupportedTable, match=told):
+            ask(spark, by_path(folder))
+    for statement in ("ANALYZE TABLE {} COMPUTE STATISTICS", "SELECT * FROM metastore.summary('{}')"):
+        with pytest.raises(Exception, match=told):
+            spark.sql(statement.format(by_path(folder)))
+
+
+def test_properties_of_a_table_of_the_session_catalog_count(spark, table):
+    properties = "'metastore.ranks.columns' = 'v', 'metastore.analyze.atuo' = 'true'"
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({properties})")
+    assert [one.subject for one in analyze(spark, table).refused] == ["table property metastore.analyze.atuo"]
+    assert {row["exact"] for row in metastore.quantiles(spark, table, "v")} == {True}
+
+
 @pytest.mark.slow
 def test_by_path_and_by_name_it_is_one_table(spark, folder, table):
     report = analyze(spark, by_path(folder))

@@ -85,7 +85,7 @@ def test_misspelt_variables_are_named_where_settings_are_shown(monkeypatch, capl
     monkeypatch.setenv("METASTORE_PORT", "9083")  # of Hive
     (shown,) = (row for row in metastore.config() if row["name"].startswith("METASTORE_"))
     assert (shown["name"], shown["value"], shown["source"]) == ("METASTORE_CBO_ENABLE", "false", "environment")
-    assert shown["meaning"] == "There is no such setting. Did you mean METASTORE_CBO_ENABLED?"
+    assert shown["problem"] == "there is no such setting. Did you mean METASTORE_CBO_ENABLED?"
     found = doctor_checks.check_settings()
     assert (found.state, "METASTORE_CBO_ENABLE is no setting" in found.detail) == (doctor_checks.WARNING, True)
     assert found.fix == "Did you mean METASTORE_CBO_ENABLED?"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -202,6 +203,71 @@ def test_the_way_to_a_file_may_lead_through_links(monkeypatch, empty_folder):
     (empty_folder / "real" / "metastore.toml").write_text(PROGRAM)
     monkeypatch.chdir(empty_folder / "data")
     assert found("python").text == "/opt/evil"
+
+
+def row_of(name):
+    return next(row for row in metastore.settings() if row["name"] == name)
+
+
+def test_settings_show_what_is_wrong_and_raise_nothing(monkeypatch, empty_folder):
+    (empty_folder / "metastore.toml").write_text("[cbo]\nenabeld = true\n[snapshots]\nkeep = 3\n")
+    monkeypatch.setenv("METASTORE_HISTOGRAM_BINS", "1")
+    bins, keep = row_of("spark.metastore.histogram.bins"), row_of("spark.metastore.snapshots.keep")
+    assert (bins["value"], bins["source"]) == ("1000", "default")
+    assert bins["problem"].startswith("'1': ")
+    assert "environment" in bins["problem"]
+    assert (keep["value"], keep["source"], keep["problem"]) == ("3", "file", None)
+    misspelt = row_of("cbo.enabeld")
+    assert (misspelt["value"], misspelt["source"]) == ("True", "file")
+    assert misspelt["problem"] == "there is no such setting. Did you mean spark.metastore.cbo.enabled?"
+    assert list(metastore.config()) == list(metastore.settings())
+    assert metastore.settings().columns[:6] == ("name", "value", "source", "default", "meaning", "problem")
+
+
+def test_settings_are_a_function_whatever_was_imported():
+    import metastore.configuration  # noqa: PLC0415 - the module that the function reads
+
+    assert callable(metastore.settings)
+    assert "problem" in repr(metastore.settings()) or "spark.metastore.enabled" in repr(metastore.settings())
+
+
+@pytest.mark.parametrize("user", ["analyze", "read", "plan"])
+def test_a_wrong_value_stops_who_uses_the_setting_alone(monkeypatch, user):
+    monkeypatch.setenv("METASTORE_HISTOGRAM_BINS", "1")
+    if user == "analyze":
+        with pytest.raises(InvalidSetting, match=r"histogram\.bins = '1'"):
+            configuration.resolve(user=user)
+    else:
+        assert "spark.metastore.store" in {one.setting.key for one in configuration.resolve(user=user)}
+    assert configuration.get("spark.metastore.store") is None
+
+
+def test_every_setting_has_a_user():
+    assert {user for one in configuration.REGISTRY.values() for user in one.users} == {"analyze", "read", "plan"}
+    assert all(one.users for one in configuration.REGISTRY.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("metastore.analyze.auto", "true", None),
+        ("metastore.analyze.auto", " False", None),
+        ("metastore.ranks.columns", "a, b", None),
+        ("metastore.schema", None, r"Known: metastore\.analyze\.auto, .*"),
+        ("write.format.default", "orc", None),
+        (
+            "metastore.analyze.atuo",
+            "true",
+            r"there is no such table property\. Did you mean metastore\.analyze\.auto\?",
+        ),
+        ("Metastore.Ranks.Columns", "a", r".* Did you mean metastore\.ranks\.columns\?"),
+        ("metastore.analyze.auto", "treu", "'treu' is none of true, false"),
+    ],
+)
+def test_table_properties_that_say_nothing(name, value, problem):
+    problems = configuration.find_wrong_properties({name: str(value)})
+    assert set(problems) == ({name} if problem else set())
+    assert problem is None or re.search(problem, problems[name])
 
 
 def test_settings_say_which_file_they_are_of(empty_folder):

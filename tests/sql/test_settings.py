@@ -3,56 +3,116 @@
 from __future__ import annotations
 
 import json
+import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import metastore
-from metastore.errors import InvalidSetting
 from planner.plans import check, conf
 from pruning.scala import items, module
 
 pytestmark = pytest.mark.spark
 CASES = Path(__file__).parents[1] / "cases" / "settings.json"
 INVALID = {
-    "enabled": "maybe",
-    "pruning.enabled": "nein",
-    "cache.size": "x",
-    "planning.timeout": "soon",
-    "analyze.formats": "csv",
-    "histogram.bins": "1",
+    "enabled": ("maybe", {"analyze", "plan"}),
+    "pruning.enabled": ("nein", {"plan"}),
+    "cache.size": ("x", {"read", "plan"}),
+    "planning.timeout": ("soon", {"plan"}),
+    "analyze.formats": ("csv", {"analyze"}),
+    "histogram.bins": ("1", {"analyze"}),
 }
+"""A value that a setting cannot have, and who is told."""
 
 
 def shown(spark) -> dict[str, object]:
     return {row.name: row for row in spark.sql("SELECT * FROM metastore.settings()").collect()}
 
 
-@pytest.mark.parametrize(("key", "value"), INVALID.items())
-def test_an_invalid_setting_is_told_and_fails_no_query(spark, analyzed, key, value):
-    with conf(spark, **{f"spark.metastore.{key}".replace(".", "__"): value}):
-        check(spark, f"SELECT * FROM {analyzed} WHERE id = 5")
-        told = rf"METASTORE_INVALID_SETTING\] spark.metastore.{key} = '{value}'"
-        for statement in (
+def is_told(ask, told):
+    try:
+        ask()
+    except Exception as error:  # noqa: BLE001 - of Spark, of py4j or ours
+        return bool(re.search(told, str(error))) or str(error)
+    return False
+
+
+@pytest.mark.parametrize("key", INVALID)
+def test_an_invalid_setting_is_told_to_who_uses_it_and_fails_no_query(spark, analyzed, key):
+    value, users = INVALID[key]
+    told = rf"METASTORE_INVALID_SETTING\] spark.metastore.{key} = '{value}'"
+    namespace, query = analyzed.rpartition(".")[0], f"SELECT * FROM {analyzed} WHERE id = 5"
+    statements = {
+        "analyze": [
             f"ANALYZE TABLE {analyzed} COMPUTE STATISTICS NOSCAN",
-            f"ANALYZE TABLES IN {analyzed.rpartition('.')[0]} COMPUTE STATISTICS NOSCAN",
-            f"SELECT * FROM metastore.summary('{analyzed}')",
-            f"SELECT * FROM metastore_files('{analyzed}')",
-        ):
-            with pytest.raises(Exception, match=told):
-                spark.sql(statement)
-        with pytest.raises(InvalidSetting, match=told):
-            metastore.analyze(spark, analyzed, progress=False)
-        with pytest.raises(InvalidSetting, match=told):
-            metastore.summary(spark, analyzed)
-        with pytest.raises(Exception, match=told):
-            spark.read.format("metastore").load(analyzed).collect()
+            f"ANALYZE TABLES IN {namespace} COMPUTE STATISTICS NOSCAN",
+        ],
+        "read": [f"SELECT * FROM metastore.summary('{analyzed}')", f"SELECT * FROM metastore_files('{analyzed}')"],
+    }
+    asked = {user: [partial(spark.sql, sql) for sql in found] for user, found in statements.items()}
+    asked["analyze"].append(partial(metastore.analyze, spark, analyzed, progress=False, depth="files"))
+    asked["read"].append(partial(metastore.summary, spark, analyzed))
+    asked["read"].append(lambda: spark.read.format("metastore").load(analyzed).collect())
+    with conf(spark, **{f"spark.metastore.{key}".replace(".", "__"): value}):
+        check(spark, query)
+        for user, calls in asked.items():
+            assert {is_told(call, told) for call in calls} == {user in users}, user
+        explained = is_told(lambda: spark.sql("SELECT * FROM metastore.explain(:q)", args={"q": query}), told)
+        assert explained == bool(users & {"read", "plan"})
         row = shown(spark)[f"spark.metastore.{key}"]
         assert (row.value, row.source) == (row.default, "default")
         assert f"'{value}' (spark) is no value" in row.problem
+        (described,) = [one for one in metastore.settings(spark) if one["name"] == f"spark.metastore.{key}"]
+        assert (described["value"], described["problem"] is None) == (row.value, False)
         assert spark.sql("SELECT * FROM metastore.help()").count() > 9
         assert spark.sql("SELECT * FROM metastore.version()").count() == 1
     assert {row.problem for row in shown(spark).values()} == {None}
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("SET spark.metastore.histogram.bins = 1", r"spark\.metastore\.histogram\.bins = '1': it is no value"),
+        ("set spark.metastore.enabled=maybe", r"spark\.metastore\.enabled = 'maybe': it is no value"),
+        (
+            "SET `spark.metastore.histogram.bin` = 7",
+            r"no such setting\. Did you mean spark\.metastore\.histogram\.bins or .*\?",
+        ),
+    ],
+)
+def test_set_refuses_what_is_no_setting_or_no_value_of_one(spark, statement, told):
+    before = {row.key: row.value for row in spark.sql("SET").collect()}
+    with pytest.raises(Exception, match=rf"METASTORE_INVALID_SETTING\] .*{told}"):
+        spark.sql(statement)
+    assert {row.key: row.value for row in spark.sql("SET").collect()} == before
+
+
+def test_set_takes_what_it_took(spark):
+    for statement in ("SET spark.metastore.histogram.bins = 12", "SET spark.metastore.of.others = 1"):
+        spark.sql(statement)
+    spark.sql("SET spark.metastore.histogram.bins")
+    assert shown(spark)["spark.metastore.histogram.bins"].value == "12"
+    for key in ("histogram.bins", "of.others"):
+        spark.conf.unset(f"spark.metastore.{key}")
+
+
+def test_misspelt_names_are_named_by_analyze(spark, table):
+    spark.sql(f"INSERT INTO {table} SELECT id, concat('s', id), 'p' FROM range(3)")
+    spark.sql(
+        f"ALTER TABLE {table} SET TBLPROPERTIES ('metastore.analyze.atuo' = 'true', 'metastore.analyze.auto' = 'on')"
+    )
+    with conf(spark, spark__metastore__histogram__bin="7"):
+        report = metastore.analyze(spark, table, progress=False, depth="files")
+        told = {one.subject: one.reason for one in report.refused}
+        (row,) = spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS NOSCAN").collect()
+    no_such, bins, kind = "there is no such", "spark.metastore.histogram.bins", "spark.metastore.histogram.kind"
+    assert told == {
+        "setting spark.metastore.histogram.bin": f"{no_such} setting. Did you mean {bins} or {kind}?",
+        "table property metastore.analyze.atuo": f"{no_such} table property. Did you mean metastore.analyze.auto?",
+        "table property metastore.analyze.auto": "'on' is none of true, false",
+    }
+    assert sorted(row.refused) == sorted(f"{subject}: {reason}" for subject, reason in told.items())
 
 
 def test_the_session_reads_texts_as_python_does(spark):

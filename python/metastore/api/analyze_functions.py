@@ -140,12 +140,24 @@ def _refuse_on_connect(**given: object) -> None:
             )
 
 
-def config(spark: SparkSession | None = None) -> Answer:
-    """Every setting with its value and where that comes from.
+def settings(spark: SparkSession | None = None) -> Answer:
+    """Every setting: the value in force, where it comes from, and what is wrong with what is set.
+
+    Args:
+        spark: A session, classic or Connect, whose conf counts; without one, environment and files alone do.
+
+    Returns:
+        A row for each setting, and one for each name that is near to a setting and is none. `problem` says what is
+        wrong; the default is in force then.
 
     Example:
         >>> import metastore
-        >>> metastore.config()[0]["name"]
+        >>> metastore.settings()[0]["name"]
         'spark.metastore.enabled'
     """
     return session.list_settings(spark)
+
+
+def config(spark: SparkSession | None = None) -> Answer:
+    """The same as `settings`, by the name of the command."""
+    return settings(spark)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from metastore.cli.options import command
-from metastore.cli.output import FAILED, PlainOutput
+from metastore.cli.output import FAILED, PlainOutput, error_exit_code
 
 
 @command
@@ -43,13 +43,20 @@ def print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it
 
 @command
 def config(output: PlainOutput) -> None:
-    """One line per setting: its value here and where that comes from."""
+    """One line per setting: its value here, where that comes from, and what is wrong with what is set."""
     import metastore  # noqa: PLC0415 - as above
+    from metastore import configuration  # noqa: PLC0415 - as above
+    from metastore.errors import InvalidArgument, InvalidSetting  # noqa: PLC0415 - as above
 
-    found = metastore.config()
-    output.answer(found)
-    for file in sorted({row["file"] for row in found if row.get("file")}):
+    settings = metastore.settings()
+    output.answer(settings)
+    for file in sorted({row["file"] for row in settings if row["file"]}):
         output.note(f"Settings are taken from {file}.")
+    try:
+        configuration.resolve()
+    except (InvalidArgument, InvalidSetting) as error:
+        output.note(f"error: {error}")
+        raise typer.Exit(error_exit_code(error)) from error
 
 
 def _version(package: str) -> str | None:

@@ -29,7 +29,7 @@ _SHOWN = {
     "filtered_summary": _SUMMARY,
     "files": ("path", "size", "rows", "deleted_rows", "partition", "analyzed", "columns_analyzed"),
     "columns": ("path", "column_name", "min", "max", "rows", "null_count", "nan_count", "distinct"),
-    "config": ("name", "value", "source"),
+    "settings": ("name", "value", "source", "problem"),
 }
 _HEADS = {
     "column_name": "column",
@@ -84,6 +84,8 @@ _MICROSECONDS = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d+$")
 def shown_columns(answer: Answer) -> list[str]:
     """The columns that people see, without empty ones; `to_dict()` and `--json` have all."""
     columns = [name for name in _SHOWN.get(answer.kind, answer.columns) if name in answer.columns]
+    if answer.kind == "settings" and not has_values(answer, "problem"):
+        columns.remove("problem")
     if not is_summary(answer):
         return columns
     for name in _user_defined_columns(answer):

@@ -28,6 +28,7 @@ from metastore.store.coverage import Coverage
 from metastore.table_level.rank_sort import RankSort
 from metastore.table_level.table_details import TableLevelOptions
 from metastore.table_level.value_jobs import ValueJobs
+from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from metastore.spark_jobs.task_store import TaskStore
     from metastore.store import Store
 
+
+_LOG = get_logger(__name__)
 
 PUFFIN = "spark.metastore.iceberg.puffin"
 BLOCK_SETTINGS: Mapping[str, Any] = {"theta_lgk": 12, "theta_hash": "iceberg"}
@@ -72,6 +75,7 @@ class PlanInputs:
         is_publishing: Whether other engines are told the columns' distinct counts, for which the format has a place.
         is_unasked: Whether nobody typed it: what people ask meanwhile does not wait for all of its tasks.
         deleted: The data files whose deleted rows were counted.
+        wrong_names: Table properties and settings of the session that say nothing, and why.
     """
 
     facts: TableFacts
@@ -89,6 +93,7 @@ class PlanInputs:
     is_publishing: bool = False
     is_unasked: bool = False
     deleted: DeletedRows | None = None
+    wrong_names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def block_settings(self) -> Mapping[str, Any]:
@@ -146,13 +151,25 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
         ),
         jobs=ValueJobs(spark.sparkContext, place, files, facts.local, field_ids=facts.field_ids),
         deleted=deleted,
+        wrong_names=_find_wrong_names(spark, facts),
     )
+
+
+def _find_wrong_names(spark: SparkSession, facts: TableFacts) -> dict[str, str]:
+    """What the table's properties and the session's conf have that begins as ours does and is not read."""
+    properties = configuration.find_wrong_properties(facts.properties)
+    settings = configuration.find_unknown_settings(spark)
+    problems = {f"table property {name}": problem for name, problem in properties.items()}
+    problems |= {f"setting {name}": problem for name, problem in settings.items()}
+    for name, problem in problems.items():
+        _LOG.warning("%s (%s): %s", name, facts.name, problem)
+    return problems
 
 
 def _resolve_settings(spark: SparkSession, statement: AnalyzeStatement) -> Mapping[str, Any]:
     """The values of all settings: one that has no value it can have is told before anything is read."""
     asked = {} if statement.frequencies is None else {"spark.metastore.frequencies.algorithm": statement.frequencies}
-    return {one.setting.key: one.value for one in configuration.resolve(spark, asked)}
+    return {one.setting.key: one.value for one in configuration.resolve(spark, asked, "analyze")}
 
 
 def _resolve_expressions(

@@ -156,6 +156,7 @@ def _list_failures(inputs: PlanInputs, state: RoundState) -> tuple[Refusal, ...]
     statistics = {**dict(reversed(state.result.failed)), **state.failed}
     others = {subject: reason for extra in state.extras for subject, reason in extra.failed.items()}
     others |= {f"expression {text}": reason for text, reason in inputs.failed_expressions.items()}
+    others |= inputs.wrong_names
     return (
         *(Refusal(f"statistic {subject}", reason) for subject, reason in sorted(statistics.items())),
         *(Refusal(subject, reason) for subject, reason in sorted(others.items())),

@@ -114,7 +114,7 @@ def summarize_query(spark: SparkSession, query: str) -> list[list[str | None]]:
     rows_total = facts.live_rows if facts.live_rows is not None else _count_rows_by_spark(spark, facts)
     blocks = block_files.read(manifest.blocks)
     table = _divide_files(facts, condition, told, Coverage(blocks, facts.files), rows_total)
-    options = choose_options({one.setting.key: one.value for one in configuration.resolve(spark)})
+    options = choose_options({one.setting.key: one.value for one in configuration.resolve(spark, user="analyze")})
     rows = _reduce(spark, table, OverlayStore(store), manifest, blocks, options)
     return [[_as_text(row.get(column)) for column in _COLUMNS] for row in rows]
 

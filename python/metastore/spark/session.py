@@ -100,34 +100,12 @@ def check_session(spark: SparkSession) -> None:
 
 def list_settings(spark: SparkSession | None) -> Answer:
     """Every setting as the session and this process see it."""
+    from metastore import configuration  # noqa: PLC0415 - slow to import
+
     if spark is not None:
         check_session(spark)
-    from metastore import configuration  # noqa: PLC0415 - slow to import
-    from metastore.configuration import find_misspelt_variables  # noqa: PLC0415 - as above
-
-    described = tuple(
-        {
-            "name": one.setting.key,
-            "value": one.text,
-            "source": one.source,
-            "default": one.setting.default,
-            "meaning": one.setting.meaning,
-            "file": one.file,
-            "left_out": one.left_out,
-        }
-        for one in configuration.resolve(spark)
-    )
-    wrong = tuple(
-        {
-            "name": name,
-            "value": os.environ[name],
-            "source": "environment",
-            "default": None,
-            "meaning": f"There is no such setting. {near}",
-        }
-        for name, near in find_misspelt_variables(os.environ).items()
-    )
-    return Answer("config", "settings", tuple(described[0]), described + wrong)
+    rows = configuration.list_settings(spark)
+    return Answer("settings", "", tuple(rows[0]), rows)
 
 
 def configure(builder: B) -> B:
@@ -162,15 +140,23 @@ def read_spark_defaults() -> dict[str, str]:
     file = Path(os.environ.get("SPARK_CONF_DIR") or Path(home) / "conf") / "spark-defaults.conf"
     if not file.is_file():
         return {}
-    lines = (line.strip() for line in file.read_text("utf-8").splitlines())
-    pairs = (_KEY_END.split(line, maxsplit=1) for line in lines if line and line[0] not in "#!")
-    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
+    settings = {}
+    for line in file.read_text("utf-8").splitlines():
+        entry = line.strip()
+        if entry.startswith(("#", "!")):
+            continue
+        key, *value = _KEY_END.split(entry, maxsplit=1)
+        if value:
+            settings[key] = value[0]
+    return settings
 
 
 def append_entry(present: object, added: str) -> str:
     """A comma list with one more entry, unless it has it."""
-    parts = [part for part in str(present or "").split(",") if part]
-    return ",".join([*parts, *([] if added in parts else [added])])
+    entries = list(filter(None, str(present or "").split(",")))
+    if added not in entries:
+        entries.append(added)
+    return ",".join(entries)
 
 
 def _with_own_columns(

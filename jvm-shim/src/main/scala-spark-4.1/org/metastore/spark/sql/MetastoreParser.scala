@@ -8,12 +8,12 @@ import org.apache.spark.sql.types.StructType
 final class MetastoreParser(delegate: ParserInterface) extends ParserWrapper(delegate) {
 
   override def parsePlanWithParameters(sqlText: String, parameters: ParameterContext): LogicalPlan =
-    PartitionClause.parse(FunctionNames.rewrite(sqlText),
-      text =>
-        delegate match {
-          case spark: AbstractSqlParser => spark.parsePlanWithParameters(text, parameters)
-          case other => other.parsePlan(ParameterHandler.substituteParameters(text, parameters)._1)
-        })
+    parseStatement(sqlText) { text =>
+      delegate match {
+        case spark: AbstractSqlParser => spark.parsePlanWithParameters(text, parameters)
+        case other => other.parsePlan(ParameterHandler.substituteParameters(text, parameters)._1)
+      }
+    }
 
   /** Parsers of other extensions leave it out (Iceberg 1.12.0), and no extension adds to it: Spark's own answers. */
   override def parseRoutineParam(sqlText: String): StructType = CatalystSqlParser.parseRoutineParam(sqlText)

@@ -41,7 +41,7 @@ object AnalyzeCommand {
     !run(session, statement.copy(inTurn = true)).isNull
 
   private def run(session: SparkSession, statement: AnalyzeStatement): JsonNode = {
-    MetastoreConf.requireValid(session)
+    MetastoreConf.requireValid(session, Set("analyze"))
     TableLookup.resolve(session, statement.table)
     AttachedPython.run(session, statement)
   }
@@ -55,7 +55,7 @@ final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[Stri
   override val output: Seq[Attribute] = AnalyzeReport.attributes
 
   override def run(session: SparkSession): Seq[Row] = {
-    MetastoreConf.requireValid(session)
+    MetastoreConf.requireValid(session, Set("analyze"))
     tables.sortBy(_.name).flatMap { table =>
       val name = SqlName(catalog.name +: table.namespace.toSeq :+ table.name)
       try {

@@ -56,6 +56,7 @@ private[auto] object Asked {
     val conf = MetastoreConf.of(session)
     for {
       table <- if (conf.enabled) written else None
+      _ = MetastoreConf.warnOfMisspeltProperties(table.name, table.properties)
       if conf.analyzeFormats.contains(table.format)
       mode <- Some(modeOf(conf.analyzeAuto, table.properties.get(Property))) if mode != off
     } yield Asked(table.name, mode == waiting)

@@ -69,14 +69,24 @@ final class MetastoreConf(conf: SQLConf) {
 /** The registry of settings: what `contract/settings.json` declares. */
 object MetastoreConf extends Logging {
   private val Prefix = "spark.metastore."
+  private val PropertyPrefix = "metastore."
   private val truths =
     (Seq("true", "t", "yes", "y", "on", "1").map(_ -> true) ++ Seq("false", "f", "no", "n", "off", "0").map(_ -> false)).toMap
   private val Whole = java.util.regex.Pattern.compile("[+-]?[0-9]+") // Java would take the digits of all scripts
 
   /** All settings, in the order in which they are shown. */
   val all: Seq[Setting[_]] = Contract.read("settings").asScala.map { one =>
-    Setting[Any](one.get("key").asText, one.get("default").asText, one.get("meaning").asText.replace("`", ""), parser(one))
+    Setting[Any](
+      key = one.get("key").asText,
+      default = one.get("default").asText,
+      meaning = one.get("meaning").asText.replace("`", ""),
+      parse = parser(one),
+      users = Contract.texts(one, "used_by").toSet,
+      isTableProperty = one.path("table_property").asBoolean)
   }.toSeq
+
+  /** Names of the table properties that ANALYZE and writes look at. */
+  lazy val tableProperties: Seq[String] = all.filter(_.isTableProperty).map(_.key.stripPrefix("spark."))
 
   val Enabled: Setting[Boolean] = find("enabled")
   val PruningEnabled: Setting[Boolean] = find("pruning.enabled")
@@ -145,15 +155,44 @@ object MetastoreConf extends Logging {
   def of(session: SparkSession): MetastoreConf = new MetastoreConf(session.sessionState.conf)
 
   /**
-   * Passes where every setting of the session has a value that it can have. Queries go on with defaults; who asks about
-   * statistics is told.
+   * Passes where the settings that some parts use (`analyze`, `read`, `plan`) have values that they can have.
+   * Queries go on with defaults; who asks about statistics is told.
    *
    * @throws MetastoreException METASTORE_INVALID_SETTING
    */
-  def requireValid(session: SparkSession): Unit = {
+  def requireValid(session: SparkSession, users: Set[String]): Unit = {
     val conf = of(session)
-    all.foreach { setting =>
-      conf.findInvalid(setting).foreach(wrong => throw MetastoreException.invalidSetting(setting.key, wrong.text, wrong.source))
+    val used = all.filter(_.users.exists(users))
+    used.foreach { setting =>
+      val wrong = conf.findInvalid(setting)
+      wrong.foreach(value => throw MetastoreException.invalidSetting(setting.key, value.text, value.source))
+    }
+  }
+
+  /**
+   * Passes where a statement may set a key to a text: no value of a setting, and no misspelt name.
+   *
+   * @throws MetastoreException METASTORE_INVALID_SETTING
+   */
+  def requireSettable(key: String, text: String): Unit = {
+    val keys = all.map(_.key)
+    val setting = all.find(_.key == key)
+    val wrong = setting.filter(_.parse(text.trim).isEmpty)
+    wrong.foreach(_ => throw MetastoreException.invalidSetting(key, text, "SET"))
+    if (setting.isEmpty && key.startsWith(Prefix)) {
+      val near = Option(NearNames.phraseSuggestion(key, keys, Prefix))
+      near.filter(_.nonEmpty).foreach(hint => throw MetastoreException.noSuchSetting(key, text, hint))
+    }
+  }
+
+  /** One log line for each property of a table that begins as ours do and is none of them. */
+  def warnOfMisspeltProperties(table: String, properties: Map[String, String]): Unit = {
+    val names = properties.keys.toSeq.sorted
+    val likeOurs = names.filter(_.toLowerCase(Locale.ROOT).startsWith(PropertyPrefix))
+    likeOurs.diff(tableProperties).foreach { name =>
+      val hint = NearNames.hint(name, tableProperties, PropertyPrefix)
+      val line = s"[METASTORE_INVALID_SETTING] $name of $table: there is no such table property.$hint"
+      if (warned.add(line)) logWarning(VisibleText(line))
     }
   }
 
@@ -172,8 +211,16 @@ object MetastoreConf extends Logging {
   * @param default text of the default; empty: nothing is set
   * @param meaning one sentence for people
   * @param parse   the value of a text, or None where the text is not a value
+  * @param users   the parts that use it, as `contract/settings.json` names them
+  * @param isTableProperty whether a table may have it, too, without `spark.` before it
   */
-final case class Setting[T](key: String, default: String, meaning: String, parse: String => Option[T]) {
+final case class Setting[T](
+    key: String,
+    default: String,
+    meaning: String,
+    parse: String => Option[T],
+    users: Set[String],
+    isTableProperty: Boolean) {
 
   /** The same setting as an environment variable: `spark.metastore.cbo.enabled` is `METASTORE_CBO_ENABLED`. */
   val environment: String =

@@ -40,10 +40,14 @@ object MetastoreException {
   private def endOnce(text: String): String = TwoStops.replaceAllIn(text, ".")
 
   /** `inStatements` is what ANALYZE TABLE calls the table. */
-  def noStatistics(table: String, inStatements: String, detail: String = "", columns: String = "ALL COLUMNS"): MetastoreException = {
+  def noStatistics(
+      table: String,
+      inStatements: String,
+      detail: String = "",
+      columns: String = "ALL COLUMNS"): MetastoreException = {
     val command = s"ANALYZE TABLE $inStatements COMPUTE STATISTICS FOR $columns"
-    new MetastoreException("METASTORE_NO_STATISTICS", s"$table has no statistics$detail. Run: $command",
-      Map("table" -> table, "command" -> command))
+    val line = s"$table has no statistics$detail. Run: $command"
+    new MetastoreException("METASTORE_NO_STATISTICS", line, Map("table" -> table, "command" -> command))
   }
 
   /** `nearest` are snapshots that were analyzed. */
@@ -52,11 +56,19 @@ object MetastoreException {
       s"$table has no statistics$detail. ANALYZE computes them for the current snapshot only. " +
         s"Nearest analyzed snapshots: ${nearest.mkString(", ")}.", Map("table" -> table))
 
-  /** `parts` are those of the table's name, `names` the last parts of the names of the tables beside it, `missing` says which part
-   * of the name is unknown before the last. */
-  def tableNotFound(parts: Seq[String], names: Seq[String], missing: String = ""): MetastoreException = {
+  /**
+   * `parts` are those of the table's name, `names` the last parts of the names of the tables beside it, `missing`
+   * says which part of the name is unknown before the last, `elsewhere` how tables of other catalogs are named.
+   */
+  def tableNotFound(
+      parts: Seq[String],
+      names: Seq[String],
+      missing: String = "",
+      elsewhere: String = ""): MetastoreException = {
     val table = SqlName(parts)
-    new MetastoreException("METASTORE_TABLE_NOT_FOUND", s"There is no table $table.$missing${near(parts, names)}", Map("table" -> table))
+    val hint = if (NearNames.find(parts.last, names).isEmpty) elsewhere else ""
+    val line = s"There is no table $table.$missing${near(parts, names)}$hint"
+    new MetastoreException("METASTORE_TABLE_NOT_FOUND", line, Map("table" -> table))
   }
 
   /** `parts` are those of the database's name, `names` the last parts of the names of the databases beside it. */
@@ -100,6 +112,13 @@ object MetastoreException {
     new MetastoreException("METASTORE_INVALID_SETTING",
       s"$setting = '$value': it is no value of this setting (it comes from: $source). metastore.settings() shows what is in force.",
       Map("setting" -> setting, "value" -> value, "source" -> source))
+
+  /** `hint` names the settings that are near. */
+  def noSuchSetting(setting: String, value: String, hint: String): MetastoreException =
+    new MetastoreException(
+      "METASTORE_INVALID_SETTING",
+      s"$setting = '$value': there is no such setting.$hint",
+      Map("setting" -> setting, "value" -> value))
 
   /** The Python that Spark asks for data sources does not have ours. */
   def sourceNotFound(interpreter: String, cause: Throwable): MetastoreException = {

@@ -59,7 +59,7 @@ final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
       name <- options.get("path").orElse(options.get("table")).filterNot(TableFormats.isLocation)
       view <- View.named(options.getOrElse("view", "summary").toLowerCase(Locale.ROOT))
     } yield {
-      MetastoreConf.requireValid(session)
+      MetastoreConf.requireValid(session, Set("read"))
       val narrowing = View.narrowing.flatMap(option => options.get(option).map(option -> Literal(_)))
       narrowing.map(_._1).filterNot(view.narrowedBy.contains).foreach { option =>
         throw MetastoreException.invalidArgument(option, s"the view ${view.name} cannot be narrowed by it")

@@ -1,14 +1,15 @@
 package org.metastore.spark.sql
 
-import java.util.Properties
+import java.util.{Locale, Properties}
 
 import scala.collection.JavaConverters._
+import scala.util.Try
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.fs.FileSystem
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.{InternalRow, TableIdentifier}
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.contract.Contract
@@ -138,9 +139,16 @@ object FactsFunction extends TableFunction("facts") {
         }
         val (listing, leaves) = (table.facts, table.leaves(None))
         val partitioning = table.partitionColumns.flatMap(column => leaves.find(_.path == Seq(column)))
-        facts(identity(found) ++ described(session, table, leaves, listing)) +: listing.files.map(row(_, partitioning))
+        val properties = table.properties ++ found.sessionTable.fold(Map.empty[String, String])(ownProperties(session, _))
+        facts(identity(found) ++ described(session, table, leaves, listing) + ("properties" -> properties.asJava)) +: listing.files.map(
+          row(_, partitioning))
     }
   }
+
+  /** Properties of ours that the session's catalog has of a table: not every format keeps what TBLPROPERTIES says. */
+  private def ownProperties(session: SparkSession, table: TableIdentifier): Map[String, String] =
+    Try(session.sessionState.catalog.getTableMetadata(table).properties).getOrElse(Map.empty[String, String])
+      .filter { case (name, _) => name.toLowerCase(Locale.ROOT).startsWith("metastore.") }
 
   private def facts(found: Map[String, Any]): InternalRow =
     ResultRow.row(mapper.writeValueAsString(found.asJava) +: schema.fields.toSeq.tail.map(_ => None): _*)
@@ -167,6 +175,6 @@ object FactsFunction extends TableFunction("facts") {
       "snapshot" -> listing.snapshot.orNull, "unsettled" -> listing.recentFiles.asJava,
       "has_other_rows" -> listing.hasOtherRows, "leaves" -> leaves.asJava,
       "defaults" -> table.defaults.asJava, "has_current_schema" -> listing.hasCurrentSchema,
-      "field_ids" -> table.fieldIds.asJava, "properties" -> table.properties.asJava)
+      "field_ids" -> table.fieldIds.asJava)
   }
 }

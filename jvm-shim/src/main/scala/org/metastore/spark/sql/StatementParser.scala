@@ -13,15 +13,26 @@ import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.parser.{ParserInterface, SqlBaseLexer}
 import org.apache.spark.sql.catalyst.plans.logical.{AnalyzeColumn, AnalyzeTable, LogicalPlan}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.execution.command.SetCommand
 import org.apache.spark.sql.types.{DataType, StructType}
 
+import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.reason.{MetastoreException, NearNames}
 
 /** Spark's parser, or the one that another extension put before it, with our names made readable to it first. */
 abstract class ParserWrapper(delegate: ParserInterface) extends ParserInterface {
 
-  override def parsePlan(sqlText: String): LogicalPlan =
-    PartitionClause.parse(FunctionNames.rewrite(sqlText), delegate.parsePlan)
+  override def parsePlan(sqlText: String): LogicalPlan = parseStatement(sqlText)(delegate.parsePlan)
+
+  /** Parses a statement with our names in it; SET may give no setting of ours a wrong value. */
+  protected def parseStatement(sqlText: String)(parse: String => LogicalPlan): LogicalPlan = {
+    val plan = PartitionClause.parse(FunctionNames.rewrite(sqlText), parse)
+    plan match {
+      case SetCommand(Some((key, Some(text)))) => MetastoreConf.requireSettable(key, text)
+      case _ =>
+    }
+    plan
+  }
 
   override def parseQuery(sqlText: String): LogicalPlan = delegate.parseQuery(FunctionNames.rewrite(sqlText))
 

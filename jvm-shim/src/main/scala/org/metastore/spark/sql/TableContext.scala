@@ -40,8 +40,12 @@ final class TableContext private (val name: String, val table: LakeTable, val st
   }
 
   /** That statistics are missing, and the statement that makes them. */
-  def noStatistics(detail: String = "", columns: String = "ALL COLUMNS"): MetastoreException =
-    MetastoreException.noStatistics(name, table.identity.copy(name = name).inStatements, detail, columns)
+  def noStatistics(detail: String = "", columns: String = "ALL COLUMNS"): MetastoreException = {
+    val isOurs = name.contains('/') || MetastoreConf().analyzeFormats(table.format)
+    val setting = MetastoreConf.AnalyzeFormats.key
+    val whose = if (isOurs) "" else s": ANALYZE TABLE by its name is Spark's own until $setting has ${table.format}"
+    MetastoreException.noStatistics(name, table.identity.copy(name = name).inStatements, detail + whose, columns)
+  }
 
   /** As `answeringSnapshot`, raising METASTORE_NO_STATISTICS. */
   def snapshotWithColumns(asked: Option[String]): Snapshot =

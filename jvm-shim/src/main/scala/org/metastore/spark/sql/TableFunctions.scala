@@ -59,7 +59,7 @@ object TableFunctions {
   /** A call as a plan, with fresh attributes. Nothing is read yet. */
   private def plan(function: TableFunction, arguments: Seq[Expression]): LogicalPlan = {
     val session = SparkSession.active
-    if (function.needsSettings) MetastoreConf.requireValid(session)
+    MetastoreConf.requireValid(session, function.usedSettings)
     val call = Arguments.bind(function, arguments)
     val limit = if (function.isLimited) Some(MetastoreConf.of(session).readTimeoutMillis) else None
     FunctionCall(DataTypeUtils.toAttributes(function.schema), function.name, call,
@@ -130,8 +130,8 @@ abstract class TableFunction(val name: String) {
   /** Whether our own Python asks it: it is not listed, and not called by people. */
   def isInternal: Boolean = declared.path("internal").asBoolean
 
-  /** Whether a setting that has no value it can have stops the call. */
-  def needsSettings: Boolean = declared.path("needs_settings").asBoolean(true)
+  /** Whose settings have to have values that they can have. */
+  def usedSettings: Set[String] = if (declared.has("settings")) Contract.texts(declared, "settings").toSet else Set("read")
 
   /** Whether `spark.metastore.read.timeout` ends a call. */
   def isLimited: Boolean = declared.path("limited").asBoolean(true)

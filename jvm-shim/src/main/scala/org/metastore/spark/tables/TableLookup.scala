@@ -121,6 +121,9 @@ object TableLookup {
           throw notFound(session, parts)
         case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
           throw MetastoreException.unsupportedTable(name, s"this Spark does not have the format ${parts.head}")
+        case UnreadableFile(file, reason) => throw MetastoreException.unsupportedTable(
+            name, s"Spark cannot read the columns of $file: $reason",
+            " Replace or remove that file. A table of the catalog whose columns are declared (CREATE TABLE) is analyzed without it.")
         case e: AnalysisException if e.getMessage.startsWith("[UNABLE_TO_INFER_SCHEMA]") =>
           throw MetastoreException.unsupportedTable(name, "no file of it says what its columns are")
         case e: UnsupportedOperationException =>
@@ -150,7 +153,9 @@ object TableLookup {
   private def notFound(session: SparkSession, parts: Seq[String]): MetastoreException =
     if (parts.length <= 2 && TableFormats.isLocation(parts.last))
       MetastoreException.tableNotFound(parts, Nil, if (parts.length == 1) ofPath(parts.head) else "")
-    else MetastoreException.tableNotFound(parts, beside(session, parts), Namespaces.explainMissing(session, parts.init))
+    else MetastoreException.tableNotFound(
+      parts, beside(session, parts), missing = Namespaces.explainMissing(session, parts.init),
+      elsewhere = Namespaces.nameElsewhere(session, parts))
 
   private def ofPath(name: String): String =
     if (!TableFormats.isLocation(name)) ""
@@ -231,7 +236,7 @@ object Namespaces {
    */
   def explainMissing(session: SparkSession, parts: Seq[String]): String =
     if (parts.length > 1 && !Catalogs(session).isRegistered(parts.head))
-      s" There is no catalog ${SqlName(parts.take(1))}.${NearNames.hint(parts.head, catalogs(session))}"
+      s" There is no catalog ${SqlName(parts.take(1))}.${hintOfCatalogs(session, parts.head)}"
     else Try(TableLookup.namespace(session, parts)).toOption.collect {
       case (catalog: SupportsNamespaces, names)
           if names.nonEmpty && !isOfGlobalViews(names) && Try(catalog.namespaceExists(names)).toOption.contains(false) =>
@@ -244,6 +249,21 @@ object Namespaces {
   /** Whether it is the database of global temporary views, of which no catalog knows. */
   private def isOfGlobalViews(names: Array[String]): Boolean =
     names.length == 1 && names.head.equalsIgnoreCase(SQLConf.get.getConf(StaticSQLConf.GLOBAL_TEMP_DATABASE))
+
+  private def hintOfCatalogs(session: SparkSession, name: String): String = {
+    val known = catalogs(session)
+    val configured = s" A catalog is configured by spark.sql.catalog.$name = <its class>, in a shell by --conf."
+    NearNames.hint(name, known) + (if (NearNames.find(name, known).isEmpty) configured else "")
+  }
+
+  /** Says how a table of another catalog is named, as the end of a sentence; empty where there is none, or one is named. */
+  def nameElsewhere(session: SparkSession, parts: Seq[String]): String = {
+    val current = Catalogs(session).current.name
+    val others = catalogs(session).filterNot(name => name == current || name == TableLookup.SessionCatalog)
+    val database = if (parts.length == 1) "<database>" else SqlName(parts.dropRight(1))
+    if (parts.length > 2 || others.isEmpty) ""
+    else s" A table of another catalog has its name before it: ${SqlName(others.take(1))}.$database.${SqlName(parts.takeRight(1))}."
+  }
 
   private def catalogs(session: SparkSession): Seq[String] =
     session.conf.getAll.keys.collect { case Namespaces.Configured(name) => name }.toSeq.sorted
