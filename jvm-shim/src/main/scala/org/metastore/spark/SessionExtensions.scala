@@ -31,10 +31,12 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
         DiffStatement(
           table = asked.table, before = asked.before, after = asked.after, added = asked.added, distributions = asked.distributions))
     }
-    extensions.injectParser((_, delegate) => MetastoreParser(delegate))
+    if (EarlyRules.inject(extensions, new AnalyzableColumnsRule(_)))
+      extensions.injectParser((_, delegate) => MetastoreParser(delegate))
+    else
+      extensions.injectParser((session, delegate) => MetastoreParser(delegate, new AnalyzableColumnsRule(session).apply))
     OutermostParser.list()
     EarlyRules.inject(extensions, new DataSourceErrorRule(_))
-    EarlyRules.inject(extensions, new AnalyzableColumnsRule(_))
     extensions.injectResolutionRule(new AnalyzeRule(_))
     extensions.injectPostHocResolutionRule(_ => FunctionCallRule)
     extensions.injectPostHocResolutionRule(new DataSourceRule(_))

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.StructType
 
 /** The parser of Spark 4.1 and later, which binds parameter markers while parsing: `parsePlanWithParameters` is what `spark.sql` calls. */
-final class MetastoreParser(delegate: ParserInterface) extends ParserWrapper(delegate) {
+final class MetastoreParser(delegate: ParserInterface, early: LogicalPlan => LogicalPlan) extends ParserWrapper(delegate, early) {
 
   override def parsePlanWithParameters(sqlText: String, parameters: ParameterContext): LogicalPlan =
     parseStatement(sqlText) { text =>
@@ -22,9 +22,9 @@ final class MetastoreParser(delegate: ParserInterface) extends ParserWrapper(del
 object MetastoreParser {
 
   /** Wraps a parser once: the extension may be applied twice to one session. */
-  def apply(delegate: ParserInterface): ParserInterface = delegate match {
+  def apply(delegate: ParserInterface, early: LogicalPlan => LogicalPlan = identity): ParserInterface = delegate match {
     case ours: MetastoreParser => ours
     case LaterParser(_) => delegate
-    case other => LaterParser.complete(new MetastoreParser(other))
+    case other => LaterParser.complete(new MetastoreParser(other, early))
   }
 }

@@ -119,11 +119,12 @@ final class DataSourceErrorRule(session: SparkSession) extends Rule[LogicalPlan]
     }
 }
 
-/** Rules that run before Spark resolves names. Spark 3.5 and 4.0 have no place for them: Spark's own errors stay there. */
+/** Rules that run before Spark resolves names. */
 object EarlyRules {
 
-  def inject(extensions: SparkSessionExtensions, rule: SparkSession => Rule[LogicalPlan]): Unit =
-    Try(Reflection.call[AnyRef](extensions, "injectHintResolutionRule", rule))
+  /** Injects a rule, and returns whether Spark has a place for it: Spark 3.5 and 4.0 have none. */
+  def inject(extensions: SparkSessionExtensions, rule: SparkSession => Rule[LogicalPlan]): Boolean =
+    Try(Reflection.call[AnyRef](extensions, "injectHintResolutionRule", rule)).isSuccess
 }
 
 /**

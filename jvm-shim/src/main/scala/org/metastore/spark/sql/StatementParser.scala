@@ -19,8 +19,12 @@ import org.apache.spark.sql.types.{DataType, StructType}
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.reason.{MetastoreException, NearNames}
 
-/** Spark's parser, or the one that another extension put before it, with our names made readable to it first. */
-abstract class ParserWrapper(delegate: ParserInterface) extends ParserInterface {
+/**
+ * Spark's parser, or the one that another extension put before it, with our names made readable to it first.
+ *
+ * @param early the rules that run before Spark resolves names, where Spark has no other place for them
+ */
+abstract class ParserWrapper(delegate: ParserInterface, early: LogicalPlan => LogicalPlan) extends ParserInterface {
 
   override def parsePlan(sqlText: String): LogicalPlan = parseStatement(sqlText)(delegate.parsePlan)
 
@@ -31,7 +35,7 @@ abstract class ParserWrapper(delegate: ParserInterface) extends ParserInterface 
       case SetCommand(Some((key, Some(text)))) => MetastoreConf.requireSettable(key, text)
       case _ =>
     }
-    plan
+    early(plan)
   }
 
   override def parseQuery(sqlText: String): LogicalPlan = delegate.parseQuery(FunctionNames.rewrite(sqlText))
