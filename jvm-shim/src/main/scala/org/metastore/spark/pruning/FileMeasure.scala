@@ -21,8 +21,32 @@ trait FileMeasure {
   /** Keys and types of the columns that are asked for. */
   def columns: Seq[(String, DataType)]
 
-  /** What is known of the files, with the rows of each; `among` are those that are going to be asked about. */
-  def of(files: FileSetStatistics, among: BitSet): MeasuredFiles
+  /**
+   * What is known of the files, with the rows of each.
+   *
+   * @param among   the files that are going to be asked about
+   * @param deleted the rows that deletes take away from each of these
+   */
+  def of(files: FileSetStatistics, among: BitSet, deleted: Int => DeletedRows): MeasuredFiles
+}
+
+/** A measure that is known of files without deletes alone: which rows are deleted, nobody knows. */
+private[pruning] trait WholeFileMeasure extends FileMeasure {
+
+  /** What is known of files without deletes. */
+  def ofWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles
+
+  override final def of(files: FileSetStatistics, among: BitSet, deleted: Int => DeletedRows): MeasuredFiles = {
+    val whole = FileSets.where(files.files.length)(file => among.get(file) && deleted(file).isZero)
+    new WholeFiles(whole, ofWhole(files, whole))
+  }
+}
+
+/** A measure of files, which is not known of those with deletes. */
+private final class WholeFiles(whole: BitSet, measured: MeasuredFiles) extends MeasuredFiles {
+  override def isKnown(file: Int): Boolean = whole.get(file) && measured.isKnown(file)
+  override def total(files: BitSet): Option[Any] = measured.total(files)
+  override def parts(files: BitSet, others: Map[Int, Long]): Option[Seq[Any]] = measured.parts(files, others)
 }
 
 /** What a measure is of the files of one scan. */
@@ -89,39 +113,47 @@ object FileMeasure {
   /** COUNT(*). */
   private case object RowCount extends FileMeasure {
     override val columns: Seq[(String, DataType)] = Nil
-    override def of(files: FileSetStatistics, among: BitSet): MeasuredFiles = new Counted(files.rows(_))
+
+    override def of(files: FileSetStatistics, among: BitSet, deleted: Int => DeletedRows): MeasuredFiles =
+      new Counted(files.rows(_), _ => 0L, deleted)
   }
 
   /** COUNT of a column. */
   private final case class ValueCount(column: ColumnReference) extends FileMeasure {
     override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
 
-    override def of(files: FileSetStatistics, among: BitSet): MeasuredFiles = measured(files, column) { summary =>
-      new Counted(file => if (hasNulls(summary, file)) summary.rows(file) - summary.nulls(file) else -1)
-    }
+    override def of(files: FileSetStatistics, among: BitSet, deleted: Int => DeletedRows): MeasuredFiles =
+      measured(files, column) { summary =>
+        new Counted(summary.rows(_), file => if (hasNulls(summary, file)) summary.nulls(file) else -1L, deleted)
+      }
   }
 
   /** MIN or MAX of a column. */
   private final case class Extreme(column: ColumnReference, least: Boolean) extends FileMeasure {
     override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
-    override def of(files: FileSetStatistics, among: BitSet): MeasuredFiles = measured(files, column)(new ExactBounds(_, least))
+
+    override def of(files: FileSetStatistics, among: BitSet, deleted: Int => DeletedRows): MeasuredFiles =
+      measured(files, column) { summary =>
+        val live = new LiveBounds(summary, least, among, deleted)(files.valueCounts(column.key, column.dataType, _))
+        new ExactBounds(summary, least, live)
+      }
   }
 
   /** COUNT(DISTINCT) of a column. */
-  private final case class DistinctCount(column: ColumnReference) extends FileMeasure {
+  private final case class DistinctCount(column: ColumnReference) extends WholeFileMeasure {
     override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
 
-    override def of(files: FileSetStatistics, among: BitSet): MeasuredFiles = measured(files, column) { summary =>
+    override def ofWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles = measured(files, column) { summary =>
       val values = files.values(column.key, column.dataType, among.stream.toArray, filters = false, most = Long.MaxValue)
       new ListedValues(summary, values, fewValues(among, values.listed(_).map(_.length)))
     }
   }
 
   /** How many rows have each value of a column. */
-  private final case class GroupCount(column: ColumnReference) extends FileMeasure {
+  private final case class GroupCount(column: ColumnReference) extends WholeFileMeasure {
     override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
 
-    override def of(files: FileSetStatistics, among: BitSet): MeasuredFiles = measured(files, column) { summary =>
+    override def ofWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles = measured(files, column) { summary =>
       val found = files.valueCounts(column.key, column.dataType, among.stream.toArray)
       new Groups(summary, found, fewValues(among, found.get(_).map(_.values.length)))
     }
@@ -151,9 +183,24 @@ object FileMeasure {
 
   private[pruning] def hasNulls(summary: ColumnSummary, file: Int): Boolean = summary.hasStatistics(file) && summary.nulls(file) >= 0
 
-  /** Counts add up; those below zero are not known. */
-  private final class Counted(count: Int => Long) extends MeasuredFiles {
+  /**
+   * Counts of live rows that are not null: they add up.
+   *
+   * @param nulls rows of each file that are null; below zero: not known
+   */
+  private final class Counted(rows: Int => Long, nulls: Int => Long, deleted: Int => DeletedRows) extends MeasuredFiles {
     override def isKnown(file: Int): Boolean = count(file) >= 0
+
+    // Below zero: not known. Nobody knows how many of the deleted rows are null.
+    private def count(file: Int): Long = {
+      val all = rows(file)
+      val nullRows = nulls(file)
+      if (all < 0 || nullRows < 0) -1L
+      else if (nullRows == all) 0L
+      else if (deleted(file).isZero) all - nullRows
+      else if (deleted(file).isExact && nullRows == 0) deleted(file).liveOf(all)
+      else -1L
+    }
 
     override def total(files: BitSet): Option[Any] = {
       var sum = 0L
@@ -162,12 +209,12 @@ object FileMeasure {
     }
   }
 
-  private final class ExactBounds(summary: ColumnSummary, least: Boolean) extends MeasuredFiles {
+  private final class ExactBounds(summary: ColumnSummary, least: Boolean, live: LiveBounds) extends MeasuredFiles {
     private val bounds = summary.bounds
     private val order = inOrder(bounds)
 
     override def isKnown(file: Int): Boolean =
-      hasNulls(summary, file) && (isAllNull(summary, file) || (hasExact(file) && !isZero(file)))
+      hasNulls(summary, file) && (isAllNull(summary, file) || (hasExact(file) && !isZero(file) && live.isLive(file)))
 
     override def total(files: BitSet): Option[Any] = {
       var best = -1

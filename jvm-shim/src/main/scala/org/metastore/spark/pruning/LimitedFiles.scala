@@ -23,20 +23,23 @@ object LimitedFiles {
    *
    * @param survivors  files that are read without the LIMIT
    * @param excludable those among them of which the statistics are right
-   * @param full       files all of whose rows are live and match
+   * @param full       files all of whose live rows match
+   * @param deleted    what deletes take away from each of these
    */
   private[spark] def by(
-      wanted: WantedRows, files: FileSetStatistics, survivors: BitSet, excludable: BitSet, full: BitSet): Option[LimitedFiles] =
+      wanted: WantedRows, files: FileSetStatistics, survivors: BitSet, excludable: BitSet, full: BitSet,
+      deleted: Int => DeletedRows): Option[LimitedFiles] =
     wanted.order match {
-      case None => choose(wanted.limit, survivors, full, files.rows(_), files.files.paths(_))
-      case Some(order) => first(wanted.limit, order, files, excludable, full)
+      case None => choose(wanted.limit, survivors, full, file => deleted(file).liveOf(files.rows(file)), files.files.paths(_))
+      case Some(order) => first(wanted.limit, order, files, excludable, full, deleted)
     }
 
   /** Leaves out the files that hold none of the first rows in an order; the parameters are those of `TopRows`. */
   private def first(
-      limit: Long, order: RowOrder, files: FileSetStatistics, candidates: BitSet, full: BitSet): Option[LimitedFiles] =
+      limit: Long, order: RowOrder, files: FileSetStatistics, candidates: BitSet, full: BitSet,
+      deleted: Int => DeletedRows): Option[LimitedFiles] =
     files.column(order.column.key, order.column.dataType).toOption.flatMap { summary =>
-      of(new TopRows(limit, order, summary).beyond(candidates, full), "top-K") { file =>
+      of(new TopRows(limit, order, summary, deleted).beyond(candidates, full), "top-K") { file =>
         val statistic = "statistic" -> SummaryText.of(files, order.column, file)
         Reason(ReasonCode.SkippedByTopK, "limit" -> limit.toString, "order" -> order.toString, statistic)
       }
@@ -45,10 +48,14 @@ object LimitedFiles {
   /**
    * Why an ORDER BY with a LIMIT leaves no file out.
    *
-   * @param full files all of whose rows are live and match
+   * @param full    files all of whose live rows match
+   * @param deleted what deletes take away from each of these
    */
-  private[spark] def whyNone(limit: Long, order: RowOrder, files: FileSetStatistics, full: BitSet): Reason = {
-    val isLimitReached = files.column(order.column.key, order.column.dataType).exists(new TopRows(limit, order, _).isLimitReached(full))
+  private[spark] def whyNone(
+      limit: Long, order: RowOrder, files: FileSetStatistics, full: BitSet,
+      deleted: Int => DeletedRows): Reason = {
+    val isLimitReached =
+      files.column(order.column.key, order.column.dataType).exists(new TopRows(limit, order, _, deleted).isLimitReached(full))
     val code = if (isLimitReached) ReasonCode.TopKOverlap else ReasonCode.TopKUnknown
     Reason(code, "limit" -> limit.toString, "order" -> order.toString)
   }
@@ -57,8 +64,8 @@ object LimitedFiles {
    * Chooses few files that hold enough rows; None where the files that qualify do not hold them, or nothing would be saved.
    *
    * @param survivors files that are read without the LIMIT
-   * @param full      files all of whose rows are live and match
-   * @param rows      rows of each of these
+   * @param full      files all of whose live rows match
+   * @param rows      rows of each of these that are certain to be live
    */
   def choose(limit: Long, survivors: BitSet, full: BitSet, rows: Int => Long, path: Int => String): Option[LimitedFiles] = {
     val candidates = FileSets.both(survivors, full).stream.filter(rows(_) > 0).toArray

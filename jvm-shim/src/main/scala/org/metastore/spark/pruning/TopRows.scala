@@ -12,8 +12,9 @@ import org.metastore.spark.statistics.objects.Values
  * come strictly before every row of a file: equal rows are told apart by what nobody knows here.
  *
  * @param summary what is known of the column by which the rows are ordered
+ * @param deleted what deletes take away from each file
  */
-private[spark] final class TopRows(limit: Long, order: RowOrder, summary: ColumnSummary) {
+private[spark] final class TopRows(limit: Long, order: RowOrder, summary: ColumnSummary, deleted: Int => DeletedRows) {
   import TopRows._
 
   private val bounds = summary.bounds
@@ -23,7 +24,7 @@ private[spark] final class TopRows(limit: Long, order: RowOrder, summary: Column
    * The files that need not be read.
    *
    * @param candidates files whose rows lie within their bounds
-   * @param full       files all of whose rows are live and match
+   * @param full       files all of whose live rows match
    */
   def beyond(candidates: BitSet, full: BitSet): BitSet = threshold(full).fold(new BitSet) { last =>
     FileSets.where(summary.length)(file =>
@@ -55,11 +56,20 @@ private[spark] final class TopRows(limit: Long, order: RowOrder, summary: Column
     def last: Option[Place] = if (rows >= wanted) Some(places.head._1) else None
   }
 
-  /** How many rows of a file come at a place or before it. */
+  /**
+   * How many rows of a file are certain to come at a place or before it. Deletes may have taken away those that come first: what they
+   * leave of these is certain to be at their place, and what they leave of all rows, at the last place or before it.
+   */
   private def certainRows(file: Int): Seq[(Place, Long)] = {
     val nulls = summary.nulls(file)
     if (nulls < 0) Nil
-    else Seq(nullsPlace -> nulls, latestValue(file) -> (summary.rows(file) - nulls)).filter(_._2 > 0)
+    else {
+      val values = latestValue(file)
+      val (first, last) = if (order.nullsFirst) (nullsPlace, values) else (values, nullsPlace)
+      val atFirst = deleted(file).liveOf(if (order.nullsFirst) nulls else summary.rows(file) - nulls)
+      val afterFirst = deleted(file).liveOf(summary.rows(file)) - atFirst
+      Seq(first -> atFirst, last -> afterFirst).filter(_._2 > 0)
+    }
   }
 
   /** Where the first row of a file may be; None where it has none. */

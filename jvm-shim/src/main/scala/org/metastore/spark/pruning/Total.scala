@@ -21,10 +21,10 @@ import org.metastore.spark.statistics.objects.{DecimalBytes, Values}
  */
 private[pruning] final case class Total(
     column: ColumnReference, most: BigInteger, value: (BigInteger, Long) => Option[Any], parts: TotalParts)
-  extends FileMeasure {
+  extends WholeFileMeasure {
   override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
 
-  override def of(files: FileSetStatistics, among: BitSet): MeasuredFiles = FileMeasure.measured(files, column) { summary =>
+  override def ofWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles = FileMeasure.measured(files, column) { summary =>
     new Summed(summary, files.sums(column.key, column.dataType).toOption)
   }
 

@@ -14,7 +14,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{BinaryType, DataType, TimestampType}
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.pruning.{ColumnResolver, LiveFiles}
+import org.metastore.spark.pruning.{ColumnResolver, DeletedRows, LiveFiles}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 import org.metastore.spark.tables.{DeltaTable, LakeTable, Reflection}
@@ -71,7 +71,8 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
   /** The files that Delta has chosen for the query. */
   private def deltaFiles: IndexedSeq[ScanFile] =
     table.files(Reflection.call[scala.collection.Seq[AnyRef]](scan, "files")).toIndexedSeq.map { file =>
-      ScanFile(file.path, file.size, file.rows, file.deletedRows.map(_.toDouble), isWhole = file.deletedRows.contains(0L),
+      ScanFile(file.path, file.size, file.rows, file.deletedRows.map(_.toDouble),
+        deleted = file.deletedRows.fold(DeletedRows.Unknown)(DeletedRows.exactly),
         partition = partitionOf(file.partition))
     }
 

@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, 
 import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.pruning.{ColumnResolver, FileSets, LiveFiles, ScanDecision}
+import org.metastore.spark.pruning.{ColumnResolver, DeletedRows, FileSets, LiveFiles, ScanDecision}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
@@ -89,7 +89,7 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
       val base = slice.map(_.base).getOrElse(Some(HudiScan.Base(file.getPath, file.getLen)))
       val (path, size) = base.fold(file.getPath -> file.getLen)(known => known.path -> known.size)
       ScanFile(LakeTable.pathInTable(path, root), size, None, deletedRows = if (slice.isDefined) None else Some(0),
-        hasChanges = slice.isDefined, isWhole = slice.isEmpty)
+        hasChanges = slice.isDefined, deleted = if (slice.isEmpty) DeletedRows.Zero else DeletedRows.Unknown)
     }
   }
 

@@ -11,10 +11,10 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.types.StructType
 
-import org.metastore.spark.pruning.LiveFiles
+import org.metastore.spark.pruning.{DeletedRows, LiveFiles}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.TableIdentity
-import org.metastore.spark.tables.{DeletedRowEstimates, IcebergTable, Reflection, TaskDeletes}
+import org.metastore.spark.tables.{DeletedRowBounds, DeletedRowEstimates, IcebergTable, Reflection, TaskDeletes}
 
 /** What the planner asks of an Iceberg table whose data are scanned. */
 private[scan] final class IcebergScan(spark: Table) {
@@ -112,7 +112,8 @@ private[scan] final class IcebergTasks private (
   /** One entry a task, in the order of the tasks. What is not one data file has no path: no statistics know it. */
   lazy val files: IndexedSeq[ScanFile] = {
     val estimates = new DeletedRowEstimates(ofFiles.map(TaskDeletes.of))
-    tasks.map(task => if (taskClass.isInstance(task)) dataFile(task, estimates) else ScanFile("", -1L, None))
+    val bounds = new DeletedRowBounds
+    tasks.map(task => if (taskClass.isInstance(task)) dataFile(task, estimates, bounds) else ScanFile("", -1L, None))
   }
 
   /** What Iceberg counts of tasks as it plans them. */
@@ -132,15 +133,22 @@ private[scan] final class IcebergTasks private (
 
   private def sum(method: Method): Long = ofFiles.map(method.invoke(_).asInstanceOf[java.lang.Long].longValue).sum
 
-  private def dataFile(task: AnyRef, estimates: DeletedRowEstimates): ScanFile = {
+  private def dataFile(task: AnyRef, estimates: DeletedRowEstimates, bounds: DeletedRowBounds): ScanFile = {
     val file = fileOf.invoke(task)
     val rows = recordsOf.invoke(file).asInstanceOf[java.lang.Long].longValue
     val deletes = TaskDeletes.of(task)
-    val deletedRows = TaskDeletes.countRows(deletes).map(_.toDouble).orElse(estimates.of(deletes))
+    val estimate = TaskDeletes.countRows(deletes).map(_.toDouble).orElse(estimates.of(deletes))
     val size = sizeOf.invoke(file).asInstanceOf[java.lang.Long]
-    val isWhole = deletes.isEmpty && startOf.invoke(task) == 0L && lengthOf.invoke(task) == size
-    ScanFile(locationOf.invoke(file).toString, size, Some(rows), deletedRows, isWhole = isWhole)
+    val isWhole = startOf.invoke(task) == 0L && lengthOf.invoke(task) == size
+    val deleted = if (isWhole) deletedRows(deletes, bounds) else DeletedRows.Unknown
+    ScanFile(locationOf.invoke(file).toString, size, Some(rows), estimate, deleted = deleted)
   }
+
+  private def deletedRows(deletes: Array[AnyRef], bounds: DeletedRowBounds): DeletedRows =
+    TaskDeletes.countRows(deletes) match {
+      case Some(rows) => DeletedRows.exactly(rows)
+      case None => bounds.of(deletes).fold(DeletedRows.Unknown)(DeletedRows.atMost)
+    }
 
   /** Those of the files of these paths, and what is not one data file. */
   def selectPaths(paths: Set[String]): IcebergTasks =

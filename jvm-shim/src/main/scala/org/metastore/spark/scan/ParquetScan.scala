@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetUtils
 import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.pruning.{ColumnResolver, LiveFiles}
+import org.metastore.spark.pruning.{ColumnResolver, DeletedRows, LiveFiles}
 import org.metastore.spark.reason.Reason
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
 import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
@@ -91,7 +91,8 @@ private[scan] final class ParquetScan(override val relation: HadoopFsRelation, o
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
     listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>
-      ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None, modified = Some(file.getModificationTime), isWhole = true)
+      ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None, modified = Some(file.getModificationTime),
+        deleted = DeletedRows.Zero)
     }
 
   // A file that another program writes anew under its name is read as it is then, by whoever lists it as it was.

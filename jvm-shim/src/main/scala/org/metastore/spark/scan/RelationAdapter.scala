@@ -18,7 +18,9 @@ import org.apache.spark.sql.types.{DataType, StructType, TimestampType}
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{RelationColumns, V1Statistics}
-import org.metastore.spark.pruning.{ColumnResolver, Conjuncts, ExpressionColumns, LiveFiles, RowOrder, ScanDecision, WantedRows}
+import org.metastore.spark.pruning.{
+  ColumnResolver, Conjuncts, DeletedRows, ExpressionColumns, LiveFiles, RowOrder, ScanDecision, WantedRows
+}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.TableStatistics
 import org.metastore.spark.statistics.columns.FileList
@@ -351,7 +353,12 @@ private[spark] object FileScan {
     Reason(ReasonCode.UnsupportedTable, "relation" -> "this scan", "detail" -> detail)
 }
 
-/** A data file of a scan, as the table format lists it at planning; `isWhole` where all its rows are known to be read, and no others. */
+/**
+ * A data file of a scan, as the table format lists it at planning.
+ *
+ * @param deletedRows an estimate
+ * @param deleted     what is known for certain; unknown too where not all other rows of the file are read, or others are
+ */
 final case class ScanFile(
     path: String,
     size: Long,
@@ -359,7 +366,7 @@ final case class ScanFile(
     deletedRows: Option[Double] = Some(0),
     modified: Option[Long] = None,
     hasChanges: Boolean = false,
-    isWhole: Boolean = false,
+    deleted: DeletedRows = DeletedRows.Unknown,
     partition: Map[String, Literal] = Map.empty)
 
 /** The data files of several scans, with the list by which their join with the statistics is found again. */

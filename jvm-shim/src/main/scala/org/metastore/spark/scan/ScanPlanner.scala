@@ -12,8 +12,8 @@ import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
 import org.metastore.spark.pruning.{
-  ColumnResolver, EvaluationAllowance, ExpressionColumns, FileMeasure, FileSets, LimitedFiles, LiveFiles, PruningFilter,
-  ScanDecision, ScanEstimate, ScanQuestion, WantedRows
+  ColumnResolver, DeletedRows, EvaluationAllowance, ExpressionColumns, FileMeasure, FileSets, LimitedFiles, LiveFiles,
+  PruningFilter, ScanDecision, ScanEstimate, ScanQuestion, WantedRows
 }
 import org.metastore.spark.reason.{PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
@@ -115,9 +115,10 @@ private[scan] final class ScanPlanner(
       val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
       val judged = judge(joined, compiled, isWhole = live.beyond(files.length) == 0 && !request.isJoined)
       lazy val unlimited = decision(counted, judged, distrusted)
-      val full = if (wanted.isEmpty) new BitSet else fullFiles(compiled, joined, files, unlimited)
-      val limited = wanted.flatMap(limitFiles(_, joined, unlimited, full))
-      val topK = if (limited.isDefined) None else wanted.flatMap(whyNoneIsLater(_, joined, unlimited, full))
+      val matching = if (wanted.isEmpty) new BitSet else fullFiles(compiled, joined, files, unlimited)
+      val full = FileSets.where(files.length)(i => matching.get(i) && files(i).deleted.isZero)
+      val limited = wanted.flatMap(limitFiles(_, joined, unlimited, matching, files(_).deleted))
+      val topK = if (limited.isDefined) None else wanted.flatMap(whyNoneIsLater(_, joined, unlimited, matching, files(_).deleted))
       val outcome = if (judged.isRight) judged
       else if (limited.isDefined) Right(verdictOf(joined, compiled))
       else topK.map(Left(_)).getOrElse(judged)
@@ -160,13 +161,13 @@ private[scan] final class ScanPlanner(
     joined.load(measures.flatMap(_.columns))
     val verdict = verdictOf(joined, filter)
     val candidates = FileSets.where(files.length)(verdict.verdicts.isKept(_))
-    candidates.and(wholeFiles(filter, joined, files))
+    candidates.and(matchingFiles(filter, joined, files))
     // What cannot be answered is not worth reading lists for.
     if (candidates.cardinality * (if (mayRead) 2 else 1) < verdict.verdicts.keptCount) None
     else {
       val measured = measures.map { measure =>
         requireTime()
-        measure.of(joined, candidates)
+        measure.of(joined, candidates, files(_).deleted)
       }
       val answered = FileSets.where(files.length)(i => candidates.get(i) && measured.forall(_.isKnown(i)))
       val decision = new ScanDecision(
@@ -234,14 +235,13 @@ private[scan] final class ScanPlanner(
   private def verdictOf(joined: FileSetStatistics, filter: PruningFilter): ScanDecision.Verdict =
     ScanDecision.Verdict(filter.evaluate(joined), filter.conjuncts.map(_.sql))
 
-  // No delete may take a row away, and a format that counts rows must count as many as the statistics.
   private def fullFiles(
       filter: PruningFilter, joined: FileSetStatistics, files: IndexedSeq[ScanFile], unlimited: ScanDecision): BitSet =
     if (!isOurs(unlimited)) new BitSet
-    else ScanPlanner.orElse("The rows of whole files", new BitSet) {
-      val whole = FileSets.both(wholeFiles(filter, joined, files), unlimited.survivors)
-      if (filter.conjuncts.exists(ScanPlanner.namesZero)) whole.andNot(filesWithZeros(filter, joined))
-      whole
+    else ScanPlanner.orElse("The rows of matching files", new BitSet) {
+      val matching = FileSets.both(matchingFiles(filter, joined, files), unlimited.survivors)
+      if (filter.conjuncts.exists(ScanPlanner.namesZero)) matching.andNot(filesWithZeros(filter, joined))
+      matching
     }
 
   // Readers of Parquet tell the zeros apart, and leave out rows of the one that is not named.
@@ -258,25 +258,31 @@ private[scan] final class ScanPlanner(
   }
 
   private def limitFiles(
-      wanted: WantedRows, joined: FileSetStatistics, unlimited: ScanDecision, full: BitSet): Option[LimitedFiles] =
+      wanted: WantedRows, joined: FileSetStatistics, unlimited: ScanDecision, matching: BitSet,
+      deleted: Int => DeletedRows): Option[LimitedFiles] =
     if (!isOurs(unlimited)) None
     else ScanPlanner.orElse("A LIMIT", Option.empty[LimitedFiles]) {
-      LimitedFiles.by(wanted, joined, unlimited.survivors, unlimited.excludable, full)
+      LimitedFiles.by(wanted, joined, unlimited.survivors, unlimited.excludable, matching, deleted)
     }
 
   /** Why an ORDER BY with a LIMIT leaves none of the files out that are read. */
   private def whyNoneIsLater(
-      wanted: WantedRows, joined: FileSetStatistics, unlimited: ScanDecision, full: BitSet): Option[Reason] =
+      wanted: WantedRows, joined: FileSetStatistics, unlimited: ScanDecision, matching: BitSet,
+      deleted: Int => DeletedRows): Option[Reason] =
     if (!isOurs(unlimited) || unlimited.after < 2) None
     else ScanPlanner.orElse("A LIMIT", Option.empty[Reason]) {
-      wanted.order.map(order => LimitedFiles.whyNone(wanted.limit, order, joined, full))
+      wanted.order.map(order => LimitedFiles.whyNone(wanted.limit, order, joined, matching, deleted))
     }
 
-  /** The files of which every row is live, counted and proven to match. */
-  private def wholeFiles(filter: PruningFilter, joined: FileSetStatistics, files: IndexedSeq[ScanFile]): BitSet = {
+  /**
+   * The files of which every live row is proven to match, and of which it is known how many deletes take away. A format that counts
+   * rows must count as many as the statistics.
+   */
+  private def matchingFiles(filter: PruningFilter, joined: FileSetStatistics, files: IndexedSeq[ScanFile]): BitSet = {
     val proven = filter.allRowsMatch(joined)
     FileSets.where(files.length) { i =>
-      proven.get(i) && files(i).isWhole && !files(i).hasChanges && joined.rows(i) >= 0 && files(i).rows.forall(_ == joined.rows(i))
+      proven.get(i) && files(i).deleted.isKnown && !files(i).hasChanges && joined.rows(i) >= 0 &&
+      files(i).rows.forall(_ == joined.rows(i))
     }
   }
 

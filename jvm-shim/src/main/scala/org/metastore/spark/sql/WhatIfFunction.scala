@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.explain.{ExplainQuery, QueryScans}
-import org.metastore.spark.pruning.{EvaluationAllowance, FileSets, LimitedFiles, PruningFilter, ScanDecision}
+import org.metastore.spark.pruning.{DeletedRows, EvaluationAllowance, FileSets, LimitedFiles, PruningFilter, ScanDecision}
 import org.metastore.spark.reason.{MetastoreException, Reason, ReasonCode}
 import org.metastore.spark.statistics.InMemoryStatistics
 import org.metastore.spark.statistics.columns.{FileList, FileSetStatistics}
@@ -162,7 +162,7 @@ private final class SortedTable(
     val verdicts = filter.evaluate(files)
     val read = FileSets.where(runs.size)(verdicts.isKept)
     lazy val full = filter.allRowsMatch(files)
-    val limited = asked.wanted.flatMap(LimitedFiles.by(_, files, read, read, full))
+    val limited = asked.wanted.flatMap(LimitedFiles.by(_, files, read, read, full, _ => DeletedRows.Zero))
     lazy val open = FileSets.without(read, full).cardinality
     if (decision.isAnswered && (open == 0 || decision.after > 0 && open <= read.cardinality - open)) open.toLong
     else unchanged + FileSets.without(read, limited.fold(new BitSet)(_.dropped)).cardinality.toLong

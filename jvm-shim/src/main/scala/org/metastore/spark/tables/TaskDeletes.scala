@@ -38,6 +38,38 @@ object TaskDeletes {
 }
 
 /**
+ * Bounds of the rows that the delete files of a scan delete.
+ *
+ * Position delete files may name a row twice, and rows of other data files: a data file loses no more rows than they list together.
+ */
+final class DeletedRowBounds {
+  import DeletedRowBounds._
+
+  // Tasks share their delete files.
+  private val rowsOf = new IdentityHashMap[AnyRef, java.lang.Long]
+
+  /** How many rows the delete files of a data file delete at most; None where nobody can tell, or where they are many. */
+  def of(deletes: Array[AnyRef]): Option[Long] =
+    if (deletes.length > MostAdded) None
+    else {
+      val rows = deletes.map(boundOf)
+      if (rows.contains(Unbounded)) None else Some(rows.sum)
+    }
+
+  private def boundOf(delete: AnyRef): Long =
+    rowsOf.computeIfAbsent(delete, file => if (TaskDeletes.isEquality(file)) Unbounded else TaskDeletes.rows(file)).longValue
+}
+
+private object DeletedRowBounds {
+
+  /** To add up all delete files of each data file would take as long as there are pairs of them. */
+  private val MostAdded = 16
+
+  /** A value that is deleted may be that of any number of rows. */
+  private val Unbounded = -1L
+}
+
+/**
  * Estimates of the rows that the delete files of a scan delete.
  *
  * A delete file of several data files deletes an even part of its rows from each. Iceberg sorts the delete files of a partition by

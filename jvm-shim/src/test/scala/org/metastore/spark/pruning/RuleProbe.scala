@@ -25,14 +25,14 @@ final class RuleProbe(probe: PruningProbe) {
     val nulls = if (nullsFirst.toBoolean) NullsFirst else NullsLast
     RowOrder.of(SortOrder(expression(column), direction, nulls, Nil), probe.resolver).fold("no order") { order =>
       val wanted = WantedRows.parse(WantedRows(limit.toLong, Some(order)).text)
-      limitedTo(LimitedFiles.by(wanted, probe.statistics, files(candidates), files(candidates), files(full)))
+      limitedTo(LimitedFiles.by(wanted, probe.statistics, files(candidates), files(candidates), files(full), _ => DeletedRows.Zero))
     }
   }
 
   /** `limit survivors full`: the files that a LIMIT leaves unread, and why. */
   def limited(questions: Array[String]): String = answers(questions) { case Array(limit, survivors, full) =>
     val wanted = WantedRows.parse(WantedRows(limit.toLong).text)
-    limitedTo(LimitedFiles.by(wanted, probe.statistics, files(survivors), files(survivors), files(full)))
+    limitedTo(LimitedFiles.by(wanted, probe.statistics, files(survivors), files(survivors), files(full), _ => DeletedRows.Zero))
   }
 
   private def limitedTo(found: Option[LimitedFiles]): String = found.fold("none") { limited =>
@@ -45,7 +45,7 @@ final class RuleProbe(probe: PruningProbe) {
    */
   def measured(questions: Array[String]): String = answers(questions) { case Array(function, among, others) =>
     measureOf(function).fold("none") { measure =>
-      val found = measure.of(probe.statistics, files(among))
+      val found = measure.of(probe.statistics, files(among), _ => DeletedRows.Zero)
       val known = FileSets.both(files(among), FileSets.where(length)(found.isKnown))
       val rows = files(others).stream.toArray.map(file => file -> probe.statistics.rows(file)).toMap
       s"${bits(known, length)} ${shown(found.total(known))} ${shown(found.parts(known, rows))}"

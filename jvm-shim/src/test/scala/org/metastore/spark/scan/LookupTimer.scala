@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.{Count, Max, Min}
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.pruning.{ColumnResolver, FilterReader, LiveFiles, PruningFilter, RowOrder, Verdicts, WantedRows}
+import org.metastore.spark.pruning.{ColumnResolver, DeletedRows, FilterReader, LiveFiles, PruningFilter, RowOrder, Verdicts, WantedRows}
 import org.metastore.spark.statistics.StatisticsStore
 import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.columns.FileList
@@ -88,8 +88,10 @@ final class LookupTimer private (
 
   private lazy val table = TableIdentity("iceberg", uuid, root.stripSuffix("/_metastore"), root)
 
-  private def scanFiles(areWhole: Boolean): ScanFiles =
-    new ScanFiles(scan.paths.indices.map(i => ScanFile(scan.paths(i), scan.sizes(i), None, isWhole = areWhole)))
+  private def scanFiles(areWhole: Boolean): ScanFiles = {
+    val deleted = if (areWhole) DeletedRows.Zero else DeletedRows.Unknown
+    new ScanFiles(scan.paths.indices.map(i => ScanFile(scan.paths(i), scan.sizes(i), None, deleted = deleted)))
+  }
 
   // Each time as if a query began.
   private def planning(runs: Int, cold: Boolean)(plan: ScanPlanner => Unit): Array[Long] = Array.fill(runs) {

@@ -1,0 +1,48 @@
+package org.metastore.spark.pruning
+
+import java.util.BitSet
+
+import org.apache.spark.sql.types.{DoubleType, FloatType}
+
+import org.metastore.spark.statistics.columns.{ColumnSummary, CountedValues, NoBounds}
+
+/**
+ * Finds the files of which a live row has the least value, or the greatest: more rows have it than are deleted.
+ *
+ * @param among    the files that are going to be asked about
+ * @param deleted  the rows that deletes take away from each of these
+ * @param countsOf reads how many rows of files have each value
+ */
+private[pruning] final class LiveBounds(summary: ColumnSummary, least: Boolean, among: BitSet, deleted: Int => DeletedRows)(
+    countsOf: Array[Int] => collection.Map[Int, CountedValues]) {
+  private val bounds = summary.bounds
+
+  // Bounds do not tell of NaN, nor the two zeros apart.
+  private val areOfAllValues = summary.dataType != FloatType && summary.dataType != DoubleType && bounds != NoBounds
+
+  /** Whether some live row of a file has the bound, which is known to be a value of the file. */
+  def isLive(file: Int): Boolean =
+    deleted(file).isZero || areOfAllValues && deleted(file).liveOf(rowsAtBound(file)) > 0
+
+  /** How many rows, deleted ones included, are known to have the bound. */
+  private def rowsAtBound(file: Int): Long =
+    if (hasOneValue(file)) summary.rows(file) - summary.nulls(file)
+    else counts.get(file).fold(0L)(rowsAtBound(file, _))
+
+  private def rowsAtBound(file: Int, counted: CountedValues): Long = {
+    val edges = if (least) bounds.los else bounds.his
+    val place = counted.counts.indices.find(counted.values.compare(_, edges, file) == 0)
+    place.fold(0L)(counted.counts(_))
+  }
+
+  private def hasOneValue(file: Int): Boolean =
+    bounds.loExact(file) && bounds.hiExact(file) && bounds.los.compare(file, bounds.his, file) == 0
+
+  private lazy val counts: collection.Map[Int, CountedValues] = {
+    val unclear = among.stream.filter(file => !deleted(file).isZero && hasBound(file) && !hasOneValue(file))
+    countsOf(unclear.toArray)
+  }
+
+  private def hasBound(file: Int): Boolean =
+    FileMeasure.hasNulls(summary, file) && (if (least) bounds.loExact(file) else bounds.hiExact(file))
+}
