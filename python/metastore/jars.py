@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -23,6 +24,8 @@ from metastore.suggestions import suggest_names
 SHIM = "metastore-shim.jar"
 LINES: tuple[str, ...] = tuple(sorted({line for build in read_contract("spark_builds") for line in build["serves"]}))
 """The lines of Spark that a released shim serves, oldest first."""
+_RELEASED = re.compile(r"(\d+)\.(\d+)\.\d+(?!.*(SNAPSHOT|preview|rc\d|dev\d)).*")
+"""As the shim's entry reads Spark's version."""
 IVY_SETTINGS = """<ivysettings>
   <settings defaultResolver="default"/>
   <resolvers><ibiblio name="default" m2compatible="true"/></resolvers>
@@ -91,13 +94,16 @@ def explain_missing_shim(spark: str) -> JarNotFound:
 
 
 def spark_line_of(spark: str) -> str:
-    """Returns the line that a version of Spark belongs to.
+    """Returns the line that a version of Spark belongs to; the version itself if it is a preview or a snapshot.
+
+    Vendors add to the version of the release that theirs is made from.
 
     Example:
-        >>> spark_line_of("4.1.4")
-        '4.1'
+        >>> spark_line_of("3.5.6-amzn-1")
+        '3.5'
     """
-    return ".".join(spark.split(".")[:2])
+    released = _RELEASED.fullmatch(spark)
+    return f"{released[1]}.{released[2]}" if released else spark
 
 
 def join_names(names: tuple[str, ...]) -> str:

@@ -25,7 +25,7 @@ object MetastoreExtensions {
   private val log = LoggerFactory.getLogger("org.metastore.spark.MetastoreExtensions")
 
   /** A released version, or a vendor's of it; a preview or a snapshot may differ from both releases beside it. */
-  private val Released = "(\\d+)\\.(\\d+)\\.\\d+(?!.*(SNAPSHOT|preview|rc)).*"
+  private val Released = "(\\d+)\\.(\\d+)\\.\\d+(?!.*(SNAPSHOT|preview|rc\\d|dev\\d)).*"
 
   private val Nothing = "The Metastore adds nothing to this Spark " + SPARK_VERSION
 
@@ -37,7 +37,11 @@ object MetastoreExtensions {
 
   /** The last part of the build's package, such as `v41`; empty if this jar has no build for this Spark. Python asks. */
   def packageName(): String =
-    facts.getProperty("package-" + sparkLine() + "-" + scalaLine(), "")
+    facts.getProperty("package-" + lineOf(SPARK_VERSION) + "-" + scalaLine(), "")
+
+  /** The line of a version, such as `3.5` of `3.5.6-amzn-1`; the version itself where it was not released. */
+  def lineOf(version: String): String =
+    if (version.matches(Released)) version.replaceFirst(Released, "$1.$2") else version
 
   /** A build that cannot be loaded or applied costs its own benefit, never a session. */
   private def applyTo(extensions: SparkSessionExtensions): Unit =
@@ -66,9 +70,6 @@ object MetastoreExtensions {
         .asInstanceOf[SparkSessionExtensionsProvider]
     }
   }
-
-  private def sparkLine(): String =
-    if (SPARK_VERSION.matches(Released)) SPARK_VERSION.replaceFirst(Released, "$1.$2") else SPARK_VERSION
 
   private def scalaLine(): String = ScalaVersion.versionNumberString.replaceFirst("(\\d+\\.\\d+).*", "$1")
 
