@@ -52,7 +52,7 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
     val builder = source.asInstanceOf[SupportsRead].newScanBuilder(iceberg.options)
     PushedPredicates.push(builder, asked.conjuncts.filterNot(SubqueryExpression.hasSubquery))
     val (scan, output) = PushDownUtils.pruneColumns(builder, iceberg, asked.columns, asked.conjuncts)
-    if (scan.getClass.getName != IcebergAdapter.BatchScan) None
+    if (scan.getClass.getName != IcebergTable.QueryScanClass) None
     else {
       val tasks = IcebergTasks.of(scan, table.snapshot, planner)
       val schema = table.schemaOf(scan)
@@ -95,9 +95,6 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
 
 private[scan] object IcebergAdapter {
   private[scan] val Name = "Iceberg"
-
-  /** The scan of a query that reads data, as Iceberg builds it. */
-  private[scan] val BatchScan = "org.apache.iceberg.spark.source.SparkBatchQueryScan"
 
   /** Keeps the table format's numbers of a command's own target away from the optimizer; every file of it is read. */
   def shieldTarget(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan =
@@ -202,7 +199,7 @@ private[scan] final class IcebergPruning(
 
   /** Prunes a scan, and stands before it. */
   override def prepare(scan: AnyRef, pushed: PushedPredicates): AnyRef = scan.getClass.getName match {
-    case IcebergAdapter.BatchScan => pruneScan(scan, pushed)
+    case IcebergTable.QueryScanClass => pruneScan(scan, pushed)
     case name => leftAlone(scan, Reason(ReasonCode.UnsupportedTable, "relation" -> table.name, "detail" -> name.split('.').last))
   }
 

@@ -220,6 +220,9 @@ object IcebergTable extends TableFormat {
   override val name: String = "iceberg"
   private val SparkTableClass = "org.apache.iceberg.spark.source.SparkTable"
 
+  /** The scan of a query that reads data, as Iceberg builds it. */
+  val QueryScanClass: String = "org.apache.iceberg.spark.source.SparkBatchQueryScan"
+
   // Its jars have it in a class.
   override def release(c: Class[_]): Option[String] =
     Try(Class.forName("org.apache.iceberg.IcebergBuild", true, c.getClassLoader).getMethod("version").invoke(
@@ -250,7 +253,7 @@ object IcebergTable extends TableFormat {
   override def unreadableColumns(table: Table): Seq[String] =
     if (!is(table)) Nil
     else {
-      val iceberg = new IcebergTable(table, inner(table))
+      val iceberg = unchecked(table)
       iceberg.unreadableColumns(Vector.empty, Reflection.list(iceberg.schema, "columns"))
     }
 
@@ -288,14 +291,18 @@ object IcebergTable extends TableFormat {
     Reflection.has(delete, "contentOffset") && Reflection.call[AnyRef](delete, "contentOffset") != null // scalastyle:ignore
 
   private def holds(table: Table, kind: String): Boolean =
-    table.getClass.getName == SparkTableClass && Iterator.iterate[Class[_]](inner(table).getClass)(_.getSuperclass)
-      .takeWhile(_ != null).exists(_.getName == kind)
+    isOrExtends(table, SparkTableClass) && isOrExtends(inner(table), kind) &&
+      (table.getClass.getName == SparkTableClass || IcebergSubclass.readsAsIceberg(table))
+
+  private def isOrExtends(instance: AnyRef, name: String): Boolean = Reflection.lineage(instance.getClass).exists(_.getName == name)
 
   /** @throws UnsupportedRelease this release of Iceberg is not known */
   def apply(table: Table): IcebergTable = {
     FormatReleases.require(table)
-    new IcebergTable(table, inner(table))
+    unchecked(table)
   }
 
-  private def inner(table: Table): AnyRef = Reflection.call[AnyRef](table, "table")
+  private[tables] def unchecked(table: Table): IcebergTable = new IcebergTable(table, inner(table))
+
+  private[tables] def inner(table: Table): AnyRef = Reflection.call[AnyRef](table, "table")
 }

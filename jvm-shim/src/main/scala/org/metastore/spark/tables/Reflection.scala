@@ -145,7 +145,8 @@ object Reflection {
     if (c == null) Iterator.empty
     else Iterator.single(c) ++ supertypes(c.getSuperclass) ++ c.getInterfaces.iterator.flatMap(supertypes)
 
-  private def lineage(c: Class[_]): Iterator[Class[_]] = Iterator.iterate[Class[_]](c)(_.getSuperclass).takeWhile(_ != null)
+  /** A class and those that it extends. */
+  def lineage(c: Class[_]): Iterator[Class[_]] = Iterator.iterate[Class[_]](c)(_.getSuperclass).takeWhile(_ != null)
 }
 
 /** Stands before an object of a table format: every call goes to the delegate, except those that a subclass answers. */

@@ -216,8 +216,14 @@ object FormatReleases {
 
   // What is found goes with its class: formats may be loaded and unloaded again.
   private val ofClass = new ClassValue[Option[Release]] {
-    override def computeValue(c: Class[_]): Option[Release] =
-      formats.find(_.packages.exists(c.getName.startsWith)).map(format => Release(format, format.release(c).filter(numbers(_).nonEmpty)))
+    override def computeValue(c: Class[_]): Option[Release] = {
+      // A catalog's own class may extend one of a table format.
+      val found = for {
+        known <- Reflection.lineage(c)
+        format <- formats.find(_.packages.exists(known.getName.startsWith))
+      } yield Release(format, format.release(known).filter(numbers(_).nonEmpty))
+      found.take(1).toList.headOption
+    }
   }
 
   /** The release that a class belongs to, if it is a table format's. */

@@ -1,0 +1,55 @@
+package org.metastore.spark.tables
+
+import java.lang.ref.WeakReference
+import java.util.UUID
+
+import scala.util.Try
+
+import org.apache.spark.sql.connector.catalog.{SupportsRead, Table}
+import org.apache.spark.sql.connector.read.Scan
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+/**
+ * Tables of classes that extend Iceberg's `SparkTable`, as catalogs do for names and properties of their own, or to write
+ * elsewhere.
+ *
+ * Such a table is served if a scan of it is the one that Iceberg builds: a scan of Iceberg's own class, of the same table and
+ * snapshot, without a filter, and with all columns that Spark is shown. Any other class may hide rows or change values.
+ */
+private[tables] object IcebergSubclass {
+
+  // Planning asks several times about the same table, and a table may ask its catalog for news whenever it is scanned.
+  private val last = new ThreadLocal[(WeakReference[Table], Boolean)]
+
+  def readsAsIceberg(table: Table): Boolean = Option(last.get) match {
+    case Some((asked, answer)) if asked.get eq table => answer
+    case _ =>
+      val answer = Try(isIcebergScan(scanOf(table), table)).getOrElse(false)
+      last.set((new WeakReference(table), answer))
+      answer
+  }
+
+  private def scanOf(table: Table): Scan =
+    table.asInstanceOf[SupportsRead].newScanBuilder(CaseInsensitiveStringMap.empty).build()
+
+  private def isIcebergScan(scan: Scan, table: Table): Boolean =
+    scan.getClass.getName == IcebergTable.QueryScanClass && {
+      val own = Option(Reflection.call[AnyRef](scan, "scan")) // none of a table that was never written
+      identity(Reflection.call[AnyRef](scan, "table")) == identity(IcebergTable.inner(table)) &&
+      own.flatMap(snapshotOf) == IcebergTable.unchecked(table).current &&
+      own.forall(reads => Reflection.call[AnyRef](reads, "filter").toString == "true") &&
+      columnsOf(scan) == columnsOf(table)
+    }
+
+  private def identity(icebergTable: AnyRef): (UUID, String) =
+    (Reflection.call[UUID](icebergTable, "uuid"), Reflection.call[String](icebergTable, "location"))
+
+  private def snapshotOf(icebergScan: AnyRef): Option[String] =
+    Option(Reflection.call[AnyRef](icebergScan, "snapshot")).map(Reflection.call[Long](_, "snapshotId").toString)
+
+  private def columnsOf(scan: Scan): Seq[(String, String)] =
+    scan.readSchema.fields.toSeq.map(field => (field.name, field.dataType.catalogString))
+
+  private def columnsOf(table: Table): Seq[(String, String)] =
+    table.columns.toSeq.map(column => (column.name, column.dataType.catalogString))
+}
