@@ -4,6 +4,10 @@
 //   sbt -Dpyspark.4.1=<pyspark folder> [-Dpyspark.4.0=<pyspark folder>] [-Dpyspark.3.5=<pyspark folder>] package
 //
 // `uv run python jvm-shim/sbt.py package` fetches sbt and both pysparks and passes their folders.
+//
+// The projects below are not read from contract/spark_builds.json: a project needs the exact version of Scala and the jars of
+// a pyspark, and the contract has neither. Spark 3.5 with Scala 2.13, for which there is no pyspark, is built by
+// jvm-shim/hatch_build.py alone. tests/architecture/test_scripts.py compares them with the contract.
 
 ThisBuild / organization := "org.metastore"
 ThisBuild / version := "0.1.0"
