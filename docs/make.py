@@ -90,6 +90,11 @@ ones are tried, and where they lack what we ask of them it is named.
 """
 
 
+_VARIANTS = """Directories of Parquet files go through the same story on every line of Spark. Some releases go
+through it once more, with another Java than 17, beside another engine, or with other readers of the format's own:
+"""
+
+
 def render_settings() -> str:
     """Every setting, and where its value comes from."""
     rows = (
@@ -128,7 +133,8 @@ def render_formats() -> str:
     rows = [_behaviour(name, text, declared, notes) for name, text in declared["behaviours"].items()]
     head = _head([f"{one['title']}, Spark {one['spark']}" for one in targets])
     said = [f"{number}. {_sentence(one, targets)}" for number, one in enumerate(notes, 1)]
-    return _join(_FORMATS, *head, *rows, "", *said, "", _RELEASES, *_releases(declared["releases"]))
+    variants = ["", _VARIANTS, *_variants(declared)] if declared["variants"] else []
+    return _join(_FORMATS, *head, *rows, "", *said, "", _RELEASES, *_releases(declared["releases"]), *variants)
 
 
 def _behaviour(name: str, text: str, declared: Mapping[str, Any], notes: list[Mapping[str, Any]]) -> str:
@@ -153,10 +159,28 @@ def _releases(releases: Iterable[Mapping[str, Any]]) -> list[str]:
     verdicts: dict[str, dict[str, str]] = {}
     for one in sorted(releases, key=lambda one: one["format"]):
         verdict = one.get("refused") or "; ".join(("yes", *one.get("kinds_refused", {}).values()))
-        verdicts.setdefault(f"{one['format'].capitalize()} {one['version']}", {})[one["spark"]] = verdict
+        verdicts.setdefault(_title_of(one), {})[_spark_of(one)] = verdict
     sparks = sorted({spark for of_spark in verdicts.values() for spark in of_spark})
     cells = {title: " | ".join(of_spark.get(spark, "") for spark in sparks) for title, of_spark in verdicts.items()}
     return [*_head([f"Spark {spark}" for spark in sparks]), *(f"| {title} | {row} |" for title, row in cells.items())]
+
+
+def _title_of(release: Mapping[str, Any]) -> str:
+    return f"{release['format'].capitalize()} {release['version']}"
+
+
+def _spark_of(release: Mapping[str, Any]) -> str:
+    return f"{release['spark']}, Scala {release['scala']}" if "scala" in release else str(release["spark"])
+
+
+def _variants(declared: Mapping[str, Any]) -> list[str]:
+    """What else releases are run with, a line for each thing."""
+    titles = {one["jar"]: f"{_title_of(one)} on Spark {_spark_of(one)}" for one in declared["releases"]}
+    lines = ["| with | releases |", "|---|---|"]
+    for variant in declared["variants"]:
+        named = [titles.get(jar) or f"Parquet files on Spark {jar.removeprefix('parquet-')}" for jar in variant["jars"]]
+        lines.append(f"| {variant['title']} | {', '.join(named)} |")
+    return lines
 
 
 def _head(titles: Sequence[str]) -> list[str]:

@@ -17,6 +17,7 @@ class Release:
 
     Attributes:
         spark: Release line of Spark.
+        scala: The Scala of that Spark where it is not that of its PySpark.
         jar: Its name in `jars.lock`; of plain Parquet files, which Spark reads itself, a name of ours.
         quick: Whether the quick half of the matrix has it: the oldest of Spark 3.5, and the newest Spark.
         refused: What is said where it cannot be used; empty where it can.
@@ -27,6 +28,7 @@ class Release:
     version: str
     spark: str
     jar: str
+    scala: str = ""
     quick: bool = False
     refused: str = ""
     kinds_refused: dict[str, str] = field(default_factory=dict, hash=False)
@@ -35,6 +37,29 @@ class Release:
     def title(self) -> str:
         """The format and its release, as people call them."""
         return f"{self.format.capitalize()} {self.version}".strip()
+
+    @property
+    def spark_title(self) -> str:
+        """The line of Spark, and its Scala where that is another one than PySpark's."""
+        return f"{self.spark} (Scala {self.scala})" if self.scala else self.spark
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Something else than usual that a release is tested with.
+
+    Attributes:
+        jars: Of the releases that are tested with it.
+        java: Version of Java; that of the machine where it is empty.
+        beside: A jar of `jars.lock` that Spark has on its class path.
+        conf: Settings of Spark.
+    """
+
+    title: str
+    jars: tuple[str, ...]
+    java: str = ""
+    beside: str = ""
+    conf: dict[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -70,12 +95,21 @@ class Gap:
 
 BEHAVIOURS: dict[str, str] = DECLARED["behaviours"]
 RELEASES = tuple(Release(**one) for one in DECLARED["releases"])
-PARQUET = tuple(
-    Release(format="parquet", version="", spark=line, jar=f"parquet-{line}", quick=line == jars.LINES[-1])
-    for line in jars.LINES
+PARQUET = (
+    *(
+        Release(format="parquet", version="", spark=line, jar=f"parquet-{line}", quick=line == jars.LINES[-1])
+        for line in jars.LINES
+    ),
+    Release(format="parquet", version="", spark="3.5", scala="2.13", jar="parquet-3.5_2.13"),
 )
+VARIANTS = tuple(Variant(**{**one, "jars": tuple(one["jars"])}) for one in DECLARED["variants"])
 TARGETS = tuple(TestedTarget(**one) for one in DECLARED["targets"])
 GAPS = tuple(Gap(**one) for one in DECLARED["gaps"])
+
+
+def find_release(jar: str) -> Release:
+    """The release whose jar has this name."""
+    return next(one for one in (*RELEASES, *PARQUET) if one.jar == jar)
 
 
 def find_gap(behaviour: str, table_format: str, spark: str) -> Gap | None:

@@ -18,61 +18,14 @@ from metastore import jars
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "jvm-shim"))
-from hatch_build import source_digest
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from versions.environments import EnvironmentMissing, fetch_locked, make_environment, put_shim, pyspark_of, say
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PYSPARK = "4.1.3"
 """The newest release of Spark 4.1 whose jars of tests are published."""
-BESIDE = (
-    "pandas>=2.2,<3",
-    "setuptools",
-    "jinja2",
-    "numpy",
-    "obstore",
-    "pyarrow",
-    "pydantic-settings[toml]",
-    "rich",
-    "typer",
-)
 SPARK_TESTS = f"spark-sql_2.13-{PYSPARK}-tests.jar"
-IVY_FILE = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
-  <info organisation="org.metastore" module="peers"/>
-  <dependencies>
-    {}
-  </dependencies>
-</ivy-module>
-"""
-
-
-class EnvironmentMissing(Exception):  # noqa: N818 - as the errors of the package are named
-    """Something that the suites need could not be had; the message says what to do."""
-
-
-@dataclass(frozen=True)
-class TestJar:
-    """A jar of `jars.lock`."""
-
-    group: str
-    artifact: str
-    version: str
-    classifier: str
-    sha256: str
-
-    @property
-    def file_name(self) -> str:
-        suffix = f"-{self.classifier}" if self.classifier else ""
-        return f"{self.artifact}-{self.version}{suffix}.jar"
-
-    @property
-    def dependency(self) -> str:
-        """The jar as Ivy names it."""
-        artifact = ""
-        if self.classifier:
-            artifact = f'<artifact name="{self.artifact}" type="jar" ext="jar" m:classifier="{self.classifier}"/>'
-        named = f'org="{self.group}" name="{self.artifact}" rev="{self.version}"'
-        return f'<dependency {named} transitive="false">{artifact}</dependency>'
 
 
 @dataclass(frozen=True)
@@ -98,13 +51,15 @@ class Environment:
 
 def prepare() -> Environment:
     """Returns the environment, made where it is missing."""
-    pyspark = _make_virtual_environment()
-    test_jars = _fetch_jars()
+    python = make_environment("peers", PYSPARK)
+    pyspark = pyspark_of(python)
+    put_shim(pyspark)
+    test_jars = fetch_locked(HERE / "jars.lock")
     cache = peers_cache()
     home = _unpack_resources(cache, next(jar for jar in test_jars if jar.name == SPARK_TESTS))
     classes = compile_scala(sorted((HERE / "harness").glob("*.scala")), [pyspark / "jars" / "*", *test_jars], cache)
     return Environment(
-        python=ROOT / ".venv-peers" / "bin" / "python",
+        python=python,
         pyspark=pyspark,
         home=home,
         classes=classes,
@@ -120,92 +75,6 @@ def peers_cache() -> Path:
 def join_paths(paths: Sequence[Path]) -> str:
     """Returns paths as Java takes them."""
     return os.pathsep.join(map(str, paths))
-
-
-def say(text: str) -> None:
-    """Tells on stderr what is under way."""
-    print(text, file=sys.stderr, flush=True)
-
-
-def _make_virtual_environment() -> Path:
-    folder = ROOT / ".venv-peers"
-    python = folder / "bin" / "python"
-    if not python.exists():
-        say(f"PySpark {PYSPARK} into {folder} ...")
-        _uv("venv", "--python", sys.executable, str(folder))
-        _uv("pip", "install", "--python", str(python), f"pyspark=={PYSPARK}", *BESIDE)
-    (pyspark,) = folder.glob("lib/python3*/site-packages/pyspark")
-    _build_shim(pyspark)
-    return pyspark
-
-
-def _build_shim(pyspark: Path) -> None:
-    jar = pyspark / "jars" / jars.SHIM
-    if jar.exists() and f"source-4.1={source_digest('4.1')}" in _shim_properties(jar):
-        return
-    say("our jar for it ...")
-    jar.unlink(missing_ok=True)
-    build = [sys.executable, str(ROOT / "jvm-shim" / "hatch_build.py"), "--pyspark", str(pyspark)]
-    subprocess.run([*build, "--out", str(jar)], check=True)
-
-
-def _shim_properties(jar: Path) -> str:
-    with zipfile.ZipFile(jar) as opened:
-        return opened.read("metastore-shim.properties").decode()
-
-
-def _uv(*arguments: str) -> None:
-    subprocess.run(["uv", "--quiet", *arguments], check=True)  # noqa: S607 - uv runs this command
-
-
-def _read_lock() -> list[TestJar]:
-    lines = (HERE / "jars.lock").read_text("utf-8").splitlines()
-    return [_parse(line) for line in lines if line and not line.startswith("#")]
-
-
-def _parse(line: str) -> TestJar:
-    coordinate, sha256 = line.split()
-    group, artifact, version, *classifiers = coordinate.split(":")
-    return TestJar(group, artifact, version, "".join(classifiers), sha256)
-
-
-def _fetch_jars() -> tuple[Path, ...]:
-    locked = _read_lock()
-    missing = [jar for jar in locked if not (jars.cache() / jar.file_name).exists()]
-    if missing:
-        say(f"{len(missing)} jars of tests into {jars.cache()} ...")
-        _download(missing)
-    return tuple(jars.cache() / jar.file_name for jar in locked)
-
-
-def _download(missing: list[TestJar]) -> None:
-    """Fetches jars through Ivy, as `metastore.jars` does, all at once."""
-    jars.cache().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=jars.cache()) as folder:
-        scratch = Path(folder)
-        (scratch / "ivy.xml").write_text(IVY_FILE.format("\n    ".join(jar.dependency for jar in missing)), "utf-8")
-        (scratch / "ivysettings.xml").write_text(jars.IVY_SETTINGS, "utf-8")
-        settings = os.environ.get("METASTORE_IVY_SETTINGS") or str(scratch / "ivysettings.xml")
-        command = [
-            *("java", "-cp", f"{jars.pyspark_jars()}/*", "org.apache.ivy.Main", "-settings", settings),
-            *("-cache", str(scratch / "cache"), "-ivy", str(scratch / "ivy.xml"), "-types", "jar", "bundle"),
-            *("-retrieve", str(scratch / "[artifact]-[revision](-[classifier]).[ext]")),
-        ]
-        output = subprocess.run(command, check=False, capture_output=True, text=True).stdout
-        for jar in missing:
-            _keep(jar, scratch / jar.file_name, output)
-
-
-def _keep(jar: TestJar, fetched: Path, output: str) -> None:
-    if not fetched.exists():
-        errors = [line.strip() for line in output.splitlines() if "ERROR" in line or "not found" in line]
-        raise EnvironmentMissing(
-            f"{jar.file_name} could not be downloaded: {'; '.join(errors[:2]) or 'no reason given'}"
-        )
-    digest = hashlib.sha256(fetched.read_bytes()).hexdigest()
-    if digest != jar.sha256:
-        raise EnvironmentMissing(f"{jar.file_name} has SHA-256 {digest}, jars.lock says {jar.sha256}")
-    fetched.replace(jars.cache() / jar.file_name)
 
 
 def _unpack_resources(cache: Path, jar: Path) -> Path:

@@ -1,9 +1,10 @@
 """The story of `story.py` on every release of every table format, each in a Spark of its own.
 
-    uv run python tests/versions/matrix.py [--spark 3.5] [--format hudi] [--quick]
+    uv run python tests/versions/matrix.py [--spark 3.5] [--format hudi] [--variant TITLE] [--quick]
 
-A line of Spark that this Python does not have gets an environment of its own, such as `.venv-spark40`. Prints one
-table; what is under way goes to stderr. Exits with 1 where something is not as docs/gaps.json says.
+A line of Spark that this Python does not have gets an environment of its own, such as `.venv-spark40`; so do another
+Scala and another Java. Prints one table; what is under way goes to stderr. Exits with 1 where something is not as
+docs/gaps.json says.
 """
 
 from __future__ import annotations
@@ -11,11 +12,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
-from importlib import metadata
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,30 +23,36 @@ from rich.console import Console
 from rich.table import Table
 
 from metastore import jars
-from metastore.cli.doctor_checks import read_shim_properties
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from gaps import PARQUET, RELEASES, Release
+from gaps import PARQUET, RELEASES, VARIANTS, Release, Variant, find_release
+from versions.environments import PYSPARKS, ROOT, interpreter, java_home, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-ROOT = Path(__file__).resolve().parents[2]
-PYSPARKS = {"3.5": "3.5.8", "4.0": "4.0.1", "4.1": "4.1.4", "4.2": "4.2.1", "4.3": "4.3.0"}
-BESIDE = (
-    "pandas>=2.2,<3",
-    "setuptools",
-    "jinja2",
-    "numpy",
-    "obstore",
-    "pyarrow",
-    "pydantic-settings[toml]",
-    "pytest",
-    "rich",
-    "typer",
-)
 PREDICATES = {"quick": 30, "whole": 300}
 MINUTES = 20
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A release on its Spark, with something else than usual or without."""
+
+    release: Release
+    variant: Variant | None = None
+
+    @property
+    def title(self) -> str:
+        """As people call it."""
+        title = f"{self.release.title} on Spark {self.release.spark_title}"
+        return f"{title}, {self.variant.title}" if self.variant else title
+
+
+CELLS = (
+    *(Cell(release) for release in (*RELEASES, *PARQUET)),
+    *(Cell(find_release(jar), variant) for variant in VARIANTS for jar in variant.jars),
+)
 
 
 def main() -> None:
@@ -54,49 +60,61 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--spark", choices=sorted(PYSPARKS), help="this line of Spark alone")
     parser.add_argument(
-        "--format", choices=sorted({one.format for one in (*RELEASES, *PARQUET)}), help="this table format alone"
+        "--format", choices=sorted({cell.release.format for cell in CELLS}), help="this table format alone"
     )
+    parser.add_argument("--scala", choices=["2.13"], help="Sparks alone that are built for another Scala than PySpark")
+    parser.add_argument("--variant", choices=[one.title for one in VARIANTS], help="with this alone")
     parser.add_argument("--quick", action="store_true", help="the oldest releases alone, with fewer predicates")
+    parser.add_argument("--predicates", type=int, help="how many random queries are compared, of each kind of table")
     parser.add_argument("--seed", type=int, default=20, help="of the random predicates")
-    given = parser.parse_args()
-    chosen = [
-        one
-        for one in (*RELEASES, *PARQUET)
-        if given.spark in (None, one.spark) and given.format in (None, one.format) and (one.quick or not given.quick)
-    ]
-    predicates = PREDICATES["quick" if given.quick else "whole"]
-    told = [(one, _run(one, predicates, given.seed)) for one in chosen]
-    Console(width=None if sys.stdout.isatty() else 160).print(_table(told))
+    arguments = parser.parse_args()
+    predicates = arguments.predicates or PREDICATES["quick" if arguments.quick else "whole"]
+    results = [(cell, _run(cell, predicates, arguments.seed)) for cell in CELLS if _is_selected(cell, arguments)]
+    Console(width=None if sys.stdout.isatty() else 160).print(_table(results))
     wrong = [
-        f"{one.title} on Spark {one.spark}, {seen['table']}: {what}"
-        for one, of in told
-        for seen in of
+        f"{cell.title}, {seen['table']}: {what}"
+        for cell, outcomes in results
+        for seen in outcomes
         for what in seen["wrong"]
     ]
-    print("\n".join(wrong) or f"{len(told)} releases: as declared.")
-    sys.exit(1 if wrong or not told else 0)
+    print("\n".join(wrong) or f"{len(results)} cells: as declared.")
+    sys.exit(1 if wrong or not results else 0)
 
 
-def _run(release: Release, predicates: int, seed: int) -> list[dict[str, Any]]:
-    began, name = time.monotonic(), f"{release.title} on Spark {release.spark}"
-    _say(f"{name} ...")
-    seen = _outcomes(release, predicates, seed)
+def _is_selected(cell: Cell, arguments: argparse.Namespace) -> bool:
+    if arguments.spark and cell.release.spark != arguments.spark:
+        return False
+    if arguments.format and cell.release.format != arguments.format:
+        return False
+    if arguments.scala and cell.release.scala != arguments.scala:
+        return False
+    if arguments.variant:
+        return cell.variant is not None and cell.variant.title == arguments.variant
+    return not arguments.quick or (cell.release.quick and cell.variant is None)
+
+
+def _run(cell: Cell, predicates: int, seed: int) -> list[dict[str, Any]]:
+    began = time.monotonic()
+    say(f"{cell.title} ...")
+    seen = _outcomes(cell, predicates, seed)
     verdict = "not as declared" if any(one["wrong"] for one in seen) else "as declared"
-    _say(f"{name}: {verdict}, {time.monotonic() - began:.0f} s")
+    say(f"{cell.title}: {verdict}, {time.monotonic() - began:.0f} s")
     return seen
 
 
-def _outcomes(release: Release, predicates: int, seed: int) -> list[dict[str, Any]]:
-    python = interpreter(release.spark)
+def _outcomes(cell: Cell, predicates: int, seed: int) -> list[dict[str, Any]]:
+    release = cell.release
+    python = interpreter(release.spark, release.scala)
     if release.format != "parquet":
         jars.fetch_all(release.jar)
     command = [python, ROOT / "tests" / "versions" / "story.py", release.jar]
     more = ["--predicates", str(predicates), "--seed", str(seed)]
-    paths = {"PYTHONPATH": os.pathsep.join(str(ROOT / folder) for folder in ("python", "tests"))}
+    if cell.variant:
+        more += ["--variant", cell.variant.title]
     try:
         done = subprocess.run(
             [*command, *more],
-            env={**os.environ, **paths},
+            env={**os.environ, **_variables(cell)},
             capture_output=True,
             text=True,
             timeout=60 * MINUTES,
@@ -109,66 +127,40 @@ def _outcomes(release: Release, predicates: int, seed: int) -> list[dict[str, An
         return [_failed([f"not done after {MINUTES} minutes"])]
 
 
+def _variables(cell: Cell) -> dict[str, str]:
+    variables = {"PYTHONPATH": os.pathsep.join(str(ROOT / folder) for folder in ("python", "tests"))}
+    if cell.variant and cell.variant.java:
+        variables["JAVA_HOME"] = str(java_home(cell.variant.java))
+    return variables
+
+
 def _failed(said: Sequence[str]) -> dict[str, Any]:
     for line in said[-30:]:
-        _say(f"    {line}")
+        say(f"    {line}")
     return {"table": "", "rows": 0, "files": 0, "read": 0, "asked": 0, "refused": "", "wrong": [said[-1]]}
 
 
-def interpreter(line: str) -> str:
-    """Returns a Python that has PySpark of a line and our jar beside it: this one, or one that is made for it."""
-    if metadata.version("pyspark").startswith(f"{line}."):
-        return sys.executable
-    folder, version = ROOT / f".venv-spark{line.replace('.', '')}", PYSPARKS[line]
-    python = folder / "bin" / "python"
-    if not python.exists():
-        _say(f"PySpark {version} into {folder} ...")
-        _uv("venv", "--python", sys.executable, str(folder))
-        _uv("pip", "install", "--python", str(python), f"pyspark=={version}", *BESIDE)
-    (pyspark,) = folder.glob("lib/python3*/site-packages/pyspark")
-    _say(f"our jar for Spark {line} ...")
-    jar = pyspark / "jars" / jars.SHIM
-    jar.unlink(missing_ok=True)  # an installed one may be a link to the cache of uv
-    if _serves(jars.shim(), line):
-        shutil.copyfile(jars.shim(), jar)  # the build that users get there: it is compiled for an older line
-        return str(python)
-    build = [sys.executable, str(ROOT / "jvm-shim" / "hatch_build.py"), "--pyspark", str(pyspark)]
-    subprocess.run([*build, "--out", str(jar)], check=True)
-    return str(python)
-
-
-def _serves(shim: Path, line: str) -> bool:
-    properties = read_shim_properties(shim) or {"lines": ""}
-    return line in properties["lines"].split()
-
-
-def _uv(*arguments: str) -> None:
-    subprocess.run(["uv", "--quiet", *arguments], check=True)  # noqa: S607 - uv runs this command
-
-
-def _table(told: Sequence[tuple[Release, Sequence[dict[str, Any]]]]) -> Table:
-    found = Table("Spark", "Release", "Table", "Rows", "Files read", "Queries compared", "Result")
-    for release, seen in told:
-        for one in seen:
-            result = (
-                f"{len(one['wrong'])} wrong"
-                if one["wrong"]
-                else (one["refused"] and f"refused: {one['refused']}") or "as without us"
-            )
-            found.add_row(
-                release.spark,
-                release.title,
+def _table(results: Sequence[tuple[Cell, Sequence[dict[str, Any]]]]) -> Table:
+    table = Table("Spark", "Release", "With", "Table", "Rows", "Files read", "Queries compared", "Result")
+    for cell, outcomes in results:
+        for one in outcomes:
+            table.add_row(
+                cell.release.spark_title,
+                cell.release.title,
+                cell.variant.title if cell.variant else "",
                 one["table"],
                 str(one["rows"]),
                 f"{one['read']} of {one['files']}",
                 str(one["asked"]),
-                result,
+                _result(one),
             )
-    return found
+    return table
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+def _result(outcome: dict[str, Any]) -> str:
+    if outcome["wrong"]:
+        return f"{len(outcome['wrong'])} wrong"
+    return f"refused: {outcome['refused']}" if outcome["refused"] else "as without us"
 
 
 if __name__ == "__main__":

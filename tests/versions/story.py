@@ -17,8 +17,9 @@ from random import Random
 
 import metastore
 from formats.kinds import KINDS, ROW
-from gaps import PARQUET, RELEASES, Release
+from gaps import VARIANTS, Release, Variant, find_release
 from lakes import session_conf
+from metastore import jars
 from planner.plans import conf, files_read, labels, plain, rows
 from versions.predicates import draw, lost
 
@@ -227,20 +228,33 @@ def main() -> None:
     parser.add_argument("jar", help="of the release, as jars.lock calls it; parquet-4.3: none")
     parser.add_argument("--predicates", type=int, default=300)
     parser.add_argument("--seed", type=int, default=20)
+    parser.add_argument("--variant", default="", help="title of a variant of docs/gaps.json")
     given = parser.parse_args()
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    release = next(one for one in (*RELEASES, *PARQUET) if one.jar == given.jar)
+    release = find_release(given.jar)
+    variant = next((one for one in VARIANTS if one.title == given.variant), None)
     with tempfile.TemporaryDirectory(prefix="metastore-") as scratch:
-        print(json.dumps([asdict(one) for one in outcomes(release, Path(scratch), given.predicates, given.seed)]))
+        seen = outcomes(release, variant, Path(scratch), given.predicates, given.seed)
+        print(json.dumps([asdict(one) for one in seen]))
 
 
-def outcomes(release: Release, scratch: Path, predicates: int, seed: int) -> list[Outcome]:
+def conf_of(variant: Variant | None) -> dict[str, str]:
+    """The settings of a variant; its jar is there when Spark starts, as plug-ins have to be."""
+    if variant is None:
+        return {}
+    if not variant.beside:
+        return variant.conf
+    return {**variant.conf, "spark.driver.extraClassPath": str(jars.fetch(variant.beside))}
+
+
+def outcomes(release: Release, variant: Variant | None, scratch: Path, predicates: int, seed: int) -> list[Outcome]:
     """What one Spark with the jar of a release sees."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - after its Python is named
 
     builder = SparkSession.builder.appName(release.title)
     formats = {} if release.format == "parquet" else {release.format: release.jar}
-    for key, value in session_conf(scratch, scratch / "warehouse", formats).items():
+    settings = session_conf(scratch, scratch / "warehouse", formats) | conf_of(variant)
+    for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     try:
