@@ -47,10 +47,13 @@ def spark(spark_conf: dict[str, str]) -> Iterator[SparkSession]:
     """The Spark of the whole run: classic, our shim from `pyspark/jars`, Iceberg tables in `ice.db`."""
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
+    from lakes import FORMATS  # noqa: PLC0415 - as above
+
     builder = SparkSession.builder.appName("tests")
     for key, value in spark_conf.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
-    session.sql("CREATE NAMESPACE IF NOT EXISTS ice.db")
+    if "iceberg" in FORMATS:
+        session.sql("CREATE NAMESPACE IF NOT EXISTS ice.db")
     yield session
     session.stop()

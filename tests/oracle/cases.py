@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lakes import FORMATS
 from oracle import blind
 
 if TYPE_CHECKING:
@@ -42,25 +43,93 @@ class Case:
     conf: dict[str, str] = field(default_factory=dict)
     note: str = ""
 
+    def fits(self, tables: CaseTables) -> bool:
+        """Whether tables of a format can be changed as the case says."""
+        changes = [step for step in self.steps if isinstance(step, str) and step != "ANALYZE"]
+        if self.properties and tables.format != "iceberg":
+            return False
+        return all(change.startswith(tables.changes) for change in changes)
+
     @property
     def plain(self) -> bool:
         """Whether the case is nothing but rows, so that the rules can be asked without a table."""
         return all(isinstance(step, list) for step in self.steps)
 
 
+@dataclass(frozen=True)
+class CaseTables:
+    """The tables of one format that cases are made of.
+
+    Attributes:
+        format: As SQL names it.
+        name: Of a case's table, by the case's number.
+        file: The expression that names the file of a row.
+        changes: How the statements begin that change its tables.
+        properties: Of each table.
+        conf: Of the session: without them the format's own reader judges rows.
+    """
+
+    format: str
+    name: str
+    file: str
+    changes: tuple[str, ...]
+    properties: dict[str, str] = field(default_factory=dict, hash=False)
+    conf: dict[str, str] = field(default_factory=dict, hash=False)
+
+
+ICEBERG = CaseTables(
+    format="iceberg",
+    name="ice.db.case_{}",
+    file="_file",
+    changes=("",),
+    properties={"format-version": "2", **blind.PROPERTIES},
+)
+DELTA = CaseTables(
+    format="delta",
+    name="case_{}",
+    file="_metadata.file_path",
+    changes=("DELETE", *(f"ALTER TABLE {{table}} {verb} COLUMN" for verb in ("ADD", "DROP", "RENAME"))),
+    properties={
+        "delta.columnMapping.mode": "name",
+        "delta.dataSkippingNumIndexedCols": "0",
+        "delta.enableDeletionVectors": "true",
+        "delta.feature.timestampNtz": "supported",
+    },
+    conf={"spark.sql.parquet.filterPushdown": "false"},
+)
+PARQUET = CaseTables(
+    format="parquet",
+    name="case_{}",
+    file="input_file_name()",
+    changes=(),
+    conf={"spark.sql.parquet.filterPushdown": "false"},
+)
+
+
+def tables_of_session() -> CaseTables:
+    """The tables of the first format that this session has: Iceberg, Delta, directories of Parquet files."""
+    if "iceberg" in FORMATS:
+        return ICEBERG
+    return DELTA if "delta" in FORMATS else PARQUET
+
+
 def load() -> Iterator[Case]:
-    """Yields all cases."""
+    """Yields all cases that fit the tables of this session."""
+    tables = tables_of_session()
     for file in sorted(FOLDER.glob("*.json")):
         for case in json.loads(file.read_text()):
-            yield Case(**case)
+            read = Case(**case)
+            if read.fits(tables):
+                yield read
 
 
 def create(spark: SparkSession, case: Case, table: str, analyze: Callable[[Sequence[str] | None], None]) -> None:
-    """Makes the Iceberg table of a case; runs of files go in by one append, one task a file."""
-    properties = ", ".join(
-        f"'{k}' = '{v}'" for k, v in {"format-version": "2", **blind.PROPERTIES, **case.properties}.items()
-    )
-    spark.sql(f"CREATE TABLE {table} (file_no INT, {case.columns}) USING iceberg TBLPROPERTIES ({properties})")
+    """Makes the table of a case; runs of files go in by one append, one task a file."""
+    tables = tables_of_session()
+    chosen = {**tables.properties, **case.properties}
+    properties = ", ".join(f"'{key}' = '{value}'" for key, value in chosen.items())
+    listed = f"TBLPROPERTIES ({properties})" if properties else ""
+    spark.sql(f"CREATE TABLE {table} (file_no INT, {case.columns}) USING {tables.format} {listed}")
     pending: list[list[str]] = []
     number, analyzed = 0, False
     for step in [*case.steps, None]:
@@ -80,7 +149,8 @@ def create(spark: SparkSession, case: Case, table: str, analyze: Callable[[Seque
 
 
 def _append(spark: SparkSession, table: str, first: int, files: list[list[str]]) -> None:
-    blind.cover(spark, table)
+    if tables_of_session() is ICEBERG:
+        blind.cover(spark, table)
     schema = spark.table(table).schema
     whole = None
     for number, rows in enumerate(files, first):
@@ -93,7 +163,10 @@ def _append(spark: SparkSession, table: str, first: int, files: list[list[str]])
     assert whole is not None
     spark.conf.set("spark.sql.unionOutputPartitioning", "false")  # or Spark makes one task of them
     try:
-        whole.writeTo(table).append()
+        if tables_of_session() is PARQUET:
+            whole.write.insertInto(table)
+        else:
+            whole.writeTo(table).append()
     finally:
         spark.conf.unset("spark.sql.unionOutputPartitioning")
 

@@ -25,7 +25,17 @@ if TYPE_CHECKING:
 
     from oracle.tables import Subject
 
-KINDS = hudi.KINDS if "hudi" in FORMATS else (*tables.ICEBERG_KINDS, *delta.KINDS, *parquet.KINDS)
+
+def kinds_of_session() -> tuple[str, ...]:
+    """The kinds of tables of the formats that this session has; a directory of Parquet files needs none."""
+    if "hudi" in FORMATS:
+        return hudi.KINDS
+    iceberg_kinds = tables.ICEBERG_KINDS if "iceberg" in FORMATS else ()
+    delta_kinds = delta.KINDS if "delta" in FORMATS else ()
+    return (*iceberg_kinds, *delta_kinds, *parquet.KINDS)
+
+
+KINDS = kinds_of_session()
 DISTRIBUTED = ("unsorted", "deletes", "evolved")
 SOURCES = ("stored statistics", "whole queries", "rules alone", "no statistics")
 
