@@ -1,4 +1,4 @@
-"""What is known of the values of a column, or of a part of them, and how parts become the whole."""
+"""Statistics of a part of a column's values, and how those of several parts are combined."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from metastore.kernel.column_histogram import (
     merge_equal_width_bins,
 )
 from metastore.kernel.distinct_sketch import DistinctSketch, make_sketch, union_sketches
-from metastore.kernel.moments import add_sums, compute_moments, pool_moments
+from metastore.kernel.moments import Moments, add_sums, compute_moments, pool_moments
 from metastore.kernel.quantiles import select_ranks
 from metastore.kernel.value_counts import (
     DUPLICATES,
@@ -47,26 +47,26 @@ if TYPE_CHECKING:
 _TEXT = Column("", (), "binary", "binary")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PartialAggregate:
     """Statistics of at least one value; null and NaN are counted elsewhere.
 
     Attributes:
-        number: How many values.
+        number: The number of values.
         lo: The least value, as stored; text is cut after 65 bytes.
-        hi: The greatest.
-        distinct: How many distinct values.
-        error: The relative standard error of `distinct`; 0 when it is exact.
-        sketch: That of their hashes.
+        hi: The greatest value.
+        distinct: The number of distinct values.
+        error: The relative standard error of `distinct`; 0 if it is exact.
+        sketch: The sketch of their hashes.
         points: Quantile points: a numpy array, or a list of bytes for text.
-        length: Bytes of all values.
+        length: The bytes of all values.
         numbers: The built-in statistics that descriptors compute, by name.
         total: The exact sum of unscaled integers, else None.
-        sum: The sum of the finite values as a number; None for text and of no finite value, as `mean` and `m2`.
-        m2: The sum of squared distances from it.
-        singles: How many values occur once; None where not known.
-        frequencies: Its list of values, if there is one.
-        histogram: That of the finite values; None of none.
+        sum: The sum of the finite values; None for text and without finite values, as `mean` and `m2`.
+        m2: The sum of squared distances from the mean.
+        singles: The number of values that occur once, or None if unknown.
+        frequencies: The list of values with counts, or None.
+        histogram: The histogram of the finite values; None without any.
     """
 
     number: int
@@ -88,17 +88,17 @@ class PartialAggregate:
 
     @property
     def infinities(self) -> tuple[int, int]:
-        """How many values are -Infinity, and how many Infinity."""
+        """The number of values that are -Infinity, and that are Infinity."""
         return self.numbers.get("negative_infinities", 0), self.numbers.get("positive_infinities", 0)
 
     @property
     def finite(self) -> int:
-        """How many values are finite."""
+        """The number of finite values."""
         return self.number - sum(self.infinities)
 
     @property
     def finite_ends(self) -> tuple[Any, Any] | None:
-        """The least and the greatest finite value; None where there is none."""
+        """The least and the greatest finite value, or None."""
         if not any(self.infinities):
             return self.lo, self.hi
         if self.histogram is None:
@@ -107,35 +107,36 @@ class PartialAggregate:
 
 
 def aggregate_numbers(runs: ValueRuns, column: Column, steps: int, detail: DetailLimits) -> PartialAggregate:
-    """What is known of the values of a fixed-width column."""
-    last_ranks, finite = np.cumsum(runs.counts), runs.finite
-    number, width = int(last_ranks[-1]), sortable_values.value_width(column)
-    found = compute_moments(runs, column)
-    kind, floor, places = choose_counted_values(runs.counts, detail)
+    """Aggregate the values of a fixed-width column."""
+    last_ranks = np.cumsum(runs.counts)
+    number = int(last_ranks[-1])
+    moments = compute_moments(runs, column)
+    kind, floor, counted = choose_counted_values(runs.counts, detail)
+    counted_values = sortable_values.sortable_to_arrow(runs.values[counted], column)
+    finite = runs.finite
     part = PartialAggregate(
-        number,
-        sortable_values.sortable_to_stored(runs.values[0], column),
-        sortable_values.sortable_to_stored(runs.values[-1], column),
-        len(runs.values),
-        0.0,
-        make_sketch(theta_sketch.theta_hashes(runs.values, column)),
-        runs.values[np.searchsorted(last_ranks, quantiles.quantile_ranks(number, steps), side="left")],
-        number * width,
-        compute_numbers(FixedWidthInput(runs, column)),
-        found.total,
-        found.sum,
-        found.mean,
-        found.m2,
+        number=number,
+        lo=sortable_values.sortable_to_stored(runs.values[0], column),
+        hi=sortable_values.sortable_to_stored(runs.values[-1], column),
+        distinct=len(runs.values),
+        error=0.0,
+        sketch=make_sketch(theta_sketch.theta_hashes(runs.values, column)),
+        points=runs.values[np.searchsorted(last_ranks, quantiles.quantile_ranks(number, steps), side="left")],
+        length=number * sortable_values.value_width(column),
+        numbers=compute_numbers(FixedWidthInput(runs, column)),
+        total=moments.total,
+        sum=moments.sum,
+        mean=moments.mean,
+        m2=moments.m2,
         singles=int(np.count_nonzero(runs.counts == 1)),
-        frequencies=make_value_counts(
-            kind, floor, sortable_values.sortable_to_arrow(runs.values[places], column), runs.counts[places]
-        ),
+        frequencies=make_value_counts(kind, floor, counted_values, runs.counts[counted]),
         histogram=_make_number_histogram(finite, column, detail),
     )
     if not len(finite.values):
         return part
-    ends = [sortable_values.sortable_to_stored(finite.values[place], column) for place in (0, -1)]
-    return _with_widths(part, finite.values, finite.counts, ValueScale(column, *ends), detail)
+    lo = sortable_values.sortable_to_stored(finite.values[0], column)
+    hi = sortable_values.sortable_to_stored(finite.values[-1], column)
+    return _with_widths(part, finite.values, finite.counts, ValueScale(column, lo, hi), detail)
 
 
 def _make_number_histogram(finite: ValueRuns, column: Column, detail: DetailLimits) -> Histogram | None:
@@ -150,39 +151,41 @@ def _make_number_histogram(finite: ValueRuns, column: Column, detail: DetailLimi
 
 
 def aggregate_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, detail: DetailLimits) -> PartialAggregate:
-    """What is known of distinct strings or binary values."""
+    """Aggregate distinct strings or binary values with their counts."""
     texts = BinaryValues(values)
     order = texts.order()
-    given, counts = counts, counts[order]
-    last_ranks = np.cumsum(counts)
+    ordered_counts = counts[order]
+    last_ranks = np.cumsum(ordered_counts)
     number = int(last_ranks[-1])
     rows = order[np.searchsorted(last_ranks, quantiles.quantile_ranks(number, steps), side="left")]
-    chosen = [texts.value(row) for row in rows.tolist()]
-    kind, floor, places = choose_counted_values(counts, detail)
-    found = make_value_counts(kind, floor, values.take(pa.array(order[places])), counts[places])
+    points = [texts.value(row) for row in rows.tolist()]
+    kind, floor, counted = choose_counted_values(ordered_counts, detail)
+    frequencies = make_value_counts(kind, floor, values.take(pa.array(order[counted])), ordered_counts[counted])
+
+    def take_edges(positions: NDArray[np.int64]) -> pa.Array:
+        return _edges(values.take(pa.array(order[positions])))
+
     part = PartialAggregate(
-        number,
-        chosen[0],
-        chosen[-1],
-        len(values),
-        0.0,
-        make_sketch(texts.hashes()),
-        chosen,
-        int(np.dot(texts.lengths[order], counts)),
-        compute_numbers(TextInput(texts.lengths, given)),
-        singles=int(np.count_nonzero(counts == 1)),
-        frequencies=found.limit(detail),
-        histogram=make_equal_height_histogram(
-            counts, last_ranks, detail.bins, lambda at: _edges(values.take(pa.array(order[at])))
-        ),
+        number=number,
+        lo=points[0],
+        hi=points[-1],
+        distinct=len(values),
+        error=0.0,
+        sketch=make_sketch(texts.hashes()),
+        points=points,
+        length=int(np.dot(texts.lengths[order], ordered_counts)),
+        numbers=compute_numbers(TextInput(texts.lengths, counts)),
+        singles=int(np.count_nonzero(ordered_counts == 1)),
+        frequencies=frequencies.limit(detail),
+        histogram=make_equal_height_histogram(ordered_counts, last_ranks, detail.bins, take_edges),
     )
-    return _with_widths(part, values, given, ValueScale(_TEXT, part.lo, part.hi), detail)
+    return _with_widths(part, values, counts, ValueScale(_TEXT, part.lo, part.hi), detail)
 
 
 def aggregate_unique_texts(values: pa.Array, steps: int, detail: DetailLimits) -> PartialAggregate:
-    """What is known of strings or binary values of which most occur once.
+    """Aggregate strings or binary values of which most occur once.
 
-    Equal values are told by their 63-bit hashes: among ten million, one count in 180,000 is short by one.
+    Values with the same 63-bit hash count as equal: among ten million, one count in 180,000 is short by one.
     """
     texts, number = BinaryValues(values), len(values)
     hashes = texts.hashes()
@@ -190,29 +193,28 @@ def aggregate_unique_texts(values: pa.Array, steps: int, detail: DetailLimits) -
     repeats, sketch = find_repeats(hashes, ordered), make_sketch(ordered, is_sorted=True)
     del hashes, ordered
     ends = target_ranks(number, min(detail.bins, number))
-    wanted = np.concatenate([quantiles.quantile_ranks(number, steps), [1], ends])
-    ranks, place = np.unique(wanted, return_inverse=True)
+    ranks, positions = np.unique(
+        np.concatenate([quantiles.quantile_ranks(number, steps), [1], ends]), return_inverse=True
+    )
     selected = select_ranks(texts, ranks, repeats.again)
-    chosen = [selected.values[at] for at in place.tolist()]
-    distinct = selected.distinct
+    selected_values = [selected.values[position] for position in positions.tolist()]
+    points, edges = selected_values[: steps + 1], selected_values[steps + 1 :]
+    distincts = None
+    if selected.distinct is not None:
+        distincts = np.diff(selected.distinct[positions[steps + 2 :]], prepend=0)
     part = PartialAggregate(
-        number,
-        chosen[0],
-        chosen[steps],
-        repeats.distinct,
-        0.0,
-        sketch,
-        chosen[: steps + 1],
-        int(texts.lengths.sum()),
-        compute_numbers(TextInput(texts.lengths)),
+        number=number,
+        lo=points[0],
+        hi=points[-1],
+        distinct=repeats.distinct,
+        error=0.0,
+        sketch=sketch,
+        points=points,
+        length=int(texts.lengths.sum()),
+        numbers=compute_numbers(TextInput(texts.lengths)),
         singles=repeats.distinct - len(repeats.rows),
-        frequencies=_of_repeats(values, texts, repeats, detail),
-        histogram=Histogram(
-            EQUI_HEIGHT,
-            _cut(chosen[steps + 1 :]),
-            np.diff(ends, prepend=0),
-            None if distinct is None else np.diff(distinct[place[steps + 2 :]], prepend=0),
-        ),
+        frequencies=_count_repeats(values, texts, repeats, detail),
+        histogram=Histogram(EQUI_HEIGHT, _cut(edges), np.diff(ends, prepend=0), distincts),
     )
     scale = ValueScale(_TEXT, part.lo, part.hi)
     return _with_widths(part, values, np.ones(number, np.int64), scale, detail, repeated=True)
@@ -227,7 +229,7 @@ def _with_widths(
     *,
     repeated: bool = False,
 ) -> PartialAggregate:
-    """The part with bins of equal width, where those are asked for and the range has a width."""
+    """The part with bins of equal width, if these are configured and the range has a width."""
     if detail.kind != EQUI_WIDTH:
         return part
     bars = make_equal_width_histogram(scale, values, counts, detail.bins)
@@ -238,8 +240,8 @@ def _with_widths(
     return replace(part, histogram=replace(bars, distincts=None) if repeated else bars)
 
 
-def _of_repeats(values: pa.Array, texts: BinaryValues, repeats: ValueRepeats, detail: DetailLimits) -> ValueCounts:
-    """The list of the values that occur more than once; where that takes too much room, of the most frequent ones."""
+def _count_repeats(values: pa.Array, texts: BinaryValues, repeats: ValueRepeats, detail: DetailLimits) -> ValueCounts:
+    """The list of the values that occur more than once; if it would be too long, of the most frequent ones."""
     rows, counts = repeats.rows, repeats.counts
     if int(texts.lengths[rows].sum()) > detail.list_bytes and len(rows) > detail.top:
         least = np.partition(counts, len(counts) - detail.top)[len(counts) - detail.top]
@@ -251,8 +253,8 @@ def _of_repeats(values: pa.Array, texts: BinaryValues, repeats: ValueRepeats, de
     candidates = values.take(pa.array(rows))
     order = BinaryValues(candidates).order() if len(rows) else rows
     kind = DUPLICATES if floor == 1 else TOP
-    found = make_value_counts(kind, floor, candidates.take(pa.array(order)), counts[order])
-    return found.limit(detail)
+    frequencies = make_value_counts(kind, floor, candidates.take(pa.array(order)), counts[order])
+    return frequencies.limit(detail)
 
 
 def _edges(values: pa.Array) -> pa.Array:
@@ -268,36 +270,51 @@ def combine_aggregates(parts: Sequence[PartialAggregate], column: Column, detail
     if len(parts) == 1:
         return parts[0]
     numbers = np.array([part.number for part in parts])
-    computed = merge_part_numbers([part.numbers for part in parts])
     sketch = union_sketches([part.sketch for part in parts])
     assert sketch is not None  # noqa: S101 - every part has one
     key = sortable_values.make_comparison_key(column)
-    totals = None if parts[0].total is None else [part.total or 0 for part in parts]
-    mean = m2 = None
-    summed = [part for part in parts if part.mean is not None]
-    if summed:
-        means, m2s = (np.array([getattr(part, name) for part in summed]) for name in ("mean", "m2"))
-        mean, m2 = pool_moments(column, np.array([part.finite for part in summed]), m2s, means, totals)
-    steps = _merged_points([part.points for part in parts], numbers)
+    moments = _merge_moments(parts, column)
+    points = _merge_points([part.points for part in parts], numbers)
     return PartialAggregate(
-        int(numbers.sum()),
-        min((part.lo for part in parts), key=key),
-        max((part.hi for part in parts), key=key),
-        _between(parts, sketch),
-        sketch.error,
-        sketch,
-        steps,
-        sum(part.length for part in parts),
-        computed,
-        None if totals is None else sum(totals),
-        add_sums([part.sum or 0.0 for part in summed]) if summed else None,
-        mean,
-        m2,
-        frequencies=None
-        if sortable_values.is_wide_decimal(column)
-        else merge_value_counts([part.frequencies for part in parts], detail.top),
-        histogram=_merge_part_histograms(parts, steps, column, detail),
+        number=int(numbers.sum()),
+        lo=min((part.lo for part in parts), key=key),
+        hi=max((part.hi for part in parts), key=key),
+        distinct=_limit_distinct(parts, sketch),
+        error=sketch.error,
+        sketch=sketch,
+        points=points,
+        length=sum(part.length for part in parts),
+        numbers=merge_part_numbers([part.numbers for part in parts]),
+        total=moments.total,
+        sum=moments.sum,
+        mean=moments.mean,
+        m2=moments.m2,
+        frequencies=_merge_frequencies(parts, column, detail),
+        histogram=_merge_part_histograms(parts, points, column, detail),
     )
+
+
+def _merge_moments(parts: Sequence[PartialAggregate], column: Column) -> Moments:
+    """The sums of the finite values of all parts."""
+    totals = None if parts[0].total is None else [part.total or 0 for part in parts]
+    total = None if totals is None else sum(totals)
+    finite_parts = [part for part in parts if part.mean is not None]
+    if not finite_parts:
+        return Moments(total, sum=None, mean=None, m2=None)
+    mean, m2 = pool_moments(
+        column,
+        np.array([part.finite for part in finite_parts]),
+        np.array([part.m2 for part in finite_parts]),
+        np.array([part.mean for part in finite_parts]),
+        totals,
+    )
+    return Moments(total, add_sums([part.sum or 0.0 for part in finite_parts]), mean, m2)
+
+
+def _merge_frequencies(parts: Sequence[PartialAggregate], column: Column, detail: DetailLimits) -> ValueCounts | None:
+    if sortable_values.is_wide_decimal(column):
+        return None
+    return merge_value_counts([part.frequencies for part in parts], detail.top)
 
 
 def _merge_part_histograms(
@@ -305,30 +322,47 @@ def _merge_part_histograms(
 ) -> Histogram | None:
     """The histogram of the finite values of parts, from the merged quantile points of all their values.
 
-    Its counts are no more than near.
+    Its counts are approximate.
     """
     number = sum(part.number for part in parts)
-    below, above = (sum(part.infinities[side] for part in parts) for side in (0, 1))
-    if not below and not above:
-        edges = _cut(points) if isinstance(points, list) else sortable_values.sortable_to_arrow(points, column)
-        heights = Histogram(EQUI_HEIGHT, edges, derive_counts(number, len(edges) - 1))
-        return _fit_bins(heights, column, detail, follow_from_bounds=column.encoding != "binary")
-    ends = [part.finite_ends for part in parts if part.finite_ends is not None]
-    if not ends:
+    below = sum(part.infinities[0] for part in parts)
+    above = sum(part.infinities[1] for part in parts)
+    if below or above:
+        return _merge_finite_histograms(parts, points, column, detail, below=below, finite=number - below - above)
+    edges = _cut(points) if isinstance(points, list) else sortable_values.sortable_to_arrow(points, column)
+    heights = Histogram(EQUI_HEIGHT, edges, derive_counts(number, len(edges) - 1))
+    return _fit_bins(heights, column, detail, follow_from_bounds=column.encoding != "binary")
+
+
+def _merge_finite_histograms(
+    parts: Sequence[PartialAggregate],
+    points: NDArray[np.float64],
+    column: Column,
+    detail: DetailLimits,
+    *,
+    below: int,
+    finite: int,
+) -> Histogram | None:
+    """The histogram of parts with infinite values; `below` values are -Infinity, `finite` ones are finite."""
+    bounds = [part.finite_ends for part in parts if part.finite_ends is not None]
+    if not bounds:
         return None
-    finite = number - below - above
+    lo = min(part_lo for part_lo, _ in bounds)
+    hi = max(part_hi for _, part_hi in bounds)
+    number = sum(part.number for part in parts)
     is_finite = np.isfinite(points)
     ranks = quantiles.quantile_ranks(number, len(points) - 1)[is_finite] - below
-    edges = np.concatenate([[min(lo for lo, _ in ends)], points[is_finite], [max(hi for _, hi in ends)]])
+    edges = np.concatenate([[lo], points[is_finite], [hi]])
     last_ranks = np.concatenate([[0], np.clip(ranks, 0, finite), [finite]])
-    is_edge = np.append(np.diff(last_ranks) > 0, True) & (last_ranks > 0)  # of places with one rank the last
+    is_last_of_rank = np.append(np.diff(last_ranks) > 0, True)
+    is_edge = is_last_of_rank & (last_ranks > 0)
     is_edge[0] = True
     heights = Histogram(EQUI_HEIGHT, pa.array(edges[is_edge]), np.diff(last_ranks[is_edge]))
     return _fit_bins(heights, column, detail, follow_from_bounds=False)
 
 
 def _fit_bins(heights: Histogram, column: Column, detail: DetailLimits, *, follow_from_bounds: bool) -> Histogram:
-    """A histogram of equal height with as many bins as are wanted, or as one of equal width."""
+    """The histogram with the configured number of bins, of equal height or of equal width."""
     if detail.kind != EQUI_WIDTH:
         return merge_bins(heights, detail.bins)
     as_stored = replace(heights, edges=heights.edges.to_pylist())
@@ -339,16 +373,18 @@ def _fit_bins(heights: Histogram, column: Column, detail: DetailLimits, *, follo
     return Histogram(EQUI_WIDTH, edges, widths[1])
 
 
-def _between(parts: Sequence[PartialAggregate], sketch: DistinctSketch) -> int:
-    """The estimate, within what the parts' own counts leave possible."""
-    counts = [part.distinct for part in parts if part.error == 0]
-    most = sum(counts) if len(counts) == len(parts) else sum(part.number for part in parts)
-    return min(max(round(sketch.estimate), *counts, 0), most)
+def _limit_distinct(parts: Sequence[PartialAggregate], sketch: DistinctSketch) -> int:
+    """The estimate of distinct values, within the limits that exact counts of parts set."""
+    exact_counts = [part.distinct for part in parts if part.error == 0]
+    are_all_exact = len(exact_counts) == len(parts)
+    most = sum(exact_counts) if are_all_exact else sum(part.number for part in parts)
+    least = max(exact_counts, default=0)
+    return min(max(round(sketch.estimate), least), most)
 
 
-def _merged_points(rows: Sequence[Any], numbers: NDArray[np.int64]) -> Any:
-    """The quantile points of the whole from those of its parts."""
-    steps = len(rows[0]) - 1
-    if isinstance(rows[0], list):
-        return quantiles.merge_text_points(rows, numbers, steps)
-    return quantiles.merge_number_points(np.stack(rows), numbers, steps)
+def _merge_points(points: Sequence[Any], numbers: NDArray[np.int64]) -> Any:
+    """The quantile points of all values from those of each part."""
+    steps = len(points[0]) - 1
+    if isinstance(points[0], list):
+        return quantiles.merge_text_points(points, numbers, steps)
+    return quantiles.merge_number_points(np.stack(points), numbers, steps)

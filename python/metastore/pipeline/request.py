@@ -106,37 +106,64 @@ def resolve_request(
     request = AnalyzeRequest(statement.depth, () if statement.depth == FILES else columns, files)
     if statement.depth != FULL:
         return request
-    ranks, distribution = (
-        _find_extra_columns(what, facts, request, choice, settings, fold)
-        for what, choice in (("ranks", statement.ranks), ("distribution", statement.distribution))
+    return replace(
+        request,
+        ranks=_find_extra_columns("ranks", facts, request, statement.ranks, settings=settings, fold=fold),
+        distribution=_find_extra_columns(
+            "distribution", facts, request, statement.distribution, settings=settings, fold=fold
+        ),
     )
-    return replace(request, ranks=ranks, distribution=distribution)
 
 
 def _find_extra_columns(
-    what: str, facts: TableFacts, request: AnalyzeRequest, choice: ColumnChoice, settings: Mapping[str, Any], fold: Any
+    statistic: str,
+    facts: TableFacts,
+    request: AnalyzeRequest,
+    choice: ColumnChoice,
+    *,
+    settings: Mapping[str, Any],
+    fold: Any,
 ) -> ExtraColumns:
-    """Find the columns that an argument, a setting or a property of the table chooses."""
+    """Find the columns that an argument, a setting or a property of the table chooses for ranks or distribution."""
     if choice is True:
-        found = {column for column in request.columns if column.encoding is not None}
+        columns = {column for column in request.columns if column.encoding is not None}
     else:
-        found = set(_columns(facts, choice or (), fold))
+        columns = set(_columns(facts, choice or (), fold))
     failed: dict[str, str] = {}
-    listed = facts.properties.get(f"metastore.{what}.columns", "")
-    for name in filter(None, [*settings[f"spark.metastore.{what}.columns"], *map(str.strip, listed.split(","))]):
+    for name in _configured_names(statistic, facts, settings):
         try:
-            found.update(set(_columns(facts, [name], fold)) & set(request.columns))
+            columns |= set(_columns(facts, [name], fold)) & set(request.columns)
         except ColumnNotFound as error:
-            failed[f"{what} of {name}"] = error.message
-    if found and len(request.files) < len(facts.files):
-        return ExtraColumns(failed=failed | {f"{what} of {column.name}": PARTITION_REFUSAL for column in found})
-    if what == "ranks":
-        unordered = {column for column in found if column.encoding is None or column.collation is not None}
-        renamed = {column for column in found - unordered if column.key in facts.renamed}
-        failed |= {f"ranks of {column.name}": NOT_ORDERED for column in unordered}
-        failed |= {f"ranks of {column.name}": RENAMED for column in renamed}
-        found -= unordered | renamed
-    return ExtraColumns(frozenset(place for place, column in enumerate(facts.columns) if column in found), failed)
+            failed[f"{statistic} of {name}"] = error.message
+    refused = {}
+    for column in columns:
+        refusal = _refuse_column(statistic, column, facts, request)
+        if refusal is not None:
+            refused[column] = refusal
+            failed[f"{statistic} of {column.name}"] = refusal
+    accepted = columns.difference(refused)
+    ordinals = [ordinal for ordinal, column in enumerate(facts.columns) if column in accepted]
+    return ExtraColumns(frozenset(ordinals), failed)
+
+
+def _configured_names(statistic: str, facts: TableFacts, settings: Mapping[str, Any]) -> list[str]:
+    """The names of columns in the setting and in the table's property."""
+    of_table = facts.properties.get(f"metastore.{statistic}.columns", "").split(",")
+    names = [*settings[f"spark.metastore.{statistic}.columns"], *map(str.strip, of_table)]
+    return list(filter(None, names))
+
+
+def _refuse_column(statistic: str, column: Column, facts: TableFacts, request: AnalyzeRequest) -> str | None:
+    """The reason that a column cannot have ranks or a distribution, or None."""
+    if len(request.files) < len(facts.files):
+        return PARTITION_REFUSAL
+    if statistic != "ranks":
+        return None
+    if column.encoding is None or column.collation is not None:
+        return NOT_ORDERED
+    if column.key in facts.renamed:
+        return RENAMED
+    return None
 
 
 def _columns(facts: TableFacts, names: Sequence[str], fold: Any) -> tuple[Column, ...]:

@@ -68,19 +68,17 @@ ALWAYS, NEVER = AllOf(), AnyOf()
 
 
 def all_of(conditions: Iterable[Condition]) -> Condition:
-    """Conditions that hold together: those on one column are one."""
-    parts = [part for one in conditions for part in (one.parts if isinstance(one, AllOf) else (one,))]
-    return _joined(AllOf, parts, and_)
+    """AND of conditions; conditions on the same column become one value set."""
+    return _joined(AllOf, conditions, and_)
 
 
 def any_of(conditions: Iterable[Condition]) -> Condition:
-    """Conditions of which one holds: those on one column are one."""
-    parts = [part for one in conditions for part in (one.parts if isinstance(one, AnyOf) else (one,))]
-    return _joined(AnyOf, parts, or_)
+    """OR of conditions; conditions on the same column become one value set."""
+    return _joined(AnyOf, conditions, or_)
 
 
 def iterate_leaves(condition: Condition) -> Iterator[Member | Related | Unknown]:
-    """What AND and OR join."""
+    """The conditions that AND and OR join."""
     if isinstance(condition, AllOf | AnyOf):
         for part in condition.parts:
             yield from iterate_leaves(part)
@@ -89,23 +87,35 @@ def iterate_leaves(condition: Condition) -> Iterator[Member | Related | Unknown]
 
 
 def list_columns(condition: Condition) -> tuple[Column, ...]:
-    """The columns of which it asks something, each once."""
-    found: list[Column] = []
+    """The columns of a condition, each once."""
+    columns: list[Column] = []
     for leaf in iterate_leaves(condition):
         if isinstance(leaf, Member):
-            found.append(leaf.column)
+            columns.append(leaf.column)
         elif isinstance(leaf, Related):
-            found += [leaf.left, leaf.right]
-    return tuple(dict.fromkeys(found))
+            columns += [leaf.left, leaf.right]
+    return tuple(dict.fromkeys(columns))
 
 
 def _joined(
-    kind: type[AllOf | AnyOf], parts: list[Condition], join: Callable[[ValueSet, ValueSet], ValueSet]
+    kind: type[AllOf | AnyOf], conditions: Iterable[Condition], join: Callable[[ValueSet, ValueSet], ValueSet]
 ) -> Condition:
+    """The conditions as parts of one; parts of the same kind are flattened, value sets of a column joined."""
     sets: dict[Column, list[ValueSet]] = {}
-    for part in parts:
+    further: list[Condition] = []
+    for part in _flatten(kind, conditions):
         if isinstance(part, Member):
             sets.setdefault(part.column, []).append(part.values)
-    members = [Member(column, join_sets(found, join)) for column, found in sets.items()]
-    found = (*members, *(part for part in parts if not isinstance(part, Member)))
-    return found[0] if len(found) == 1 else kind(found)
+        else:
+            further.append(part)
+    members = [Member(column, join_sets(values, join)) for column, values in sets.items()]
+    parts = (*members, *further)
+    return parts[0] if len(parts) == 1 else kind(parts)
+
+
+def _flatten(kind: type[AllOf | AnyOf], conditions: Iterable[Condition]) -> Iterator[Condition]:
+    for condition in conditions:
+        if isinstance(condition, kind):
+            yield from condition.parts
+        else:
+            yield condition

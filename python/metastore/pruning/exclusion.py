@@ -1,4 +1,4 @@
-"""Which data files hold no row of which a condition is true."""
+"""Data files that hold no row for which a condition is true."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
     Counts = NDArray[np.int64]
 
 MOST_LOOKED_UP = 1_000
-"""So many single values at most are looked for in a file's filter."""
-_REMEMBERED = 1 << 18
-"""Values of which is kept whether a condition's test takes them: data files list many of the same values."""
+"""Most single values that are looked up in a file's filter."""
+_CACHE_SIZE = 1 << 18
+"""Most results of a condition's test that are cached: data files list many of the same values."""
 
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What is known of a column in each of some data files; physical rows, deleted ones included.
+    """Counts and bounds of a column in several data files; deleted rows count, too.
 
     Attributes:
-        known: Whether anything is: elsewhere every row may match.
-        nulls: Null values, -1 where not known.
-        nans: NaN values, likewise.
+        known: Whether the file has statistics: every row of another file may match.
+        nulls: The number of null values, -1 if unknown.
+        nans: The number of NaN values, -1 if unknown.
         empty: Whether all values are null or NaN.
-        lo: Keys that no number, text, ... is below; any key where there is none.
-        hi: Keys that none is above.
-        has_lo: Whether there is a lower one.
-        has_hi: Whether there is an upper one.
-        exact: Whether both are values of the file.
+        lo: Lower bounds; any key for a file without one.
+        hi: Upper bounds.
+        has_lo: Whether there is a lower bound.
+        has_hi: Whether there is an upper bound.
+        exact: Whether both bounds are values of the file.
     """
 
     column: Column
@@ -63,36 +63,43 @@ class ColumnFacts:
     @property
     def may_be_nan(self) -> Mask:
         """Whether a value may be NaN."""
-        return self.nans != 0 if self.column.encoding == "double" else np.zeros(len(self.known), bool)
+        if self.column.encoding != "double":
+            return np.zeros(len(self.known), bool)
+        mask: Mask = self.nans != 0
+        return mask
 
     def limits(self, file: int) -> tuple[Key | None, Key | None]:
-        """The bounds of a file, None where there is none."""
-        lo, hi = (
-            side[file].item() if isinstance(side[file], np.generic) else side[file] for side in (self.lo, self.hi)
-        )
-        return lo if self.has_lo[file] else None, hi if self.has_hi[file] else None
+        """The bounds of a file; None for a missing one."""
+        lo = _python_value(self.lo[file]) if self.has_lo[file] else None
+        hi = _python_value(self.hi[file]) if self.has_hi[file] else None
+        return lo, hi
+
+
+def _python_value(key: Any) -> Key:
+    """A key without the type of its array."""
+    return key.item() if isinstance(key, np.generic) else key
 
 
 class SingleValues(Protocol):
-    """Where single values of a column are looked up in a file."""
+    """A look-up of single values of a column in a file."""
 
     def listed(self, file: int) -> Sequence[Key] | None:
-        """All its values but null and NaN, where they are known."""
+        """All values but null and NaN; None if the file has no list."""
 
     def has_filter(self, file: int) -> bool:
-        """Whether single values can be looked up where they are not listed."""
+        """Whether the file has a filter of its values."""
 
     def may_hold(self, file: int, keys: Sequence[Key]) -> bool:
-        """Whether it may have any of some values, by its filter."""
+        """Whether the file may have any of the keys, by its filter."""
 
 
 def exclude_by_bounds(condition: Condition, facts: Mapping[Column, ColumnFacts], files: int) -> Mask:
-    """The files of which counts and bounds prove that no row makes a condition true.
+    """The files in which no row makes a condition true, as counts and bounds prove.
 
     Args:
         condition: The condition.
-        facts: What is known, by column; nothing of a column that is not there.
-        files: How many files there are.
+        facts: The facts of each column; a column without facts excludes no file.
+        files: The number of files.
     """
     nothing = np.zeros(files, bool)
     if isinstance(condition, AllOf):
@@ -109,33 +116,32 @@ def exclude_by_bounds(condition: Condition, facts: Mapping[Column, ColumnFacts],
 
 
 def exclude_by_values(
-    condition: Condition, facts: Mapping[Column, ColumnFacts], values: Mapping[Column, SingleValues], among: Mask
+    condition: Condition, facts: Mapping[Column, ColumnFacts], values: Mapping[Column, SingleValues], files: Mask
 ) -> Mask:
-    """Those of some files of which single values, where bounds do not, prove that no row makes a condition true.
+    """The files in which no row makes a condition true, as bounds or single values prove.
 
     Args:
         condition: The condition.
-        facts: What is known, by column.
-        values: Where single values are looked up, by column.
-        among: The files that are asked about.
+        facts: The facts of each column.
+        values: The single values of each column.
+        files: The files to decide: others are not excluded.
     """
     if isinstance(condition, AllOf):
-        excluded = np.zeros(len(among), bool)
+        excluded = np.zeros(len(files), bool)
         for part in condition.parts:
-            excluded |= exclude_by_values(part, facts, values, among & ~excluded)
+            excluded |= exclude_by_values(part, facts, values, files & ~excluded)
         return excluded
     if isinstance(condition, AnyOf):
-        left = among
+        excluded = files
         for part in sorted(condition.parts, key=_is_looked_up):
-            left = exclude_by_values(part, facts, values, left)
-        return left
-    excluded = among & exclude_by_bounds(condition, facts, len(among))
+            excluded = exclude_by_values(part, facts, values, excluded)
+        return excluded
+    excluded = files & exclude_by_bounds(condition, facts, len(files))
     if isinstance(condition, Member) and condition.column in facts and condition.column in values:
-        known, single = facts[condition.column], values[condition.column]
-        wanted = condition.values
-        takes = wanted.__contains__ if wanted.test is None else lru_cache(_REMEMBERED)(wanted.__contains__)
-        for file in np.flatnonzero(among & ~excluded & known.known).tolist():
-            excluded[file] = _lists_no_member(wanted, takes, known, single, file)
+        undecided = files & ~excluded
+        excluded |= _without_listed_member(
+            condition.values, facts[condition.column], values[condition.column], undecided
+        )
     return excluded
 
 
@@ -143,54 +149,77 @@ def _is_looked_up(condition: Condition) -> bool:
     return any(isinstance(leaf, Member) for leaf in iterate_leaves(condition))
 
 
-def _without_member(condition: Member, known: ColumnFacts) -> Mask:
+def _without_member(condition: Member, facts: ColumnFacts) -> Mask:
+    """The files in which no value is in a set, as counts and bounds prove."""
     values = condition.values
-    met = ~known.empty & values.meets(known.lo, known.hi, known.has_lo, known.has_hi, known.exact)
-    met |= known.may_be_nan & (NAN in values if known.column.encoding == "double" else False)
-    met |= known.may_be_null & values.null
-    excluded: Mask = known.known & ~met
+    may_match = ~facts.empty & values.meets(facts.lo, facts.hi, facts.has_lo, facts.has_hi, facts.exact)
+    if facts.column.encoding == "double" and NAN in values:
+        may_match |= facts.may_be_nan
+    if values.null:
+        may_match |= facts.may_be_null
+    excluded: Mask = facts.known & ~may_match
     return excluded
 
 
-def _lists_no_member(
-    wanted: ValueSet, takes: Callable[[Key], bool], known: ColumnFacts, values: SingleValues, file: int
-) -> bool:
-    may_be_nan = known.column.encoding == "double" and known.nans[file] != 0
-    if (wanted.null and known.nulls[file] != 0) or (may_be_nan and NAN in wanted):
+def _without_listed_member(values: ValueSet, facts: ColumnFacts, single_values: SingleValues, files: Mask) -> Mask:
+    """The files in which no value is in a set, as lists and filters prove."""
+    excluded = np.zeros(len(files), bool)
+    contains: Callable[[Key], bool] = values.__contains__
+    if values.test is not None:
+        contains = lru_cache(_CACHE_SIZE)(contains)
+    for file in np.flatnonzero(files & facts.known).tolist():
+        if _may_match_null_or_nan(values, facts, file):
+            continue
+        listed = single_values.listed(file)
+        if listed is not None:
+            excluded[file] = not any(map(contains, listed))
+        elif single_values.has_filter(file):
+            excluded[file] = _is_excluded_by_filter(values, facts, single_values, file)
+    return excluded
+
+
+def _may_match_null_or_nan(values: ValueSet, facts: ColumnFacts, file: int) -> bool:
+    if values.null and facts.nulls[file] != 0:
+        return True
+    if facts.column.encoding != "double" or facts.nans[file] == 0:
         return False
-    listed = values.listed(file)
-    if listed is not None:
-        return not any(map(takes, listed))
-    if not values.has_filter(file):
+    return NAN in values
+
+
+def _is_excluded_by_filter(values: ValueSet, facts: ColumnFacts, single_values: SingleValues, file: int) -> bool:
+    """Whether a file's filter has none of the values of a set that are within the file's bounds."""
+    points = values.points(*facts.limits(file), MOST_LOOKED_UP)
+    if points is None:
         return False
-    points = wanted.points(*known.limits(file), MOST_LOOKED_UP)
-    return points is not None and not values.may_hold(file, [key for key in points if key != NAN])
+    return not single_values.may_hold(file, [key for key in points if key != NAN])
 
 
 def _unrelated(relation: str, left: ColumnFacts, right: ColumnFacts) -> Mask:
-    both = left.known & right.known
-    one, other = _Hull.of(left), _Hull.of(right)
-    apart = one.below(other) | other.below(one)
-    no_pair = {
-        "<": other.below(one, touching=True),
-        "<=": other.below(one),
-        "=": apart,
-        "<=>": apart,
-        "<>": one.is_single & other.is_single & np.asarray(one.lo == other.lo, bool),
+    """The files in which no row has two columns in a relation."""
+    left_hull, right_hull = _Hull.of(left), _Hull.of(right)
+    is_apart = left_hull.below(right_hull) | right_hull.below(left_hull)
+    are_single = left_hull.is_single & right_hull.is_single
+    has_no_pair = {
+        "<": right_hull.below(left_hull, touching=True),
+        "<=": right_hull.below(left_hull),
+        "=": is_apart,
+        "<=>": is_apart,
+        "<>": are_single & np.asarray(left_hull.lo == right_hull.lo, bool),
     }[relation]
-    excluded: Mask = both & (no_pair | _all_null(left) | _all_null(right))
+    are_known = left.known & right.known
+    excluded: Mask = are_known & (has_no_pair | _all_null(left) | _all_null(right))
     if relation == "<=>":  # It also holds where both are null.
         excluded &= ~left.may_be_null | ~right.may_be_null
     return excluded
 
 
-def _all_null(known: ColumnFacts) -> Mask:
-    return known.empty & ~known.may_be_nan
+def _all_null(facts: ColumnFacts) -> Mask:
+    return facts.empty & ~facts.may_be_nan
 
 
 @dataclass(frozen=True)
 class _Hull:
-    """The bounds of values, NaN among them."""
+    """The bounds of values including NaN."""
 
     lo: NDArray[Any]
     hi: NDArray[Any]
@@ -199,18 +228,20 @@ class _Hull:
     is_single: Mask
 
     @classmethod
-    def of(cls, known: ColumnFacts) -> _Hull:
-        lo, hi, has_lo, has_hi = known.lo, known.hi, known.has_lo, known.has_hi
-        if known.column.encoding == "double":
-            with_nan = known.nans > 0
-            hi, has_hi = np.where(with_nan, NAN, hi), with_nan | has_hi & (known.nans == 0)
-            only_nan = known.empty & with_nan
-            lo, has_lo = np.where(only_nan, NAN, lo), has_lo | only_nan
-        single = has_lo & has_hi & known.exact & np.asarray(lo == hi, bool)
-        return cls(lo, hi, has_lo, has_hi, single)
+    def of(cls, facts: ColumnFacts) -> _Hull:
+        lo, hi, has_lo, has_hi = facts.lo, facts.hi, facts.has_lo, facts.has_hi
+        if facts.column.encoding == "double":  # NaN is greater than all other values
+            has_nan = facts.nans > 0
+            hi = np.where(has_nan, NAN, hi)
+            has_hi = has_nan | has_hi & (facts.nans == 0)
+            has_only_nan = facts.empty & has_nan
+            lo = np.where(has_only_nan, NAN, lo)
+            has_lo = has_lo | has_only_nan
+        is_single = has_lo & has_hi & facts.exact & np.asarray(lo == hi, bool)
+        return cls(lo, hi, has_lo, has_hi, is_single)
 
     def below(self, other: _Hull, *, touching: bool = False) -> Mask:
-        """Whether all values are below all others, or equal to them at most."""
+        """Whether all values are below all of the other column, or with `touching` at most equal."""
         compare: Callable[[Any, Any], Any] = np.less_equal if touching else np.less
         below: Mask = self.has_hi & other.has_lo & np.asarray(compare(self.hi, other.lo), bool)
         return below
