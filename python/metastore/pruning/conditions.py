@@ -67,6 +67,19 @@ Condition = Member | Related | Unknown | AllOf | AnyOf
 ALWAYS, NEVER = AllOf(), AnyOf()
 
 
+@dataclass(frozen=True)
+class Conjunct:
+    """A part of a filter, whose parts are joined by AND.
+
+    Attributes:
+        text: Its SQL.
+        condition: The condition that statistics decide.
+    """
+
+    text: str
+    condition: Condition
+
+
 def all_of(conditions: Iterable[Condition]) -> Condition:
     """AND of conditions; conditions on the same column become one value set."""
     return _joined(AllOf, conditions, and_)

@@ -5,7 +5,6 @@ An expression without a rule is unknown, and keeps every file. A name that is no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import or_
 from types import MappingProxyType
@@ -16,7 +15,7 @@ from sqlglot import exp
 from metastore.format.table_column import INTEGERS, Column
 from metastore.pruning import literals
 from metastore.pruning.column_names import ColumnNames
-from metastore.pruning.conditions import ALWAYS, NEVER, Condition, Related, Unknown, all_of, any_of
+from metastore.pruning.conditions import ALWAYS, NEVER, Condition, Conjunct, Related, Unknown, all_of, any_of
 from metastore.pruning.expressions import find_expression
 from metastore.pruning.filter_text import has_only, parse_condition, unwrap
 from metastore.pruning.keys import NAN
@@ -41,19 +40,6 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 }
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-
-
-@dataclass(frozen=True)
-class Conjunct:
-    """A part of a filter, whose parts are joined by AND.
-
-    Attributes:
-        text: Its SQL.
-        condition: The condition that statistics decide.
-    """
-
-    text: str
-    condition: Condition
 
 
 def parse_filter(

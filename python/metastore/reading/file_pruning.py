@@ -1,4 +1,4 @@
-"""Which data files of a table a filter leaves to be read."""
+"""The data files of a table that have to be read for a filter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from metastore.adapters.descriptors import WITH_LOG_FILES
 from metastore.answers import require_library
 from metastore.errors import DamagedObject, FormatTooNew, StoreNotReadable
 from metastore.format.table_column import Column
-from metastore.pruning.conditions import Unknown, all_of, list_columns
+from metastore.pruning.conditions import Conjunct, Unknown, all_of, list_columns
 from metastore.pruning.exclusion import exclude_by_bounds, exclude_by_values
 from metastore.reading.column_facts import StoredValues, build_column_facts, limit_look_ups
 from metastore.reading.evidence import gather_evidence
@@ -26,10 +26,11 @@ from metastore.visible_text import get_logger
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from metastore.adapters.table_facts import DataFile
     from metastore.pruning.conditions import Condition
     from metastore.pruning.exclusion import ColumnFacts
-    from metastore.pruning.filters import Conjunct
     from metastore.pruning.value_sets import Mask
     from metastore.reading.discovery import Discovery
     from metastore.reading.evidence import ColumnEvidence
@@ -38,22 +39,22 @@ if TYPE_CHECKING:
 
 _LOG = get_logger(__name__)
 MOST_LOOKED_UP = 16_384
-"""Of so many data files at most that bounds keep are single values asked."""
+"""Single values are looked up if bounds keep at most this many data files."""
 _BEYOND_ASCII = re.compile(r"([^/=]+)=[^/]*%(?:25)?[89A-Fa-f][0-9A-Fa-f]")
-"""In a path: the column whose value has such bytes."""
+"""The column of a partition folder whose value has bytes beyond ASCII."""
 _KEPT = -1
 _UNREADABLE = (DamagedObject, StoreNotReadable, FormatTooNew)
 
 
 @dataclass(frozen=True)
 class ListedFiles:
-    """The data files of a table, and what knows them.
+    """The data files of a table, and their statistics.
 
     Attributes:
         format: The table's format.
         location: The table's root.
         stored: The files as rows of `table-files`, and the blocks that have statistics of them.
-        store: The statistics; None where there are none.
+        store: The store of the statistics, or None.
     """
 
     format: str
@@ -63,7 +64,7 @@ class ListedFiles:
 
     @classmethod
     def of_files(cls, table_format: str, location: str, files: Sequence[DataFile], place: Discovery) -> ListedFiles:
-        """The data files that a table has now; without a store where none can be read."""
+        """The current data files of a table; without a store if none can be read."""
         manifest, store = place.manifest, place.store
         if manifest is not None and store is not None:
             try:
@@ -75,12 +76,12 @@ class ListedFiles:
 
 @dataclass(frozen=True)
 class Judged:
-    """What became of data files.
+    """The verdicts on the data files of a table.
 
     Attributes:
-        verdicts: Of each file.
-        analyzed: How many of them have statistics.
-        unused: Parts of the filter that can skip no file: why.
+        verdicts: The verdict on each file.
+        analyzed: The number of files with statistics.
+        unused: Parts of the filter that can skip no file, and the reasons.
     """
 
     verdicts: tuple[FileVerdict, ...]
@@ -90,12 +91,12 @@ class Judged:
 
 @dataclass(frozen=True)
 class FilteredColumns:
-    """What a filter may name.
+    """The names that a filter may use.
 
     Attributes:
-        columns: The table's columns, as they are now.
-        expressions: Those that have statistics.
-        analyzed: The columns that the expressions name, as they were then.
+        columns: The table's current columns.
+        expressions: The expressions that have statistics.
+        analyzed: The columns when the expressions were analyzed: expressions use their names.
     """
 
     columns: Sequence[Column]
@@ -103,7 +104,7 @@ class FilteredColumns:
     analyzed: Sequence[Column] = ()
 
     def parse(self, filter_: str, table: str, zone: str) -> tuple[Conjunct, ...]:
-        """The parts of a filter that AND joins; `metastore.pruning.filters.parse_filter` tells more.
+        """The conjuncts of a filter: see `metastore.pruning.filters.parse_filter`.
 
         Raises:
             LibraryNotFound: sqlglot is not installed.
@@ -121,10 +122,9 @@ class FilteredColumns:
 
 
 class FilePruner:
-    """Tells of the data files of a table which have to be read; what it has read of statistics it keeps."""
+    """Decides which data files of a table have to be read; statistics are read once for all filters."""
 
     def __init__(self, listed: ListedFiles) -> None:
-        """Nothing is read yet."""
         self.listed = listed
         self._files = listed.stored.files
         self._covered = listed.stored.is_covered()
@@ -132,125 +132,183 @@ class FilePruner:
         self._evidence: dict[Column, ColumnEvidence] = {}
         self._values: dict[Column, StoredValues] = {}
         self._unread: dict[Column, str] = {}
-        deletes: Mask = self._files["deletes"].is_valid().to_numpy()
-        self._deletes = deletes
-        self._open: Mask = self._covered if listed.format not in WITH_LOG_FILES else self._covered & ~deletes
+        self._deletes: Mask = self._files["deletes"].is_valid().to_numpy()
+        self._open: Mask = self._covered
+        if listed.format in WITH_LOG_FILES:  # a log file may change any row
+            self._open = self._covered & ~self._deletes
 
     @cached_property
     def _paths(self) -> list[str]:
         return [openable_path(path, self.listed.location) for path in self._files["path"].to_pylist()]
 
     def read_evidence(self, column: Column) -> tuple[ColumnEvidence | None, Mask]:
-        """What is known of a column, and in which data files anything is."""
+        """The evidence about a column, and the data files that it covers."""
         if column.encoding is not None:
             self._load(column)
         facts = self._facts.get(column)
-        return self._evidence.get(column), self._open & facts.known if facts else np.zeros(len(self._open), bool)
+        covered = self._open & facts.known if facts else np.zeros(len(self._open), bool)
+        return self._evidence.get(column), covered
 
     def count_kept(self, condition: Condition) -> int:
-        """How many data files of which something is known a condition on one column leaves to be read."""
+        """The number of data files with statistics that a condition on one column keeps."""
         (column,) = list_columns(condition)
-        _, known = self.read_evidence(column)
-        marks, _ = self._exclude([("", condition)], known)
-        return int((known & (marks == _KEPT)).sum())
+        _, covered = self.read_evidence(column)
+        excluded = self._exclude([Conjunct("", condition)], covered)
+        return int((covered & excluded.is_kept).sum())
 
     def judge(self, conjuncts: Sequence[Conjunct]) -> Judged:
-        """Tell of each data file whether it has to be read. What is not known keeps it."""
-        conditions = _list_conditions(conjuncts)
-        columns = list_columns(all_of(condition for _, condition in conditions))
+        """Decide for each data file whether it has to be read; a file without statistics is kept."""
+        conditions = _with_conjunction(conjuncts)
+        columns = list_columns(conditions[-1].condition) if conditions else ()
         for column in columns:
             self._load(column)
-        marks, by_values = self._exclude(conditions, self._open)
+        excluded = self._exclude(conditions, self._open)
         rows = _count_rows(self._files["rows"].to_pylist(), self._evidence.values())
-        known = reduce(np.logical_or, (self._facts[one].known for one in columns if one in self._facts), ~self._covered)
-        names = ", ".join(column.name for column in columns)
+        has_statistics = self._has_statistics(columns)
+        reasons = np.select(
+            [
+                ~self._covered,
+                ~self._open,
+                np.array([number == 0 for number in rows], bool),
+                excluded.by_values,
+                ~excluded.is_kept,
+                ~has_statistics,
+            ],
+            [
+                "KEPT_FILE_UNKNOWN",
+                "KEPT_LOG_FILES",
+                "SKIPPED_EMPTY",
+                "SKIPPED_BY_VALUES",
+                "SKIPPED",
+                "KEPT_COLUMN_UNKNOWN",
+            ],
+            default="KEPT_MAY_MATCH",
+        )
+        names = [_join_names(list_columns(conjunct.condition)) for conjunct in conditions]
         verdicts = []
-        for place, path in enumerate(self._paths):
-            reason, conjunct, statistic = "KEPT_MAY_MATCH", None, None
-            if not self._covered[place]:
-                reason = "KEPT_FILE_UNKNOWN"
-            elif not self._open[place]:
-                reason = "KEPT_LOG_FILES"
-            elif rows[place] == 0:
-                reason = "SKIPPED_EMPTY"
-            elif marks[place] != _KEPT:
-                conjunct, condition = conditions[marks[place]]
-                reason = "SKIPPED_BY_VALUES" if by_values[place] else "SKIPPED"
-                statistic = ", ".join(column.name for column in list_columns(condition))
-            elif names and not known[place]:
-                reason, statistic = "KEPT_COLUMN_UNKNOWN", names
-            verdicts.append(FileVerdict(path, reason, conjunct, statistic, rows[place], bool(self._deletes[place])))
+        for file, reason in enumerate(reasons.tolist()):
+            conjunct = statistic = None
+            if reason in ("SKIPPED_BY_VALUES", "SKIPPED"):
+                i = excluded.conjuncts[file]
+                conjunct, statistic = conditions[i].text, names[i]
+            elif reason == "KEPT_COLUMN_UNKNOWN":
+                statistic = _join_names(columns)
+            has_deletes = bool(self._deletes[file])
+            verdicts.append(FileVerdict(self._paths[file], reason, conjunct, statistic, rows[file], has_deletes))
         unread = {column.name: self._unread[column] for column in columns if column in self._unread}
         return Judged(tuple(verdicts), int(self._covered.sum()), _explain_unused(conjuncts) | unread)
 
+    def _has_statistics(self, columns: Sequence[Column]) -> Mask:
+        """The files with statistics of any of these columns; all files if there are no columns."""
+        if not columns:
+            return np.ones(len(self._covered), bool)
+        masks = [self._facts[column].known for column in columns if column in self._facts]
+        has_any: Mask = reduce(np.logical_or, masks, ~self._covered)
+        return has_any
+
     def _load(self, column: Column) -> None:
+        """Read the statistics of a column, once."""
         store = self.listed.store
         if store is None or column in self._facts or column in self._unread:
             return
         try:
-            (found,) = gather_evidence(store, self.listed.stored, [column])
+            (evidence,) = gather_evidence(store, self.listed.stored, [column])
         except _UNREADABLE as error:
             _LOG.warning("files are kept without the statistics of %s: %s", column.name, error)
             self._unread[column] = phrase_reason("STORE_UNREADABLE", error=error.message)
             return
-        self._evidence[column], self._values[column] = found, StoredValues(store, limit_look_ups(found))
-        if files := self._read_otherwise.get(column.name.lower()):
-            known = found.known.copy()
-            known[files] = False
-            found = replace(found, known=known)
-        self._facts[column] = build_column_facts(found)
+        self._evidence[column] = evidence
+        self._values[column] = StoredValues(store, limit_look_ups(evidence))
+        ambiguous = self._ambiguous_files.get(column.name.lower())
+        if ambiguous:
+            known = evidence.known.copy()
+            known[ambiguous] = False
+            evidence = replace(evidence, known=known)
+        self._facts[column] = build_column_facts(evidence)
 
     @cached_property
-    def _read_otherwise(self) -> Mapping[str, list[int]]:
-        """Files in folders named by bytes beyond ASCII, by column: each is a character to Spark, others read UTF-8."""
-        found: dict[str, list[int]] = {}
-        for file, path in enumerate(self._files["path"].to_pylist() if self.listed.format == "parquet" else ()):
-            for name in _BEYOND_ASCII.findall(path) if "%" in path else ():
-                found.setdefault(Column("", (unquote(name, "latin-1"),), "", None).name.lower(), []).append(file)
-        return found
+    def _ambiguous_files(self) -> Mapping[str, list[int]]:
+        """By column, files whose folder names its value with bytes beyond ASCII.
 
-    def _exclude(self, conditions: Sequence[tuple[str, Condition]], open_files: Mask) -> tuple[np.ndarray, Mask]:
-        """For each file the place of the condition that excludes it, and whether single values did."""
-        marks = np.full(len(open_files), _KEPT)
+        Spark reads each of these bytes as a character, other engines read them as UTF-8.
+        """
+        files: dict[str, list[int]] = {}
+        if self.listed.format != "parquet":
+            return files
+        for file, path in enumerate(self._files["path"].to_pylist()):
+            if "%" not in path:
+                continue
+            for name in _BEYOND_ASCII.findall(path):
+                column = Column("", (unquote(name, "latin-1"),), "", None)
+                files.setdefault(column.name.lower(), []).append(file)
+        return files
+
+    def _exclude(self, conditions: Sequence[Conjunct], open_files: Mask) -> _Excluded:
+        """Find the files that a condition excludes: by bounds first, then by single values."""
+        conjuncts = np.full(len(open_files), _KEPT)
         by_values = np.zeros(len(open_files), bool)
-        for place, (_, condition) in enumerate(conditions):
-            excluded = exclude_by_bounds(condition, self._facts, len(open_files))
-            marks[open_files & excluded & (marks == _KEPT)] = place
-        left = open_files & (marks == _KEPT)
-        for place, (_, condition) in enumerate(conditions if left.sum() <= MOST_LOOKED_UP else ()):
-            excluded = exclude_by_values(condition, self._facts, self._values, left)
-            marks[excluded], by_values[excluded] = place, True
-            left &= ~excluded
-        return marks, by_values
+        remaining = open_files.copy()
+        for i, conjunct in enumerate(conditions):
+            excluded = remaining & exclude_by_bounds(conjunct.condition, self._facts, len(open_files))
+            conjuncts[excluded] = i
+            remaining &= ~excluded
+        if remaining.sum() > MOST_LOOKED_UP:
+            return _Excluded(conjuncts, by_values)
+        for i, conjunct in enumerate(conditions):
+            excluded = exclude_by_values(conjunct.condition, self._facts, self._values, remaining)
+            conjuncts[excluded] = i
+            by_values[excluded] = True
+            remaining &= ~excluded
+        return _Excluded(conjuncts, by_values)
 
 
-def _list_conditions(conjuncts: Sequence[Conjunct]) -> list[tuple[str, Condition]]:
-    """The conjuncts, and what follows from several on one column."""
-    found = [(one.text, one.condition) for one in conjuncts]
-    if len(found) > 1:
-        found.append((" AND ".join(text for text, _ in found), all_of(condition for _, condition in found)))
-    return found
+@dataclass(frozen=True)
+class _Excluded:
+    """The files that conditions exclude.
+
+    Attributes:
+        conjuncts: For each file the index of the condition that excludes it.
+        by_values: Whether it does so by single values.
+    """
+
+    conjuncts: NDArray[np.int64]
+    by_values: Mask
+
+    @cached_property
+    def is_kept(self) -> Mask:
+        """Whether no condition excludes the file."""
+        mask: Mask = self.conjuncts == _KEPT
+        return mask
 
 
-def _count_rows(listed: list[int | None], evidence: Iterable[ColumnEvidence]) -> list[int | None]:
-    """The rows of each file, where the table or its statistics tell."""
-    for one in evidence:
-        listed = [
-            int(counted) if rows is None and known and counted >= 0 else rows
-            for rows, known, counted in zip(listed, one.known.tolist(), one.rows.tolist(), strict=True)
-        ]
-    return listed
+def _join_names(columns: Sequence[Column]) -> str:
+    return ", ".join(column.name for column in columns)
+
+
+def _with_conjunction(conjuncts: Sequence[Conjunct]) -> list[Conjunct]:
+    """The conjuncts, and their conjunction: several on one column may exclude more than each alone."""
+    if len(conjuncts) < 2:
+        return list(conjuncts)
+    text = " AND ".join(conjunct.text for conjunct in conjuncts)
+    return [*conjuncts, Conjunct(text, all_of(conjunct.condition for conjunct in conjuncts))]
+
+
+def _count_rows(rows: list[int | None], evidence: Iterable[ColumnEvidence]) -> list[int | None]:
+    """The rows of each file, by the table, or else by the statistics of any column."""
+    for column in evidence:
+        counts = zip(rows, column.known.tolist(), column.rows.tolist(), strict=True)
+        rows = [counted if row is None and known and counted >= 0 else row for row, known, counted in counts]
+    return rows
 
 
 def _explain_unused(conjuncts: Sequence[Conjunct]) -> dict[str, str]:
-    """Why parts of a filter have no rule."""
-    return {
-        one.text: phrase_reason(
-            one.condition.reason,
-            expression=one.condition.subject,
-            column=one.condition.subject,
-            collation="another one",
-        )
-        for one in conjuncts
-        if isinstance(one.condition, Unknown)
-    }
+    """The reasons that conjuncts have no rule."""
+    reasons = {}
+    for conjunct in conjuncts:
+        condition = conjunct.condition
+        if isinstance(condition, Unknown):
+            subject = condition.subject
+            reasons[conjunct.text] = phrase_reason(
+                condition.reason, expression=subject, column=subject, collation="another one"
+            )
+    return reasons
