@@ -9,7 +9,9 @@ final class MetastoreParser(delegate: ParserInterface, early: LogicalPlan => Log
 object MetastoreParser {
 
   /** Wraps a parser once: the extension may be applied twice to one session. */
-  def apply(delegate: ParserInterface, early: LogicalPlan => LogicalPlan = identity): ParserInterface = delegate match {
+  def apply(
+      delegate: ParserInterface,
+      early: LogicalPlan => LogicalPlan = identity): ParserInterface = delegate match {
     case ours: MetastoreParser => ours
     case other => new MetastoreParser(other, early)
   }

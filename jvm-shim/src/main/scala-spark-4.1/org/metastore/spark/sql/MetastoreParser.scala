@@ -4,7 +4,10 @@ import org.apache.spark.sql.catalyst.parser.{AbstractSqlParser, CatalystSqlParse
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.StructType
 
-/** The parser of Spark 4.1 and later, which binds parameter markers while parsing: `parsePlanWithParameters` is what `spark.sql` calls. */
+/**
+ * The parser of Spark 4.1 and later, which binds parameter markers while parsing: `spark.sql` calls
+ * `parsePlanWithParameters`.
+ */
 final class MetastoreParser(delegate: ParserInterface, early: LogicalPlan => LogicalPlan) extends ParserWrapper(delegate, early) {
 
   override def parsePlanWithParameters(sqlText: String, parameters: ParameterContext): LogicalPlan =
@@ -22,7 +25,9 @@ final class MetastoreParser(delegate: ParserInterface, early: LogicalPlan => Log
 object MetastoreParser {
 
   /** Wraps a parser once: the extension may be applied twice to one session. */
-  def apply(delegate: ParserInterface, early: LogicalPlan => LogicalPlan = identity): ParserInterface = delegate match {
+  def apply(
+      delegate: ParserInterface,
+      early: LogicalPlan => LogicalPlan = identity): ParserInterface = delegate match {
     case ours: MetastoreParser => ours
     case LaterParser(_) => delegate
     case other => LaterParser.complete(new MetastoreParser(other, early))
