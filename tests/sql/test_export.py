@@ -138,15 +138,15 @@ def test_parts_of_a_table_are_refused(spark, new_table):
         metastore.export(spark, table)
     assert "ANALYZE TABLE" in str(refused.value)
     _analyze(spark, table, partition={"p": 0})
-    with pytest.raises(NoStatistics, match=r"of 2 of its 4 data files\. Run: ANALYZE TABLE .* FOR ALL COLUMNS"):
+    with pytest.raises(NoStatistics, match=r"of 2 of its 4 data files(: .*)?\. Run: ANALYZE TABLE .* FOR ALL COLUMNS"):
         metastore.export(spark, table)
     _analyze(spark, table, depth="files")
-    with pytest.raises(NoStatistics, match=r"of column i in 2 of its 4 data files\. Run: ANALYZE TABLE"):
+    with pytest.raises(NoStatistics, match=r"of column i in 2 of its 4 data files(: .*)?\. Run: ANALYZE TABLE"):
         metastore.export(spark, table)
     _analyze(spark, table)
     metastore.export(spark, table)
     spark.sql(f"INSERT INTO {table} VALUES (1, 1)")
-    with pytest.raises(NoStatistics, match=r"of its current snapshot\. Run: ANALYZE TABLE"):
+    with pytest.raises(NoStatistics, match=r"of its current snapshot(: .*)?\. Run: ANALYZE TABLE"):
         metastore.export(spark, table)
 
 

@@ -192,14 +192,16 @@ def test_without_statistics_nothing_is_answered(spark, table):
             "summary('nocat.db.t')",
             (
                 "[METASTORE_TABLE_NOT_FOUND] There is no table nocat.db.t. "
-                "There is no catalog nocat. Known: ice, spark_catalog."
+                "There is no catalog nocat. Known: ice, spark_catalog. "
+                "A catalog is configured by spark.sql.catalog.nocat = <its class>, in a shell by --conf."
             ),
         ),
         (
             "summary('a.b.c.d.e')",
             (
                 "[METASTORE_TABLE_NOT_FOUND] There is no table a.b.c.d.e. "
-                "There is no catalog a. Known: ice, spark_catalog."
+                "There is no catalog a. Known: ice, spark_catalog. "
+                "A catalog is configured by spark.sql.catalog.a = <its class>, in a shell by --conf."
             ),
         ),
         ("summary('delta.`/no/where`')", "[METASTORE_TABLE_NOT_FOUND] There is no table delta.`/no/where`."),

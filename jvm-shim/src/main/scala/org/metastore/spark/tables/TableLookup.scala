@@ -261,7 +261,8 @@ object Namespaces {
     val current = Catalogs(session).current.name
     val others = catalogs(session).filterNot(name => name == current || name == TableLookup.SessionCatalog)
     val database = if (parts.length == 1) "<database>" else SqlName(parts.dropRight(1))
-    if (parts.length > 2 || others.isEmpty) ""
+    val isNamedFully = parts.length > 2 || isOfGlobalViews(parts.dropRight(1).toArray)
+    if (isNamedFully || others.isEmpty) ""
     else s" A table of another catalog has its name before it: ${SqlName(others.take(1))}.$database.${SqlName(parts.takeRight(1))}."
   }
 
