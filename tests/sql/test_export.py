@@ -13,6 +13,7 @@ from metastore.errors import InvalidArgument, NoStatistics, UnsupportedTable
 from planner.plans import conf
 
 pytestmark = pytest.mark.spark
+HINT = r": ANALYZE TABLE by its name is Spark's own until spark\.metastore\.analyze\.formats has parquet"
 
 _NUMBERS = itertools.count()
 _COLUMNS = {
@@ -138,15 +139,15 @@ def test_parts_of_a_table_are_refused(spark, new_table):
         metastore.export(spark, table)
     assert "ANALYZE TABLE" in str(refused.value)
     _analyze(spark, table, partition={"p": 0})
-    with pytest.raises(NoStatistics, match=r"of 2 of its 4 data files(: .*)?\. Run: ANALYZE TABLE .* FOR ALL COLUMNS"):
+    with pytest.raises(NoStatistics, match=rf"of 2 of its 4 data files{HINT}\. Run: ANALYZE TABLE .* FOR ALL COLUMNS"):
         metastore.export(spark, table)
     _analyze(spark, table, depth="files")
-    with pytest.raises(NoStatistics, match=r"of column i in 2 of its 4 data files(: .*)?\. Run: ANALYZE TABLE"):
+    with pytest.raises(NoStatistics, match=rf"of column i in 2 of its 4 data files{HINT}\. Run: ANALYZE TABLE"):
         metastore.export(spark, table)
     _analyze(spark, table)
     metastore.export(spark, table)
     spark.sql(f"INSERT INTO {table} VALUES (1, 1)")
-    with pytest.raises(NoStatistics, match=r"of its current snapshot(: .*)?\. Run: ANALYZE TABLE"):
+    with pytest.raises(NoStatistics, match=rf"of its current snapshot{HINT}\. Run: ANALYZE TABLE"):
         metastore.export(spark, table)
 
 
