@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc, parquet
 
 import metastore
 from planner.plans import check, conf
@@ -22,6 +23,12 @@ FILES = [
 SCHEMA = pa.schema({
     "a": pa.int32(), "b": pa.int32(), "st": pa.struct({"x": pa.int32(), "y": pa.int32()}),
 })  # fmt: skip
+AVRO = {"type": "record", "name": "r", "fields": [
+    {"name": "a", "type": ["null", "int"]}, {"name": "b", "type": ["null", "int"]},
+    {"name": "st", "type": ["null", {"type": "record", "name": "st", "fields": [
+        {"name": "x", "type": ["null", "int"]}, {"name": "y", "type": ["null", "int"]},
+    ]}]},
+]}  # fmt: skip
 
 
 def field(number: int, *names: str, fields: list | None = None) -> dict:
@@ -50,15 +57,43 @@ CHANGES = {
 
 
 @pytest.fixture
-def imported(spark, new_table, tmp_path):
+def file_format():
+    return "parquet"
+
+
+@pytest.fixture
+def imported(spark, new_table, tmp_path, file_format):
     """An analyzed table of two data files without field ids and of one with them."""
     table = new_table(COLUMNS)
     for number, rows in enumerate(FILES):
-        pq.write_table(pa.table(rows, SCHEMA), tmp_path / f"{number}.parquet")
-    spark.sql(f"CALL ice.system.add_files(table => '{table}', source_table => '`parquet`.`{tmp_path}`')")
+        path = str(tmp_path / f"{number}.{file_format}")
+        if file_format == "avro":
+            write_avro(spark, rows, path)
+        else:
+            {"orc": orc, "parquet": parquet}[file_format].write_table(pa.table(rows, SCHEMA), path)
+    spark.sql(f"CALL ice.system.add_files(table => '{table}', source_table => '`{file_format}`.`{tmp_path}`')")
     spark.sql(f"INSERT INTO {table} VALUES (101, 111, named_struct('x', 121, 'y', 131))")
     metastore.analyze(spark, table, progress=False)
     return table
+
+
+def write_avro(spark, rows: dict[str, list], path: str) -> None:
+    avro = spark._jvm.org.apache.avro
+    schema = avro.Schema.Parser().parse(json.dumps(AVRO))
+    nested = schema.getField("st").schema().getTypes().get(1)
+    file = avro.file.DataFileWriter(avro.generic.GenericDatumWriter(schema))
+    file.create(schema, spark._jvm.java.io.File(path))
+    for a, b, st in zip(*rows.values(), strict=True):
+        record = avro.generic.GenericData.Record(schema)
+        record.put("a", a)
+        record.put("b", b)
+        if st is not None:
+            inner = avro.generic.GenericData.Record(nested)
+            for name, value in st.items():
+                inner.put(name, value)
+            record.put("st", inner)
+        file.append(record)
+    file.close()
 
 
 def compare(spark, table: str, columns: list[str]) -> None:
@@ -67,6 +102,29 @@ def compare(spark, table: str, columns: list[str]) -> None:
         check(spark, f"SELECT * FROM {table} WHERE {column} < 13")
         check(spark, f"SELECT count(*), count({column}), min({column}), max({column}), sum({column}) FROM {table}")
         check(spark, f"SELECT {column} FROM {table} ORDER BY {column} DESC NULLS LAST LIMIT 1")
+
+
+def check_located(spark, table: str, column: str) -> None:
+    """`metastore.locate` in SQL names every data file that has a value, with the right frequency or none."""
+    with conf(spark, spark__metastore__enabled=False):
+        rows = spark.sql(f"SELECT _file, {column} AS value FROM {table}").collect()
+    for value, answer in locate_all(spark, table, column, {row.value for row in rows}).items():
+        holding = Counter(row._file for row in rows if row.value == value)
+        assert holding.keys() <= answer.keys(), value
+        assert all(frequency in (None, holding[path]) for path, frequency in answer.items()), value
+
+
+def locate_all(spark, table: str, column: str, values: set) -> dict[int | None, dict[str, int | None]]:
+    """What `metastore.locate` says of several values: the frequency by data file."""
+    parts = [
+        f"SELECT {'NULL' if value is None else value} AS value, path, frequency"
+        f" FROM metastore.locate('{table}', '{column}', {'NULL' if value is None else value})"
+        for value in values
+    ]
+    answers = {value: {} for value in values}
+    for row in spark.sql(" UNION ALL ".join(parts)).collect():
+        answers[row.value][row.path] = row.frequency
+    return answers
 
 
 def bounds(rows, column: str) -> tuple:
@@ -81,6 +139,8 @@ def test_a_changed_mapping_makes_columns_unknown_until_the_next_analyze(spark, i
     for statement in statements:
         spark.sql(f"ALTER TABLE {imported} {statement}")
     compare(spark, imported, changed)
+    for column in changed:
+        check_located(spark, imported, column)
     after = metastore.summary(spark, imported)
     if kept is not None:
         assert bounds(after, kept) == bounds(before, kept)
@@ -100,6 +160,33 @@ def test_a_changed_mapping_makes_columns_unknown_until_the_next_analyze(spark, i
     assert metastore.analyze(spark, imported, progress=False).files_read == 0
 
 
+@pytest.mark.parametrize("keys", [3, 200])
+def test_keys_are_found_by_what_columns_mean_now(spark, imported, keys):
+    """Few keys become a condition of a query; many are compared with statistics in Python."""
+    for statement in CHANGES["exchanged names"][0]:
+        spark.sql(f"ALTER TABLE {imported} {statement}")
+    values = [11, 101, None, *range(1000, 997 + keys)]
+    asked = spark.createDataFrame([(value,) for value in values], "a INT")
+    with conf(spark, spark__metastore__enabled=False):
+        rows = spark.sql(f"SELECT a, _file, _pos FROM {imported} WHERE a IN (11, 101) OR a IS NULL").collect()
+    assert len(rows) == 3
+    assert Counter(metastore.locate(spark, imported, "a", asked).collect()) == Counter(rows)
+
+
+@pytest.mark.parametrize(
+    ("file_format", "change"), [("orc", "exchanged names"), ("avro", "renamed, and another one added")]
+)
+def test_other_formats(spark, imported, change):
+    statements, changed, kept = CHANGES[change]
+    check(spark, f"SELECT * FROM {imported} WHERE {changed[0]} > 100", files=[1])
+    for statement in statements:
+        spark.sql(f"ALTER TABLE {imported} {statement}")
+    compare(spark, imported, changed)
+    check(spark, f"SELECT * FROM {imported} WHERE {kept} > 100", files=[1])
+    assert metastore.analyze(spark, imported, progress=False).files_read > 0
+    compare(spark, imported, changed)
+
+
 def test_without_spark_too(spark, imported):
     static_table = pytest.importorskip("pyiceberg.table").StaticTable
     for statement in CHANGES["renamed, and another one added"][0]:
@@ -113,6 +200,7 @@ def test_without_spark_too(spark, imported):
         assert len(statistics.prune("b > 100")) == 1
         assert len(statistics.prune("c < 4")) == 2
         assert len(statistics.prune("c IS NULL")) == 2
+        assert len(statistics.locate("c", 4)) == 2
 
 
 def test_blocks_of_files_with_and_without_ids_are_merged(spark, imported):
