@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import shutil
+from pathlib import Path
+from uuid import UUID
+
+import pyarrow as pa
 import pytest
 
 import metastore
@@ -37,7 +43,7 @@ def table(spark):
         )
         spark.sql(f"INSERT INTO {TABLE} SELECT /*+ COALESCE(1) */ * FROM VALUES {listed}")
     metastore.analyze(spark, TABLE, progress=False)
-    numbered = [(at, one) for at, one in enumerate(one for values in UUIDS for one in values)]
+    numbered = list(enumerate(itertools.chain(*UUIDS)))
     spark.createDataFrame(numbered, "id INT, u STRING").createOrReplaceTempView("uuid_truth")
     yield TABLE
     spark.sql(f"DROP TABLE {TABLE}")
@@ -76,3 +82,42 @@ def test_the_plan_says_what_iceberg_is_not_asked(spark, table):
     assert "Iceberg is not asked about" in label
     (label,) = labels(spark.sql(f"SELECT * FROM {table} WHERE u IS NOT NULL AND id > 1"))
     assert "not asked" not in label
+
+
+@pytest.fixture
+def written_by_pyiceberg(spark, table, warehouse, tmp_path):
+    """The same rows in a table that pyiceberg wrote."""
+    catalogs = pytest.importorskip("pyiceberg.catalog.sql")
+    types = pytest.importorskip("pyiceberg.types")
+    schema = pytest.importorskip("pyiceberg.schema").Schema(
+        types.NestedField(1, "id", types.IntegerType()), types.NestedField(2, "u", types.UUIDType())
+    )
+    name = f"{table.rpartition('.')[2]}_of_pyiceberg"
+    place = warehouse / "db" / name
+    catalog = catalogs.SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    written = catalog.create_table(f"db.{name}", schema, location=place.as_uri())
+    numbers = itertools.count()
+    for values in UUIDS:
+        stored = pa.array([value and UUID(value).bytes for value in values], pa.binary(16))
+        columns = [pa.array([next(numbers) for _ in values], pa.int32()), stored.cast(pa.uuid())]
+        written.append(pa.table(columns, written.schema().as_arrow()))
+    # As a catalog of Hadoop finds the newest metadata.
+    metadata = Path(written.metadata_location.removeprefix("file://"))
+    shutil.copy(metadata, metadata.with_name("v1.metadata.json"))
+    metadata.with_name("version-hint.text").write_text("1")
+    yield f"ice.db.{name}"
+    catalog.drop_table(f"db.{name}")
+    shutil.rmtree(place)
+
+
+def test_no_row_that_pyiceberg_wrote_is_lost(spark, written_by_pyiceberg):
+    query = f"SELECT id FROM {written_by_pyiceberg} WHERE u = '{LOW}' ORDER BY id"
+    assert spark.sql(query).collect() == []  # as Iceberg alone answers
+    metastore.analyze(spark, written_by_pyiceberg, progress=False)
+    for condition in CONDITIONS[::2]:
+        where = condition.format(LOW, LAST)
+        found = rows(spark.sql(f"SELECT id, u FROM {written_by_pyiceberg} WHERE {where}"))
+        assert found == rows(spark.sql(f"SELECT id, u FROM uuid_truth WHERE {where}")), where
+    (label,) = labels(spark.sql(f"SELECT * FROM {written_by_pyiceberg} WHERE u = '{LEAST}'"))
+    assert label.startswith("4 -> 1 files")
