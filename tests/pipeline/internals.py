@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
+
+_POSITION_DELETES = pa.schema([
+    pa.field("file_path", pa.string(), nullable=False, metadata={"PARQUET:field_id": "2147483546"}),
+    pa.field("pos", pa.int64(), nullable=False, metadata={"PARQUET:field_id": "2147483545"}),
+])  # fmt: skip
 
 
 def java(spark: SparkSession) -> Any:
@@ -42,4 +52,17 @@ def delete_where_equal(spark: SparkSession, table: str, partition: str, ids: lis
         writer.write(record)
     writer.close()
     target.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
+    spark.sql(f"REFRESH TABLE {table}")
+
+
+def delete_positions(spark: SparkSession, table: str, path: Path, positions: list[tuple[str, int]]) -> None:
+    """Commits a position delete file of an unpartitioned table as it is given: data files, and positions in them."""
+    files, places = zip(*positions, strict=True)
+    pq.write_table(pa.table([files, places], schema=_POSITION_DELETES), path)
+    iceberg, target = java(spark).org.apache.iceberg, loaded(spark, table)
+    written = target.io().newInputFile(path.as_uri())
+    metrics = iceberg.parquet.ParquetUtil.fileMetrics(written, iceberg.MetricsConfig.forPositionDelete())
+    builder = iceberg.FileMetadata.deleteFileBuilder(target.spec()).ofPositionDeletes()
+    deletes = builder.withInputFile(written).withMetrics(metrics).withFormat(iceberg.FileFormat.PARQUET).build()
+    target.newRowDelta().addDeletes(deletes).commit()
     spark.sql(f"REFRESH TABLE {table}")

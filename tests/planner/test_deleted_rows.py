@@ -10,7 +10,7 @@ import pytest
 import metastore
 from formats.kinds import DELTA, FORMATS, ICEBERG
 from lakes import SPARK
-from pipeline.internals import delete_where_equal
+from pipeline.internals import delete_positions, delete_where_equal
 from planner.aggregates.answered import compare, is_answered
 from planner.plans import conf, files_read, labels, plain
 
@@ -191,6 +191,48 @@ def test_position_deletes_turned_into_vectors(spark, tmp_path):
         compare(spark, f"SELECT id FROM {table} ORDER BY id LIMIT 97", read=[2])
     finally:
         drop(spark, "iceberg", table)
+
+
+# Positions in files, by number, that position delete files name, as no careful writer does.
+ODD_POSITIONS = {
+    "twice": [{0: [3, 3, 5]}, {0: [3]}],
+    "beyond the file": [{0: [3, 100, 1_000_000]}, {1: [100, 101]}],
+    "of several files": [{0: [*range(100), *range(100)], 1: [7, 7, 150], 2: [1_000_000]}],
+}
+
+
+@pytest.fixture(scope="module")
+def written_table(spark, tmp_path_factory):
+    """A table without deletes, and the paths of its data files."""
+    table = create(spark, "iceberg 2", tmp_path_factory.mktemp("odd") / "table")
+    paths = spark.sql(f"SELECT _file, min(id) FROM {table} GROUP BY 1 ORDER BY 2").collect()
+    yield table, [row._file for row in paths]
+    drop(spark, "iceberg", table)
+
+
+@pytest.mark.parametrize("odd", ODD_POSITIONS)
+def test_odd_position_delete_files(spark, written_table, tmp_path, odd):
+    """What a delete file lists bounds the deleted rows; ANALYZE counts those that there are."""
+    table, paths = written_table
+    before = spark.sql(f"SELECT snapshot_id FROM {table}.refs").first().snapshot_id
+    for number, deleted in enumerate(ODD_POSITIONS[odd]):
+        positions = [(paths[file], position) for file, some in deleted.items() for position in some]
+        delete_positions(spark, table, tmp_path / f"{number}.parquet", positions)
+    compare_odd(spark, table)
+    metastore.analyze(spark, table, progress=False)
+    live = len(plain(spark, f"SELECT id FROM {table}"))
+    assert metastore.summary(spark, table).column("id")["count"] == live
+    assert sum(row["rows"] - row["deleted_rows"] for row in metastore.files(spark, table)) == live
+    spark.sql(f"CALL ice.system.set_current_snapshot('{table}', {before})")
+
+
+def compare_odd(spark, table: str) -> None:
+    live = len(plain(spark, f"SELECT id FROM {table}"))
+    for limit in (99, live + 1):
+        assert spark.sql(f"SELECT id FROM {table} LIMIT {limit}").count() == min(limit, live)
+        compare(spark, f"SELECT id, s FROM {table} ORDER BY id LIMIT {limit}")
+    compare(spark, f"SELECT count(*), count(a), min(id), max(id), count(nothing) FROM {table}")
+    compare(spark, f"SELECT min(part), max(part), max(g) FROM {table} WHERE part < 2")
 
 
 class History:

@@ -79,8 +79,25 @@ def _count_positions(spark: SparkSession, facts: TableFacts, files: Sequence[Dat
 
     rows = _read_metadata_table(spark, facts, "position_deletes")
     rows = rows.where(_is_compared_with(rows["file_path"], files))
-    counted = rows.groupBy("file_path").agg(F.countDistinct("pos").alias("positions"))
-    return {row["file_path"]: row["positions"] for row in collect_arrow(counted).to_pylist()}
+    counted = rows.groupBy("file_path").agg(F.countDistinct("pos").alias("positions"), F.max("pos").alias("last"))
+    answers = {row["file_path"]: row for row in collect_arrow(counted).to_pylist()}
+    counts = {path: row["positions"] for path, row in answers.items()}
+    exceeded = [file for file in files if file.path in answers and answers[file.path]["last"] >= file.physical_rows]
+    if exceeded:
+        counts |= _count_positions_within(spark, rows, exceeded)
+    return counts
+
+
+def _count_positions_within(spark: SparkSession, rows: DataFrame, files: Sequence[DataFile]) -> dict[str, int]:
+    """Count the positions that the data files have: a delete file may name others, too, which delete nothing."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
+
+    lengths = {file.path: file.physical_rows for file in files}
+    known = spark.createDataFrame(list(lengths.items()), "file_path string, length bigint")
+    limited = rows.join(F.broadcast(known), "file_path").where("pos < length")
+    counted = limited.groupBy("file_path").agg(F.countDistinct("pos").alias("positions"))
+    counts = {row["file_path"]: row["positions"] for row in collect_arrow(counted).to_pylist()}
+    return dict.fromkeys(lengths, 0) | counts
 
 
 def _count_marked_rows(spark: SparkSession, facts: TableFacts, files: Sequence[DataFile]) -> dict[str, int]:
