@@ -134,7 +134,7 @@ def test_nan_null_and_both_zeros_are_keys(spark, table):
     "columns", [["id"], *(pytest.param(c, marks=pytest.mark.slow) for c in (["name", "few"], ["x"]))], ids="-".join
 )
 def test_many_keys_are_looked_for_by_tasks(spark, table, columns, monkeypatch):
-    settings = {"_FEW_KEYS": 3, "_FEW_NUMBERS": 3, "_SLICE_FILES": 2, "_SLICE_BYTES": 20_000, "_NEARLY_ALL": 1}
+    settings = {"_DRIVER_KEYS": 3, "_DRIVER_NUMBERS": 3, "_TASK_FILES": 2, "_TASK_BYTES": 20_000, "_NEARLY_ALL": 1}
     for name, value in settings.items():
         monkeypatch.setattr(key_rows, name, value)
     check(spark, table, columns, some(spark, table, columns))
@@ -145,7 +145,7 @@ def test_many_keys_of_a_table_that_is_quickly_read_are_joined_with_all_of_it(spa
     def looked_at(*_):
         raise AssertionError
 
-    monkeypatch.setattr(key_rows, "_some", looked_at)
+    monkeypatch.setattr(key_rows, "_collect_keys", looked_at)
     keys = some(spark, table, columns, 5).cache()
     assert keys.count() > key_sql.PLANNED_KEYS
     check(spark, table, columns, keys)
@@ -190,7 +190,7 @@ def test_only_files_that_may_have_the_key_are_read(spark, table, monkeypatch):
     found = metastore.locate(spark, table, ["few", "id"], key)
     assert len(found.collect()) == 1
     assert files_read(found)[0] < FILES / 2
-    monkeypatch.setattr(key_rows, "_FEW_NUMBERS", 0)
+    monkeypatch.setattr(key_rows, "_DRIVER_NUMBERS", 0)
     assert files_read(_collected(metastore.locate(spark, table, "id", key)))[0] < FILES / 2
 
 

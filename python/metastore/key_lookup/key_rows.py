@@ -1,7 +1,8 @@
-"""Where the rows of many keys are: candidate files by statistics, then the rows themselves by Spark."""
+"""Locate the rows of many keys: statistics choose the data files, and Spark reads the rows in them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -47,136 +48,200 @@ if TYPE_CHECKING:
 
     from metastore.adapters.table_facts import TableFacts
     from metastore.format.table_column import Column
-    from metastore.reading.lookup_keys import Mask
-
-    Lengths = Sequence[int | None]
-    """For each of the key's columns the length of CHAR, to which values are padded; None of others."""
+    from metastore.reading.lookup_keys import Mask, Places
+    from metastore.store import Store
 
 
 PATH, POSITION = "path", "position"
 _FILE = "file"
-_FEW_KEYS, _FEW_NUMBERS, _FEW_BYTES = 10_000, 250_000, 256 << 20
-_SLICE_BYTES, _SLICE_FILES = 64 << 20, 16
-_SAMPLE_KEYS, _NEARLY_ALL = 1_000, 0.9
+_DRIVER_KEYS = 10_000
+"""More keys than these are looked for by tasks."""
+_DRIVER_NUMBERS = 250_000
+"""The same for keys of whole numbers, which take less memory."""
+_DRIVER_BYTES = 256 << 20
+"""The driver reads value lists and filters of at most these bytes."""
+_TASK_BYTES, _TASK_FILES = 64 << 20, 16
+_SAMPLE_KEYS = 1_000
+_NEARLY_ALL = 0.9
+"""Where the files with keys have this share of the rows, leaving the others out costs more than it saves."""
 _QUICK_BYTES = 250 << 20
-"""What a core reads in the time that it takes to find out about files, or in little more."""
+"""A core reads these bytes in about the time that choosing files takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _KeyTable:
+    """The table whose rows are located.
+
+    Attributes:
+        columns: The key's columns.
+        char_lengths: For each of them the length of CHAR, to which Spark pads values; None for other types.
+        location: SQL of a row's file and position.
+    """
+
+    spark: SparkSession
+    entry: CatalogEntry
+    format: TableFormat
+    columns: Sequence[Column]
+    char_lengths: Sequence[int | None]
+    location: Sequence[str]
+
+    @property
+    def select_list(self) -> list[str]:
+        """SQL of the key's columns as `c0`, `c1` and so on, then of the location."""
+        columns = [f"{quote_name(column.path)} AS c{number}" for number, column in enumerate(self.columns)]
+        return [*columns, *self.location]
+
+    def read_rows(self, condition: str = "true") -> DataFrame:
+        """Return the live rows at the newest snapshot; planning skips files by the condition."""
+        if self.format.is_cached:
+            self.spark.sql(f"REFRESH TABLE {self.entry.identifier}")
+        select_list = ", ".join(self.select_list)
+        return self.spark.sql(f"SELECT {select_list} FROM {self.entry.identifier} WHERE {condition}")
 
 
 def locate_rows(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFrame, *, pruned: bool) -> DataFrame:
-    """Find the rows of a table that have one of some keys."""
+    """Find the rows of a table that have one of the keys."""
     entry = look_up_table(spark, table)
     table_format = describe_format(entry.provider)
-    if entry.is_path and not table_format.has_sql_paths:
-        hint = f"Give it a name: CREATE TABLE t USING {table_format.name} LOCATION '...'."
-        raise UnsupportedTable(table, f"SQL reads no {table_format.title} table by its path", hint=hint)
+    _require_readable_by_path(entry, table_format, table)
     schema = spark.table(entry.identifier).schema
-    key = [_key_column(read_spark_columns(schema), name, entry.name) for name in columns]
-    lengths = [find_char_length(schema, column) for column in key]
-    asked = _asked(keys, columns, key, lengths)
-    rest = _file_and_position(spark, entry)
-    if pruned and _are_many(keys):
-        rows = _rows(spark, entry, _chosen(key, rest))
-        if _are_quickly_read(rows):
-            return _joined(table_format, rows, key, lengths, asked)
-    some, is_all = _some(asked, key)
-    if is_all:
-        asked = create_frame(spark, some, _told(asked.schema, some))
-        most = PLANNED_KEYS if pruned else MOST_KEYS
-        where = None if has_char_column(schema, key) else build_condition(some, key, most)
-        if where is not None and _is_analyzed(spark, entry):
-            return _joined(table_format, _rows(spark, entry, _chosen(key, rest), where), key, lengths, asked)
+    spark_columns = read_spark_columns(schema)
+    key_columns = [_find_key_column(spark_columns, name, entry.name) for name in columns]
+    key_table = _KeyTable(
+        spark=spark,
+        entry=entry,
+        format=table_format,
+        columns=key_columns,
+        char_lengths=[find_char_length(schema, column) for column in key_columns],
+        location=_location_sql(spark, entry, table_format),
+    )
+    key_frame = _convert_keys(keys, columns, key_table)
+    if pruned and _has_many_rows(keys):
+        rows = key_table.read_rows()
+        if _is_quick_to_read(rows):
+            return _join_keys(rows, key_frame, key_table)
+
+    key_values, is_complete = _collect_keys(key_frame, key_columns)
+    if is_complete:
+        key_frame = create_frame(spark, key_values, _narrow_nullability(key_frame.schema, key_values))
+        condition = None
+        if not has_char_column(schema, key_columns):
+            condition = build_condition(key_values, key_columns, PLANNED_KEYS if pruned else MOST_KEYS)
+        if condition is not None and _is_analyzed(spark, entry):
+            return _join_keys(key_table.read_rows(condition), key_frame, key_table)
+
     facts = load_entry_facts(spark, entry)
-    key = [_key_column(facts.columns, name, facts.name) for name in columns]
-    may = _candidates(spark, facts, key, lengths, some, None if is_all else asked) if pruned else None
-    rows = _live(facts, _chosen(key, rest), may, spark)
-    return _joined(table_format, rows, key, lengths, asked)
+    stored_columns = [_find_key_column(facts.columns, name, facts.name) for name in columns]
+    candidates = None
+    if pruned:
+        candidates = _find_candidates(
+            facts=facts,
+            key_table=key_table,
+            stored_columns=stored_columns,
+            key_values=key_values,
+            more_keys=None if is_complete else key_frame,
+        )
+    rows = _read_candidates(facts, candidates, key_table)
+    return _join_keys(rows, key_frame, key_table)
 
 
-def _key_column(known: Sequence[Column], name: str, table: str) -> Column:
-    column = find_column(known, name, table)
+def _require_readable_by_path(entry: CatalogEntry, table_format: TableFormat, table: str) -> None:
+    if entry.is_path and not table_format.has_sql_paths:
+        raise UnsupportedTable(
+            table,
+            f"SQL reads no {table_format.title} table by its path",
+            hint=f"Give it a name: CREATE TABLE t USING {table_format.name} LOCATION '...'.",
+        )
+
+
+def _find_key_column(columns: Sequence[Column], name: str, table: str) -> Column:
+    column = find_column(columns, name, table)
     if column.encoding is None:
         raise InvalidArgument("columns", f"values of {name}, {column.type}, cannot be located")
     return column
 
 
-def _asked(keys: DataFrame, names: Sequence[str], columns: Sequence[Column], lengths: Lengths) -> DataFrame:
-    """The keys as values of the table's columns, those of CHAR padded: `k0`, `k1`, …."""
-    frame, chosen = keys, []
-    for place, (name, column, length) in enumerate(zip(names, columns, lengths, strict=True)):
-        field = _field(keys, name, column)
-        value, exact = convert_key(quote_name([field]), keys.schema[field].dataType.simpleString(), column)
-        frame = frame if exact == "true" else frame.where(exact)
-        whole = value if length is None else pad_char(f"rtrim({value})", length)
-        chosen.append(f"{whole} AS k{place}")
-    return frame.selectExpr(*chosen)
+def _convert_keys(keys: DataFrame, names: Sequence[str], key_table: _KeyTable) -> DataFrame:
+    """Cast the keys to the types of the table's columns, as `k0`, `k1` and so on; CHAR is padded."""
+    frame = keys
+    expressions = []
+    for number, name in enumerate(names):
+        column = key_table.columns[number]
+        length = key_table.char_lengths[number]
+        field = _find_key_field(keys, name, column)
+        value, is_exact = convert_key(quote_name([field]), keys.schema[field].dataType.simpleString(), column)
+        if is_exact != "true":
+            frame = frame.where(is_exact)
+        if length is not None:
+            value = pad_char(f"rtrim({value})", length)
+        expressions.append(f"{value} AS k{number}")
+    return frame.selectExpr(*expressions)
 
 
-def _field(keys: DataFrame, name: str, column: Column) -> str:
-    wanted = {name.lower(), column.name.lower(), column.path[-1].lower() if len(column.path) == 1 else ""}
-    found = [field for field in keys.columns if field.lower() in wanted]
-    if len(found) != 1:
-        many = "several columns" if found else "no column"
-        raise InvalidArgument("keys", f"it has {many} {name}", f"Its columns: {', '.join(keys.columns)}.")
-    return found[0]
+def _find_key_field(keys: DataFrame, name: str, column: Column) -> str:
+    names = {name.lower(), column.name.lower()}
+    if len(column.path) == 1:
+        names.add(column.path[0].lower())
+    fields = [field for field in keys.columns if field.lower() in names]
+    if len(fields) != 1:
+        number = "several columns" if fields else "no column"
+        raise InvalidArgument("keys", f"it has {number} {name}", f"Its columns: {', '.join(keys.columns)}.")
+    return fields[0]
 
 
-def _some(asked: DataFrame, key: Sequence[Column]) -> tuple[pa.Table, bool]:
-    """Distinct keys, and whether that is all of them: no more of many than are looked for in the driver."""
-    doubles = any(column.encoding == "double" for column in key)  # Spark knows which of them are equal
-    most = _FEW_NUMBERS if all(column.encoding == "long" for column in key) else _FEW_KEYS
-    some = collect_arrow((asked.distinct() if doubles else asked).limit(most + 1))
-    distinct = some if doubles else some.group_by(some.column_names).aggregate([])
-    return distinct, some.num_rows <= most
+def _collect_keys(key_frame: DataFrame, columns: Sequence[Column]) -> tuple[pa.Table, bool]:
+    """Collect distinct keys, at most as many as the driver looks for; return them and whether they are all."""
+    limit = _DRIVER_KEYS
+    if all(column.encoding == "long" for column in columns):
+        limit = _DRIVER_NUMBERS
+    # Only Spark knows which doubles are equal: it takes 0.0 and -0.0 for one, and all NaN.
+    if any(column.encoding == "double" for column in columns):
+        keys = collect_arrow(key_frame.distinct().limit(limit + 1))
+        return keys, keys.num_rows <= limit
+    keys = collect_arrow(key_frame.limit(limit + 1))
+    return keys.group_by(keys.column_names).aggregate([]), keys.num_rows <= limit
 
 
-def _told(schema: StructType, keys: pa.Table) -> StructType:
-    """The schema of some keys with what is known of their nulls."""
+def _narrow_nullability(schema: StructType, keys: pa.Table) -> StructType:
+    """Return the schema in which the columns of keys without nulls are not nullable."""
     from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - not needed to import this module
 
-    return StructType([StructField(field.name, field.dataType, keys[field.name].null_count > 0) for field in schema])
+    fields = [StructField(field.name, field.dataType, keys[field.name].null_count > 0) for field in schema]
+    return StructType(fields)
 
 
 def _is_analyzed(spark: SparkSession, entry: CatalogEntry) -> bool:
-    """Whether the planner has statistics of a table; false also where it is not ours."""
+    """Return whether the planner has statistics of the table."""
     try:
-        known = session.call_function(spark, "snapshots", entry.identifier, {}, Answer)
+        snapshots = session.call_function(spark, "snapshots", entry.identifier, {}, Answer)
     except JarNotFound:
         return False
-    return bool(known)
+    return bool(snapshots)
 
 
-def _are_many(keys: DataFrame) -> bool:
-    """Whether these are known to be more than a few, without looking at them."""
-    _, number = jvm_session.estimate_size(keys.select("*"))  # its own plan might be cached later
-    return number is not None and number > PLANNED_KEYS
+def _has_many_rows(keys: DataFrame) -> bool:
+    """Return whether Spark estimates more keys than the planner looks for; nothing is read."""
+    own_plan = keys.select("*")  # the plan of `keys` itself might be cached later
+    _, rows = jvm_session.estimate_size(own_plan)
+    return rows is not None and rows > PLANNED_KEYS
 
 
-def _are_quickly_read(rows: DataFrame) -> bool:
-    """Whether all rows are read as soon as statistics have said which of them need not be."""
+def _is_quick_to_read(rows: DataFrame) -> bool:
+    """Return whether reading all rows takes no longer than choosing files."""
     size, _ = jvm_session.estimate_size(rows)
     return size < _QUICK_BYTES * rows.sparkSession.sparkContext.defaultParallelism
 
 
-def _rows(spark: SparkSession, entry: CatalogEntry, chosen: Sequence[str], where: str = "true") -> DataFrame:
-    """The live rows at the newest snapshot; by what a condition says planning leaves files out."""
-    if describe_format(entry.provider).is_cached:
-        spark.sql(f"REFRESH TABLE {entry.identifier}")
-    return spark.sql(f"SELECT {', '.join(chosen)} FROM {entry.identifier} WHERE {where}")
-
-
-def _chosen(key: Sequence[Column], rest: Sequence[str]) -> list[str]:
-    return [*(f"{quote_name(column.path)} AS c{place}" for place, column in enumerate(key)), *rest]
-
-
-def _file_and_position(spark: SparkSession, entry: CatalogEntry) -> list[str]:
-    """Where a row is; its position is null where the table hides it."""
-    table_format = describe_format(entry.provider)
-    position = "CAST(NULL AS BIGINT)" if _hides_positions(spark, entry, table_format) else table_format.position_sql
+def _location_sql(spark: SparkSession, entry: CatalogEntry, table_format: TableFormat) -> list[str]:
+    """Return SQL of a row's file and position; the position is NULL where the table hides it."""
+    position = table_format.position_sql
+    if _hides_positions(spark, entry, table_format):
+        position = "CAST(NULL AS BIGINT)"
     return [f"{table_format.file_sql} AS {_FILE}", f"{position} AS {POSITION}"]
 
 
 def _hides_positions(spark: SparkSession, entry: CatalogEntry, table_format: TableFormat) -> bool:
-    """Whether a table shows no row's position, by looking where some of its format do not."""
+    """Return whether rows of the table have no position; formats that may hide it are tried."""
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - not needed to import this module
 
     if not table_format.may_hide_positions:
@@ -187,115 +252,151 @@ def _hides_positions(spark: SparkSession, entry: CatalogEntry, table_format: Tab
         return True
 
 
-def _candidates(
-    spark: SparkSession,
+def _find_candidates(
+    *,
     facts: TableFacts,
-    key: Sequence[Column],
-    lengths: Lengths,
-    some: pa.Table,
-    asked: DataFrame | None,
+    key_table: _KeyTable,
+    stored_columns: Sequence[Column],
+    key_values: pa.Table,
+    more_keys: DataFrame | None,
 ) -> Mask | None:
-    """Which data files may hold one of the keys: of `some`, or, if there are more, of those that are asked for.
+    """Find the data files that may hold a key: of `more_keys`, or of `key_values` if these are all.
 
-    None where there are no statistics, or where they leave out too few to gain by it.
+    None means all files: there are no statistics, or nearly all files have keys.
     """
+    spark = key_table.spark
     store, place = open_table_store(spark, facts.identity, writable=False)
+    known_columns, key_values = _stored_keys(key_table.char_lengths, key_values, is_complete=more_keys is None)
+    if not known_columns:
+        return None
+    columns = [stored_columns[number] for number in known_columns]
+    evidence = _read_evidence(store, facts, columns)
+    if evidence is None:
+        return None
+    search = CandidateSearch(evidence, store.open_part)
+    keys = KeyBatch.from_table(key_values, columns)
+    fits_driver = _count_bytes(evidence) <= _DRIVER_BYTES
+    search.add_crowded_files(keys)
+    if fits_driver and not _has_nearly_all_rows(search.found, evidence):
+        search.add(KeyBatch.from_table(_sample(key_values), columns))
+    if _has_nearly_all_rows(search.found, evidence):
+        return None
+
+    if more_keys is None and fits_driver:
+        search.add(keys)
+        candidates = search.found
+    elif isinstance(place, HadoopTaskStore):  # tasks cannot read parts of objects there
+        return None
+    else:
+        names = key_values.column_names
+        frame = create_frame(spark, key_values) if more_keys is None else more_keys.select(names)
+        candidates = _search_by_tasks(spark, frame, place, evidence)
+    return None if _has_nearly_all_rows(candidates, evidence) else candidates
+
+
+def _read_evidence(store: Store, facts: TableFacts, columns: Sequence[Column]) -> list[ColumnEvidence] | None:
+    """Read what statistics say of the columns in each data file; None if the table has none."""
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
         return None
     if facts.name_mapping is not None:
         manifest = facts.name_mapping.resolve_manifest(manifest)
-    told, some = _as_stored(lengths, some, is_all=asked is None)
-    if not told:
-        return None
-    key = [key[place] for place in told]
-    asked = None if asked is None else asked.select(some.column_names)
-    known = gather_evidence(store, match_data_files(store, manifest, facts.files), key)
-    search, keys = CandidateSearch(known, store.open_part), KeyBatch.from_table(some, key)
-    is_near = _bytes(known) <= _FEW_BYTES
-    search.add_crowded_files(keys)
-    if is_near and not _are_nearly_all(search.found, known):
-        search.add(KeyBatch.from_table(_sample(some), key))
-    if _are_nearly_all(search.found, known):
-        return None
-    if asked is None and is_near:
-        search.add(keys)
-        found = search.found
-    elif isinstance(place, HadoopTaskStore):  # tasks cannot read parts of objects there
-        return None
-    else:
-        found = _by_tasks(spark, create_frame(spark, some) if asked is None else asked, place, known)
-    return None if _are_nearly_all(found, known) else found
+    return gather_evidence(store, match_data_files(store, manifest, facts.files), columns)
 
 
-def _as_stored(lengths: Lengths, keys: pa.Table, *, is_all: bool) -> tuple[list[int], pa.Table]:
-    """The columns of keys that statistics tell of, and their values as data files may hold them; none of too many."""
-    if is_all and len(lengths) == 1 and lengths[0] is not None:
-        forms = list_stored_forms(keys, lengths[0])
-        return ([0] if forms.num_rows <= _FEW_KEYS else []), forms
-    told = [place for place, length in enumerate(lengths) if length is None]  # CHAR is compared where rows are read
-    return told, keys.select(told)
+def _stored_keys(
+    char_lengths: Sequence[int | None], keys: pa.Table, *, is_complete: bool
+) -> tuple[list[int], pa.Table]:
+    """Return the columns that statistics are asked about, and the keys as data files may hold them."""
+    if is_complete and len(char_lengths) == 1 and char_lengths[0] is not None:
+        forms = list_stored_forms(keys, char_lengths[0])
+        return ([0] if forms.num_rows <= _DRIVER_KEYS else []), forms
+    # CHAR beside other columns is compared where rows are read.
+    columns = [number for number, length in enumerate(char_lengths) if length is None]
+    return columns, keys.select(columns)
 
 
 def _sample(keys: pa.Table) -> pa.Table:
-    """A few of them, at even distances."""
+    """Return a few keys at even distances."""
     number = min(keys.num_rows, _SAMPLE_KEYS)
-    return keys.take(np.linspace(0, keys.num_rows - 1, number).astype(np.int64)) if number else keys
+    if number == 0:
+        return keys
+    places = np.linspace(0, keys.num_rows - 1, number)
+    return keys.take(places.astype(np.int64))
 
 
-def _are_nearly_all(found: Mask, known: Sequence[ColumnEvidence]) -> bool:
-    """Whether these files have nearly all rows: then the others are read sooner than left out."""
-    rows = np.maximum(known[0].rows, 0)  # nothing can be gained by files of which none is known
-    return bool(rows[found].sum() > _NEARLY_ALL * rows.sum())
+def _has_nearly_all_rows(files: Mask, evidence: Sequence[ColumnEvidence]) -> bool:
+    """Return whether these files have nearly all rows of the table."""
+    rows = np.maximum(evidence[0].rows, 0)  # an unknown number is -1
+    return bool(rows[files].sum() > _NEARLY_ALL * rows.sum())
 
 
-def _bytes(known: Sequence[ColumnEvidence]) -> int:
-    return sum(ref.length for one in known for ref in {*one.lists.objects, *one.filters.objects})
+def _count_bytes(evidence: Sequence[ColumnEvidence]) -> int:
+    """Return the bytes of the objects with value lists and filters."""
+    total = 0
+    for column in evidence:
+        objects = {*column.lists.objects, *column.filters.objects}
+        total += sum(ref.length for ref in objects)
+    return total
 
 
-def _by_tasks(spark: SparkSession, keys: DataFrame, place: TaskStore, known: Sequence[ColumnEvidence]) -> Mask:
-    """Every slice of the files meets all keys in one task, and gives one bit a file."""
+def _search_by_tasks(
+    spark: SparkSession, keys: DataFrame, place: TaskStore, evidence: Sequence[ColumnEvidence]
+) -> Mask:
+    """Find candidates by tasks: each compares all keys with one slice of the files, and returns a bit a file."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the usual name, not needed to import this module
 
     ship_package(spark.sparkContext)
-    files = len(known[0].known)
-    parallel = min(spark.sparkContext.defaultParallelism, -(-files // _SLICE_FILES))
-    count = max(-(-_bytes(known) // _SLICE_BYTES), parallel, 1)
-    # Files of one object stay together: no task reads an object for another's files.
-    order = np.lexsort((known[0].lists.which, known[0].filters.which))
-    slices = np.array_split(order, count)
+    slices = _slice_files(evidence, spark.sparkContext.defaultParallelism)
     open_object = partial(open_object_part, place.uri, access=place.access)
-    work = partial(search_slices, open_object, [[one.take(part) for one in known] for part in slices])
-    numbered = keys.crossJoin(F.broadcast(spark.range(count).withColumnRenamed("id", SLICE)))
-    found = collect_arrow(numbered.repartition(count, SLICE).mapInArrow(work, f"{SLICE} bigint, found binary"))
-    may = np.zeros(files, bool)
-    for number, bits in zip(found[SLICE].to_pylist(), found["found"].to_pylist(), strict=True):
-        part = slices[number]
-        may[part] |= np.unpackbits(np.frombuffer(bits, np.uint8), count=len(part)).astype(bool)
-    return may
+    slice_evidence = [[column.take(files) for column in evidence] for files in slices]
+    search = partial(search_slices, open_object, slice_evidence)
+    slice_numbers = spark.range(len(slices)).withColumnRenamed("id", SLICE)
+    key_slices = keys.crossJoin(F.broadcast(slice_numbers)).repartition(len(slices), SLICE)
+    results = collect_arrow(key_slices.mapInArrow(search, f"{SLICE} bigint, found binary"))
+    candidates = np.zeros(len(evidence[0].known), bool)
+    for row in results.to_pylist():
+        files = slices[row[SLICE]]
+        bits = np.unpackbits(np.frombuffer(row["found"], np.uint8), count=len(files))
+        candidates[files] |= bits.astype(bool)
+    return candidates
 
 
-def _live(facts: TableFacts, chosen: Sequence[str], may: Mask | None, spark: SparkSession) -> DataFrame:
-    """The live rows of some data files, of all if None."""
-    rows = select_at_snapshot(spark, facts, chosen)
-    if may is None:
+def _slice_files(evidence: Sequence[ColumnEvidence], cores: int) -> list[Places]:
+    """Divide the files among tasks; files of one object stay together, so that it is read once."""
+    files = len(evidence[0].known)
+    slices_of_files = min(cores, -(-files // _TASK_FILES))
+    slices_of_bytes = -(-_count_bytes(evidence) // _TASK_BYTES)
+    order = np.lexsort((evidence[0].lists.which, evidence[0].filters.which))
+    return np.array_split(order, max(slices_of_bytes, slices_of_files, 1))
+
+
+def _read_candidates(facts: TableFacts, candidates: Mask | None, key_table: _KeyTable) -> DataFrame:
+    """Return the live rows of the candidates, of all data files if None."""
+    rows = select_at_snapshot(key_table.spark, facts, key_table.select_list)
+    if candidates is None:
         return rows
-    paths = ", ".join(text_literal(facts.files[place].location) for place in np.flatnonzero(may))
-    return rows.where(f"{describe_format(facts.format).location_of(_FILE)} IN ({paths})" if paths else "false")
+    paths = [text_literal(facts.files[number].location) for number in np.flatnonzero(candidates)]
+    if not paths:
+        return rows.where("false")
+    return rows.where(f"{describe_format(facts.format).location_of(_FILE)} IN ({', '.join(paths)})")
 
 
-def _joined(
-    table_format: TableFormat, rows: DataFrame, key: Sequence[Column], lengths: Lengths, asked: DataFrame
-) -> DataFrame:
-    """Those of the rows that have one of the keys, which may come twice."""
+def _join_keys(rows: DataFrame, keys: DataFrame, key_table: _KeyTable) -> DataFrame:
+    """Return the rows that have one of the keys; a key may come twice."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
 
-    values = [f"c{place}" if length is None else pad_char(f"c{place}", length) for place, length in enumerate(lengths)]
-    same = [_same(F.expr(value), F.col(field.name), field) for value, field in zip(values, asked.schema, strict=True)]
-    names = [f"c{place} AS {quote_name([column.name])}" for place, column in enumerate(key)]
-    path = table_format.location_of(_FILE)  # of the rows found alone: it takes longer than to look for them
-    return rows.join(asked, same, "left_semi").selectExpr(*names, f"{path} AS {PATH}", POSITION)
+    conditions = []
+    for number, field in enumerate(keys.schema):
+        length = key_table.char_lengths[number]
+        value = f"c{number}" if length is None else pad_char(f"c{number}", length)
+        conditions.append(_is_equal(F.expr(value), F.col(field.name), field))
+    columns = [f"c{number} AS {quote_name([column.name])}" for number, column in enumerate(key_table.columns)]
+    # The path is made of the joined rows alone: it takes longer than the join.
+    path = key_table.format.location_of(_FILE)
+    return rows.join(keys, conditions, "left_semi").selectExpr(*columns, f"{path} AS {PATH}", POSITION)
 
 
-def _same(value: SparkColumn, key: SparkColumn, field: StructField) -> SparkColumn:
-    return value.eqNullSafe(key) if field.nullable else value == key  # with nulls it takes longer
+def _is_equal(value: SparkColumn, key: SparkColumn, field: StructField) -> SparkColumn:
+    """Compare a value with a key; a comparison that knows nulls takes longer."""
+    return value.eqNullSafe(key) if field.nullable else value == key

@@ -1,4 +1,4 @@
-"""A few keys as a condition in SQL, by which the planner itself leaves data files out."""
+"""Write a few keys as a condition in SQL, by which the planner skips data files."""
 
 from __future__ import annotations
 
@@ -18,53 +18,64 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-MOST_KEYS, MOST_BYTES = 1_000, 1 << 16
-"""Of more single values the planner asks no list and no filter; long texts take long to parse."""
+MOST_KEYS = 1_000
+"""The planner compares no more values with value lists and filters."""
+MOST_BYTES = 1 << 16
+"""A longer condition takes long to parse."""
 PLANNED_KEYS = 100
-"""More take longer to compare with every row that is left than it takes to choose files without the planner."""
+"""Comparing more keys with every remaining row takes longer than choosing the files without the planner."""
 
 _NUMBERS = {"date": pa.int32(), "timestamp": pa.int64()}
 
 
 def build_condition(keys: pa.Table, columns: Sequence[Column], most: int) -> str | None:
-    """What every row meets that has one of some keys, and as few others as can be said shortly."""
-    most = min(most, MOST_KEYS if len(columns) == 1 else MOST_KEYS // 32)
-    if not 0 < keys.num_rows <= most or keys.nbytes > MOST_BYTES or not all(map(_is_plain, columns)):
+    """Write an SQL condition that every row with one of the keys meets; None if it would be too long."""
+    limit = min(most, MOST_KEYS if len(columns) == 1 else MOST_KEYS // 32)
+    if not 0 < keys.num_rows <= limit or keys.nbytes > MOST_BYTES:
         return None
-    values = [
-        [_literal(value, column) for value in one.cast(_NUMBERS.get(column.type, one.type)).to_pylist()]
-        for one, column in zip(keys, columns, strict=True)
-    ]
+    if not all(_has_literals(column) for column in columns):
+        return None
     names = [quote_name(column.path) for column in columns]
+    literals = [_write_literals(values, column) for values, column in zip(keys, columns, strict=True)]
     if len(columns) == 1:
-        return _one_of(names[0], values[0])
-    rows = (
-        " AND ".join(_one_of(name, [value]) for name, value in zip(names, row, strict=True))
-        for row in zip(*values, strict=True)
-    )
-    return "(" + " OR ".join(f"({row})" for row in rows) + ")"
+        return _write_in(names[0], literals[0])
+    rows = []
+    for row in zip(*literals, strict=True):
+        conditions = [_write_in(name, [literal]) for name, literal in zip(names, row, strict=True)]
+        rows.append(f"({' AND '.join(conditions)})")
+    return f"({' OR '.join(rows)})"
 
 
 def text_literal(value: str) -> str:
-    """A text in SQL, in bytes: no setting changes how that is read."""
+    """Write a text in SQL as bytes: no setting changes how they are read."""
     return f"CAST(X'{value.encode().hex()}' AS STRING)"
 
 
-def _is_plain(column: Column) -> bool:
+def _has_literals(column: Column) -> bool:
     return column.type in _LITERALS or decimal_type(column.type) is not None
 
 
-def _one_of(name: str, values: Sequence[str | None]) -> str:
-    present = [value for value in values if value is not None]
-    within = f"{name} IN ({', '.join(present)})"
-    if len(present) == len(values):
-        return within
-    return f"({within} OR {name} IS NULL)" if present else f"{name} IS NULL"
+def _write_literals(values: pa.ChunkedArray, column: Column) -> list[str | None]:
+    numbers = values.cast(_NUMBERS.get(column.type, values.type))
+    return [_write_literal(value, column) for value in numbers.to_pylist()]
 
 
-def _literal(value: Any, column: Column) -> str | None:
-    write = _LITERALS.get(column.type) or (lambda value: f"CAST('{value:f}' AS {column.type})")
-    return None if value is None else write(value)
+def _write_literal(value: Any, column: Column) -> str | None:
+    if value is None:
+        return None
+    write = _LITERALS.get(column.type)
+    return write(value) if write else f"CAST('{value:f}' AS {column.type})"
+
+
+def _write_in(name: str, literals: Sequence[str | None]) -> str:
+    """Write that a column has one of these values; None stands for NULL."""
+    values = [literal for literal in literals if literal is not None]
+    if not values:
+        return f"{name} IS NULL"
+    condition = f"{name} IN ({', '.join(values)})"
+    if len(values) == len(literals):
+        return condition
+    return f"({condition} OR {name} IS NULL)"
 
 
 _LITERALS: dict[str, Callable[[Any], str]] = {
@@ -84,89 +95,102 @@ _FRACTIONS = {"float", "double"}
 NOTHING = "void"
 
 
-def convert_key(name: str, given: str, column: Column) -> tuple[str, str]:
-    """SQL of a key as a value of the column, and of whether it is one.
+def convert_key(name: str, key_type: str, column: Column) -> tuple[str, str]:
+    """Write SQL of a key as a value of the column, and SQL of whether the value is exact.
 
     A key that no value of the column's type equals, such as 3000000000 for an int, is in no row.
     """
-    wanted = column.type
-    if _family(given) != _family(wanted) and given != NOTHING:
-        raise InvalidArgument(
-            "keys", f"{column.name} is {given}, the table's column is {wanted}", "Cast one of the two."
-        )
-    if given == wanted:
+    column_type = column.type
+    if key_type == column_type:
         return name, "true"
-    value = f"try_cast({name} AS {wanted})"
-    if given == NOTHING or _family(wanted) in ("text", wanted):
+    value = f"try_cast({name} AS {column_type})"
+    if key_type == NOTHING:
         return value, "true"
-    return value, f"{name} <=> try_cast({value} AS {given})"
+    if _family(key_type) != _family(column_type):
+        message = f"{column.name} is {key_type}, the table's column is {column_type}"
+        raise InvalidArgument("keys", message, "Cast one of the two.")
+    if _family(column_type) in ("text", column_type):
+        return value, "true"
+    return value, f"{name} <=> try_cast({value} AS {key_type})"
 
 
 def pad_char(value: str, length: int) -> str:
-    """SQL of a text with blanks up to the length of CHAR; one that is longer stays."""
+    """Write SQL that pads a text with blanks to the length of CHAR; a longer text stays."""
     return f"rpad({value}, greatest({length}, length({value})), ' ')"
 
 
 def list_stored_forms(keys: pa.Table, length: int) -> pa.Table:
-    """All that data files may hold where a column of CHAR shows one of some keys: writers pad it or do not."""
-    shortest = {None if key is None else key.rstrip(" ") for key in keys[0].to_pylist()}
-    texts = sorted(text for text in shortest if text is not None)
-    forms: list[str | None] = [
-        text.ljust(size) for text in texts for size in range(len(text), max(length, len(text)) + 1)
-    ]
-    return pa.table({keys.column_names[0]: pa.array(forms + [None] * (None in shortest), keys.schema.field(0).type)})
+    """List all values of a CHAR column in data files that Spark shows as one of the keys: some writers do not pad."""
+    values = keys[0].to_pylist()
+    forms: list[str | None] = []
+    for text in sorted({value.rstrip(" ") for value in values if value is not None}):
+        longest = max(length, len(text))
+        forms += [text.ljust(size) for size in range(len(text), longest + 1)]
+    if None in values:
+        forms.append(None)
+    return pa.table({keys.column_names[0]: pa.array(forms, keys.schema.field(0).type)})
 
 
 def _family(spark_type: str) -> str:
+    """Return the kind of a type; values of different kinds are not compared."""
     if spark_type in _NUMBER_TYPES or decimal_type(spark_type):
         return "number"
     if spark_type in _FRACTIONS:
         return "fraction"
-    return "text" if spark_type == "string" or spark_type.startswith(("char(", "varchar(")) else spark_type
+    if spark_type == "string" or spark_type.startswith(("char(", "varchar(")):
+        return "text"
+    return spark_type
 
 
 _PADDED = "__CHAR_VARCHAR_TYPE_STRING"
 """Spark's own mark of a column of CHAR or VARCHAR, whose type it shows as string."""
 
 
-def read_spark_columns(schema: StructType, above: tuple[str, ...] = ()) -> tuple[Column, ...]:
-    """The leaves of a schema, without keys."""
-    found: list[Column] = []
+def read_spark_columns(schema: StructType, parent: tuple[str, ...] = ()) -> tuple[Column, ...]:
+    """Return the leaves of a schema."""
+    columns: list[Column] = []
     for field in schema.fields:
-        path, inner = (*above, field.name), _struct(field.dataType)
-        if inner is not None:
-            found += read_spark_columns(inner, path)
-        else:
-            kind = field.dataType.simpleString()
-            found.append(Column("", path, kind, None if reason_for_counts_only(kind) else encoding_of(kind)))
-    return tuple(found)
+        path = (*parent, field.name)
+        if field.dataType.typeName() == "struct":
+            columns += read_spark_columns(field.dataType, path)
+            continue
+        spark_type = field.dataType.simpleString()
+        encoding = None if reason_for_counts_only(spark_type) else encoding_of(spark_type)
+        columns.append(Column("", path, spark_type, encoding))
+    return tuple(columns)
 
 
 def has_char_column(schema: StructType, columns: Sequence[Column]) -> bool:
-    """Whether a column is of CHAR or VARCHAR: in comparisons with them Spark pads."""
+    """Return whether a column is of CHAR or VARCHAR: Spark pads values where it compares them."""
     names = {column.path[0] for column in columns}
-    return any(_PADDED in str(field.jsonValue()) for field in schema.fields if field.name in names)
+    fields = [field for field in schema.fields if field.name in names]
+    return any(_PADDED in str(field.jsonValue()) for field in fields)
 
 
 def find_char_length(schema: StructType, column: Column) -> int | None:
-    """The length of CHAR, to which Spark pads values of a column where it reads and compares them; None of others."""
-    field = next((one for one in schema.fields if one.name == column.path[0]), None)
-    raw = field.metadata.get(_PADDED) if field is not None else None
-    kind = _declared(raw) if raw else None
+    """Return the length to which Spark pads values of a CHAR column; None for other types."""
+    column_type = _declared_type(schema, column.path[0])
     for name in column.path[1:]:
-        kind = next((one.dataType for one in getattr(kind, "fields", ()) if one.name == name), None)
-    return kind.length if kind is not None and kind.typeName() == "char" else None
+        fields = {field.name: field.dataType for field in getattr(column_type, "fields", ())}
+        column_type = fields.get(name)
+    if column_type is None or column_type.typeName() != "char":
+        return None
+    return int(column_type.length)
 
 
-def _declared(raw: str) -> Any:
-    """The type that a mark names, which only Spark reads where it is not CHAR itself."""
+def _declared_type(schema: StructType, name: str) -> Any:
+    """Return the type that a column was declared with where Spark marks it as CHAR or VARCHAR, else None."""
+    for field in schema.fields:
+        if field.name == name:
+            declared = field.metadata.get(_PADDED)
+            return _parse_type(declared) if declared else None
+    return None
+
+
+def _parse_type(declared: str) -> Any:
     from pyspark.sql.types import CharType, DataType, _parse_datatype_string  # noqa: PLC0415 - not needed to import this
 
-    if char := re.fullmatch(r"char\((\d+)\)", raw):
+    if char := re.fullmatch(r"char\((\d+)\)", declared):
         return CharType(int(char[1]))
     parse = getattr(DataType, "fromDDL", _parse_datatype_string)  # Spark 3.5 has no public one
-    return parse(raw)
-
-
-def _struct(kind: Any) -> StructType | None:
-    return kind if kind.typeName() == "struct" else None
+    return parse(declared)
