@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-_SCANS = ("BatchScanExec", "FileSourceScanExec")
+_SCANS = ("BatchScanExec", "FileSourceScanExec", "CometNativeScanExec")
 
 
 def iterate_plan_nodes(frame: DataFrame) -> Iterator[Any]:

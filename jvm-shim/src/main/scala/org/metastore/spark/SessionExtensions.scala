@@ -8,7 +8,7 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{CboSwitch, StageStatisticsRule}
 import org.metastore.spark.explain.PruningHistoryRule
 import org.metastore.spark.scan.{
-  AnsweredRowsStrategy, LogicalScanRule, PhysicalScanColumnarRule, PhysicalScanRule, PlanningStartRule, WarmUp
+  AnsweredRowsStrategy, LogicalScanRule, ParquetScanStrategy, PhysicalScanColumnarRule, PhysicalScanRule, PlanningStartRule, WarmUp
 }
 import org.metastore.spark.sql.{
   ColumnsViewRule, DataSourceErrorRule, DataSourceRule, DiffFunction, EarlyRules, FilteredSummaryFunction, FunctionCallRule,
@@ -47,6 +47,7 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
     extensions.injectPreCBORule(new PruningHistoryRule(_))
     extensions.injectPlannerStrategy(_ => JobFunctionStrategy)
     extensions.injectPlannerStrategy(_ => AnsweredRowsStrategy)
+    extensions.injectPlannerStrategy(new ParquetScanStrategy(_))
     extensions.injectRuntimeOptimizerRule(_ => StageStatisticsRule)
     extensions.injectQueryStagePrepRule(new PhysicalScanRule(_))
     extensions.injectColumnar(new PhysicalScanColumnarRule(_))

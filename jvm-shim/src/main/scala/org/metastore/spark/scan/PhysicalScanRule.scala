@@ -40,6 +40,12 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
     }
   }
 
+  /** The same plan with files dropped from its scans; filters by join keys are left to the rule itself. */
+  private[scan] def prune(plan: SparkPlan): SparkPlan = {
+    lazy val planner = ScanPlanner.physical(session, new MetastoreConf(conf))
+    plan.transformUp { case scan: FileSourceScanExec => marked(scan, planner).getOrElse(scan) }
+  }
+
   /** The scan with an index that knows what the scan's own filters collect. */
   private def withKeys(scan: FileSourceScanExec): FileSourceScanExec =
     (IndexStandIn.behind(scan.relation.location), JoinKeyFilter.valuesOf(scan)) match {

@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.{ExprId, PlanExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.{
-  FileSourceScanExec, LocalTableScanExec, ReusedSubqueryExec, SparkPlan, SubqueryAdaptiveBroadcastExec, SubqueryBroadcastExec
+  FileSourceScanExec, LeafExecNode, LocalTableScanExec, ReusedSubqueryExec, SparkPlan, SubqueryAdaptiveBroadcastExec, SubqueryBroadcastExec
 }
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation
@@ -47,8 +47,13 @@ object ScanDecisions {
     case rows: LocalTableScanExec => Some(decisionOfRows(rows).toSeq)
     case answered: AnsweredRowsExec => Some(Seq(answered.decision))
     case scan: FileSourceScanExec => Some(fileScan(scan).toSeq)
+    case leaf: LeafExecNode => replacedScan(leaf).map(fileScan(_).toSeq)
     case _ => None
   }
+
+  /** Spark's scan, which the scan of another engine keeps. */
+  private def replacedScan(leaf: LeafExecNode): Option[FileSourceScanExec] =
+    leaf.productIterator.collectFirst { case scan: FileSourceScanExec => scan }
 
   private def inputs(plan: SparkPlan): Seq[SparkPlan] = plan match {
     case adaptive: AdaptiveSparkPlanExec => Seq(adaptive.executedPlan)
