@@ -173,13 +173,19 @@ def _spark_of(release: Mapping[str, Any]) -> str:
     return f"{release['spark']}, Scala {release['scala']}" if "scala" in release else str(release["spark"])
 
 
+def _parquet_title(jar: str) -> str:
+    spark = jar.removeprefix("parquet-").replace("_", ", Scala ")
+    return f"Parquet files on Spark {spark}"
+
+
 def _variants(declared: Mapping[str, Any]) -> list[str]:
     """What else releases are run with, a line for each thing."""
     titles = {one["jar"]: f"{_title_of(one)} on Spark {_spark_of(one)}" for one in declared["releases"]}
     lines = ["| with | releases |", "|---|---|"]
     for variant in declared["variants"]:
-        named = [titles.get(jar) or f"Parquet files on Spark {jar.removeprefix('parquet-')}" for jar in variant["jars"]]
-        lines.append(f"| {variant['title']} | {', '.join(named)} |")
+        named = [titles.get(jar) or _parquet_title(jar) for jar in variant["jars"]]
+        refusal = f": not analyzed, {variant['refused']}" if "refused" in variant else ""
+        lines.append(f"| {variant['title']} | {'; '.join(named)}{refusal} |")
     return lines
 
 

@@ -53,6 +53,7 @@ class Variant:
         java: Version of Java; that of the machine where it is empty.
         beside: A jar of `jars.lock` that Spark has on its class path.
         conf: Settings of Spark.
+        refused: A part of what is said where tables cannot be used with it; empty where they can.
     """
 
     title: str
@@ -60,6 +61,7 @@ class Variant:
     java: str = ""
     beside: str = ""
     conf: dict[str, str] = field(default_factory=dict, hash=False)
+    refused: str = ""
 
 
 @dataclass(frozen=True)

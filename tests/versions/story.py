@@ -261,7 +261,8 @@ def outcomes(release: Release, variant: Variant | None, scratch: Path, predicate
         if release.format == "iceberg":
             spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.db")
         kinds = KINDS_OF_TABLE[release.format]
-        reasons = dict(release.kinds_refused) | (dict.fromkeys(kinds, release.refused) if release.refused else {})
+        refusal = release.refused or (variant.refused if variant else "")
+        reasons = dict(release.kinds_refused) | (dict.fromkeys(kinds, refusal) if refusal else {})
         return [
             refused(spark, release, table, reasons[table])
             if table in reasons

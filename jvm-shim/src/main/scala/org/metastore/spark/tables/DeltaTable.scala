@@ -109,15 +109,21 @@ object DeltaTable extends TableFormat {
 
   override val name: String = "delta"
   private val TableClass = "org.apache.spark.sql.delta.catalog.DeltaTableV2"
+  private val KernelTableClass = "io.delta.spark.internal.v2.catalog.DeltaV2Table"
   private val IndexPackage = "org.apache.spark.sql.delta."
   private val PhysicalName = "delta.columnMapping.physicalName"
   private val MappingMode = "delta.columnMapping.mode"
   private val FieldId = "delta.columnMapping.id"
 
-  /** Whether Spark's table is a Delta table. */
-  override def is(table: Table): Boolean = table.getClass.getName == TableClass
+  /** Whether Spark's table is a Delta table; one that Delta's V2 connector reads is not opened. */
+  override def is(table: Table): Boolean = Set(TableClass, KernelTableClass)(table.getClass.getName)
 
-  override def open(table: Table): Option[LakeTable] = if (is(table)) Some(DeltaTable(table)) else None
+  override def open(table: Table): Option[LakeTable] =
+    if (table.getClass.getName == TableClass) Some(DeltaTable(table)) else None
+
+  override def otherReader(table: Table): Option[String] =
+    if (table.getClass.getName != KernelTableClass) None
+    else Some("Delta's V2 reader (spark.databricks.delta.v2.enableMode = STRICT)")
 
   override def open(relation: LogicalRelation): Option[LakeTable] = relation.relation match {
     case files: HadoopFsRelation if is(files) => Some(DeltaTable(files))

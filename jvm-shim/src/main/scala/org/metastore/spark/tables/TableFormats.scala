@@ -75,6 +75,9 @@ trait TableFormat {
   def isNotFound(e: Exception): Boolean = false
   def isUnreadable(e: Exception): Boolean = false
 
+  /** What reads a table of this format that we do not open, as a part of a sentence. */
+  def otherReader(table: Table): Option[String] = None
+
   /** Columns that Spark has no type for, each with its type: it reads no column of such a table. */
   def unreadableColumns(table: Table): Seq[String] = Nil
 
@@ -174,7 +177,7 @@ object TableFormats {
       }
     case v2: DataSourceV2Relation => v2.table match {
         case files: FileTable => ofFiles(files.formatName)
-        case other => s"a table of ${other.getClass.getSimpleName}"
+        case other => s"a table of ${first(_.otherReader(other)).getOrElse(other.getClass.getSimpleName)}"
       }
     case other => other.nodeName
   }
