@@ -1,4 +1,4 @@
-"""Names in a filter, and the columns of the table that they mean."""
+"""Finds the columns of a table by the names in a filter."""
 
 from __future__ import annotations
 
@@ -17,33 +17,38 @@ _METADATA = "_metadata"
 
 
 class ColumnNames:
-    """The columns of a table, by the names that filters call them."""
+    """The columns of a table, by name.
+
+    Args:
+        columns: The leaves of the table's schema.
+        table: The table's name, for errors.
+    """
 
     def __init__(self, columns: Sequence[Column], table: str) -> None:
-        """`table` is what errors call it."""
-        self._columns, self._table = columns, table
+        self._columns = columns
+        self._table = table
 
     def find(self, tree: exp.Expr) -> Column | None:
-        """The column that a name means; None of what is no name, or means no leaf of the schema but a part of it.
+        """Return the column of a name; None if the expression is no name, or names a struct or a part of a leaf.
 
         Raises:
-            ColumnNotFound: There is no such column.
+            ColumnNotFound: The table has no column of that name.
         """
-        parts = _parts_of(tree)
+        parts = _name_parts(tree)
         if parts is None:
             return None
-        folded = [part.lower() for part in parts]
-        for column in self._columns:
-            path = [part.lower() for part in column.path]
-            within = len(folded) > len(path) and folded[: len(path)] == path and column.encoding is None
-            if within or (len(folded) < len(path) and path[: len(folded)] == folded):
-                return None
-        if folded[0] == _METADATA and not any(column.path[0].lower() == _METADATA for column in self._columns):
+        name = tuple(part.lower() for part in parts)
+        if any(_is_no_leaf(name, column) for column in self._columns):
+            return None
+        if name[0] == _METADATA and not self._has_metadata_column():
             return None
         return find_column(self._columns, Column("", parts, "", None).name, self._table)
 
+    def _has_metadata_column(self) -> bool:
+        return any(column.path[0].lower() == _METADATA for column in self._columns)
+
     def find_comparable(self, tree: exp.Expr) -> Column | Unknown:
-        """The same, where its values are compared by their bounds; else why nothing is known of the expression."""
+        """Return the column if its values are compared by bounds, else the reason that they are not."""
         column = self.find(tree)
         if column is None:
             return self.explain(tree)
@@ -51,15 +56,17 @@ class ColumnNames:
             return Unknown("COLLATION", column.name)
         if column.type.startswith("char("):
             return Unknown("CHAR_PADDING", column.name)
-        bounded = column.encoding is not None and not column.type.startswith("interval")
-        return column if bounded else self.explain(tree)
+        if column.encoding is None or column.type.startswith("interval"):
+            return self.explain(tree)
+        return column
 
     def explain(self, tree: exp.Expr) -> Unknown:
-        """Why an expression has no rule.
+        """Return the reason that an expression has no rule.
 
         Raises:
-            ColumnNotFound: It names a column that there is not; names of sub-queries and lambdas are others.
+            ColumnNotFound: The expression names a column that the table does not have.
         """
+        # Names in sub-queries and lambdas are not the table's.
         if not tree.find(exp.Query, exp.Lambda):
             for column in tree.find_all(exp.Column):
                 self.find(column)
@@ -68,21 +75,38 @@ class ColumnNames:
             return Unknown("SUBQUERY", text)
         if tree.find(exp.Rand, exp.Randn, exp.Uuid):
             return Unknown("NOT_DETERMINISTIC", text)
-        if any((_parts_of(one) or ("",))[0].lower() == _METADATA for one in tree.find_all(exp.Column)):
+        if any(_is_metadata(column) for column in tree.find_all(exp.Column)):
             return Unknown("METADATA_COLUMN", text)
         return Unknown("UNSUPPORTED_EXPRESSION", text)
 
 
 def is_name(tree: exp.Expr) -> bool:
-    """Whether an expression is the name of a column, or of a field of one."""
+    """Return whether an expression is the name of a column or of a field."""
     return isinstance(tree, exp.Column | exp.Dot)
 
 
-def _parts_of(tree: exp.Expr) -> tuple[str, ...] | None:
-    """The parts of a column's name."""
+def _is_no_leaf(name: tuple[str, ...], column: Column) -> bool:
+    """Return whether a name means a struct that the column is in, or a part of a column of a nested type."""
+    path = tuple(part.lower() for part in column.path)
+    if len(name) > len(path):
+        return name[: len(path)] == path and column.encoding is None
+    return len(name) < len(path) and path[: len(name)] == name
+
+
+def _is_metadata(column: exp.Expr) -> bool:
+    parts = _name_parts(column)
+    return parts is not None and parts[0].lower() == _METADATA
+
+
+def _name_parts(tree: exp.Expr) -> tuple[str, ...] | None:
+    """Return the parts of a column's name; None if the expression is no name."""
     if isinstance(tree, exp.Dot):
-        before = _parts_of(tree.this)
-        return (*before, tree.expression.name) if before and isinstance(tree.expression, exp.Identifier) else None
-    if not isinstance(tree, exp.Column) or not all(isinstance(part, exp.Identifier) for part in tree.parts):
+        parent = _name_parts(tree.this)
+        if parent is None or not isinstance(tree.expression, exp.Identifier):
+            return None
+        return (*parent, tree.expression.name)
+    if not isinstance(tree, exp.Column):
+        return None
+    if not all(isinstance(part, exp.Identifier) for part in tree.parts):
         return None
     return tuple(part.name for part in tree.parts)

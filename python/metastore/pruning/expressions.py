@@ -1,4 +1,4 @@
-"""Expressions that have statistics, and where a filter holds one: both are read alike, by the columns they mean."""
+"""Finds the expressions of a filter that have statistics: both are compared in one spelling."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _FUNCTIONS: dict[type[exp.Expr], tuple[str, str]] = {
     **dict.fromkeys((exp.Substring, exp.Left, exp.Right), (_TEXT, _TEXT)),
     exp.Length: (_TEXT, _NUMBER),
 }
-"""What they take and give: nothing but their arguments decides their values, no zone and no setting."""
+"""The kinds of a function's arguments and of its result; no time zone or setting changes its results."""
 
 
 def index_expressions(expressions: Iterable[Column], columns: Sequence[Column]) -> dict[str, Column]:
-    """Expressions that have statistics, by one spelling of each; those whose values depend on a session are left out.
+    """Return expressions that have statistics, by their spelling, without those that depend on the session.
 
     Args:
         expressions: The expressions.
-        columns: Those of the table as it was when these were analyzed, which gives their names a meaning.
+        columns: The table's columns when the expressions were analyzed.
 
     Example:
         >>> from metastore.format.table_column import Column
@@ -42,59 +42,84 @@ def index_expressions(expressions: Iterable[Column], columns: Sequence[Column]) 
         >>> list(index_expressions([lower], [name]).values()) == [lower]
         True
     """
-    names, found = ColumnNames(columns, "the table"), {}
-    for one in expressions:
+    names = ColumnNames(columns, "the table")
+    by_spelling = {}
+    for expression in expressions:
         try:
-            spelled = _spell(parse_condition(one.name), names)
+            spelling = _spell(parse_condition(expression.name), names)
         except (MetastoreError, RecursionError):  # Spark reads more than this parser does, and columns are renamed
             continue
-        if spelled is not None and not decimal_type(one.type):
-            found[spelled] = one
-    return found
+        if spelling is not None and not decimal_type(expression.type):
+            by_spelling[spelling] = expression
+    return by_spelling
 
 
 def find_expression(expressions: Mapping[str, Column], names: ColumnNames, tree: exp.Expr) -> Column | None:
-    """The one of them that an expression is."""
-    spelled = _spell(tree, names) if expressions else None
-    return None if spelled is None else expressions.get(spelled)
+    """Return the statistics of an expression, or None."""
+    if not expressions:
+        return None
+    spelling = _spell(tree, names)
+    return None if spelling is None else expressions.get(spelling)
 
 
-def _spell(tree: exp.Expr, names: ColumnNames, wanted: str = "") -> str | None:
-    """An expression in one spelling; None where more than its columns decides it, or it is of another kind."""
+def _spell(tree: exp.Expr, names: ColumnNames, kind: str = "") -> str | None:
+    """Write an expression in one spelling; None if its value depends on more than columns, or is of another kind."""
     tree = unwrap(tree)
     if isinstance(tree, exp.Literal):
-        return repr((tree.this, tree.is_string)) if not tree.is_string or wanted in ("", _TEXT) else None
+        if tree.is_string and kind not in ("", _TEXT):
+            return None
+        return repr((tree.this, tree.is_string))
     if is_name(tree) or isinstance(tree, exp.Bracket):
-        spelled, kind = _spell_value(tree, names)
-        return spelled if wanted in ("", kind) else None
-    taken, given = _FUNCTIONS.get(type(tree), ("", _OTHER))
-    if not taken or wanted not in ("", given):
+        spelling, value_kind = _spell_value(tree, names)
+        return spelling if kind in ("", value_kind) else None
+    if type(tree) not in _FUNCTIONS:
         return None
-    parts = {name: _spell_argument(one, names, taken) for name, one in sorted(tree.args.items()) if one}
-    return None if None in parts.values() else f"{type(tree).__name__}{parts}"
+    argument_kind, result_kind = _FUNCTIONS[type(tree)]
+    if kind not in ("", result_kind):
+        return None
+    arguments = {}
+    for name, argument in sorted(tree.args.items()):
+        if argument:
+            arguments[name] = _spell_argument(argument, names, argument_kind)
+    return None if None in arguments.values() else f"{type(tree).__name__}{arguments}"
 
 
-def _spell_argument(argument: Any, names: ColumnNames, wanted: str) -> str | None:
+def _spell_argument(argument: Any, names: ColumnNames, kind: str) -> str | None:
     if isinstance(argument, list):
-        parts = [_spell_argument(one, names, wanted) for one in argument]
-        return None if None in parts else repr(parts)
-    return _spell(argument, names, wanted) if isinstance(argument, exp.Expr) else repr(argument)
+        spellings = [_spell_argument(element, names, kind) for element in argument]
+        return None if None in spellings else repr(spellings)
+    if isinstance(argument, exp.Expr):
+        return _spell(argument, names, kind)
+    return repr(argument)
 
 
 def _spell_value(tree: exp.Expr, names: ColumnNames) -> tuple[str | None, str]:
-    """A column, or a cell of a map or an array, and the kind of its values."""
-    is_cell = isinstance(tree, exp.Bracket)
-    cell = [one.sql() for one in tree.expressions if isinstance(one, exp.Literal)] if is_cell else []
+    """Write a column, or a cell of a map or an array, and return the kind of its values."""
+    cell = _literal_indexes(tree)
     column = names.find(tree.this if cell else tree)
     if column is None or column.collation not in (None, "UTF8_BINARY"):
         return None, _OTHER
+    value_type = column.type
+    if cell:
+        value_type = _CELLS.sub("", value_type).removesuffix(">")
+    kind = _kind_of(value_type)
+    if kind == _OTHER:
+        return None, kind
     options = [tree.args.get(name) for name in ("offset", "safe")]
-    kind = _kind_of(_CELLS.sub("", column.type).removesuffix(">") if cell else column.type)
-    return (None if kind == _OTHER else repr((column.key, column.type, cell, options))), kind
+    return repr((column.key, column.type, cell, options)), kind
+
+
+def _literal_indexes(tree: exp.Expr) -> list[str]:
+    """Return the literals in brackets behind a map or an array."""
+    if not isinstance(tree, exp.Bracket):
+        return []
+    return [index.sql() for index in tree.expressions if isinstance(index, exp.Literal)]
 
 
 def _kind_of(spark_type: str) -> str:
-    """Of floats it depends on ANSI mode what they become beside whole numbers."""
+    # A float is of no kind: ANSI mode decides its type beside whole numbers.
     if spark_type in (*INTEGERS, "double"):
         return _NUMBER
-    return _TEXT if spark_type == "string" or spark_type.startswith("varchar(") else _OTHER
+    if spark_type == "string" or spark_type.startswith("varchar("):
+        return _TEXT
+    return _OTHER

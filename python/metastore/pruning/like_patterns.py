@@ -1,9 +1,10 @@
-"""LIKE: what a pattern says of the values that match it."""
+"""LIKE patterns as sets of values."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from itertools import takewhile
+from typing import TYPE_CHECKING, NamedTuple
 
 from metastore.pruning.literals import NOT_UTF8
 from metastore.pruning.value_sets import ValueSet
@@ -11,64 +12,88 @@ from metastore.pruning.value_sets import ValueSet
 if TYPE_CHECKING:
     from metastore.pruning.value_sets import Key
 
-_WILDCARDS = "%_"
+_WILDCARDS = {"%": ".*", "_": "."}
+"""Each with its regular expression."""
+
+
+class _Character(NamedTuple):
+    text: str
+    is_wildcard: bool
+
+
+_ANY_TEXT = _Character("%", is_wildcard=True)
 
 
 def texts_like(pattern: str, escape: str, *, negated: bool = False) -> ValueSet | None:
-    r"""The texts that match a pattern, or do not; None where Spark would refuse it, or matches it by more than bytes.
+    r"""Return the texts that match a pattern, or those that do not.
+
+    None for a pattern that Spark refuses, or that is not plain text.
 
     Example:
         >>> b"pear" in texts_like("p%r", "\\"), b"peat" in texts_like("p%r", "\\")
         (True, False)
     """
-    parts = _split(pattern, escape)
-    if parts is None or NOT_UTF8 in pattern:
+    if NOT_UTF8 in pattern:
         return None
-    wild = next((place for place, (_, is_wild) in enumerate(parts) if is_wild), len(parts))
+    characters = _split(pattern, escape)
+    if characters is None:
+        return None
+    literal_characters = list(takewhile(lambda character: not character.is_wildcard, characters))
+    remaining = characters[len(literal_characters) :]
     try:
-        prefix = "".join(text for text, _ in parts[:wild]).encode()
+        prefix = "".join(character.text for character in literal_characters).encode()
     except UnicodeEncodeError:
         return None
-    start = texts_from(prefix)
-    if wild == len(parts) or all(part == ("%", True) for part in parts[wild:]):
-        found = ValueSet.of([prefix]) if wild == len(parts) else start
-        return found.complement() if negated else found
-    found = ValueSet(begins_inside=True, test=_matcher(parts, negated=negated))
-    return found if negated else start & found
+    if not remaining:
+        return _complement_if(ValueSet.of([prefix]), negated=negated)
+    if all(character == _ANY_TEXT for character in remaining):
+        return _complement_if(texts_from(prefix), negated=negated)
+    matching = ValueSet(begins_inside=True, test=_matcher(characters, negated=negated))
+    return matching if negated else texts_from(prefix) & matching
+
+
+def _complement_if(values: ValueSet, *, negated: bool) -> ValueSet:
+    return values.complement() if negated else values
 
 
 def texts_from(prefix: bytes) -> ValueSet:
-    """The byte strings that begin with a prefix."""
-    held = prefix.rstrip(b"\xff")
-    return ValueSet.between(prefix, held[:-1] + bytes([held[-1] + 1]) if held else None)
+    """Return the byte strings that begin with a prefix."""
+    increasable = prefix.rstrip(b"\xff")
+    if not increasable:
+        return ValueSet.between(prefix, None)
+    return ValueSet.between(prefix, increasable[:-1] + bytes([increasable[-1] + 1]))
 
 
 def texts_with(part: bytes, *, at_end: bool) -> ValueSet:
-    """The byte strings that contain another one, or end with it."""
+    """Return the byte strings that contain a part, or end with it."""
     return ValueSet(begins_inside=True, test=lambda key: key.endswith(part) if at_end else part in key)
 
 
-def _split(pattern: str, escape: str) -> list[tuple[str, bool]] | None:
-    """The characters of a pattern, and whether each is a wildcard; None where an escape precedes nothing to escape."""
-    found, rest = [], iter(pattern)
-    for character in rest:
-        if character == escape:
-            escaped = next(rest, "")
-            if not escaped or escaped not in escape + _WILDCARDS:
-                return None
-            found.append((escaped, False))
-        else:
-            found.append((character, character in _WILDCARDS))
-    return found
+def _split(pattern: str, escape: str) -> list[_Character] | None:
+    """Return the characters of a pattern; None if an escape precedes no character to escape."""
+    characters = []
+    texts = iter(pattern)
+    for text in texts:
+        if text != escape:
+            characters.append(_Character(text, text in _WILDCARDS))
+            continue
+        escaped = next(texts, None)
+        if escaped is None or escaped not in (escape, *_WILDCARDS):
+            return None
+        characters.append(_Character(escaped, is_wildcard=False))
+    return characters
+
+
+def _to_regex(character: _Character) -> str:
+    return _WILDCARDS[character.text] if character.is_wildcard else re.escape(character.text)
 
 
 class _matcher:  # noqa: N801 - it is called
-    """Whether a text matches, or does not; what is no UTF-8 may."""
+    """Test whether a text matches, or does not; bytes that are no UTF-8 pass."""
 
-    def __init__(self, parts: list[tuple[str, bool]], *, negated: bool) -> None:
+    def __init__(self, characters: list[_Character], *, negated: bool) -> None:
         self._negated = negated
-        wild = {"%": ".*", "_": "."}
-        self._pattern = re.compile("".join(wild[c] if is_wild else re.escape(c) for c, is_wild in parts), re.DOTALL)
+        self._pattern = re.compile("".join(_to_regex(character) for character in characters), re.DOTALL)
 
     def __call__(self, key: Key) -> bool:
         try:

@@ -1,7 +1,8 @@
-"""Sets of a column's values: what a condition on one column is true of."""
+"""Sets of a column's values: the values for which a condition on one column is true."""
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import reduce
@@ -23,7 +24,7 @@ _INT64 = np.iinfo(np.int64)
 
 
 def following(key: Key) -> Key:
-    r"""The least key above another one.
+    r"""Return the least key above a key.
 
     Example:
         >>> following(7), following(b"a")
@@ -34,17 +35,17 @@ def following(key: Key) -> Key:
 
 @dataclass(frozen=True)
 class ValueSet:
-    """Values of a column, NULL perhaps among them.
+    """A set of a column's values, and perhaps NULL.
 
     Attributes:
-        boundaries: Keys, ascending: from each on to the next, membership changes.
+        boundaries: Keys in ascending order; membership changes at each.
         begins_inside: Whether the keys before the first boundary are in the set.
-        null: Whether NULL is.
-        test: What else a value has to fulfil, where the boundaries alone take too many.
+        null: Whether NULL is in the set.
+        test: A further test of each value within the boundaries.
 
     Example:
-        >>> some = ValueSet.between(3, 8) | ValueSet.of([12])
-        >>> [key for key in range(15) if key in some]
+        >>> values = ValueSet.between(3, 8) | ValueSet.of([12])
+        >>> [key for key in range(15) if key in values]
         [3, 4, 5, 6, 7, 12]
     """
 
@@ -55,79 +56,85 @@ class ValueSet:
 
     @classmethod
     def between(cls, start: Key | None, end: Key | None) -> ValueSet:
-        """The keys from `start` to `end`, which is not among them; None has no limit."""
+        """Return the keys from `start` up to but without `end`; None is no limit."""
         if start is not None and end is not None and start >= end:
             return NO_VALUE
-        return cls(tuple(key for key in (start, end) if key is not None), start is None)
+        boundaries = tuple(key for key in (start, end) if key is not None)
+        return cls(boundaries, begins_inside=start is None)
 
     @classmethod
     def of(cls, keys: Sequence[Key]) -> ValueSet:
-        """Single keys."""
-        found: list[Key] = []
+        """Return the set of these keys."""
+        boundaries: list[Key] = []
         for key in sorted(set(keys)):
-            if found and found[-1] == key:
-                found.pop()
+            follows_the_last = bool(boundaries) and boundaries[-1] == key
+            if follows_the_last:
+                boundaries.pop()
             else:
-                found.append(key)
-            found.append(following(key))
-        return cls(tuple(found))
+                boundaries.append(key)
+            boundaries.append(following(key))
+        return cls(tuple(boundaries))
 
     def __contains__(self, key: Key) -> bool:
-        inside = self.begins_inside ^ bool(bisect_right(self.boundaries, key) & 1)
-        return inside and (self.test is None or self.test(key))
+        is_within = self._is_inside_after(bisect_right(self.boundaries, key))
+        return is_within and (self.test is None or self.test(key))
+
+    def _is_inside_after(self, number: int) -> bool:
+        """Return whether keys behind this number of boundaries are in the set."""
+        return self.begins_inside != (number % 2 == 1)
 
     def __or__(self, other: ValueSet) -> ValueSet:
-        test = None if self.test is None and other.test is None else lambda key: key in self or key in other
-        return self._merge(other, lambda one, two: one or two, null=self.null or other.null, test=test)
+        has_test = self.test is not None or other.test is not None
+        test = (lambda key: key in self or key in other) if has_test else None
+        return self._merge(other, operator.or_, null=self.null or other.null, test=test)
 
     def __and__(self, other: ValueSet) -> ValueSet:
-        test = None if self.test is None and other.test is None else lambda key: key in self and key in other
-        return self._merge(other, lambda one, two: one and two, null=self.null and other.null, test=test)
+        has_test = self.test is not None or other.test is not None
+        test = (lambda key: key in self and key in other) if has_test else None
+        return self._merge(other, operator.and_, null=self.null and other.null, test=test)
 
     def with_null(self) -> ValueSet:
-        """The same and NULL."""
+        """Return the set with NULL."""
         return ValueSet(self.boundaries, self.begins_inside, null=True, test=self.test)
 
     def complement(self) -> ValueSet:
-        """All other values, without NULL."""
-        test = self.test
-        if test is not None:
+        """Return all other values, without NULL."""
+        if self.test is not None:
             return ValueSet(begins_inside=True, test=lambda key: key not in self)
         return ValueSet(self.boundaries, not self.begins_inside)
 
     def meets(self, lo: NDArray[Any], hi: NDArray[Any], has_lo: Mask, has_hi: Mask, exact: Mask) -> Mask:
-        """Whether any key from `lo` to `hi`, both included, may be in the set.
+        """Return whether a key from `lo` to `hi`, both included, may be in the set.
 
-        Where both are one key, and one of them was rounded, that key is not proven to be the only value.
+        Where bounds that are not exact are equal, other values than the bound may lie between two boundaries.
         """
-        ends, inside = self._comparable_boundaries(lo.dtype)
-        first = np.where(has_lo, np.searchsorted(ends, lo, "right"), 0)
-        last = np.where(has_hi, np.searchsorted(ends, hi, "right"), len(ends))
-        met = (inside ^ (first & 1).astype(bool)) | (last > first)
-        in_hole = (first > 0) & (first < len(ends)) if len(ends) else np.zeros(len(lo), bool)
-        met |= in_hole & has_lo & has_hi & ~exact & np.asarray(lo == hi, bool)
-        return np.asarray(met, bool)
+        boundaries, begins_inside = self._comparable_boundaries(lo.dtype)
+        first = np.where(has_lo, np.searchsorted(boundaries, lo, "right"), 0)
+        last = np.where(has_hi, np.searchsorted(boundaries, hi, "right"), len(boundaries))
+        starts_inside = begins_inside ^ (first % 2 == 1)
+        crosses_boundary = last > first
+        lies_between = (first > 0) & (first < len(boundaries))
+        is_rounded_point = has_lo & has_hi & ~exact & np.asarray(lo == hi, bool)
+        return np.asarray(starts_inside | crosses_boundary | (lies_between & is_rounded_point), bool)
 
     def points(self, lo: Key | None, hi: Key | None, most: int) -> list[Key] | None:
-        """The keys from `lo` to `hi` that are in the set, where they are single ones and no more than `most`."""
-        ends = self.boundaries
-        first = 0 if lo is None else bisect_right(ends, lo)
-        last = len(ends) if hi is None else bisect_right(ends, hi)
-        if self.begins_inside ^ bool(first & 1):
-            first -= 1
-        if first < 0 or (last == len(ends) and self.begins_inside ^ bool(last & 1)):
+        """Return the keys of the set from `lo` to `hi`; None if they are too many, or cannot be listed."""
+        boundaries = self.boundaries
+        first = 0 if lo is None else bisect_right(boundaries, lo)
+        last = len(boundaries) if hi is None else bisect_right(boundaries, hi)
+        if self._is_inside_after(first):
+            first -= 1  # the interval that `lo` lies in
+        has_no_start = first < 0
+        has_no_end = last == len(boundaries) and self._is_inside_after(last)
+        if has_no_start or has_no_end:
             return None
-        found: list[Key] = []
-        for start, end in zip(ends[first:last:2], ends[first + 1 : last + 2 : 2], strict=False):
-            if isinstance(start, int) and isinstance(end, int):
-                if end - start > most:
-                    return None
-                found += range(start, end)
-            elif following(start) == end:
-                found.append(start)
-            else:
+        keys: list[Key] = []
+        for number in range(first, last, 2):
+            interval = _list_interval(boundaries[number], boundaries[number + 1], most)
+            if interval is None:
                 return None
-        return None if len(found) > most else found
+            keys += interval
+        return None if len(keys) > most else keys
 
     def _merge(
         self,
@@ -137,35 +144,41 @@ class ValueSet:
         null: bool,
         test: Callable[[Key], bool] | None,
     ) -> ValueSet:
-        begins = before = join(self.begins_inside, other.begins_inside)
-        found: list[Key] = []
-        places = [0, 0]
-        both = (self.boundaries, other.boundaries)
-        for key in sorted({*self.boundaries, *other.boundaries}):
-            places = [
-                place + (place < len(ends) and ends[place] == key) for place, ends in zip(places, both, strict=True)
-            ]
-            inside = join(self.begins_inside ^ bool(places[0] & 1), other.begins_inside ^ bool(places[1] & 1))
-            if inside != before:
-                found.append(key)
-                before = inside
-        return ValueSet(tuple(found), begins, null, test)
+        own_boundaries, other_boundaries = frozenset(self.boundaries), frozenset(other.boundaries)
+        is_in_self, is_in_other = self.begins_inside, other.begins_inside
+        begins_inside = is_inside = join(is_in_self, is_in_other)
+        boundaries: list[Key] = []
+        for key in sorted(own_boundaries | other_boundaries):
+            is_in_self ^= key in own_boundaries
+            is_in_other ^= key in other_boundaries
+            if join(is_in_self, is_in_other) != is_inside:
+                boundaries.append(key)
+                is_inside = not is_inside
+        return ValueSet(tuple(boundaries), begins_inside, null, test)
 
-    def _comparable_boundaries(self, kind: np.dtype[Any]) -> tuple[NDArray[Any], bool]:
-        """The boundaries as an array of that kind: those that no 64-bit integer reaches are left out."""
-        if kind == np.int64:
+    def _comparable_boundaries(self, dtype: np.dtype[Any]) -> tuple[NDArray[Any], bool]:
+        """Return the boundaries as an array of this type, and whether the keys before the first are in the set."""
+        if dtype == np.int64:
+            # No 64-bit integer reaches the other boundaries.
             below = sum(1 for key in self.boundaries if key <= _INT64.min)
-            held = [key for key in self.boundaries[below:] if key <= _INT64.max]
-            return np.array(held, np.int64), self.begins_inside ^ bool(below & 1)
-        ends = np.empty(len(self.boundaries), object)
-        ends[:] = self.boundaries
-        return ends, self.begins_inside
+            reachable = [key for key in self.boundaries[below:] if key <= _INT64.max]
+            return np.array(reachable, np.int64), self._is_inside_after(below)
+        boundaries = np.empty(len(self.boundaries), object)
+        boundaries[:] = self.boundaries
+        return boundaries, self.begins_inside
+
+
+def _list_interval(start: Key, end: Key, most: int) -> Sequence[Key] | None:
+    """Return the keys from `start` up to but without `end`; None if they are too many."""
+    if isinstance(start, int) and isinstance(end, int):
+        return range(start, end) if end - start <= most else None
+    return [start] if following(start) == end else None
 
 
 def join_sets(sets: list[ValueSet], join: Callable[[ValueSet, ValueSet], ValueSet]) -> ValueSet:
-    """One of one or more; pairs first, then pairs of pairs: a thousand one after the other are a thousand deep."""
+    """Join one or more sets, pair by pair: the tests of a thousand joined in a row would call each other."""
     while len(sets) > 1:
-        sets = [reduce(join, sets[place : place + 2]) for place in range(0, len(sets), 2)]
+        sets = [reduce(join, sets[first : first + 2]) for first in range(0, len(sets), 2)]
     return sets[0]
 
 
