@@ -151,10 +151,11 @@ def read_spark_columns(schema: StructType, parent: tuple[str, ...] = ()) -> tupl
     columns: list[Column] = []
     for field in schema.fields:
         path = (*parent, field.name)
-        if field.dataType.typeName() == "struct":
-            columns += read_spark_columns(field.dataType, path)
+        data_type: Any = field.dataType
+        if data_type.typeName() == "struct":
+            columns += read_spark_columns(data_type, path)
             continue
-        spark_type = field.dataType.simpleString()
+        spark_type = data_type.simpleString()
         encoding = None if reason_for_counts_only(spark_type) else encoding_of(spark_type)
         columns.append(Column("", path, spark_type, encoding))
     return tuple(columns)

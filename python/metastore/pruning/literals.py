@@ -1,4 +1,4 @@
-"""Where a literal stands among the keys of a column, as Spark compares the two."""
+"""Finds the place of a literal among the keys of a column, as Spark compares the two."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Cut = tuple[Key, Key]
-"""Keys below the first are less than a literal, those from the second on are greater; one between equals it."""
+"""Keys below the first are less than the literal, keys from the second on are greater, and keys between are equal."""
 Reading = tuple[Cut, ...]
-"""One for each of some literals."""
+"""The cuts of several literals."""
 
 INTEGER, DECIMAL, DOUBLE, FLOAT, STRING, BOOLEAN = "integer", "decimal", "double", "float", "string", "boolean"
 DATE, TIMESTAMP, TIMESTAMP_NTZ, BINARY, NULL = "date", "timestamp", "timestamp_ntz", "binary", "null"
@@ -60,49 +60,52 @@ class Literal:
 
 
 def read_literals(literals: Sequence[Literal], column: Column, zone: str) -> tuple[Reading, ...] | None:
-    """Where literals that a column is compared with stand among its keys; None where Spark's comparison is not known.
+    """Return the cuts of literals that a column is compared with; None if Spark's comparison is unknown.
 
-    More than one reading where engines do not agree how they compare: a condition may then hold by any of them.
+    There are two readings where engines compare in different ways: a condition may hold by either.
     """
     kinds = {literal.kind for literal in literals}
     if column.encoding == "double":
-        return _among_doubles(literals, column) if kinds <= set(NUMBERS) else None
-    if len(kinds) > 1 and not kinds <= {INTEGER, DECIMAL}:
+        return _read_doubles(literals, column) if kinds <= set(NUMBERS) else None
+    are_decimals = kinds <= {INTEGER, DECIMAL}
+    if len(kinds) > 1 and not are_decimals:
         return None
-    if DECIMAL in kinds | {_kind_of(column)} and not (kinds <= {INTEGER, DECIMAL} and _fit_together(literals, column)):
+    has_decimal = DECIMAL in kinds or decimal_type(column.type) is not None
+    if has_decimal and not (are_decimals and _fit_one_decimal_type(literals, column)):
         return None
-    found = [_find_cut(literal, column, zone) for literal in literals]
-    cuts = tuple(cut for cut in found if cut is not None)
-    return (cuts,) if len(cuts) == len(found) else None
-
-
-def _kind_of(column: Column) -> str:
-    return DECIMAL if decimal_type(column.type) else ""
+    cuts = []
+    for literal in literals:
+        cut = _find_cut(literal, column, zone)
+        if cut is None:
+            return None
+        cuts.append(cut)
+    return (tuple(cuts),)
 
 
 def _find_cut(literal: Literal, column: Column, zone: str) -> Cut | None:
     if literal.kind in (INTEGER, DECIMAL, DOUBLE) and column.type in INTEGERS:
-        return _among_integers(literal, column)
-    scaled = decimal_type(column.type)
-    if literal.kind in (INTEGER, DECIMAL) and scaled:
-        return _cut(Fraction(literal.value) * 10 ** scaled[1])
-    if (literal.kind, column.type) == (BOOLEAN, "boolean"):
-        return _at(int(literal.value))
+        return _find_integer_cut(literal, column)
+    decimal = decimal_type(column.type)
+    if decimal and literal.kind in (INTEGER, DECIMAL):
+        _, scale = decimal
+        return _cut(Fraction(literal.value) * 10**scale)
+    if (literal.kind, column.type) in ((BOOLEAN, "boolean"), (BINARY, "binary")):
+        return _cut_at(int(literal.value) if literal.kind == BOOLEAN else literal.value)
     if literal.kind == STRING and is_plain_text(column):
-        return _of_text(literal.value)
-    if (literal.kind, column.type) == (BINARY, "binary"):
-        return _at(literal.value)
-    return _among_times(literal, column, zone)
+        return _find_text_cut(literal.value)
+    if literal.kind in (STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        return _find_time_cut(literal, column, zone)
+    return None
 
 
 def is_plain_text(column: Column) -> bool:
-    """Whether texts compare by their bytes: neither CHAR, which is padded, nor of another collation."""
-    plain = column.type == "string" or column.type.startswith("varchar")
-    return plain and column.collation in (None, "UTF8_BINARY")
+    """Return whether texts compare by their bytes: CHAR is padded, and collations have other orders."""
+    is_text = column.type == "string" or column.type.startswith("varchar")
+    return is_text and column.collation in (None, "UTF8_BINARY")
 
 
 def is_of_other_type(literal: Literal, type_: str) -> bool:
-    """Whether a literal is a text that certainly is no number, or no time, where a type of these is compared with it.
+    """Return whether a literal is a text that is certainly no number or time, as the type it is compared with.
 
     Example:
         >>> is_of_other_type(Literal(STRING, "x"), "bigint"), is_of_other_type(Literal(STRING, " 7"), "bigint")
@@ -111,13 +114,14 @@ def is_of_other_type(literal: Literal, type_: str) -> bool:
     if literal.kind != STRING:
         return False
     if type_ in INTEGERS:
-        return any(one.isalpha() for one in literal.value)
-    is_read = type_.startswith(("date", "timestamp", "decimal"))
-    return is_read and not any(one.isdigit() for one in literal.value)
+        return any(character.isalpha() for character in literal.value)
+    if type_.startswith(("date", "timestamp", "decimal")):
+        return not any(character.isdigit() for character in literal.value)
+    return False
 
 
 def equal_to(cuts: Reading) -> ValueSet:
-    """The values that equal one of the literals.
+    """Return the values that equal one of the literals.
 
     Example:
         >>> 15 in equal_to(((15, 16),)), 15 in equal_to(((16, 16),))
@@ -126,18 +130,20 @@ def equal_to(cuts: Reading) -> ValueSet:
     return ValueSet.of([start for start, end in cuts if start < end])
 
 
-def _at(key: Key) -> Cut:
+def _cut_at(key: Key) -> Cut:
     return key, following(key)
 
 
-def _of_text(text: str) -> Cut | None:
+def _find_text_cut(text: str) -> Cut | None:
+    if NOT_UTF8 in text:
+        return None
     try:
-        return None if NOT_UTF8 in text else _at(text.encode())
+        return _cut_at(text.encode())
     except UnicodeEncodeError:
         return None
 
 
-def _among_integers(literal: Literal, column: Column) -> Cut | None:
+def _find_integer_cut(literal: Literal, column: Column) -> Cut | None:
     value = literal.value
     if literal.kind == DOUBLE:
         if not isfinite(value):
@@ -152,82 +158,91 @@ def _cut(value: Fraction) -> Cut:
     return ceil(value), floor(value) + 1
 
 
-def _fit_together(literals: Sequence[Literal], column: Column) -> bool:
-    """Whether a decimal type holds all that is compared: else Spark rounds."""
+def _fit_one_decimal_type(literals: Sequence[Literal], column: Column) -> bool:
+    """Return whether one decimal type holds the column and all literals: else Spark rounds."""
     precision, scale = decimal_type(column.type) or (_DIGITS.get(column.type, 0), 0)
     if not precision:
         return False
-    whole, behind = precision - scale, scale
+    integer_digits, fraction_digits = precision - scale, scale
     for literal in literals:
-        exponent = int(Decimal(literal.value).as_tuple().exponent)
-        digits = len(Decimal(literal.value).as_tuple().digits)
-        own = max(-exponent, 0)
-        least = 20 if literal.kind == INTEGER else 0
-        whole, behind = max(whole, digits + exponent, least), max(behind, own)
-    return whole + behind <= MOST_DIGITS
+        _, digits, exponent = Decimal(literal.value).as_tuple()
+        least_digits = _DIGITS["bigint"] if literal.kind == INTEGER else 0
+        integer_digits = max(integer_digits, len(digits) + int(exponent), least_digits)
+        fraction_digits = max(fraction_digits, -int(exponent))
+    return integer_digits + fraction_digits <= MOST_DIGITS
 
 
-def _among_doubles(literals: Sequence[Literal], column: Column) -> tuple[Reading, ...] | None:
+def _read_doubles(literals: Sequence[Literal], column: Column) -> tuple[Reading, ...] | None:
     try:
         values = [float(literal.value) for literal in literals]
     except OverflowError:
         return None
-    doubles = tuple(_at(key_of_double(value)) for value in values)
+    doubles = tuple(_cut_at(key_of_double(value)) for value in values)
     if column.type != "float" or {literal.kind for literal in literals} == {FLOAT}:
         return (doubles,)
     # Spark compares most as doubles, other engines round the literal to a float.
     with np.errstate(over="ignore"):
-        return doubles, tuple(_at(key_of_double(float(np.float32(value)))) for value in values)
+        rounded = [float(np.float32(value)) for value in values]
+    return doubles, tuple(_cut_at(key_of_double(value)) for value in rounded)
 
 
-def _among_times(literal: Literal, column: Column, zone: str) -> Cut | None:
-    if literal.kind not in (STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ):
-        return None
+def _find_time_cut(literal: Literal, column: Column, zone: str) -> Cut | None:
     text = literal.value.strip()
     try:
         if column.type == "date":
-            day = literal.kind in (STRING, DATE) and _DATE.fullmatch(text) is not None
-            return _at(date.fromisoformat(text).toordinal() - _EPOCH.toordinal()) if day else None
+            return _find_date_cut(text) if literal.kind in (STRING, DATE) else None
         if literal.kind == DATE and not _DATE.fullmatch(text):
             return None
-        if column.type == "timestamp" and literal.kind != TIMESTAMP_NTZ:
-            moment = _instant(text, parse_time_zone(zone))
-        elif column.type == "timestamp_ntz":
-            # An instant is compared in the session's zone, whose clocks must not jump.
-            is_fixed = isinstance(parse_time_zone(zone), timezone)
-            moment = _wall_clock(text) if literal.kind != TIMESTAMP or is_fixed else None
-        else:
-            return None
+        moment = _read_moment(text, literal.kind, column.type, zone)
     except (ValueError, OverflowError, InvalidArgument):  # no day, or none that Python knows
         return None
-    return None if moment is None else _at((moment - _EPOCH) // _MICROSECOND)
+    if moment is None:
+        return None
+    return _cut_at((moment - _EPOCH) // _MICROSECOND)
 
 
-def _wall_clock(text: str) -> datetime | None:
-    found = _MOMENT.fullmatch(text)
-    if found is None or found[6]:
+def _find_date_cut(text: str) -> Cut | None:
+    if not _DATE.fullmatch(text):
         return None
-    day, hour, minute, second, fraction, _ = found.groups()
-    clock = timedelta(
-        hours=int(hour or 0),
-        minutes=int(minute or 0),
-        seconds=int(second or 0),
-        microseconds=int((fraction or "0").ljust(6, "0")),
-    )
-    if int(hour or 0) > 23 or int(minute or 0) > 59 or int(second or 0) > 59:
+    return _cut_at(date.fromisoformat(text).toordinal() - _EPOCH.toordinal())
+
+
+def _read_moment(text: str, kind: str, column_type: str, zone: str) -> datetime | None:
+    if column_type == "timestamp" and kind != TIMESTAMP_NTZ:
+        return _read_instant(text, parse_time_zone(zone))
+    if column_type != "timestamp_ntz":
         return None
+    # An instant is compared in the session's zone, whose clocks must not jump.
+    has_fixed_offset = isinstance(parse_time_zone(zone), timezone)
+    if kind == TIMESTAMP and not has_fixed_offset:
+        return None
+    return _read_wall_clock(text)
+
+
+def _read_wall_clock(text: str) -> datetime | None:
+    match = _MOMENT.fullmatch(text)
+    if match is None or match[6]:
+        return None
+    day, *digits, fraction, _ = match.groups()
+    hour, minute, second = (int(number or 0) for number in digits)
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    microseconds = int((fraction or "0").ljust(6, "0"))
+    clock = timedelta(hours=hour, minutes=minute, seconds=second, microseconds=microseconds)
     return datetime.fromisoformat(f"{day}T00:00:00+00:00") + clock
 
 
-def _instant(text: str, zone: tzinfo) -> datetime | None:
-    found = _MOMENT.fullmatch(text)
-    if found is None:
+def _read_instant(text: str, zone: tzinfo) -> datetime | None:
+    match = _MOMENT.fullmatch(text)
+    if match is None:
         return None
-    named = found[6]
-    wall = _wall_clock(text[: found.start(6)].rstrip() if named else text)
-    if wall is None:
+    if match[6]:
+        zone = parse_time_zone(match[6])
+        text = text[: match.start(6)].rstrip()
+    wall_clock = _read_wall_clock(text)
+    if wall_clock is None:
         return None
-    local = wall.replace(tzinfo=parse_time_zone(named) if named else zone)
+    local = wall_clock.replace(tzinfo=zone)
     # Where clocks jump, a time may come twice or not at all.
     if (local - _DAY).utcoffset() != (local + _DAY).utcoffset():
         return None

@@ -1,6 +1,6 @@
-"""Functions of values, turned around: from a set of results to the values that have one of them.
+"""Preimages of functions: the values whose results are in a set.
 
-Where a function may overflow, or is not certain to give what it gives in Spark, the value is in every such set.
+A value whose result is not certain, because the function may overflow, is in every preimage.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from metastore.pruning.like_patterns import texts_from
 from metastore.pruning.value_sets import ALL_VALUES, NO_VALUE, Key, ValueSet, join_sets
 
 Preimage = Callable[[ValueSet], ValueSet]
-"""Of results the values, NULL of NULL."""
+"""From a set of results to the set of values that have them; NULL has the result NULL."""
 Limits = tuple[int, int]
 """The least and the greatest of some integers."""
 
@@ -20,32 +20,38 @@ _MOST_PREFIXES = 1_000
 
 
 def of_rising(function: Callable[[int], int], within: Limits) -> Preimage:
-    """Of a function that never decreases from the first to the last of some keys; what it gives of others is not known.
+    """Return the preimage of a function that never decreases within limits; other values have unknown results.
 
     Example:
-        >>> found = of_rising(lambda key: key // 10, (0, 99))(ValueSet.of([3]))
-        >>> [key for key in range(-2, 102) if key in found]
+        >>> values = of_rising(lambda key: key // 10, (0, 99))(ValueSet.of([3]))
+        >>> [key for key in range(-2, 102) if key in values]
         [-2, -1, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 100, 101]
     """
     lo, hi = within
 
-    def turned(results: ValueSet) -> ValueSet:
-        places: list[int] = []
-        for boundary in results.boundaries:
-            place = _first(function, lo, hi, boundary)
-            if places and places[-1] == place:
-                places.pop()
+    def preimage(results: ValueSet) -> ValueSet:
+        boundaries: list[int] = []
+        for result in results.boundaries:
+            boundary = _find_first(function, lo, hi, result)
+            is_empty_interval = bool(boundaries) and boundaries[-1] == boundary
+            if is_empty_interval:
+                boundaries.pop()
             else:
-                places.append(place)
-        test = None if results.test is None else lambda key: not lo <= key <= hi or function(key) in results
-        inside = ValueSet(tuple(places), results.begins_inside, results.null, test)
-        return inside | ValueSet((lo, hi + 1), begins_inside=True)
+                boundaries.append(boundary)
 
-    return turned
+        def may_be_result(key: int) -> bool:
+            return not lo <= key <= hi or function(key) in results
+
+        test = None if results.test is None else may_be_result
+        values = ValueSet(tuple(boundaries), results.begins_inside, results.null, test)
+        outside_limits = ValueSet((lo, hi + 1), begins_inside=True)
+        return values | outside_limits
+
+    return preimage
 
 
 def of_linear(factor: int, offset: int, limits: Limits) -> Preimage:
-    """Of `factor * value + offset`, where that is within the limits of a type: else Spark wraps around or fails.
+    """Return the preimage of `factor * value + offset`; beyond the limits of the type Spark wraps around or fails.
 
     Example:
         >>> [key for key in range(-60, 71) if key in of_linear(-2, 10, (-128, 127))(ValueSet.of([4]))]
@@ -58,60 +64,65 @@ def of_linear(factor: int, offset: int, limits: Limits) -> Preimage:
 
 
 def of_nearly_same(distance: int) -> Preimage:
-    """Of a function of which only this is known: no result is farther than so much from its value.
+    """Return the preimage of a function whose results are at most `distance` from their values.
 
     Example:
         >>> [key for key in range(9) if key in of_nearly_same(1)(ValueSet.between(3, 5))]
         [2, 3, 4, 5]
     """
 
-    def turned(results: ValueSet) -> ValueSet:
-        inside, places = results.begins_inside, list[int]()
+    def preimage(results: ValueSet) -> ValueSet:
+        is_inside = results.begins_inside
+        boundaries: list[int] = []
         for boundary in results.boundaries:
-            inside = not inside
-            if not inside:
-                places.append(boundary + distance)
-            elif places and places[-1] >= boundary - distance:
-                places.pop()
+            is_inside = not is_inside
+            if not is_inside:
+                boundaries.append(boundary + distance)
+            elif boundaries and boundaries[-1] >= boundary - distance:
+                boundaries.pop()  # the two intervals meet
             else:
-                places.append(boundary - distance)
-        return ValueSet(tuple(places), results.begins_inside, results.null)
+                boundaries.append(boundary - distance)
+        return ValueSet(tuple(boundaries), results.begins_inside, results.null)
 
-    return turned
+    return preimage
 
 
 def of_any(function: Callable[[Key], Key | None]) -> Preimage:
-    """Of any function: single values are put through it. None is a doubt.
+    """Return the preimage of any function, which is called for single values; its result None may be any.
 
     Example:
         >>> b"AB" in of_any(bytes.lower)(ValueSet.of([b"ab"]))
         True
     """
 
-    def turned(results: ValueSet) -> ValueSet:
-        def may_be(key: Key) -> bool:
-            value = function(key)
-            return value is None or value in results
+    def preimage(results: ValueSet) -> ValueSet:
+        def may_be_result(key: Key) -> bool:
+            result = function(key)
+            return result is None or result in results
 
-        return ValueSet(begins_inside=True, null=results.null, test=may_be)
+        return ValueSet(begins_inside=True, null=results.null, test=may_be_result)
 
-    return turned
+    return preimage
 
 
 def of_prefix(function: Callable[[Key], Key | None]) -> Preimage:
-    """Of a function that gives the beginning of a text: a text with that beginning begins with it."""
-    exact = of_any(function)
+    """Return the preimage of a function whose result is the beginning of its text."""
+    exact_preimage = of_any(function)
 
-    def turned(results: ValueSet) -> ValueSet:
-        wanted = results.points(None, None, _MOST_PREFIXES)
-        begin = ALL_VALUES if wanted is None else join_sets([NO_VALUE, *map(texts_from, wanted)], or_)
-        return exact(results) & (begin.with_null() if results.null else begin)
+    def preimage(results: ValueSet) -> ValueSet:
+        prefixes = results.points(None, None, _MOST_PREFIXES)
+        values = ALL_VALUES
+        if prefixes is not None:
+            values = join_sets([NO_VALUE, *map(texts_from, prefixes)], or_)
+        if results.null:
+            values = values.with_null()
+        return exact_preimage(results) & values
 
-    return turned
+    return preimage
 
 
-def _first(function: Callable[[int], int], lo: int, hi: int, least: int) -> int:
-    """The first key whose result is no less than another one; the one behind the last where none is."""
+def _find_first(function: Callable[[int], int], lo: int, hi: int, least: int) -> int:
+    """Return the first key from `lo` to `hi` whose result is at least `least`; `hi + 1` if there is none."""
     end = hi + 1
     while lo < end:
         middle = (lo + end) // 2
@@ -123,8 +134,8 @@ def _first(function: Callable[[int], int], lo: int, hi: int, least: int) -> int:
 
 
 def _mirrored(values: ValueSet) -> ValueSet:
-    """The same values with the other sign."""
-    places = tuple(1 - place for place in reversed(values.boundaries))
-    begins_inside = values.begins_inside ^ bool(len(places) & 1)
+    """Return the values with the other sign."""
+    boundaries = tuple(1 - boundary for boundary in reversed(values.boundaries))
+    begins_inside = values.begins_inside ^ (len(boundaries) % 2 == 1)
     test = None if values.test is None else lambda key: -key in values
-    return ValueSet(places, begins_inside, values.null, test)
+    return ValueSet(boundaries, begins_inside, values.null, test)

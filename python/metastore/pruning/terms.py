@@ -1,7 +1,7 @@
-"""Functions of a column: which of its values a condition on their results is true of.
+"""Functions of a column in a filter.
 
-What the shim computes of bounds is turned around here: a set of results becomes the set of the column's values that
-have them, so that lists, filters and other conditions on the column are asked alike.
+The shim computes a function's results of bounds. Here a set of results becomes the set of the column's values that
+have them, so that bounds, value lists and filters of the column answer conditions on the function, too.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta, timezone
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
 from sqlglot import exp
@@ -36,10 +36,10 @@ _BITS = dict(zip(INTEGERS, (8, 16, 32, 64), strict=True))
 _DIGITS = dict(zip(INTEGERS, (3, 5, 10, 19), strict=True))
 _MICROSECOND = timedelta(microseconds=1)
 _DATES = (1 << 63) // DAY
-"""So many days before and after 1970 are timestamps."""
+"""Days before and after 1970 that are timestamps."""
 _LONG, _INT = (-(1 << 63), (1 << 63) - 1), (-(1 << 31), LONGEST)
 _MOMENTS = -(1 << 63) + 400 * DAY, (1 << 63) - 1
-"""Times of which the beginning of the year is one, too."""
+"""Timestamps whose year begins with a timestamp, too."""
 _TRIMMED = {None: functions.trim, "LEADING": functions.trim_start, "TRAILING": functions.trim_end}
 _OF_DATES: dict[type[exp.Expr], Callable[[int], int]] = {
     exp.Month: functions.month,
@@ -51,18 +51,18 @@ _OF_DATES: dict[type[exp.Expr], Callable[[int], int]] = {
 
 @dataclass(frozen=True)
 class Source:
-    """A column whose statistics tell of a term.
+    """A column whose statistics bound a term.
 
     Attributes:
         column: The column, or an expression that has statistics.
-        steps: What is made of its values, one after the other.
+        steps: Preimages of the functions that make the term of the column, in the order in which they apply.
     """
 
     column: Column
     steps: tuple[Preimage, ...] = ()
 
     def where(self, results: ValueSet) -> Member:
-        """The condition that the result is in a set."""
+        """Return the condition that the result is in a set."""
         for step in reversed(self.steps):
             results = step(results)
         return Member(self.column, results)
@@ -70,11 +70,11 @@ class Source:
 
 @dataclass(frozen=True)
 class Term:
-    """A column, or a function of one that is null where the column is and nowhere else.
+    """A column, or a function of one that is null exactly where the column is null.
 
     Attributes:
-        result: Of which type its values are: a column for the literals that it is compared with.
-        sources: What tells of it, each alone.
+        result: A column of the result's type, for the literals that it is compared with.
+        sources: Columns with statistics; each alone bounds the term.
     """
 
     result: Column
@@ -82,50 +82,61 @@ class Term:
 
     @classmethod
     def of(cls, column: Column) -> Term:
-        """A column as it is."""
+        """Return the term that is a column."""
         return cls(column, (Source(column),))
 
     @property
     def type(self) -> str:
-        """The type of its values."""
+        """The type of the term's values."""
         return self.result.type
 
     @property
     def column(self) -> Column | None:
-        """The column that it is; None of a function."""
-        return next((one.column for one in self.sources if not one.steps and one.column == self.result), None)
+        """The column that the term is; None for a function."""
+        for source in self.sources:
+            if not source.steps and source.column == self.result:
+                return source.column
+        return None
 
     def where(self, results: ValueSet) -> Condition:
-        """The condition that its value is in a set."""
-        return all_of(one.where(results) for one in self.sources)
+        """Return the condition that the term's value is in a set."""
+        return all_of(source.where(results) for source in self.sources)
 
     def where_null(self, values: ValueSet) -> Condition:
-        """The condition that the column's value is in a set that tells NULL from all others."""
-        return all_of(Member(one.column, values) for one in self.sources)
+        """Return the condition that the column is null, or that it is not null, as the set says."""
+        return all_of(Member(source.column, values) for source in self.sources)
 
-    def to(self, kind: str, *steps: Preimage) -> Term:
-        """What is made of it."""
-        result = replace(self.result, type=kind, encoding=encoding_of(kind), collation=None)
-        return Term(result, tuple(Source(one.column, (*one.steps, *steps)) for one in self.sources))
+    def to(self, result_type: str, *steps: Preimage) -> Term:
+        """Return a function of the term."""
+        result = replace(self.result, type=result_type, encoding=encoding_of(result_type), collation=None)
+        sources = [Source(source.column, (*source.steps, *steps)) for source in self.sources]
+        return Term(result, tuple(sources))
 
 
 def reason_of(term: Term | Unknown | None) -> Unknown | None:
-    """Why nothing is known of a term; None where another reason is to be found."""
+    """Return the reason that a term is unknown, if it has one."""
     return term if isinstance(term, Unknown) else None
 
 
 class Terms:
-    """Reads the terms of a filter."""
+    """Reads the terms of a filter.
 
-    def __init__(self, names: ColumnNames, zone: str, stored: Callable[[exp.Expr], Column | None]) -> None:
-        """`stored` gives the statistics of expressions that have some."""
-        self._names, self._zone, self._stored = names, zone, stored
+    Args:
+        names: The table's columns.
+        zone: The session's time zone.
+        find_stored: Finds the statistics of an expression, or None.
+    """
+
+    def __init__(self, names: ColumnNames, zone: str, find_stored: Callable[[exp.Expr], Column | None]) -> None:
+        self._names = names
+        self._zone = zone
+        self._find_stored = find_stored
 
     def read(self, tree: exp.Expr | None) -> Term | Unknown:
-        """The term that an expression is; else why nothing is known of it.
+        """Return the term of an expression, or the reason that it has none.
 
         Raises:
-            InvalidArgument: There is none: a function has no argument.
+            InvalidArgument: A function has no argument.
         """
         if tree is None:
             raise InvalidArgument("filter", "a function has no argument", "Name the column that it is of.")
@@ -133,13 +144,20 @@ class Terms:
         if is_name(tree):
             column = self._names.find_comparable(tree)
             return column if isinstance(column, Unknown) else Term.of(column)
-        rule = next((rule for kind, rule in self._rules.items() if isinstance(tree, kind)), None)
-        found = (rule(tree) if rule else None) or self._names.explain(tree)
-        stored = self._stored(tree)
+        term = self._apply_rule(tree) or self._names.explain(tree)
+        stored = self._find_stored(tree)
         if stored is None:
-            return found
-        own = Term.of(stored)
-        return replace(own, sources=own.sources + found.sources) if _has_type(found, own.type) else own
+            return term
+        stored_term = Term.of(stored)
+        if _has_type(term, stored_term.type):
+            return replace(stored_term, sources=stored_term.sources + term.sources)
+        return stored_term
+
+    def _apply_rule(self, tree: exp.Expr) -> Term | Unknown | None:
+        for expression_type, rule in self._rules.items():
+            if isinstance(tree, expression_type):
+                return rule(tree)
+        return None
 
     @cached_property
     def _rules(self) -> Mapping[type[exp.Expr], Callable[[Any], Term | Unknown | None]]:
@@ -189,7 +207,7 @@ class Terms:
         return term.to("timestamp", *self._shifted(-1))
 
     def _shifted(self, sign: int) -> tuple[Preimage, ...]:
-        """Between instants and the clocks of the zone: where these jump, both are known to be near."""
+        """Return the steps between instants and the zone's clocks, which are near where clocks jump."""
         try:
             zone = parse_time_zone(self._zone)
         except InvalidArgument:  # Spark may know more of them
@@ -208,7 +226,7 @@ class Terms:
         return term.to("int", of_any(_OF_DATES[type(tree)])) if isinstance(term, Term) else term
 
     def _as_date(self, tree: exp.Expr) -> Term | Unknown | None:
-        """The argument of a function of dates, which casts it."""
+        """Return the argument of a function of dates, cast to a date."""
         return self._converted(self.read(tree.this), "date") if has_only(tree, "this") else None
 
     def _call(self, tree: exp.Anonymous) -> Term | Unknown | None:
@@ -234,24 +252,40 @@ class Terms:
         return self._to_instant(self._to_clock(term).to("timestamp_ntz", of_rising(first, _MOMENTS)))
 
     def _arithmetic(self, tree: exp.Binary) -> Term | Unknown | None:
-        """Arithmetic with whole constants, on one side or the other."""
-        constant, argument, is_turned = _whole(tree.right), tree.left, False
-        if constant is None:
-            constant, argument, is_turned = _whole(tree.left), tree.right, True
-        if constant is None:
-            return None
-        term = self.read(argument)
-        if not is_turned and isinstance(tree, exp.Add | exp.Sub) and _has_type(term, "date"):
+        """Read arithmetic of a term and a whole number, on either side."""
+        constant = _read_integer(tree.right)
+        if constant is not None:
+            return self._arithmetic_with_right(tree, constant)
+        constant = _read_integer(tree.left)
+        if constant is not None:
+            return self._arithmetic_with_left(tree, constant)
+        return None
+
+    def _arithmetic_with_right(self, tree: exp.Binary, constant: _Integer) -> Term | Unknown | None:
+        term = self.read(tree.left)
+        if isinstance(tree, exp.Add | exp.Sub) and _has_type(term, "date"):
             return _add_days(term, tree.right, 1 if isinstance(tree, exp.Add) else -1)
         if isinstance(term, Unknown) or term.type not in INTEGERS:
             return reason_of(term)
-        number, kind = constant[0], max(constant[1], term.type, key=INTEGERS.index)
-        if isinstance(tree, exp.Mod):
-            return None if is_turned or not number else term.to(kind, of_any(functions.remainder(number)))
+        number = constant.value
+        if isinstance(tree, exp.Add | exp.Sub):
+            return _linear(term, constant, 1, number if isinstance(tree, exp.Add) else -number)
+        if number == 0:
+            return None
         if isinstance(tree, exp.Mul):
-            return term.to(kind, of_linear(number, 0, _limits(kind))) if number else None
-        factor, offset = (1, number) if isinstance(tree, exp.Add) else (-1, number) if is_turned else (1, -number)
-        return term.to(kind, of_linear(factor, offset, _limits(kind)))
+            return _linear(term, constant, number, 0)
+        return term.to(_wider(term, constant), of_any(functions.remainder(number)))
+
+    def _arithmetic_with_left(self, tree: exp.Binary, constant: _Integer) -> Term | Unknown | None:
+        term = self.read(tree.right)
+        if isinstance(term, Unknown) or term.type not in INTEGERS:
+            return reason_of(term)
+        number = constant.value
+        if isinstance(tree, exp.Add | exp.Sub):
+            return _linear(term, constant, 1 if isinstance(tree, exp.Add) else -1, number)
+        if isinstance(tree, exp.Mul) and number != 0:
+            return _linear(term, constant, number, 0)
+        return None
 
     def _negative(self, tree: exp.Expr) -> Term | Unknown | None:
         term = self.read(tree.this)
@@ -278,20 +312,25 @@ class Terms:
         return term.to("int", of_any(functions.count_characters)) if literals.is_plain_text(term.result) else None
 
     def _substring(self, tree: exp.Substring) -> Term | Unknown | None:
-        first, length = tree.args.get("start"), tree.args.get("length")
-        start = None if first is None else _whole(first)
-        number = (LONGEST, "int") if length is None else _whole(length)
-        if start is None or number is None or not has_only(tree, "this", "start", "length"):
+        if "start" not in tree.args or not has_only(tree, "this", "start", "length"):
             return None
-        return self._part(tree.this, start[0], number[0])
+        start = _read_integer(tree.args["start"])
+        length = _read_integer(tree.args["length"]) if tree.args.get("length") else _Integer(LONGEST, "int")
+        if start is None or length is None:
+            return None
+        return self._part(tree.this, start.value, length.value)
 
     def _left(self, tree: exp.Left) -> Term | Unknown | None:
-        length = _whole(tree.expression) if has_only(tree, "this", "expression") else None
-        return None if length is None else self._part(tree.this, 1, length[0])
+        length = _read_integer(tree.expression) if has_only(tree, "this", "expression") else None
+        return None if length is None else self._part(tree.this, 1, length.value)
 
     def _right(self, tree: exp.Right) -> Term | Unknown | None:
-        length = _whole(tree.expression) if has_only(tree, "this", "expression") else None
-        return None if length is None else self._part(tree.this, -max(length[0], 0), LONGEST if length[0] > 0 else 0)
+        length = _read_integer(tree.expression) if has_only(tree, "this", "expression") else None
+        if length is None:
+            return None
+        if length.value <= 0:
+            return self._part(tree.this, 0, 0)
+        return self._part(tree.this, -length.value, LONGEST)
 
     def _part(self, text: exp.Expr, start: int, length: int) -> Term | Unknown | None:
         term = self.read(text)
@@ -302,32 +341,58 @@ class Terms:
 
 
 def _add_days(term: Term | Unknown | None, number: exp.Expr, sign: int = 1) -> Term | Unknown | None:
-    days = _whole(number)
-    if not isinstance(term, Term) or days is None or days[1] == "bigint":
+    days = _read_integer(number)
+    if not isinstance(term, Term) or days is None or days.type == "bigint":
         return reason_of(term)
-    return term.to("date", of_linear(1, sign * days[0], _INT))
+    return term.to("date", of_linear(1, sign * days.value, _INT))
 
 
-def _widened(term: Term, kind: str) -> Term | None:
-    """A cast that neither fails nor rounds, nor gives NULL, or whose rounding keeps the order."""
-    held, wanted = decimal_type(term.type), decimal_type(kind)
-    if term.type in INTEGERS:
-        limits = _limits(term.type)
-        if kind in INTEGERS:
-            return term.to(kind) if INTEGERS.index(kind) > INTEGERS.index(term.type) else None
-        if kind == "double":
-            return term.to(kind, of_rising(lambda key: key_of_double(float(key)), limits))
-        if kind == "float":
-            return term.to(kind, of_rising(lambda key: key_of_double(float(np.int64(key).astype(np.float32))), limits))
-        held = _DIGITS[term.type], 0
-    if held and wanted:
-        more = wanted[1] - held[1]
-        fits = more >= 0 and wanted[0] - wanted[1] >= held[0] - held[1]
-        most = 10 ** wanted[0]
-        return term.to(kind, *([of_linear(10**more, 0, (-most, most))] if more else [])) if fits else None
-    simple = {("float", "double"): (), ("timestamp_ntz", "date"): (_DAY_OF,), ("date", "timestamp_ntz"): (_MIDNIGHT,)}
-    steps = simple.get((term.type, kind))
-    return None if steps is None else term.to(kind, *steps)
+def _linear(term: Term, constant: _Integer, factor: int, offset: int) -> Term:
+    result_type = _wider(term, constant)
+    return term.to(result_type, of_linear(factor, offset, _limits(result_type)))
+
+
+def _wider(term: Term, constant: _Integer) -> str:
+    """Return the type in which Spark computes with a whole number."""
+    return max(constant.type, term.type, key=INTEGERS.index)
+
+
+def _widened(term: Term, target: str) -> Term | None:
+    """Return a cast that neither fails nor gives NULL, and whose rounding keeps the order of values; else None."""
+    if term.type in INTEGERS and target in (*INTEGERS, "double", "float"):
+        return _widened_integer(term, target)
+    source_size = (_DIGITS[term.type], 0) if term.type in INTEGERS else decimal_type(term.type)
+    target_size = decimal_type(target)
+    if source_size and target_size:
+        return _widened_decimal(term, target, source_size, target_size)
+    steps = {
+        ("float", "double"): (),
+        ("timestamp_ntz", "date"): (_DAY_OF,),
+        ("date", "timestamp_ntz"): (_MIDNIGHT,),
+    }.get((term.type, target))
+    return None if steps is None else term.to(target, *steps)
+
+
+def _widened_integer(term: Term, target: str) -> Term | None:
+    if target in INTEGERS:
+        return term.to(target) if INTEGERS.index(target) > INTEGERS.index(term.type) else None
+    limits = _limits(term.type)
+    if target == "double":
+        return term.to(target, of_rising(lambda key: key_of_double(float(key)), limits))
+    return term.to(target, of_rising(lambda key: key_of_double(float(np.int64(key).astype(np.float32))), limits))
+
+
+def _widened_decimal(
+    term: Term, target: str, source_size: tuple[int, int], target_size: tuple[int, int]
+) -> Term | None:
+    precision, scale = target_size
+    more_digits = scale - source_size[1]
+    if more_digits < 0 or precision - scale < source_size[0] - source_size[1]:
+        return None
+    if more_digits == 0:
+        return term.to(target)
+    limit = 10**precision
+    return term.to(target, of_linear(10**more_digits, 0, (-limit, limit)))
 
 
 _DAY_OF = of_rising(lambda moment: moment // DAY, _LONG)
@@ -338,22 +403,39 @@ def _has_type(term: Term | Unknown, kind: str) -> TypeGuard[Term]:
     return isinstance(term, Term) and term.type == kind
 
 
-def _limits(kind: str) -> Limits:
-    return -(1 << _BITS[kind] - 1), (1 << _BITS[kind] - 1) - 1
+def _limits(integer_type: str) -> Limits:
+    end = 1 << (_BITS[integer_type] - 1)
+    return -end, end - 1
 
 
 def _text_of(tree: exp.Expr) -> str:
-    """A text that stands in a filter; nothing of what is none."""
+    """Return a text in a filter; an empty one for any other expression."""
     return str(tree.this) if isinstance(tree, exp.Literal) and tree.is_string else ""
 
 
-def _whole(tree: exp.Expr) -> tuple[int, str] | None:
-    """A whole number in a filter, and its type; None of the least of a type, which may be one of the next."""
+class _Integer(NamedTuple):
+    """A whole number in a filter and its type in Spark."""
+
+    value: int
+    type: str
+
+
+def _read_integer(tree: exp.Expr) -> _Integer | None:
     tree = unwrap(tree)
-    found = read_literal(tree)
-    if found is None or found.kind != literals.INTEGER:
+    literal = read_literal(tree)
+    if literal is None or literal.kind != literals.INTEGER:
+        return None
+    # Spark may read the least int as a bigint.
+    if literal.value == _INT[0]:
         return None
     cast = tree.find(exp.Cast)
-    kind = next((one for one in ("int", "bigint") if abs(found.value) <= _limits(one)[1]), None)
-    kind = kind if cast is None else read_type(cast.to)
-    return None if kind is None or found.value == -(1 << 31) else (found.value, kind)
+    integer_type = _smallest_type(literal.value) if cast is None else read_type(cast.to)
+    return None if integer_type is None else _Integer(literal.value, integer_type)
+
+
+def _smallest_type(value: int) -> str | None:
+    """Return the type that Spark gives a number without a suffix."""
+    for integer_type in ("int", "bigint"):
+        if abs(value) <= _limits(integer_type)[1]:
+            return integer_type
+    return None

@@ -7,9 +7,8 @@ import org.metastore.spark.auto.{AutoAnalyzeCallRule, AutoAnalyzeRule}
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{CboSwitch, StageStatisticsRule}
 import org.metastore.spark.explain.PruningHistoryRule
-import org.metastore.spark.scan.{
-  AnsweredRowsStrategy, LogicalScanRule, ParquetScanStrategy, PhysicalScanColumnarRule, PhysicalScanRule, PlanningStartRule, WarmUp
-}
+import org.metastore.spark.scan.{AnsweredRowsStrategy, LogicalScanRule, ParquetScanStrategy, PlanningStartRule, WarmUp}
+import org.metastore.spark.scan.{PhysicalScanColumnarRule, PhysicalScanRule}
 import org.metastore.spark.sql.{
   ColumnsViewRule, DataSourceErrorRule, DataSourceRule, DiffFunction, EarlyRules, FilteredSummaryFunction, FunctionCallRule,
   JobFunctionStrategy, MetastoreParser, OutermostParser, TableFunctions
