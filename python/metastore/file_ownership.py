@@ -1,4 +1,4 @@
-"""Who can have written a file: what names programs is taken only from files that nobody else can change."""
+"""Checks who can have written a file: names of programs are read only from files that nobody else can change."""
 
 from __future__ import annotations
 
@@ -13,45 +13,47 @@ if TYPE_CHECKING:
 
 
 def describe_foreign_access(file: Path) -> str:
-    """Why a file may have been written by others than this user and root; empty where it cannot have been.
+    """Return the reason that others than this user and root may have written a file; empty if they cannot.
 
-    The folders that lead to it count too: who can write one of them can put another file of the user's in its place.
-    A folder as `/tmp`, where everybody deletes only what is theirs, does not let them.
+    The folders above it count, too: who can write one of them can put another file in its place. A folder such as
+    `/tmp`, where users delete only their own files, does not count.
     """
     named, real = file.absolute(), file.resolve()
-    for place in (real, *real.parents, named, *named.parents):
-        reason = _reason(place)
+    for path in (real, *real.parents, named, *named.parents):
+        reason = _describe_access(path)
         if reason:
-            return f"{place} {reason}"
+            return f"{path} {reason}"
     return ""
 
 
-def _reason(place: Path) -> str:
+def _describe_access(path: Path) -> str:
     try:
-        found = place.lstat()
+        status = path.lstat()
     except OSError as error:
         return str(error.strerror)
-    if found.st_uid not in (os.geteuid(), 0):
-        return f"belongs to {_user(found.st_uid)}"
-    if stat.S_ISLNK(found.st_mode) or (stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX):
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"belongs to {_user_name(status.st_uid)}"
+    is_sticky_folder = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
+    if stat.S_ISLNK(status.st_mode) or is_sticky_folder:
         return ""
-    if found.st_mode & stat.S_IWOTH:
+    if status.st_mode & stat.S_IWOTH:
         return "can be written by everybody"
-    if found.st_mode & stat.S_IWGRP and not _is_group_of_one(found.st_gid, found.st_uid):
+    if status.st_mode & stat.S_IWGRP and not _is_group_of_one(status.st_gid, status.st_uid):
         return "can be written by its group"
     return ""
 
 
-def _is_group_of_one(group: int, user: int) -> bool:
-    """Whether a group is the one that many systems make for each user, by the user's name."""
+def _is_group_of_one(group_id: int, user_id: int) -> bool:
+    """Return whether a group has the user alone: many systems make one for each user, of the user's name."""
     try:
-        found, name = grp.getgrgid(group), pwd.getpwuid(user).pw_name
+        group = grp.getgrgid(group_id)
+        user_name = pwd.getpwuid(user_id).pw_name
     except KeyError:
         return False
-    return found.gr_name == name and not set(found.gr_mem) - {name}
+    return group.gr_name == user_name and set(group.gr_mem) <= {user_name}
 
 
-def _user(number: int) -> str:
+def _user_name(number: int) -> str:
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:

@@ -1,4 +1,4 @@
-"""How statements name a table whose location is known."""
+"""Names of tables at a location, as statements and commands write them."""
 
 from __future__ import annotations
 
@@ -8,31 +8,36 @@ from pathlib import Path
 
 _FORMS = "parquet.`{0}`, delta.`{0}` or hudi.`{0}`, an Iceberg table by the name in its catalog"
 _UNKNOWN = "<its name>"
+_LOG_FOLDERS = {"_delta_log": "delta", ".hoodie": "hudi"}
 
 
 def is_location(text: str) -> bool:
-    """Whether a text is a path or URI and not the name of a table."""
-    return "`" not in text and ("/" in text or text.startswith("."))
+    """Return whether a text is a path or URI and not the name of a table."""
+    if "`" in text:
+        return False
+    return "/" in text or text.startswith(".")
 
 
 def name_in_statements(table: str) -> str:
-    """A name as it is; of a local folder its format and path, or `<its name>` where these are no name.
+    """Return the name of a table in SQL: format and path of a local folder, or `<its name>` if SQL has none for it.
 
     Example:
         >>> name_in_statements("db.sales"), name_in_statements("/nowhere/sales")
         ('db.sales', '<its name>')
     """
-    return name_folder(table) or _UNKNOWN if is_location(table) else table
+    if not is_location(table):
+        return table
+    return name_folder(table) or _UNKNOWN
 
 
 def name_in_shell(table: str) -> str:
-    """The same as an argument of a command."""
+    """Return the name of a table as an argument of a command."""
     name = name_in_statements(table)
     return name if name == _UNKNOWN else shlex.quote(name)
 
 
 def phrase_names(location: str) -> str:
-    """How a hint says by which name statements and commands take a location.
+    """Return the sentence of a hint that says how statements and commands name a location.
 
     Example:
         >>> phrase_names("/t")
@@ -40,36 +45,46 @@ def phrase_names(location: str) -> str:
     """
     if recognize_folder(Path(_absolute(location))) == "iceberg":
         return "It is an Iceberg table: name it as its catalog does."
-    known = name_folder(location)
-    return f"Name it {shlex.quote(known) if known else _FORMS.format(_absolute(location))}."
+    name = name_folder(location)
+    if name is None:
+        return f"Name it {_FORMS.format(_absolute(location))}."
+    return f"Name it {shlex.quote(name)}."
 
 
 def name_folder(location: str) -> str | None:
-    """The format and path of the table in a local folder; None where these are no name."""
+    """Return format and path of the table in a local folder; None if it is unknown or an Iceberg table."""
     path = _absolute(location)
-    found = recognize_folder(Path(path))
-    return f"{found}.`{path}`" if found not in (None, "iceberg") else None
+    table_format = recognize_folder(Path(path))
+    if table_format is None or table_format == "iceberg":
+        return None
+    return f"{table_format}.`{path}`"
 
 
 def recognize_folder(path: Path) -> str | None:
-    """The format of the table in a local folder, by the names of what lies in it; None where they tell of none."""
+    """Return the format of the table in a local folder, by the names of its files; None if they are of no format."""
     try:
-        names = sorted(one.name for one in path.iterdir())
-        if "_delta_log" in names:
-            return "delta"
-        if ".hoodie" in names:
-            return "hudi"
+        names = sorted(entry.name for entry in path.iterdir())
+        # Delta tables may have Iceberg's metadata, too.
+        for log_folder, table_format in _LOG_FOLDERS.items():
+            if log_folder in names:
+                return table_format
         if "metadata" in names and any((path / "metadata").glob("*.metadata.json")):
             return "iceberg"
     except OSError:
         return None
-    shown = [name for name in names if not name.startswith((".", "_"))]
-    if any(name.endswith(".parquet") for name in shown):
+    return _recognize_parquet(path, names)
+
+
+def _recognize_parquet(path: Path, names: list[str]) -> str | None:
+    data_names = [name for name in names if not name.startswith((".", "_"))]
+    if any(name.endswith(".parquet") for name in data_names):
         return "parquet"
-    partition = next((name for name in shown if "=" in name), None)
-    return recognize_folder(path / partition) if partition else None
+    partitions = [name for name in data_names if "=" in name]
+    return recognize_folder(path / partitions[0]) if partitions else None
 
 
 def _absolute(location: str) -> str:
     path = location.removeprefix("file://").removeprefix("file:")
-    return location if "://" in path else os.path.normpath(Path(path).absolute())
+    if "://" in path:
+        return location
+    return os.path.normpath(Path(path).absolute())

@@ -1,4 +1,4 @@
-"""What values settings have, and how their texts are read: as Spark and the shim read them."""
+"""Types of settings, whose texts are read as Spark and the shim read them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic_settings import NoDecode
 from metastore.contract import format_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
@@ -27,58 +27,69 @@ _MICROSECONDS = {
     "h": 3600 * 10**6,
     "d": 86400 * 10**6,
 }
-_MOST, _MOST_WHOLE = (1 << 63) - 1, (1 << 31) - 1
-"""The greatest numbers that the shim holds: of bytes and milliseconds, and of all else."""
+_MOST_LONG = (1 << 63) - 1
+"""The shim's greatest number of bytes and milliseconds."""
+_MOST_INT = (1 << 31) - 1
+"""The shim's greatest number of anything else."""
+_SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
 
 
 def _whole(value: object) -> int:
-    """Reads a whole number: digits alone."""
-    if isinstance(value, bool) or _WHOLE.fullmatch(str(value).strip()) is None or abs(int(str(value))) > _MOST_WHOLE:
+    """Read a whole number: digits alone."""
+    is_number = not isinstance(value, bool) and _WHOLE.fullmatch(str(value).strip())
+    if not is_number or abs(int(str(value))) > _MOST_INT:
         raise ValueError("write a whole number")
     return int(str(value))
 
 
 def _bytes(value: object) -> int:
-    """Reads a size as Spark does: `256m`, `1g`, `4096`."""
+    """Read a size as Spark does: `256m`, `1g`, `4096`."""
     match = _SIZE.fullmatch(str(value).strip())
-    size = -1 if match is None else int(match[1]) << (10 * "_kmgtp".index((match[3] or "_").lower()))
-    if not 0 <= size <= _MOST:
+    size = int(match[1]) << _SHIFTS[(match[3] or "").lower()] if match else None
+    if size is None or size > _MOST_LONG:
         raise ValueError("write a size such as 256m or 1g")
     return size
 
 
 def _milliseconds(value: object) -> int:
-    """Reads a duration as Spark does: `2s`, `500ms`, `1min`."""
+    """Read a duration as Spark does: `2s`, `500ms`, `1min`."""
     match = _DURATION.fullmatch(str(value).strip())
-    if match is None or int(match[1]) > _MOST:
+    if match is None or int(match[1]) > _MOST_LONG:
         raise ValueError("write a duration such as 2s or 500ms")
-    return min(int(match[1]) * _MICROSECONDS[(match[2] or "ms").lower()] // 1000, _MOST)
+    unit = (match[2] or "ms").lower()
+    return min(int(match[1]) * _MICROSECONDS[unit] // 1000, _MOST_LONG)
 
 
 def _names(value: object) -> tuple[str, ...]:
-    """Reads a list of names: `a,b`, or a TOML list."""
-    given = value.split(",") if isinstance(value, str) else value
-    if not isinstance(given, list | tuple):
+    """Read a list of names: `a,b`, or a TOML list."""
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list | tuple):
         raise ValueError("write a list of names such as a,b")  # noqa: TRY004 - pydantic reports ValueError
-    return tuple(name for name in (str(item).strip() for item in given) if name)
+    return _strip_all(names)
 
 
 def split_expressions(text: str) -> tuple[str, ...]:
-    """The expressions of a list: semicolons stand between them, those inside of quotes aside.
+    """Return the expressions of a list, which semicolons outside of quotes separate.
 
     Example:
         >>> split_expressions("lower(name); concat(a, ';')")
         ('lower(name)', "concat(a, ';')")
     """
-    return tuple(one for part in _EXPRESSION.findall(text) if (one := part.strip()))
+    return _strip_all(_EXPRESSION.findall(text))
 
 
 def _expressions(value: object) -> tuple[str, ...]:
-    """Reads a list of expressions, or a TOML list of them."""
-    given = split_expressions(value) if isinstance(value, str) else value
-    if not isinstance(given, list | tuple):
+    """Read a list of expressions, or a TOML list of them."""
+    expressions = split_expressions(value) if isinstance(value, str) else value
+    if not isinstance(expressions, list | tuple):
         raise ValueError("write expressions such as lower(name); a + b")  # noqa: TRY004 - pydantic reports ValueError
-    return tuple(one for one in (str(item).strip() for item in given) if one)
+    return _strip_all(expressions)
+
+
+def _strip_all(items: Iterable[object]) -> tuple[str, ...]:
+    """Return the items as texts without blanks around them, and without empty ones."""
+    texts = [str(item).strip() for item in items]
+    return tuple(text for text in texts if text)
 
 
 def _formats(value: object) -> tuple[str, ...]:
@@ -91,11 +102,12 @@ def _formats(value: object) -> tuple[str, ...]:
 
 
 def _text(value: object) -> str | None:
-    return str(value).strip() or None if value is not None else None
+    if value is None:
+        return None
+    return str(value).strip() or None
 
 
 def _strip_blanks(value: object) -> object:
-    """Leaves out blanks around a text."""
     return value.strip() if isinstance(value, str) else value
 
 
@@ -111,7 +123,7 @@ _TYPES: Mapping[str, Any] = {
 
 
 def annotate_setting(declared: Mapping[str, Any]) -> Any:
-    """The type of a setting's values, as pydantic reads it, from what the contract declares."""
+    """Return the pydantic type of a setting that the contract declares."""
     if declared["type"] == "choice":
         return Annotated[Literal[tuple(declared["choices"])], BeforeValidator(_strip_blanks)]
     if declared["type"] == "whole":

@@ -1,4 +1,4 @@
-"""What texts mean: a value that Spark's CAST wrote, a table's location or its name, a name that was mistyped."""
+"""Suggests names for one that was mistyped."""
 
 from __future__ import annotations
 
@@ -10,22 +10,27 @@ from metastore.errors import phrase_suggestion
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_MUCH_LESS = 0.1
-"""Of likeness, from 0 to 1."""
+_TOLERANCE = 0.1
+"""Names are suggested whose likeness, from 0 to 1, is at most this much below the best."""
 _MOST = 3
 
 
 def find_similar_names(name: str, names: Iterable[str], cutoff: float = 0.6) -> tuple[str, ...]:
-    """The names that look most like one that does not exist, whatever their case, and about as much as the first."""
-    known: dict[str, list[str]] = {}
+    """Return the names that look most like a name, whatever their case, the most similar first."""
+    by_folded_name: dict[str, list[str]] = {}
     for candidate in names:
-        known.setdefault(candidate.casefold(), []).append(candidate)
-    matches = difflib.get_close_matches(name.casefold(), known, _MOST, cutoff)
-    likeness = [difflib.SequenceMatcher(None, match, name.casefold()).ratio() for match in matches]
-    near = [match for match, one in zip(matches, likeness, strict=True) if one >= likeness[0] - _MUCH_LESS]
-    return tuple(candidate for match in near for candidate in known[match])
+        by_folded_name.setdefault(candidate.casefold(), []).append(candidate)
+    folded = name.casefold()
+    similar: list[str] = []
+    best = 0.0
+    for match in difflib.get_close_matches(folded, by_folded_name, _MOST, cutoff):
+        likeness = difflib.SequenceMatcher(None, match, folded).ratio()
+        best = max(best, likeness)
+        if likeness >= best - _TOLERANCE:
+            similar += by_folded_name[match]
+    return tuple(similar)
 
 
 def suggest_names(name: str, names: Iterable[str]) -> str:
-    """The hint for a name that was mistyped; empty where none is near."""
+    """Return the hint for a name that was mistyped; empty if no name is similar."""
     return phrase_suggestion(find_similar_names(name, names))

@@ -21,29 +21,30 @@ _BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 
 
 def make_visible(text: str) -> str:
-    r"""One line of text in which everything can be seen."""
-    return _escaped(text, lambda char: char.encode("unicode_escape").decode("ascii"))
+    r"""Return a line of text with escapes for all that would be invisible."""
+    return _escaped(text, _escape_in_python)
 
 
 def make_lines_visible(text: str) -> str:
-    r"""Several lines in which everything but their ends can be seen."""
+    r"""Return lines of text with escapes for all that would be invisible but line ends."""
     return "\n".join(map(make_visible, text.split("\n")))
 
 
 def make_json_visible(document: str) -> str:
-    r"""A JSON document that reads back the same, in which everything but the ends of its lines can be seen."""
-    return "\n".join(_escaped(line, lambda char: json.dumps(char)[1:-1]) for line in document.split("\n"))
+    r"""Return the same JSON document with escapes for all that would be invisible but line ends."""
+    lines = [_escaped(line, _escape_in_json) for line in document.split("\n")]
+    return "\n".join(lines)
 
 
 def get_logger(name: str) -> logging.Logger:
-    """The logger of a module; what its lines are filled with can be seen."""
-    found = logging.getLogger(name)
-    found.addFilter(_show_arguments)
-    return found
+    """Return the logger of a module, which escapes the arguments of its messages."""
+    logger = logging.getLogger(name)
+    logger.addFilter(_show_arguments)
+    return logger
 
 
 class VisibleFormatter(logging.Formatter):
-    """Writes log records, stack traces too, so that everything can be seen."""
+    """Writes log records and stack traces with escapes for all that would be invisible."""
 
     def format(self, record: logging.LogRecord) -> str:
         """See `logging.Formatter`."""
@@ -52,15 +53,29 @@ class VisibleFormatter(logging.Formatter):
 
 def _show_arguments(record: logging.LogRecord) -> bool:
     if isinstance(record.args, tuple):
-        record.args = tuple(make_visible(str(one)) if isinstance(one, str | Exception) else one for one in record.args)
+        record.args = tuple(_show_argument(argument) for argument in record.args)
     return True
 
 
+def _show_argument(argument: object) -> object:
+    return make_visible(str(argument)) if isinstance(argument, str | Exception) else argument
+
+
+def _escape_in_python(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
+
+
+def _escape_in_json(char: str) -> str:
+    return json.dumps(char)[1:-1]
+
+
 def _escaped(text: str, escape: Callable[[str], str]) -> str:
-    if text.isprintable() and (text.isascii() or _BLANK_LETTERS.isdisjoint(text)):
+    if text.isascii() and text.isprintable():  # most are
         return text
-    return "".join(char if _is_shown(char) else escape(char) for char in text)
+    return "".join(char if _is_visible(char) else escape(char) for char in text)
 
 
-def _is_shown(char: str) -> bool:
-    return char not in _BLANK_LETTERS and (char.isprintable() or unicodedata.category(char) == "Zs")
+def _is_visible(char: str) -> bool:
+    if char in _BLANK_LETTERS:
+        return False
+    return char.isprintable() or unicodedata.category(char) == "Zs"
