@@ -1,4 +1,4 @@
-"""Which data files a PARTITION clause means."""
+"""Finds the data files of a PARTITION clause."""
 
 from __future__ import annotations
 
@@ -22,38 +22,57 @@ _TYPED = frozenset({"boolean", "date", "timestamp", "timestamp_ntz"})
 
 
 def is_in_partition(file: DataFile, field: str, value: Any, column: Column | None, zone: str) -> bool:
-    """Tell whether the rows of a data file are those of a partition."""
-    text = file.partition[field]
-    if text is None or value is None or value == _NULL:
-        return text is None and (value is None or value == _NULL)
-    asked = str(value).lower() if isinstance(value, bool) else str(value)
+    """Return whether the rows of a data file belong to a partition.
+
+    Args:
+        file: The data file.
+        field: The name of the partition's column.
+        value: The clause's value, None for NULL.
+        column: The partition's column, if the table has it.
+        zone: The session's time zone, for texts of instants.
+    """
+    file_value = file.partition[field]
+    is_null = value is None or value == _NULL
+    if file_value is None or is_null:
+        return file_value is None and is_null
+    if column is not None and column.type in _TYPED:
+        return _is_same_typed_value(file, file_value, value, column, zone)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if file_value == text:
+        return True
     if column is None or column.type in _NUMBERS or decimal_type(column.type):
-        return text == asked or _number(text) == _number(asked) is not None
-    if column.type not in _TYPED:
-        return text == asked
+        number = _number(text)
+        return number is not None and number == _number(file_value)
+    return False
+
+
+def _is_same_typed_value(file: DataFile, file_value: str, value: Any, column: Column, zone: str) -> bool:
     # Texts of instants depend on who wrote them, and in which zone.
-    known = file.constants.get(column.key)
-    found = _stored(text, column, zone) if known is None else known
-    return found is not None and found == _stored(_spelled_out(value, column.type), column, zone)
+    stored = file.constants.get(column.key)
+    if stored is None:
+        stored = _stored(file_value, column, zone)
+    return stored is not None and stored == _stored(_complete(value, column.type), column, zone)
 
 
-def _spelled_out(value: Any, kind: str) -> Any:
-    """A text that Spark casts to the type, such as `2024-2-29` or `2024` to a date, in full; others as they are."""
+def _complete(value: Any, column_type: str) -> Any:
+    """Write out a text that Spark casts to the type, such as `2024-2-29` or `2024`; other values stay."""
     text = value.strip() if isinstance(value, str) else ""
-    if kind == "boolean":
+    if column_type == "boolean":
         return _BOOLEANS.get(text.lower(), value)
-    if not (day := _DAY.fullmatch(text)):
+    day_match = _DAY.fullmatch(text)
+    if day_match is None:
         return value
-    year, month, number, rest = day.groups()
-    written = f"{year}-{month or '1':>02}-{number or '1':>02}"
-    if kind == "date":
-        return written
-    if not rest:
-        return f"{written} 00:00:00"
-    if not (time := _TIME.fullmatch(rest)):
+    year, month, day_of_month, time = day_match.groups()
+    day = f"{year}-{month or '1':>02}-{day_of_month or '1':>02}"
+    if column_type == "date":
+        return day
+    if not time:
+        return f"{day} 00:00:00"
+    time_match = _TIME.fullmatch(time)
+    if time_match is None:
         return value
-    hour, minute, second, fraction, zone = time.groups()
-    return f"{written} {hour:>02}:{minute:>02}:{second or '0':>02}.{fraction or '':<06}{zone}"
+    hour, minute, second, fraction, zone = time_match.groups()
+    return f"{day} {hour:>02}:{minute:>02}:{second or '0':>02}.{fraction or '':<06}{zone}"
 
 
 def _number(text: str) -> Decimal | None:

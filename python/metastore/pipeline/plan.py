@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from metastore.adapters.table_facts import DataFile
     from metastore.format.data_files import FileKey
+    from metastore.format.manifest import Snapshot
     from metastore.format.table_column import Column
     from metastore.pipeline.extras import Extra
     from metastore.pipeline.plan_inputs import PlanInputs
@@ -169,25 +170,40 @@ def _find_adoptable_blocks(
 
 
 def _find_reason(inputs: PlanInputs, state: RoundState, manifest: Manifest | None, coverage: Coverage) -> str | None:
-    """Why a manifest does not do though no block is missing."""
+    """Return the reason to write the table level again though no block is missing, or None."""
     if state.is_stale or state.damage.found:
         return "damage, or a commit of another writer"
-    # The last entry is the one that readers without a catalog take: a rollback has to make it the last one again.
-    entry = manifest.snapshots[-1] if manifest and manifest.snapshots else None
-    mapping = inputs.facts.name_mapping
-    if entry is not None and mapping is not None:
-        entry = mapping.resolve_snapshot(entry)
-    if entry is None or entry.id != snapshot_id(inputs.facts) or entry.columns != inputs.facts.columns:
+    entry = _find_current_entry(inputs, manifest)
+    if entry is None:
         return "another snapshot"
     has_new_counts = inputs.deleted is not None and bool(inputs.deleted.counted)
-    if has_new_counts or entry.files != sum(1 for file in inputs.facts.files if coverage.holds(file)):
+    analyzed_files = [file for file in inputs.facts.files if coverage.holds(file)]
+    if has_new_counts or entry.files != len(analyzed_files):
         return "data files or their deleted rows are known that were not"
-    has_expressions = {one.key for one in inputs.request.expressions} <= {one.key for one in entry.expressions}
-    if not has_expressions or not all(extra.is_current(entry) for extra in state.extras):
+    if not _has_all_extras(inputs, state, entry):
         return "something that is wanted besides the statistics of columns is not there"
     if inputs.options.algorithm not in (AUTO, entry.frequencies_asked):
         return "value counts of another kind are wanted"
     return None
+
+
+def _find_current_entry(inputs: PlanInputs, manifest: Manifest | None) -> Snapshot | None:
+    """Return the manifest's last entry if it is of the table's snapshot and columns."""
+    if manifest is None or not manifest.snapshots:
+        return None
+    # Readers without a catalog take the last entry: a rollback has to make it the last one again.
+    entry = manifest.snapshots[-1]
+    mapping = inputs.facts.name_mapping
+    if mapping is not None:
+        entry = mapping.resolve_snapshot(entry)
+    is_current = entry.id == snapshot_id(inputs.facts) and entry.columns == inputs.facts.columns
+    return entry if is_current else None
+
+
+def _has_all_extras(inputs: PlanInputs, state: RoundState, entry: Snapshot) -> bool:
+    stored_keys = {column.key for column in entry.expressions}
+    has_expressions = all(column.key in stored_keys for column in inputs.request.expressions)
+    return has_expressions and all(extra.is_current(entry) for extra in state.extras)
 
 
 def _find_broken_blocks(inputs: PlanInputs, coverage: Coverage) -> set[str]:

@@ -1,4 +1,4 @@
-"""Data files whose rows are what they hold, where log files and readers that cast may show others."""
+"""Finds data files whose values every reader of a table with log files shows as they are stored."""
 
 from __future__ import annotations
 
@@ -20,42 +20,60 @@ if TYPE_CHECKING:
     from metastore.adapters.table_facts import DataFile, TableFacts
     from metastore.format.table_column import Column
 
+    _Content = frozenset[str] | str
+    """The keys of a file's columns, or the reason that they are unknown."""
+
 
 def find_unsettled(
     spark: SparkSession, facts: TableFacts, expressions: Sequence[Column], files: Sequence[DataFile]
 ) -> list[list[Refusal]]:
-    """Find for each expression the data files of which some reader may show other values, and say why.
+    """Find for each expression the data files of which a reader may show other values, each with the reason.
 
-    A file is settled where no log file belongs to it and it holds each column that the expression reads in the table's
-    type: a column that is missing, or that is cast, is another thing to each of Hudi's readers.
+    A file is settled if it has no log file, and has each column that the expression reads in the table's type. Hudi's
+    readers treat a column that is missing, or that is cast, in different ways.
     """
-    read = find_read_columns(spark, facts, expressions)
-    known = frozenset[str]().union(*read)
-    columns = [FileColumn.of(column, facts.field_ids) for column in facts.columns if column.key in known]
-    reasons = {file.path: _reason(file, facts) for file in files}
-    opened = [file for file in files if reasons[file.path] is None]
+    keys_by_expression = find_read_columns(spark, facts, expressions)
+    keys = frozenset[str]().union(*keys_by_expression)
+    columns = [FileColumn.of(column, facts.field_ids) for column in facts.columns if column.key in keys]
+    contents: dict[str, _Content] = {}
+    readable = []
+    for file in files:
+        reason = _find_reason(file, facts)
+        if reason is None:
+            readable.append(file)
+        else:
+            contents[file.path] = reason
+    if readable:
+        contents |= _list_columns(spark, readable, columns)
+    return [_refuse(contents, keys) for keys in keys_by_expression]
 
-    def look(file: DataFile) -> tuple[str, frozenset[str] | str]:
+
+def _list_columns(spark: SparkSession, files: Sequence[DataFile], columns: Sequence[FileColumn]) -> dict[str, _Content]:
+    """Open data files by tasks, and list the columns that each has in the table's type."""
+
+    def open_file(file: DataFile) -> tuple[str, _Content]:
         try:
             return file.path, list_plain_columns(str(local_path(file.location)), columns)
         except UnsupportedDataFile as error:
             return file.path, str(error)
 
-    found: dict[str, frozenset[str] | str] = {path: reason for path, reason in reasons.items() if reason is not None}
-    if opened:
-        tasks = spark.sparkContext.parallelize(opened, min(len(opened), 4 * spark.sparkContext.defaultParallelism))
-        found |= run_cancellable(spark, lambda: dict(tasks.map(look).collect()))
-    return [_refusals(found, needed) for needed in read]
+    slices = min(len(files), 4 * spark.sparkContext.defaultParallelism)
+    tasks = spark.sparkContext.parallelize(files, slices).map(open_file)
+    return run_cancellable(spark, lambda: dict(tasks.collect()))
 
 
-def _refusals(found: Mapping[str, frozenset[str] | str], needed: frozenset[str]) -> list[Refusal]:
-    """Of what each file holds, or why that is not known."""
-    return [
-        Refusal(path, held if isinstance(held, str) else refusals.READERS_DIFFER)
-        for path, held in found.items()
-        if isinstance(held, str) or not needed <= held
-    ]
+def _refuse(contents: Mapping[str, _Content], keys: frozenset[str]) -> list[Refusal]:
+    refused = []
+    for path, content in contents.items():
+        if isinstance(content, str):
+            refused.append(Refusal(path, content))
+        elif not keys <= content:
+            refused.append(Refusal(path, refusals.READERS_DIFFER))
+    return refused
 
 
-def _reason(file: DataFile, facts: TableFacts) -> str | None:
-    return refusals.MERGED if file.deletes is not None else find_spark_only_reason(file, local=facts.local)
+def _find_reason(file: DataFile, facts: TableFacts) -> str | None:
+    """Return the reason that a file is not opened by the kernel, or None."""
+    if file.deletes is not None:
+        return refusals.MERGED
+    return find_spark_only_reason(file, local=facts.local)
