@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ComputeResult:
-    """What all tasks of a run did.
+    """The result of all tasks of a run.
 
     Attributes:
         blocks: Entries for the manifest.
@@ -53,7 +53,7 @@ class ComputeResult:
     failed: tuple[tuple[str, str], ...] = ()
 
     def __add__(self, other: ComputeResult) -> ComputeResult:
-        """Put two outcomes together."""
+        """Join two results."""
         return ComputeResult(
             self.blocks + other.blocks,
             self.read | other.read,
@@ -81,9 +81,9 @@ def compute_missing(
 
 
 def _choose_destination(inputs: PlanInputs, columns: Sequence[Column]) -> BlockDestination:
-    """Where blocks of columns, or of expressions, go, with the user-defined statistics of these."""
+    """Return the destination of blocks of columns or expressions, with the user-defined statistics of these."""
     keys = {column.key if column.is_expression else None for column in columns}
-    statistics = tuple(one for one in inputs.user_statistics.pickles if one.expression in keys)
+    statistics = tuple(pickle for pickle in inputs.user_statistics.pickles if pickle.expression in keys)
     place, identity = inputs.task_store, inputs.facts.identity
     allowance = choose_allowance(sum(file.size for file in inputs.facts.files))
     allowance = replace(allowance, keeps_sketches=inputs.is_publishing)
@@ -97,7 +97,7 @@ class BlockComputation:
     Attributes:
         store: Where the driver writes.
         destination: Where tasks write.
-        at_once: So many tasks are one job, where later jobs are not to wait for all: Spark takes jobs in turn.
+        at_once: The number of tasks in a job, so that other jobs of the session run between; None: all in one.
     """
 
     spark: SparkSession
@@ -108,68 +108,80 @@ class BlockComputation:
     at_once: int | None = None
 
     def run(self, work: MissingStatistics) -> ComputeResult:
-        """Compute what is missing of some files."""
+        """Compute the missing statistics of some files."""
         if any(column.is_expression for column in work.columns):
             return ExpressionComputation(self, work).run()
-        return self._read(work) if work.columns else ComputeResult((self._list(work.files),), objects=1)
+        if not work.columns:
+            return ComputeResult((self._list(work.files),), objects=1)
+        return self._read(work)
 
     def _list(self, files: tuple[DataFile, ...]) -> Block:
         content = BlockContent("files", (), files)
         return write_block(self.store.put, content, self.destination.table, self.destination.settings)
 
     def _read(self, work: MissingStatistics) -> ComputeResult:
-        reasons = {
-            file.path: reason
-            for file in work.files
-            if (reason := find_spark_only_reason(file, local=self.facts.local)) is not None
-        }
-        near = tuple(file for file in work.files if file.path not in reasons)
-        results = self.run_job(work, near) if near else []
-        reasons |= {entry.subject: entry.reason for result in results for entry in result.unread}
-        replaced = [path for path, reason in reasons.items() if reason == refusals.REPLACED]
-        done = _outcome(results) + ComputeResult(refused=tuple(Refusal(path, reasons.pop(path)) for path in replaced))
-        far = tuple(file for file in work.files if file.path in reasons)
-        if not far:
-            return done
+        """Read data files by the kernel, and those that it cannot read by Spark."""
+        reasons = self._find_spark_only_reasons(work.files)
+        kernel_files = tuple(file for file in work.files if file.path not in reasons)
+        results = self.run_job(work, kernel_files) if kernel_files else []
+        replaced = []
+        for refusal in _list_unread(results):
+            if refusal.reason == refusals.REPLACED:
+                replaced.append(refusal)
+            else:
+                reasons[refusal.subject] = refusal.reason
+        result = _join_results(results) + ComputeResult(refused=tuple(replaced))
+        remaining = tuple(file for file in work.files if file.path in reasons)
+        if not remaining:
+            return result
         if work.depth == FULL and not self.facts.field_ids:
-            return done + self._read_far(replace(work, files=far), reasons)
+            return result + self._read_by_spark(replace(work, files=remaining), reasons)
         refused = tuple(Refusal(path, reason) for path, reason in reasons.items())
-        listed = () if work.is_listed else (self._list(far),)
-        return done + ComputeResult(listed, refused=refused, objects=len(listed))
+        listed = () if work.is_listed else (self._list(remaining),)
+        return result + ComputeResult(listed, refused=refused, objects=len(listed))
 
-    def _read_far(self, work: MissingStatistics, reasons: Mapping[str, str]) -> ComputeResult:
+    def _find_spark_only_reasons(self, files: Sequence[DataFile]) -> dict[str, str]:
+        """Return by path the reasons that the kernel cannot read data files."""
+        reasons = {}
+        for file in files:
+            reason = find_spark_only_reason(file, local=self.facts.local)
+            if reason is not None:
+                reasons[file.path] = reason
+        return reasons
+
+    def _read_by_spark(self, work: MissingStatistics, reasons: Mapping[str, str]) -> ComputeResult:
         ship_package(self.spark.sparkContext)
         self.progress.begin(f"reading {len(work.files)} files")
         try:
-            done, unreadable = leave_out_unreadable(
+            result, unreadable = leave_out_unreadable(
                 work.files, lambda files: self._read_rows(replace(work, files=tuple(files)))
             )
         except SPARK_JOB_ERRORS as failure:
             path, reason = next(iter(reasons.items()))
-            told = f"{find_cause(failure)}. Files such as {path} are read by Spark, for Python says: {reason}"
-            raise AnalyzeFailed(self.facts.name, told) from failure
-        return done + ComputeResult(refused=unreadable)
+            message = f"{find_cause(failure)}. Files such as {path} are read by Spark, for Python says: {reason}"
+            raise AnalyzeFailed(self.facts.name, message) from failure
+        return result + ComputeResult(refused=unreadable)
 
     def _read_rows(self, work: MissingStatistics) -> ComputeResult:
-        """Read data files by Spark, of which some may have left the table."""
+        """Read data files by Spark; some may have left the table."""
         if not work.files:
             return ComputeResult()
-        held: tuple[Refusal, ...] = ()
+        cast_columns: tuple[Refusal, ...] = ()
         groups = group_by_file_schema(self.spark, work.files) if self.facts.casts else []
         if groups:
-            files, held = mark_unknown_columns(groups, work.columns)
+            files, cast_columns = mark_unknown_columns(groups, work.columns)
             work = replace(work, files=files)
         rows = read_rows_by_spark(self.spark, self.facts, work.columns, work.files, groups=groups)
         task = replace(self.make_task(work, work.files), name_mapping=self.facts.name_mapping)
         results = run_cancellable(self.spark, lambda: analyze_spark_rows(rows, self.destination, task))
-        outcome = _outcome(results)
-        unread = tuple(refusal for result in results for refusal in result.unread)
-        seen = {path for result in results for path in result.paths} | {refusal.subject for refusal in unread}
-        gone = tuple(Refusal(file.path, refusals.CHANGED_MEANWHILE) for file in work.files if file.path not in seen)
-        return replace(outcome, refused=outcome.refused + held + unread + gone)
+        result = _join_results(results)
+        unread = _list_unread(results)
+        paths = result.read | {refusal.subject for refusal in unread}
+        gone = [Refusal(file.path, refusals.CHANGED_MEANWHILE) for file in work.files if file.path not in paths]
+        return replace(result, refused=(*result.refused, *cast_columns, *unread, *gone))
 
     def make_task(self, work: MissingStatistics, files: tuple[DataFile, ...]) -> BlockTask:
-        """What one task is to do."""
+        """Return the work of one task."""
         facts = self.facts
         of_absent = (facts.defaults, facts.absent_is_null, facts.field_ids, facts.nameless_is_null)
         return BlockTask(work.depth, work.columns, files, *of_absent)
@@ -180,7 +192,7 @@ class BlockComputation:
         ship_package(context)
         tasks = [self.make_task(work, files) for files in pack_files(chosen, context.defaultParallelism)]
         destination = self.destination
-        files, rows, weight = (context.accumulator(0) for _ in range(3))
+        files, rows, weight = context.accumulator(0), context.accumulator(0), context.accumulator(0)
 
         def run(task: BlockTask) -> BlockTaskResult:
             result = run_block_task(destination, task)
@@ -189,22 +201,25 @@ class BlockComputation:
             weight.add(weigh_files(task.files))
             return result
 
-        total, whole = len(chosen), weigh_files(chosen)
-        self.progress.begin("reading", lambda: StageProgress(files.value, total, rows.value, weight.value / whole))
+        total, total_weight = len(chosen), weigh_files(chosen)
+        self.progress.begin(
+            "reading", lambda: StageProgress(files.value, total, rows.value, weight.value / total_weight)
+        )
         step = self.at_once or len(tasks)
-        waves = (tasks[first : first + step] for first in range(0, len(tasks), step))
-        jobs = (context.parallelize(wave, len(wave)).map(run) for wave in waves)
-        return [
-            result for job in jobs for result in run_cancellable(self.spark, partial(destination.place.collect, job))
-        ]
+        results: list[BlockTaskResult] = []
+        for first in range(0, len(tasks), step):
+            wave = tasks[first : first + step]
+            job = context.parallelize(wave, len(wave)).map(run)
+            results += run_cancellable(self.spark, partial(destination.place.collect, job))
+        return results
 
 
 @dataclass
 class ExpressionComputation:
-    """Computes expressions by Spark, which evaluates them: where one fails on a row, all of its files but that one.
+    """Computes expressions by Spark; a file with a row on which an expression fails is left out.
 
     Attributes:
-        attempts: How many jobs may fail still.
+        attempts: The number of jobs that may still fail.
     """
 
     blocks: BlockComputation
@@ -221,12 +236,12 @@ class ExpressionComputation:
         return sum(map(self._compute_settled, self.work.columns, unsettled), ComputeResult())
 
     def _compute_settled(self, expression: Column, unsettled: Sequence[Refusal]) -> ComputeResult:
-        """Leave out the files of which readers may show other values than they hold."""
-        left_out = {one.subject for one in unsettled}
-        settled = tuple(file for file in self.work.files if file.path not in left_out)
+        """Compute an expression of the files whose values every reader shows alike."""
+        unsettled_paths = {refusal.subject for refusal in unsettled}
+        settled = tuple(file for file in self.work.files if file.path not in unsettled_paths)
         work = replace(self.work, columns=(expression,), files=settled)
-        done = self._compute(work) if settled else ComputeResult()
-        return done + ComputeResult(refused=self._name_files(work, unsettled))
+        result = self._compute(work) if settled else ComputeResult()
+        return result + ComputeResult(refused=self._name_files(work, unsettled))
 
     def _compute(self, work: MissingStatistics) -> ComputeResult:
         facts, spark, destination = self.blocks.facts, self.blocks.spark, self.blocks.destination
@@ -237,8 +252,7 @@ class ExpressionComputation:
             results = run_cancellable(spark, lambda: analyze_spark_rows(rows, destination, task))
         except SPARK_JOB_ERRORS as failure:
             return self._divide(work, failure)
-        unread = tuple(refusal for result in results for refusal in result.unread)
-        return _outcome(results) + ComputeResult(refused=self._name_files(work, unread))
+        return _join_results(results) + ComputeResult(refused=self._name_files(work, _list_unread(results)))
 
     def _divide(self, work: MissingStatistics, failure: Exception) -> ComputeResult:
         """Go on with parts of what failed, one expression by itself and then half of the files."""
@@ -258,28 +272,44 @@ class ExpressionComputation:
         return sum(map(self._compute, parts), ComputeResult())
 
     def _note_failure(self, work: MissingStatistics, refusal: Refusal) -> ComputeResult:
-        """Remember that a file has a row of which an expression has no value: it would be tried again and again."""
+        """Store that an expression fails on a row of a file: else every ANALYZE would try again."""
         keys = frozenset(column.key for column in work.columns)
         files = tuple(replace(file, unknown=file.unknown | keys) for file in work.files)
-        noted = _outcome(self.blocks.run_job(work, files))
+        noted = _join_results(self.blocks.run_job(work, files))
         return replace(noted, read=frozenset()) + ComputeResult(refused=self._name_files(work, (refusal,)))
 
     def _name_files(self, work: MissingStatistics, refused: Sequence[Refusal]) -> tuple[Refusal, ...]:
         subject = f"expression {', '.join(column.path[0] for column in work.columns)}"
-        return tuple(Refusal(subject, f"{one.subject}: {one.reason}") for one in refused)
+        return tuple(Refusal(subject, f"{refusal.subject}: {refusal.reason}") for refusal in refused)
 
 
-def _outcome(results: Sequence[BlockTaskResult]) -> ComputeResult:
-    held: dict[tuple[Column, str, str], list[str]] = defaultdict(list)
-    for column, kind, known, path in (one for result in results for one in result.cast_columns):
-        held[column, kind, known].append(path)
+def _list_unread(results: Sequence[BlockTaskResult]) -> list[Refusal]:
+    return [refusal for result in results for refusal in result.unread]
+
+
+def _join_results(results: Sequence[BlockTaskResult]) -> ComputeResult:
+    paths: set[str] = set()
+    failed: list[tuple[str, str]] = []
+    for result in results:
+        paths.update(result.paths)
+        failed += result.failed
     return ComputeResult(
-        tuple(result.block for result in results if result.block is not None),
-        frozenset(path for result in results for path in result.paths),
-        tuple(
-            Refusal(column.name, refusals.describe_other_type(kind, column.type, paths, known))
-            for (column, kind, known), paths in held.items()
-        ),
+        blocks=tuple(result.block for result in results if result.block is not None),
+        read=frozenset(paths),
+        refused=tuple(_refuse_cast_columns(results)),
         objects=sum(result.objects for result in results),
-        failed=tuple(failure for result in results for failure in result.failed),
+        failed=tuple(failed),
     )
+
+
+def _refuse_cast_columns(results: Sequence[BlockTaskResult]) -> list[Refusal]:
+    """Name each column that files have in another type, once for all files with that type."""
+    files: dict[tuple[Column, str, str], list[str]] = defaultdict(list)
+    for result in results:
+        for column, file_type, knowledge, path in result.cast_columns:
+            files[column, file_type, knowledge].append(path)
+    refused = []
+    for (column, file_type, knowledge), paths in files.items():
+        reason = refusals.describe_other_type(file_type, column.type, paths, knowledge)
+        refused.append(Refusal(column.name, reason))
+    return refused
