@@ -23,22 +23,27 @@ if TYPE_CHECKING:
 
 
 def newest_versions(blocks: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The version of each statistic as the last block that has it was computed with."""
-    return {name: version for statistics in blocks for name, version in statistics.items()}
+    """Return the version of each statistic in the last block that has it."""
+    versions: dict[str, int] = {}
+    for statistics in blocks:
+        versions.update(statistics)
+    return versions
 
 
 @dataclass
 class ManifestChange:
-    """A commit as a change of whatever manifest is the newest.
+    """A commit, as a change of the newest manifest.
 
     Attributes:
-        instead: What takes the place of blocks, by their ids; None: nothing.
-        base: Ids of the blocks that the manifest had when the change was applied last.
+        blocks: New blocks.
+        replacements: The blocks that replace others, by the ids of these; None removes a block.
+        damaged: Names of damaged objects.
+        base: Ids of the blocks in the manifest that was changed last.
     """
 
     identity: TableIdentity
     blocks: tuple[Block, ...]
-    instead: Mapping[str, Block | None]
+    replacements: Mapping[str, Block | None]
     snapshot: Snapshot
     settings: Mapping[str, Any]
     nodes: tuple[ObjectRef, ...] = ()
@@ -47,29 +52,50 @@ class ManifestChange:
 
     def __call__(self, old: Manifest | None) -> Manifest:
         """Apply the change."""
-        start = old or Manifest(table=self.identity)
-        self.base = frozenset(block.id for block in start.blocks)
-        found = (self.instead.get(block.id, block) for block in start.blocks)
-        kept = tuple(block for block in found if block is not None)
-        added = tuple(block for block in self.blocks if block.id not in self.base | self.instead.keys())
-        entries = [entry for one in start.snapshots if (entry := repair_snapshot(one, self.damaged)) is not None]
-        others = (entry for entry in entries if entry.id != self.snapshot.id)
-        snapshot = self._with_ranks(entries)
-        own = newest_versions(block.statistics for block in kept + added)
-        settings = {**self.settings, **({"statistics": own} if own else {})}
-        return replace(start, blocks=kept + added, snapshots=(*others, snapshot), settings=settings, nodes=self.nodes)
+        manifest = old or Manifest(table=self.identity)
+        self.base = frozenset(block.id for block in manifest.blocks)
+        blocks = (*self._replace_blocks(manifest.blocks), *self._select_new_blocks())
+        entries = []
+        for entry in manifest.snapshots:
+            repaired = repair_snapshot(entry, self.damaged)
+            if repaired is not None:
+                entries.append(repaired)
+        earlier_entries = [entry for entry in entries if entry.id != self.snapshot.id]
+        settings = dict(self.settings)
+        versions = newest_versions(block.statistics for block in blocks)
+        if versions:
+            settings["statistics"] = versions
+        return replace(
+            manifest,
+            blocks=blocks,
+            snapshots=(*earlier_entries, self._with_ranks(entries)),
+            settings=settings,
+            nodes=self.nodes,
+        )
+
+    def _replace_blocks(self, blocks: Sequence[Block]) -> list[Block]:
+        replaced = [self.replacements.get(block.id, block) for block in blocks]
+        return [block for block in replaced if block is not None]
+
+    def _select_new_blocks(self) -> list[Block]:
+        present = self.base | self.replacements.keys()
+        return [block for block in self.blocks if block.id not in present]
 
     def _with_ranks(self, entries: Sequence[Snapshot]) -> Snapshot:
-        """The entry with the ranks that another writer committed for the same snapshot meanwhile."""
-        mine = self.snapshot
-        same = (entry for entry in entries if (entry.id, entry.columns) == (mine.id, mine.columns))
-        return mine if mine.ranks else replace(mine, ranks=next((entry.ranks for entry in same), ()))
+        """Return the snapshot's entry with the ranks that another writer committed for it meanwhile."""
+        snapshot = self.snapshot
+        if snapshot.ranks:
+            return snapshot
+        for entry in entries:
+            if (entry.id, entry.columns) == (snapshot.id, snapshot.columns):
+                return replace(snapshot, ranks=entry.ranks)
+        return snapshot
 
 
 def commit_plan(
     inputs: PlanInputs, plan: Plan, state: RoundState, computed: Sequence[Block], progress: Progress
 ) -> RoundState:
-    """Write the table level of what is there now and commit it; the state says whether others committed meanwhile."""
+    """Write the table level and commit it; the returned state says whether other writers committed meanwhile."""
     damage = rewrite_zones(state.damage, inputs.store, plan.manifest, plan.base)
     base = [damage.rewritten.get(block.id, block) for block in plan.base]
     new = (*plan.adopted, *computed)
@@ -83,9 +109,16 @@ def commit_plan(
     snapshot = level.snapshot
     for extra in extras:
         snapshot = extra.add_to(snapshot)
-    identity, wrong = inputs.facts.identity, damage.found.objects
-    change = ManifestChange(identity, new, replacements, snapshot, inputs.block_settings, level.nodes, wrong)
-    inputs.store.commit(identity, change, keep=inputs.keep, over=state.over)
+    change = ManifestChange(
+        identity=inputs.facts.identity,
+        blocks=new,
+        replacements=replacements,
+        snapshot=snapshot,
+        settings=inputs.block_settings,
+        nodes=level.nodes,
+        damaged=damage.found.objects,
+    )
+    inputs.store.commit(change.identity, change, keep=inputs.keep, over=state.over)
     return replace(
         state,
         damage=damage,
@@ -99,7 +132,8 @@ def commit_plan(
 
 
 def _write_level(inputs: PlanInputs, plan: Plan, state: RoundState, coverage: Coverage) -> TableLevel:
-    jobs, nodes = inputs.jobs, plan.manifest.nodes if plan.manifest else ()
+    nodes = plan.manifest.nodes if plan.manifest else ()
+    jobs = inputs.jobs
     for extra in state.extras:
         jobs = jobs and extra.extend_jobs(jobs, plan.manifest)
     statistics = inputs.user_statistics.statistics
@@ -109,13 +143,16 @@ def _write_level(inputs: PlanInputs, plan: Plan, state: RoundState, coverage: Co
 
 
 def _list_expressions(inputs: PlanInputs, manifest: Manifest | None) -> tuple[Column, ...]:
-    """The expressions that are wanted, and what the newest entry has of the same snapshot with the same columns."""
-    wanted, facts = inputs.request.expressions, inputs.facts
+    """Return the requested expressions, and others that are stored for the same snapshot and columns."""
+    facts = inputs.facts
     entries = manifest.snapshots if manifest else ()
     if facts.name_mapping is not None:
         entries = tuple(map(facts.name_mapping.resolve_snapshot, entries))
-    same = (one for one in entries if (one.id, one.columns) == (snapshot_id(facts), facts.columns))
-    taken = {name for column in wanted for name in (column.key, column.name)}
-    stored = (column for entry in same for column in entry.expressions if column.is_expression)
-    others = (column for column in stored if taken.isdisjoint((column.key, column.name)))
-    return (*wanted, *others)
+    expressions = list(inputs.request.expressions)
+    requested = {column.key for column in expressions} | {column.name for column in expressions}
+    for entry in entries:
+        if (entry.id, entry.columns) != (snapshot_id(facts), facts.columns):
+            continue
+        stored = [column for column in entry.expressions if column.is_expression]
+        expressions += [column for column in stored if requested.isdisjoint((column.key, column.name))]
+    return tuple(expressions)

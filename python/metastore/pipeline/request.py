@@ -1,4 +1,4 @@
-"""What a statement asks for, checked against the table before anything is done."""
+"""Checks an ANALYZE statement against the table."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class AnalyzeStatement:
 
 @dataclass(frozen=True)
 class ExtraColumns:
-    """The ordinals of columns that are to have something, and why others that should have it cannot."""
+    """Ordinals of the columns that get ranks or a distribution, and why others cannot."""
 
     ordinals: frozenset[int] = frozenset()
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class ExtraColumns:
 
 @dataclass(frozen=True)
 class AnalyzeRequest:
-    """A statement's wishes, resolved.
+    """A statement that was checked against the table.
 
     Attributes:
         depth: `full`, `footer` or `files`.
@@ -87,11 +87,15 @@ class AnalyzeRequest:
     expression_statistics: Mapping[str, frozenset[tuple[str, int]]] = field(default_factory=dict)
 
     def of_expressions(self) -> list[AnalyzeRequest]:
-        """What is to be computed of the expressions, as of columns: those with the same statistics together."""
+        """Return requests for the expressions as columns, one for those with the same user-defined statistics."""
         groups: dict[frozenset[tuple[str, int]], list[Column]] = defaultdict(list)
         for column in self.expressions:
-            groups[self.expression_statistics.get(column.key, frozenset())].append(column)
-        return [AnalyzeRequest(self.depth, tuple(some), self.files, known) for known, some in groups.items()]
+            statistics = self.expression_statistics.get(column.key, frozenset())
+            groups[statistics].append(column)
+        return [
+            AnalyzeRequest(depth=self.depth, columns=tuple(columns), files=self.files, statistics=statistics)
+            for statistics, columns in groups.items()
+        ]
 
 
 def resolve_request(
@@ -167,41 +171,55 @@ def _refuse_column(statistic: str, column: Column, facts: TableFacts, request: A
 
 
 def _columns(facts: TableFacts, names: Sequence[str], fold: Any) -> tuple[Column, ...]:
-    chosen: set[str] = set()
+    """Return the leaves that names of columns or structs mean."""
+    keys: set[str] = set()
     for name in names:
         # SQL hands over single identifiers without their quotes: a dot may belong to the name.
-        found = _below(facts, (name,), fold) or _below(facts, split_leniently(name), fold)
-        if not found:
-            known = [column.name for column in facts.columns]
-            raise ColumnNotFound(name, facts.name, near=find_similar_names(name, known), known=known)
-        chosen.update(found)
-    return tuple(column for column in facts.columns if column.key in chosen)
+        leaves = _leaf_keys(facts, (name,), fold) or _leaf_keys(facts, split_leniently(name), fold)
+        if not leaves:
+            column_names = [column.name for column in facts.columns]
+            similar = find_similar_names(name, column_names)
+            raise ColumnNotFound(name, facts.name, near=similar, known=column_names)
+        keys.update(leaves)
+    return tuple(column for column in facts.columns if column.key in keys)
 
 
-def _below(facts: TableFacts, path: tuple[str, ...], fold: Any) -> list[str]:
-    wanted = tuple(map(fold, path))
-    return [column.key for column in facts.columns if tuple(map(fold, column.path[: len(wanted)])) == wanted]
+def _leaf_keys(facts: TableFacts, path: tuple[str, ...], fold: Any) -> list[str]:
+    folded = [fold(part) for part in path]
+    keys = []
+    for column in facts.columns:
+        beginning = [fold(part) for part in column.path[: len(path)]]
+        if beginning == folded:
+            keys.append(column.key)
+    return keys
 
 
 def _files(facts: TableFacts, partition: Mapping[str, Any], fold: Any, zone: str) -> tuple[DataFile, ...]:
-    chosen = facts.files
+    """Return the data files of a partition."""
     columns = {fold(column.path[0]): column for column in facts.columns if len(column.path) == 1}
+    files = facts.files
     for name, value in partition.items():
         _require_partition_column(facts, name, fold)
-        column = columns.get(fold(name))
-        fields = (({fold(known): known for known in file.partition}.get(fold(name)), file) for file in chosen)
-        chosen = tuple(
-            file for field, file in fields if field is not None and is_in_partition(file, field, value, column, zone)
-        )
-    if facts.files and not chosen:
+        selected = []
+        for file in files:
+            field_name = _find_partition_field(file, name, fold)
+            if field_name and is_in_partition(file, field_name, value, columns.get(fold(name)), zone):
+                selected.append(file)
+        files = tuple(selected)
+    if facts.files and not files:
         text = ", ".join(f"{name} = {value}" for name, value in partition.items())
         raise InvalidArgument("PARTITION", f"{facts.name} has no data file with {text}")
-    return chosen
+    return files
+
+
+def _find_partition_field(file: DataFile, name: str, fold: Any) -> str | None:
+    names = {fold(field_name): field_name for field_name in file.partition}
+    return names.get(fold(name))
 
 
 def _require_partition_column(facts: TableFacts, name: str, fold: Any) -> None:
-    names = {known for file in facts.files for known in file.partition}
-    if not facts.files or fold(name) in set(map(fold, names)):
+    names = {field_name for file in facts.files for field_name in file.partition}
+    if not facts.files or fold(name) in {fold(field_name) for field_name in names}:
         return
     if fold(name) in {fold(column.path[0]) for column in facts.columns}:
         raise InvalidArgument("PARTITION", f"{name} is not a partition column of {facts.name}")
