@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import random
+import struct
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from metastore.jvm_session import find_shim_package
 from planner.many_deletes import DELETED, ROWS, SCHEMA, allocated_bytes, plan, write_files, write_statistics
 from planner.plans import conf, labels
 
@@ -63,6 +67,33 @@ def test_data_files_with_the_same_delete_files_have_the_same_digest(spark, many_
     assert {file.equality_deletes for file in files} == {deletes == "equality"}
     assert len({file.deletes for file in files}) == commits
     assert {file.deleted_rows for file in files} == {None}
+
+
+def lists_of_deletes(seed: int) -> list[list[int]]:
+    """Lists that grow at either end, that leave out some, of single files, and in no order."""
+    chance = random.Random(seed)
+    lists = [list(range(start, 300)) for start in range(299, 150, -1)]
+    lists += [[*range(100), number] for number in range(1000, 1060)]
+    lists += [list(range(0, 300, step)) for step in (1, 2, 3)]
+    lists += [sorted(chance.sample(range(400), chance.randint(1, 300))) for _ in range(60)]
+    lists += [chance.sample(range(400), chance.randint(1, 300)) for _ in range(60)]
+    return lists
+
+
+def digest_of(deletes: list[int]) -> str:
+    hashes = [hashlib.sha256(f"{delete}\n\n".encode()).digest() for delete in deletes]
+    words = zip(*(struct.unpack(">4Q", one) for one in hashes), strict=True)
+    return f"{len(deletes)}-" + "".join(f"{sum(word) % 2**64:016x}" for word in words)
+
+
+def test_a_digest_is_that_of_the_delete_files_whatever_lists_came_before(spark):
+    lists = lists_of_deletes(1)
+    told = find_shim_package(spark).tables.DeletesProbe.digests("\n".join(",".join(map(str, one)) for one in lists))
+    *answers, paths = told.splitlines()
+    for deletes, answer in zip(lists, answers, strict=True):
+        has_equality = any(number % 2 for number in deletes)
+        assert answer == f"{digest_of(deletes)} {str(has_equality).lower()}"
+    assert int(paths) == len({number for deletes in lists for number in deletes})
 
 
 PROGRAM = """

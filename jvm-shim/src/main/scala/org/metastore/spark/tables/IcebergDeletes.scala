@@ -3,13 +3,14 @@ package org.metastore.spark.tables
 import java.nio.ByteBuffer
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
-import java.util.IdentityHashMap
+import java.util.{Arrays, IdentityHashMap}
 
 /**
  * Names the delete files of a data file by one short digest: with the same digest the same rows are deleted.
  *
- * Many data files share their delete files, and Iceberg gives the same object for each: a delete file is hashed once, and a data
- * file adds the hashes up, so that the order does not matter. Data files that share a list share its digest.
+ * Many data files share their delete files, and Iceberg gives the same object for each: a delete file is hashed once, and the
+ * digest is the sum of the hashes, so that the order does not matter. Lists go on alike for long: [[DeleteSums]] adds up what a
+ * list shares with an earlier one at once. Of a pair of data file and delete file nothing remains but to see that.
  *
  * @param nameMapping which columns files without field ids have: it decides what equality deletes compare
  */
@@ -19,6 +20,7 @@ final private class IcebergDeletes(nameMapping: Option[String]) {
 
   private val known = new IdentityHashMap[AnyRef, DeleteFile]
   private val lists = new IdentityHashMap[Array[AnyRef], DeleteList]
+  private val sums = new DeleteSums(describeFile)
   private var entries = 0
 
   /** The digest of the delete files of one data file; none without delete files. */
@@ -31,7 +33,7 @@ final private class IcebergDeletes(nameMapping: Option[String]) {
     val remembered = lists.get(deletes)
     if (remembered != null) remembered // scalastyle:ignore
     else {
-      val list = readList(deletes)
+      val list = sums.describeList(deletes)
       remember(deletes, list)
       list
     }
@@ -47,23 +49,12 @@ final private class IcebergDeletes(nameMapping: Option[String]) {
     lists.put(deletes, list)
   }
 
-  private def readList(deletes: Array[AnyRef]): DeleteList = {
-    val sum = new Array[Long](Words)
-    var hasEquality = false
-    deletes.foreach { delete =>
-      val file = describeFile(delete)
-      hasEquality |= file.isEquality
-      file.addTo(sum)
-    }
-    DeleteList(render(deletes.length, sum), hasEquality)
-  }
-
   private def describeFile(delete: AnyRef): DeleteFile = known.computeIfAbsent(delete, read(_))
 
   private def read(delete: AnyRef): DeleteFile = {
     val isEquality = TaskDeletes.isEquality(delete)
     val meaning = if (isEquality) nameMapping.getOrElse("") else ""
-    DeleteFile(isEquality, hash(s"${IcebergTable.pathOf(delete)}\n${place(delete)}\n$meaning"))
+    DeleteFile(isEquality, DeleteFile.hash(s"${IcebergTable.pathOf(delete)}\n${place(delete)}\n$meaning"))
   }
 
   /** Where a deletion vector is in its file, which holds many. */
@@ -72,29 +63,126 @@ final private class IcebergDeletes(nameMapping: Option[String]) {
     else s"${call[AnyRef](delete, "contentOffset")}+${call[AnyRef](delete, "contentSizeInBytes")}"
 }
 
-private object IcebergDeletes {
-  private val Words = 4
+/**
+ * Sums of the hashes of lists of delete files.
+ *
+ * Delete files are kept in the order of lists that were read, with the sums up to each: where a list goes on as one before it,
+ * only the first of these files is looked up, and the others are compared with those that are kept.
+ */
+final private class DeleteSums(describe: AnyRef => DeleteFile) {
+  import DeleteSums._
 
-  /** Of the lists that are remembered, so that they take no more memory than some thousand data files. */
-  private val MostEntries = 1 << 22
+  private val places = new IdentityHashMap[AnyRef, Integer]
+  private var files = new Array[AnyRef](FirstRoom)
+  private var sums = new Array[Long](FirstRoom * DeleteFile.Words) // up to each file, this one included
+  private var equalities = new Array[Int](FirstRoom)
+  private var length = 0
 
-  final private case class DeleteFile(isEquality: Boolean, hash: Array[Long]) {
-    def addTo(sum: Array[Long]): Unit = {
-      var word = 0
-      while (word < Words) {
-        sum(word) += hash(word)
-        word += 1
-      }
+  /** The sum of a list, and whether there are equality deletes in it. */
+  def describeList(list: Array[AnyRef]): DeleteList = {
+    if (length > MostKept) clear()
+    val sum = new Array[Long](DeleteFile.Words)
+    var (from, end, parts, found) = (0, -1, 0, 0)
+    while (from < list.length) {
+      val place = findPlace(list(from))
+      if (place != end) parts += 1
+      end = endOfRun(place, list, from)
+      addTo(sum, place, end)
+      found += equalitiesTo(end) - equalitiesTo(place)
+      from += end - place
+    }
+    if (parts > MostParts) list.foreach(append)
+    DeleteList(DeleteFile.render(list.length, sum), found > 0)
+  }
+
+  private def findPlace(file: AnyRef): Int = {
+    val place = places.get(file)
+    if (place != null) place.intValue // scalastyle:ignore
+    else {
+      append(file)
+      length - 1
     }
   }
 
-  /** The delete files of a data file. */
-  final private case class DeleteList(digest: String, hasEquality: Boolean)
+  /** Where the files that are kept from a place on no longer are those of a list from an entry on. */
+  private def endOfRun(place: Int, list: Array[AnyRef], from: Int): Int = {
+    val most = math.min(length, place + list.length - from)
+    var end = place + 1
+    while (end < most && (files(end) eq list(from + end - place))) end += 1
+    end
+  }
 
-  private def hash(text: String): Array[Long] = {
+  private def addTo(sum: Array[Long], place: Int, end: Int): Unit = {
+    var word = 0
+    while (word < DeleteFile.Words) {
+      sum(word) += sumTo(end, word) - sumTo(place, word)
+      word += 1
+    }
+  }
+
+  /** The sum of the files before a place. */
+  private def sumTo(place: Int, word: Int): Long = if (place == 0) 0L else sums((place - 1) * DeleteFile.Words + word)
+
+  private def equalitiesTo(place: Int): Int = if (place == 0) 0 else equalities(place - 1)
+
+  private def append(file: AnyRef): Unit = {
+    if (length == files.length) grow()
+    val described = describe(file)
+    files(length) = file
+    equalities(length) = equalitiesTo(length) + (if (described.isEquality) 1 else 0)
+    var word = 0
+    while (word < DeleteFile.Words) {
+      sums(length * DeleteFile.Words + word) = sumTo(length, word) + described.hash(word)
+      word += 1
+    }
+    places.put(file, length)
+    length += 1
+  }
+
+  private def grow(): Unit = {
+    files = Arrays.copyOf(files, files.length * 2)
+    sums = Arrays.copyOf(sums, sums.length * 2)
+    equalities = Arrays.copyOf(equalities, equalities.length * 2)
+  }
+
+  private def clear(): Unit = {
+    places.clear()
+    Arrays.fill(files, null) // scalastyle:ignore
+    length = 0
+  }
+}
+
+private object DeleteSums {
+  private val FirstRoom = 1024
+
+  /** A list of more parts of others is kept as it is, for those that go on as it does. */
+  private val MostParts = 64
+
+  /** Delete files that are kept, those of several lists as often: they take some 50 MB. */
+  private val MostKept = 1 << 20
+}
+
+/** The delete files of a data file. */
+final private case class DeleteList(digest: String, hasEquality: Boolean)
+
+final private case class DeleteFile(isEquality: Boolean, hash: Array[Long])
+
+private object DeleteFile {
+
+  /** Of a hash, and of a sum of hashes. */
+  val Words = 4
+
+  def hash(text: String): Array[Long] = {
     val words = ByteBuffer.wrap(MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8))).asLongBuffer
     Array.fill(Words)(words.get())
   }
 
-  private def render(files: Int, words: Array[Long]): String = f"$files%d-" + words.map(word => f"$word%016x").mkString
+  /** The digest of so many delete files. */
+  def render(files: Int, sum: Array[Long]): String = f"$files%d-" + sum.map(word => f"$word%016x").mkString
+}
+
+private object IcebergDeletes {
+
+  /** Of the lists that are remembered, so that they take no more memory than some thousand data files. */
+  private val MostEntries = 1 << 22
 }
