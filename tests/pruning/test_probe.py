@@ -47,3 +47,23 @@ def test_conjuncts_of_a_query_whose_time_is_up_skip_no_file(spark):
     late = json.loads(probe.explainLate("v > 10"))
     assert [file["kept"] for file in late["files"]] == [True]
     assert late["unused"]["0"].startswith("[PLANNING_TIMEOUT]")
+
+
+LONG = {
+    "a list": (f"v IN ({', '.join(map(str, range(10, 20_010)))})", 20),
+    "many alternatives": (" OR ".join(f"v > {10 + i} AND w < {i % 7}" for i in range(300)), 300),
+}
+"""Conjuncts that take long, and how often they ask at least whether there is time."""
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_conjunct_asks_for_time_while_it_is_judged(spark, name):
+    condition, least = LONG[name]
+    zones = [{"rows": 3, "columns": {"v": {"nulls": 0, "lo": "1", "hi": "5"}, "w": {"nulls": 0, "lo": "1", "hi": "5"}}}]
+    probe = find_shim_package(spark).pruning.PruningProbe.ofZones(
+        spark._jsparkSession, "v INT, w INT", json.dumps(zones)
+    )
+    asked, kept, *_ = probe.keptWithin(condition, 1_000_000).split(" ")
+    assert (int(asked) >= least, kept) == (True, "0")
+    for questions in (0, least // 2):
+        assert probe.keptWithin(condition, questions).split(" ", 1)[1] == "1 PLANNING_TIMEOUT"

@@ -70,6 +70,11 @@ def test_zones_keep_what_files_alone_keep(spark, tmp_path, seed):
         assert found == expected, condition
         few += expected.count("1") < FILES // 16
     assert few > 15
+    condition = f"c0 = {literal(0, MIDDLE)}"
+    assert with_zones.keptWithin(condition, 1_000).split(" ")[1].count("1") < FILES // 16
+    for questions in (0, 2):  # none is left for the files
+        _, kept, reasons = with_zones.keptWithin(condition, questions).split(" ")
+        assert (kept, set(reasons.split(","))) == ("1" * FILES, {"PLANNING_TIMEOUT"})
 
 
 @pytest.mark.slow

@@ -79,10 +79,10 @@ private[pruning] final case class Term(column: ColumnReference, dataType: DataTy
 private[pruning] final case class Part(rules: Condition, expression: Expression, leaf: Option[Expression])
 
 /** Compiles a conjunct into negation normal form. */
-private[pruning] final class Conjuncts(columns: ColumnLookup) {
+private[pruning] final class Conjuncts(columns: ColumnLookup, allowance: EvaluationAllowance) {
   import Conjuncts.isDecided
 
-  private val leaves = new LeafPredicates(columns)
+  private val leaves = new LeafPredicates(columns, allowance)
 
   def compile(conjunct: Expression): Part = Conjuncts.refusal(conjunct) match {
     case Some(reason) => Part(Condition.Unknown(reason), conjunct, None)

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
 import org.apache.spark.sql.types.{BinaryType, DataType, Decimal, DecimalType, StringType}
 
 import org.metastore.spark.pruning.Condition._
-import org.metastore.spark.reason.{Reason, ReasonCode, Recoverable, VisibleText}
+import org.metastore.spark.reason.{PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText}
 import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSummary, FileGroupStatistics, FileSetStatistics, ValueEvidence}
 
 /**
@@ -41,8 +41,17 @@ private[pruning] final class ConjunctFilter(
     conditions.indices.sortBy(i => (i >= conjuncts.size, columnsOf(i).count(use => isBytes(use.dataType))))
 
   override def evaluate(files: FileSetStatistics): Verdicts = {
+    val (skippedBy, unused) =
+      try judge(files)
+      catch { case late: PlanningTimeoutException => (Array.fill(files.files.length)(FileVerdicts.Kept), unusedAll(late.reason)) }
+    new FileVerdicts(this, files, skippedBy, unused)
+  }
+
+  private def unusedAll(reason: Reason): Map[Int, Reason] = conjuncts.indices.map(_ -> reason).toMap
+
+  private def judge(files: FileSetStatistics): (Array[Int], Map[Int, Reason]) = {
     val candidates = new Candidates(files.files.length)
-    val (skippedBy, unused) = keptByGroups(files, candidates) match {
+    keptByGroups(files, candidates) match {
       case None => judgeFiles(files)
       case Some(Array()) => (candidates.skippedBy, conditions.zipWithIndex.collect { case (Unknown(reason), i) => i -> reason }.toMap)
       case Some(few) =>
@@ -50,7 +59,6 @@ private[pruning] final class ConjunctFilter(
         few.indices.foreach(i => candidates.skippedBy(few(i)) = judged(i))
         (candidates.skippedBy, unused)
     }
-    new FileVerdicts(this, files, skippedBy, unused)
   }
 
   /** The files that are left once whole groups of them are excluded, where they are few; else all are judged one by one. */
@@ -60,6 +68,7 @@ private[pruning] final class ConjunctFilter(
       groups.foreach { case (group, marks) => candidates.excludeGroups(group, marks) }
       if (candidates.count > candidates.length / Fewer) None else Some(candidates.survivors.stream.toArray)
     } catch {
+      case late: PlanningTimeoutException => throw late
       case Recoverable(e) =>
         log.warn("Files are judged one by one", e)
         None
@@ -67,10 +76,13 @@ private[pruning] final class ConjunctFilter(
 
   /** For each group of files the mark of what excludes all of them, or [[FileVerdicts.Kept]]. */
   private def judgeGroups(group: FileGroupStatistics): Array[Int] = {
-    val candidates = new EvaluatedCandidates(new Evaluation(group))
+    val candidates = new EvaluatedCandidates(new Evaluation(group, allowance))
     for (mark <- cheapestFirst)
       try candidates.narrow(conditions(mark), mark)
-      catch { case Recoverable(e) => log.debug("Files are judged one by one", e) } // which says why
+      catch {
+        case late: PlanningTimeoutException => throw late
+        case Recoverable(e) => log.debug("Files are judged one by one", e) // which says why
+      }
     candidates.skippedBy
   }
 
@@ -118,7 +130,7 @@ private[pruning] final class ConjunctFilter(
 
   private def loadColumns(files: FileSetStatistics): Evaluation = {
     files.load(columnKeys)
-    new Evaluation(files)
+    new Evaluation(files, allowance)
   }
 
   /** Why a condition cannot skip any file: it has no rule, or nothing is known of its columns. */

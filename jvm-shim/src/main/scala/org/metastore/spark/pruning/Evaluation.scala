@@ -44,25 +44,33 @@ private[spark] object FileSets {
 }
 
 /** Finds files of which predicates are proven, many at once. The two questions have separate rules: neither negates the other. */
-private[pruning] final class Evaluation private (val length: Int, column: ColumnReference => Either[Reason, ColumnSummary]) {
+private[pruning] final class Evaluation private (
+    val length: Int, column: ColumnReference => Either[Reason, ColumnSummary], allowance: EvaluationAllowance) {
   import FileSets.{both, either}
 
   private val summaries = mutable.Map.empty[ColumnReference, Either[Reason, ColumnSummary]]
 
   /** Over all files of a scan. */
-  def this(files: FileSetStatistics) = this(files.files.length, use => files.column(use.key, use.dataType))
+  def this(files: FileSetStatistics, allowance: EvaluationAllowance) =
+    this(files.files.length, use => files.column(use.key, use.dataType), allowance)
 
   /** Over groups of files, each as if it were one file. */
-  def this(groups: FileGroupStatistics) = this(groups.length, use => groups.column(use.key, use.dataType))
+  def this(groups: FileGroupStatistics, allowance: EvaluationAllowance) =
+    this(groups.length, use => groups.column(use.key, use.dataType), allowance)
 
   /** Over some of the files: the places in answers are those in `files`. */
-  def among(files: Array[Int]): Evaluation = new Evaluation(files.length, summaryOf(_).map(_.at(files)))
+  def among(files: Array[Int]): Evaluation = new Evaluation(files.length, summaryOf(_).map(_.at(files)), allowance)
 
   /** The column in all files; `Left` where nothing is known of it. */
   def summaryOf(use: ColumnReference): Either[Reason, ColumnSummary] = summaries.getOrElseUpdate(use, column(use))
 
   /** The files of which it is proven that no row makes the predicate true. */
-  def noRowMatches(predicate: Condition): BitSet = predicate match {
+  def noRowMatches(predicate: Condition): BitSet = {
+    allowance.requireTime()
+    excluded(predicate)
+  }
+
+  private def excluded(predicate: Condition): BitSet = predicate match {
     case And(left, right) => either(noRowMatches(left), noRowMatches(right))
     case Or(left, right) => both(noRowMatches(left), noRowMatches(right))
     case Never => FileSets.all(length)
@@ -83,7 +91,12 @@ private[pruning] final class Evaluation private (val length: Int, column: Column
   }
 
   /** The files of which it is proven that the predicate is true of every row. */
-  def allRowsMatch(predicate: Condition): BitSet = predicate match {
+  def allRowsMatch(predicate: Condition): BitSet = {
+    allowance.requireTime()
+    matched(predicate)
+  }
+
+  private def matched(predicate: Condition): BitSet = predicate match {
     case And(left, right) => both(allRowsMatch(left), allRowsMatch(right))
     case Or(left, right) => either(allRowsMatch(left), allRowsMatch(right))
     case Always => FileSets.all(length)
@@ -238,7 +251,7 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
             try proves(summary, file, trial, list)
             catch { case Recoverable(_) => false }
           }
-          setOf(Arrays.stream(open).filter(i => listed(i).exists(isProven(i, _))))
+          setOf(inTime(open).filter(i => listed(i).exists(isProven(i, _))))
         }
       })
 
@@ -264,9 +277,12 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
         else {
           val values = files.values(use.key, use.dataType, open, filters = lacks)
           val decides = if (lacks) values.lack(points) else values.within(points)
-          setOf(Arrays.stream(open).filter(decides(_)))
+          setOf(inTime(open).filter(decides(_)))
         }
       })
+
+  /** Files one after the other: each may have to be asked for many values. */
+  private def inTime(files: Array[Int]): IntStream = Arrays.stream(files).peek(_ => allowance.requireTime())
 }
 
 private[pruning] object ValueLookups {

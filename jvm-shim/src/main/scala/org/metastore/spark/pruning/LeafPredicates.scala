@@ -11,7 +11,7 @@ import org.metastore.spark.pruning.LiteralValues.{BytesKey, Key}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 
 /** Turns a condition without AND, OR and NOT into a leaf. */
-private[pruning] final class LeafPredicates(columns: ColumnLookup) {
+private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: EvaluationAllowance) {
   private val terms = new Terms(columns)
 
   /** The rule for rows where the condition is true. */
@@ -124,7 +124,7 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup) {
   private def withKeys(value: Expression, list: Seq[Any], whole: Expression)(make: (Term, Seq[Key]) => Condition): Condition =
     value match {
       case terms(term) =>
-        val keys = list.flatMap(LiteralValues.key(_, term.dataType))
+        val keys = allowance.inTime(list).flatMap(LiteralValues.key(_, term.dataType)).toVector
         if (keys.size == list.size) make(term, keys) else unknown(whole)
       case _ => unknown(whole)
     }

@@ -85,10 +85,12 @@ object PruningFilter {
       conjuncts: Seq[Expression], resolver: ColumnResolver,
       allowance: EvaluationAllowance = EvaluationAllowance.unlimited): PruningFilter = {
     val columns = new ColumnLookup(resolver)
-    val compiler = new Conjuncts(columns)
+    val compiler = new Conjuncts(columns, allowance)
     val parts = conjuncts.map { conjunct =>
-      try compiler.compile(conjunct)
-      catch { case Recoverable(e) => Part(Condition.Unknown(Reason.failure(e)), conjunct, None) }
+      try {
+        allowance.requireTime()
+        compiler.compile(conjunct)
+      } catch { case Recoverable(e) => Part(Condition.Unknown(Reason.failure(e)), conjunct, None) }
     }
     val onExpressions = orNone {
       conjuncts.zipWithIndex.flatMap { case (conjunct, i) => replaceExpressions(conjunct, resolver).map(compiler.compile(_) -> i) }

@@ -109,6 +109,7 @@ private[scan] final class ScanPlanner(
     def decide(known: TableStatistics): ScanPlan = {
       requireTime()
       val compiled = compile(conjuncts, resolver, known)
+      requireTime() // for conjuncts that are long
       val ordered = wanted.flatMap(_.order).map(by => by.column.key -> by.column.dataType)
       val joined = known.of(list, if (restriction.isDefined) Nil else compiled.columnKeys ++ ordered)
       val distrusted = contradictoryFiles(joined, rows)

@@ -32,10 +32,9 @@ final class PruningProbe private (
   def paths: Array[String] = statistics.files.paths
 
   /** For each file `1` if the filter has to read it, `0` if no row can match. */
-  def kept(filter: String): String = {
-    val verdicts = verdictsOf(filter)
-    (0 until verdicts.length).map(i => if (verdicts.isKept(i)) '1' else '0').mkString
-  }
+  def kept(filter: String): String = bits(verdictsOf(filter))
+
+  private def bits(verdicts: Verdicts): String = (0 until verdicts.length).map(i => if (verdicts.isKept(i)) '1' else '0').mkString
 
   /** As `kept`, for many filters at once. */
   def keptByAll(filters: Array[String]): Array[String] = filters.map(kept)
@@ -60,6 +59,21 @@ final class PruningProbe private (
   def explainLate(filter: String): String = {
     val late = new EvaluationAllowance(Long.MaxValue, () => throw new PlanningTimeoutException(PruningProbe.LimitMillis))
     explain(PruningFilter.compile(filters.conjuncts(filter), resolver, late))
+  }
+
+  /**
+   * What is kept where planning is late once the clock was asked so often: the number of questions, an answer as of `kept`, and
+   * why conjuncts could not be used.
+   */
+  def keptWithin(filter: String, questions: Int): String = {
+    var asked = 0
+    def ask(): Unit = {
+      asked += 1
+      if (asked > questions) throw new PlanningTimeoutException(PruningProbe.LimitMillis)
+    }
+    val rule = PruningFilter.compile(filters.conjuncts(filter), resolver, new EvaluationAllowance(Long.MaxValue, () => ask()))
+    val verdicts = rule.evaluate(statistics)
+    s"$asked ${bits(verdicts)} ${verdicts.unusedConjuncts.values.map(_.code.name).mkString(",")}"
   }
 
   private[pruning] def explain(rule: PruningFilter): String = {
