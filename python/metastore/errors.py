@@ -34,6 +34,7 @@ __all__ = [
     "ColumnNotFound",
     "CommitUnknown",
     "DamagedObject",
+    "Failed",
     "FormatTooNew",
     "InvalidArgument",
     "InvalidSetting",
@@ -280,6 +281,19 @@ class CatalogFailed(MetastoreError):
     def __init__(self, table: str, reason: str) -> None:
         self.table, self.reason = table, reason
         super().__init__(f"{table} cannot be looked up: its catalog fails: {reason}.")
+
+
+class Failed(MetastoreError):
+    """Something failed that is nobody's mistake, such as the driver's memory; statistics and table are untouched.
+
+    Attributes:
+        table: The table.
+        reason: What failed.
+    """
+
+    def __init__(self, table: str, reason: str) -> None:
+        self.table, self.reason = table, reason
+        super().__init__(f"{table} cannot be answered: {reason}.")
 
 
 _REPAIR = (

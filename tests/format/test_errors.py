@@ -17,6 +17,7 @@ ALL = [
     errors.UnsupportedTable("db.v", "it is a view"),
     errors.AccessDenied("db.t", "Permission denied"),
     errors.CatalogFailed("db.t", "Connection refused"),
+    errors.Failed("db.t", "java.lang.OutOfMemoryError: Java heap space"),
     errors.DamagedObject("x.parquet", "it is short"),
     errors.InvalidArgument("columns", "it is empty"),
     errors.InvalidSetting("spark.metastore.cache.size", "x", "it is no size"),

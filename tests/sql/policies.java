@@ -85,6 +85,7 @@ class PolicyRewrite extends scala.runtime.AbstractFunction1 {
   public Object apply(Object node) {
     LogicalPlan plan = (LogicalPlan) node;
     if (!Policy.isSecret(plan)) return plan.mapChildren(this);
+    if (effect.equals("exhaust")) throw new OutOfMemoryError("Java heap space");
     if (effect.equals("refuse")) throw new SecurityException("Permission denied: no SELECT on the table");
     if (effect.equals("once")) {
       if (plan.getTagValue(Policy.DONE).isDefined()) return plan;

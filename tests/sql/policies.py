@@ -30,7 +30,7 @@ def session_with_rule(spark: SparkSession) -> SparkSession:
 
     `resolution once` filters rows and leaves its sign on the relation, which it passes over then, as plug-ins do;
     `posthoc limit` adds a LIMIT to every query that shows the column; `optimizer mark` leaves the rows and the name of
-    a row filter in the plan.
+    a row filter in the plan; `optimizer exhaust` needs more memory than there is.
     """
     if id(spark) not in _sessions:
         extension = _compiled(spark).getClassLoader().loadClass(EXTENSION).getDeclaredConstructors()[0]

@@ -148,6 +148,14 @@ def test_a_limit_of_every_query_hides_rows_and_is_named(guarded, secrets, policy
     assert metastore.summary(guarded, secrets)
 
 
+@pytest.mark.parametrize("entry", ["summary", "explain", "ANALYZE", "python analyze", "python verify"])
+def test_memory_that_ends_while_rules_are_asked_ends_no_driver(guarded, secrets, entry):
+    of_memory = pytest.raises(Exception, match=r"\[METASTORE_FAILED\].*Java heap")
+    with policies.under(guarded, "optimizer exhaust"), of_memory:
+        ENTRIES[entry](guarded, secrets)
+    ENTRIES[entry](guarded, secrets)
+
+
 @pytest.mark.parametrize("policy", ["optimizer refuse", "strategy mask"])
 def test_tables_that_may_not_be_read_are_left_out(guarded, secrets, policy):
     names = "SELECT table FROM metastore.tables({})".format("'ice.db'" if secrets.startswith("ice") else "")

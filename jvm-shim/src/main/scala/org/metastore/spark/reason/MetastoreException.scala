@@ -104,6 +104,10 @@ object MetastoreException {
     "METASTORE_CATALOG_FAILED", s"$table cannot be looked up: its catalog fails: ${toldBy(cause)}.", Map("table" -> table),
     Some(cause))
 
+  /** Something failed that is nobody's mistake: memory of the driver, or a class that another version lacks. */
+  def failed(asked: String, cause: Throwable): MetastoreException = new MetastoreException(
+    "METASTORE_FAILED", s"$asked cannot be answered: ${cause.getClass.getName}: ${toldBy(cause)}.", Map("table" -> asked), Some(cause))
+
   def invalidArgument(argument: String, reason: String, hint: String = ""): MetastoreException =
     new MetastoreException("METASTORE_INVALID_ARGUMENT", s"$argument: $reason.$hint",
       Map("argument" -> argument, "reason" -> reason))

@@ -96,6 +96,7 @@ object TableFunctions {
       case e: IOException => throw MetastoreException.storeUnreadable(asked, e)
       case e: AnalysisException => throw MetastoreException.withoutPlan(e)
       case e: UnsupportedRelease => throw MetastoreException.unsupportedTable(asked, s"it ${e.reason.sentence}")
+      case e @ (_: VirtualMachineError | _: LinkageError) => throw MetastoreException.failed(asked, e)
     }
 
   private def info(function: TableFunction): ExpressionInfo = {

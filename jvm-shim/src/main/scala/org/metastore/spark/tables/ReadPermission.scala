@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution, Spa
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation}
 
-import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.reason.{MetastoreException, Recoverable}
 
 /** Asks whether the session's user may see every value of a table, before its statistics are read or made. */
 private[spark] object ReadPermission {
@@ -102,6 +102,7 @@ private[spark] object ReadPermission {
       case e: Exception if TableFormats.all.exists(_.isUnreadable(e)) =>
         throw MetastoreException.unsupportedTable(name, s"it cannot be loaded: ${MetastoreException.toldBy(e)}")
       case NonFatal(e) => throw MetastoreException.accessDenied(name, e)
+      case Recoverable(e) => throw MetastoreException.failed(name, e) // such as no memory
     }
 
   /** Whether a plan reads all rows and columns of a relation as they are. */
