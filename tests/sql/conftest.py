@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,3 +33,20 @@ def table(spark: SparkSession) -> Iterator[str]:
     spark.sql("CREATE TABLE ice.db.sql_scratch (id BIGINT, s STRING, p STRING) USING iceberg PARTITIONED BY (p)")
     yield "ice.db.sql_scratch"
     spark.sql("DROP TABLE ice.db.sql_scratch")
+
+
+def location_of(spark: SparkSession, table: str) -> str:
+    """Where a table is."""
+    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    return next(row.data_type for row in rows if row.col_name == "Location")
+
+
+@contextmanager
+def analyzed_table(spark: SparkSession, name: str, query: str) -> Iterator[str]:
+    """Makes an Iceberg table of a query's rows, analyzes it, and gives its location; it ends with the block."""
+    spark.sql(f"CREATE TABLE {name} USING iceberg AS {query}")
+    try:
+        spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS")
+        yield location_of(spark, name)
+    finally:
+        spark.sql(f"DROP TABLE {name}")

@@ -10,6 +10,7 @@ import pytest
 import metastore
 from lakes import SPARK
 from metastore.errors import MetastoreError, NoStatistics
+from sql.conftest import analyzed_table, location_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,15 +37,8 @@ COLUMNS = {
 @pytest.fixture(scope="module", autouse=True)
 def location(spark: SparkSession) -> Iterator[str]:
     made = ", ".join(f"{sql} AS {name}" for name, sql in COLUMNS.items())
-    spark.sql(f"CREATE TABLE {TABLE} USING iceberg AS SELECT {made} FROM range(0, 3000, 1, 3)")
-    spark.sql(f"ANALYZE TABLE {TABLE} COMPUTE STATISTICS FOR ALL COLUMNS")
-    yield location_of(spark, TABLE)
-    spark.sql(f"DROP TABLE {TABLE}")
-
-
-def location_of(spark, table):
-    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
-    return next(row.data_type for row in rows if row.col_name == "Location")
+    with analyzed_table(spark, TABLE, f"SELECT {made} FROM range(0, 3000, 1, 3)") as place:
+        yield place
 
 
 def ask(spark, call):

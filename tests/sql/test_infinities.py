@@ -7,6 +7,7 @@ import math
 import pytest
 
 import metastore
+from sql.conftest import analyzed_table
 
 pytestmark = pytest.mark.spark
 
@@ -28,11 +29,8 @@ ROWS = 4000
 @pytest.fixture(scope="module", autouse=True)
 def location(spark):
     made = ", ".join(f"{sql} AS {name}" for name, sql in COLUMNS.items())
-    spark.sql(f"CREATE TABLE {TABLE} USING iceberg AS SELECT id, {made} FROM range(0, {ROWS}, 1, 8)")
-    spark.sql(f"ANALYZE TABLE {TABLE} COMPUTE STATISTICS FOR ALL COLUMNS")
-    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {TABLE}").collect()
-    yield next(row.data_type for row in rows if row.col_name == "Location")
-    spark.sql(f"DROP TABLE {TABLE}")
+    with analyzed_table(spark, TABLE, f"SELECT id, {made} FROM range(0, {ROWS}, 1, 8)") as place:
+        yield place
 
 
 def ask(spark, call):

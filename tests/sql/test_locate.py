@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import metastore
+from sql.conftest import analyzed_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,11 +46,8 @@ PYTHON = {"NULL": None, "double('nan')": math.nan}
 @pytest.fixture(scope="module", autouse=True)
 def location(spark: SparkSession) -> Iterator[str]:
     made = ", ".join(f"{sql} AS {name}" for name, sql in COLUMNS.items())
-    spark.sql(f"CREATE TABLE {TABLE} USING iceberg AS SELECT {made} FROM range(0, 300, 1, 6)")
-    spark.sql(f"ANALYZE TABLE {TABLE} COMPUTE STATISTICS FOR ALL COLUMNS")
-    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {TABLE}").collect()
-    yield next(row.data_type for row in rows if row.col_name == "Location")
-    spark.sql(f"DROP TABLE {TABLE}")
+    with analyzed_table(spark, TABLE, f"SELECT {made} FROM range(0, 300, 1, 6)") as place:
+        yield place
 
 
 def located(spark, column, value, table=TABLE):
