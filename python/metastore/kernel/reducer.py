@@ -199,24 +199,39 @@ class _Segments:
         """Of which columns is known how many values each file holds."""
         return self._all.are_known("rows", "nulls", "nans")
 
-    @cached_property
-    def _all_numbers(self) -> Longs:
-        """How many values each file holds, null and NaN excluded; 0 where not known."""
-        counts = self._all.array("rows") - self._all.array("nulls") - self._all.array("nans")
-        return np.where(self._are_counted[self._all.owners], counts, 0)
+    def _keep_holding(self, rows: _Rows, counts: Longs) -> tuple[_Rows, Longs]:
+        """The files with values, or that may have some, and their counts; a count is 0 where it is not known."""
+        are_counted = self._are_counted[rows.owners]
+        may_hold = (counts > 0) | ~are_counted
+        return rows.filter(may_hold), np.where(are_counted, counts, 0)[may_hold]
 
     @cached_property
-    def _may_hold(self) -> Bools:
-        """Which files may hold a value: others say nothing of values."""
-        return (self._all_numbers > 0) | ~self._are_counted[self._all.owners]
+    def _holding(self) -> tuple[_Rows, Longs]:
+        """The files that may hold a value other than null and NaN, and how many such values each has."""
+        nulls_and_nans = self._all.array("nulls") + self._all.array("nans")
+        return self._keep_holding(self._all, self._all.array("rows") - nulls_and_nans)
 
-    @cached_property
+    @property
     def _with_values(self) -> _Rows:
-        return self._all.filter(self._may_hold)
+        return self._holding[0]
+
+    @property
+    def _numbers(self) -> Longs:
+        return self._holding[1]
 
     @cached_property
-    def _numbers(self) -> Longs:
-        return self._all_numbers[self._may_hold]
+    def _holding_finite(self) -> tuple[_Rows, Longs]:
+        """The files that may hold a finite value, and how many each has: others say nothing of sums."""
+        below, above = (self._with_values.array(name) for name in _INFINITIES)
+        return self._keep_holding(self._with_values, self._numbers - below - above)
+
+    @property
+    def _with_finite(self) -> _Rows:
+        return self._holding_finite[0]
+
+    @property
+    def _finite_numbers(self) -> Longs:
+        return self._holding_finite[1]
 
     def _are_known(self, *names: str) -> Bools:
         """Of which columns there are files that may hold values, all with these fields."""
@@ -287,7 +302,7 @@ class _Segments:
         found: dict[str, Any] = {} if totals is None else {"sum_exact": sum(totals)}
         if not (self._are_summed[segment] and self._are_counted[segment]):
             return found
-        numbers = rows.cut(self._finite_numbers[self._may_be_finite], segment)
+        numbers = rows.cut(self._finite_numbers, segment)
         total, means, m2s = (rows.cut(values, segment) for values in self._doubles)
         mean, m2 = pool_moments(column, numbers, m2s, means, totals)
         return {**found, "sum": add_sums(total.tolist()), "mean": mean, "m2": m2}
@@ -295,21 +310,6 @@ class _Segments:
     @cached_property
     def _sums(self) -> list[Any]:
         return list(self._with_finite.column("sum_exact").to_pylist())
-
-    @cached_property
-    def _finite_numbers(self) -> Longs:
-        """How many finite values each file that may hold values has; 0 where not known."""
-        infinities = (self._with_values.array(name) for name in _INFINITIES)
-        return self._numbers - sum(infinities, np.zeros(len(self._numbers), np.int64))
-
-    @cached_property
-    def _may_be_finite(self) -> Bools:
-        """Which files that may hold values may hold a finite one: others say nothing of sums."""
-        return (self._finite_numbers > 0) | ~self._are_counted[self._with_values.owners]
-
-    @cached_property
-    def _with_finite(self) -> _Rows:
-        return self._with_values.filter(self._may_be_finite)
 
     @cached_property
     def _are_summed(self) -> Bools:
