@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from metastore.answers import Answer
-    from metastore.api.analyze_functions import analyze, config, configure, settings
+    from metastore.api.analyze_functions import analyze, configure, settings
     from metastore.api.export_functions import export
     from metastore.api.query_functions import estimates, explain, filtered_summary, history, whatif
     from metastore.api.read_functions import (
@@ -43,7 +43,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "metastore.pipeline.report": ("AnalyzeReport",),
-    "metastore.api.analyze_functions": ("analyze", "config", "configure", "settings"),
+    "metastore.api.analyze_functions": ("analyze", "configure", "settings"),
     "metastore.api.export_functions": ("export",),
     "metastore.api.query_functions": ("estimates", "explain", "filtered_summary", "history", "whatif"),
     "metastore.api.report_functions": ("report",),
@@ -66,7 +66,6 @@ __all__ = [
     "analyze",
     "columns",
     "compact",
-    "config",
     "configure",
     "diff",
     "estimates",

@@ -59,7 +59,7 @@ def test_of_a_session_that_was_stopped_it_is_said(session):
         lambda: metastore.analyze(session, "db.t"),
         lambda: metastore.verify(session, "db.t"),
         lambda: metastore.explain(session, "SELECT 1"),
-        lambda: metastore.config(session),
+        lambda: metastore.settings(session),
     ):
         with pytest.raises(errors.NoSpark, match=r"This Spark session has been stopped\. Get a new one"):
             ask()
@@ -83,7 +83,7 @@ def test_misspelt_variables_are_named_where_settings_are_shown(monkeypatch, capl
 
     monkeypatch.setenv("METASTORE_CBO_ENABLE", "false")
     monkeypatch.setenv("METASTORE_PORT", "9083")  # of Hive
-    (shown,) = (row for row in metastore.config() if row["name"].startswith("METASTORE_"))
+    (shown,) = (row for row in metastore.settings() if row["name"].startswith("METASTORE_"))
     assert (shown["name"], shown["value"], shown["source"]) == ("METASTORE_CBO_ENABLE", "false", "environment")
     assert shown["problem"] == "there is no such setting. Did you mean METASTORE_CBO_ENABLED?"
     found = doctor_checks.check_settings()

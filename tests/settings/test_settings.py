@@ -220,7 +220,6 @@ def test_settings_show_what_is_wrong_and_raise_nothing(monkeypatch, empty_folder
     misspelt = row_of("cbo.enabeld")
     assert (misspelt["value"], misspelt["source"]) == ("True", "file")
     assert misspelt["problem"] == "there is no such setting. Did you mean spark.metastore.cbo.enabled?"
-    assert list(metastore.config()) == list(metastore.settings())
     assert metastore.settings().columns[:6] == ("name", "value", "source", "default", "meaning", "problem")
 
 
@@ -273,7 +272,7 @@ def test_table_properties_that_say_nothing(name, value, problem):
 def test_settings_say_which_file_they_are_of(empty_folder):
     (empty_folder / "metastore.toml").write_text(PROGRAM)
     (empty_folder / "metastore.toml").chmod(0o666)
-    rows = {row["name"]: row for row in metastore.config()}
+    rows = {row["name"]: row for row in metastore.settings()}
     assert rows["spark.metastore.histogram.bins"]["file"] == str(empty_folder / "metastore.toml")
     assert "written by everybody" in rows["spark.metastore.python"]["left_out"]
     told = doctor_checks.check_settings()

@@ -293,13 +293,13 @@ def test_the_other_verbs(spark, table):
     assert TABLE in [row["table"] for row in metastore.tables(spark, "ice.db")]
     read = [row["kept"] for row in metastore.explain(spark, f"SELECT * FROM {TABLE} WHERE id + 1 = 106")]
     assert (len(read), sum(read)) == (3, 1)
-    assert {row["name"] for row in metastore.config(spark)} >= {"spark.metastore.enabled"}
+    assert {row["name"] for row in metastore.settings(spark)} >= {"spark.metastore.enabled"}
 
 
 def test_settings_of_the_session_are_seen(spark):
     spark.conf.set("spark.metastore.pruning.enabled", "false")
     try:
-        rows = {row["name"]: row for row in metastore.config(spark)}
+        rows = {row["name"]: row for row in metastore.settings(spark)}
         assert rows["spark.metastore.pruning.enabled"]["value"] == "false"
         assert rows["spark.metastore.pruning.enabled"]["source"] == "spark"
     finally:

@@ -156,8 +156,3 @@ def settings(spark: SparkSession | None = None) -> Answer:
         'spark.metastore.enabled'
     """
     return session.list_settings(spark)
-
-
-def config(spark: SparkSession | None = None) -> Answer:
-    """The same as `settings`, by the name of the command."""
-    return settings(spark)
