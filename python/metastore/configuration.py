@@ -56,11 +56,16 @@ def find_misspelt_variables(variables: Iterable[str]) -> dict[str, str]:
     return hints
 
 
+def is_property_name(name: str) -> bool:
+    """Whether a table property begins as those of the Metastore do."""
+    return name.casefold().startswith(_PROPERTY_PREFIX)
+
+
 def find_wrong_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Table properties that begin as ours do and say nothing, each with what is wrong with it."""
     problems = {}
     for name, value in properties.items():
-        if not name.casefold().startswith(_PROPERTY_PREFIX):
+        if not is_property_name(name):
             continue
         setting = _TABLE_PROPERTIES.get(name)
         if setting is None:

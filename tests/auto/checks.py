@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import metastore
+from pruning.scala import module
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 PATIENCE = 60.0
 NUMBERS = itertools.count()
@@ -30,3 +32,27 @@ def becomes(found: Callable[..., bool], spark, name: str) -> bool:
     while not found(spark, name) and time.monotonic() < until:
         time.sleep(0.1)
     return found(spark, name)
+
+
+@contextmanager
+def warnings_of(spark, scala_object: str) -> Iterator[list[str]]:
+    """The warnings that a Scala object writes to the driver's log, once the block has ended."""
+    logger_name = module(spark, scala_object).getClass().getName().removesuffix("$")
+    log4j = spark._jvm.org.apache.logging.log4j
+    layout = log4j.core.layout.PatternLayout.newBuilder().withPattern("%p %m%n").build()
+    writer = spark._jvm.java.io.StringWriter()
+    builder = log4j.core.appender.WriterAppender.newBuilder().setName("test").setLayout(layout)
+    appender = builder.setTarget(writer).build()
+    appender.start()
+    logger = log4j.LogManager.getLogger(logger_name)
+    level = logger.getLevel()
+    log4j.core.config.Configurator.setLevel(logger_name, log4j.Level.WARN)
+    logger.addAppender(appender)
+    lines: list[str] = []
+    try:
+        yield lines
+    finally:
+        logger.removeAppender(appender)
+        log4j.core.config.Configurator.setLevel(logger_name, level)
+        written = writer.toString().splitlines()
+        lines += [line.removeprefix("WARN ") for line in written if line.startswith("WARN ")]

@@ -10,7 +10,7 @@ import pytest
 
 import lakes
 import metastore
-from auto.checks import NUMBERS, PATIENCE, becomes, has_values, is_analyzed
+from auto.checks import NUMBERS, PATIENCE, becomes, has_values, is_analyzed, warnings_of
 from formats.kinds import FORMATS, KINDS, ROW
 from lakes import SPARK
 from metastore.format.manifest import Manifest
@@ -162,6 +162,20 @@ def test_a_table_that_is_replaced_still_speaks_for_itself(spark, said, expected)
         assert becomes(has_values, spark, name) if expected else not is_analyzed(spark, name)
     finally:
         spark.sql(f"DROP TABLE {name}")
+
+
+@needs_iceberg
+def test_the_log_of_the_driver_names_a_misspelt_property_once(spark, make_table):
+    name = make_table("auto_misspelt")
+    properties = "'metastore.analyze.auto' = 'true', 'metastore.analyze.atuo' = 'true'"
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({properties})")
+    with warnings_of(spark, "org.metastore.spark.conf.MetastoreConf") as warnings:
+        for start in (10, 20):
+            spark.sql(f"INSERT INTO {name} SELECT id FROM range({start}, {start + 10}, 1, 1)")
+    problem = "there is no such table property. Did you mean metastore.analyze.auto?"
+    expected = f"[METASTORE_INVALID_SETTING] metastore.analyze.atuo of {name}: {problem}"
+    assert [line for line in warnings if name in line] == [expected]
+    assert becomes(has_values, spark, name)
 
 
 @pytest.mark.slow

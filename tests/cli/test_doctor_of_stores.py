@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -11,6 +12,8 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from cli.conftest import findings
@@ -99,6 +102,103 @@ def test_doctor_is_content_with_statistics_of_the_current_snapshot(location, tmp
     found = doctor_store_checks.check_statistics(str(location))
     assert (found.state, found.detail) == (OK, "only its catalog knows whether the table has moved on")
     assert doctor_store_checks.check_statistics("hdfs://nn/t").state == OK
+
+
+MISSPELT = {"metastore.analyze.atuo": "true", "metastore.analyze.auto": "on", "owner": "us"}
+RIGHT = {"metastore.analyze.auto": "true", "owner": "us"}
+NOT_SET = "none of the Metastore's is set"
+
+
+def write_iceberg(table, name, properties):
+    """The metadata file of an Iceberg table with these properties."""
+    (table / "metadata").mkdir(parents=True, exist_ok=True)
+    data = json.dumps({"table-uuid": stores.UUID, "properties": properties}).encode()
+    (table / "metadata" / name).write_bytes(gzip.compress(data) if ".gz" in name else data)
+
+
+def write_delta(table, name, configuration):
+    """A file of a Delta table's log: one action, which sets these properties where it has any."""
+    (table / "_delta_log").mkdir(parents=True, exist_ok=True)
+    metadata = None if configuration is None else {"id": stores.UUID, "configuration": configuration}
+    actions = [{"protocol": {"minReaderVersion": 1}}, *([{"metaData": metadata}] if metadata else [])]
+    if not name.endswith(".parquet"):
+        (table / "_delta_log" / name).write_text("\n".join(map(json.dumps, actions)))
+        return
+    fields = [("id", pa.string()), ("configuration", pa.map_(pa.string(), pa.string()))]
+    rows = [{"metaData": None}, {"metaData": {**metadata, "configuration": list(configuration.items())}}]
+    schema = pa.schema([("metaData", pa.struct(fields))])
+    pq.write_table(pa.Table.from_pylist(rows, schema), table / "_delta_log" / name)
+
+
+def version(number):
+    return f"{number:020}"
+
+
+IDS = [f"{uuid.UUID(int=number)}" for number in range(2)]
+METADATA = {
+    "iceberg": (write_iceberg, {"v1.metadata.json": {}, "v2.metadata.json": MISSPELT}),
+    "iceberg, zipped": (write_iceberg, {"v9.gz.metadata.json": {}, "v10.gz.metadata.json": MISSPELT}),
+    "iceberg of a catalog": (
+        write_iceberg,
+        {f"00000-{IDS[0]}.metadata.json": {}, f"00001-{IDS[1]}.metadata.json": MISSPELT},
+    ),
+    "delta": (write_delta, {f"{version(0)}.json": {}, f"{version(1)}.json": MISSPELT, f"{version(2)}.json": None}),
+    "delta, checkpoint": (
+        write_delta,
+        {
+            f"{version(0)}.json": {},
+            f"{version(9)}.json": None,
+            f"{version(9)}.checkpoint.parquet": MISSPELT,
+            f"{version(10)}.json": None,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", METADATA)
+def test_doctor_finds_misspelt_table_properties(run, healthy, tmp_path, kind):
+    write, files = METADATA[kind]
+    for name, properties in files.items():
+        write(tmp_path / "t", name, properties)
+    found = findings(run, tmp_path / "t")["table properties"]
+    assert found["state"] == WARNING
+    assert found["detail"].split("; ") == [
+        "metastore.analyze.atuo: there is no such table property. Did you mean metastore.analyze.auto?",
+        "metastore.analyze.auto: 'on' is none of true, false",
+    ]
+    assert "UNSET TBLPROPERTIES ('metastore.analyze.atuo', 'metastore.analyze.auto')" in found["fix"]
+
+
+@pytest.mark.parametrize(
+    ("write", "name", "properties", "detail"),
+    [
+        (write_iceberg, "v3.metadata.json", RIGHT, "metastore.analyze.auto=true"),
+        (write_iceberg, "v3.metadata.json", {}, NOT_SET),
+        (write_delta, f"{version(0)}.json", RIGHT, "metastore.analyze.auto=true"),
+        (write_delta, f"{version(0)}.json", {}, NOT_SET),
+        (write_delta, f"{version(0)}.json", None, "only its catalog knows them"),
+        (None, None, None, "only its catalog knows them"),
+    ],
+)
+def test_doctor_is_content_with_table_properties(tmp_path, write, name, properties, detail):
+    if write is not None:
+        write(tmp_path, name, properties)
+    found = doctor_store_checks.check_table_properties(str(tmp_path))
+    assert (found.state, found.detail) == (OK, detail)
+
+
+def test_doctor_asks_no_metadata_of_which_several_are_the_newest(tmp_path):
+    for name in IDS:
+        write_iceberg(tmp_path, f"00001-{name}.metadata.json", MISSPELT)
+    assert doctor_store_checks.check_table_properties(str(tmp_path)).detail == "only its catalog knows them"
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"{}\n7"])
+def test_doctor_goes_on_where_metadata_cannot_be_read(tmp_path, content):
+    for folder, name in (("metadata", "v1.metadata.json"), ("_delta_log", f"{version(0)}.json")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_bytes(content)
+    assert doctor_store_checks.check_table_properties(str(tmp_path)).state == OK
 
 
 def test_doctor_finds_a_table_that_has_moved_on(run, healthy, location):

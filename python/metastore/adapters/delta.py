@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from metastore.adapters.delta_log import read_properties
 from metastore.adapters.descriptors import TableFormat
 from metastore.adapters.spark_versions import installed_spark_line
 
@@ -27,5 +28,5 @@ def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> Ta
     return replace(facts, snapshot_options={"versionAsOf": facts.snapshot})
 
 
-FORMAT = TableFormat("delta", complete, may_hide_positions=True)
+FORMAT = TableFormat("delta", complete, may_hide_positions=True, read_properties=read_properties)
 """Without deletion vectors and row tracking no positions are shown: SPARK-47731."""

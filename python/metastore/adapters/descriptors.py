@@ -42,6 +42,7 @@ class TableFormat:
         deleted_sql: SQL of whether a row is deleted, where deleted rows can be read as well.
         is_cached: Whether Spark keeps what it knows of a table until it is told to look again.
         read_lineage: What the metadata in a table's folder says without Spark; None where nothing is certain.
+        read_properties: The table properties by the metadata in a table's folder, without Spark; None where unknown.
         refuse_expressions: Why no statistics of expressions are kept of a table; None where they are.
         name_snapshot: The name of the snapshot that some data files are, where a listing is all that makes one.
         count_deleted_rows: Counts by path the deleted rows of data files that the table's metadata does not tell.
@@ -59,6 +60,7 @@ class TableFormat:
     deleted_sql: str | None = None
     is_cached: bool = False
     read_lineage: Callable[[Folder], Lineage | None] = lambda _: None
+    read_properties: Callable[[Folder], Mapping[str, str] | None] = lambda _: None
     refuse_expressions: Callable[[TableFacts], str | None] = lambda _: None
     name_snapshot: Callable[[Sequence[DataFile]], str] | None = None
     count_deleted_rows: Callable[[SparkSession, TableFacts, Sequence[DataFile]], Mapping[str, int]] | None = None

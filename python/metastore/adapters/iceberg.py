@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from metastore import jvm_session
 from metastore.adapters.descriptors import TableFormat
-from metastore.adapters.iceberg_lineage import read_lineage
+from metastore.adapters.iceberg_lineage import read_lineage, read_properties
 from metastore.adapters.spark_versions import collect_arrow, installed_spark_line
 from metastore.format.name_mapping import PROPERTY, NameMapping
 
@@ -134,6 +134,7 @@ FORMAT = TableFormat(
     deleted_sql="_deleted",
     is_cached=True,
     read_lineage=read_lineage,
+    read_properties=read_properties,
     refuse_expressions=_refuse_expressions,
     count_deleted_rows=_count_deleted_rows,
     publish_sketches=_publish_sketches,

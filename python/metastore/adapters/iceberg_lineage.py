@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _LOG = get_logger(__name__)
 _VERSION = re.compile(r"v(\d+)(\.gz)?\.metadata\.json(\.gz)?")
-_OF_A_CATALOG = re.compile(r"\d+-[0-9a-f-]{36}(\.gz)?\.metadata\.json(\.gz)?")
+_OF_A_CATALOG = re.compile(r"(\d+)-[0-9a-f-]{36}(\.gz)?\.metadata\.json(\.gz)?")
 _SPARK_TYPES = {
     "boolean": "boolean",
     "int": "int",
@@ -49,13 +49,44 @@ def read_lineage(table: Folder) -> Lineage | None:
     folder = table / "metadata"
     try:
         name = _newest(folder.names())
-        data = folder.read(name) if name else None
-        if name is None or data is None:
-            return None
-        return parse_metadata(json.loads(gzip.decompress(data) if ".gz" in name else data))
+        metadata = _read_metadata(folder, name) if name else None
+        return None if metadata is None else parse_metadata(metadata)
     except (OSError, ValueError, KeyError, TypeError) as error:
         _LOG.info("the metadata of %s cannot be read, its current snapshot is unknown: %s", table.uri, error)
         return None
+
+
+def read_properties(table: Folder) -> Mapping[str, str] | None:
+    """The table properties by the newest metadata at a table's location, or None where no file is the newest.
+
+    Of a table whose catalog names the metadata file this may be the trace of a commit that never took place: good
+    enough to name misspelt properties, and for nothing that has to be true.
+    """
+    folder = table / "metadata"
+    try:
+        names = folder.names()
+        name = _newest(names) or _newest_of_a_catalog(names)
+        metadata = _read_metadata(folder, name) if name else None
+        return None if metadata is None else dict(metadata.get("properties") or {})
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        _LOG.info("the metadata of %s cannot be read, its properties are unknown: %s", table.uri, error)
+        return None
+
+
+def _read_metadata(folder: Folder, name: str) -> Mapping[str, Any] | None:
+    data = folder.read(name)
+    if data is None:
+        return None
+    metadata: Mapping[str, Any] = json.loads(gzip.decompress(data) if ".gz" in name else data)
+    return metadata
+
+
+def _newest_of_a_catalog(names: tuple[str, ...]) -> str | None:
+    """The metadata file with the highest number; None where several have it, of which one was committed."""
+    numbered = [(int(match[1]), name) for name in names if (match := _OF_A_CATALOG.fullmatch(name))]
+    highest = max((number for number, _ in numbered), default=None)
+    newest = [name for number, name in numbered if number == highest]
+    return newest[0] if len(newest) == 1 else None
 
 
 def _newest(names: tuple[str, ...]) -> str | None:

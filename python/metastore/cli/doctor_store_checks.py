@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metastore import configuration
+from metastore.adapters.descriptors import FORMAT_NAMES, describe_format
 from metastore.cli.doctor_checks import BROKEN, OK, WARNING, CheckResult
 from metastore.cli.shell_hints import write_analyze
 from metastore.errors import MetastoreError, StoreNotReadable
@@ -20,6 +21,8 @@ from metastore.store.location import default_store_uri, local_path, needs_hadoop
 from metastore.store.retention import is_leftover
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from metastore.answers import Answer
 
 
@@ -74,6 +77,35 @@ def check_statistics(location: str) -> CheckResult:
         return found
     fix = f"If none is at work, they go a week later with: metastore gc {location} --delete"
     return CheckResult("statistics", WARNING, f"{len(left)} files that a writer needs for a moment: {left[0]}", fix)
+
+
+def check_table_properties(location: str) -> CheckResult:
+    """Table properties that begin with `metastore.` exist and have values that they can have."""
+    if needs_hadoop(location):
+        return CheckResult("table properties", OK, f"{location} is not looked at: only Spark reaches it")
+    try:
+        properties = _read_properties(location)
+    except MetastoreError as error:
+        return CheckResult("table properties", WARNING, f"not looked at: {error.message}", error.hint)
+    if properties is None:
+        return CheckResult("table properties", OK, "only its catalog knows them")
+    problems = configuration.find_wrong_properties(properties)
+    if problems:
+        detail = "; ".join(f"{name}: {problem}" for name, problem in sorted(problems.items()))
+        names = ", ".join(f"'{name}'" for name in sorted(problems))
+        fix = f"Set what is meant, and remove the other: ALTER TABLE ... UNSET TBLPROPERTIES ({names})"
+        return CheckResult("table properties", WARNING, detail, fix)
+    ours = [f"{name}={value}" for name, value in sorted(properties.items()) if configuration.is_property_name(name)]
+    return CheckResult("table properties", OK, ", ".join(ours) or "none of the Metastore's is set")
+
+
+def _read_properties(location: str) -> Mapping[str, str] | None:
+    """The table properties by the metadata at a location, or None where it tells of none."""
+    for name in FORMAT_NAMES:
+        properties = describe_format(name).read_properties(Folder(location))
+        if properties is not None:
+            return properties
+    return None
 
 
 def _currency(snapshots: Answer) -> CheckResult:

@@ -67,7 +67,8 @@ def _version(package: str) -> str | None:
 
 
 Location = Annotated[
-    str | None, typer.Argument(help="A table's location, to see its statistics, and whether they can be written.")
+    str | None,
+    typer.Argument(help="A table's location, to look at its statistics and properties, and whether it can be written."),
 ]
 Spark = Annotated[bool, typer.Option("--spark", help="Also start a Spark and ask it for the extension (some seconds).")]
 
@@ -81,6 +82,7 @@ def doctor(output: PlainOutput, location: Location = None, *, spark: Spark = Fal
     found.append(doctor_store_checks.check_store(location))
     if location is not None and found[-1].state == doctor_checks.OK:
         found.append(doctor_store_checks.check_statistics(location))
+        found.append(doctor_store_checks.check_table_properties(location))
     if spark:
         found += doctor_checks.check_spark()
     output.findings(found)
