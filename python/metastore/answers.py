@@ -2,7 +2,8 @@
 
 An answer is a sequence of rows. It prints as text, renders in notebooks and terminals, draws itself, and converts to
 Arrow, pandas, Polars, Spark and plain Python. Values of columns (minimum, maximum, quantiles) are texts in the table,
-as Spark's CAST renders them, so that columns of all types fit into one; `Summary.column` gives them typed.
+as Spark's CAST renders them (binary ones as `X'00FF'`), so that columns of all types fit into one; `Summary.column`
+gives them typed.
 """
 
 from __future__ import annotations
@@ -189,8 +190,9 @@ class Summary(Answer):
     def column(self, name: str) -> dict[str, Any]:
         """The row of one column, its values typed.
 
-        Integers come as `int`, decimals as `Decimal`, dates as `date`, timestamps as `datetime`; text stays text, and
-        a value that Python's type cannot hold (a date after the year 9999) stays text as well.
+        Integers come as `int`, decimals as `Decimal`, dates as `date`, timestamps as `datetime`, binary values as
+        `bytes`; text stays text, and a value that Python's type cannot hold (a date after the year 9999) stays text as
+        well.
 
         Raises:
             ColumnNotFound: The table has no such column, or the summary does not hold it.

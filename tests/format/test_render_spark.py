@@ -1,4 +1,7 @@
-"""`render` shows values as Spark's CAST to string does: asked of Spark itself, in one query a time zone."""
+"""`render_value` shows values as Spark's CAST to string does: asked of Spark itself, in one query a time zone.
+
+Binary values are shown as literals, of what Spark's `hex` makes of them.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,8 @@ def day_time(first, last):
 def cases():
     texts = ["", "a", "ä€😀", "x" * 100, "\x00\n", "it's"]
     yield Case("string", [text.encode() for text in texts], pa.array(texts))
-    yield Case("binary", [b"", b"ab", "é".encode()], pa.array([b"", b"ab", "é".encode()]))
+    blobs = [b"", b"ab", b"\x00\xff\x80"]
+    yield Case("binary", blobs, pa.array(blobs), "concat('X', char(39), hex({}), char(39))")
     yield Case("boolean", [0, 1], pa.array([False, True]))
     yield Case("double", doubles(), pa.array(doubles()))
     with np.errstate(over="ignore"):

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from metastore.errors import InvalidArgument
 from metastore.format.documents import from_document, to_document
 from metastore.format.spark_text import parse_spark_text as typed_text
 from metastore.format.table_column import Column, decimal_type, encoding_of
+from metastore.format.value_encoding import to_stored_value
 from metastore.format.value_rendering import (
     cut_lower,
     cut_upper,
@@ -150,13 +153,31 @@ def test_typed(kind, stored, value):
         ("decimal(38,10)", decimal_to_bytes(1), "0.0000000001"),
         ("decimal(18,0)", 10**17, "1" + "0" * 17),
         ("boolean", 0, "false"),
-        ("binary", b"a\xff", "a�"),
         ("interval day to second", -1, "INTERVAL '-0 00:00:00.000001' DAY TO SECOND"),
     ],
 )
 def test_render(kind, stored, text):
     assert render_value(stored, column(kind)) == text
     assert render_value(None, column(kind)) is None
+
+
+BINARY = json.loads((Path(__file__).parents[1] / "cases/binary_values.json").read_text("utf-8"))
+"""Binary values and how people see them, the same in the shim."""
+
+
+@pytest.mark.parametrize("case", [*BINARY["rendered"], *BINARY["cut"]])
+def test_binary_values_are_rendered_as_sql_writes_them(case):
+    exact = case in BINARY["rendered"]
+    assert render_value(bytes.fromhex(case["hex"]), column("binary"), exact=exact) == case["text"]
+
+
+@pytest.mark.parametrize("case", BINARY["parsed"])
+def test_texts_that_stand_for_binary_values(case):
+    expected = case["text"] if case["hex"] is None else bytes.fromhex(case["hex"])
+    assert typed_text(case["text"], "binary") == expected
+    stored = to_stored_value(case["text"], column("binary"))
+    assert stored == (case["text"].encode() if case["hex"] is None else expected)
+    assert to_stored_value(case["text"], column("string")) == case["text"].encode()
 
 
 def test_zones_are_of_timestamps_alone():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len, set_cell_size
 
+from metastore.format.binary_text import render_binary
 from metastore.format.value_rendering import render_average_time
 from metastore.visible_text import make_visible
 
@@ -314,6 +315,7 @@ _WRITERS: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (float, format_number),
     (dict, lambda value: "/".join(f"{key}={part}" for key, part in value.items())),
     (datetime, lambda value: f"{value:%Y-%m-%d %H:%M:%S}"),
+    (bytes, render_binary),
 )
 
 

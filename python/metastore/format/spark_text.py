@@ -7,6 +7,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from metastore.format.binary_text import parse_binary
 from metastore.format.time_zones import parse_time_zone
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ _FLOATS = ("float", "double")
 
 
 def parse_spark_text(text: str | None, spark_type: str, zone: str = "UTC") -> Any:
-    """The Python value of a text that Spark's `CAST(x AS STRING)` made; the text itself where there is none."""
+    """The Python value of a text that `render_value` made; the text itself where there is none."""
     reader = _reader(spark_type, zone)
     if text is None or reader is None:
         return text
@@ -39,8 +40,16 @@ def _reader(spark_type: str, zone: str) -> Callable[[str], Any] | None:
         "date": date.fromisoformat,
         "timestamp": lambda text: _datetime(text).replace(tzinfo=parse_time_zone(zone)),
         "timestamp_ntz": _datetime,
+        "binary": _bytes,
     }
     return readers.get(spark_type)
+
+
+def _bytes(text: str) -> bytes:
+    value = parse_binary(text)
+    if value is None:
+        raise ValueError(f"{text!r} is no binary value")
+    return value
 
 
 def _datetime(text: str) -> datetime:

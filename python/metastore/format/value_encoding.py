@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from metastore.format.binary_text import parse_binary
 from metastore.format.table_column import decimal_type
 from metastore.format.time_zones import parse_time_zone
 from metastore.format.value_rendering import decimal_to_bytes
@@ -54,7 +55,7 @@ def to_stored_values(values: pa.Array, column: Column) -> list[Any]:
 
 
 def to_stored_value(value: Any, column: Column, zone: str = "UTC") -> Any:
-    """Turn one Python value into what statistics hold."""
+    """Turn one Python value into what statistics hold; a text may stand for bytes as `X'00FF'`."""
     if value is None:
         return None
     decimal = decimal_type(column.type)
@@ -64,6 +65,8 @@ def to_stored_value(value: Any, column: Column, zone: str = "UTC") -> Any:
     try:
         if column.type == "timestamp":
             value = _instant(value, zone)
+        if column.type == "binary":
+            value = _bytes(value)
         array = pa.array([value]).cast(kind)
     except (pa.ArrowException, TypeError) as e:
         raise ValueError(f"{value!r} is no {column.type}") from e
@@ -77,6 +80,11 @@ def _instant(value: Any, zone: str) -> Any:
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=parse_time_zone(zone))).astimezone(timezone.utc)
     return value
+
+
+def _bytes(value: Any) -> Any:
+    parsed = parse_binary(value) if isinstance(value, str) else None
+    return value if parsed is None else parsed
 
 
 def _unscaled(value: Any, scale: int, *, wide: bool) -> int | bytes | None:

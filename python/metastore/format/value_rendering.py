@@ -10,6 +10,7 @@ import numpy as np
 
 from metastore.contract import read_contract
 from metastore.format import calendar
+from metastore.format.binary_text import render_binary
 from metastore.format.table_column import Column, decimal_type
 from metastore.format.time_zones import parse_time_zone
 
@@ -63,16 +64,18 @@ def to_python_value(value: Any, column: Column) -> Any:
 
 
 def render_value(value: Any, column: Column, *, exact: bool = True, zone: str = "UTC") -> str | None:
-    """A stored value as Spark's `CAST(x AS STRING)` renders it; null as None.
+    """A stored value as Spark's `CAST(x AS STRING)` renders it, bytes as `X'00FF'`; null as None.
 
     Java 17 shows a few floating-point numbers with a digit more than is needed; here, as from Java 19 on, they are
     shown with the fewest that tell them apart.
     """
     if value is None:
         return None
-    if not exact and _family(column) in ("text", "bytes"):
+    family = _family(column)
+    if not exact and family == "text":
         return _without_torn_character(bytes(value)).decode("utf-8", "replace") + ELLIPSIS
-    return make_renderer(column, zone)(value)
+    text = make_renderer(column, zone)(value)
+    return text + ELLIPSIS if family == "bytes" and not exact else text
 
 
 TIMES = ("date", "timestamp", "timestamp_ntz")
@@ -170,5 +173,5 @@ _RENDERED: dict[str, Callable[[Any, Column], str]] = {
     "timestamp_ntz": lambda value, _: calendar.render_timestamp(int(value), None),
     "interval": lambda value, column: calendar.render_interval(int(value), column.type),
     "text": _text,
-    "bytes": _text,
+    "bytes": lambda value, _: render_binary(bytes(value)),
 }

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
 import org.apache.spark.sql.types.{BinaryType, DataType, Decimal, DecimalType, StringType}
 
 import org.metastore.spark.pruning.Condition._
-import org.metastore.spark.reason.{PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText}
+import org.metastore.spark.reason.{BinaryText, PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText}
 import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSummary, FileGroupStatistics, FileSetStatistics, ValueEvidence}
 
 /**
@@ -252,9 +252,12 @@ private[pruning] object SummaryText {
   }
 
   private def text(bound: Option[Any], dataType: DataType, exact: Boolean): String = bound.fold("?") { value =>
-    val shown =
-      try Literal(value, dataType).toString
-      catch { case Recoverable(_) => value.toString }
+    val shown = value match {
+      case bytes: Array[Byte] => BinaryText.render(bytes)
+      case _ =>
+        try Literal(value, dataType).toString
+        catch { case Recoverable(_) => value.toString }
+    }
     if (exact) shown else s"$shown…"
   }
 

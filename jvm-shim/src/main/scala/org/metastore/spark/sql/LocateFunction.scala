@@ -8,12 +8,12 @@ import org.apache.spark.sql.catalyst.expressions.{
   AttributeReference, Cast, EqualNullSafe, EqualTo, Expression, GreaterThanOrEqual, LessThanOrEqual, Literal
 }
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.StringType
+import org.apache.spark.sql.types.{BinaryType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ColumnResolver, PruningFilter}
-import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.reason.{BinaryText, MetastoreException}
 import org.metastore.spark.statistics.columns.FileList
 import org.metastore.spark.tables.{Leaf, TableFormats}
 
@@ -65,8 +65,13 @@ object LocateFunction extends TableFunction("locate") {
     (short.numChars to math.max(length, text.numChars)).map(size => Literal(short.rpad(size, Space), value.dataType))
   }
 
-  /** The value in the column's type, which has to hold it exactly. */
-  private def valueOf(asked: Literal, leaf: Leaf): Literal = {
+  /** The value in the column's type, which has to hold it exactly; a text may stand for bytes as `X'00FF'`. */
+  private def valueOf(asked: Literal, leaf: Leaf): Literal = (asked.value, leaf.dataType) match {
+    case (text: UTF8String, BinaryType) => BinaryText.parse(text.toString).fold(castOf(asked, leaf))(Literal(_))
+    case _ => castOf(asked, leaf)
+  }
+
+  private def castOf(asked: Literal, leaf: Leaf): Literal = {
     val zone = Some(SQLConf.get.sessionLocalTimeZone)
     val cast = Cast(asked, leaf.dataType, zone, ansiEnabled = true)
     val found = Try(cast).filter(_.checkInputDataTypes().isSuccess).map(cast => Literal(cast.eval(), leaf.dataType)).toOption

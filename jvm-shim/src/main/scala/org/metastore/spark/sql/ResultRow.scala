@@ -20,6 +20,7 @@ import org.apache.spark.sql.types.{BinaryType, CharType, DataType, Decimal, Stri
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.contract.Contract
+import org.metastore.spark.reason.BinaryText
 import org.metastore.spark.statistics.columns.CatalystValue
 import org.metastore.spark.statistics.objects.SummaryRow
 
@@ -59,7 +60,7 @@ object ResultRow {
   }
 }
 
-/** Values of columns as text, exactly as `CAST(value AS STRING)` gives it in this session. */
+/** Values of columns as text: as `CAST(value AS STRING)` gives it in this session, binary ones as `X'00FF'`. */
 final class ValueText private (written: Option[DataType], shown: DataType) {
   private val zone = Some(SQLConf.get.sessionLocalTimeZone)
   private val ansi = SQLConf.get.ansiEnabled // decides whether small decimals are written with an exponent
@@ -86,7 +87,8 @@ final class ValueText private (written: Option[DataType], shown: DataType) {
   private def asText(value: Any, from: DataType): UTF8String = {
     val literal = Literal(CatalystValue.catalyst(value, from), from)
     val typed = if (from == shown) literal else Cast(literal, shown, zone, ansiEnabled = false)
-    Cast(typed, StringType, zone, ansi).eval().asInstanceOf[UTF8String]
+    if (shown == BinaryType) UTF8String.fromString(BinaryText.render(typed.eval().asInstanceOf[Array[Byte]]))
+    else Cast(typed, StringType, zone, ansi).eval().asInstanceOf[UTF8String]
   }
 }
 

@@ -22,7 +22,7 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.contract.Contract
-import org.metastore.spark.reason.{MetastoreException, NearNames, SqlName, StatisticsException}
+import org.metastore.spark.reason.{BinaryText, MetastoreException, NearNames, SqlName, StatisticsException}
 import org.metastore.spark.statistics.objects.SummaryRow
 import org.metastore.spark.tables.UnsupportedRelease
 
@@ -253,9 +253,12 @@ object Arguments {
     case _ => ()
   }
 
-  /** A value as people write it: texts in quotes, numbers without the suffix of their type. */
-  private[sql] def toText(literal: Literal): String =
-    if (literal.dataType == StringType) literal.sql else Option(cast(literal, StringType)).fold("NULL")(_.toString)
+  /** A value as people write it: texts in quotes, bytes as `X'00FF'`, numbers without the suffix of their type. */
+  private[sql] def toText(literal: Literal): String = literal.value match {
+    case _ if literal.dataType == StringType => literal.sql
+    case bytes: Array[Byte] => BinaryText.render(bytes)
+    case _ => Option(cast(literal, StringType)).fold("NULL")(_.toString)
+  }
 
   /** A value in another type, by Spark's CAST in the session's time zone; null where it cannot be. */
   private[sql] def cast(literal: Literal, to: DataType): Any =

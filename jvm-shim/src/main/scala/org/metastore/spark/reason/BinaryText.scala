@@ -1,0 +1,21 @@
+package org.metastore.spark.reason
+
+import org.apache.commons.codec.binary.Hex
+
+/** Binary values as people read and write them: `X'00FF80'`, which SQL takes back. As `metastore.format.binary_text` in Python. */
+object BinaryText {
+  private val Literal = "[Xx]'([0-9A-Fa-f]*)'".r
+
+  /** A binary value as SQL writes it. */
+  def render(bytes: Array[Byte]): String = s"X'${Hex.encodeHexString(bytes, false)}'"
+
+  /** The bytes of a binary value as SQL writes it; `None` of any other text. */
+  def parse(text: String): Option[Array[Byte]] =
+    Some(text).collect { case Literal(digits) => Hex.decodeHex(fillByte(digits)) }
+
+  /** Digits that are as many as bytes need: SQL reads `X'F'` as `X'0F'`. */
+  private def fillByte(digits: String): String = {
+    val missing = digits.length % 2
+    "0" * missing + digits
+  }
+}

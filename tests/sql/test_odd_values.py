@@ -1,0 +1,107 @@
+"""Binary values are shown as SQL writes them: in SQL, in Python and in a shell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import metastore
+from pruning.scala import module, option
+from sql.conftest import analyzed_table
+
+pytestmark = pytest.mark.spark
+
+CASES = json.loads((Path(__file__).parents[1] / "cases/binary_values.json").read_text("utf-8"))
+TABLE = "ice.db.odd_values"
+COLUMNS = {
+    "b": "element_at(array(X'00FF80', X'', X'6162', CAST(NULL AS BINARY)), CAST(id % 4 AS INT) + 1)",
+    "long": "unhex(concat(repeat('FE', 10), repeat('0A', 90)))",
+    "nested": "named_struct('b', IF(id % 2 = 0, X'C3', X'C3A9'), 'nothing', CAST(NULL AS DATE))",
+    "no_number": "CAST(NULL AS INT)",
+    "no_double": "CAST(NULL AS DOUBLE)",
+    "no_text": "CAST(NULL AS STRING)",
+    "no_bytes": "CAST(NULL AS BINARY)",
+}
+
+
+@pytest.fixture(scope="module")
+def location(spark):
+    made = ", ".join(f"{sql} AS {name}" for name, sql in COLUMNS.items())
+    with analyzed_table(spark, TABLE, f"SELECT id, {made} FROM range(0, 40, 1, 2)") as place:
+        yield place
+
+
+def rows_of(spark, call):
+    return [row.asDict() for row in spark.sql(f"SELECT * FROM metastore.{call}").collect()]
+
+
+@pytest.mark.parametrize("kind", ["rendered", "parsed"])
+def test_the_shim_reads_and_writes_binary_values_as_python_does(spark, kind):
+    texts = module(spark, "org.metastore.spark.reason.BinaryText")
+    for case in CASES[kind]:
+        if kind == "rendered":
+            assert texts.render(bytearray.fromhex(case["hex"])) == case["text"]
+        else:
+            found = option(texts.parse(case["text"]))
+            assert (None if found is None else bytes(found).hex()) == case["hex"]
+
+
+QUESTIONS = {
+    "summary": (["min", "max", "q50", "top_value"], {}),
+    "columns": (["min", "max"], {}),
+    "frequencies": (["value"], {"column": "b"}),
+    "histogram": (["lo", "hi"], {"column": "b"}),
+    "quantiles": (["value"], {"column": "b"}),
+}
+
+
+@pytest.mark.parametrize("verb", QUESTIONS)
+def test_answers_show_binary_values_alike(spark, location, verb):
+    cells, arguments = QUESTIONS[verb]
+    more = "".join(f", {name} => '{value}'" for name, value in arguments.items())
+    in_sql = rows_of(spark, f"{verb}('{TABLE}'{more})")
+    opened = list(getattr(metastore.open(location), verb)(**arguments))
+    assert in_sql
+    assert [[row[cell] for cell in cells] for row in in_sql] == [[row[cell] for cell in cells] for row in opened]
+    of_binary = [row for row in in_sql if row.get("column_name", "b") == "b"]
+    shown = {row[cell] for row in of_binary for cell in cells}
+    assert shown <= {"X''", "X'00FF80'", "X'6162'"}
+    assert {"X''", "X'6162'"} <= shown
+
+
+def test_a_cut_bound_ends_in_an_ellipsis(spark, location):
+    (row,) = (row for row in rows_of(spark, f"summary('{TABLE}')") if row["column_name"] == "long")
+    head = "FE" * 10 + "0A" * 53
+    assert (row["min"], row["max"]) == (f"X'{head}0A'…", f"X'{head}0B'…")
+    typed = metastore.open(location).summary().column("b")
+    assert (typed["min"], typed["max"]) == (b"", b"ab")
+
+
+def test_explain_shows_binary_bounds(spark, location):
+    explained = metastore.explain(spark, f"SELECT * FROM {TABLE} WHERE b BETWEEN X'01' AND X'6161'")
+    assert {row["kept"] for row in explained} == {False}
+    for row in explained:
+        assert "b in [X'', X'6162']" in row["statistic"]
+        assert "X'01'" in row["conjunct"]
+
+
+def test_what_is_shown_is_found_again(spark, location):
+    shown = rows_of(spark, f"frequencies('{TABLE}', 'b')")
+    assert len(shown) == 3
+    opened = metastore.open(location)
+    for row in shown:
+        value = row["value"]
+        text = f'"{value}"'
+        (counted,) = spark.sql(f"SELECT count(*) AS rows FROM {TABLE} WHERE b = {value}").collect()
+        assert counted.rows == row["frequency"]
+        located = rows_of(spark, f"locate('{TABLE}', 'b', {value})")
+        assert sum(file["frequency"] for file in located) == row["frequency"]
+        assert rows_of(spark, f"locate('{TABLE}', 'b', {text})") == located
+        assert list(opened.locate("b", value)) == located
+
+
+def test_a_binary_value_that_a_column_cannot_hold_is_shown_as_it_was_written(spark, location):
+    with pytest.raises(Exception, match=r"value: X'00FF80' is not of the type int"):
+        rows_of(spark, f"locate('{TABLE}', 'no_number', X'00FF80')")
