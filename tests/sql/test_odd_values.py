@@ -1,4 +1,4 @@
-"""Binary values are shown as SQL writes them: in SQL, in Python and in a shell."""
+"""Binary values are shown as SQL writes them, and columns of nulls have no values: in SQL, in Python and in a shell."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import metastore
+from metastore import errors
 from pruning.scala import module, option
-from sql.conftest import analyzed_table
+from sql.conftest import analyzed_table, location_of
 
 pytestmark = pytest.mark.spark
 
@@ -24,6 +25,7 @@ COLUMNS = {
     "no_text": "CAST(NULL AS STRING)",
     "no_bytes": "CAST(NULL AS BINARY)",
 }
+ALL_NULL = ["no_number", "no_double", "no_text", "no_bytes", "nested.nothing"]
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +107,27 @@ def test_what_is_shown_is_found_again(spark, location):
 def test_a_binary_value_that_a_column_cannot_hold_is_shown_as_it_was_written(spark, location):
     with pytest.raises(Exception, match=r"value: X'00FF80' is not of the type int"):
         rows_of(spark, f"locate('{TABLE}', 'no_number', X'00FF80')")
+
+
+@pytest.mark.parametrize("column", ALL_NULL)
+def test_a_column_of_nulls_has_no_values(spark, location, column):
+    opened = metastore.open(location)
+    (path, *_) = [row["path"] for row in opened.files()]
+    for more in ({}, {"top": 5}, {"file": path}):
+        called = "".join(f", {name} => '{value}'" for name, value in more.items())
+        assert rows_of(spark, f"frequencies('{TABLE}', '{column}'{called})") == []
+        assert list(opened.frequencies(column, **more)) == []
+    (row,) = (row for row in rows_of(spark, f"summary('{TABLE}')") if row["column_name"] == column)
+    assert (row["count"], row["null_count"], row["approx_unique"], row["exact"]) == (40, 40, 0, True)
+    assert {row[name] for name in ("min", "max", "avg", "std", "q50", "top_value", "top_count")} == {None}
+    assert opened.summary().column(column)["null_percentage"] == 100
+
+
+def test_footers_are_enough_to_know_that_there_are_no_values(spark, table):
+    spark.sql(f"INSERT INTO {table} SELECT id, NULL, 'p' FROM range(3)")
+    spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS")
+    opened = metastore.open(location_of(spark, table))
+    assert rows_of(spark, f"frequencies('{table}', 's')") == list(opened.frequencies("s")) == []
+    for ask in (lambda: metastore.frequencies(spark, table, "id"), lambda: opened.frequencies("id")):
+        with pytest.raises(errors.NoStatistics, match=r"of this kind \(frequencies\) for the column id"):
+            ask()

@@ -54,7 +54,7 @@ class ColumnAnswers(TableSnapshots):
         """One row per value of a column, most frequent first; null is none, NaN is one."""
         shown = self._at(at)
         found, exact = self._details(column, file, shown)
-        if not found.has_value_list:
+        if not found.has_value_list and found.value_count != 0:
             raise self._without("frequencies", column)
         described = distribution_rows.build_frequency_rows(found, top, self._zone, exact=exact)
         return self._answer(Answer, "frequencies", described, shown, column=found.column.name)

@@ -31,9 +31,9 @@ final class ColumnDetails private (
   /** Whether values are kept. */
   def hasValueCounts: Boolean = row.frequencies.exists(_ != "none")
 
-  /** The most frequent values; raises METASTORE_NO_STATISTICS where none were kept. */
+  /** The most frequent values, none where all are null; raises METASTORE_NO_STATISTICS where none were kept. */
   def frequent(top: Option[Int]): Seq[ValueCount] = {
-    if (!hasValueCounts) throw missing("frequencies")
+    if (!hasValueCounts && !values.contains(0L)) throw missing("frequencies")
     val few = top.exists(_ <= ColumnDetails.Heads)
     val found = (if (few) heads.toSeq else lists).map(analyzed.store.values(_, ordinal, file, few))
     val isRanked = found.size <= 1 && (few || !snapshot.exists(_.distribution.contains(ordinal)))
