@@ -197,7 +197,10 @@ def _describe_function(function: Mapping[str, Any]) -> str:
     arguments = (one["name"] if one["required"] else f"[{one['name']}]" for one in function["arguments"])
     star = " *" if function.get("without_spark") else ""
     columns = ", ".join(f"`{column}`" for column in function["columns"])
-    return f"\n## {function['name']}({', '.join(arguments)}){star}\n\n{function['meaning']}.\n\nColumns: {columns}"
+    head = f"## {function['name']}({', '.join(arguments)}){star}"
+    comments = [f"- `{column}`: {comment}." for column, comment in function.get("comments", {}).items()]
+    listed = "\n\n" + "\n".join(comments) if comments else ""
+    return f"\n{head}\n\n{function['meaning']}.\n\nColumns: {columns}{listed}"
 
 
 def _columns(view: Mapping[str, Any]) -> str:

@@ -131,3 +131,10 @@ def test_footers_are_enough_to_know_that_there_are_no_values(spark, table):
     for ask in (lambda: metastore.frequencies(spark, table, "id"), lambda: opened.frequencies("id")):
         with pytest.raises(errors.NoStatistics, match=r"of this kind \(frequencies\) for the column id"):
             ask()
+
+
+def test_columns_of_a_summary_say_how_exact_they_are(spark, location):
+    described = spark.sql(f"DESCRIBE QUERY SELECT * FROM metastore.summary('{TABLE}')").collect()
+    comments = {row.col_name: row.comment for row in described}
+    assert "one standard error of approx_unique" in comments["distinct_error"]
+    assert "approx_unique has an error of its own" in comments["exact"]

@@ -7,9 +7,9 @@
   `own_file`: taken only from files that nobody but the user and root can have written.
 - `functions.json`: table functions as `metastore.help()` lists them, and the views of the data source. `without_spark`:
   Python answers it from the store, too. `internal`: asked by our own Python; `limited`: whether
-  `spark.metastore.read.timeout` ends it; `settings`: whose settings it uses, those of `read` where nothing is said. A
-  view has the columns of a function or its own, then the fields of the kind of `object` that it shows typed; options
-  of `narrowed_by` narrow it.
+  `spark.metastore.read.timeout` ends it; `settings`: whose settings it uses, those of `read` where nothing is said;
+  `comments`: what `DESCRIBE` says of a column. A view has the columns of a function or its own, then the fields of the
+  kind of `object` that it shows typed; options of `narrowed_by` narrow it.
 - `errors.json`: codes, what they mean, with which exit code a command ends; `shim`: raised there, too.
 - `statistics.json`: the built-in statistics, written out by their descriptors.
 - `reasons.json`: why a scan, a conjunct or a data file was treated as it was, by codes; facts stand in braces.

@@ -123,7 +123,14 @@ abstract class TableFunction(val name: String) {
       Argument(argument, one.get("required").asBoolean, Option(one.get("default")).map(text => Literal(text.asText)))
     }
 
-  lazy val schema: StructType = StructType.fromDDL(Contract.texts(declared, "columns").mkString(", "))
+  lazy val schema: StructType = {
+    val columns = StructType.fromDDL(Contract.texts(declared, "columns").mkString(", "))
+    val comments = Option(declared.get("comments"))
+    StructType(columns.map { column =>
+      val comment = comments.flatMap(texts => Option(texts.get(column.name)))
+      comment.fold(column)(text => column.withComment(text.asText))
+    })
+  }
 
   /** One sentence for `metastore.help()`. */
   def meaning: String = declared.get("meaning").asText
