@@ -301,6 +301,31 @@ def known(within: str, names: list[str]) -> str:
     return ", ".join(within + name for name in sorted(names)[:5]) + more
 
 
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        ("nowhere_to_be_found", "ice.<database>.nowhere_to_be_found"),
+        ("`nowhere to be found`", "ice.<database>.`nowhere to be found`"),
+        ("default.nowhere_to_be_found", "ice.default.nowhere_to_be_found"),
+        ("ice.db.nowhere_to_be_found", None),
+        ("global_temp.nowhere_to_be_found", None),
+    ],
+)
+def test_a_hint_says_how_a_table_of_another_catalog_is_named(spark, name, example):
+    asked = [
+        lambda: spark.sql(f"SELECT * FROM metastore.summary('{name}')"),
+        lambda: metastore.summary(spark, name),
+        lambda: metastore.analyze(spark, name, progress=False),
+        lambda: metastore.verify(spark, name),
+    ]
+    for ask in asked:
+        with pytest.raises(Exception, match="METASTORE_TABLE_NOT_FOUND") as raised:
+            ask()
+        hint = f"A table of another catalog has its name before it: {example}."
+        assert (hint in str(raised.value)) == (example is not None)
+        assert ("another catalog" in str(raised.value)) == (example is not None)
+
+
 def test_misspelt_functions_of_one_part_are_named_and_those_of_users_are_theirs(spark, analyzed):
     for call in ("metastore_sumary('{t}')", "Metastore_Histogramm('{t}', 'id')"):
         with pytest.raises(AnalysisException, match=r"there is no such table function\. Did you mean metastore\."):
