@@ -24,11 +24,9 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     TableFunctions.register()
     FilteredSummaryFunction.answerBy((session, table, query) => AttachedPython.run(session, FilteredSummaryStatement(table, query)))
-    DiffFunction.answerBy { (session, asked) =>
-      AttachedPython.run(
-        session,
-        DiffStatement(
-          table = asked.table, before = asked.before, after = asked.after, added = asked.added, distributions = asked.distributions))
+    DiffFunction.answerBy { (session, question) =>
+      val statement = DiffStatement(question)
+      AttachedPython.run(session, statement)
     }
     if (EarlyRules.inject(extensions, new AnalyzableColumnsRule(_)))
       extensions.injectParser((_, delegate) => MetastoreParser(delegate))

@@ -18,6 +18,7 @@ import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.reason.{MetastoreException, SqlName}
+import org.metastore.spark.sql.DiffQuestion
 import org.metastore.spark.tables.{Namespaces, TableLookup}
 
 /** `ANALYZE TABLE` of a table that is ours: done in Python, its report is the answer. */
@@ -137,12 +138,13 @@ final case class FilteredSummaryStatement(table: String, query: String) extends 
   override protected def fill(node: ObjectNode): Unit = { node.put("filtered", query); () }
 }
 
-/** What differs between two snapshots of a table, as far as Python tells it: `DiffQuestion` says what is asked. */
-final case class DiffStatement(table: String, before: String, after: String, added: Boolean, distributions: Boolean)
-  extends PythonStatement {
+/** What differs between two snapshots of a table, as far as Python tells it. */
+final case class DiffStatement(question: DiffQuestion) extends PythonStatement {
+  override def table: String = question.table
+
   override protected def fill(node: ObjectNode): Unit = {
-    node.putArray("snapshots").add(before).add(after)
-    node.put("added", added).put("distributions", distributions)
+    node.putArray("snapshots").add(question.before).add(question.after)
+    node.put("added", question.added).put("distributions", question.distributions)
     ()
   }
 }
