@@ -114,28 +114,39 @@ class NoStatistics(MetastoreError):
 
     Attributes:
         table: The table as the user named it.
-        command: The statement that makes the statistics; a location is named as ``parquet.`/path` ``, or
-            `<its name>` where it has no such name.
+        in_statements: The table as statements name it: a location as ``parquet.`/path` ``, or `<its name>` where it has
+            no such name.
+        columns: The columns that lack statistics, as statements name them; empty: all.
+        command: The statement that makes the statistics.
         analyzed: Analyzed snapshots, the nearest first, where an old snapshot was asked for that no statement reaches.
     """
+
+    in_statements: str = ""
+    columns: str = ""
+    analyzed: tuple[str, ...] = ()
 
     def __init__(
         self,
         table: str,
         detail: str = "",
-        columns: str = "ALL COLUMNS",
+        columns: str = "",
         in_statements: str | None = None,
         analyzed: Sequence[str] = (),
+        caveat: str = "",
     ) -> None:
         self.table = table
         self.analyzed = tuple(analyzed)
-        named = in_statements or name_in_statements(table)
-        self.command = f"ANALYZE TABLE {named} COMPUTE STATISTICS FOR {columns}"
-        others = (
-            "ANALYZE computes them for the current snapshot only. "
-            f"Nearest analyzed snapshots: {', '.join(self.analyzed[:_NEAREST])}."
-        )
-        hint = others if analyzed else f"Run: {self.command}"
+        self.columns = columns
+        self.in_statements = in_statements or name_in_statements(table)
+        wanted = f"COLUMNS {columns}" if columns else "ALL COLUMNS"
+        self.command = f"ANALYZE TABLE {self.in_statements} COMPUTE STATISTICS FOR {wanted}"
+        if analyzed:
+            hint = (
+                "ANALYZE computes them for the current snapshot only. "
+                f"Nearest analyzed snapshots: {', '.join(self.analyzed[:_NEAREST])}."
+            )
+        else:
+            hint = f"{caveat} Run: {self.command}".lstrip()
         super().__init__(f"{table} has no statistics{f' {detail}' if detail else ''}.", hint)
 
 
@@ -146,12 +157,20 @@ class TableNotFound(MetastoreError):
         table: The table as the user named it.
         near: Existing names that look like it.
         known: The names that were found where it was looked for.
+        verb: The verb that takes the name with Spark, where a location was expected.
     """
 
-    def __init__(self, table: str, near: Sequence[str] = (), hint: str = "", known: Sequence[str] = ()) -> None:
+    verb: str = ""
+
+    def __init__(
+        self, table: str, near: Sequence[str] = (), hint: str = "", known: Sequence[str] = (), verb: str = ""
+    ) -> None:
         self.table = table
         self.near = tuple(near)
         self.known = tuple(known)
+        self.verb = verb
+        if verb:
+            hint = f"A location is expected here. With Spark, by name: metastore.{verb}(spark, {table!r})."
         super().__init__(f"There is no table {table}.", phrase_suggestion(self.near) or hint or _known(self.known))
 
 
@@ -350,11 +369,11 @@ class InvalidSetting(MetastoreError):
         reason: What is wrong with it.
     """
 
-    def __init__(self, setting: str, value: object, reason: str) -> None:
+    def __init__(self, setting: str, value: object, reason: str, hint: str = "") -> None:
         self.setting = setting
         self.value = value
         self.reason = reason
-        super().__init__(f"{setting} = {value!r}: {reason}.")
+        super().__init__(f"{setting} = {value!r}: {reason}.", hint)
 
 
 class NoSpark(MetastoreError):

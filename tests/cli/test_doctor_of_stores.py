@@ -212,7 +212,7 @@ def test_doctor_finds_statistics_of_another_table(location):
     stores.metadata(location, 4, 2, {1: None, 2: 1}, uuid="7d2a3a3e-0000-4000-8000-00000000000f")
     found = doctor_store_checks.check_statistics(str(location))
     assert (found.state, "belong to a table that was here before" in found.detail) == (BROKEN, True)
-    assert found.fix == "Run: ANALYZE TABLE cat.db.t COMPUTE STATISTICS FOR ALL COLUMNS"
+    assert found.fix == "Run: metastore analyze cat.db.t"
 
 
 def rewrite_manifest(location, change):

@@ -13,7 +13,7 @@ from metastore.errors import InvalidArgument, NoStatistics, UnsupportedTable
 from planner.plans import conf
 
 pytestmark = pytest.mark.spark
-HINT = r": ANALYZE TABLE by its name is Spark's own until spark\.metastore\.analyze\.formats has parquet"
+HINT = r"\. ANALYZE TABLE by its name is Spark's own until spark\.metastore\.analyze\.formats has parquet"
 
 _NUMBERS = itertools.count()
 _COLUMNS = {

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from metastore import errors, jars, jvm_session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
+    from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -34,14 +35,55 @@ def translate_errors(subject: str, spark: SparkSession | None = None) -> Iterato
         raise found from None
 
 
-def _translate(error: Exception, subject: str, spark: SparkSession | None) -> errors.MetastoreError | None:
+def _translate(error: PySparkException, subject: str, spark: SparkSession | None) -> errors.MetastoreError | None:
     text = str(error)
     match = _CODE.search(text)
     if match:
-        return _rebuilt(match[1], match[2], subject)
+        return _restore_facts(match[1], match[2], _read_facts(error)) or _rebuilt(match[1], match[2], subject)
     if spark is not None and any(one in text for one in _NO_FUNCTION) and "metastore_" in text.lower():
         return jars.explain_missing_shim(spark.version)
     return None
+
+
+def _read_facts(error: PySparkException) -> Mapping[str, str]:
+    """What an error of the shim was built from, as far as the Spark that raised it tells."""
+    try:
+        return dict(error.getMessageParameters() or {})
+    except Exception:  # noqa: BLE001 - of py4j, or of a server that has ended; the text of the error is there
+        return {}
+
+
+def _restore_facts(code: str, message: str, facts: Mapping[str, str]) -> errors.MetastoreError | None:
+    """The error that Python makes of the same facts, or None where it would say something else."""
+    restore = _RESTORED.get(code)
+    try:
+        error = restore(facts) if restore is not None else None
+    except KeyError:  # the shim of another version
+        return None
+    is_same = error is not None and str(error) == f"[{code}] {message.strip()}"
+    return error if is_same else None
+
+
+def _restore_no_statistics(facts: Mapping[str, str]) -> errors.MetastoreError:
+    analyzed = facts.get("analyzed")
+    if analyzed:
+        return errors.NoStatistics(facts["table"], facts["detail"], analyzed=analyzed.split(", "))
+    return errors.NoStatistics(
+        facts["table"],
+        detail=facts["detail"],
+        columns=facts["columns"],
+        in_statements=facts["in_statements"],
+        caveat=facts["caveat"],
+    )
+
+
+_RESTORED: Mapping[str, Callable[[Mapping[str, str]], errors.MetastoreError]] = {
+    errors.NoStatistics.code: _restore_no_statistics,
+    errors.InvalidSetting.code: lambda facts: errors.InvalidSetting(
+        facts["setting"], facts["value"], facts["reason"], facts["hint"]
+    ),
+}
+"""Errors whose facts a shell makes its own hints of."""
 
 
 def _rebuilt(code: str, message: str, subject: str) -> errors.MetastoreError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from metastore import configuration
 from metastore.adapters.descriptors import FORMAT_NAMES, describe_format
 from metastore.cli.doctor_checks import BROKEN, OK, WARNING, CheckResult
-from metastore.cli.shell_hints import write_analyze
+from metastore.cli.shell_hints import phrase_hint, write_analyze
 from metastore.errors import MetastoreError, StoreNotReadable
 from metastore.reading.discovery import discover
 from metastore.reading.folder import Folder
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from metastore.answers import Answer
+
+_PROPERTIES = "table properties"
 
 
 def check_store(location: str | None) -> CheckResult:
@@ -71,7 +73,7 @@ def check_statistics(location: str) -> CheckResult:
         fix = error.hint or "Check the address, and the credentials of this shell: a location is read without Spark's."
         return CheckResult("statistics", WARNING, error.message, fix)
     except MetastoreError as error:
-        return CheckResult("statistics", BROKEN, error.message, error.hint)
+        return CheckResult("statistics", BROKEN, error.message, phrase_hint(error))
     found = _currency(snapshots) if snapshots else CheckResult("statistics", OK, "none so far: ANALYZE makes them")
     if found.state != OK or not left:
         return found
@@ -82,21 +84,26 @@ def check_statistics(location: str) -> CheckResult:
 def check_table_properties(location: str) -> CheckResult:
     """Table properties that begin with `metastore.` exist and have values that they can have."""
     if needs_hadoop(location):
-        return CheckResult("table properties", OK, f"{location} is not looked at: only Spark reaches it")
+        return CheckResult(_PROPERTIES, OK, f"{location} is not looked at: only Spark reaches it")
     try:
         properties = _read_properties(location)
     except MetastoreError as error:
-        return CheckResult("table properties", WARNING, f"not looked at: {error.message}", error.hint)
+        return CheckResult(_PROPERTIES, WARNING, f"not looked at: {error.message}", error.hint)
     if properties is None:
-        return CheckResult("table properties", OK, "only its catalog knows them")
+        return CheckResult(_PROPERTIES, OK, "only its catalog knows them")
+    return _judge_properties(properties)
+
+
+def _judge_properties(properties: Mapping[str, str]) -> CheckResult:
     problems = configuration.find_wrong_properties(properties)
-    if problems:
-        detail = "; ".join(f"{name}: {problem}" for name, problem in sorted(problems.items()))
-        names = ", ".join(f"'{name}'" for name in sorted(problems))
-        fix = f"Set what is meant, and remove the other: ALTER TABLE ... UNSET TBLPROPERTIES ({names})"
-        return CheckResult("table properties", WARNING, detail, fix)
-    ours = [f"{name}={value}" for name, value in sorted(properties.items()) if configuration.is_property_name(name)]
-    return CheckResult("table properties", OK, ", ".join(ours) or "none of the Metastore's is set")
+    if not problems:
+        ours = sorted(filter(configuration.is_property_name, properties))
+        detail = ", ".join(f"{name}={properties[name]}" for name in ours)
+        return CheckResult(_PROPERTIES, OK, detail or "none of the Metastore's is set")
+    detail = "; ".join(f"{name}: {problems[name]}" for name in sorted(problems))
+    names = ", ".join(f"'{name}'" for name in sorted(problems))
+    fix = f"Set what is meant, and remove the other: ALTER TABLE ... UNSET TBLPROPERTIES ({names})"
+    return CheckResult(_PROPERTIES, WARNING, detail, fix)
 
 
 def _read_properties(location: str) -> Mapping[str, str] | None:

@@ -188,7 +188,7 @@ def open_output(*, as_json: bool) -> Iterator[PlainOutput]:
         _write(describe_stop(stop), err=True)
         raise typer.Exit(stop_exit_code(stop)) from stop
     except MetastoreError as error:
-        output.error(_in_shell_words(_with_folder(error)))
+        output.error(_with_folder(_in_shell_words(error)))
         raise typer.Exit(error_exit_code(error)) from error
     except Exception as error:
         behind = _stop_behind(error)
@@ -202,10 +202,10 @@ def open_output(*, as_json: bool) -> Iterator[PlainOutput]:
 
 
 def _in_shell_words(error: MetastoreError) -> MetastoreError:
-    """The error, which names commands where it named statements and calls of Python."""
-    from metastore.cli.shell_hints import phrase_for_shell  # noqa: PLC0415 - not needed for --help
+    """The error, with a hint that names commands."""
+    from metastore.cli.shell_hints import phrase_hint  # noqa: PLC0415 - not needed for --help
 
-    error.message, error.hint = phrase_for_shell(error.message), phrase_for_shell(error.hint)
+    error.hint = make_visible(phrase_hint(error))
     return error
 
 

@@ -1,44 +1,47 @@
-"""What errors advise, in the words of a shell: errors are built for SQL and Python, too."""
+"""What errors advise, in the words of a shell: made of the same facts as the hints for SQL and Python."""
 
 from __future__ import annotations
 
-import re
 import shlex
 
-_ANALYZE = re.compile(
-    r"ANALYZE TABLE (?P<table>.+?) COMPUTE STATISTICS(?: FOR (?:ALL COLUMNS|COLUMNS (?P<columns>.+)))?$",
-    re.MULTILINE,
-)
-_OF_SPARK = re.compile(r": ANALYZE TABLE by its name is Spark's own until \S+ has \w+")
-"""`metastore analyze` takes a table of any format."""
-_SETTINGS = "metastore.settings()"
-_BY_NAME = re.compile(r"(?:With Spark, by name: )?metastore\.(?P<verb>[a-z_]+)\(spark, '(?P<table>[^']+)'\)")
-_PLACEHOLDER = "<its name>"
+from metastore.errors import InvalidSetting, MetastoreError, NoStatistics, TableNotFound
+from metastore.path_names import name_in_shell
 
 
-def phrase_for_shell(text: str) -> str:
-    """Replace statements and calls by the commands that do the same.
+def phrase_hint(error: MetastoreError) -> str:
+    """The hint of an error that names commands where it named statements and calls of Python.
 
     Example:
-        >>> phrase_for_shell("Run: ANALYZE TABLE db.t COMPUTE STATISTICS FOR COLUMNS a")
+        >>> phrase_hint(NoStatistics("db.t", columns="a"))
         'Run: metastore analyze db.t --columns a'
     """
-    text = _OF_SPARK.sub("", text)
-    text = _ANALYZE.sub(_write_analyze, text)
-    text = _BY_NAME.sub(_write_call, text)
-    return text.replace(_SETTINGS, "metastore config")
+    if isinstance(error, NoStatistics):
+        return _advise_analyze(error)
+    if isinstance(error, TableNotFound):
+        return _advise_name(error)
+    if isinstance(error, InvalidSetting) and error.hint:
+        return "metastore config shows what is in force."
+    return error.hint
 
 
-def write_analyze(table: str, columns: str | None = None) -> str:
+def _advise_analyze(error: NoStatistics) -> str:
+    if error.analyzed or not error.in_statements:
+        return error.hint
+    return f"Run: {write_analyze(error.in_statements, error.columns)}"
+
+
+def _advise_name(error: TableNotFound) -> str:
+    if error.near or not error.verb:
+        return error.hint
+    return f"A location is expected here. By name, with Spark: {write_command(error.verb, error.table)}."
+
+
+def write_analyze(table: str, columns: str = "") -> str:
     """The command that computes the statistics of a table."""
-    name = table if table == _PLACEHOLDER else shlex.quote(table)
-    return f"metastore analyze {name}" + (f" --columns {shlex.quote(columns)}" if columns else "")
+    command = write_command("analyze", table)
+    return f"{command} --columns {shlex.quote(columns)}" if columns else command
 
 
-def _write_analyze(match: re.Match[str]) -> str:
-    return write_analyze(match["table"], match["columns"])
-
-
-def _write_call(match: re.Match[str]) -> str:
-    verb = match["verb"].replace("_", "-")
-    return f"By name, with Spark: metastore {verb} {shlex.quote(match['table'])}"
+def write_command(verb: str, table: str) -> str:
+    """The command that asks a verb about a table."""
+    return f"metastore {verb.replace('_', '-')} {name_in_shell(table)}"

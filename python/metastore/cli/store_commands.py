@@ -36,8 +36,8 @@ Grace = Annotated[float, typer.Option(help="Days that a file must have been out 
 def verify(output: PlainOutput, local: LocalSpark, where: Where, table: Table = None) -> None:
     """Read all statistics of a table and check them; ends with 1 where something is wrong."""
     import metastore  # noqa: PLC0415 - pyarrow is slow to import
+    from metastore.cli.shell_hints import write_command  # noqa: PLC0415 - as above
     from metastore.display.cells import format_bytes  # noqa: PLC0415 - as above
-    from metastore.path_names import name_in_shell  # noqa: PLC0415 - as above
 
     with _open_subject(local, where, table) as subject:
         found = metastore.verify(*subject)
@@ -49,7 +49,7 @@ def verify(output: PlainOutput, local: LocalSpark, where: Where, table: Table = 
     if len(found) > len(checked):
         output.note(f"{len(found) - len(checked)} more are passed over")
     if wrong:
-        output.note(f"metastore analyze {name_in_shell(where)} --repair mends them")
+        output.note(f"{write_command('analyze', where)} --repair mends them")
         raise typer.Exit(FAILED)
 
 

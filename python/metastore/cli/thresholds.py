@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from metastore.cli.shell_hints import write_analyze
 from metastore.errors import InvalidArgument
-from metastore.path_names import name_in_statements
 from metastore.reading import distribution_changes, summary_changes
 from metastore.reading.distribution_changes import ONLY_COUNTS
 from metastore.suggestions import suggest_names
@@ -40,7 +39,7 @@ class Unknown:
         why = "; ".join(dict.fromkeys(self.reasons.values()))
         return (
             f"{measure} is unknown for {len(self.reasons)} of {self.among} columns and crosses nothing there: "
-            f"{', '.join(names)} ({why}). {write_analyze(name_in_statements(table))} keeps it of the current snapshot."
+            f"{', '.join(names)} ({why}). {write_analyze(table)} keeps it of the current snapshot."
         )
 
 

@@ -180,9 +180,7 @@ class ColumnAnswers(TableSnapshots):
         return bars
 
     def _without(self, kind: str, column: str) -> NoStatistics:
-        return NoStatistics(
-            self.table, detail=f"of this kind ({kind}) for the column {column}", columns=f"COLUMNS {column}"
-        )
+        return NoStatistics(self.table, detail=f"of this kind ({kind}) for the column {column}", columns=column)
 
     @staticmethod
     def _require_values(column: Column) -> None:

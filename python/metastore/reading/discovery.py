@@ -128,8 +128,7 @@ def _found(location: str, table: str | None) -> Discovery:
 def report_missing(location: str) -> TableNotFound:
     """That there is nothing at a location, and which folders beside it have such a name."""
     if not is_location(location):
-        name = f"With Spark, by name: metastore.summary(spark, {location!r})."
-        return TableNotFound(location, hint=f"A location is expected here. {name}")
+        return TableNotFound(location, verb="summary")
     above, slash, name = location.rstrip("/").rpartition("/")
     beside = Folder(above + slash).names() if slash and local_path(location) is not None else ()
     return TableNotFound(location, near=[above + slash + one for one in find_similar_names(name, beside)])

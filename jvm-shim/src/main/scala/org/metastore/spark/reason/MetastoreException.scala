@@ -39,22 +39,31 @@ object MetastoreException {
 
   private def endOnce(text: String): String = TwoStops.replaceAllIn(text, ".")
 
-  /** `inStatements` is what ANALYZE TABLE calls the table. */
+  /**
+   * `inStatements` is what ANALYZE TABLE calls the table, `columns` those that it lacks (none: all), and `caveat` a sentence
+   * about the statement. Python makes its own error of the facts, and a shell its command.
+   */
   def noStatistics(
       table: String,
       inStatements: String,
       detail: String = "",
-      columns: String = "ALL COLUMNS"): MetastoreException = {
-    val command = s"ANALYZE TABLE $inStatements COMPUTE STATISTICS FOR $columns"
-    val line = s"$table has no statistics$detail. Run: $command"
-    new MetastoreException("METASTORE_NO_STATISTICS", line, Map("table" -> table, "command" -> command))
+      columns: String = "",
+      caveat: String = ""): MetastoreException = {
+    val wanted = if (columns.isEmpty) "ALL COLUMNS" else s"COLUMNS $columns"
+    val command = s"ANALYZE TABLE $inStatements COMPUTE STATISTICS FOR $wanted"
+    val line = s"$table has no statistics$detail.$caveat Run: $command"
+    new MetastoreException("METASTORE_NO_STATISTICS", line,
+      Map(
+        "table" -> table, "command" -> command, "in_statements" -> inStatements, "detail" -> detail.trim, "columns" -> columns,
+        "caveat" -> caveat.trim))
   }
 
   /** `nearest` are snapshots that were analyzed. */
   def snapshotNotAnalyzed(table: String, detail: String, nearest: Seq[String]): MetastoreException =
     new MetastoreException("METASTORE_NO_STATISTICS",
       s"$table has no statistics$detail. ANALYZE computes them for the current snapshot only. " +
-        s"Nearest analyzed snapshots: ${nearest.mkString(", ")}.", Map("table" -> table))
+        s"Nearest analyzed snapshots: ${nearest.mkString(", ")}.",
+      Map("table" -> table, "detail" -> detail.trim, "analyzed" -> nearest.mkString(", ")))
 
   /**
    * `parts` are those of the table's name, `names` the last parts of the names of the tables beside it, `missing`
@@ -112,10 +121,13 @@ object MetastoreException {
     new MetastoreException("METASTORE_INVALID_ARGUMENT", s"$argument: $reason.$hint",
       Map("argument" -> argument, "reason" -> reason))
 
-  def invalidSetting(setting: String, value: String, source: String): MetastoreException =
-    new MetastoreException("METASTORE_INVALID_SETTING",
-      s"$setting = '$value': it is no value of this setting (it comes from: $source). metastore.settings() shows what is in force.",
-      Map("setting" -> setting, "value" -> value, "source" -> source))
+  def invalidSetting(setting: String, value: String, source: String): MetastoreException = {
+    val reason = s"it is no value of this setting (it comes from: $source)"
+    new MetastoreException("METASTORE_INVALID_SETTING", s"$setting = '$value': $reason. $ShowSettings",
+      Map("setting" -> setting, "value" -> value, "source" -> source, "reason" -> reason, "hint" -> ShowSettings))
+  }
+
+  private val ShowSettings = "metastore.settings() shows what is in force."
 
   /** `hint` names the settings that are near. */
   def noSuchSetting(setting: String, value: String, hint: String): MetastoreException =

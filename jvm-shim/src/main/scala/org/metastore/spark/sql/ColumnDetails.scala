@@ -67,7 +67,7 @@ final class ColumnDetails private (
   private val number: Option[Long] = values.map(_ - row.nans.getOrElse(0L))
 
   private def missing(kind: String) = analyzed.noStatistics(
-    s" of this kind ($kind) for the column ${leaf.name}", s"COLUMNS ${leaf.name}")
+    s" of this kind ($kind) for the column ${leaf.name}", leaf.name)
 }
 
 object ColumnDetails {
@@ -118,7 +118,7 @@ object ColumnDetails {
     def details(leaf: Leaf): ColumnDetails =
       if (file.isEmpty && snapshot.filesTotal == 0) ofNoRows(leaf)
       else known(leaf).getOrElse(
-        throw analyzed.noStatistics(s" of the column ${leaf.name}", s"COLUMNS ${leaf.name}"))
+        throw analyzed.noStatistics(s" of the column ${leaf.name}", leaf.name))
 
     /** None where nothing is known, or only counts are kept. */
     def known(leaf: Leaf): Option[ColumnDetails] =

@@ -40,11 +40,11 @@ final class TableContext private (val name: String, val table: LakeTable, val st
   }
 
   /** That statistics are missing, and the statement that makes them. */
-  def noStatistics(detail: String = "", columns: String = "ALL COLUMNS"): MetastoreException = {
+  def noStatistics(detail: String = "", columns: String = ""): MetastoreException = {
     val isOurs = name.contains('/') || MetastoreConf().analyzeFormats(table.format)
     val setting = MetastoreConf.AnalyzeFormats.key
-    val whose = if (isOurs) "" else s": ANALYZE TABLE by its name is Spark's own until $setting has ${table.format}"
-    MetastoreException.noStatistics(name, table.identity.copy(name = name).inStatements, detail + whose, columns)
+    val caveat = if (isOurs) "" else s" ANALYZE TABLE by its name is Spark's own until $setting has ${table.format}."
+    MetastoreException.noStatistics(name, table.identity.copy(name = name).inStatements, detail, columns, caveat)
   }
 
   /** As `answeringSnapshot`, raising METASTORE_NO_STATISTICS. */

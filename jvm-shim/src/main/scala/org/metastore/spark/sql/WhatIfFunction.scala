@@ -121,7 +121,7 @@ private final class SortedTable(
     val found = statistics.histograms(snapshot, columns)
     if (!found.contains(columns.head)) {
       val name = sortedBy.head.name
-      throw analyzed.noStatistics(s" of the values of the column $name", s"COLUMNS $name")
+      throw analyzed.noStatistics(s" of the values of the column $name", name)
     }
     columns.map(found.get).takeWhile(_.isDefined).flatten
   }
