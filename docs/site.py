@@ -44,7 +44,7 @@ Everything that `import metastore` has. The functions take a Spark session, clas
 [`metastore.open`][metastore.open] answers without Spark.
 """
 GROUPS = {
-    "Compute": ("analyze", "statistic", "configure", "config"),
+    "Compute": ("analyze", "statistic", "configure"),
     "Look": ("open", "summary", "frequencies", "histogram", "quantiles", "columns", "diff", "report"),
     "Find": ("files", "locate", "layout", "snapshots", "tables", "version"),
     "Ask about queries": ("explain", "whatif", "estimates", "filtered_summary", "history"),
