@@ -304,9 +304,9 @@ def known(within: str, names: list[str]) -> str:
 @pytest.mark.parametrize(
     ("name", "example"),
     [
-        ("nowhere_to_be_found", "ice.<database>.nowhere_to_be_found"),
-        ("`nowhere to be found`", "ice.<database>.`nowhere to be found`"),
-        ("default.nowhere_to_be_found", "ice.default.nowhere_to_be_found"),
+        ("nowhere_to_be_found", "<database>.nowhere_to_be_found"),
+        ("`nowhere to be found`", "<database>.`nowhere to be found`"),
+        ("default.nowhere_to_be_found", "default.nowhere_to_be_found"),
         ("ice.db.nowhere_to_be_found", None),
         ("global_temp.nowhere_to_be_found", None),
     ],
@@ -321,8 +321,8 @@ def test_a_hint_says_how_a_table_of_another_catalog_is_named(spark, name, exampl
     for ask in asked:
         with pytest.raises(Exception, match="METASTORE_TABLE_NOT_FOUND") as raised:
             ask()
-        hint = f"A table of another catalog has its name before it: {example}."
-        assert (hint in str(raised.value)) == (example is not None)
+        hint = rf"A table of another catalog has its name before it: \w+\.{re.escape(example or '')}\."
+        assert bool(re.search(hint, str(raised.value))) == (example is not None)
         assert ("another catalog" in str(raised.value)) == (example is not None)
 
 

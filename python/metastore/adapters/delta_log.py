@@ -29,7 +29,7 @@ def read_properties(table: Folder) -> Mapping[str, str] | None:
     for name in sorted(names, reverse=True):
         try:
             properties = _find_properties(name, log.read(name))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             _LOG.info("%s of %s cannot be read, the table's properties are unknown: %s", name, log.uri, error)
             return None
         if properties is not None:

@@ -203,7 +203,7 @@ def _files(facts: TableFacts, partition: Mapping[str, Any], fold: Any, zone: str
         selected = []
         for file in files:
             field_name = _find_partition_field(file, name, fold)
-            if field_name and is_in_partition(file, field_name, value, columns.get(fold(name)), zone):
+            if field_name is not None and is_in_partition(file, field_name, value, columns.get(fold(name)), zone):
                 selected.append(file)
         files = tuple(selected)
     if facts.files and not files:

@@ -312,7 +312,7 @@ class Terms:
         return term.to("int", of_any(functions.count_characters)) if literals.is_plain_text(term.result) else None
 
     def _substring(self, tree: exp.Substring) -> Term | Unknown | None:
-        if "start" not in tree.args or not has_only(tree, "this", "start", "length"):
+        if tree.args.get("start") is None or not has_only(tree, "this", "start", "length"):
             return None
         start = _read_integer(tree.args["start"])
         length = _read_integer(tree.args["length"]) if tree.args.get("length") else _Integer(LONGEST, "int")

@@ -76,8 +76,9 @@ final class AnalyzableColumnsRule(session: SparkSession) extends Rule[LogicalPla
 /** Whose ANALYZE a table gets: ours for the formats of `spark.metastore.analyze.formats`, Spark's for all others. */
 object AnalyzeScope {
 
+  // Of a table that we cannot open our ANALYZE says why; Spark's would say that it has none for such tables.
   def isOurs(session: SparkSession, table: Table): Boolean =
-    TableFormats.format(table).exists(MetastoreConf.of(session).analyzeFormats.contains)
+    TableFormats.otherReader(table).isDefined || TableFormats.format(table).exists(MetastoreConf.of(session).analyzeFormats.contains)
 
   /** Whose ANALYZE a table gets that Spark knows by what its own catalog holds. */
   def isOurs(session: SparkSession, table: TableIdentifier): Boolean =

@@ -6,22 +6,32 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.execution.datasources.{FileSourceStrategy, HadoopFsRelation, LogicalRelation}
 
+import org.metastore.spark.tables.ReadPermission
+
 /**
- * Plans marked directories of Parquet files as Spark does, and drops files from their scans at once.
+ * Beside Comet, plans directories of Parquet files whose statistics may be used as Spark does, and drops files from the scans at once.
  *
- * Engines such as Comet replace Spark's scans in physical rules that run before ours. Their scans keep the name and the list of files.
+ * Comet replaces Spark's scans in physical rules that run before ours. Its scans keep the name and the list of files. A node that
+ * another strategy plans, such as that of a row policy, is left to it.
  */
 final class ParquetScanStrategy(session: SparkSession) extends SparkStrategy {
 
+  private lazy val isBesideComet = session.sparkContext.getConf.get("spark.plugins", "").contains("CometPlugin")
+
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-    case PhysicalOperation(_, _, relation: LogicalRelation) if isMarkedDirectory(relation) =>
+    case PhysicalOperation(_, _, relation: LogicalRelation) if isBesideComet && isOurs(relation) && isLeft(plan) =>
       val planned = FileSourceStrategy(plan)
       ScanPlanner.orElse("A query", planned)(planned.map(new PhysicalScanRule(session).prune))
     case _ => Nil
   }
 
-  private def isMarkedDirectory(relation: LogicalRelation): Boolean = relation.relation match {
-    case files: HadoopFsRelation => ScanMark.of(files).isDefined && FileScan.ofFormatWithLog(files, None).isEmpty
+  private def isOurs(relation: LogicalRelation): Boolean = relation.relation match {
+    case files: HadoopFsRelation => FileScan.ofFormatWithLog(files, None).isEmpty && isPermitted(files)
     case _ => false
   }
+
+  private def isPermitted(files: HadoopFsRelation): Boolean = ScanMark.of(files).exists(_.isInstanceOf[ScanMark.Permit])
+
+  private def isLeft(plan: LogicalPlan): Boolean =
+    ScanPlanner.orElse("A query", false)(ReadPermission.leavesPlanning(session, plan))
 }

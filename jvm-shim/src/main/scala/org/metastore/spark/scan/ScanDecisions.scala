@@ -47,11 +47,13 @@ object ScanDecisions {
     case rows: LocalTableScanExec => Some(decisionOfRows(rows).toSeq)
     case answered: AnsweredRowsExec => Some(Seq(answered.decision))
     case scan: FileSourceScanExec => Some(fileScan(scan).toSeq)
-    case leaf: LeafExecNode => replacedScan(leaf).map(fileScan(_).toSeq)
+    case comet: LeafExecNode if comet.getClass.getName.startsWith(CometPackage) => replacedScan(comet).map(fileScan(_).toSeq)
     case _ => None
   }
 
-  /** Spark's scan, which the scan of another engine keeps. */
+  private val CometPackage = "org.apache.spark.sql.comet."
+
+  /** Spark's scan, which Comet's keeps. */
   private def replacedScan(leaf: LeafExecNode): Option[FileSourceScanExec] =
     leaf.productIterator.collectFirst { case scan: FileSourceScanExec => scan }
 

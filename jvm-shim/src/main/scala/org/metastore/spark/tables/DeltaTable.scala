@@ -115,11 +115,10 @@ object DeltaTable extends TableFormat {
   private val MappingMode = "delta.columnMapping.mode"
   private val FieldId = "delta.columnMapping.id"
 
-  /** Whether Spark's table is a Delta table; one that Delta's V2 connector reads is not opened. */
-  override def is(table: Table): Boolean = Set(TableClass, KernelTableClass)(table.getClass.getName)
+  /** Whether Spark's table is a Delta table. */
+  override def is(table: Table): Boolean = table.getClass.getName == TableClass
 
-  override def open(table: Table): Option[LakeTable] =
-    if (table.getClass.getName == TableClass) Some(DeltaTable(table)) else None
+  override def open(table: Table): Option[LakeTable] = if (is(table)) Some(DeltaTable(table)) else None
 
   override def otherReader(table: Table): Option[String] =
     if (table.getClass.getName != KernelTableClass) None

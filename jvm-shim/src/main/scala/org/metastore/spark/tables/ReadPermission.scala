@@ -41,6 +41,9 @@ private[spark] object ReadPermission {
     rules.leavePhysical(query.sparkPlan)
   })
 
+  /** Whether no strategy of others makes a physical plan of its own for an optimized plan. */
+  def leavesPlanning(session: SparkSession, optimized: LogicalPlan): Boolean = new ExtensionRules(session).leavePlanning(optimized)
+
   /** Rules ask the active session who its user is: it must be the one that will run the query. */
   private[spark] def asActive[T](session: SparkSession)(ask: => T): T = {
     val before = SparkSession.getActiveSession

@@ -75,7 +75,7 @@ trait TableFormat {
   def isNotFound(e: Exception): Boolean = false
   def isUnreadable(e: Exception): Boolean = false
 
-  /** What reads a table of this format that we do not open, as a part of a sentence. */
+  /** The name of the reader of a table of this format that we cannot open. */
   def otherReader(table: Table): Option[String] = None
 
   /** Columns that Spark has no type for, each with its type: it reads no column of such a table. */
@@ -131,6 +131,9 @@ object TableFormats {
     case _ => None
   }
 
+  /** The name of the reader of a table that is of one of the formats, but that we cannot open. */
+  def otherReader(table: Table): Option[String] = first(_.otherReader(table))
+
   private def first[T](found: TableFormat => Option[T]): Option[T] = all.iterator.flatMap(found(_)).take(1).toList.headOption
 
   /** Which table it is that a catalog loads, without listing its files. */
@@ -177,7 +180,7 @@ object TableFormats {
       }
     case v2: DataSourceV2Relation => v2.table match {
         case files: FileTable => ofFiles(files.formatName)
-        case other => s"a table of ${first(_.otherReader(other)).getOrElse(other.getClass.getSimpleName)}"
+        case other => s"a table of ${otherReader(other).getOrElse(other.getClass.getSimpleName)}"
       }
     case other => other.nodeName
   }
