@@ -19,7 +19,7 @@ def is_location(text: str) -> bool:
 
 
 def name_in_statements(table: str) -> str:
-    """Return the name of a table in SQL: format and path of a local folder, or `<its name>` if SQL has none for it.
+    """Return the name of a table in SQL: format and path of a local folder, or `<its name>` where SQL cannot name it.
 
     Example:
         >>> name_in_statements("db.sales"), name_in_statements("/nowhere/sales")
@@ -61,7 +61,7 @@ def name_folder(location: str) -> str | None:
 
 
 def recognize_folder(path: Path) -> str | None:
-    """Return the format of the table in a local folder, by the names of its files; None if they are of no format."""
+    """Return the format of the table in a local folder, by the names of its files; None if it is unknown."""
     try:
         names = sorted(entry.name for entry in path.iterdir())
         # Delta tables may have Iceberg's metadata, too.
@@ -72,10 +72,10 @@ def recognize_folder(path: Path) -> str | None:
             return "iceberg"
     except OSError:
         return None
-    return _recognize_parquet(path, names)
+    return _recognize_by_data_files(path, names)
 
 
-def _recognize_parquet(path: Path, names: list[str]) -> str | None:
+def _recognize_by_data_files(path: Path, names: list[str]) -> str | None:
     data_names = [name for name in names if not name.startswith((".", "_"))]
     if any(name.endswith(".parquet") for name in data_names):
         return "parquet"

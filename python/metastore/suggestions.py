@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _TOLERANCE = 0.1
-"""Names are suggested whose likeness, from 0 to 1, is at most this much below the best."""
+"""How far the likeness of a suggested name, from 0 to 1, may be below the best."""
 _MOST = 3
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MOST_KEYS = 1_000
 """The planner compares no more values with value lists and filters."""
 MOST_BYTES = 1 << 16
-"""A longer condition takes long to parse."""
+"""Keys of more bytes make a condition that takes long to parse."""
 PLANNED_KEYS = 100
 """Comparing more keys with every remaining row takes longer than choosing the files without the planner."""
 

@@ -60,7 +60,7 @@ class ManifestChange:
             repaired = repair_snapshot(entry, self.damaged)
             if repaired is not None:
                 entries.append(repaired)
-        earlier_entries = [entry for entry in entries if entry.id != self.snapshot.id]
+        other_entries = [entry for entry in entries if entry.id != self.snapshot.id]
         settings = dict(self.settings)
         versions = newest_versions(block.statistics for block in blocks)
         if versions:
@@ -68,7 +68,7 @@ class ManifestChange:
         return replace(
             manifest,
             blocks=blocks,
-            snapshots=(*earlier_entries, self._with_ranks(entries)),
+            snapshots=(*other_entries, self._with_ranks(entries)),
             settings=settings,
             nodes=self.nodes,
         )

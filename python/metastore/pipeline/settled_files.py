@@ -1,4 +1,4 @@
-"""Finds data files whose values every reader of a table with log files shows as they are stored."""
+"""Finds data files whose values readers of a table with log files may show in different ways."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def find_unsettled(
     keys = frozenset[str]().union(*keys_by_expression)
     columns = [FileColumn.of(column, facts.field_ids) for column in facts.columns if column.key in keys]
     contents: dict[str, _Content] = {}
-    readable = []
+    to_open = []
     for file in files:
         reason = _find_reason(file, facts)
         if reason is None:
-            readable.append(file)
+            to_open.append(file)
         else:
             contents[file.path] = reason
-    if readable:
-        contents |= _list_columns(spark, readable, columns)
+    if to_open:
+        contents |= _list_columns(spark, to_open, columns)
     return [_refuse(contents, keys) for keys in keys_by_expression]
 
 
