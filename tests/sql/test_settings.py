@@ -83,7 +83,7 @@ def test_an_invalid_setting_is_told_to_who_uses_it_and_fails_no_query(spark, ana
 )
 def test_set_refuses_what_is_no_setting_or_no_value_of_one(spark, statement, told):
     before = {row.key: row.value for row in spark.sql("SET").collect()}
-    with pytest.raises(Exception, match=rf"METASTORE_INVALID_SETTING\] .*{told}"):
+    with pytest.raises(Exception, match=rf"^\[METASTORE_INVALID_SETTING\] .*{told}"):
         spark.sql(statement)
     assert {row.key: row.value for row in spark.sql("SET").collect()} == before
 

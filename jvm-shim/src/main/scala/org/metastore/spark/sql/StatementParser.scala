@@ -30,9 +30,14 @@ abstract class ParserWrapper(delegate: ParserInterface, early: LogicalPlan => Lo
 
   /** Parses a statement with our names in it; SET may give no setting of ours a wrong value. */
   protected def parseStatement(sqlText: String)(parse: String => LogicalPlan): LogicalPlan = {
-    val plan = PartitionClause.parse(FunctionNames.rewrite(sqlText), parse)
+    val isOutermost = !ParserWrapper.isParsing.get
+    ParserWrapper.isParsing.set(true)
+    val plan =
+      try PartitionClause.parse(FunctionNames.rewrite(sqlText), parse)
+      finally ParserWrapper.isParsing.set(!isOutermost)
     plan match {
-      case SetCommand(Some((key, Some(text)))) => MetastoreConf.requireSettable(key, text)
+      // Delta's parser wraps what a parser inside of it throws.
+      case SetCommand(Some((key, Some(text)))) if isOutermost => MetastoreConf.requireSettable(key, text)
       case _ =>
     }
     early(plan)
@@ -51,6 +56,12 @@ abstract class ParserWrapper(delegate: ParserInterface, early: LogicalPlan => Lo
   override def parseTableSchema(sqlText: String): StructType = delegate.parseTableSchema(sqlText)
 
   override def parseDataType(sqlText: String): DataType = delegate.parseDataType(sqlText)
+}
+
+private object ParserWrapper {
+
+  /** Whether one of our parsers is at work in this thread: they stand inside and outside of those of other extensions. */
+  val isParsing: ThreadLocal[Boolean] = ThreadLocal.withInitial(() => false)
 }
 
 /**
