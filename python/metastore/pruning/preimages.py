@@ -26,6 +26,8 @@ def of_rising(function: Callable[[int], int], within: Limits) -> Preimage:
         >>> values = of_rising(lambda key: key // 10, (0, 99))(ValueSet.of([3]))
         >>> [key for key in range(-2, 102) if key in values]
         [-2, -1, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 100, 101]
+        >>> 5 in of_rising(lambda key: key, (1, 0))(ValueSet.of([7]))  # no value is within empty limits
+        True
     """
     lo, hi = within
 
@@ -44,7 +46,7 @@ def of_rising(function: Callable[[int], int], within: Limits) -> Preimage:
 
         test = None if results.test is None else may_be_result
         values = ValueSet(tuple(boundaries), results.begins_inside, results.null, test)
-        outside_limits = ValueSet((lo, hi + 1), begins_inside=True)
+        outside_limits = ValueSet((lo, hi + 1), begins_inside=True) if lo <= hi else ALL_VALUES
         return values | outside_limits
 
     return preimage
