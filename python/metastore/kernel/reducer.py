@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -150,6 +150,13 @@ class _Rows:
         return self._arrays.get(name, np.zeros(len(self.owners), np.int64))
 
 
+class _CountedRows(NamedTuple):
+    """Rows of files, and how many values each file holds; 0 if that is unknown."""
+
+    rows: _Rows
+    counts: Longs
+
+
 class _Segments:
     """The rows of columns of one encoding."""
 
@@ -188,7 +195,7 @@ class _Segments:
             return [{}] * self._number
         disjoint = self._find_disjoint()
         if disjoint.any():
-            disjoint &= self._with_values.are_known("distinct") & self._all.are_known("nans")
+            disjoint &= self._values.rows.are_known("distinct") & self._all.are_known("nans")
         return [
             self._add_distinct(segment) if is_disjoint else {} if sketch is None else self._estimate(segment, sketch)
             for segment, (is_disjoint, sketch) in enumerate(zip(disjoint.tolist(), sketches, strict=True))
@@ -199,43 +206,27 @@ class _Segments:
         """Of which columns is known how many values each file holds."""
         return self._all.are_known("rows", "nulls", "nans")
 
-    def _keep_holding(self, rows: _Rows, counts: Longs) -> tuple[_Rows, Longs]:
-        """The files with values, or that may have some, and their counts; a count is 0 where it is not known."""
-        are_counted = self._are_counted[rows.owners]
-        may_hold = (counts > 0) | ~are_counted
-        return rows.filter(may_hold), np.where(are_counted, counts, 0)[may_hold]
-
     @cached_property
-    def _holding(self) -> tuple[_Rows, Longs]:
-        """The files that may hold a value other than null and NaN, and how many such values each has."""
+    def _values(self) -> _CountedRows:
+        """The files that may hold a value other than null and NaN."""
         nulls_and_nans = self._all.array("nulls") + self._all.array("nans")
-        return self._keep_holding(self._all, self._all.array("rows") - nulls_and_nans)
-
-    @property
-    def _with_values(self) -> _Rows:
-        return self._holding[0]
-
-    @property
-    def _numbers(self) -> Longs:
-        return self._holding[1]
+        return self._select_counted(self._all, self._all.array("rows") - nulls_and_nans)
 
     @cached_property
-    def _holding_finite(self) -> tuple[_Rows, Longs]:
-        """The files that may hold a finite value, and how many each has: others say nothing of sums."""
-        below, above = (self._with_values.array(name) for name in _INFINITIES)
-        return self._keep_holding(self._with_values, self._numbers - below - above)
+    def _finite(self) -> _CountedRows:
+        """The files that may hold a finite value: only these have sums."""
+        below, above = (self._values.rows.array(name) for name in _INFINITIES)
+        return self._select_counted(self._values.rows, self._values.counts - below - above)
 
-    @property
-    def _with_finite(self) -> _Rows:
-        return self._holding_finite[0]
-
-    @property
-    def _finite_numbers(self) -> Longs:
-        return self._holding_finite[1]
+    def _select_counted(self, rows: _Rows, counts: Longs) -> _CountedRows:
+        """Select the files with a count above 0, or whose count is unknown."""
+        are_counted = self._are_counted[rows.owners]
+        selected = (counts > 0) | ~are_counted
+        return _CountedRows(rows=rows.filter(selected), counts=np.where(are_counted, counts, 0)[selected])
 
     def _are_known(self, *names: str) -> Bools:
         """Of which columns there are files that may hold values, all with these fields."""
-        return self._with_values.are_known(*names) & (self._with_values.sizes > 0)
+        return self._values.rows.are_known(*names) & (self._values.rows.sizes > 0)
 
     def _total(self, name: str) -> list[int | None]:
         return _where(self._all.are_known(name), self._all.reduce(np.add, self._all.array(name), 0))
@@ -243,7 +234,7 @@ class _Segments:
     def _computed(self) -> dict[str, list[int | None]]:
         return {
             one.name: _where(
-                self._are_known(one.name), self._with_values.reduce(one.ufunc, self._with_values.array(one.name), 0)
+                self._are_known(one.name), self._values.rows.reduce(one.ufunc, self._values.rows.array(one.name), 0)
             )
             for one in COMPUTED
         }
@@ -253,11 +244,11 @@ class _Segments:
         for end, ufunc in (("lo", np.minimum), ("hi", np.maximum)):
             known = self._are_bounded[end]
             values = self._ends[end]
-            best = self._with_values.reduce(ufunc, values, 0)
-            exact = self._with_values.column(f"{end}_exact").fill_null(False)  # noqa: FBT003 - of pyarrow
-            is_best = _flags(exact) & (values == best[self._with_values.owners])
+            best = self._values.rows.reduce(ufunc, values, 0)
+            exact = self._values.rows.column(f"{end}_exact").fill_null(False)  # noqa: FBT003 - of pyarrow
+            is_best = _flags(exact) & (values == best[self._values.rows.owners])
             found[end] = _where(known, self._decode_ends(best))
-            found[f"{end}_exact"] = _where(known, self._with_values.reduce(np.logical_or, is_best, empty=False))
+            found[f"{end}_exact"] = _where(known, self._values.rows.reduce(np.logical_or, is_best, empty=False))
         return found
 
     @cached_property
@@ -267,15 +258,15 @@ class _Segments:
         for end in ("lo", "hi"):
             found[end] = self._are_known(f"{end}_{self._encoding}")
             if self._encoding == "double":
-                is_number = ~np.isnan(self._with_values.array(f"{end}_double"))
-                found[end] &= self._with_values.reduce(np.logical_and, is_number, empty=True)
+                is_number = ~np.isnan(self._values.rows.array(f"{end}_double"))
+                found[end] &= self._values.rows.reduce(np.logical_and, is_number, empty=True)
         return found
 
     @cached_property
     def _ends(self) -> dict[str, NDArray[Any]]:
         """Bounds as numbers that compare as they do, 0 where not known."""
         if self._encoding != "binary":
-            return {end: self._with_values.array(f"{end}_{self._encoding}") for end in ("lo", "hi")}
+            return {end: self._values.rows.array(f"{end}_{self._encoding}") for end in ("lo", "hi")}
         codes = self._texts[0]
         return {"lo": codes[: len(codes) // 2], "hi": codes[len(codes) // 2 :]}
 
@@ -283,7 +274,7 @@ class _Segments:
     def _texts(self) -> tuple[Longs, list[bytes]]:
         return self._rank(
             pa.concat_arrays(
-                [self._with_values.column(f"{end}_binary").fill_null(_PLACEHOLDER) for end in ("lo", "hi")]
+                [self._values.rows.column(f"{end}_binary").fill_null(_PLACEHOLDER) for end in ("lo", "hi")]
             )
         )
 
@@ -296,20 +287,20 @@ class _Segments:
         return ranks, distinct.to_pylist() or [_PLACEHOLDER]
 
     def _moments(self, segment: int) -> dict[str, Any]:
-        rows, column = self._with_finite, self._columns[segment]
+        rows, column = self._finite.rows, self._columns[segment]
         exact = rows.cut(self._sums, segment)
         totals = [int(one) for one in exact] if exact and None not in exact else None
         found: dict[str, Any] = {} if totals is None else {"sum_exact": sum(totals)}
         if not (self._are_summed[segment] and self._are_counted[segment]):
             return found
-        numbers = rows.cut(self._finite_numbers, segment)
+        numbers = rows.cut(self._finite.counts, segment)
         total, means, m2s = (rows.cut(values, segment) for values in self._doubles)
         mean, m2 = pool_moments(column, numbers, m2s, means, totals)
         return {**found, "sum": add_sums(total.tolist()), "mean": mean, "m2": m2}
 
     @cached_property
     def _sums(self) -> list[Any]:
-        return list(self._with_finite.column("sum_exact").to_pylist())
+        return list(self._finite.rows.column("sum_exact").to_pylist())
 
     @cached_property
     def _are_summed(self) -> Bools:
@@ -317,7 +308,7 @@ class _Segments:
 
         Sums of files whose infinities were not counted may include these: they say nothing where they are infinite.
         """
-        rows = self._with_finite
+        rows = self._finite.rows
         found = rows.are_known("sum", "mean", "m2") & (rows.sizes > 0)
         if self._encoding != "double":
             return found
@@ -327,16 +318,16 @@ class _Segments:
 
     @cached_property
     def _doubles(self) -> list[NDArray[np.float64]]:
-        return [self._with_finite.array(name).astype(np.float64) for name in ("sum", "mean", "m2")]
+        return [self._finite.rows.array(name).astype(np.float64) for name in ("sum", "mean", "m2")]
 
     def _average_lengths(self) -> list[float | None]:
         known = self._are_known("avg_len") & self._are_counted
         lengths, numbers = (
-            self._with_values.array("avg_len") * self._numbers,
-            self._with_values.reduce(np.add, self._numbers, 0),
+            self._values.rows.array("avg_len") * self._values.counts,
+            self._values.rows.reduce(np.add, self._values.counts, 0),
         )
         return [
-            float(np.sum(self._with_values.cut(lengths, segment)) / numbers[segment]) if is_known else None
+            float(np.sum(self._values.rows.cut(lengths, segment)) / numbers[segment]) if is_known else None
             for segment, is_known in enumerate(known.tolist())
         ]
 
@@ -345,12 +336,12 @@ class _Segments:
         known = self._are_known(name) & self._are_counted
         if not known.any():
             return list(found)
-        lists = self._with_values.column(name)
+        lists = self._values.rows.column(name)
         are_whole = pc.equal(pc.list_value_length(lists), _POINTS).fill_null(False)  # noqa: FBT003 - of pyarrow
-        known &= self._with_values.reduce(np.logical_and, _flags(are_whole), empty=True)
-        chosen = known[self._with_values.owners]
+        known &= self._values.rows.reduce(np.logical_and, _flags(are_whole), empty=True)
+        chosen = known[self._values.rows.owners]
         merged = self._merge_points(
-            lists.filter(pa.array(chosen)).flatten(), self._with_values.sizes[known], self._numbers[chosen]
+            lists.filter(pa.array(chosen)).flatten(), self._values.rows.sizes[known], self._values.counts[chosen]
         )
         return [next(merged) if is_known else None for is_known in known.tolist()]
 
@@ -380,15 +371,15 @@ class _Segments:
 
     def are_disjoint(self) -> Bools:
         """In which columns no value can lie in two files."""
-        found = self._with_values.sizes <= 1
+        found = self._values.rows.sizes <= 1
         for at in np.flatnonzero(self._are_bounded["lo"] & self._are_bounded["hi"] & ~found).tolist():
-            found[at] = are_ranges_disjoint(*(self._with_values.cut(self._ends[end], at) for end in ("lo", "hi")))
+            found[at] = are_ranges_disjoint(*(self._values.rows.cut(self._ends[end], at) for end in ("lo", "hi")))
         return found
 
     def _add_distinct(self, segment: int) -> dict[str, Any]:
         """Distinct values of files that share none but NaN."""
         counts, errors, nans = (
-            self._with_values.cut(self._with_values.array(name), segment)
+            self._values.rows.cut(self._values.rows.array(name), segment)
             for name in ("distinct", "distinct_error", "nans")
         )
         distinct = int(counts.sum()) - int((nans > 0).sum())
@@ -408,7 +399,7 @@ class _Segments:
         """The distinct values of each file, if all are counted; those of files without values do no harm."""
         if self._all.cut(self._all.array("distinct_error"), segment).any():
             return ()
-        for rows in (self._all, self._with_values):
+        for rows in (self._all, self._values.rows):
             if rows.are_known("distinct")[segment]:
                 return list(rows.cut(rows.array("distinct"), segment).tolist())
         return ()
