@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -39,6 +39,11 @@ def location_of(spark: SparkSession, table: str) -> str:
     """Where a table is."""
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
     return next(row.data_type for row in rows if row.col_name == "Location")
+
+
+def rows_of(spark: SparkSession, call: str) -> list[dict[str, Any]]:
+    """The rows that a function of ours gives in SQL."""
+    return [row.asDict() for row in spark.sql(f"SELECT * FROM metastore.{call}").collect()]
 
 
 @contextmanager

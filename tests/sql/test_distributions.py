@@ -10,7 +10,7 @@ import pytest
 import metastore
 from lakes import SPARK
 from metastore.errors import MetastoreError, NoStatistics
-from sql.conftest import analyzed_table, location_of
+from sql.conftest import analyzed_table, location_of, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,14 +41,10 @@ def location(spark: SparkSession) -> Iterator[str]:
         yield place
 
 
-def ask(spark, call):
-    return [row.asDict() for row in spark.sql(f"SELECT * FROM metastore.{call}").collect()]
-
-
 @pytest.mark.parametrize("column", ["n", "s", "d", "f", "t"])
 def test_frequencies_are_those_of_group_by(spark, column):
     truth = spark.sql(f"SELECT CAST({column} AS STRING), count(*) FROM {TABLE} WHERE {column} IS NOT NULL GROUP BY 1")
-    found = ask(spark, f"frequencies('{TABLE}', '{column}')")
+    found = rows_of(spark, f"frequencies('{TABLE}', '{column}')")
     assert {row["value"]: row["frequency"] for row in found} == {row[0]: row[1] for row in truth.collect()}
     assert all(row["exact"] and row["error"] == 0 for row in found)
     assert sum(row["fraction"] for row in found) == pytest.approx(1)
@@ -106,21 +102,21 @@ def test_a_file_has_its_own(spark, location):
     path = metastore.open(location).files()[0]["path"]
     rows = spark.sql(f"SELECT CAST(n AS STRING) FROM {TABLE} WHERE input_file_name() LIKE '%{path.rsplit('/', 1)[1]}'")
     truth = Counter(row[0] for row in rows.collect())
-    found = ask(spark, f"frequencies('{TABLE}', 'n', file => '{path.rsplit('/', 1)[1]}')")
+    found = rows_of(spark, f"frequencies('{TABLE}', 'n', file => '{path.rsplit('/', 1)[1]}')")
     assert {row["value"]: row["frequency"] for row in found} == truth
 
 
 def test_quantiles(spark):
-    found = ask(spark, f"quantiles('{TABLE}', 'n', array(0, 0.5, 1))")
+    found = rows_of(spark, f"quantiles('{TABLE}', 'n', array(0, 0.5, 1))")
     assert [(row["exact"], row["error"]) for row in found] == [(True, 0.0)] * 3
     (truth,) = spark.sql(f"SELECT CAST(percentile_disc(0.5) WITHIN GROUP (ORDER BY n) AS INT) FROM {TABLE}").collect()
     assert found[1]["value"] == str(truth[0])
-    assert ask(spark, f"quantiles('{TABLE}', 'n', '0, 0.5,1')") == found
+    assert rows_of(spark, f"quantiles('{TABLE}', 'n', '0, 0.5,1')") == found
 
 
 def test_arguments_and_lateral_use(spark):
-    assert len(ask(spark, f"frequencies(table => '{TABLE}', column => 'N', top => 4)")) == 4
-    assert len(ask(spark, f"histogram('{TABLE}', 'n', 6)")) == 6
+    assert len(rows_of(spark, f"frequencies(table => '{TABLE}', column => 'N', top => 4)")) == 4
+    assert len(rows_of(spark, f"histogram('{TABLE}', 'n', 6)")) == 6
     found = spark.sql(f"SELECT max(f.frequency) FROM metastore.frequencies('{TABLE}', 's') f JOIN range(2)").collect()
     assert found[0][0] > 300
 
@@ -138,7 +134,7 @@ def test_arguments_and_lateral_use(spark):
 )
 def test_mistakes_are_told_in_one_line(spark, call, code):
     with pytest.raises(Exception, match=f"METASTORE_{code}") as caught:
-        ask(spark, call.format(t=TABLE))
+        rows_of(spark, call.format(t=TABLE))
     assert "Traceback" not in str(caught.value)
 
 
@@ -154,7 +150,7 @@ def test_without_frequencies_the_command_is_named(spark, table, depth):
 
 
 def test_help_lists_them(spark):
-    names = {row["function"] for row in ask(spark, "help()")}
+    names = {row["function"] for row in rows_of(spark, "help()")}
     assert {"metastore.frequencies", "metastore.histogram", "metastore.quantiles"} <= names
 
 

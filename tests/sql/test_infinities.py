@@ -7,7 +7,7 @@ import math
 import pytest
 
 import metastore
-from sql.conftest import analyzed_table
+from sql.conftest import analyzed_table, rows_of
 
 pytestmark = pytest.mark.spark
 
@@ -33,10 +33,6 @@ def location(spark):
         yield place
 
 
-def ask(spark, call):
-    return [row.asDict() for row in spark.sql(f"SELECT * FROM metastore.{call}").collect()]
-
-
 def read_values(spark, column, where="true"):
     rows = spark.table(TABLE).where(where).select(column).collect()
     return [float(row[0]) for row in rows if row[0] is not None]
@@ -57,16 +53,16 @@ def check_summary(row, values):
 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_summary_and_histogram_are_of_finite_values(spark, location, column):
-    (row,) = (row for row in ask(spark, f"summary('{TABLE}')") if row["column_name"] == column)
+    (row,) = (row for row in rows_of(spark, f"summary('{TABLE}')") if row["column_name"] == column)
     values = read_values(spark, column)
     check_summary(row, values)
-    bins = ask(spark, f"histogram('{TABLE}', '{column}')")
+    bins = rows_of(spark, f"histogram('{TABLE}', '{column}')")
     finite = [one for one in values if math.isfinite(one)]
     assert sum(one["count"] for one in bins) == len(finite)
     if finite:
         assert [float(bins[0]["lo"]), float(bins[-1]["hi"])] == pytest.approx([min(finite), max(finite)])
         assert row["sparkline"] is not None
-    few = ask(spark, f"histogram('{TABLE}', '{column}', 3)")
+    few = rows_of(spark, f"histogram('{TABLE}', '{column}', 3)")
     assert sum(one["count"] for one in few) == len(finite)
 
     opened = metastore.open(location)
@@ -77,10 +73,10 @@ def test_summary_and_histogram_are_of_finite_values(spark, location, column):
     assert list(opened.histogram(column, bins=3)) == few
     file = opened.files()[0]["path"]
     (of_file,) = (one for one in opened.summary(file=file) if one["column_name"] == column)
-    (told,) = (one for one in ask(spark, f"summary('{TABLE}', '{file}')") if one["column_name"] == column)
+    (told,) = (one for one in rows_of(spark, f"summary('{TABLE}', '{file}')") if one["column_name"] == column)
     for name in ("inf_count", "avg", "std", "q25", "q50", "q75", "sparkline"):
         assert of_file[name] == told[name], name
-    assert list(opened.histogram(column, file=file)) == ask(
+    assert list(opened.histogram(column, file=file)) == rows_of(
         spark, f"histogram('{TABLE}', '{column}', file => '{file}')"
     )
 
@@ -89,19 +85,19 @@ def test_summary_and_histogram_are_of_finite_values(spark, location, column):
 def test_quantiles_have_infinities(spark, location, column):
     numbers = sorted(one for one in read_values(spark, column) if not math.isnan(one))
     asked = [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0]
-    found = ask(spark, f"quantiles('{TABLE}', '{column}', '{','.join(map(str, asked))}')")
+    found = rows_of(spark, f"quantiles('{TABLE}', '{column}', '{','.join(map(str, asked))}')")
     assert list(metastore.open(location).quantiles(column, asked)) == found
     for row in found:
         exact = numbers[max(1, math.ceil(row["probability"] * len(numbers))) - 1]
         near = pytest.approx(exact, abs=ROWS / 7 * 0.005 if math.isfinite(exact) else None)
         assert float(row["value"]) == near, row
-    (summary,) = (row for row in ask(spark, f"summary('{TABLE}')") if row["column_name"] == column)
+    (summary,) = (row for row in rows_of(spark, f"summary('{TABLE}')") if row["column_name"] == column)
     assert [summary[f"q{p}"] for p in (25, 50, 75)] == [found[place]["value"] for place in (2, 3, 4)]
 
 
 @pytest.mark.parametrize("where", ["id < 700", "positive > 1e308", "both = double('-inf')"])
 def test_filtered_summary(spark, where):
-    rows = ask(spark, f'filtered_summary("SELECT * FROM {TABLE} WHERE {where}")')
+    rows = rows_of(spark, f'filtered_summary("SELECT * FROM {TABLE} WHERE {where}")')
     for row in rows:
         if row["column_name"] == "id":
             continue
@@ -147,7 +143,7 @@ def test_rows_are_found_and_estimated(spark, where):
 
 
 def test_look_ups_read_the_files_that_hold_them(spark, location):
-    found = {row["column_name"]: row for row in ask(spark, f"layout('{TABLE}')")}
+    found = {row["column_name"]: row for row in rows_of(spark, f"layout('{TABLE}')")}
     assert found["first_file"]["files_per_lookup"] < 3
     assert found["nothing_else"]["files_per_lookup"] == 8
     there = {row["column_name"]: row for row in metastore.open(location).layout()}
@@ -161,10 +157,10 @@ def test_a_report_draws_the_finite_values(spark):
 
 
 def test_changes_are_those_of_the_count(spark):
-    before = ask(spark, f"snapshots('{TABLE}')")[-1]["snapshot"]
+    before = rows_of(spark, f"snapshots('{TABLE}')")[-1]["snapshot"]
     spark.sql(f"INSERT INTO {TABLE} (id, positive) VALUES (-1, {INF}), (-2, {MINUS})")
     spark.sql(f"ANALYZE TABLE {TABLE} COMPUTE STATISTICS FOR ALL COLUMNS")
-    rows = ask(spark, f"diff('{TABLE}', '{before}', distributions => true)")
+    rows = rows_of(spark, f"diff('{TABLE}', '{before}', distributions => true)")
     told = {(row["column_name"], row["measure"]): row for row in rows}
     assert told["positive", "inf_count"]["change"] == 2
     assert ("positive", "avg") not in told

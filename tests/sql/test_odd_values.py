@@ -10,7 +10,7 @@ import pytest
 import metastore
 from metastore import errors
 from pruning.scala import module, option
-from sql.conftest import analyzed_table, location_of
+from sql.conftest import analyzed_table, location_of, rows_of
 
 pytestmark = pytest.mark.spark
 
@@ -33,10 +33,6 @@ def location(spark):
     made = ", ".join(f"{sql} AS {name}" for name, sql in COLUMNS.items())
     with analyzed_table(spark, TABLE, f"SELECT id, {made} FROM range(0, 40, 1, 2)") as place:
         yield place
-
-
-def rows_of(spark, call):
-    return [row.asDict() for row in spark.sql(f"SELECT * FROM metastore.{call}").collect()]
 
 
 @pytest.mark.parametrize("kind", ["rendered", "parsed"])
