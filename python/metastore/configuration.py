@@ -57,7 +57,7 @@ def find_misspelt_variables(variables: Iterable[str]) -> dict[str, str]:
 
 
 def is_property_name(name: str) -> bool:
-    """Whether a table property begins as those of the Metastore do."""
+    """Return whether a table property begins as those of the Metastore do."""
     return name.casefold().startswith(_PROPERTY_PREFIX)
 
 

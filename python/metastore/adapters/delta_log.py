@@ -1,4 +1,4 @@
-"""The properties of a Delta table by its own log, where only its location is at hand."""
+"""Reads the properties of a Delta table from its log, without Spark."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONFIGURATION = "metaData.configuration"
 
 
 def read_properties(table: Folder) -> Mapping[str, str] | None:
-    """The table properties of the newest version, or None where the log does not tell them."""
+    """Return the table properties of the newest version, or None if the log cannot be read or has none."""
     log = table / "_delta_log"
     names = [name for name in log.names() if _COMMIT_OR_CHECKPOINT.fullmatch(name)]
     # Names begin with the version. The commit of a version comes before its checkpoint, which is larger.
@@ -38,7 +38,7 @@ def read_properties(table: Folder) -> Mapping[str, str] | None:
 
 
 def _find_properties(name: str, data: bytes | None) -> dict[str, str] | None:
-    """The table properties that a file of the log sets, or None where it sets none."""
+    """Return the table properties that a file of the log sets, or None."""
     if data is None:
         return None
     actions = _read_checkpoint(data) if name.endswith(".parquet") else map(json.loads, data.splitlines())

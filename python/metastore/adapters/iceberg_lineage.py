@@ -57,10 +57,10 @@ def read_lineage(table: Folder) -> Lineage | None:
 
 
 def read_properties(table: Folder) -> Mapping[str, str] | None:
-    """The table properties by the newest metadata at a table's location, or None where no file is the newest.
+    """Return the table properties of the newest metadata file, or None if no file is the newest.
 
-    Of a table whose catalog names the metadata file this may be the trace of a commit that never took place: good
-    enough to name misspelt properties, and for nothing that has to be true.
+    Where a catalog names the current file, the newest may be of a commit that failed. So the answer serves to name
+    misspelt properties, and nothing else.
     """
     folder = table / "metadata"
     try:
@@ -82,7 +82,7 @@ def _read_metadata(folder: Folder, name: str) -> Mapping[str, Any] | None:
 
 
 def _newest_of_a_catalog(names: tuple[str, ...]) -> str | None:
-    """The metadata file with the highest number; None where several have it, of which one was committed."""
+    """Return the metadata file with the highest number; None if several have it, of which one was committed."""
     numbered = [(int(match[1]), name) for name in names if (match := _OF_A_CATALOG.fullmatch(name))]
     highest = max((number for number, _ in numbered), default=None)
     newest = [name for number, name in numbered if number == highest]

@@ -46,7 +46,7 @@ def _translate(error: PySparkException, subject: str, spark: SparkSession | None
 
 
 def _read_facts(error: PySparkException) -> Mapping[str, str]:
-    """What an error of the shim was built from, as far as the Spark that raised it tells."""
+    """Return the facts that an error of the shim was made of, or none if Spark does not hand them over."""
     try:
         return dict(error.getMessageParameters() or {})
     except Exception:  # noqa: BLE001 - of py4j, or of a server that has ended; the text of the error is there
@@ -54,7 +54,7 @@ def _read_facts(error: PySparkException) -> Mapping[str, str]:
 
 
 def _restore_facts(code: str, message: str, facts: Mapping[str, str]) -> errors.MetastoreError | None:
-    """The error that Python makes of the same facts, or None where it would say something else."""
+    """Make the same error in Python; None if its text would be another."""
     restore = _RESTORED.get(code)
     try:
         error = restore(facts) if restore is not None else None

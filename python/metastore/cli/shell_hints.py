@@ -1,4 +1,4 @@
-"""What errors advise, in the words of a shell: made of the same facts as the hints for SQL and Python."""
+"""Hints of errors for a shell, made of the same facts as the hints for SQL and Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from metastore.path_names import name_in_shell
 
 
 def phrase_hint(error: MetastoreError) -> str:
-    """The hint of an error that names commands where it named statements and calls of Python.
+    """Return the hint of an error with commands in place of statements and calls of Python.
 
     Example:
         >>> phrase_hint(NoStatistics("db.t", columns="a"))
@@ -37,11 +37,11 @@ def _advise_name(error: TableNotFound) -> str:
 
 
 def write_analyze(table: str, columns: str = "") -> str:
-    """The command that computes the statistics of a table."""
+    """Write the command that computes the statistics of a table."""
     command = write_command("analyze", table)
     return f"{command} --columns {shlex.quote(columns)}" if columns else command
 
 
 def write_command(verb: str, table: str) -> str:
-    """The command that asks a verb about a table."""
+    """Write the command of a verb for a table."""
     return f"metastore {verb.replace('_', '-')} {name_in_shell(table)}"

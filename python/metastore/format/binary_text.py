@@ -8,7 +8,7 @@ _LITERAL = re.compile(r"[Xx]'([0-9A-Fa-f]*)'")
 
 
 def render_binary(value: bytes) -> str:
-    r"""A binary value as SQL writes it.
+    r"""Write a binary value as SQL does.
 
     Example:
         >>> render_binary(b"\x00\xff\x80")
@@ -18,7 +18,7 @@ def render_binary(value: bytes) -> str:
 
 
 def parse_binary(text: str) -> bytes | None:
-    r"""The bytes of a binary value as SQL writes it, or None of any other text.
+    r"""Read a binary value that SQL wrote; None for any other text.
 
     Example:
         >>> parse_binary("x'00ff80'")

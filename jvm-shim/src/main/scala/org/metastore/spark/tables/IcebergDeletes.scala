@@ -9,8 +9,8 @@ import java.util.{Arrays, IdentityHashMap}
  * Names the delete files of a data file by one short digest: with the same digest the same rows are deleted.
  *
  * Many data files share their delete files, and Iceberg gives the same object for each: a delete file is hashed once, and the
- * digest is the sum of the hashes, so that the order does not matter. Lists go on alike for long: [[DeleteSums]] adds up what a
- * list shares with an earlier one at once. Of a pair of data file and delete file nothing remains but to see that.
+ * digest is the sum of the hashes, so that the order does not matter. Lists often share long runs: [[DeleteSums]] adds such a run
+ * by one subtraction, and its files are only compared.
  *
  * @param nameMapping which columns files without field ids have: it decides what equality deletes compare
  */
@@ -66,8 +66,8 @@ final private class IcebergDeletes(nameMapping: Option[String]) {
 /**
  * Sums of the hashes of lists of delete files.
  *
- * Delete files are kept in the order of lists that were read, with the sums up to each: where a list goes on as one before it,
- * only the first of these files is looked up, and the others are compared with those that are kept.
+ * Delete files are kept in the order of the lists, with the sums up to each. Of a run that a list shares with an earlier one only
+ * the first file is looked up.
  */
 final private class DeleteSums(describe: AnyRef => DeleteFile) {
   import DeleteSums._
@@ -104,7 +104,7 @@ final private class DeleteSums(describe: AnyRef => DeleteFile) {
     }
   }
 
-  /** Where the files that are kept from a place on no longer are those of a list from an entry on. */
+  /** The end of the run that begins at a place and equals the list from an entry on. */
   private def endOfRun(place: Int, list: Array[AnyRef], from: Int): Int = {
     val most = math.min(length, place + list.length - from)
     var end = place + 1
@@ -155,10 +155,10 @@ final private class DeleteSums(describe: AnyRef => DeleteFile) {
 private object DeleteSums {
   private val FirstRoom = 1024
 
-  /** A list of more parts of others is kept as it is, for those that go on as it does. */
+  /** A list made of more runs is kept as a whole, for later lists that are like it. */
   private val MostParts = 64
 
-  /** Delete files that are kept, those of several lists as often: they take some 50 MB. */
+  /** Entries that are kept at most, before the last list is added: about 70 MB, and twice as much while the arrays grow. */
   private val MostKept = 1 << 20
 }
 
