@@ -52,7 +52,7 @@ def verify(where: SparkSession | str, table: str | None = None) -> Answer:
     store, manifest = _require_statistics(place)
     checked = list(verify_manifest(store, manifest))
     found = sorted([*checked, *list_unchecked(store, checked)], key=lambda finding: not finding.is_wrong)
-    return Answer("verify", place.asked, _VERIFIED, tuple(vars(finding) for finding in found))
+    return Answer("verify", place.subject, _VERIFIED, tuple(vars(finding) for finding in found))
 
 
 def gc(where: SparkSession | str, table: str | None = None, *, delete: bool = False, grace_days: float = 7) -> Answer:
@@ -86,7 +86,7 @@ def gc(where: SparkSession | str, table: str | None = None, *, delete: bool = Fa
         {"path": blob.path, "size": blob.size, "age_days": round(blob.age / _SECONDS_A_DAY, 1), "deleted": delete}
         for blob in garbage.blobs
     )
-    return Answer("gc", place.asked, _GARBAGE, tuple(rows))
+    return Answer("gc", place.subject, _GARBAGE, tuple(rows))
 
 
 def compact(where: SparkSession | str, table: str | None = None) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def compact(where: SparkSession | str, table: str | None = None) -> dict[str, An
     counts = {
         f"{name}_{when}": found[name] for name in before for when, found in (("before", before), ("after", after))
     }
-    return {"subject": place.asked, "committed": done.after != done.before, **counts}
+    return {"subject": place.subject, "committed": done.after != done.before, **counts}
 
 
 def _measure(manifest: Manifest) -> dict[str, int]:

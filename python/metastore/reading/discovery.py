@@ -1,4 +1,4 @@
-"""Where the statistics of a location are."""
+"""Searches for the statistics of a location."""
 
 from __future__ import annotations
 
@@ -17,45 +17,64 @@ from metastore.store.location import FOLDER, local_path
 from metastore.suggestions import find_similar_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Collection, Iterable, Sequence
 
     from metastore.errors import MetastoreError
-    from metastore.format.manifest import Manifest, TableIdentity
+    from metastore.format.manifest import Manifest
     from metastore.format.name_mapping import NameMapping
 
 
-_OF_A_TABLE = re.compile(f"(?:{'|'.join(FORMAT_NAMES)})-.+")
-_OF_FORMATS = {"_delta_log", ".hoodie"}
+_TABLE_STORE = re.compile(f"(?:{'|'.join(FORMAT_NAMES)})-.+")
+"""The name of a table's store in a root of stores."""
+_FORMAT_FOLDERS = {"_delta_log", ".hoodie"}
 _OTHER_FILES = {"orc", "csv", "tsv", "json", "jsonl", "avro", "xml", "txt", "arrow", "feather"}
 
 
 @dataclass(frozen=True)
 class Discovery:
-    """Where statistics were looked for and what was found.
+    """Result of a search for statistics.
 
     Attributes:
-        asked: The location as the user wrote it.
-        store: The store, None where there is none.
-        manifest: Its manifest, None where nothing was ever analyzed.
-        root: The folder beside whose files the store lies; None where stores have a place of their own.
+        subject: The location or table as the user wrote it.
+        store: The store, or None.
+        manifest: The store's manifest, or None if nothing was ever analyzed.
+        root: The folder of the data files, if the store lies in it.
     """
 
-    asked: str
+    subject: str
     store: Store | None
     manifest: Manifest | None
     root: str | None = None
 
     @property
     def location(self) -> str:
-        """Where the table's files are: not where they were analyzed, if the folder was copied, moved or mounted."""
+        """The folder of the table's files now, even if it was copied, moved or mounted since it was analyzed."""
         if self.manifest is None:
-            return self.asked
-        return _absolute(self.root) if self.root and self.has_moved else self.manifest.table.location
+            return self.subject
+        if self.root and self.has_moved:
+            return _normalize(self.root)
+        return self.manifest.table.location
 
     @property
     def has_moved(self) -> bool:
         """Whether the folder is not where it was analyzed."""
-        return bool(self.manifest and self.root and not _same(self.root, self.manifest.table.location))
+        if self.manifest is None or not self.root:
+            return False
+        return not _is_same_location(self.root, self.manifest.table.location)
+
+    @property
+    def table_name(self) -> str:
+        """The table's name in its catalog, else its location."""
+        if self.manifest is None:
+            return self.subject
+        return self.manifest.table.name or self.manifest.table.location
+
+    def is_called(self, table: str) -> bool:
+        """Whether a table is meant by its name, the end of its name, its uuid or its location."""
+        if self.manifest is None:
+            return False
+        identity = self.manifest.table
+        return table in (identity.name, identity.uuid, identity.location) or identity.name.endswith(f".{table}")
 
     @property
     def is_named_by_path(self) -> bool:
@@ -63,23 +82,39 @@ class Discovery:
         return self.manifest is not None and "/" in self.manifest.table.name
 
     def resolve_columns(self, mapping: NameMapping | None = None) -> Discovery:
-        """Know what columns mean in data files without field ids: as a table reads them, or as they were analyzed."""
-        if self.manifest is None or (mapping is None and not has_mapped_columns(self.manifest)):
+        """Resolve the columns of data files without field ids: by the table's mapping, else as they were analyzed."""
+        manifest = self.manifest
+        if manifest is None:
             return self
-        if mapping is None and self.manifest.table.format in FORMAT_NAMES:
-            lineage = describe_format(self.manifest.table.format).read_lineage(Folder(self.location))
-            mapping = lineage.name_mapping if lineage else None
-        resolved = resolve_as_analyzed(self.manifest) if mapping is None else mapping.resolve_manifest(self.manifest)
+        if mapping is None:
+            if not has_mapped_columns(manifest):
+                return self
+            mapping = self._read_name_mapping(manifest.table.format)
+        resolved = resolve_as_analyzed(manifest) if mapping is None else mapping.resolve_manifest(manifest)
         return replace(self, manifest=resolved)
 
+    def _read_name_mapping(self, table_format: str) -> NameMapping | None:
+        if table_format not in FORMAT_NAMES:
+            return None
+        lineage = describe_format(table_format).read_lineage(Folder(self.location))
+        return lineage.name_mapping if lineage else None
+
+    def without_statistics(self) -> Discovery:
+        """The same search without a result."""
+        return Discovery(self.subject, store=None, manifest=None)
+
     def explain_missing(self, table: str | None = None) -> MetastoreError:
-        """Why there are no statistics: nobody analyzed the table, or it is none that can be."""
-        other = describe_other_files(self.asked) if self.store is None and is_location(self.asked) else None
-        return UnsupportedTable(table or self.asked, other) if other else NoStatistics(table or self.asked)
+        """The error that there are no statistics: the table was not analyzed, or it cannot be."""
+        name = table or self.subject
+        if self.store is None and is_location(self.subject):
+            other_files = describe_other_files(self.subject)
+            if other_files:
+                return UnsupportedTable(name, other_files)
+        return NoStatistics(name)
 
 
 def describe_other_files(location: str) -> str | None:
-    """What lies in a folder that holds data files, but of no format that can be analyzed; None of any other."""
+    """The files of a folder whose format cannot be analyzed, as a sentence; None if it has no such files."""
     kinds = _find_other_files(Folder(location))
     if not kinds:
         return None
@@ -89,101 +124,124 @@ def describe_other_files(location: str) -> str | None:
 
 
 def _find_other_files(folder: Folder) -> set[str]:
+    """The extensions of files of other formats, in a folder or in its first partition."""
     names = folder.names()
-    shown = [name for name in names if not name.startswith((".", "_"))]
-    kinds = {part for name in shown if "=" not in name for part in name.lower().split(".")[1:]}
-    if "parquet" in kinds or _OF_FORMATS & {*names}:
+    visible = [name for name in names if not name.startswith((".", "_"))]
+    extensions = _list_extensions(visible)
+    if "parquet" in extensions or not _FORMAT_FOLDERS.isdisjoint(names):
         return set()
-    partition = next((name for name in shown if "=" in name and "." not in name), None)
-    return kinds & _OTHER_FILES or (_find_other_files(folder / partition) if partition else set())
+    other = extensions & _OTHER_FILES
+    partitions = [name for name in visible if "=" in name and "." not in name]
+    if other or not partitions:
+        return other
+    return _find_other_files(folder / partitions[0])
+
+
+def _list_extensions(names: Iterable[str]) -> set[str]:
+    extensions: set[str] = set()
+    for name in names:
+        if "=" not in name:
+            extensions.update(name.lower().split(".")[1:])
+    return extensions
 
 
 def discover(location: str, table: str | None = None) -> Discovery:
     """Finds the statistics of a table's location, of a store, or of one table in a root of stores."""
     if not location.strip():
         raise InvalidArgument("location", "it is empty")
-    place = _found(location, table)
-    if table is not None and (place.manifest is None or not _is_called(table)(place.manifest.table)):
-        raise TableNotFound(table, near=[place.manifest.table.name] if place.manifest else ())
-    return place
+    discovery = _search(location, table)
+    if table is None or discovery.is_called(table):
+        return discovery
+    near = [discovery.manifest.table.name] if discovery.manifest else ()
+    raise TableNotFound(table, near=near)
 
 
-def _found(location: str, table: str | None) -> Discovery:
+def _search(location: str, table: str | None) -> Discovery:
     folder = Folder(location)
     names = folder.names()
-    if "log" in names and "objects" in names:
-        return _place(location, folder)
-    if FOLDER in names:
-        return _place(location, folder / FOLDER)
-    if any(_OF_A_TABLE.fullmatch(name) for name in names):
-        return _one_of(location, discover_all(folder), table)
-    found = _in_root_of_settings(location)
-    if found is not None:
-        return found
+    store = _find_store(folder, names)
+    if store is not None:
+        return _read_store(location, store)
+    if any(_TABLE_STORE.fullmatch(name) for name in names):
+        return _choose_table(location, discover_all(folder), table)
+    discovery = _search_configured_root(location)
+    if discovery is not None:
+        return discovery
     if not folder.exists():
         raise report_missing(location)
-    return Discovery(location, None, None)
+    return Discovery(location, store=None, manifest=None)
 
 
 def report_missing(location: str) -> TableNotFound:
-    """That there is nothing at a location, and which folders beside it have such a name."""
+    """The error that a location does not exist, with the names of folders that look like it."""
     if not is_location(location):
         return TableNotFound(location, verb="summary")
-    above, slash, name = location.rstrip("/").rpartition("/")
-    beside = Folder(above + slash).names() if slash and local_path(location) is not None else ()
-    return TableNotFound(location, near=[above + slash + one for one in find_similar_names(name, beside)])
+    parent, slash, name = location.rstrip("/").rpartition("/")
+    if not slash or local_path(location) is None:
+        return TableNotFound(location)
+    similar = find_similar_names(name, Folder(parent + slash).names())
+    return TableNotFound(location, near=[parent + slash + folder for folder in similar])
 
 
 def discover_all(root: Folder) -> list[Discovery]:
-    """All tables with statistics under a root of stores; those of a single table where it is not a root."""
+    """Finds all tables with statistics under a root of stores, or the one table at this location."""
     names = root.names()
+    store = _find_store(root, names)
+    if store is not None:
+        return [_read_store(root.uri, store)]
+    tables = []
+    for name in names:
+        if _TABLE_STORE.fullmatch(name):
+            discovery = _read_store(root.uri, root / name)
+            if discovery.manifest is not None:
+                tables.append(discovery)
+    return tables
+
+
+def _find_store(folder: Folder, names: Collection[str]) -> Folder | None:
+    """The store that a folder with these names is or holds."""
     if FOLDER in names:
-        return [_place(root.uri, root / FOLDER)]
+        return folder / FOLDER
     if "log" in names and "objects" in names:
-        return [_place(root.uri, root)]
-    stores = (_place(root.uri, root / name) for name in names if _OF_A_TABLE.fullmatch(name))
-    return [place for place in stores if place.manifest is not None]
+        return folder
+    return None
 
 
-def _place(asked: str, folder: Folder) -> Discovery:
+def _read_store(subject: str, folder: Folder) -> Discovery:
     store = Store.open(folder.uri)
-    root, _, name = folder.uri.rpartition("/")
-    return Discovery(asked, store, store.read(), (root or "/") if name == FOLDER else None)
+    parent, _, name = folder.uri.rpartition("/")
+    root = parent or "/"
+    return Discovery(subject, store, store.read(), root if name == FOLDER else None)
 
 
-def _one_of(location: str, places: list[Discovery], table: str | None) -> Discovery:
-    identities = [(place, place.manifest.table) for place in places if place.manifest is not None]
-    names = sorted(identity.name or identity.location for _, identity in identities)
-    chosen = [place for place, identity in identities if table is None or _is_called(table)(identity)]
+def _choose_table(location: str, discoveries: Sequence[Discovery], table: str | None) -> Discovery:
+    """The one of several tables that has a name, or the only one."""
+    chosen = [discovery for discovery in discoveries if table is None or discovery.is_called(table)]
+    if len(chosen) == 1:
+        return chosen[0]
+    names = sorted(discovery.table_name for discovery in discoveries)
     if not chosen:
-        raise TableNotFound(table or location, near=find_similar_names(table or location, names), known=names)
-    if len(chosen) > 1:
-        raise InvalidArgument("table", f"{location} has statistics of {', '.join(names)}", "Name one of them.")
-    return chosen[0]
+        name = table or location
+        raise TableNotFound(name, near=find_similar_names(name, names), known=names)
+    raise InvalidArgument("table", f"{location} has statistics of {', '.join(names)}", "Name one of them.")
 
 
-def _is_called(table: str) -> Callable[[TableIdentity], bool]:
-    def called(identity: TableIdentity) -> bool:
-        return table in (identity.name, identity.uuid, identity.location) or identity.name.endswith(f".{table}")
-
-    return called
-
-
-def _in_root_of_settings(location: str) -> Discovery | None:
+def _search_configured_root(location: str) -> Discovery | None:
     from metastore import configuration  # noqa: PLC0415 - slow to import, and seldom needed
 
     root = configuration.get("spark.metastore.store")
     if not root:
         return None
-    places = ((place, place.manifest) for place in discover_all(Folder(root)))
-    found = (place for place, manifest in places if manifest and _same(manifest.table.location, location))
-    return next(found, None)
+    for discovery in discover_all(Folder(root)):
+        if discovery.manifest and _is_same_location(discovery.manifest.table.location, location):
+            return discovery
+    return None
 
 
-def _same(one: str, other: str) -> bool:
-    return _absolute(one) == _absolute(other)
+def _is_same_location(first: str, second: str) -> bool:
+    return _normalize(first) == _normalize(second)
 
 
-def _absolute(location: str) -> str:
+def _normalize(location: str) -> str:
     path = local_path(location)
     return location.rstrip("/") if path is None else os.path.abspath(path)  # noqa: PTH100 - as text, no link is followed

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from metastore.adapters.table_facts import DataFile
     from metastore.format.table_column import Column
     from metastore.reading.column_details import ColumnDetails
-    from metastore.reading.discovery import Discovery
     from metastore.reading.snapshot import SnapshotAnswer
 
 _WHOLE = "the whole filter"
@@ -171,12 +170,8 @@ class FileAnswers(ColumnAnswers):
             unused[_WHOLE] = phrase_reason("NO_STATISTICS", table=self.table)
         elif written != table.lineage.uuid:
             unused[_WHOLE] = phrase_reason("OTHER_TABLE", written=written, read=table.lineage.uuid)
-        known = place if not unused else _without_statistics(place)
+        known = place if not unused else place.without_statistics()
         listed = ListedFiles.of_files(table.format, table.location, tuple(table.list_files()), known)
         lineage = table.lineage
         columns = FilteredColumns(lineage.schema) if unused else self._filtered(lineage.schema)
         return _Shown(FilePruner(listed), columns, lineage.current, current=True, unused=unused)
-
-
-def _without_statistics(place: Discovery) -> Discovery:
-    return type(place)(place.asked, None, None)

@@ -102,7 +102,7 @@ class TableSnapshots:
             return manifest.table.name
         if self._opened and self._opened.name:
             return self._opened.name
-        return self._place.asked
+        return self._place.subject
 
     @property
     def location(self) -> str:
