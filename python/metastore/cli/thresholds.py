@@ -80,7 +80,7 @@ class Threshold:
         unit = " %" if self.is_share else ""
         told: dict[str, None] = {}
         for row in filter(self.is_crossed, rows):
-            subject = "" if self.measure in summary_changes.OF_TABLE else f"{row['column_name']}: "
+            subject = "" if self.measure in summary_changes.TABLE_MEASURES else f"{row['column_name']}: "
             told[f"{subject}{self.text}, the change is {self._measured(row):.6g}{unit}"] = None
         return list(told)
 

@@ -1,85 +1,132 @@
-"""How the statistics of a table's columns differ between two snapshots, as `diff` shows it."""
+"""Differences of the statistics of a table's columns between two snapshots, as `diff` shows them."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from metastore.contract import read_contract
+from metastore.contract import describe_function
 from metastore.format.table_column import Column
 from metastore.format.value_rendering import TIMES, render_average_time, render_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from metastore.reading.summary_rows import Row
 
-MEASURES: tuple[str, ...] = tuple(
-    next(one["measures"] for one in read_contract("functions")["functions"] if one["name"] == "diff")
-)
-_NUMBER = re.compile(r"tinyint|smallint|int|bigint|float|double|decimal\(.*")
-OF_TABLE = ("count", "files")
-"""Measures of the whole table, which are the same in each column's row."""
-_OF_NUMBERS = ("min", "q25", "q50", "q75", "max", "avg", "std")
+_DIFF = describe_function("diff")
+MEASURES: tuple[str, ...] = tuple(_DIFF["measures"])
+TABLE_MEASURES = ("count", "files")
+"""Measures of the table, which are the same in each column's row."""
+_NUMBER_TYPES = re.compile(r"tinyint|smallint|int|bigint|float|double|decimal\(.*")
+_NUMBER_MEASURES = ("min", "q25", "q50", "q75", "max", "avg", "std")
 _DOUBLE = Column("", ("",), "double", "double")
-_OF_SUMS = ("avg", "std", "avg_len")
+_SUM_MEASURES = ("avg", "std", "avg_len")
 """Measures that are made of floating-point sums: another order of the same rows changes their last digits."""
 _NOISE = 1e-9
-"""So much of such a measure is no difference."""
+"""Relative difference of such a measure up to which it counts as unchanged."""
+
+_ColumnRow = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _SummaryPair:
+    """The rows of two summaries, by column."""
+
+    before: Mapping[str, _ColumnRow]
+    after: Mapping[str, _ColumnRow]
+    zone: str
+
+    def list_names(self) -> list[str]:
+        """The columns of both summaries, those of the later one first."""
+        return list(dict.fromkeys([*self.after, *self.before]))
+
+    def find_table_values(self, measure: str) -> tuple[int, int] | None:
+        """A measure of the table before and after, or None if unknown."""
+        common = self.before.keys() & self.after.keys()
+        old = _find_largest(measure, self.before, common)
+        new = _find_largest(measure, self.after, common)
+        return None if old is None or new is None else (old, new)
+
+    def compare(self, name: str, measure: str) -> Row | None:
+        """The row of a measure that differs, else None."""
+        before, after = self.before.get(name, {}), self.after.get(name, {})
+        old, new = _render(measure, before, self.zone), _render(measure, after, self.zone)
+        if old == new or _is_noise(measure, before, after):
+            return None
+        return _make_row(name, measure, old, new, _measure_change(measure, before, after))
 
 
 def compare_summaries(before: Iterable[Row], after: Iterable[Row], zone: str = "UTC") -> list[Row]:
-    """The measures that differ, the largest change first; what is the table's is told once, without a column.
+    """List the measures that differ, the largest change first; those of the table come once, without a column.
 
     Example:
         >>> old = [{"column_name": "id", "column_type": "int", "min": "1", "count": 2}]
         >>> compare_summaries(old, [{**old[0], "min": "-1"}])
         [{'column_name': 'id', 'measure': 'min', 'before': '1', 'after': '-1', 'change': -2.0, 'reason': None}]
     """
-    old, new = ({row["column_name"]: row for row in rows} for rows in (before, after))
-    both = [(old[name], new[name]) for name in new if name in old]
-    counts = {measure: _of_table(measure, both) for measure in OF_TABLE}
-    found = [
-        _make_row(None, measure, str(ends[0]), str(ends[1]), float(ends[1] - ends[0]))
-        for measure, ends in counts.items()
-        if ends is not None and ends[0] != ends[1]
-    ]
-    for name in dict.fromkeys([*new, *old]):
+    pair = _SummaryPair(_index_by_column(before), _index_by_column(after), zone)
+    rows = []
+    table_values = {}
+    for measure in TABLE_MEASURES:
+        values = pair.find_table_values(measure)
+        if values is None:
+            continue
+        table_values[measure] = values
+        old, new = values
+        if old != new:
+            rows.append(_make_row(None, measure, str(old), str(new), float(new - old)))
+    for name in pair.list_names():
         for measure in MEASURES:
-            row = _compare(name, measure, old.get(name, {}), new.get(name, {}), zone)
-            if row is not None and not _is_told_of_table(row, counts.get(measure)):
-                found.append(row)
-    return sort_by_change(found)
+            row = pair.compare(name, measure)
+            if row is not None and not _repeats_table(row, table_values.get(measure)):
+                rows.append(row)
+    return sort_by_change(rows)
 
 
-def _of_table(measure: str, both: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> tuple[int, int] | None:
-    """A measure of the whole table in both snapshots, by the columns of both; None where it is not known."""
-    sides = [[row[measure] for row in rows if row.get(measure) is not None] for rows in zip(*both, strict=True)]
-    return (max(sides[0]), max(sides[1])) if sides and all(sides) else None
+def _index_by_column(rows: Iterable[Row]) -> dict[str, _ColumnRow]:
+    return {row["column_name"]: row for row in rows}
 
 
-def _is_told_of_table(row: Row, ends: tuple[int, int] | None) -> bool:
-    """Whether a row of a column says what the table's row says, or only that the column is new or gone."""
-    if ends is None:
+def _find_largest(measure: str, rows: Mapping[str, _ColumnRow], names: Iterable[str]) -> int | None:
+    values = [rows[name].get(measure) for name in names]
+    return max((value for value in values if value is not None), default=None)
+
+
+def _repeats_table(row: Row, table_values: tuple[int, int] | None) -> bool:
+    """Whether a column's row repeats the table's row, or only says that the column is new or gone."""
+    if table_values is None:
         return False
-    was, now = row["before"], row["after"]
-    return was is None or now is None or (was, now) == (str(ends[0]), str(ends[1]))
+    before, after = row["before"], row["after"]
+    if before is None or after is None:
+        return True
+    old, new = table_values
+    return (before, after) == (str(old), str(new))
 
 
 def sort_by_change(rows: Sequence[Row]) -> list[Row]:
-    """What is true of the whole table first, then the largest changes, then what is no number."""
-    of_table = [row for row in rows if row["column_name"] is None]
-    numbers = [row for row in rows if row["column_name"] is not None and row["change"] is not None]
-    texts = [row for row in rows if row["column_name"] is not None and row["change"] is None]
-    return [*of_table, *sorted(numbers, key=_share_of_change, reverse=True), *texts]
+    """Sort the rows of the table first, then the largest changes, then those without a number."""
+    table_rows, numbers, texts = [], [], []
+    for row in rows:
+        if row["column_name"] is None:
+            table_rows.append(row)
+        elif row["change"] is not None:
+            numbers.append(row)
+        else:
+            texts.append(row)
+    numbers.sort(key=_share_of_change, reverse=True)
+    return [*table_rows, *numbers, *texts]
 
 
 def _share_of_change(row: Row) -> float:
-    """A change as a share of what it changed; that of a distribution is one already."""
+    """A change as a share of the larger value; without values, as of a distribution, the change itself."""
     change: float = abs(row["change"])
-    whole = max((_parse_size(row[end]) for end in ("before", "after") if row[end] is not None), default=0.0)
-    return change / whole if whole else change
+    values = [row[end] for end in ("before", "after") if row[end] is not None]
+    largest = max(map(_parse_size, values), default=0.0)
+    return change / largest if largest else change
 
 
 def _parse_size(text: str) -> float:
@@ -89,28 +136,27 @@ def _parse_size(text: str) -> float:
         return 0.0
 
 
-def has_measure(measure: str, row: Mapping[str, Any]) -> bool:
-    """Whether a measure of a column is a number where all is known of it: of few values, or none, some are not."""
+def has_measure(measure: str, row: _ColumnRow) -> bool:
+    """Whether a measure of a column is a number if everything is known; with few values or none, some are not."""
     if measure in ("count", "null_count", "files"):
         return True
     if measure in ("nan_count", "inf_count"):
         return row["column_type"] in ("float", "double")
     count: int | None = row["count"]
-    nulls: int | None = row["null_count"]
     if measure == "null_percentage":
         return count is None or count > 0
-    if measure not in _OF_NUMBERS or not _NUMBER.fullmatch(row["column_type"]):
+    if measure not in _NUMBER_MEASURES or not _is_number_type(row["column_type"]):
         return False
-    return count is None or nulls is None or count - nulls > (measure == "std")
+    nulls: int | None = row["null_count"]
+    if count is None or nulls is None:
+        return True
+    fewest = 2 if measure == "std" else 1
+    return count - nulls >= fewest
 
 
-def _compare(name: str, measure: str, old: Mapping[str, Any], new: Mapping[str, Any], zone: str) -> Row | None:
-    was, now = _text(measure, old, zone), _text(measure, new, zone)
-    if was == now or _is_noise(measure, old, new):
-        return None
-    first, second = _number(old, measure), _number(new, measure)
-    change = None if first is None or second is None else second - first
-    return _make_row(name, measure, was, now, change)
+def _measure_change(measure: str, before: _ColumnRow, after: _ColumnRow) -> float | None:
+    old, new = _parse_number(before, measure), _parse_number(after, measure)
+    return None if old is None or new is None else new - old
 
 
 def _make_row(name: str | None, measure: str, before: str | None, after: str | None, change: float | None) -> Row:
@@ -124,28 +170,42 @@ def _make_row(name: str | None, measure: str, before: str | None, after: str | N
     }
 
 
-def _is_noise(measure: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+def _is_noise(measure: str, before: _ColumnRow, after: _ColumnRow) -> bool:
     """Whether a measure differs by no more than it may for the same rows in another order."""
-    first, second = _number(old, measure), _number(new, measure)
-    if measure not in _OF_SUMS or first is None or second is None:
+    if measure not in _SUM_MEASURES:
         return False
-    spread = max(_number(old, "std") or 0, _number(new, "std") or 0) if measure == "avg" else 0  # around 0 none is left
-    return math.isclose(first, second, rel_tol=_NOISE, abs_tol=_NOISE * spread)
+    old, new = _parse_number(before, measure), _parse_number(after, measure)
+    if old is None or new is None:
+        return False
+    tolerance = 0.0
+    if measure == "avg":  # around 0 a relative tolerance is too small
+        deviations = [_parse_number(row, "std") or 0 for row in (before, after)]
+        tolerance = _NOISE * max(deviations)
+    return math.isclose(old, new, rel_tol=_NOISE, abs_tol=tolerance)
 
 
-def _text(measure: str, row: Mapping[str, Any], zone: str) -> str | None:
+def _render(measure: str, row: _ColumnRow, zone: str) -> str | None:
     value = row.get(measure)
-    if measure == "avg" and value is not None and row["column_type"] in TIMES:
+    if value is None:
+        return None
+    if measure == "avg" and row["column_type"] in TIMES:
         return render_average_time(value, row["column_type"], zone)
-    return render_value(value, _DOUBLE) if isinstance(value, float) else None if value is None else str(value)
+    return render_value(value, _DOUBLE) if isinstance(value, float) else str(value)
 
 
-def _number(row: Mapping[str, Any], measure: str) -> float | None:
+def _parse_number(row: _ColumnRow, measure: str) -> float | None:
+    """A measure as a finite number, else None."""
     value = row.get(measure)
-    if value is None or (isinstance(value, str) and not _NUMBER.fullmatch(row["column_type"])):
+    if value is None:
+        return None
+    if isinstance(value, str) and not _is_number_type(row["column_type"]):
         return None
     try:
         number = float(value)
     except ValueError:  # a type, or a value that another type wrote
         return None
     return number if math.isfinite(number) else None
+
+
+def _is_number_type(column_type: str) -> bool:
+    return _NUMBER_TYPES.fullmatch(column_type) is not None
