@@ -26,51 +26,70 @@ Values = dict[str, "pa.Scalar"]
 
 
 def decode_user_defined(extra: Iterable[tuple[str, bytes]] | None) -> Values:
-    """The user-defined statistics in a row's `extra`; those that are damaged are passed over."""
-    found: Values = {}
+    """Decode the user-defined statistics in a row's `extra`; damaged ones are left out with a warning."""
+    values: Values = {}
     for name, data in extra or ():
         try:
-            found[name] = decode_value(data)
+            values[name] = decode_value(data)
         except DamagedObject as damage:
             _LOG.warning("statistic %s is passed over: %s", name, damage)
-    return found
+    return values
 
 
-def to_json_texts(found: Values) -> dict[str, str] | None:
-    """The same as JSON, as the SQL function shows them."""
-    return {name: json.dumps(value.as_py(), default=str) for name, value in found.items()} or None
+def to_json_texts(values: Values) -> dict[str, str] | None:
+    """The values as JSON, as the SQL function shows them; None if there are none."""
+    if not values:
+        return None
+    return {name: _to_json(value) for name, value in values.items()}
 
 
-def from_json_texts(found: Mapping[str, str] | None) -> dict[str, Any]:
-    """What the SQL function shows as Python values."""
-    values = {name: json.loads(text) for name, text in (found or {}).items()}
-    # JSON has no such numbers: Jackson writes them as texts.
-    return {name: float(value) if value in _NUMBERS_AS_TEXT else value for name, value in values.items()}
+def from_json_texts(texts: Mapping[str, str] | None) -> dict[str, Any]:
+    """Python values of the JSON that the SQL function shows."""
+    values = {}
+    for name, text in (texts or {}).items():
+        value = json.loads(text)
+        # JSON has no such numbers: Jackson writes them as texts.
+        values[name] = float(value) if value in _NUMBERS_AS_TEXT else value
+    return values
 
 
-def infer_fields(rows: Sequence[Values], taken: Iterable[str]) -> list[pa.Field]:
-    """The columns that the statistics of some rows make: of their common type, or text where they have none."""
-    names = sorted({name for row in rows for name in row} - set(taken))
-    return [pa.field(name, _common_type([row[name] for row in rows if name in row])) for name in names]
+def infer_fields(rows: Sequence[Values], reserved: Iterable[str]) -> list[pa.Field]:
+    """Infer the columns of user-defined statistics: of their common type, or text if they have none."""
+    scalars: dict[str, list[pa.Scalar]] = {}
+    for row in rows:
+        for name, value in row.items():
+            scalars.setdefault(name, []).append(value)
+    names = sorted(scalars.keys() - set(reserved))
+    return [pa.field(name, _find_common_type(scalars[name])) for name in names]
 
 
 def cast_scalar(value: pa.Scalar | None, field: pa.Field) -> Any:
-    """A value as the Python value of its column's type."""
+    """Cast a value to the type of its column, as a Python value."""
     if value is None or not value.is_valid:
         return None
     if value.type == field.type:
         return value.as_py()
     if pa.types.is_string(field.type):
-        return json.dumps(value.as_py(), default=str)
+        return _to_json(value)
     return value.cast(field.type).as_py()
 
 
-def _common_type(found: Sequence[pa.Scalar]) -> pa.DataType:
-    kinds = {value.type for value in found if value.is_valid}
-    if len(kinds) == 1:
-        return next(iter(kinds))
-    if kinds and all(pa.types.is_integer(kind) for kind in kinds):
+def _to_json(value: pa.Scalar) -> str:
+    return json.dumps(value.as_py(), default=str)
+
+
+def _find_common_type(scalars: Sequence[pa.Scalar]) -> pa.DataType:
+    types = {scalar.type for scalar in scalars if scalar.is_valid}
+    if not types:
+        return pa.string()
+    if len(types) == 1:
+        return types.pop()
+    if all(map(pa.types.is_integer, types)):
         return pa.int64()
-    if kinds and all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
+    if all(map(_is_number, types)):
         return pa.float64()
     return pa.string()
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))

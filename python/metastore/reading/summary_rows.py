@@ -1,10 +1,11 @@
-"""Rows of the views, made from rows of statistics."""
+"""Rows of `summary` and `files`, made of rows of statistics."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -27,28 +28,33 @@ TOP = "top"
 
 @dataclass(frozen=True)
 class FileCounts:
-    """How many data files a summary is about.
+    """Numbers of data files that a summary is about.
 
     Attributes:
-        described: Those of the snapshot described.
-        left: How many of them the snapshot asked for still has; None where not known.
-        total: Those of the snapshot asked for; None where not known.
+        described: Files of the described snapshot.
+        remaining: The described files that the requested snapshot still has, or None if unknown.
+        total: Files of the requested snapshot, or None if unknown.
     """
 
     described: int
-    left: int | None
+    remaining: int | None
     total: int | None
 
+    @classmethod
+    def of_same_files(cls, number: int) -> FileCounts:
+        """The counts if the described snapshot is the requested one."""
+        return cls(described=number, remaining=number, total=number)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Scope:
-    """What the rows of a summary have in common: the files they describe and when.
+    """Facts that the rows of a summary share: the files that they describe, and when.
 
     Attributes:
-        rows: Physical rows of the files described; None where not known.
-        live: How many of them nothing deletes; None where not known, or where other files change them.
+        rows: Physical rows of the described files, or None if unknown.
+        live: Rows of these that nothing deletes; None if unknown, or if other files change them.
         exact: Whether nothing was deleted or changed since.
-        current: Whether the table is still there.
+        current: Whether the table is still at this snapshot, or None if unknown.
     """
 
     rows: int | None
@@ -60,70 +66,74 @@ class Scope:
     analyzed_at: datetime | None
 
 
-def scale_to_live(part: int | None, whole: int, live: int | None) -> int | None:
-    """How many of `part` of `whole` things are among the `live` ones of them; None where that cannot be told."""
+def scale_to_live(part: int | None, total: int, live: int | None) -> int | None:
+    """Count how many of `part` of `total` things are among the `live` ones; None if that is not certain."""
     if part is None or live is None:
         return None
-    return min(part, live) if live == whole or part in (0, whole) or live == 0 else None
+    is_certain = live in (0, total) or part in (0, total)
+    return min(part, live) if is_certain else None
 
 
 def build_summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scope, zone: str) -> Row:
-    """The row of one column; what its statistics do not tell is null.
+    """Build the row of one column; what its statistics do not say is null.
 
-    Counts are those of live rows or null; bounds and all that tells of a distribution describe physical rows.
+    Counts are of live rows, or null; bounds, mean and distribution describe physical rows.
     """
-    known: Mapping[str, Any] = row or {}
-    covered = known.get("files", 1) if row is not None else 0
-    files = scale_to_live(covered, scope.files.described, scope.files.left)
-    is_whole = row is not None and scope.rows is not None and known["rows"] == scope.rows  # all rows, of all files
-
-    def live(part: int | None) -> int | None:
-        return scale_to_live(part, scope.rows or 0, scope.live) if is_whole else None
-
-    nulls = live(known.get("nulls"))
-    top_value, top_count = _top(known)
+    statistics: Mapping[str, Any] = row or {}
+    covers_all_rows = scope.rows is not None and statistics.get("rows") == scope.rows
+    live_rows = scope.live if covers_all_rows else None
+    has_only_live_rows = covers_all_rows and scope.live == scope.rows
+    scale = partial(scale_to_live, total=scope.rows or 0, live=live_rows)
+    analyzed_files = statistics.get("files", 1) if statistics else 0
+    files = scale_to_live(analyzed_files, scope.files.described, scope.files.remaining)
+    nulls = scale(statistics.get("nulls"))
+    top_value, top_count = _find_top(statistics)
     return {
         "column_name": column.name,
         "column_type": column.type,
-        **render_bounds(column, known, zone),
-        "approx_unique": _distinct(known.get("distinct"), scope.live, nulls),
-        "avg": _finite_mean(known),
-        "std": _deviation(known),
-        **{f"q{p}": _percentile(column, known, p, zone) for p in QUARTILES},
+        **render_bounds(column, statistics, zone),
+        "approx_unique": _limit_distinct(statistics.get("distinct"), scope.live, nulls),
+        "avg": _finite_mean(statistics),
+        "std": _deviation(statistics),
+        **_render_quartiles(column, statistics, zone),
         "count": scope.live,
         "null_percentage": _percentage(nulls, scope.live),
         "null_count": nulls,
-        "nan_count": live(known.get("nans")),
-        "avg_len": known.get("avg_len"),
-        "max_len": known.get("max_len"),
+        "nan_count": scale(statistics.get("nans")),
+        "avg_len": statistics.get("avg_len"),
+        "max_len": statistics.get("max_len"),
         "top_value": render_value(top_value, column, zone=zone),
-        "top_count": live(top_count),
-        "size_bytes": known.get("compressed_bytes"),
-        "exact": scope.exact and files == scope.files.total and (not files or _is_exact(column, known)),
-        "distinct_error": known.get("distinct_error") if is_whole and scope.live == scope.rows else None,
+        "top_count": scale(top_count),
+        "size_bytes": statistics.get("compressed_bytes"),
+        "exact": _is_exact(column, statistics, scope, files),
+        "distinct_error": statistics.get("distinct_error") if has_only_live_rows else None,
         "files": files,
         "files_total": scope.files.total,
         "snapshot": scope.snapshot,
         "current": scope.current,
         "analyzed_at": scope.analyzed_at,
-        "sparkline": draw_sparkline(known.get(f"percentiles_{column.encoding}")),
-        "inf_count": live(_infinities(column, known)),
+        "sparkline": draw_sparkline(statistics.get(f"percentiles_{column.encoding}")),
+        "inf_count": scale(_count_infinite(column, statistics)),
     }
 
 
-def _distinct(distinct: int | None, live: int | None, nulls: int | None) -> int | None:
-    """Distinct values, no more than live rows can have."""
-    return distinct if distinct is None or live is None else min(distinct, live - (nulls or 0))
+def _limit_distinct(distinct: int | None, live: int | None, nulls: int | None) -> int | None:
+    """Distinct values, at most as many as there are live values."""
+    if distinct is None or live is None:
+        return distinct
+    return min(distinct, live - (nulls or 0))
 
 
-def _top(known: Mapping[str, Any]) -> tuple[Any, int | None]:
-    """The most frequent value and how often it occurs; nothing where one left out of its list may be more frequent."""
-    value, count = known.get(TOP) or (None, 0)
-    return (value, count) if count and count >= (known.get("frequencies_floor") or 0) else (None, None)
+def _find_top(row: Mapping[str, Any]) -> tuple[Any, int | None]:
+    """The most frequent value and its frequency; None if a value that is not listed may be more frequent."""
+    value, count = row.get(TOP) or (None, 0)
+    if not count or count < (row.get("frequencies_floor") or 0):
+        return None, None
+    return value, count
 
 
 def render_bounds(column: Column, row: Mapping[str, Any], zone: str) -> Row:
-    """Minimum and maximum as texts; a bound that was cut ends in an ellipsis."""
+    """Render minimum and maximum as texts; a bound that was cut ends in an ellipsis."""
     low, high = row.get(f"lo_{column.encoding}"), row.get(f"hi_{column.encoding}")
     return {
         "min": render_value(low, column, exact=row.get("lo_exact") is not False, zone=zone),
@@ -132,17 +142,18 @@ def render_bounds(column: Column, row: Mapping[str, Any], zone: str) -> Row:
 
 
 def render_edge(column: Column, row: Mapping[str, Any], value: Any, zone: str) -> str | None:
-    """An edge of a bin or a quantile as text; one that may be the beginning of longer ones ends in an ellipsis."""
+    """Render an edge of a bin or a quantile; one that may be the beginning of longer values ends in an ellipsis."""
     return render_value(value, column, exact=not is_edge_cut(row, value), zone=zone)
 
 
 def is_edge_cut(row: Mapping[str, Any], value: Any) -> bool:
-    """Whether an edge of a bin or a quantile may be the beginning of longer values of a column of such a summary."""
-    return may_be_cut(value, are_bounds_exact=all(row.get(f"{end}_exact") for end in ("lo", "hi")))
+    """Whether an edge of a bin or a quantile may be the beginning of longer values of a column with this summary."""
+    are_bounds_exact = bool(row.get("lo_exact") and row.get("hi_exact"))
+    return may_be_cut(value, are_bounds_exact=are_bounds_exact)
 
 
 def parse_instant(text: str) -> datetime | None:
-    """The instant that a manifest writes as ISO 8601; None where it is none."""
+    """Parse an instant that a manifest writes as ISO 8601; None if it is not valid."""
     try:
         return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(timezone.utc)
     except ValueError:
@@ -150,65 +161,98 @@ def parse_instant(text: str) -> datetime | None:
 
 
 def describe_new_file(file: DataFile) -> Row:
-    """The row of `files` of a data file that a folder has and nobody has analyzed."""
-    folders = (part.partition("=") for part in file.path.split("/")[:-1])
-    values = {unquote(name): unquote(value) for name, equals, value in folders if equals}
-    partition = {name: None if value == _NULL_PARTITION else value for name, value in values.items()}
+    """Build the row of `files` of a data file that is not analyzed."""
     return {
         "path": file.path,
         "size": file.size,
         "rows": file.rows,
         "deleted_rows": file.deleted_rows,
-        "partition": partition or None,
+        "partition": _parse_partition(file.path) or None,
         "analyzed": False,
         "columns_analyzed": 0,
     }
 
 
+def _parse_partition(path: str) -> dict[str, str | None]:
+    """The partition values that folder names such as `country=CH` give."""
+    partition = {}
+    for folder in path.split("/")[:-1]:
+        name, equals, text = folder.partition("=")
+        if equals:
+            value = unquote(text)
+            partition[unquote(name)] = None if value == _NULL_PARTITION else value
+    return partition
+
+
 def count_live_rows(file: Mapping[str, Any]) -> int | None:
-    """The live rows of a row of `table-files`; None where not known."""
-    physical, deleted = file["rows"], 0 if file["deletes"] is None else file["deleted_rows"]
-    return physical - deleted if physical is not None and deleted is not None else None
+    """Count the live rows of a row of `table-files`; None if unknown."""
+    deleted = 0 if file["deletes"] is None else file["deleted_rows"]
+    return _subtract(file["rows"], deleted)
 
 
-def _percentile(column: Column, row: Mapping[str, Any], percent: int, zone: str) -> str | None:
-    values = row.get(f"percentiles_{column.encoding}")
-    return render_edge(column, row, values[percent], zone) if values else None
+def _render_quartiles(column: Column, row: Mapping[str, Any], zone: str) -> Row:
+    percentiles = row.get(f"percentiles_{column.encoding}")
+    if not percentiles:
+        return {f"q{percent}": None for percent in QUARTILES}
+    return {f"q{percent}": render_edge(column, row, percentiles[percent], zone) for percent in QUARTILES}
 
 
-def _infinities(column: Column, row: Mapping[str, Any]) -> int | None:
-    """How many values are infinite; None where that is not known."""
+def _count_infinite(column: Column, row: Mapping[str, Any]) -> int | None:
+    """The number of infinite values, or None if unknown."""
+    if not row:
+        return None
     if column.encoding != "double":
-        return 0 if row else None
+        return 0
     below, above = row.get("negative_infinities"), row.get("positive_infinities")
     if below is not None and above is not None:
         return int(below + above)
-    rows, nulls, nans = row.get("rows"), row.get("nulls"), row.get("nans")
-    has_no_value = rows is not None and nulls is not None and nans is not None and rows == nulls + nans
-    return 0 if has_no_value else None
+    numbers = _subtract(row.get("rows"), row.get("nulls"), row.get("nans"))
+    return 0 if numbers == 0 else None
 
 
 def _finite_mean(row: Mapping[str, Any]) -> float | None:
-    """The mean of the finite values; None where infinite ones may be in it."""
+    """The mean of the finite values; None if it may include infinite ones."""
     mean: float | None = row.get("mean")
-    is_of_finite = row.get("negative_infinities") is not None or mean is None or math.isfinite(mean)
-    return mean if is_of_finite else None
+    if mean is None:
+        return None
+    leaves_out_infinities = row.get("negative_infinities") is not None
+    return mean if leaves_out_infinities or math.isfinite(mean) else None
 
 
 def _deviation(row: Mapping[str, Any]) -> float | None:
-    """The sample standard deviation; of fewer than two values there is none."""
-    rows, nulls, m2 = row.get("rows"), row.get("nulls"), row.get("m2")
-    if rows is None or nulls is None or m2 is None or _finite_mean(row) is None:
+    """The sample standard deviation; None for fewer than two values."""
+    m2: float | None = row.get("m2")
+    if m2 is None or _finite_mean(row) is None:
         return None
-    infinities = (row.get("negative_infinities") or 0) + (row.get("positive_infinities") or 0)
-    values = rows - nulls - (row.get("nans") or 0) - infinities
-    return math.sqrt(m2 / (values - 1)) if values > 1 else None
+    not_finite = [row.get(name) or 0 for name in ("nans", "negative_infinities", "positive_infinities")]
+    values = _subtract(row.get("rows"), row.get("nulls"), *not_finite)
+    if values is None or values < 2:
+        return None
+    return math.sqrt(m2 / (values - 1))
 
 
-def _is_exact(column: Column, row: Mapping[str, Any]) -> bool:
-    cut = (row.get(f"{end}_{column.encoding}") is not None and not row.get(f"{end}_exact") for end in ("lo", "hi"))
-    return row.get("nulls") is not None and not any(cut)
+def _is_exact(column: Column, row: Mapping[str, Any], scope: Scope, files: int | None) -> bool:
+    """Whether a row of a summary describes all live rows of all files exactly."""
+    if not scope.exact or files != scope.files.total:
+        return False
+    if not files:
+        return True
+    return row.get("nulls") is not None and not _is_cut(column, row, "lo") and not _is_cut(column, row, "hi")
 
 
-def _percentage(part: int | None, whole: int | None) -> float | None:
-    return 100.0 * part / whole if part is not None and whole else None
+def _is_cut(column: Column, row: Mapping[str, Any], end: str) -> bool:
+    has_bound = row.get(f"{end}_{column.encoding}") is not None
+    return has_bound and not row.get(f"{end}_exact")
+
+
+def _percentage(part: int | None, total: int | None) -> float | None:
+    return 100.0 * part / total if part is not None and total else None
+
+
+def _subtract(total: int | None, *parts: int | None) -> int | None:
+    """A count without parts of it; None if one of the numbers is unknown."""
+    for part in parts:
+        if total is None or part is None:
+            return None
+        total -= part
+    return total
