@@ -1,4 +1,4 @@
-"""What the session's catalogs say about a name."""
+"""Tables of the session's catalogs, looked up by name."""
 
 from __future__ import annotations
 
@@ -48,27 +48,30 @@ def look_up_table(spark: SparkSession, table: str) -> CatalogEntry:
 
     parts = split_name(table)
     identifier = quote_name(parts)
+    query = f"SELECT facts FROM metastore_facts('{escape_literal(identifier)}', files => false)"
     try:
         with translate_errors(table, spark):
-            (row,) = spark.sql(
-                f"SELECT facts FROM metastore_facts('{escape_literal(identifier)}', files => false)"
-            ).collect()
+            (row,) = spark.sql(query).collect()
     except AnalysisException as failure:
         if _not_found(failure):
             raise TableNotFound(table) from None
         raise UnsupportedTable(table, _first_line(failure)) from failure
     except Py4JJavaError as failure:  # what a catalog raises is no error of Spark's
-        told = failure.java_exception.getMessage()
-        raise CatalogFailed(table, _first_line(told or failure)) from None
-    found = json.loads(row.facts)
-    name = found["name"] or identifier
+        message = failure.java_exception.getMessage() or failure
+        raise CatalogFailed(table, _first_line(message)) from None
+    facts = json.loads(row.facts)
     return CatalogEntry(
-        name, identifier, found["format"], found["location"], found["uuid"], name_mapping=found["name_mapping"]
+        name=facts["name"] or identifier,
+        identifier=identifier,
+        provider=facts["format"],
+        location=facts["location"],
+        uuid=facts["uuid"],
+        name_mapping=facts["name_mapping"],
     )
 
 
 def escape_literal(identifier: str) -> str:
-    r"""A name as it stands in a text of SQL."""
+    r"""Escape a text for a string literal of SQL."""
     return identifier.replace("\\", "\\\\").replace("'", "\\'")
 
 

@@ -20,7 +20,7 @@ class CurrentTable:
 
     Attributes:
         format: As in `contract/formats.json`.
-        name: What people call it.
+        name: Its name for people.
         location: Its root.
         lineage: Its snapshots and columns.
         list_files: Lists the data files of the current one; `deletes` says whether something deletes rows.
@@ -39,7 +39,10 @@ def describe_table(table: Any) -> CurrentTable:
     Raises:
         InvalidArgument: It is neither.
     """
-    names = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(table).__mro__}
+    names = set()
+    for base in type(table).__mro__:
+        package = base.__module__.partition(".")[0]
+        names.add(f"{package}.{base.__name__}")
     if "pyiceberg.Table" in names:
         from metastore.adapters.pyiceberg_tables import describe_iceberg_table  # noqa: PLC0415 - pyiceberg is there
 
@@ -48,7 +51,7 @@ def describe_table(table: Any) -> CurrentTable:
         from metastore.adapters.deltalake_tables import describe_delta_table  # noqa: PLC0415 - deltalake is there
 
         return describe_delta_table(table)
-    found = f"{type(table).__module__}.{type(table).__qualname__}"
+    class_name = f"{type(table).__module__}.{type(table).__qualname__}"
     raise InvalidArgument(
-        "location", f"{found} is no table that is known", "Give a location, a pyiceberg Table or a DeltaTable."
+        "location", f"{class_name} is no table that is known", "Give a location, a pyiceberg Table or a DeltaTable."
     )

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
 
 def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> TableFacts:  # noqa: ARG001 - formats are asked alike
-    """The facts of a Delta table at the version that its name stands for."""
+    """Complete the facts of a Delta table at the version that its name stands for."""
     facts = replace(answer.facts, absent_is_null=True)
     if facts.snapshot is None:
         return facts
     if installed_spark_line() >= (4, 0):
-        return replace(facts, snapshot_sql=f"{facts.snapshot_sql} VERSION AS OF {facts.snapshot}")
+        snapshot_sql = f"{facts.snapshot_sql} VERSION AS OF {facts.snapshot}"
+        return replace(facts, snapshot_sql=snapshot_sql)
     # Where Hudi's extension is listed, its parser takes VERSION AS OF of all tables for its own.
     return replace(facts, snapshot_options={"versionAsOf": facts.snapshot})
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from metastore.reading.folder import Folder
 
@@ -24,7 +24,7 @@ _CONFIGURATION = "metaData.configuration"
 def read_properties(table: Folder) -> Mapping[str, str] | None:
     """Return the table properties of the newest version, or None if the log cannot be read or has none."""
     log = table / "_delta_log"
-    names = [name for name in log.names() if _COMMIT_OR_CHECKPOINT.fullmatch(name)]
+    names = filter(_COMMIT_OR_CHECKPOINT.fullmatch, log.names())
     # Names begin with the version. The commit of a version comes before its checkpoint, which is larger.
     for name in sorted(names, reverse=True):
         try:
@@ -41,14 +41,17 @@ def _find_properties(name: str, data: bytes | None) -> dict[str, str] | None:
     """Return the table properties that a file of the log sets, or None."""
     if data is None:
         return None
-    actions = _read_checkpoint(data) if name.endswith(".parquet") else map(json.loads, data.splitlines())
-    for action in actions:
+    for action in _read_actions(name, data):
         metadata = action.get("metaData")
         if metadata is not None:
             return dict(metadata.get("configuration") or {})
     return None
 
 
-def _read_checkpoint(data: bytes) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pq.ParquetFile(pa.BufferReader(data)).read([_CONFIGURATION]).to_pylist()
-    return rows
+def _read_actions(name: str, data: bytes) -> Iterable[dict[str, Any]]:
+    """Read the actions of a commit or a checkpoint; those of a checkpoint have their configuration alone."""
+    if not name.endswith(".parquet"):
+        return map(json.loads, data.splitlines())
+    checkpoint = pq.ParquetFile(pa.BufferReader(data))
+    actions: list[dict[str, Any]] = checkpoint.read([_CONFIGURATION]).to_pylist()
+    return actions

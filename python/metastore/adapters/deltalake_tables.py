@@ -19,59 +19,80 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 _SPARK_TYPES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
-_PHYSICAL, _RAW_TYPE = "delta.columnMapping.physicalName", "__CHAR_VARCHAR_TYPE_STRING"
+_PHYSICAL = "delta.columnMapping.physicalName"
+_RAW_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+_COLLATIONS = "__COLLATIONS"
 _DELETES = "deletionVectors"
 
 
 def describe_delta_table(table: DeltaTable) -> CurrentTable:
-    """The table at the version that deltalake has loaded."""
-    identity, version = table.metadata(), table.version()
-    columns = tuple(_leaves(json.loads(table.schema().to_json())))
+    """Describe a table at the version that deltalake has loaded."""
+    identity = table.metadata()
+    version = table.version()
+    schema = json.loads(table.schema().to_json())
+    parents: dict[str, str | None] = {"0": None}
+    for child in range(1, version + 1):
+        parents[str(child)] = str(child - 1)
     lineage = Lineage(
-        uuid=str(identity.id),
-        current=str(version),
-        parents={str(one): str(one - 1) if one else None for one in range(version + 1)},
-        log=(),
-        schema=columns,
+        uuid=str(identity.id), current=str(version), parents=parents, log=(), schema=tuple(_list_leaves(schema))
     )
     location = table.table_uri.rstrip("/")
-    return CurrentTable("delta", identity.name or location, location, lineage, lambda: _list_files(table))
+    name = identity.name or location
+    return CurrentTable("delta", name, location, lineage, lambda: _list_files(table))
 
 
 def _list_files(table: DeltaTable) -> Iterator[DataFile]:
     files = pa.table(table.get_add_actions(flatten=True))
-    deleted = _names_with_deletes(table)
-    names = ("path", "size_bytes", "num_records")
-    for path, size, rows in zip(*(files[name].to_pylist() for name in names), strict=True):
-        has_deletes = deleted is None or path.rpartition("/")[2] in deleted
-        # Its statistics may be rounded or absent: rows are as good as these are.
+    names_with_deletes = _find_names_with_deletes(table)
+    paths = files["path"].to_pylist()
+    sizes = files["size_bytes"].to_pylist()
+    # The number of rows comes from Delta's own statistics, which may be rounded or absent.
+    row_counts = files["num_records"].to_pylist()
+    for path, size, rows in zip(paths, sizes, row_counts, strict=True):
+        has_deletes = names_with_deletes is None or _name_of(path) in names_with_deletes
         yield DataFile(unquote(path), size, rows, "parquet", deletes=_DELETES if has_deletes else None)
 
 
-def _names_with_deletes(table: DeltaTable) -> set[str] | None:
-    """The names of data files with deletion vectors; None where they cannot be told."""
-    if _DELETES not in (table.protocol().reader_features or ()):
+def _find_names_with_deletes(table: DeltaTable) -> set[str] | None:
+    """Return the names of data files with deletion vectors; None if deltalake cannot read these."""
+    features = table.protocol().reader_features or ()
+    if _DELETES not in features:
         return set()
+    names: set[str] = set()
     try:
-        found = pa.RecordBatchReader.from_stream(table.deletion_vectors())
-        return {path.rpartition("/")[2] for batch in found for path in batch.column("filepath").to_pylist()}
+        for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
+            names.update(map(_name_of, batch.column("filepath").to_pylist()))
     except Exception:  # noqa: BLE001 - deltalake's own, of files that it cannot read
         return None
+    return names
 
 
-def _leaves(struct: Mapping[str, Any], above: tuple[str, ...] = (), keys: tuple[str, ...] = ()) -> Iterator[Column]:
-    """The leaves of a schema as Spark sees them: struct fields are entered, lists and maps are leaves."""
+def _name_of(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _list_leaves(
+    struct: Mapping[str, Any], parent: tuple[str, ...] = (), parent_key: tuple[str, ...] = ()
+) -> Iterator[Column]:
+    """List the leaves of a schema as Spark sees them: struct fields are entered, lists and maps are leaves."""
     for field in struct["fields"]:
-        about, kind = field.get("metadata") or {}, field["type"]
-        path, key = (*above, field["name"]), (*keys, about.get(_PHYSICAL, field["name"]))
+        name = field["name"]
+        kind = field["type"]
+        metadata = field.get("metadata") or {}
+        path = (*parent, name)
+        key = (*parent_key, metadata.get(_PHYSICAL, name))
         if isinstance(kind, dict) and kind["type"] == "struct":
-            yield from _leaves(kind, path, key)
-            continue
-        raw = str(about.get(_RAW_TYPE, ""))
-        spelled = raw if raw.startswith("char(") else _spark_type(kind)
-        collation = str(about["__COLLATIONS"]) if "__COLLATIONS" in about else None
-        text = json.dumps(list(key), ensure_ascii=False, separators=(",", ":"))
-        yield Column(text, path, spelled, encoding_of(spelled), collation)
+            yield from _list_leaves(kind, path, key)
+        else:
+            yield _describe_leaf(path, key, kind, metadata)
+
+
+def _describe_leaf(path: tuple[str, ...], key: tuple[str, ...], kind: Any, metadata: Mapping[str, Any]) -> Column:
+    raw_type = str(metadata.get(_RAW_TYPE, ""))
+    spark_type = raw_type if raw_type.startswith("char(") else _spark_type(kind)
+    collation = str(metadata[_COLLATIONS]) if _COLLATIONS in metadata else None
+    key_text = json.dumps(list(key), ensure_ascii=False, separators=(",", ":"))
+    return Column(key_text, path, spark_type, encoding_of(spark_type), collation)
 
 
 def _spark_type(kind: Any) -> str:
@@ -82,5 +103,8 @@ def _spark_type(kind: Any) -> str:
         return f"array<{_spark_type(kind['elementType'])}>"
     if kind["type"] == "map":
         return f"map<{_spark_type(kind['keyType'])},{_spark_type(kind['valueType'])}>"
-    fields = (f"{one['name']}:{_spark_type(one['type'])}" for one in kind["fields"])
+    fields = []
+    for field in kind["fields"]:
+        field_type = _spark_type(field["type"])
+        fields.append(f"{field['name']}:{field_type}")
     return f"struct<{','.join(fields)}>"

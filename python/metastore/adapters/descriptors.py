@@ -1,4 +1,4 @@
-"""What tells the table formats from each other: all that others ask, so that no other module names one."""
+"""The interface of a table format, and the formats by name: no other module names one."""
 
 from __future__ import annotations
 
@@ -33,21 +33,23 @@ class TableFormat:
 
     Attributes:
         name: As in settings, manifests and the folders of stores.
-        complete: What the shim told of a table, with what Spark's jobs or the format's own rules add to it.
+        complete: Completes the shim's facts of a table by Spark's jobs or the format's own rules.
         file_sql: SQL of a row's data file.
         shows_uri: Whether that is a URI, and not yet `DataFile.location`.
-        position_sql: SQL of a row's position in its file; None where none is shown.
+        position_sql: SQL of a row's position in its file; None if the format shows none.
         has_sql_paths: Whether SQL reads a table by its path.
-        may_hide_positions: Whether some tables show none.
+        may_hide_positions: Whether some tables show no positions.
         deleted_sql: SQL of whether a row is deleted, where deleted rows can be read as well.
-        is_cached: Whether Spark keeps what it knows of a table until it is told to look again.
-        read_lineage: What the metadata in a table's folder says without Spark; None where nothing is certain.
-        read_properties: The table properties by the metadata in a table's folder, without Spark; None where unknown.
-        refuse_expressions: Why no statistics of expressions are kept of a table; None where they are.
-        name_snapshot: The name of the snapshot that some data files are, where a listing is all that makes one.
-        count_deleted_rows: Counts by path the deleted rows of data files that the table's metadata does not tell.
-        publish_sketches: Puts sketches of a snapshot's columns, by their keys, where other engines read them, unless
-            they are there, and gives the keys of all columns of which these have one; None: there is no such place.
+        is_cached: Whether Spark caches a table's metadata until REFRESH TABLE.
+        read_lineage: Reads the snapshots from the metadata in a table's folder, without Spark; None if nothing is
+            certain.
+        read_properties: Reads the table properties from the metadata in a table's folder, without Spark; None if
+            unknown.
+        refuse_expressions: Returns the reason why a table has no statistics of expressions, or None.
+        name_snapshot: Names the snapshot of some data files, if a listing is all that makes a snapshot.
+        count_deleted_rows: Counts by path the deleted rows of data files that the table's metadata does not count.
+        publish_sketches: Writes sketches of a snapshot's columns, by their keys, for other engines, unless they exist,
+            and returns the keys of all columns with such a sketch; None if the format has no such statistics.
     """
 
     name: str
@@ -68,16 +70,17 @@ class TableFormat:
 
     @property
     def title(self) -> str:
-        """As people write it."""
-        return str(next(one["title"] for one in read_contract("formats") if one["name"] == self.name))
+        """The format's name as people write it."""
+        titles = {entry["name"]: entry["title"] for entry in read_contract("formats")}
+        return str(titles[self.name])
 
     def location_of(self, file: str) -> str:
-        """SQL of `DataFile.location`, from SQL of what `file_sql` gave."""
+        """Write SQL of `DataFile.location`, from SQL of a value of `file_sql`."""
         return location_sql(file) if self.shows_uri else file
 
 
 def describe_format(name: str) -> TableFormat:
-    """The table format of that name, one of FORMAT_NAMES."""
+    """Return the table format of that name, one of FORMAT_NAMES."""
     if name not in FORMAT_NAMES:  # which a store's manifest may say
         raise ValueError(f"{name} is no table format")
     return cast("TableFormat", import_module(f"metastore.adapters.{name}").FORMAT)

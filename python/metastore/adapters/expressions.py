@@ -1,4 +1,4 @@
-"""Expressions over a table's columns, of which statistics are kept as of columns: Spark resolves and evaluates them."""
+"""Expressions over a table's columns, which have statistics as columns have: Spark resolves and evaluates them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ NO_ORDER = "values of its type are not compared"
 
 @dataclass(frozen=True)
 class TableExpressions:
-    """Expressions that a table has.
+    """Expressions over the columns of a table.
 
     Attributes:
-        columns: Each as a column of the statistics.
-        keys: By the text of each, however it was written, the key of its column.
-        failed: The text of each that cannot have statistics, and why.
+        columns: The expressions as columns of the statistics; equal expressions are one column.
+        keys: Expression as it was written to the key of its column.
+        failed: Expression that cannot have statistics to the reason.
     """
 
     columns: tuple[Column, ...] = ()
@@ -41,37 +41,44 @@ class TableExpressions:
 
 
 def resolve_expressions(
-    spark: SparkSession, facts: TableFacts, texts: Sequence[str], chosen: Sequence[Column]
+    spark: SparkSession, facts: TableFacts, texts: Sequence[str], selected: Sequence[Column]
 ) -> TableExpressions:
-    """Look up what expressions are in a table; those that read other columns than the chosen ones are left out."""
-    read = {column.key for column in chosen}
-    found: dict[str, Column] = {}
+    """Resolve expressions over a table; those that read other columns than the selected ones are left out."""
+    selected_keys = {column.key for column in selected}
+    columns: dict[str, Column] = {}
     keys: dict[str, str] = {}
     failed: dict[str, str] = {}
     for text in dict.fromkeys(texts):
-        told = _describe(spark, facts, text)
-        if "refused" in told:
-            failed[text] = told["refused"]
-        elif read.issuperset(told["columns"]):
-            keys[text] = told["key"]
-            found.setdefault(told["key"], Column(told["key"], (text,), told["type"], encoding_of(told["type"])))
-    return TableExpressions(tuple(found.values()), keys, failed)
+        description = _describe(spark, facts, text)
+        if "refused" in description:
+            failed[text] = description["refused"]
+            continue
+        if not selected_keys.issuperset(description["columns"]):
+            continue
+        key = description["key"]
+        keys[text] = key
+        if key not in columns:
+            columns[key] = Column(key, (text,), description["type"], encoding_of(description["type"]))
+    return TableExpressions(tuple(columns.values()), keys, failed)
 
 
-def describe_rows(rows: DataFrame, facts: TableFacts) -> list[dict[str, Any]]:
-    """What the shim tells of the columns of a query over one table: the key of each, or why it has none."""
-    keys = {"\0".join(column.path): column.key for column in facts.columns}
+def _describe_rows(rows: DataFrame, facts: TableFacts) -> list[dict[str, Any]]:
+    """Ask the shim about each column of a query over one table: its key and the columns it reads, or a refusal."""
+    keys = {}
+    for column in facts.columns:
+        keys["\0".join(column.path)] = column.key
     shim = jvm_session.load_shim_class(rows.sparkSession, "TableExpressions")
     with translate_errors(facts.name):
         return list(json.loads(shim.describe(jvm_session.to_jvm_rows(rows), keys)))
 
 
 def require_expressions(rows: DataFrame, facts: TableFacts, expressions: Sequence[Column]) -> list[frozenset[str]]:
-    """Passes where the last columns of a query are these expressions still: the keys of the columns that each reads."""
-    known = describe_rows(rows, facts)[-len(expressions) :]
-    if [one.get("key") for one in known] != [one.key for one in expressions]:
+    """Require that the last columns of a query are these expressions, and return the keys of the columns each reads."""
+    descriptions = _describe_rows(rows, facts)[-len(expressions) :]
+    keys = [description.get("key") for description in descriptions]
+    if keys != [expression.key for expression in expressions]:
         raise AnalyzeFailed(facts.name, "a column of an expression was changed meanwhile", "Try again.")
-    return [frozenset(one["columns"]) for one in known]
+    return [frozenset(description["columns"]) for description in descriptions]
 
 
 def _describe(spark: SparkSession, facts: TableFacts, text: str) -> dict[str, Any]:
@@ -81,24 +88,28 @@ def _describe(spark: SparkSession, facts: TableFacts, text: str) -> dict[str, An
     if refusal is not None:
         return {"refused": refusal}
     shim = jvm_session.load_shim_class(spark, "TableExpressions")
-    wrong = shim.findSyntaxError(text)
-    if wrong is not None:
-        return {"refused": _shorten(wrong)}
+    syntax_error = shim.findSyntaxError(text)
+    if syntax_error is not None:
+        return {"refused": _shorten(syntax_error)}
     try:
         rows = select_at_snapshot(spark, facts, [f"{write_expression(text)} AS c0"])
-        told = describe_rows(rows, facts)
+        descriptions = _describe_rows(rows, facts)
     except AnalysisException as failure:
-        return {"refused": _shorten(find_cause(failure))}
-    if len(told) != 1:
+        cause = find_cause(failure)
+        return {"refused": _shorten(cause)}
+    if len(descriptions) != 1:
         return {"refused": "Spark does not compute it from the rows of the table alone"}
-    kind = rows.schema[0].dataType.simpleString()
-    return {**told[0], "type": kind} if encoding_of(kind) else {"refused": NO_ORDER}
+    expression_type = rows.schema[0].dataType.simpleString()
+    if encoding_of(expression_type) is None:
+        return {"refused": NO_ORDER}
+    return {**descriptions[0], "type": expression_type}
 
 
 def _shorten(message: str) -> str:
-    return message.strip().split("\n", 1)[0].split(" SQLSTATE:")[0].rstrip(".")
+    first_line = message.strip().split("\n", 1)[0]
+    return first_line.split(" SQLSTATE:")[0].rstrip(".")
 
 
 def write_expression(text: str) -> str:
-    """SQL of an expression in a list of others: a comment at its end ends with it."""
+    """Write an expression for a SELECT list: a comment at its end ends with its line."""
     return f"({text}\n)"

@@ -1,4 +1,4 @@
-"""What data files hold where Spark reads them by themselves: types of columns, and how readers that cast show them."""
+"""Types in which data files hold columns, and how readers that cast show them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from metastore.adapters.table_facts import DataFile
 
 
-_TEXTS = ("string", "binary")
+_TEXTS = {"string", "binary"}
 
 
 @dataclass(frozen=True)
@@ -39,49 +39,56 @@ class FilesOfOneSchema:
     schema: StructType
 
     def type_of(self, column: Column) -> str:
-        """In which type they hold a column; the table's where none of them has it."""
-        kind: DataType = self.schema
+        """Return the column's type in these files, else the table's type."""
+        data_type: DataType = self.schema
         for name in column.path:
-            if not isinstance(kind, StructType) or name not in kind.names:
+            if not isinstance(data_type, StructType):
                 return column.type
-            kind = kind[name].dataType
-        return kind.simpleString()
+            if name not in data_type.names:
+                return column.type
+            data_type = data_type[name].dataType
+        return data_type.simpleString()
 
     def is_clear(self, column: Column) -> bool:
         """Whether what readers show follows from what the files hold, on every Java."""
-        held, wanted = self.type_of(column), column.type
-        if column.encoding is None or held == wanted or {held, wanted} == {*_TEXTS}:
+        if column.encoding is None:
             return True
-        if held in INTEGERS and wanted in INTEGERS:
-            return INTEGERS.index(held) < INTEGERS.index(wanted)
-        return is_exact_cast(held, wanted)
+        file_type = self.type_of(column)
+        table_type = column.type
+        if file_type == table_type or {file_type, table_type} == _TEXTS:
+            return True
+        if file_type in INTEGERS and table_type in INTEGERS:
+            return INTEGERS.index(file_type) < INTEGERS.index(table_type)
+        return is_exact_cast(file_type, table_type)
 
-    def shown(self, column: Column, name: str) -> str:
-        """What readers that cast show of a column."""
-        held, wanted = self.type_of(column), column.type
-        if column.encoding is None or held == wanted:
+    def cast_sql(self, column: Column, name: str) -> str:
+        """Write SQL of a column as readers that cast show it."""
+        file_type = self.type_of(column)
+        if column.encoding is None or file_type == column.type:
             return name
-        if (held, wanted) == ("float", "double"):
+        if (file_type, column.type) == ("float", "double"):
             name = f"CAST({name} AS STRING)"
-        return f"{'CAST' if self.is_clear(column) else 'TRY_CAST'}({name} AS {wanted})"
+        cast = "CAST" if self.is_clear(column) else "TRY_CAST"
+        return f"{cast}({name} AS {column.type})"
 
 
 def group_by_file_schema(spark: SparkSession, files: Sequence[DataFile]) -> list[FilesOfOneSchema]:
     """Group data files by the types in which they hold columns, for which their footers are read."""
-    return list(_groups(spark, sorted(files, key=lambda file: file.path.rpartition("_")[2])))
+    ordered = sorted(files, key=lambda file: file.path.rpartition("_")[2])
+    return list(_list_groups(spark, ordered))
 
 
-def _groups(spark: SparkSession, files: Sequence[DataFile]) -> Iterator[FilesOfOneSchema]:
+def _list_groups(spark: SparkSession, files: Sequence[DataFile]) -> Iterator[FilesOfOneSchema]:
+    """Read the files' common schema, or halve the files if they have none."""
+    paths = [escape_glob(file.location) for file in files]
     try:
-        schema = (
-            spark.read.option("mergeSchema", "true").parquet(*(escape_glob(file.location) for file in files)).schema
-        )
+        schema = spark.read.option("mergeSchema", "true").parquet(*paths).schema
     except SPARK_JOB_ERRORS:
         if len(files) == 1:
             raise
         half = len(files) // 2
-        yield from _groups(spark, files[:half])
-        yield from _groups(spark, files[half:])
+        yield from _list_groups(spark, files[:half])
+        yield from _list_groups(spark, files[half:])
     else:
         yield FilesOfOneSchema(tuple(files), schema)
 
@@ -89,18 +96,21 @@ def _groups(spark: SparkSession, files: Sequence[DataFile]) -> Iterator[FilesOfO
 def mark_unknown_columns(
     groups: Iterable[FilesOfOneSchema], columns: Sequence[Column]
 ) -> tuple[tuple[DataFile, ...], tuple[Refusal, ...]]:
-    """The files with the columns that do not follow from what they hold as unknown, and what is said of those."""
+    """Mark in each file the columns whose shown values do not follow from what it holds, and make their refusals."""
     files: list[DataFile] = []
-    held: dict[tuple[Column, str], list[str]] = defaultdict(list)
+    paths_by_type: dict[tuple[Column, str], list[str]] = defaultdict(list)
     for group in groups:
         unknown = [column for column in columns if not group.is_clear(column)]
         keys = frozenset(column.key for column in unknown)
         # Columns that a file gives another name are not looked for in schemas of many files.
-        files += [replace(file, unknown=file.unknown | keys | file.names.keys()) for file in group.files]
+        for file in group.files:
+            unknown_keys = file.unknown | keys | file.names.keys()
+            files.append(replace(file, unknown=unknown_keys))
+        paths = [file.path for file in group.files]
         for column in unknown:
-            held[column, group.type_of(column)] += [file.path for file in group.files]
-    refused = (
-        Refusal(column.name, refusals.describe_other_type(kind, column.type, paths))
-        for (column, kind), paths in held.items()
-    )
+            paths_by_type[column, group.type_of(column)] += paths
+    refused = []
+    for (column, file_type), paths in paths_by_type.items():
+        reason = refusals.describe_other_type(file_type, column.type, paths)
+        refused.append(Refusal(column.name, reason))
     return tuple(files), tuple(refused)

@@ -16,19 +16,21 @@ if TYPE_CHECKING:
 
 
 def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> TableFacts:  # noqa: ARG001 - formats are asked alike
-    """The facts of a Hudi table at the instant that its name stands for.
+    """Complete the facts of a Hudi table at the instant that its name stands for.
 
     A slice's log files count as deletes: its base file is described by itself. A column that a base file lacks is null
     there, if no column has its name in other case, which Spark may find, and if readers let it be null: of others they
     show what the memory holds.
     """
-    keys = frozenset(column.key for column in answer.facts.columns)
-    facts = replace(answer.facts, nameless_is_null=keys - answer.required)
+    keys = {column.key for column in answer.facts.columns}
+    facts = replace(answer.facts, nameless_is_null=frozenset(keys - answer.required))
     if facts.snapshot is None:
         return facts
     if entry.is_path:  # which SQL does not read
-        return replace(facts, snapshot_options={"path": facts.location, "as.of.instant": facts.snapshot})
-    return replace(facts, snapshot_sql=f"{facts.snapshot_sql} TIMESTAMP AS OF '{facts.snapshot}'")
+        options = {"path": facts.location, "as.of.instant": facts.snapshot}
+        return replace(facts, snapshot_options=options)
+    snapshot_sql = f"{facts.snapshot_sql} TIMESTAMP AS OF '{facts.snapshot}'"
+    return replace(facts, snapshot_sql=snapshot_sql)
 
 
 FORMAT = TableFormat("hudi", complete, file_sql="input_file_name()", position_sql=None, has_sql_paths=False)

@@ -29,29 +29,35 @@ _COMPARED_PATHS = 200
 
 
 def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> TableFacts:  # noqa: ARG001 - formats are asked alike
-    """The facts of an Iceberg table at its current snapshot."""
+    """Complete the facts of an Iceberg table at its current snapshot."""
     mapping = answer.facts.properties.get(PROPERTY)
     facts = replace(answer.facts, absent_is_null=mapping is None, name_mapping=NameMapping(mapping))
     if facts.snapshot is None or not answer.has_current_schema:
         return facts
-    return replace(facts, snapshot_sql=_at_snapshot(entry.identifier, facts.snapshot))
+    snapshot_sql = _at_snapshot(entry.identifier, facts.snapshot)
+    return replace(facts, snapshot_sql=snapshot_sql)
 
 
 def _refuse_expressions(facts: TableFacts) -> str | None:
-    """A name mapping that changes gives other columns to files that have no field ids."""
-    return "of a table with a name mapping none are kept" if PROPERTY in facts.properties else None
+    # A name mapping that changes gives other columns to files that have no field ids.
+    if PROPERTY in facts.properties:
+        return "of a table with a name mapping none are kept"
+    return None
 
 
 def _publish_sketches(spark: SparkSession, facts: TableFacts, sketches: Mapping[str, ThetaSketch]) -> set[str]:
-    """Writes a statistics file of the snapshot, as Iceberg's own compute_table_stats does."""
-    thetas = {key: bytearray(one.to_bytes()) for key, one in sketches.items()}
-    counts = {key: str(int(one.estimate)) for key, one in sketches.items()}
+    """Write a statistics file of the snapshot, as Iceberg's own compute_table_stats does."""
+    sketch_bytes = {}
+    estimates = {}
+    for key, sketch in sketches.items():
+        sketch_bytes[key] = bytearray(sketch.to_bytes())
+        estimates[key] = str(int(sketch.estimate))
     shim = jvm_session.load_shim_class(spark, "TableSketches")
-    return set(shim.publish(jvm_session.to_jvm_session(spark), facts.identifier, facts.snapshot, thetas, counts))
+    session = jvm_session.to_jvm_session(spark)
+    return set(shim.publish(session, facts.identifier, facts.snapshot, sketch_bytes, estimates))
 
 
 def _at_snapshot(identifier: str, snapshot: str) -> str:
-    """SQL of a table at a snapshot."""
     if installed_spark_line() >= (4, 0):
         return f"{identifier} VERSION AS OF {snapshot}"
     # Where Hudi's extension is listed, its parser takes VERSION AS OF of all tables for its own.
@@ -64,13 +70,18 @@ def _count_deleted_rows(spark: SparkSession, facts: TableFacts, files: Sequence[
     Position delete files are read without the data files. Equality deletes are applied by Iceberg's own reader, which
     marks what any kind of delete removes.
     """
-    by_value = [file for file in files if file.has_equality_deletes]
-    by_position = [file for file in files if not file.has_equality_deletes]
+    files_with_equality_deletes = []
+    files_with_positions = []
+    for file in files:
+        if file.has_equality_deletes:
+            files_with_equality_deletes.append(file)
+        else:
+            files_with_positions.append(file)
     counts = {file.path: 0 for file in files}
-    if by_position:
-        counts |= _count_positions(spark, facts, by_position)
-    if by_value:
-        counts |= _count_marked_rows(spark, facts, by_value)
+    if files_with_positions:
+        counts |= _count_positions(spark, facts, files_with_positions)
+    if files_with_equality_deletes:
+        counts |= _count_marked_rows(spark, facts, files_with_equality_deletes)
     return counts
 
 
@@ -80,9 +91,14 @@ def _count_positions(spark: SparkSession, facts: TableFacts, files: Sequence[Dat
     rows = _read_metadata_table(spark, facts, "position_deletes")
     rows = rows.where(_is_compared_with(rows["file_path"], files))
     counted = rows.groupBy("file_path").agg(F.countDistinct("pos").alias("positions"), F.max("pos").alias("last"))
-    answers = {row["file_path"]: row for row in collect_arrow(counted).to_pylist()}
-    counts = {path: row["positions"] for path, row in answers.items()}
-    exceeded = [file for file in files if file.path in answers and answers[file.path]["last"] >= file.physical_rows]
+    counts = {}
+    last_positions = {}
+    for row in collect_arrow(counted).to_pylist():
+        counts[row["file_path"]] = row["positions"]
+        last_positions[row["file_path"]] = row["last"]
+    exceeded = [
+        file for file in files if file.path in last_positions and last_positions[file.path] >= file.physical_rows
+    ]
     if exceeded:
         counts |= _count_positions_within(spark, rows, exceeded)
     return counts
@@ -93,11 +109,13 @@ def _count_positions_within(spark: SparkSession, rows: DataFrame, files: Sequenc
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
 
     lengths = {file.path: file.physical_rows for file in files}
-    known = spark.createDataFrame(list(lengths.items()), "file_path string, length bigint")
-    limited = rows.join(F.broadcast(known), "file_path").where("pos < length")
+    file_lengths = spark.createDataFrame(list(lengths.items()), "file_path string, length bigint")
+    limited = rows.join(F.broadcast(file_lengths), "file_path").where("pos < length")
     counted = limited.groupBy("file_path").agg(F.countDistinct("pos").alias("positions"))
-    counts = {row["file_path"]: row["positions"] for row in collect_arrow(counted).to_pylist()}
-    return dict.fromkeys(lengths, 0) | counts
+    counts = dict.fromkeys(lengths, 0)
+    for row in collect_arrow(counted).to_pylist():
+        counts[row["file_path"]] = row["positions"]
+    return counts
 
 
 def _count_marked_rows(spark: SparkSession, facts: TableFacts, files: Sequence[DataFile]) -> dict[str, int]:
@@ -111,14 +129,17 @@ def _count_marked_rows(spark: SparkSession, facts: TableFacts, files: Sequence[D
 
 
 def _is_compared_with(path: Column, files: Sequence[DataFile]) -> Column:
-    """Whether a path is that of one of some data files, as Iceberg compares it with the bounds of delete files."""
+    """Compare a path with those of data files, in lists that Iceberg compares with the bounds of delete files."""
     paths = sorted(file.path for file in files)
-    parts = [paths[first : first + _COMPARED_PATHS] for first in range(0, len(paths), _COMPARED_PATHS)]
-    return reduce(or_, (path.isin(part) for part in parts))
+    conditions = []
+    for first in range(0, len(paths), _COMPARED_PATHS):
+        part = paths[first : first + _COMPARED_PATHS]
+        conditions.append(path.isin(part))
+    return reduce(or_, conditions)
 
 
 def _read_metadata_table(spark: SparkSession, facts: TableFacts, name: str) -> DataFrame:
-    """One of Iceberg's metadata tables at the snapshot."""
+    """Read one of Iceberg's metadata tables at the snapshot."""
     if installed_spark_line() >= (4, 0):
         return spark.sql(f"SELECT * FROM {facts.identifier}.{name} VERSION AS OF {facts.snapshot}")
     # As in `_at_snapshot`.

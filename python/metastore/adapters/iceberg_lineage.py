@@ -1,4 +1,4 @@
-"""What an Iceberg table's metadata says about its snapshots, where a location alone tells it.
+"""The snapshots of an Iceberg table, read from the metadata at its location.
 
 Only Iceberg's file system tables (`v7.metadata.json`, as a Hadoop catalog writes them) keep their truth at their
 location. Where a catalog names the metadata file, a file that lies there may be the trace of a commit that never took
@@ -18,14 +18,17 @@ from metastore.format.table_column import Column, encoding_of
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from metastore.reading.folder import Folder
 
 
 _LOG = get_logger(__name__)
 _VERSION = re.compile(r"v(\d+)(\.gz)?\.metadata\.json(\.gz)?")
-_OF_A_CATALOG = re.compile(r"(\d+)-[0-9a-f-]{36}(\.gz)?\.metadata\.json(\.gz)?")
+_CATALOG_VERSION = re.compile(r"(\d+)-[0-9a-f-]{36}(\.gz)?\.metadata\.json(\.gz)?")
+_NO_SNAPSHOT = -1
+"""The current snapshot's id in metadata of a table without snapshots."""
+
 _SPARK_TYPES = {
     "boolean": "boolean",
     "int": "int",
@@ -45,12 +48,14 @@ _SPARK_TYPES = {
 
 
 def read_lineage(table: Folder) -> Lineage | None:
-    """What the metadata at a table's location says; None where nothing is certain."""
+    """Read the snapshots from the metadata at a table's location; None if nothing is certain."""
     folder = table / "metadata"
     try:
-        name = _newest(folder.names())
-        metadata = _read_metadata(folder, name) if name else None
-        return None if metadata is None else parse_metadata(metadata)
+        name = _find_newest(folder.names())
+        metadata = _read_metadata(folder, name)
+        if metadata is None:
+            return None
+        return parse_metadata(metadata)
     except (OSError, ValueError, KeyError, TypeError) as error:
         _LOG.info("the metadata of %s cannot be read, its current snapshot is unknown: %s", table.uri, error)
         return None
@@ -65,67 +70,135 @@ def read_properties(table: Folder) -> Mapping[str, str] | None:
     folder = table / "metadata"
     try:
         names = folder.names()
-        name = _newest(names) or _newest_of_a_catalog(names)
-        metadata = _read_metadata(folder, name) if name else None
-        return None if metadata is None else dict(metadata.get("properties") or {})
+        name = _find_newest(names) or _find_newest_of_catalog(names)
+        metadata = _read_metadata(folder, name)
+        if metadata is None:
+            return None
+        return dict(metadata.get("properties") or {})
     except (OSError, ValueError, TypeError, AttributeError) as error:
         _LOG.info("the metadata of %s cannot be read, its properties are unknown: %s", table.uri, error)
         return None
 
 
-def _read_metadata(folder: Folder, name: str) -> Mapping[str, Any] | None:
+def _read_metadata(folder: Folder, name: str | None) -> Mapping[str, Any] | None:
+    if name is None:
+        return None
     data = folder.read(name)
     if data is None:
         return None
-    metadata: Mapping[str, Any] = json.loads(gzip.decompress(data) if ".gz" in name else data)
+    if ".gz" in name:
+        data = gzip.decompress(data)
+    metadata: Mapping[str, Any] = json.loads(data)
     return metadata
 
 
-def _newest_of_a_catalog(names: tuple[str, ...]) -> str | None:
+def _find_newest_of_catalog(names: tuple[str, ...]) -> str | None:
     """Return the metadata file with the highest number; None if several have it, of which one was committed."""
-    numbered = [(int(match[1]), name) for name in names if (match := _OF_A_CATALOG.fullmatch(name))]
-    highest = max((number for number, _ in numbered), default=None)
-    newest = [name for number, name in numbered if number == highest]
-    return newest[0] if len(newest) == 1 else None
+    versions = _number_versions(names, _CATALOG_VERSION)
+    if not versions:
+        return None
+    highest, name = max(versions)
+    numbers = [number for number, _ in versions]
+    return name if numbers.count(highest) == 1 else None
 
 
-def _newest(names: tuple[str, ...]) -> str | None:
-    if any(_OF_A_CATALOG.fullmatch(name) for name in names):
+def _find_newest(names: tuple[str, ...]) -> str | None:
+    """Return the metadata file that a Hadoop catalog committed last; None if another catalog wrote some file."""
+    if _number_versions(names, _CATALOG_VERSION):
         return None
     # A Hadoop catalog commits by creating the next number; version-hint.text is only where it starts to look.
-    versions = [(int(match[1]), name) for name in names if (match := _VERSION.fullmatch(name))]
-    return max(versions)[1] if versions else None
+    versions = _number_versions(names, _VERSION)
+    if not versions:
+        return None
+    _, name = max(versions)
+    return name
+
+
+def _number_versions(names: tuple[str, ...], pattern: re.Pattern[str]) -> list[tuple[int, str]]:
+    """Return the version number and name of each metadata file that the pattern matches."""
+    versions = []
+    for name in names:
+        match = pattern.fullmatch(name)
+        if match:
+            versions.append((int(match[1]), name))
+    return versions
 
 
 def parse_metadata(metadata: Mapping[str, Any]) -> Lineage:
-    """What the document of a metadata file says."""
-    current = metadata.get("current-snapshot-id")
-    snapshots = metadata.get("snapshots") or []
-    schemas = {one.get("schema-id", 0): tuple(_leaves(one)) for one in metadata.get("schemas") or []}
-    summaries = {str(one["snapshot-id"]): one.get("summary") or {} for one in snapshots}
+    """Read the snapshots from the document of a metadata file."""
+    snapshots = {str(snapshot["snapshot-id"]): snapshot for snapshot in _list_of(metadata, "snapshots")}
+    schemas = {schema.get("schema-id", 0): tuple(_list_leaves(schema)) for schema in _list_of(metadata, "schemas")}
+    parents = {}
+    snapshot_schemas = {}
+    file_counts = {}
+    removed_counts = {}
+    for snapshot_id, snapshot in snapshots.items():
+        parents[snapshot_id] = _to_text(snapshot.get("parent-snapshot-id"))
+        snapshot_schemas[snapshot_id] = schemas.get(snapshot.get("schema-id"), ())
+        summary = _mapping_of(snapshot, "summary")
+        if "total-data-files" in summary:
+            file_counts[snapshot_id] = int(summary["total-data-files"])
+        if "operation" in summary:
+            removed_counts[snapshot_id] = int(summary.get("deleted-data-files", 0))
     return Lineage(
         uuid=metadata["table-uuid"],
-        current=None if current in (None, -1) else str(current),
-        parents={str(one["snapshot-id"]): _id(one.get("parent-snapshot-id")) for one in snapshots},
-        log=tuple((int(one["timestamp-ms"]), str(one["snapshot-id"])) for one in metadata.get("snapshot-log") or []),
-        references={name: str(one["snapshot-id"]) for name, one in (metadata.get("refs") or {}).items()},
+        current=_read_current(metadata),
+        parents=parents,
+        log=_read_log(metadata),
+        references=_read_references(metadata),
         schema=schemas.get(metadata.get("current-schema-id"), ()),
-        schemas={str(one["snapshot-id"]): schemas.get(one.get("schema-id"), ()) for one in snapshots},
-        files={id_: int(one["total-data-files"]) for id_, one in summaries.items() if "total-data-files" in one},
-        removed={id_: int(one.get("deleted-data-files", 0)) for id_, one in summaries.items() if "operation" in one},
-        name_mapping=NameMapping((metadata.get("properties") or {}).get(PROPERTY)),
+        schemas=snapshot_schemas,
+        files=file_counts,
+        removed=removed_counts,
+        name_mapping=NameMapping(_mapping_of(metadata, "properties").get(PROPERTY)),
     )
 
 
-def _leaves(struct: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[Column]:
-    """The leaves of a schema as Spark sees them: struct fields are entered, lists and maps are leaves."""
-    for one in struct["fields"]:
-        path, kind = (*above, one["name"]), one["type"]
+def _list_of(document: Mapping[str, Any], name: str) -> Sequence[Any]:
+    return document.get(name) or []
+
+
+def _mapping_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    return document.get(name) or {}
+
+
+def _to_text(snapshot_id: object) -> str | None:
+    return None if snapshot_id is None else str(snapshot_id)
+
+
+def _read_current(metadata: Mapping[str, Any]) -> str | None:
+    current = metadata.get("current-snapshot-id")
+    return None if current == _NO_SNAPSHOT else _to_text(current)
+
+
+def _read_log(metadata: Mapping[str, Any]) -> tuple[tuple[int, str], ...]:
+    log = []
+    for entry in _list_of(metadata, "snapshot-log"):
+        milliseconds = int(entry["timestamp-ms"])
+        log.append((milliseconds, str(entry["snapshot-id"])))
+    return tuple(log)
+
+
+def _read_references(metadata: Mapping[str, Any]) -> dict[str, str]:
+    references = {}
+    for name, reference in _mapping_of(metadata, "refs").items():
+        references[name] = str(reference["snapshot-id"])
+    return references
+
+
+def _list_leaves(struct: Mapping[str, Any], parent: tuple[str, ...] = ()) -> Iterator[Column]:
+    """List the leaves of a schema as Spark sees them: struct fields are entered, lists and maps are leaves."""
+    for field in struct["fields"]:
+        path = (*parent, field["name"])
+        kind = field["type"]
         if isinstance(kind, dict) and kind["type"] == "struct":
-            yield from _leaves(kind, path)
+            yield from _list_leaves(kind, path)
+            continue
+        spark_type = _spark_type(kind)
+        if spark_type is None:
+            yield Column(str(field["id"]), path, str(kind), None)
         else:
-            known = _spark_type(kind)
-            yield Column(str(one["id"]), path, known or str(kind), encoding_of(known) if known else None)
+            yield Column(str(field["id"]), path, spark_type, encoding_of(spark_type))
 
 
 def _spark_type(kind: Any) -> str | None:
@@ -136,23 +209,23 @@ def _spark_type(kind: Any) -> str | None:
         return str(kind.replace(" ", ""))
     if kind.startswith("fixed"):
         return "binary"
-    return _SPARK_TYPES.get(re.split(r"[(\[]", kind)[0])
+    name = re.split(r"[(\[]", kind)[0]
+    return _SPARK_TYPES.get(name)
 
 
 def _nested_type(kind: Mapping[str, Any]) -> str | None:
+    """Translate a list, map or struct; None if the type of some part is unknown."""
     if kind["type"] == "list":
-        inner = [_spark_type(kind["element"])]
-    elif kind["type"] == "map":
-        inner = [_spark_type(kind["key"]), _spark_type(kind["value"])]
-    else:
-        inner = [_spark_type(field["type"]) for field in kind["fields"]]
-    if any(part is None for part in inner):
-        return None
-    if kind["type"] == "struct":
-        named = (f"{f['name']}:{part}" for f, part in zip(kind["fields"], inner, strict=True))
-        return f"struct<{','.join(named)}>"
-    return f"{'array' if kind['type'] == 'list' else 'map'}<{','.join(map(str, inner))}>"
-
-
-def _id(value: object) -> str | None:
-    return None if value is None else str(value)
+        element = _spark_type(kind["element"])
+        return None if element is None else f"array<{element}>"
+    if kind["type"] == "map":
+        key = _spark_type(kind["key"])
+        value = _spark_type(kind["value"])
+        return None if key is None or value is None else f"map<{key},{value}>"
+    fields = []
+    for field in kind["fields"]:
+        field_type = _spark_type(field["type"])
+        if field_type is None:
+            return None
+        fields.append(f"{field['name']}:{field_type}")
+    return f"struct<{','.join(fields)}>"

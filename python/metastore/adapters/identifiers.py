@@ -22,12 +22,13 @@ def split_name(text: str) -> tuple[str, ...]:
     parts: list[str] = []
     position = 0
     while True:
-        found = _PART.match(text, position)
-        if found is None:
+        match = _PART.match(text, position)
+        if match is None:
             raise InvalidArgument("name", f"{text!r} is not a name", "Quote odd parts with back-ticks.")
-        quoted, plain = found.groups()
-        parts.append(plain.strip() if quoted is None else quoted.replace("``", "`"))
-        position = found.end()
+        quoted, plain = match.groups()
+        part = plain.strip() if quoted is None else quoted.replace("``", "`")
+        parts.append(part)
+        position = match.end()
         if position == len(text):
             return tuple(parts)
         if text[position] != ".":
@@ -41,36 +42,54 @@ def quote_name(parts: Iterable[str]) -> str:
 
 
 def find_column(columns: Sequence[Column], name: str, table: str) -> Column:
-    """The column of that name, as Spark finds it: case does not matter where that leaves one."""
-    if "." not in name and "`" not in name:  # the usual case, without writing out a thousand names
-        top = next((column for column in columns if column.path == (name,)), None)
-        if top is not None:
-            return top
-    parts = split_leniently(name)
-    exact = next((column for column in columns if name == column.name or parts == column.path), None)
+    """Find the column of that name as Spark does: exactly, or in another case if only one column has the name then."""
+    exact = _find_exactly(columns, name)
     if exact is not None:
         return exact
-    written, path = name.lower(), _lower(parts)
-    folded = [column for column in columns if _lower(column.path) == path or column.name.lower() == written]
-    if len(folded) == 1:
-        return folded[0]
-    fields = (column for column in columns if _lower(column.path[: len(path)]) == path != _lower(column.path))
-    field = next(fields, None)
+    path = _to_lower(split_leniently(name))
+    in_any_case = [
+        column for column in columns if _to_lower(column.path) == path or column.name.lower() == name.lower()
+    ]
+    if len(in_any_case) == 1:
+        return in_any_case[0]
+    field = _find_field(columns, path)
     if field is not None:
         raise InvalidArgument("column", f"{name} is a struct", f"Name a field of it, such as {field.name}.")
     names = [column.name for column in columns]
     raise ColumnNotFound(name, table, near=find_similar_names(name, names), known=names)
 
 
+def _find_exactly(columns: Sequence[Column], name: str) -> Column | None:
+    # Most names are those of top-level columns: these are compared without writing out a thousand column names.
+    if "." not in name and "`" not in name:
+        for column in columns:
+            if column.path == (name,):
+                return column
+    path = split_leniently(name)
+    for column in columns:
+        if column.path == path or column.name == name:
+            return column
+    return None
+
+
+def _find_field(columns: Sequence[Column], path: tuple[str, ...]) -> Column | None:
+    """Find a field of the struct that has a path in lower case."""
+    for column in columns:
+        column_path = _to_lower(column.path)
+        if len(column_path) > len(path) and column_path[: len(path)] == path:
+            return column
+    return None
+
+
 def split_leniently(name: str) -> tuple[str, ...]:
-    """The parts of a name; what is none is one part."""
+    """Split a name into its parts; a text that is not a name is one part."""
     try:
         return split_name(name)
     except InvalidArgument:
         return (name,)
 
 
-def _lower(path: tuple[str, ...]) -> tuple[str, ...]:
+def _to_lower(path: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.lower() for part in path)
 
 
@@ -78,7 +97,7 @@ _GLOB = str.maketrans({character: f"\\{character}" for character in r"\*?[]{}"})
 
 
 def location_sql(uri: str) -> str:
-    """SQL of a data file as Hadoop's `Path` shows it, `DataFile.location`."""
+    """Write SQL of a data file as Hadoop's `Path` shows it, `DataFile.location`."""
     return f"regexp_replace(url_decode(replace({uri}, '+', '%2B')), '^([A-Za-z0-9+.-]+):///', '$1:/')"
 
 
@@ -87,5 +106,5 @@ LOCATION = location_sql("_metadata.file_path")
 
 
 def escape_glob(path: str) -> str:
-    r"""A path for `spark.read`, which takes paths for patterns."""
+    r"""Escape a path for `spark.read`, which takes paths for patterns."""
     return path.translate(_GLOB)

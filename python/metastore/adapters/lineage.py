@@ -1,4 +1,4 @@
-"""What a table's own metadata says about its snapshots, where a location alone tells it."""
+"""The snapshots of a table, as its own metadata at its location describes them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Lineage:
 
     Attributes:
         uuid: The table's uuid.
-        current: The id of the snapshot it is at, None where it has none.
+        current: The id of its current snapshot, or None.
         parents: The parent of each snapshot that has not expired.
-        log: When which snapshot became current: milliseconds and id, oldest first.
+        log: The milliseconds at which a snapshot became current, and its id; oldest first.
         references: Branches and tags, by name.
         schema: The leaves of the table's schema; none where they cannot be read.
         schemas: The leaves of each snapshot's own schema, as far as they can be read.
-        files: How many data files each snapshot has, as far as it says so.
-        removed: How many data files each snapshot took away from its parent, as far as it says so.
+        files: Number of data files of each snapshot that says it.
+        removed: Number of data files that each snapshot took away from its parent, if it says it.
         listed: The data files of the current snapshot, where they are all that is known of it.
         name_mapping: How data files without field ids are read, where readers look for field ids.
     """
@@ -45,34 +45,44 @@ class Lineage:
     name_mapping: NameMapping | None = None
 
     def files_left(self, snapshot: str, since: str, files: int) -> int | None:
-        """How many of an ancestor's data files a snapshot still has; None where their numbers do not tell.
+        """Count the data files of an ancestor that a snapshot still has; None if the numbers do not say it.
 
         What the ancestor's child takes away is of the ancestor; what later ones take away may have been added between.
         """
-        found = self.ancestors(snapshot)
-        if since not in found:
+        ancestors = self.ancestors(snapshot)
+        if since not in ancestors:
             return None
-        *later, first = (self.removed.get(step) for step in found[: found.index(since)])
-        return files - first if first is not None and later.count(0) == len(later) else None
+        steps = ancestors[: ancestors.index(since)]
+        *removed_later, removed_first = (self.removed.get(step) for step in steps)
+        if removed_first is None or any(count != 0 for count in removed_later):
+            return None
+        return files - removed_first
 
     def ancestors(self, snapshot: str | None) -> tuple[str, ...]:
-        """A snapshot and those it came from, newest first."""
-        found: list[str] = []
-        while snapshot is not None and snapshot not in found:
-            found.append(snapshot)
+        """List a snapshot and those it came from, newest first."""
+        ancestors: list[str] = []
+        while snapshot is not None and snapshot not in ancestors:
+            ancestors.append(snapshot)
             snapshot = self.parents.get(snapshot)
-        return tuple(found)
+        return tuple(ancestors)
 
     def columns(self, snapshot: str | None) -> tuple[Column, ...]:
-        """The leaves of a snapshot's schema, the table's own for the current one; none where they are not known."""
-        return self.schema if snapshot == self.current else self.schemas.get(snapshot or "", ())
+        """Return the leaves of a snapshot's schema, the table's own for the current one; none if they are unknown."""
+        if snapshot == self.current:
+            return self.schema
+        if snapshot is None:
+            return ()
+        return self.schemas.get(snapshot, ())
 
     def has_expired_ancestors(self, snapshot: str | None) -> bool:
-        """Whether older ancestors of a snapshot have expired: then they cannot be told by name."""
-        oldest = ([None, *self.ancestors(snapshot)])[-1]
-        return oldest is not None and oldest not in self.parents
+        """Whether older ancestors of a snapshot have expired: then their names are unknown."""
+        ancestors = self.ancestors(snapshot)
+        return bool(ancestors) and ancestors[-1] not in self.parents
 
     def at(self, moment: datetime) -> str | None:
-        """The snapshot that was current at a moment."""
+        """Return the snapshot that was current at a moment, or None."""
         milliseconds = moment.timestamp() * 1000
-        return next((snapshot for since, snapshot in reversed(self.log) if since <= milliseconds), None)
+        for since, snapshot in reversed(self.log):
+            if since <= milliseconds:
+                return snapshot
+        return None

@@ -18,20 +18,22 @@ if TYPE_CHECKING:
 
 
 def load_facts(spark: SparkSession, table: str) -> TableFacts:
-    """Learn what a name stands for, at its newest snapshot."""
+    """Load the facts of the table of that name, at its newest snapshot."""
     return load_entry_facts(spark, look_up_table(spark, table))
 
 
 def load_entry_facts(spark: SparkSession, entry: CatalogEntry) -> TableFacts:
-    """As `load_facts`, of a table that was looked up."""
+    """Load the facts of a table that was looked up."""
     table_format = describe_format(entry.provider)
     if table_format.is_cached:
         spark.sql(f"REFRESH TABLE {entry.identifier}")
-    return table_format.complete(spark, entry, ask_shim(spark, entry))
+    answer = ask_shim(spark, entry)
+    return table_format.complete(spark, entry, answer)
 
 
 def identify_table(spark: SparkSession, table: str) -> tuple[TableIdentity, NameMapping | None]:
-    """Learn which table a name stands for, and how it reads files without field ids, without looking at its files."""
+    """Identify the table of that name, and how it reads files without field ids, without looking at its files."""
     entry = look_up_table(spark, table)
     identity = TableIdentity(entry.provider, entry.uuid, entry.location, entry.name)
-    return identity, NameMapping(entry.name_mapping) if entry.provider == "iceberg" else None
+    name_mapping = NameMapping(entry.name_mapping) if entry.provider == "iceberg" else None
+    return identity, name_mapping

@@ -22,7 +22,7 @@ _DIGITS = 32
 
 
 def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> TableFacts:  # noqa: ARG001 - formats are asked alike
-    """The listing of a directory of Parquet files.
+    """Complete the facts of a directory of Parquet files.
 
     A column that a file lacks is unknown there: Spark may find it under a name in other case.
     """
@@ -31,9 +31,17 @@ def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> Ta
 
 def name_snapshot(files: Sequence[DataFile]) -> str:
     """Name the snapshot that a listing is, as the shim does: by a digest of the path, size and time of each file."""
-    ordered = sorted(files, key=lambda file: file.path.encode("utf-16-be", "surrogatepass"))  # as Java orders texts
-    lines = (f"{file.path}\0{file.size}\0{file.modified or 0}\n" for file in ordered)
-    return hashlib.sha256("".join(lines).encode(errors="replace")).hexdigest()[:_DIGITS]
+    digest = hashlib.sha256()
+    for file in sorted(files, key=_java_order):
+        modified = file.modified or 0
+        line = f"{file.path}\0{file.size}\0{modified}\n"
+        digest.update(line.encode(errors="replace"))
+    return digest.hexdigest()[:_DIGITS]
+
+
+def _java_order(file: DataFile) -> bytes:
+    """Return a sort key that orders paths as Java orders texts."""
+    return file.path.encode("utf-16-be", "surrogatepass")
 
 
 FORMAT = TableFormat("parquet", complete, name_snapshot=name_snapshot)

@@ -30,53 +30,66 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestFile
     from pyiceberg.table import Table
 
-_UNTOLD = "untold"
+_UNKNOWN_DELETES = "untold"
 _WITH_VECTORS = 3
 """The first format version with deletion vectors."""
 
 
 def describe_iceberg_table(table: Table) -> CurrentTable:
-    """The table at the snapshot that is current in what pyiceberg has loaded."""
+    """Describe a table at the snapshot that is current in what pyiceberg has loaded."""
     # The metadata's own method refuses format version 3, which pyiceberg does not write.
-    lineage = parse_metadata(json.loads(IcebergBaseModel.model_dump_json(table.metadata)))
-    return CurrentTable("iceberg", ".".join(table.name()), table.location(), lineage, lambda: _list_files(table))
+    metadata = IcebergBaseModel.model_dump_json(table.metadata)
+    lineage = parse_metadata(json.loads(metadata))
+    name = ".".join(table.name())
+    return CurrentTable("iceberg", name, table.location(), lineage, lambda: _list_files(table))
 
 
 def _list_files(table: Table) -> Iterator[DataFile]:
     try:
         tasks = list(table.scan().plan_files())
     except (ValueError, NotImplementedError):  # equality deletes, which it does not read
-        yield from _list_all(table)
+        yield from _list_with_unknown_deletes(table)
         return
-    targets = _find_vector_targets(table) if table.format_version >= _WITH_VECTORS else {}
+    targets = _find_vector_targets(table)
     for task in tasks:
         file = task.file
-        names = {delete.file_path for delete in task.delete_files}
-        applied = sorted(name for name in names if file.file_path in targets.get(name, {file.file_path}))
+        delete_files = {
+            delete.file_path
+            for delete in task.delete_files
+            if delete.file_path not in targets or file.file_path in targets[delete.file_path]
+        }
         yield DataFile(
             file.file_path,
             file.file_size_in_bytes,
             file.record_count,
             file.file_format.name.lower(),
-            deletes=",".join(applied) or None,
+            deletes=",".join(sorted(delete_files)) or None,
         )
 
 
 def _find_vector_targets(table: Table) -> Mapping[str, set[str]]:
-    """The data files of which a file holds deletion vectors: pyiceberg takes them for all files of a partition."""
+    """Find the data files to which the deletion vectors of each file belong.
+
+    Pyiceberg takes vectors for deletes of all files of a partition.
+    """
+    if table.format_version < _WITH_VECTORS:
+        return {}
     snapshot = table.current_snapshot()
-    manifests = snapshot.manifests(table.io) if snapshot else ()
+    if not snapshot:
+        return {}
     targets: dict[str, set[str]] = defaultdict(set)
-    for manifest in manifests:
-        if manifest.content == ManifestContent.DELETES:
-            for vectors, target in _read_vectors(table.io, manifest):
-                targets[vectors].add(target)
+    for manifest in snapshot.manifests(table.io):
+        if manifest.content != ManifestContent.DELETES:
+            continue
+        for vector_file, data_file in _read_vectors(table.io, manifest):
+            targets[vector_file].add(data_file)
     return targets
 
 
 def _read_vectors(io: FileIO, manifest: ManifestFile) -> Iterator[tuple[str, str]]:
-    """The file of each deletion vector of a manifest, and the data file that it is of."""
-    target = [field.name for field in DATA_FILE_TYPE[_WITH_VECTORS].fields].index("referenced_data_file")
+    """Read the file of each deletion vector of a manifest, and the data file whose rows it deletes."""
+    names = [field.name for field in DATA_FILE_TYPE[_WITH_VECTORS].fields]
+    target = names.index("referenced_data_file")
     with AvroFile[_ManifestEntry](
         io.new_input(manifest.manifest_path),
         MANIFEST_ENTRY_SCHEMAS[_WITH_VECTORS],
@@ -84,14 +97,21 @@ def _read_vectors(io: FileIO, manifest: ManifestFile) -> Iterator[tuple[str, str
         read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
     ) as entries:
         for entry in entries:
-            file = entry.data_file
-            if entry.status != ManifestEntryStatus.DELETED and file[target] is not None:
-                yield file.file_path, file[target]
+            if entry.status == ManifestEntryStatus.DELETED:
+                continue
+            data_file = entry.data_file[target]
+            if data_file is not None:
+                yield entry.data_file.file_path, data_file
 
 
-def _list_all(table: Table) -> Iterator[DataFile]:
-    """The data files alone: which of them have deletes is not told."""
+def _list_with_unknown_deletes(table: Table) -> Iterator[DataFile]:
+    """List the data files as if each had deletes: pyiceberg does not say which have some."""
     files = table.inspect.data_files()
-    names = ("file_path", "file_size_in_bytes", "record_count", "file_format")
-    for path, size, rows, kind in zip(*(files[name].to_pylist() for name in names), strict=True):
-        yield DataFile(path, size, rows, str(kind).lower(), deletes=_UNTOLD)
+    for row in files.to_pylist():
+        yield DataFile(
+            row["file_path"],
+            row["file_size_in_bytes"],
+            row["record_count"],
+            str(row["file_format"]).lower(),
+            deletes=_UNKNOWN_DELETES,
+        )

@@ -1,4 +1,4 @@
-"""What ANALYZE leaves out, as data: each entry with the reason that reports show."""
+"""Reasons that reports show for columns, data files and parts that ANALYZE leaves out."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ READERS_DIFFER = "it lacks a column of the expression, or has it in another type
 REMOTE = "its file system is reached through Spark alone"
 """Reasons that name one data file, or one column of it."""
 
-NOTHING, ONLY_BOUNDS = "nothing is known", "only counts and bounds are known"
-"""How much of values that readers cast: a float's double has the bounds of its neighbours."""
+NOTHING = "nothing is known"
+ONLY_BOUNDS = "only counts and bounds are known"
+"""Knowledge of values that readers cast: a float's double has the bounds of its neighbours."""
 
 NOT_DISTRIBUTED = "some data file has not been analyzed, or keeps only some of its values and only Spark can read it"
-"""A reason that names a column of which it was asked where its values live."""
+"""A reason that names a column for which a distribution was requested."""
 
 DAMAGED = "its statistics are damaged, and only FOR ALL COLUMNS computes them again"
 """A reason that names a block of the store."""
@@ -45,7 +46,7 @@ SNAPSHOT_DAMAGED = "its list of data files was damaged: it is left out"
 """A reason that names an earlier snapshot."""
 
 EARLIER = "earlier snapshots"
-"""What names data files that the table does not have now, or columns as they were: these are not read again."""
+"""The subject for data files that the table does not have now, or columns as they were: these are not read again."""
 
 _PARTS = {
     "summary": "summary",
@@ -59,27 +60,34 @@ _PARTS = {
 
 def describe_lost_parts(parts: Sequence[str]) -> str:
     """Say what of an earlier snapshot's statistics is left out."""
-    return f"its {_listed(parts)} were damaged, and its data files may be gone: these are left out"
+    return f"its {_name_parts(parts)} were damaged, and its data files may be gone: these are left out"
 
 
 def describe_lost_files(paths: Sequence[str] | None, columns: Sequence[str], kinds: Sequence[str]) -> str:
     """Say what of the statistics of data files is left out."""
     if paths is None:
         return "a list of data files was damaged: what it listed of earlier snapshots alone is left out"
-    some = "1 data file" if len(paths) == 1 else f"{len(paths)} data files"
-    told = [*([f"the statistics of {', '.join(columns)}"] if columns else []), *([_listed(kinds)] if kinds else [])]
-    return f"{some}, such as {paths[0]}: {', '.join(told)} were damaged and are left out"
+    lost = []
+    if columns:
+        lost.append(f"the statistics of {', '.join(columns)}")
+    if kinds:
+        lost.append(_name_parts(kinds))
+    return f"{_count_files(paths)}, such as {paths[0]}: {', '.join(lost)} were damaged and are left out"
 
 
-def _listed(parts: Sequence[str]) -> str:
+def _count_files(paths: Sequence[str]) -> str:
+    return "1 data file" if len(paths) == 1 else f"{len(paths)} data files"
+
+
+def _name_parts(parts: Sequence[str]) -> str:
     return ", ".join(_PARTS[part] for part in parts)
 
 
-def describe_other_type(kind: str, wanted: str, paths: Sequence[str], known: str = NOTHING) -> str:
+def describe_other_type(file_type: str, table_type: str, paths: Sequence[str], knowledge: str = NOTHING) -> str:
     """Say that data files hold a column in a type from which readers cast."""
-    some = "1 data file" if len(paths) == 1 else f"{len(paths)} data files"
-    holding = f"{some}, such as {paths[0]}, {'holds' if len(paths) == 1 else 'hold'} it as {kind}"
-    return f"{holding}: {known} of the {wanted} that is read"
+    verb = "holds" if len(paths) == 1 else "hold"
+    holding = f"{_count_files(paths)}, such as {paths[0]}, {verb} it as {file_type}"
+    return f"{holding}: {knowledge} of the {table_type} that is read"
 
 
 def reason_for_counts_only(spark_type: str) -> str | None:

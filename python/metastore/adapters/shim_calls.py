@@ -22,27 +22,33 @@ _NO_FUNCTION = ("UNRESOLVABLE_TABLE_VALUED_FUNCTION", "UNRESOLVED_ROUTINE")
 
 @contextmanager
 def translate_errors(subject: str, spark: SparkSession | None = None) -> Iterator[None]:
-    """Turns what Spark raises for a function of ours into the error it stands for; other errors pass."""
+    """Raise Spark's error of a function of ours as the error it stands for; other errors pass."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - only here
 
     try:
         yield
     except PySparkException as error:
-        found = _translate(error, subject, spark)
-        if found is None:
+        translation = _translate(error, subject, spark)
+        if translation is None:
             raise
         # The Java side of the trace says nothing about a mistake in an argument.
-        raise found from None
+        raise translation from None
 
 
 def _translate(error: PySparkException, subject: str, spark: SparkSession | None) -> errors.MetastoreError | None:
     text = str(error)
     match = _CODE.search(text)
     if match:
-        return _restore_facts(match[1], match[2], _read_facts(error)) or _rebuilt(match[1], match[2], subject)
-    if spark is not None and any(one in text for one in _NO_FUNCTION) and "metastore_" in text.lower():
+        code, message = match.groups()
+        facts = _read_facts(error)
+        return _restore_from_facts(code, message, facts) or _rebuild_from_text(code, message, subject)
+    if spark is not None and _is_missing_function(text):
         return jars.explain_missing_shim(spark.version)
     return None
+
+
+def _is_missing_function(text: str) -> bool:
+    return "metastore_" in text.lower() and any(code in text for code in _NO_FUNCTION)
 
 
 def _read_facts(error: PySparkException) -> Mapping[str, str]:
@@ -53,14 +59,16 @@ def _read_facts(error: PySparkException) -> Mapping[str, str]:
         return {}
 
 
-def _restore_facts(code: str, message: str, facts: Mapping[str, str]) -> errors.MetastoreError | None:
+def _restore_from_facts(code: str, message: str, facts: Mapping[str, str]) -> errors.MetastoreError | None:
     """Make the same error in Python; None if its text would be another."""
     restore = _RESTORED.get(code)
+    if restore is None:
+        return None
     try:
-        error = restore(facts) if restore is not None else None
+        error = restore(facts)
     except KeyError:  # the shim of another version
         return None
-    is_same = error is not None and str(error) == f"[{code}] {message.strip()}"
+    is_same = str(error) == f"[{code}] {message.strip()}"
     return error if is_same else None
 
 
@@ -86,36 +94,36 @@ _RESTORED: Mapping[str, Callable[[Mapping[str, str]], errors.MetastoreError]] = 
 """Errors whose facts a shell makes its own hints of."""
 
 
-def _rebuilt(code: str, message: str, subject: str) -> errors.MetastoreError:
+def _rebuild_from_text(code: str, message: str, subject: str) -> errors.MetastoreError:
     kinds = {kind.code: kind for kind in errors.MetastoreError.__subclasses__()}
     kind = kinds.get(code, errors.MetastoreError)
     error = kind.__new__(kind)
-    error.__dict__.update(message=message.strip(), hint="", table=subject, near=_near(message), known=())
+    error.__dict__.update(message=message.strip(), hint="", table=subject, near=_parse_near_names(message), known=())
     error.args = (message.strip(),)
     return error
 
 
-def _near(message: str) -> tuple[str, ...]:
-    found = _QUESTION.search(message)
-    return tuple(found[1].split(" or ")) if found else ()
+def _parse_near_names(message: str) -> tuple[str, ...]:
+    match = _QUESTION.search(message)
+    return tuple(match[1].split(" or ")) if match else ()
 
 
 def require_columns(rows: DataFrame, table: str) -> DataFrame:
-    """Rows that are columns of one table as they are stored."""
+    """Require that the rows are columns of one table as they are stored, and return them."""
     with translate_errors(table):
         _checks(rows).requireColumns(table, jvm_session.to_jvm_rows(rows))
     return rows
 
 
 def require_unchanged(rows: DataFrame, table: str) -> DataFrame:
-    """A query that runs as it was written: no rule that others gave to the session acts on it."""
+    """Require that no rule added to the session changes the query, and return it."""
     with translate_errors(table):
         _checks(rows).requireUnchanged(table, jvm_session.to_jvm_rows(rows))
     return rows
 
 
 def export_to_session_catalog(spark: SparkSession, table: str) -> str:
-    """Write statistics into the session catalog; JSON with what was written."""
+    """Write statistics into the session catalog, and describe them in JSON."""
     with translate_errors(table, spark):
         shim = jvm_session.load_shim_class(spark, "CatalogExport")
         return str(shim.write(jvm_session.to_jvm_session(spark), table))

@@ -1,4 +1,4 @@
-"""Tables of which the shim tells, asked through SQL: only the JVM reads their metadata, or lists them as Spark does."""
+"""Facts of tables from the shim, queried by SQL: only the JVM reads their metadata, or lists them as Spark does."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ShimAnswer:
-    """What the shim tells of a table.
+    """The shim's answer about a table.
 
     Attributes:
         facts: The table itself.
         unsettled: Data files that were written a moment ago: those that replace them may have the same time.
         required: Keys of the columns that some reader takes to be never null, even in a file without them.
-        has_current_schema: Whether who reads the snapshot by its id sees the table's schema.
+        has_current_schema: Whether a read of the snapshot by its id has the table's current schema.
     """
 
     facts: TableFacts
@@ -40,60 +40,69 @@ class ShimAnswer:
 
 
 def ask_shim(spark: SparkSession, entry: CatalogEntry) -> ShimAnswer:
-    """Ask the shim about a table as its name stands for it."""
+    """Ask the shim about a table by its name."""
+    query = f"SELECT * FROM metastore_facts('{escape_literal(entry.identifier)}')"
     with translate_errors(entry.name):
-        rows = collect_arrow(spark.sql(f"SELECT * FROM metastore_facts('{escape_literal(entry.identifier)}')"))
-    (text,) = (text for text in rows.column("facts").to_pylist() if text is not None)
-    found = json.loads(text)
-    columns, refused = _columns(found["leaves"], entry.provider)
-    by_key = {column.key: column for column in columns}
+        rows = collect_arrow(spark.sql(query))
+    (text,) = rows.column("facts").drop_null().to_pylist()
+    answer = json.loads(text)
+    columns, refused = _make_columns(answer["leaves"], entry.provider)
+    columns_by_key = {column.key: column for column in columns}
+    file_rows = rows.slice(1).drop_columns(["facts"]).to_pylist()
+    files = tuple(_make_file(row, columns_by_key) for row in file_rows)
     facts = TableFacts(
         format=entry.provider,
-        uuid=found["uuid"],
-        location=found["location"],
-        root=found["location"],
+        uuid=answer["uuid"],
+        location=answer["location"],
+        root=answer["location"],
         name=entry.name,
         identifier=entry.identifier,
-        snapshot=found["snapshot"],
+        snapshot=answer["snapshot"],
         columns=columns,
-        files=tuple(_file(row, by_key) for row in rows.slice(1).drop_columns(["facts"]).to_pylist()),
-        defaults=_stored_values(found["defaults"], by_key),
+        files=files,
+        defaults=_parse_stored_values(answer["defaults"], columns_by_key),
         absent_is_null=False,
-        local=found["local"],
+        local=answer["local"],
         snapshot_sql=entry.identifier,
         refused=refused,
-        properties=found["properties"],
-        field_ids=found["field_ids"],
-        has_other_rows=found["has_other_rows"],
+        properties=answer["properties"],
+        field_ids=answer["field_ids"],
+        has_other_rows=answer["has_other_rows"],
     )
     return ShimAnswer(
         facts,
-        tuple(found["unsettled"]),
-        frozenset(found["required"]),
-        found["has_current_schema"],
+        tuple(answer["unsettled"]),
+        frozenset(answer["required"]),
+        answer["has_current_schema"],
     )
 
 
-def _columns(leaves: Iterable[Mapping[str, Any]], table_format: str) -> tuple[tuple[Column, ...], tuple[Refusal, ...]]:
-    found, refused = [], []
+def _make_columns(
+    leaves: Iterable[Mapping[str, Any]], table_format: str
+) -> tuple[tuple[Column, ...], tuple[Refusal, ...]]:
+    """Make the columns of a schema's leaves, and a refusal for each that has counts only."""
+    columns = []
+    refused = []
+    casts = table_format in CASTING
     for leaf in leaves:
-        kind, reason = leaf["type"], refusals.reason_for_counts_only(leaf["type"])
-        encoding = None if reason else encoding_of(kind)
-        column = Column(leaf["key"], tuple(leaf["path"]), kind, encoding, casts=table_format in CASTING)
-        found.append(column)
+        spark_type = leaf["type"]
+        reason = refusals.reason_for_counts_only(spark_type)
+        encoding = None if reason else encoding_of(spark_type)
+        column = Column(leaf["key"], tuple(leaf["path"]), spark_type, encoding, casts=casts)
+        columns.append(column)
         if reason is not None:
             refused.append(Refusal(column.name, reason))
-    return tuple(found), tuple(refused)
+    return tuple(columns), tuple(refused)
 
 
-def _file(row: Mapping[str, Any], columns: Mapping[str, Column]) -> DataFile:
+def _make_file(row: Mapping[str, Any], columns: Mapping[str, Column]) -> DataFile:
     return DataFile(
         path=row["path"],
         size=row["size"],
         rows=row["rows"],
         format=row["format"],
         partition=dict(row["partition"]),
-        constants=_stored_values(dict(row["constants"]), columns),
+        constants=_parse_stored_values(dict(row["constants"]), columns),
         unknown=frozenset(row["unknown"]),
         encrypted=row["encrypted"],
         deletes=row["deletes"],
@@ -106,18 +115,20 @@ def _file(row: Mapping[str, Any], columns: Mapping[str, Column]) -> DataFile:
     )
 
 
-def _stored_values(texts: Mapping[str, str | None], columns: Mapping[str, Column]) -> dict[str, Any]:
+def _parse_stored_values(texts: Mapping[str, str | None], columns: Mapping[str, Column]) -> dict[str, Any]:
     return {key: parse_stored_value(text, columns[key]) for key, text in texts.items()}
 
 
 def parse_stored_value(text: str | None, column: Column) -> Any:
-    """Read a value as statistics hold it from the text that the shim tells it by."""
+    """Parse the shim's text of a value into the value that statistics store."""
     if text is None:
         return None
-    if column.encoding is None:  # of a column with counts only, that it is not null is all that statistics say
+    if column.encoding is None:  # a column with counts only: statistics say only whether a value is null
         return True
     if column.encoding == "double":
         return float(text) + 0.0
     if column.encoding == "long":
         return int(text)
-    return decimal_to_bytes(int(text)) if decimal_type(column.type) else bytes.fromhex(text)
+    if decimal_type(column.type):
+        return decimal_to_bytes(int(text))
+    return bytes.fromhex(text)

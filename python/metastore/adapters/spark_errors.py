@@ -1,4 +1,4 @@
-"""What Spark raises where a job fails, as errors of this package: the first cause, in one line."""
+"""Failures of Spark's jobs as errors of this package: the first cause, in one line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SPARK_JOB_ERRORS = (PySparkException, Py4JError)
-"""What PySpark raises when a job fails or is cancelled: RDDs and DataFrames differ."""
+"""Errors that PySpark raises when a job fails or is cancelled: RDDs and DataFrames differ."""
 
 
 _LOST = re.compile(
@@ -44,7 +44,7 @@ _PYTHON = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Refused|Exi
 
 
 def find_cause(failure: Exception) -> str:
-    r"""Find what a person wants to know in the text of a failed job."""
+    """Find the cause of a failed job in its text, as a person wants to read it."""
     text = str(failure)
     ours = _OURS.search(text)
     if ours is not None:
@@ -54,36 +54,43 @@ def find_cause(failure: Exception) -> str:
     unreadable = _UNREADABLE.search(text)
     if unreadable is not None:
         return _describe_unreadable(text, unreadable)
-    raised = _PYTHON.findall(text)
-    thrown = _JAVA.search(text)
-    if not raised and thrown is not None:
-        return thrown[1].rstrip(".")
-    return str(raised[-1] if raised else text.strip().split("\n", 1)[0]).rstrip(".")
+    python_errors = _PYTHON.findall(text)
+    if python_errors:
+        return str(python_errors[-1]).rstrip(".")
+    java_error = _JAVA.search(text)
+    if java_error is not None:
+        return java_error[1].rstrip(".")
+    first_line = text.strip().split("\n", 1)[0]
+    return first_line.rstrip(".")
 
 
 def _describe_unreadable(text: str, match: re.Match[str]) -> str:
     """Say which file Spark cannot read, and why."""
     path = re.sub(r"[.;]?(?: SQLSTATE: \w+)?$", "", match[1].strip())
+    description = f"Spark cannot read {path}"
     causes = [cause for cause in _ROOT.findall(text) if not _UNREADABLE.search(cause)]
-    why = f": {causes[-1].strip()}" if causes else ""
-    return f"Spark cannot read {path}{why}".rstrip(".")
+    if causes:
+        description += f": {causes[-1].strip()}"
+    return description.rstrip(".")
 
 
 @contextmanager
 def raise_as_ours(table: str) -> Iterator[None]:
-    """Turn what Spark raises into the error of an ANALYZE."""
+    """Raise an error of Spark as the error of an ANALYZE."""
     try:
         yield
     except SPARK_JOB_ERRORS as failure:
         cause = find_cause(failure)
-        raise AnalyzeFailed(table, cause, _NO_MODULE if "No module named" in cause else "") from failure
+        hint = _NO_MODULE if "No module named" in cause else ""
+        raise AnalyzeFailed(table, cause, hint) from failure
 
 
 def leave_out_unreadable(
     files: Sequence[DataFile], read: Callable[[Sequence[DataFile]], T]
 ) -> tuple[T, tuple[Refusal, ...]]:
     """Run a job over data files, and again without each that Spark says it cannot read."""
-    remaining, refused = list(files), list[Refusal]()
+    remaining = list(files)
+    refused: list[Refusal] = []
     while True:
         try:
             return read(remaining), tuple(refused)
@@ -100,10 +107,11 @@ def _find_unreadable(failure: Exception, files: Sequence[DataFile]) -> DataFile 
     if match is None:
         return None
     path = unquote(match[1])
-    named = [file for file in files if _path_of(file) in path]
-    return max(named, key=lambda file: len(_path_of(file)), default=None)
+    candidates = [file for file in files if _path_of(file) in path]
+    return max(candidates, key=lambda file: len(_path_of(file)), default=None)
 
 
 def _path_of(file: DataFile) -> str:
     """Return a data file's path without the scheme, which Spark writes in several ways."""
-    return unquote(file.location.partition(":")[2].lstrip("/") or file.location.lstrip("/"))
+    _, _, path = file.location.partition(":")
+    return unquote(path.lstrip("/") or file.location.lstrip("/"))

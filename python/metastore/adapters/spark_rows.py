@@ -1,8 +1,9 @@
-"""Rows of data files as Spark reads them, file by file, for what Python does not open itself."""
+"""Rows of data files as Spark reads them, file by file, where Python does not open the files itself."""
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from metastore.format.table_column import Column
 
 
-_FILE, _DELETED = "_file", "_deleted"
+_FILE = "_file"
+_DELETED = "_deleted"
 
 
 def read_rows_by_spark(
@@ -38,120 +40,128 @@ def read_rows_by_spark(
     groups: Sequence[FilesOfOneSchema] = (),
 ) -> DataFrame:
     """Read the rows of some data files as Spark sees them."""
-    deleted = describe_format(facts.format).deleted_sql
-    if deleted is not None or (live and not facts.casts):
-        rows = _of_relation(spark, facts, columns, files, deleted or "false")
+    marks_deleted_rows = describe_format(facts.format).deleted_sql is not None
+    if marks_deleted_rows or (live and not facts.casts):
+        rows = _read_relation(spark, facts, columns)
+        require_columns(rows, facts.name)
+        rows = _select_files(rows, facts, files)
     elif facts.casts:
-        rows = reduce(
-            lambda some, more: some.unionAll(more),
-            _casts(spark, facts.name, columns, groups or group_by_file_schema(spark, files)),
-        )
+        parts = _read_groups(spark, facts.name, columns, groups or group_by_file_schema(spark, files))
+        rows = reduce(lambda union, part: union.unionAll(part), parts)
     else:
-        rows = _of_parquet(spark, facts.name, columns, files)
-    return _in_order(spark, rows, files)
+        rows = _read_parquet(spark, facts.name, columns, files)
+    return _order_by_file(spark, rows, files)
 
 
 def read_matching_rows(
     spark: SparkSession, facts: TableFacts, columns: Sequence[Column], condition: str, files: Sequence[DataFile]
 ) -> DataFrame:
     """Read the live rows of some data files that satisfy a condition; columns as of `read_rows_by_spark`."""
-    table_format = describe_format(facts.format)
-    file = "''" if facts.has_other_rows else table_format.location_of(table_format.file_sql)
-    if not facts.has_other_rows:  # which are in none of the files
-        paths = ", ".join(f"'{escape_literal(one.location)}'" for one in files)
-        condition = f"({condition}) AND {file} IN ({paths})"
-    return select_at_snapshot(
-        spark, facts, [f"{file} AS {_FILE}", f"false AS {_DELETED}", *_chosen(columns)], condition
-    )
+    if facts.has_other_rows:  # which are in none of the files
+        file_sql = "''"
+    else:
+        file_sql = _location_sql(facts)
+        paths = ", ".join(f"'{escape_literal(file.location)}'" for file in files)
+        condition = f"({condition}) AND {file_sql} IN ({paths})"
+    selected = [f"{file_sql} AS {_FILE}", f"false AS {_DELETED}", *_select_list(columns)]
+    return select_at_snapshot(spark, facts, selected, condition)
 
 
 def read_expressions_by_spark(
     spark: SparkSession, facts: TableFacts, expressions: Sequence[Column], files: Sequence[DataFile]
 ) -> DataFrame:
-    """The values of expressions over the rows of some data files; columns as of `read_rows_by_spark`.
+    """Compute expressions over the rows of some data files; columns as of `read_rows_by_spark`.
 
     Raises:
         AnalyzeFailed: An expression is not the one that it was when it was looked up.
     """
-    rows = _select_expressions(spark, facts, expressions)
+    rows = _read_relation(spark, facts, expressions)
     require_expressions(rows, facts, expressions)
-    return _in_order(spark, _only(rows, facts, files), files)
+    rows = _select_files(rows, facts, files)
+    return _order_by_file(spark, rows, files)
 
 
 def find_read_columns(spark: SparkSession, facts: TableFacts, expressions: Sequence[Column]) -> list[frozenset[str]]:
-    """The keys of the columns that each expression reads; raises as `read_expressions_by_spark`."""
-    return require_expressions(_select_expressions(spark, facts, expressions), facts, expressions)
+    """Return the keys of the columns that each expression reads; raises as `read_expressions_by_spark`."""
+    rows = _read_relation(spark, facts, expressions)
+    return require_expressions(rows, facts, expressions)
 
 
-def _select_expressions(spark: SparkSession, facts: TableFacts, expressions: Sequence[Column]) -> DataFrame:
-    return _select(spark, facts, expressions, describe_format(facts.format).deleted_sql or "false")
-
-
-def _in_order(spark: SparkSession, rows: DataFrame, files: Sequence[DataFile]) -> DataFrame:
-    """Rows of one file after the other."""
+def _order_by_file(spark: SparkSession, rows: DataFrame, files: Sequence[DataFile]) -> DataFrame:
     partitions = min(len(files), 4 * spark.sparkContext.defaultParallelism)
     return rows.repartition(partitions, _FILE).sortWithinPartitions(_FILE)
 
 
-def _of_relation(
-    spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile], deleted: str
-) -> DataFrame:
-    return _only(require_columns(_select(spark, facts, columns, deleted), facts.name), facts, files)
+def _read_relation(spark: SparkSession, facts: TableFacts, columns: Sequence[Column]) -> DataFrame:
+    """Read the table at its snapshot; deleted rows are marked where the format can, and left out elsewhere."""
+    deleted_sql = describe_format(facts.format).deleted_sql or "false"
+    selected = [f"{_location_sql(facts)} AS {_FILE}", f"{deleted_sql} AS {_DELETED}", *_select_list(columns)]
+    return select_at_snapshot(spark, facts, selected)
 
 
-def _select(spark: SparkSession, facts: TableFacts, columns: Sequence[Column], deleted: str) -> DataFrame:
-    # Where it is asked which rows are deleted, those are returned too, marked, instead of being left out.
+def _location_sql(facts: TableFacts) -> str:
     table_format = describe_format(facts.format)
-    file = table_format.location_of(table_format.file_sql)
-    return select_at_snapshot(spark, facts, [f"{file} AS {_FILE}", f"{deleted} AS {_DELETED}", *_chosen(columns)])
+    return table_format.location_of(table_format.file_sql)
 
 
-def _of_parquet(spark: SparkSession, table: str, columns: Sequence[Column], files: Sequence[DataFile]) -> DataFrame:
-    """The files by themselves: no deletion vector stands between them and their rows."""
-    physical = [tuple(json.loads(column.key)) for column in columns]
-    schema = _struct([(path, column.type) for path, column in zip(physical, columns, strict=True) if column.encoding])
-    places = [escape_glob(file.location) for file in files]
-    rows = spark.read.schema(schema or "`any` INT").parquet(*places)
-    chosen = [
-        f"{quote_name(path) if column.encoding else 'CAST(NULL AS BOOLEAN)'} AS c{place}"
-        for place, (path, column) in enumerate(zip(physical, columns, strict=True))
-    ]
-    return require_columns(rows.selectExpr(f"{LOCATION} AS {_FILE}", f"false AS {_DELETED}", *chosen), table)
+def _read_parquet(spark: SparkSession, table: str, columns: Sequence[Column], files: Sequence[DataFile]) -> DataFrame:
+    """Read the files by themselves: no deletion vector stands between them and their rows."""
+    fields = []
+    selected = [f"{LOCATION} AS {_FILE}", f"false AS {_DELETED}"]
+    for number, column in enumerate(columns):
+        path = tuple(json.loads(column.key))
+        if column.encoding:
+            fields.append((path, column.type))
+            selected.append(f"{quote_name(path)} AS c{number}")
+        else:
+            selected.append(f"CAST(NULL AS BOOLEAN) AS c{number}")
+    schema = _struct_ddl(fields) or "`any` INT"
+    paths = [escape_glob(file.location) for file in files]
+    rows = spark.read.schema(schema).parquet(*paths).selectExpr(*selected)
+    return require_columns(rows, table)
 
 
-def _casts(
+def _read_groups(
     spark: SparkSession, table: str, columns: Sequence[Column], groups: Iterable[FilesOfOneSchema]
 ) -> Iterator[DataFrame]:
+    """Read each group of files with its own types, cast as readers of the table cast them."""
     for group in groups:
-        found = [replace(column, type=group.type_of(column)) for column in columns]
-        rows = _of_parquet(spark, table, found, group.files)
-        shown = (f"{group.shown(column, f'c{place}')} AS c{place}" for place, column in enumerate(columns))
-        yield rows.selectExpr(_FILE, _DELETED, *shown)
+        columns_of_files = [replace(column, type=group.type_of(column)) for column in columns]
+        rows = _read_parquet(spark, table, columns_of_files, group.files)
+        casts = []
+        for number, column in enumerate(columns):
+            name = f"c{number}"
+            casts.append(f"{group.cast_sql(column, name)} AS {name}")
+        yield rows.selectExpr(_FILE, _DELETED, *casts)
 
 
-def _only(rows: DataFrame, facts: TableFacts, files: Sequence[DataFile]) -> DataFrame:
+def _select_files(rows: DataFrame, facts: TableFacts, files: Sequence[DataFile]) -> DataFrame:
     if len(files) == len(facts.files) and not facts.has_other_rows:
         return rows
-    return rows.where(rows[_FILE].isin([file.location for file in files]))
+    locations = [file.location for file in files]
+    return rows.where(rows[_FILE].isin(locations))
 
 
-def _chosen(columns: Sequence[Column]) -> list[str]:
-    return [f"{_expression(column)} AS c{place}" for place, column in enumerate(columns)]
+def _select_list(columns: Sequence[Column]) -> list[str]:
+    return [f"{_column_sql(column)} AS c{number}" for number, column in enumerate(columns)]
 
 
-def _expression(column: Column) -> str:
+def _column_sql(column: Column) -> str:
     if column.is_expression:
         return write_expression(column.path[0])
     name = quote_name(column.path)
     return name if column.encoding else f"IF({name} IS NULL, NULL, true)"
 
 
-def _struct(leaves: Sequence[tuple[tuple[str, ...], str]]) -> str:
-    """The DDL of a schema with these leaves."""
-    names = list(dict.fromkeys(path[0] for path, _ in leaves))
+def _struct_ddl(leaves: Sequence[tuple[tuple[str, ...], str]]) -> str:
+    """Write the DDL of a schema with these leaves."""
+    leaves_by_name = defaultdict(list)
+    for path, leaf_type in leaves:
+        leaves_by_name[path[0]].append((path[1:], leaf_type))
     fields = []
-    for name in names:
-        below = [(path[1:], kind) for path, kind in leaves if path[0] == name]
-        kind = below[0][1] if below[0][0] == () else f"STRUCT<{_struct(below)}>"
-        fields.append(f"{quote_name([name])} {kind}")
+    for name, inner_leaves in leaves_by_name.items():
+        inner_path, field_type = inner_leaves[0]
+        if inner_path:
+            field_type = f"STRUCT<{_struct_ddl(inner_leaves)}>"
+        fields.append(f"{quote_name([name])} {field_type}")
     return ", ".join(fields)

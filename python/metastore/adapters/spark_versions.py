@@ -1,4 +1,4 @@
-"""What the lines of Spark have different names for, and what sessions of every kind tell."""
+"""Calls of Spark that differ between its versions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def installed_spark_line() -> tuple[int, int]:
-    """Major and minor version of the installed Spark."""
+    """Return major and minor version of the installed Spark."""
     import pyspark  # noqa: PLC0415 - not needed to import this module
 
     major, minor = pyspark.__version__.split(".")[:2]
@@ -23,32 +23,39 @@ def installed_spark_line() -> tuple[int, int]:
 
 
 def read_time_zone(spark: SparkSession) -> str:
-    """The time zone in which a session reads and shows times."""
+    """Return the time zone in which a session reads and shows times."""
     return spark.conf.get("spark.sql.session.timeZone") or "UTC"
 
 
 def select_at_snapshot(
-    spark: SparkSession, facts: TableFacts, chosen: Sequence[str], where: str | None = None
+    spark: SparkSession, facts: TableFacts, selected: Sequence[str], where: str | None = None
 ) -> DataFrame:
-    """What is chosen of all rows of a table at its snapshot, or of those that satisfy a condition."""
+    """Select SQL expressions from a table at its snapshot, from all rows or those that satisfy a condition."""
     if facts.snapshot_options:
-        reader = spark.read.options(**facts.snapshot_options)
-        is_path = "path" in facts.snapshot_options
-        rows = reader.format(facts.format).load() if is_path else reader.table(facts.snapshot_sql)
-        return (rows if where is None else rows.where(where)).selectExpr(*chosen)
+        rows = _load_with_options(spark, facts)
+        if where is not None:
+            rows = rows.where(where)
+        return rows.selectExpr(*selected)
     condition = "" if where is None else f" WHERE {where}"
-    return spark.sql(f"SELECT {', '.join(chosen)} FROM {facts.snapshot_sql}{condition}")
+    return spark.sql(f"SELECT {', '.join(selected)} FROM {facts.snapshot_sql}{condition}")
+
+
+def _load_with_options(spark: SparkSession, facts: TableFacts) -> DataFrame:
+    reader = spark.read.options(**facts.snapshot_options)
+    if "path" in facts.snapshot_options:
+        return reader.format(facts.format).load()
+    return reader.table(facts.snapshot_sql)
 
 
 def collect_arrow(frame: DataFrame) -> pa.Table:
     """Collect a DataFrame as an Arrow table."""
     if hasattr(frame, "toArrow"):
         return frame.toArrow()
-    return _by_batches(frame)  # Spark 3.5
+    return _collect_batches(frame)  # Spark 3.5
 
 
 def create_frame(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
-    """A DataFrame of an Arrow table, small enough for the driver."""
+    """Create a DataFrame from an Arrow table, small enough for the driver."""
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - not needed to import this module
 
     if installed_spark_line() >= (4, 0):
@@ -57,7 +64,7 @@ def create_frame(spark: SparkSession, table: pa.Table, schema: StructType | None
     return spark.createDataFrame(rows, schema or from_arrow_schema(table.schema))
 
 
-def _by_batches(frame: DataFrame) -> pa.Table:
+def _collect_batches(frame: DataFrame) -> pa.Table:
     import pyarrow as pa  # noqa: PLC0415 - only where Spark is old
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - as above
 

@@ -1,4 +1,4 @@
-"""What the pipeline needs to know of a table, whatever its format."""
+"""Tables and data files as the pipeline sees them, whatever the format."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DataFile:
     """One immutable data file of a snapshot.
 
     Attributes:
-        path: By which statistics know it: docs/format.md, "Identity".
+        path: Its path as statistics name it: docs/format.md, "Identity".
         size: Bytes.
         rows: Physical rows, deleted ones included; None where the table's metadata does not tell.
         format: `parquet`, `orc` or `avro`.
@@ -44,13 +44,13 @@ class DataFile:
         unknown: Keys of the columns whose values the table's metadata decides in a way that is not known.
         encrypted: Whether only the engine holds the key.
         deletes: Digest of what deletes rows of the file; None when nothing does.
-        deleted_rows: How many; None when not known.
+        deleted_rows: Number of deleted rows; None if unknown.
         delete_files: Digest of the files that may delete rows of the file, whether or not they do; None without such
             files, and where the table's metadata counts the rows that they delete.
         has_equality_deletes: Whether rows may be deleted by their values: who counts these reads the data file.
         open_location: URI by which it is opened, where `path` is not one.
         modified: Modification time in milliseconds, where a file may be replaced under its path.
-        names: What it calls the columns whose keys do not tell.
+        names: Column key to the file's own name of the column, where the key does not say it.
     """
 
     path: str
@@ -71,13 +71,15 @@ class DataFile:
 
     @property
     def key(self) -> FileKey:
-        """What tells it from all other data files of the table."""
+        """The identity of the data file in its table."""
         return FileKey(self.path, self.size, self.modified)
 
     @property
     def live_rows(self) -> int | None:
         """Rows that nothing deletes; None where not known."""
-        return None if self.rows is None or self.deleted_rows is None else self.rows - self.deleted_rows
+        if self.rows is None or self.deleted_rows is None:
+            return None
+        return self.rows - self.deleted_rows
 
     @property
     def physical_rows(self) -> int:
@@ -146,15 +148,24 @@ class TableFacts:
 
     @property
     def in_statements(self) -> str:
-        """What our ANALYZE TABLE calls it: of a Parquet table by its name ANALYZE may be Spark's."""
+        """The table in our ANALYZE TABLE: with a Parquet table's name, ANALYZE may be Spark's."""
         is_ours = self.format != "parquet" or self.name.startswith(f"{self.format}.")
-        return self.name if is_ours else f"{self.format}.{quote_name([self.location])}"
+        if is_ours:
+            return self.name
+        return f"{self.format}.{quote_name([self.location])}"
 
     @property
     def live_rows(self) -> int | None:
-        """How many rows the table has; None where not known."""
-        found = [file.live_rows for file in self.files]
-        return None if self.has_other_rows or None in found else sum(rows for rows in found if rows is not None)
+        """Number of rows of the table; None if unknown."""
+        if self.has_other_rows:
+            return None
+        total = 0
+        for file in self.files:
+            live_rows = file.live_rows
+            if live_rows is None:
+                return None
+            total += live_rows
+        return total
 
     @property
     def is_physical(self) -> bool:
@@ -164,16 +175,18 @@ class TableFacts:
     @property
     def renamed(self) -> frozenset[str]:
         """Keys of the columns that data files call by names of their own, known or not, as Hudi's files do."""
-        return (
-            frozenset().union(*(file.unknown.union(file.names) for file in self.files)) if self.casts else frozenset()
-        )
+        keys: set[str] = set()
+        if self.casts:
+            for file in self.files:
+                keys.update(file.unknown, file.names)
+        return frozenset(keys)
 
     @property
     def casts(self) -> bool:
-        """Whether readers cast what a file holds in another type: as of `Column`."""
+        """Whether readers cast the values of a file that holds a column in another type: see `Column`."""
         return self.format in CASTING
 
     @property
     def identity(self) -> TableIdentity:
-        """What tells it from all other tables, and where it is."""
+        """The table's identity and location, as manifests have it."""
         return TableIdentity(self.format, self.uuid, self.root, self.name)
