@@ -48,6 +48,15 @@ def test_deletes_by_position(spark, table, version, granularity):
     assert metastore.analyze(spark, table, progress=False).rows == 200
 
 
+def test_many_paths_are_looked_up_in_a_hash_table(spark, table, monkeypatch):
+    monkeypatch.setattr(iceberg, "_MOST_COMPARISONS", 1)
+    _create(spark, table, 2, "file")
+    metastore.analyze(spark, table, progress=False)
+    spark.sql(f"DELETE FROM {table} WHERE id BETWEEN 5 AND 15")
+    assert metastore.analyze(spark, table, progress=False).rows == 200 - 11
+    check_table(spark, table)
+
+
 def test_a_table_upgraded_from_position_deletes_to_deletion_vectors(spark, table):
     _create(spark, table, 2)
     spark.sql(f"DELETE FROM {table} WHERE id IN (1, 2, 3)")

@@ -16,7 +16,7 @@ from metastore.format.name_mapping import PROPERTY, NameMapping
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from metastore.adapters.catalog import CatalogEntry
     from metastore.adapters.shim_facts import ShimAnswer
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _COMPARED_PATHS = 200
 """Iceberg compares no longer IN with the bounds of a delete file: it would read them all."""
+_MOST_COMPARISONS = 10
+"""Each row of a delete file is compared with so many lists of paths at most, or else looked up in a hash table."""
 
 
 def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> TableFacts:  # noqa: ARG001 - formats are asked alike
@@ -88,8 +90,7 @@ def _count_deleted_rows(spark: SparkSession, facts: TableFacts, files: Sequence[
 def _count_positions(spark: SparkSession, facts: TableFacts, files: Sequence[DataFile]) -> dict[str, int]:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the usual name, not needed to import this module
 
-    rows = _read_metadata_table(spark, facts, "position_deletes")
-    rows = rows.where(_is_compared_with(rows["file_path"], files))
+    rows = _select_paths(spark, _read_metadata_table(spark, facts, "position_deletes"), files)
     counted = rows.groupBy("file_path").agg(F.countDistinct("pos").alias("positions"), F.max("pos").alias("last"))
     counts = {}
     last_positions = {}
@@ -128,14 +129,21 @@ def _count_marked_rows(spark: SparkSession, facts: TableFacts, files: Sequence[D
     return {row["_file"]: row["deleted"] for row in collect_arrow(counted).to_pylist()}
 
 
-def _is_compared_with(path: Column, files: Sequence[DataFile]) -> Column:
-    """Compare a path with those of data files, in lists that Iceberg compares with the bounds of delete files."""
+def _select_paths(spark: SparkSession, rows: DataFrame, files: Sequence[DataFile]) -> DataFrame:
+    """Select the deleted positions of some data files.
+
+    Iceberg leaves delete files out by the bounds of their paths where the condition has few paths. Many paths take most
+    delete files anyway: a join then costs each row one look-up, whatever the number of paths.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
+
     paths = sorted(file.path for file in files)
-    conditions = []
-    for first in range(0, len(paths), _COMPARED_PATHS):
-        part = paths[first : first + _COMPARED_PATHS]
-        conditions.append(path.isin(part))
-    return reduce(or_, conditions)
+    if len(paths) > _COMPARED_PATHS * _MOST_COMPARISONS:
+        selected = spark.createDataFrame([(path,) for path in paths], "file_path string")
+        return rows.join(F.broadcast(selected), "file_path", "left_semi")
+    parts = [paths[first : first + _COMPARED_PATHS] for first in range(0, len(paths), _COMPARED_PATHS)]
+    conditions = [rows["file_path"].isin(part) for part in parts]
+    return rows.where(reduce(or_, conditions))
 
 
 def _read_metadata_table(spark: SparkSession, facts: TableFacts, name: str) -> DataFrame:
