@@ -84,19 +84,22 @@ def test_the_plan_says_what_iceberg_is_not_asked(spark, table):
     assert "not asked" not in label
 
 
-@pytest.fixture
-def written_by_pyiceberg(spark, table, warehouse, tmp_path):
+@pytest.fixture(params=["no partitions", "buckets"])
+def written_by_pyiceberg(request, spark, table, warehouse, tmp_path):
     """The same rows in a table that pyiceberg wrote."""
     catalogs = pytest.importorskip("pyiceberg.catalog.sql")
     types = pytest.importorskip("pyiceberg.types")
     schema = pytest.importorskip("pyiceberg.schema").Schema(
         types.NestedField(1, "id", types.IntegerType()), types.NestedField(2, "u", types.UUIDType())
     )
-    name = f"{table.rpartition('.')[2]}_of_pyiceberg"
+    name = f"{table.rpartition('.')[2]}_of_pyiceberg_{request.param.replace(' ', '_')}"
     place = warehouse / "db" / name
     catalog = catalogs.SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path))
     catalog.create_namespace("db")
     written = catalog.create_table(f"db.{name}", schema, location=place.as_uri())
+    if request.param == "buckets":
+        with written.update_spec() as spec:
+            spec.add_field("u", pytest.importorskip("pyiceberg.transforms").BucketTransform(4))
     numbers = itertools.count()
     for values in UUIDS:
         stored = pa.array([value and UUID(value).bytes for value in values], pa.binary(16))
@@ -113,11 +116,12 @@ def written_by_pyiceberg(spark, table, warehouse, tmp_path):
 
 def test_no_row_that_pyiceberg_wrote_is_lost(spark, written_by_pyiceberg):
     query = f"SELECT id FROM {written_by_pyiceberg} WHERE u = '{LOW}' ORDER BY id"
-    assert spark.sql(query).collect() == []  # as Iceberg alone answers
+    if not written_by_pyiceberg.endswith("buckets"):  # files of one value have right bounds
+        assert spark.sql(query).collect() == []  # as Iceberg alone answers
     metastore.analyze(spark, written_by_pyiceberg, progress=False)
     for condition in CONDITIONS[::2]:
         where = condition.format(LOW, LAST)
         found = rows(spark.sql(f"SELECT id, u FROM {written_by_pyiceberg} WHERE {where}"))
         assert found == rows(spark.sql(f"SELECT id, u FROM uuid_truth WHERE {where}")), where
     (label,) = labels(spark.sql(f"SELECT * FROM {written_by_pyiceberg} WHERE u = '{LEAST}'"))
-    assert label.startswith("4 -> 1 files")
+    assert " -> 1 files" in label
