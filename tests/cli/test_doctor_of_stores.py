@@ -187,6 +187,15 @@ def test_doctor_is_content_with_table_properties(tmp_path, write, name, properti
     assert (found.state, found.detail) == (OK, detail)
 
 
+@pytest.mark.parametrize("misspelt", ["iceberg", "delta"])
+def test_doctor_reads_both_formats_of_a_uniform_table(tmp_path, misspelt):
+    write_iceberg(tmp_path, "v3.metadata.json", MISSPELT if misspelt == "iceberg" else {})
+    write_delta(tmp_path, f"{version(0)}.json", MISSPELT if misspelt == "delta" else {})
+    found = doctor_store_checks.check_table_properties(str(tmp_path))
+    assert found.state == WARNING
+    assert "metastore.analyze.atuo: there is no such table property" in found.detail
+
+
 def test_doctor_asks_no_metadata_of_which_several_are_the_newest(tmp_path):
     for name in IDS:
         write_iceberg(tmp_path, f"00001-{name}.metadata.json", MISSPELT)

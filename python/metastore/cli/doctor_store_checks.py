@@ -107,12 +107,16 @@ def _judge_properties(properties: Mapping[str, str]) -> CheckResult:
 
 
 def _read_properties(location: str) -> Mapping[str, str] | None:
-    """The table properties by the metadata at a location, or None where it tells of none."""
-    for name in FORMAT_NAMES:
-        properties = describe_format(name).read_properties(Folder(location))
-        if properties is not None:
-            return properties
-    return None
+    """Read the table properties from the metadata at a location, or None where there is none.
+
+    A Delta table that is written as Iceberg, too (UniForm), has metadata of both formats.
+    """
+    folder = Folder(location)
+    by_format = [describe_format(name).read_properties(folder) for name in FORMAT_NAMES]
+    readable = [properties for properties in by_format if properties is not None]
+    if not readable:
+        return None
+    return {name: value for properties in readable for name, value in properties.items()}
 
 
 def _currency(snapshots: Answer) -> CheckResult:
