@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from environment import Environment
 
 HERE = Path(__file__).resolve().parent
+BY_CBO = "the same without us where Spark's cost-based optimizer is on, which our extension switches on"
 NOT_RUN = "(the run itself)"
 """A test by the name of which `TestLog` says that the suite could not be run."""
 
@@ -85,6 +87,9 @@ def main() -> None:
     for suite in suites:
         off, on = _run_both_ways(suite, classes, environment, arguments)
         differences = compare(suite.name, off.tests, on.tests, explanations)
+        differences = explain_by_cbo(
+            differences, on.tests, _run_with_cbo(suite, differences, off, environment, arguments)
+        )
         unexplained += _report_unexplained(differences)
         table.add_row(*_cells(suite.name, off, on, differences))
     Console(width=None if sys.stdout.isatty() else 160).print(table)
@@ -105,6 +110,47 @@ def _run_both_ways(
     on = SuiteRun(suite, with_us=True, classes=compiled)
     on.results(environment, arguments.minutes, again=True)
     return off, on
+
+
+def _run_with_cbo(
+    suite: Suite,
+    differences: Sequence[Difference],
+    off: SuiteRun,
+    environment: Environment,
+    arguments: argparse.Namespace,
+) -> dict[str, dict[str, str]]:
+    """Returns the results of the unexplained tests without us and with Spark's cost-based optimizer."""
+    names = [difference.test for difference in differences if not difference.why and difference.test != NOT_RUN]
+    if not names:
+        return {}
+    run = SuiteRun(replace(suite, tests=tuple(names)), with_us=False, with_cbo=True, classes=off.classes)
+    return run.results(environment, arguments.minutes, again=True).tests
+
+
+def explain_by_cbo(
+    differences: Sequence[Difference],
+    on: dict[str, dict[str, str]],
+    with_cbo: dict[str, dict[str, str]],
+) -> list[Difference]:
+    """Explains the tests that fail in the same way without us where Spark's cost-based optimizer is on."""
+    explained = []
+    for difference in differences:
+        result = with_cbo.get(difference.test)
+        if not difference.why and result is not None and _fails_alike(result, on[difference.test]):
+            explained.append(replace(difference, why=BY_CBO))
+        else:
+            explained.append(difference)
+    return explained
+
+
+def _fails_alike(one: dict[str, str], other: dict[str, str]) -> bool:
+    """Whether two results and the first lines of their messages are equal, apart from the numbers of expressions."""
+    return one["result"] == other["result"] == "failed" and _first_line(one) == _first_line(other)
+
+
+def _first_line(result: dict[str, str]) -> str:
+    line = result.get("message", "").partition("\n")[0]
+    return re.sub(r"#\d+", "#", line)
 
 
 def _report_unexplained(differences: Sequence[Difference]) -> list[Difference]:

@@ -58,6 +58,19 @@ OUR_PROPERTIES = {
     "spark.metastore.planning.timeout": "60s",  # a slow machine is to act as a fast one
 }
 
+COST_BASED_OPTIMIZER = {
+    "spark.sql.cbo.enabled": "true",
+    "spark.sql.cbo.joinReorder.enabled": "true",
+}
+"""Spark's own settings that our extension switches on."""
+
+MODES = {
+    "on": "with us",
+    "off": "without us",
+    "cbo": "without us, with Spark's cost-based optimizer",
+}
+"""Folders of the results of a suite, and how people are told of them."""
+
 
 @dataclass(frozen=True)
 class Suite:
@@ -93,10 +106,21 @@ def results_folder() -> Path:
 
 @dataclass
 class SuiteRun:
-    """A run of a suite, and its results once it is over."""
+    """A run of a suite, and its results once it is over.
+
+    Attributes:
+        suite: The suite.
+        with_us: Whether our extension is installed and each directory is analyzed.
+        with_cbo: Without us, whether Spark's cost-based optimizer is on.
+        classes: The folder of a suite that is compiled from sources.
+        tests: Result and message of each test.
+        counts: How often our extension acted.
+        seconds: How long the run took.
+    """
 
     suite: Suite
     with_us: bool
+    with_cbo: bool = False
     classes: Path | None = None
     tests: dict[str, dict[str, str]] = field(default_factory=dict)
     counts: dict[str, Any] = field(default_factory=dict)
@@ -105,7 +129,13 @@ class SuiteRun:
     @property
     def folder(self) -> Path:
         """Holds what the run writes."""
-        return results_folder() / self.suite.name / ("on" if self.with_us else "off")
+        return results_folder() / self.suite.name / self._mode
+
+    @property
+    def _mode(self) -> str:
+        if self.with_us:
+            return "on"
+        return "cbo" if self.with_cbo else "off"
 
     @property
     def passed(self) -> int:
@@ -125,7 +155,7 @@ class SuiteRun:
         return self
 
     def _run(self, environment: Environment, minutes: float) -> None:
-        name = f"{self.suite.name} {'with us' if self.with_us else 'without us'}"
+        name = f"{self.suite.name} {MODES[self._mode]}"
         say(f"{name} ...")
         shutil.rmtree(self.folder, ignore_errors=True)
         (self.folder / "tmp").mkdir(parents=True)
@@ -173,6 +203,8 @@ class SuiteRun:
         if self.classes is not None:
             more = [self.classes, *jars.fetch_all("delta-4.1")]
             properties |= delta_sources.PROPERTIES
+        if self.with_cbo:
+            properties |= COST_BASED_OPTIMIZER
         if self.with_us:
             properties |= OUR_PROPERTIES
             properties["spark.metastore.store"] = (self.folder / "tmp" / "statistics").as_uri()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from run import HERE, NOT_RUN, Explanation, compare
+from run import BY_CBO, HERE, NOT_RUN, Explanation, compare, explain_by_cbo
 
 PASSED = {"result": "passed"}
 WRONG = {"result": "failed", "message": "Results do not match for query"}
@@ -36,6 +36,21 @@ def test_another_result_is_a_difference_and_its_message_must_be_the_explained_on
 def test_a_test_that_was_not_run_is_a_difference():
     (difference,) = compare("JoinSuite", {"t": PASSED}, {}, [])
     assert (difference.off, difference.on, difference.why) == ("passed", "not run", "")
+
+
+@pytest.mark.parametrize(
+    ("with_cbo", "expected"),
+    [
+        ({"t": {"result": "failed", "message": "CartesianProduct [key#3]\nin another plan"}}, BY_CBO),
+        ({"t": {"result": "failed", "message": "BroadcastHashJoin [key#3]"}}, ""),
+        ({"t": PASSED}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_plan_that_spark_makes_alike_by_cost_is_explained(with_cbo, expected):
+    on = {"t": {"result": "failed", "message": "CartesianProduct [key#17]\n:- Filter"}}
+    (difference,) = explain_by_cbo(compare("JoinSuite", {"t": PASSED}, on, []), on, with_cbo)
+    assert difference.why == expected
 
 
 def test_a_suite_that_was_run_in_neither_way_is_a_difference():
