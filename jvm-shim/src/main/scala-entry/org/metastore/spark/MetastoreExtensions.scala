@@ -17,7 +17,9 @@ import org.slf4j.LoggerFactory
  * which are named only after Spark's version is known. On a Spark without a build the extension adds nothing: that Spark runs
  * as if this jar were not there.
  */
-class MetastoreExtensions extends AbstractFunction1[SparkSessionExtensions, Unit] with SparkSessionExtensionsProvider {
+class MetastoreExtensions
+  extends AbstractFunction1[SparkSessionExtensions, Unit]
+  with SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit = MetastoreExtensions.applyTo(extensions)
 }
 
@@ -61,7 +63,9 @@ object MetastoreExtensions {
   private def load(): SparkSessionExtensionsProvider = {
     val name = packageName()
     if (name.isEmpty) {
-      log.warn("The Metastore is built for Spark " + facts.getProperty("lines", "").replace(" ", ", ") + ", this is " +
+      log.warn("The Metastore is built for Spark " + facts.getProperty(
+        "lines",
+        "").replace(" ", ", ") + ", this is " +
         SPARK_VERSION + " with Scala " + scalaLine() + ": it adds nothing")
       null
     } else {

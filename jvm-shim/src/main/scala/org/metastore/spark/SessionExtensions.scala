@@ -2,15 +2,20 @@ package org.metastore.spark
 
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
 
-import org.metastore.spark.analyze.{AnalyzableColumnsRule, AnalyzeRule, AttachedPython, DiffStatement, FilteredSummaryStatement}
+import org.metastore.spark.analyze.{
+  AnalyzableColumnsRule, AnalyzeRule, AttachedPython, DiffStatement, FilteredSummaryStatement
+}
 import org.metastore.spark.auto.{AutoAnalyzeCallRule, AutoAnalyzeRule}
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{CboSwitch, StageStatisticsRule}
 import org.metastore.spark.explain.PruningHistoryRule
-import org.metastore.spark.scan.{AnsweredRowsStrategy, LogicalScanRule, ParquetScanStrategy, PlanningStartRule, WarmUp}
+import org.metastore.spark.scan.{
+  AnsweredRowsStrategy, LogicalScanRule, ParquetScanStrategy, PlanningStartRule, WarmUp
+}
 import org.metastore.spark.scan.{PhysicalScanColumnarRule, PhysicalScanRule}
 import org.metastore.spark.sql.{
-  ColumnsViewRule, DataSourceErrorRule, DataSourceRule, DiffFunction, EarlyRules, FilteredSummaryFunction, FunctionCallRule,
+  ColumnsViewRule, DataSourceErrorRule, DataSourceRule, DiffFunction, EarlyRules, FilteredSummaryFunction,
+  FunctionCallRule,
   JobFunctionStrategy, MetastoreParser, OutermostParser, TableFunctions
 }
 
@@ -23,7 +28,8 @@ import org.metastore.spark.sql.{
 class SessionExtensions extends SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     TableFunctions.register()
-    FilteredSummaryFunction.answerBy((session, table, query) => AttachedPython.run(session, FilteredSummaryStatement(table, query)))
+    FilteredSummaryFunction.answerBy((session, table, query) =>
+      AttachedPython.run(session, FilteredSummaryStatement(table, query)))
     DiffFunction.answerBy { (session, question) =>
       val statement = DiffStatement(question)
       AttachedPython.run(session, statement)
@@ -31,7 +37,8 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
     if (EarlyRules.inject(extensions, new AnalyzableColumnsRule(_)))
       extensions.injectParser((_, delegate) => MetastoreParser(delegate))
     else
-      extensions.injectParser((session, delegate) => MetastoreParser(delegate, new AnalyzableColumnsRule(session).apply))
+      extensions.injectParser((session, delegate) =>
+        MetastoreParser(delegate, new AnalyzableColumnsRule(session).apply))
     OutermostParser.list()
     EarlyRules.inject(extensions, new DataSourceErrorRule(_))
     extensions.injectResolutionRule(new AnalyzeRule(_))

@@ -4,7 +4,8 @@ import org.apache.spark.sql.catalyst.parser.ParserInterface
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 /** The parser of Spark 3.5, which binds parameter markers after parsing: nothing to add. */
-final class MetastoreParser(delegate: ParserInterface, early: LogicalPlan => LogicalPlan) extends ParserWrapper(delegate, early)
+final class MetastoreParser(delegate: ParserInterface, early: LogicalPlan => LogicalPlan)
+  extends ParserWrapper(delegate, early)
 
 object MetastoreParser {
 

@@ -5,7 +5,8 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.StructType
 
 /** The parser of Spark 4.0, which binds parameter markers after parsing, as 3.5 does. */
-final class MetastoreParser(delegate: ParserInterface, early: LogicalPlan => LogicalPlan) extends ParserWrapper(delegate, early) {
+final class MetastoreParser(delegate: ParserInterface, early: LogicalPlan => LogicalPlan)
+  extends ParserWrapper(delegate, early) {
 
   /** Parsers of other extensions leave it out, and none adds to it: Spark's own answers. */
   override def parseRoutineParam(sqlText: String): StructType = CatalystSqlParser.parseRoutineParam(sqlText)

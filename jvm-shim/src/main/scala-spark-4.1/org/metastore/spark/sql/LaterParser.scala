@@ -30,7 +30,10 @@ private object LaterParser {
     if (later.isEmpty) parser
     else {
       val handler = new LaterParser(parser, later)
-      Proxy.newProxyInstance(interface.getClassLoader, Array[Class[_]](interface), handler).asInstanceOf[ParserInterface]
+      Proxy.newProxyInstance(
+        interface.getClassLoader,
+        Array[Class[_]](interface),
+        handler).asInstanceOf[ParserInterface]
     }
 
   /** Matches a parser that `complete` made. */

@@ -1,6 +1,8 @@
 package org.metastore.spark.sql
 
-import org.apache.spark.sql.catalyst.parser.{AbstractSqlParser, CatalystSqlParser, ParameterContext, ParameterHandler, ParserInterface}
+import org.apache.spark.sql.catalyst.parser.{
+  AbstractSqlParser, CatalystSqlParser, ParameterContext, ParameterHandler, ParserInterface
+}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.StructType
 
@@ -8,7 +10,8 @@ import org.apache.spark.sql.types.StructType
  * The parser of Spark 4.1 and later, which binds parameter markers while parsing: `spark.sql` calls
  * `parsePlanWithParameters`.
  */
-final class MetastoreParser(delegate: ParserInterface, early: LogicalPlan => LogicalPlan) extends ParserWrapper(delegate, early) {
+final class MetastoreParser(delegate: ParserInterface, early: LogicalPlan => LogicalPlan)
+  extends ParserWrapper(delegate, early) {
 
   override def parsePlanWithParameters(sqlText: String, parameters: ParameterContext): LogicalPlan =
     parseStatement(sqlText) { text =>

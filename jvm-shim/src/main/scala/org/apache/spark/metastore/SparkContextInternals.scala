@@ -26,7 +26,8 @@ object LocalProperties {
 
 /** Metrics beside Spark's own, which it takes from its own packages only. */
 object MetricsSource {
-  private final class Registered(override val sourceName: String, override val metricRegistry: MetricRegistry) extends Source
+  private final class Registered(override val sourceName: String, override val metricRegistry: MetricRegistry)
+    extends Source
 
   /** Has the metrics of a registry shown by every sink of a driver, once. */
   def register(context: SparkContext, name: String, registry: MetricRegistry): Unit = {

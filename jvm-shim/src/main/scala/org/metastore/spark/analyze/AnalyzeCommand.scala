@@ -35,7 +35,8 @@ final case class AnalyzeCommand(statement: AnalyzeStatement) extends LeafRunnabl
 object AnalyzeCommand {
 
   /** Analyzes one table. Its files are read beside Spark's plans, so that whoever may not read it is refused here. */
-  def analyze(session: SparkSession, statement: AnalyzeStatement): Row = AnalyzeReport.row(run(session, statement))
+  def analyze(session: SparkSession, statement: AnalyzeStatement): Row =
+    AnalyzeReport.row(run(session, statement))
 
   /** Analyzes one table that nobody asked for, unless another driver is at the same: false then. */
   def analyzeInTurn(session: SparkSession, statement: AnalyzeStatement): Boolean =
@@ -52,7 +53,8 @@ object AnalyzeCommand {
  * `ANALYZE TABLES IN db`: every table of the namespace that is ours, one row each; the others of Spark's own catalog as Spark
  * would. A table that fails, or cannot even be loaded, does not stop the others: its row says why in `refused`.
  */
-final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[String], noScan: Boolean) extends LeafRunnableCommand {
+final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[String], noScan: Boolean)
+  extends LeafRunnableCommand {
   override val output: Seq[Attribute] = AnalyzeReport.attributes
 
   override def run(session: SparkSession): Seq[Row] = {
@@ -60,7 +62,8 @@ final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[Stri
     tables.sortBy(_.name).flatMap { table =>
       val name = SqlName(catalog.name +: table.namespace.toSeq :+ table.name)
       try {
-        if (AnalyzeScope.isOurs(session, catalog.loadTable(table))) Some(AnalyzeCommand.analyze(session, statement(name)))
+        if (AnalyzeScope.isOurs(session, catalog.loadTable(table)))
+          Some(AnalyzeCommand.analyze(session, statement(name)))
         else {
           analyzedBySpark(session, table)
           None
@@ -97,12 +100,25 @@ object AnalyzeReport {
 
   /** The row of what `metastore.AnalyzeReport.to_dict()` says. */
   def row(report: JsonNode): Row = {
-    def number(name: String): java.lang.Long = Option(report.get(name)).filterNot(_.isNull).map(n => Long.box(n.asLong)).orNull
+    def number(name: String): java.lang.Long =
+      Option(report.get(name)).filterNot(_.isNull).map(n => Long.box(n.asLong)).orNull
     val snapshot = Option(report.get("snapshot")).filterNot(_.isNull).map(_.asText).orNull
-    val refused = report.path("refused").elements.asScala.map(r => s"${subject(r.path(0).asText)}: ${r.path(1).asText}").toSeq
-    Row(report.path("table").asText, snapshot, number("files"), number("files_read"), number("files_total"), number("rows"),
-      number("columns"), report.path("seconds").asDouble, refused, report.path("format").asText, number("bytes_read"),
-      number("objects"), report.path("committed").asBoolean)
+    val refused = report.path("refused").elements.asScala.map(r =>
+      s"${subject(r.path(0).asText)}: ${r.path(1).asText}").toSeq
+    Row(
+      report.path("table").asText,
+      snapshot,
+      number("files"),
+      number("files_read"),
+      number("files_total"),
+      number("rows"),
+      number("columns"),
+      report.path("seconds").asDouble,
+      refused,
+      report.path("format").asText,
+      number("bytes_read"),
+      number("objects"),
+      report.path("committed").asBoolean)
   }
 
   /** What ends at the first colon must not hold one. */
@@ -158,8 +174,13 @@ final case class DiffStatement(question: DiffQuestion) extends PythonStatement {
  * @param inTurn whether it is left alone while another driver is at the same
  */
 final case class AnalyzeStatement(
-    table: String, columns: Option[Seq[String]], allColumns: Boolean, noScan: Boolean,
-    partition: Map[String, Option[String]], inTurn: Boolean = false, override val isWaitedFor: Boolean = true)
+    table: String,
+    columns: Option[Seq[String]],
+    allColumns: Boolean,
+    noScan: Boolean,
+    partition: Map[String, Option[String]],
+    inTurn: Boolean = false,
+    override val isWaitedFor: Boolean = true)
   extends PythonStatement {
 
   override def isAsked: Boolean = !inTurn

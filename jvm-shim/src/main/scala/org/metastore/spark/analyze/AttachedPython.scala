@@ -27,7 +27,9 @@ object AttachedPython {
   private val asked = new PythonPool(MostAsked)
   private val unasked = new PythonPool(MostUnasked)
 
-  Runtime.getRuntime.addShutdownHook(new Thread(() => Seq(asked, unasked).foreach(_.stop()), "metastore-python-stop"))
+  Runtime.getRuntime.addShutdownHook(new Thread(
+    () => Seq(asked, unasked).foreach(_.stop()),
+    "metastore-python-stop"))
 
   /** Runs one statement in Python; raises what Python said as a MetastoreException. */
   def run(session: SparkSession, statement: PythonStatement): JsonNode =
@@ -68,7 +70,8 @@ private final class PythonPool(most: Int) {
     val context = session.sparkContext
     val wanted = PythonInterpreter.of(context)
     val usable = synchronized {
-      val (usable, gone) = idle.partition(process => process.isAlive && process.interpreter == wanted && (process.context eq context))
+      val (usable, gone) = idle.partition(process =>
+        process.isAlive && process.interpreter == wanted && (process.context eq context))
       gone.foreach(remove)
       val first = usable.headOption
       first.foreach(idle -= _)
@@ -107,13 +110,21 @@ private final class PythonPool(most: Int) {
 
   private def failed(statement: PythonStatement, error: JsonNode): MetastoreException = {
     val code = error.path("code").asText
-    new MetastoreException(code, error.path("message").asText.stripPrefix(s"[$code] "), Map("table" -> statement.table))
+    new MetastoreException(
+      code,
+      error.path("message").asText.stripPrefix(s"[$code] "),
+      Map("table" -> statement.table))
   }
 
-  private def unavailable(context: SparkContext, statement: PythonStatement, cause: PythonUnavailable): MetastoreException = {
+  private def unavailable(
+      context: SparkContext,
+      statement: PythonStatement,
+      cause: PythonUnavailable): MetastoreException = {
     val python = PythonInterpreter.of(context).command
-    MetastoreException.analyzeFailed(statement.table,
+    MetastoreException.analyzeFailed(
+      statement.table,
       s"${cause.getMessage}. Start Spark with spark.metastore.python set to an " +
-        s"interpreter of the driver's host with the package (now it is $python), after: pip install pyspark-metastore", Some(cause))
+        s"interpreter of the driver's host with the package (now it is $python), after: pip install pyspark-metastore",
+      Some(cause))
   }
 }

@@ -27,20 +27,25 @@ object CatalogExport extends Logging {
    */
   def write(session: SparkSession, name: String): String = ReadPermission.asActive(session) {
     val (catalog, handle) = (session.sessionState.catalog, TableLookup.find(session, name))
-    val target = handle.sessionTable.filter(catalog.tableExists).getOrElse(throw MetastoreException.unsupportedTable(
-        name, "it is no table of Spark's session catalog, whose statistics are exported",
+    val target =
+      handle.sessionTable.filter(catalog.tableExists).getOrElse(throw MetastoreException.unsupportedTable(
+        name,
+        "it is no table of Spark's session catalog, whose statistics are exported",
         " Other engines read those of Iceberg tables from the table itself: set spark.metastore.iceberg.puffin = true."))
     val analyzed = TableContext.of(session, name, handle.table)
     val snapshot = wholeSnapshot(analyzed)
     val rows = snapshot.rows.getOrElse(throw MetastoreException.unsupportedTable(
-        name, "how many rows it has is not known, for other files change those of its data files", " Compact it first."))
+      name,
+      "how many rows it has is not known, for other files change those of its data files",
+      " Compact it first."))
     val leaves = analyzed.table.leaves(analyzed.table.current)
     val columns = columnsOf(session.sessionState.conf, analyzed, snapshot, leaves.filter(_.path.length == 1))
     val size = snapshot.liveSizeBytes.getOrElse(snapshot.sizeBytes)
     catalog.alterTableStats(target, Some(CatalogStatistics(size, Some(rows), columns.toMap)))
     val told = mapper.createObjectNode.put("snapshot", snapshot.id).put("rows", rows).put("size_bytes", size)
     columns.foldLeft(told.putArray("columns"))((array, column) => array.add(column._1))
-    leaves.map(_.path.head).distinct.diff(columns.map(_._1)).foldLeft(told.putArray("left_out"))((array, column) => array.add(column))
+    leaves.map(_.path.head).distinct.diff(columns.map(_._1)).foldLeft(told.putArray("left_out"))(
+      (array, column) => array.add(column))
     mapper.writeValueAsString(told)
   }
 
@@ -54,7 +59,8 @@ object CatalogExport extends Logging {
       val target = TableLookup.find(session, name).sessionTable.filter(catalog.tableExists)
       if (target.exists(catalog.getTableMetadata(_).stats.isDefined)) write(session, name)
     } catch {
-      case Recoverable(e) => logWarning(VisibleText(s"Spark's statistics of $name are as before: ${MetastoreException.firstLine(e)}"))
+      case Recoverable(e) => logWarning(
+          VisibleText(s"Spark's statistics of $name are as before: ${MetastoreException.firstLine(e)}"))
     }
 
   /** The entry of the current snapshot, of which every data file is analyzed. */
@@ -67,7 +73,8 @@ object CatalogExport extends Logging {
   }
 
   private def columnsOf(conf: SQLConf, analyzed: TableContext, snapshot: Snapshot, leaves: Seq[Leaf]) = {
-    val known = analyzed.store.tableSummary(snapshot).map(row => snapshot.columns(row.column).key -> row).toMap
+    val known =
+      analyzed.store.tableSummary(snapshot).map(row => snapshot.columns(row.column).key -> row).toMap
     leaves.foreach(leaf =>
       known.get(leaf.key).filter(_.files < snapshot.filesTotal).foreach { row =>
         throw analyzed.noStatistics(
@@ -75,8 +82,11 @@ object CatalogExport extends Logging {
       })
     for {
       leaf <- leaves
-      row <- known.get(leaf.key) if snapshot.exact && TypePromotion.of(snapshot.columns(row.column), leaf.dataType) != TypePromotion.Nothing
-      bins = if (conf.histogramEnabled) histogram(analyzed, snapshot, row).map(_ -> conf.histogramNumBins) else None
+      row <- known.get(leaf.key) if snapshot.exact && TypePromotion.of(
+        snapshot.columns(row.column),
+        leaf.dataType) != TypePromotion.Nothing
+      bins = if (conf.histogramEnabled) histogram(analyzed, snapshot, row).map(_ -> conf.histogramNumBins)
+      else None
       stat <- WholeTableStatistics.column(row, leaf.dataType, bins)
     } yield leaf.path.head -> stat.toCatalogColumnStat(leaf.path.head, leaf.dataType)
   }

@@ -36,7 +36,8 @@ final class HadoopFolder(uri: String, conf: Configuration) {
     val found =
       try files.listStatus(new Path(folder, below)).toSeq
       catch { case _: FileNotFoundException => Nil }
-    val rows = found.filter(_.isFile).map(one => Seq[Any](one.getPath.getName, one.getLen, one.getModificationTime).asJava)
+    val rows = found.filter(_.isFile).map(one =>
+      Seq[Any](one.getPath.getName, one.getLen, one.getModificationTime).asJava)
     HadoopFolder.json.writeValueAsString(rows.asJava)
   }
 

@@ -97,7 +97,10 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
 
   private def start(): Process = {
     val builder = new ProcessBuilder(interpreter.command, "-c", PythonProcess.Program)
-    builder.environment.putAll(PythonInterpreter.environment(interpreter, gateway.getJavaServer.getListeningPort, secret).asJava)
+    builder.environment.putAll(PythonInterpreter.environment(
+      interpreter,
+      gateway.getJavaServer.getListeningPort,
+      secret).asJava)
     PythonInterpreter.variablesToUnset.foreach(builder.environment.remove(_))
     builder.redirectErrorStream(true)
     try builder.start()
@@ -128,7 +131,8 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
         isReady = ready.await(PythonProcess.PollMillis, TimeUnit.MILLISECONDS)
         if (!isReady && !process.isAlive) throw deathCause()
         if (!isReady && System.nanoTime > deadline) {
-          throw new PythonUnavailable(s"${interpreter.command} did not attach within ${PythonProcess.StartLimit.toSeconds} s")
+          throw new PythonUnavailable(
+            s"${interpreter.command} did not attach within ${PythonProcess.StartLimit.toSeconds} s")
         }
       }
     } finally if (!isReady) stop()
@@ -138,11 +142,13 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
     TimeUnit.MILLISECONDS.sleep(PythonProcess.PollMillis) // its last words may still be on their way
     val lines = lastOutput.synchronized(lastOutput.toList).map(_.trim).filter(_.nonEmpty)
     val missing = lines.flatMap(PythonProcess.Missing.findFirstMatchIn(_)).map(_.group(1)).lastOption
-    val ended = s"${interpreter.command} ended with ${process.exitValue}${lines.lastOption.fold("")(" after: " + _)}"
+    val ended =
+      s"${interpreter.command} ended with ${process.exitValue}${lines.lastOption.fold("")(" after: " + _)}"
     if (stopped) new PythonLost("its Spark was stopped meanwhile")
     else PythonProcess.signal(process.exitValue).map(PythonLost.killed)
       .orElse(missing.map(name => new PythonUnavailable(s"${interpreter.command} has no package $name")))
-      .getOrElse(if (ready.getCount == 0) PythonLost.ended(ended) else new PythonUnavailable(s"the Python process $ended"))
+      .getOrElse(if (ready.getCount == 0) PythonLost.ended(ended)
+      else new PythonUnavailable(s"the Python process $ended"))
   }
 }
 
@@ -161,17 +167,18 @@ object PythonProcess {
   private val SignalsFrom = 128 // as shells, Java adds the signal that killed a process to it
   private val LastSignal = 64
 
-  private def signal(exit: Int): Option[Int] = Some(exit - SignalsFrom).filter(number => number > 0 && number <= LastSignal)
+  private def signal(exit: Int): Option[Int] =
+    Some(exit - SignalsFrom).filter(number => number > 0 && number <= LastSignal)
 
   /** py4j leaves it to the thread that builds a gateway whether its own keep the JVM from ending: they inherit that. */
   private def gateway(entry: PythonEntry, secret: String): ClientServer = {
     val built = Promise[ClientServer]()
     daemon("metastore-python-gateway")(built.complete(Try {
-    val server = new ClientServer.ClientServerBuilder(entry).authToken(secret)
-      .javaPort(0).javaAddress(InetAddress.getLoopbackAddress).build()
-    server.startServer()
-    server
-  }))
+      val server = new ClientServer.ClientServerBuilder(entry).authToken(secret)
+        .javaPort(0).javaAddress(InetAddress.getLoopbackAddress).build()
+      server.startServer()
+      server
+    }))
     Await.result(built.future, Duration.Inf)
   }
 
@@ -189,19 +196,22 @@ object PythonProcess {
 }
 
 /** There is no Python that can analyze. */
-final class PythonUnavailable(message: String, cause: Throwable = None.orNull) extends Exception(message, cause)
+final class PythonUnavailable(message: String, cause: Throwable = None.orNull)
+  extends Exception(message, cause)
 
 /** The Python that analyzes was there and is gone; `what` it was, and what to do about it, in one line. */
 final class PythonLost(what: String) extends Exception(what)
 
 /** Nothing was heard of a statement for too long. */
-final class PythonSilent(limitMillis: Long) extends Exception(
+final class PythonSilent(limitMillis: Long)
+  extends Exception(
     s"nothing was heard of it for $limitMillis ms: the storage of its statistics or of its data files does not answer. " +
       "A longer silence is allowed by spark.metastore.analyze.timeout")
 
 object PythonLost {
   private val Kill = 9
-  private val Names = Map(4 -> "SIGILL", 6 -> "SIGABRT", 7 -> "SIGBUS", Kill -> "SIGKILL", 11 -> "SIGSEGV", 15 -> "SIGTERM")
+  private val Names =
+    Map(4 -> "SIGILL", 6 -> "SIGABRT", 7 -> "SIGBUS", Kill -> "SIGKILL", 11 -> "SIGSEGV", 15 -> "SIGTERM")
   private val NextOne = "The next ANALYZE starts another one and uses what this one finished"
 
   /** A signal ended it: SIGKILL is what the system's want of memory looks like. */
@@ -221,7 +231,10 @@ object PythonLost {
 /** What the attached process may call over py4j: it borrows the session of a statement and answers it. */
 final class PythonEntry(ready: CountDownLatch) {
   private final class LentSession(
-      val session: SparkSession, val properties: Map[String, String], val answer: Promise[String], val activity: StatementActivity) {
+      val session: SparkSession,
+      val properties: Map[String, String],
+      val answer: Promise[String],
+      val activity: StatementActivity) {
     @volatile var server: Option[Thread] = None
   }
 
@@ -229,7 +242,11 @@ final class PythonEntry(ready: CountDownLatch) {
 
   /** Lends a session for one statement. */
   def lend(
-      key: String, session: SparkSession, properties: Map[String, String], answer: Promise[String], activity: StatementActivity): Unit =
+      key: String,
+      session: SparkSession,
+      properties: Map[String, String],
+      answer: Promise[String],
+      activity: StatementActivity): Unit =
     lent.put(key, new LentSession(session, properties, answer, activity))
 
   /** The statement is over: nothing is lent any more. */
@@ -271,7 +288,8 @@ object ProgressConsole {
   /** Whether somebody reads it, and wants to know how far a statement is. */
   def isFor(statement: PythonStatement, context: SparkContext): Boolean = {
     val command = sys.props.getOrElse("sun.java.command", "")
-    statement.isWaitedFor && !context.getConf.getOption(Progress).contains("false") && !Servers.exists(command.contains(_)) &&
+    statement.isWaitedFor && !context.getConf.getOption(Progress).contains("false") && !Servers.exists(
+      command.contains(_)) &&
     (command.contains(PythonDriver) || isTerminal)
   }
 
@@ -283,7 +301,8 @@ object ProgressConsole {
 
   /** Java does not say it of standard error. */
   private lazy val isTerminal: Boolean = Try {
-    val asked = new ProcessBuilder("sh", "-c", "test -t 2").redirectError(ProcessBuilder.Redirect.INHERIT).start()
+    val asked =
+      new ProcessBuilder("sh", "-c", "test -t 2").redirectError(ProcessBuilder.Redirect.INHERIT).start()
     asked.waitFor(PatienceSeconds, TimeUnit.SECONDS) && asked.exitValue == 0
   }.getOrElse(false)
 }

@@ -1,7 +1,9 @@
 package org.metastore.spark.analyze
 
 import org.apache.spark.sql.{Dataset, Row}
-import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, Expression, GetStructField, If, IsNull, NamedExpression}
+import org.apache.spark.sql.catalyst.expressions.{
+  Alias, Attribute, Expression, GetStructField, If, IsNull, NamedExpression
+}
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.util.METADATA_COL_ATTR_KEY
 import org.apache.spark.sql.types.BooleanType
@@ -25,10 +27,12 @@ object RowPermission {
    *
    * @throws MetastoreException METASTORE_ACCESS_DENIED, METASTORE_UNSUPPORTED_TABLE
    */
-  def requireUnchanged(table: String, rows: Dataset[Row]): Unit = ReadPermission.requireUnchanged(table, rows.queryExecution)
+  def requireUnchanged(table: String, rows: Dataset[Row]): Unit =
+    ReadPermission.requireUnchanged(table, rows.queryExecution)
 
   private def readsColumns(plan: LogicalPlan): Boolean = plan match {
-    case Project(columns, child) => columns.forall(isColumn) && TableLookup.relation(child).isInstanceOf[LeafNode]
+    case Project(columns, child) =>
+      columns.forall(isColumn) && TableLookup.relation(child).isInstanceOf[LeafNode]
     case _ => false
   }
 

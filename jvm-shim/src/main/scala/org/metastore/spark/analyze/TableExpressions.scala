@@ -22,8 +22,9 @@ import org.metastore.spark.tables.{HudiTable, ReadPermission, TableLookup}
 object TableExpressions extends AliasHelper {
   private val mapper = new ObjectMapper
 
-  private val OfUsersCode = "it calls a function whose code, with all that it calls, may become another one under the same name:" +
-    " give it a version in spark.metastore.functions (%s:1), or write it in SQL (Spark 4: CREATE FUNCTION ... RETURN)"
+  private val OfUsersCode =
+    "it calls a function whose code, with all that it calls, may become another one under the same name:" +
+      " give it a version in spark.metastore.functions (%s:1), or write it in SQL (Spark 4: CREATE FUNCTION ... RETURN)"
 
   /** Why a text is no single expression; null where it is one: then nothing of it ends up elsewhere in a statement. */
   def findSyntaxError(text: String): String =
@@ -39,37 +40,44 @@ object TableExpressions extends AliasHelper {
    *
    * @param columns the keys of the table's columns, by the names from the root of the schema, joined by `\u0000`
    */
-  def describe(rows: Dataset[Row], columns: JavaMap[String, String]): String = ReadPermission.asActive(rows.sparkSession) {
-    val answer = mapper.createArrayNode
-    val computed = evaluated(rows.queryExecution.optimizedPlan)
-    written(rows.queryExecution.analyzed).zipWithIndex.foreach { case (expression, i) =>
-      val one = answer.addObject
-      val leaf = computed.lift(i).map(_.leaf)
-      val keys =
-        new ExpressionKeys(rows.sparkSession.sessionState.conf, leaf.fold((_: Expression) => Option.empty[String])(keyOf(_, columns)))
-      refusal(expression, leaf, keys) match {
-        case Some(why) => one.put("refused", why)
-        case None => putKey(one, keys, computed(i), columns)
+  def describe(rows: Dataset[Row], columns: JavaMap[String, String]): String =
+    ReadPermission.asActive(rows.sparkSession) {
+      val answer = mapper.createArrayNode
+      val computed = evaluated(rows.queryExecution.optimizedPlan)
+      written(rows.queryExecution.analyzed).zipWithIndex.foreach { case (expression, i) =>
+        val one = answer.addObject
+        val leaf = computed.lift(i).map(_.leaf)
+        val keys =
+          new ExpressionKeys(
+            rows.sparkSession.sessionState.conf,
+            leaf.fold((_: Expression) => Option.empty[String])(keyOf(_, columns)))
+        refusal(expression, leaf, keys) match {
+          case Some(why) => one.put("refused", why)
+          case None => putKey(one, keys, computed(i), columns)
+        }
       }
+      mapper.writeValueAsString(answer)
     }
-    mapper.writeValueAsString(answer)
-  }
 
   private final case class Evaluated(expression: Expression, leaf: LeafNode)
 
   private def written(plan: LogicalPlan): Seq[Expression] = plan match {
     case Project(shown, child) if TableLookup.relation(child).isInstanceOf[LeafNode] => shown.map(withoutName)
     // Functions that are written in SQL have their arguments below them.
-    case Project(shown, below: Project) => written(Project(shown.map(replaceAliasButKeepName(_, getAliasMap(below))), below.child))
+    case Project(shown, below: Project) =>
+      written(Project(shown.map(replaceAliasButKeepName(_, getAliasMap(below))), below.child))
     case _ => Nil
   }
 
   // Where Spark makes something else of a projection, nothing is told of it.
   private def evaluated(plan: LogicalPlan): Seq[Evaluated] = plan match {
     case Project(shown, leaf: LeafNode) => shown.map(one => Evaluated(withoutName(one), leaf))
-    case Project(shown, below: Project) => evaluated(Project(shown.map(replaceAliasButKeepName(_, getAliasMap(below))), below.child))
+    case Project(shown, below: Project) =>
+      evaluated(Project(shown.map(replaceAliasButKeepName(_, getAliasMap(below))), below.child))
     case Project(shown, python: BaseEvalPython) =>
-      val results = AttributeMap(python.resultAttrs.zip(python.udfs).map { case (result, call) => result -> Alias(call, result.name)() })
+      val results = AttributeMap(python.resultAttrs.zip(python.udfs).map { case (result, call) =>
+        result -> Alias(call, result.name)()
+      })
       evaluated(Project(shown.map(replaceAliasButKeepName(_, results)), python.child))
     case leaf: LeafNode => leaf.output.map(Evaluated(_, leaf))
     case _ => Nil
@@ -80,16 +88,22 @@ object TableExpressions extends AliasHelper {
     case other => other
   }
 
-  private def refusal(written: Expression, leaf: Option[LeafNode], keys: ExpressionKeys): Option[String] = written match {
-    case ColumnLookup.ColumnPath(_, _) => Some("it is a column, which has statistics of its own")
-    case _ if written.references.isEmpty => Some("it reads no column")
-    case _ if written.containsPattern(CURRENT_LIKE) => Some("its value is another one tomorrow, or for another user")
-    case _ =>
-      val unknown =
-        written.collectFirst { case call: UserDefinedExpression if keys.versionOf(call).isEmpty => OfUsersCode.format(call.name) }
-      unknown.orElse(Conjuncts.refusal(written, keys.versionOf(_).isDefined).map(_.sentence.stripSuffix(".")))
-        .orElse(leaf.fold(Option("Spark does not compute it from the rows of the table alone"))(conversion))
-  }
+  private def refusal(written: Expression, leaf: Option[LeafNode], keys: ExpressionKeys): Option[String] =
+    written match {
+      case ColumnLookup.ColumnPath(_, _) => Some("it is a column, which has statistics of its own")
+      case _ if written.references.isEmpty => Some("it reads no column")
+      case _ if written.containsPattern(CURRENT_LIKE) =>
+        Some("its value is another one tomorrow, or for another user")
+      case _ =>
+        val unknown =
+          written.collectFirst {
+            case call: UserDefinedExpression if keys.versionOf(call).isEmpty => OfUsersCode.format(call.name)
+          }
+        unknown.orElse(Conjuncts.refusal(
+          written,
+          keys.versionOf(_).isDefined).map(_.sentence.stripSuffix(".")))
+          .orElse(leaf.fold(Option("Spark does not compute it from the rows of the table alone"))(conversion))
+    }
 
   private def conversion(leaf: LeafNode): Option[String] = leaf match {
     case LogicalFiles(files) => FileScan.conversionRefusal(files).map(_.sentence.stripSuffix("."))
@@ -98,30 +112,41 @@ object TableExpressions extends AliasHelper {
 
   private object LogicalFiles {
     def unapply(leaf: LeafNode): Option[HadoopFsRelation] =
-      Some(leaf).collect { case logical: LogicalRelation => logical.relation }.collect { case files: HadoopFsRelation => files }
+      Some(leaf).collect { case logical: LogicalRelation => logical.relation }.collect {
+        case files: HadoopFsRelation => files
+      }
   }
 
-  private def keyOf(leaf: LeafNode, columns: JavaMap[String, String])(column: Expression): Option[String] = column match {
-    case ColumnLookup.ColumnPath(root, path) =>
-      leaf.output.find(_.exprId == root.exprId).map(_.name +: path).flatMap { names =>
-        Option(columns.get(names.mkString("\u0000"))).filter(isRead(leaf, names, _))
-      }
-    case _ => None
-  }
+  private def keyOf(leaf: LeafNode, columns: JavaMap[String, String])(column: Expression): Option[String] =
+    column match {
+      case ColumnLookup.ColumnPath(root, path) =>
+        leaf.output.find(_.exprId == root.exprId).map(_.name +: path).flatMap { names =>
+          Option(columns.get(names.mkString("\u0000"))).filter(isRead(leaf, names, _))
+        }
+      case _ => None
+    }
 
   /** Whether a relation reads by those names what statistics have under a key: Hudi's may look for names, or for ids. */
   private def isRead(leaf: LeafNode, names: Seq[String], key: String): Boolean = leaf match {
-    case LogicalFiles(files) if HudiTable.is(files) => HudiTable.leaves(files).exists(one => one.path == names && one.key == key)
+    case LogicalFiles(files) if HudiTable.is(files) =>
+      HudiTable.leaves(files).exists(one => one.path == names && one.key == key)
     case _ => true
   }
 
-  private def putKey(one: ObjectNode, keys: ExpressionKeys, computed: Evaluated, columns: JavaMap[String, String]): Unit = {
+  private def putKey(
+      one: ObjectNode,
+      keys: ExpressionKeys,
+      computed: Evaluated,
+      columns: JavaMap[String, String]): Unit = {
     keys.of(computed.expression) match {
-      case None => one.put("refused", "it is not made of columns and of Spark's own functions whose results are certain")
+      case None =>
+        one.put("refused", "it is not made of columns and of Spark's own functions whose results are certain")
       case Some(key) =>
         one.put("key", key)
         val read = one.putArray("columns")
-        ColumnLookup.leavesOf(computed.expression).flatMap(keyOf(computed.leaf, columns)(_)).distinct.foreach(read.add(_))
+        ColumnLookup.leavesOf(computed.expression).flatMap(keyOf(
+          computed.leaf,
+          columns)(_)).distinct.foreach(read.add(_))
     }
     ()
   }

@@ -17,9 +17,16 @@ object TableSketches {
    * @return the keys of all columns of which other engines know a number now
    */
   def publish(
-      session: SparkSession, table: String, snapshot: String, sketches: JavaMap[String, Array[Byte]],
+      session: SparkSession,
+      table: String,
+      snapshot: String,
+      sketches: JavaMap[String, Array[Byte]],
       distinct: JavaMap[String, String]): JavaList[String] = {
-    val found = sketches.asScala.toSeq.map { case (key, bytes) => PublishedSketch(key, bytes, distinct.get(key)) }
-    ReadPermission.asActive(session)(TableLookup.resolve(session, table).publish(snapshot, found).toSeq.asJava)
+    val found = sketches.asScala.toSeq.map { case (key, bytes) =>
+      PublishedSketch(key, bytes, distinct.get(key))
+    }
+    ReadPermission.asActive(session)(TableLookup.resolve(
+      session,
+      table).publish(snapshot, found).toSeq.asJava)
   }
 }

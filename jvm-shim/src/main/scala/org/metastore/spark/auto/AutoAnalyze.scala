@@ -24,7 +24,11 @@ import org.metastore.spark.reason.{MetastoreException, Recoverable, VisibleText}
 private[auto] object AutoAnalyze extends Logging {
 
   /** A table that waits for its turn, and who waits for it. */
-  private final class Pending(val session: SparkSession, val table: String, val footers: Boolean, val isWaitedFor: Boolean) {
+  private final class Pending(
+      val session: SparkSession,
+      val table: String,
+      val footers: Boolean,
+      val isWaitedFor: Boolean) {
     val done: Promise[Unit] = Promise[Unit]()
     var pause = 1L // seconds
     var rests = false
@@ -39,7 +43,8 @@ private[auto] object AutoAnalyze extends Logging {
   private val pending = mutable.LinkedHashMap.empty[(String, Boolean), Pending]
 
   // Job group, tags and what else Spark hands on to new threads are of the statement that happens to be the first.
-  private lazy val workers: ScheduledExecutorService = Executors.newScheduledThreadPool(AttachedPython.MostUnasked,
+  private lazy val workers: ScheduledExecutorService = Executors.newScheduledThreadPool(
+    AttachedPython.MostUnasked,
     work => {
       val thread = new Thread(null, work, "metastore-auto-analyze", 0L, false)
       thread.setDaemon(true)
@@ -73,8 +78,9 @@ private[auto] object AutoAnalyze extends Logging {
     } catch {
       case Recoverable(e) =>
         if (hasEnded(asked)) logInfo(VisibleText(
-            s"${asked.table} was written and not analyzed: the driver ended; the next write or ANALYZE makes up for it"))
-        else logWarning(VisibleText(s"${asked.table} was written and not analyzed: ${MetastoreException.firstLine(e)}"))
+          s"${asked.table} was written and not analyzed: the driver ended; the next write or ANALYZE makes up for it"))
+        else logWarning(
+          VisibleText(s"${asked.table} was written and not analyzed: ${MetastoreException.firstLine(e)}"))
         asked.done.trySuccess(())
     } finally {
       SparkSession.clearActiveSession() // the thread outlives it
@@ -135,7 +141,12 @@ private[auto] object AutoAnalyze extends Logging {
       context.setLocalProperty("spark.scheduler.pool", Pool)
       context.setJobDescription(s"ANALYZE of ${asked.table} after a write")
       val statement = AnalyzeStatement(
-        asked.table, None, allColumns = !asked.footers, noScan = false, Map.empty, isWaitedFor = asked.isWaitedFor)
+        asked.table,
+        None,
+        allColumns = !asked.footers,
+        noScan = false,
+        Map.empty,
+        isWaitedFor = asked.isWaitedFor)
       AnalyzeCommand.analyzeInTurn(asked.session, statement)
     }
   }

@@ -20,7 +20,8 @@ final class AutoAnalyzeRule(session: SparkSession) extends ColumnarRule {
     override def apply(plan: SparkPlan): SparkPlan =
       try {
         StreamedWrites.follow(session)
-        Asked.of(session, WrittenTable.of(plan)).fold(plan)(asked => AnalyzeAfterWriteExec(plan, asked.table, asked.waits))
+        Asked.of(session, WrittenTable.of(plan)).fold(plan)(asked =>
+          AnalyzeAfterWriteExec(plan, asked.table, asked.waits))
       } catch { case Recoverable(_) => plan }
   }
 }
@@ -29,18 +30,21 @@ final class AutoAnalyzeRule(session: SparkSession) extends ColumnarRule {
 final class AutoAnalyzeCallRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     plan match {
-      case CommandResult(_, call, _, _) if !call.isInstanceOf[Command] && call.getTagValue(followed).isEmpty => follow(call)
+      case CommandResult(_, call, _, _)
+          if !call.isInstanceOf[Command] && call.getTagValue(followed).isEmpty => follow(call)
       case _ => ()
     }
     plan
   }
 
-  private val followed = TreeNodeTag[Boolean]("metastore.followed") // its result is analyzed again as a part of queries
+  // its result is analyzed again as a part of queries
+  private val followed = TreeNodeTag[Boolean]("metastore.followed")
 
   private def follow(call: LogicalPlan): Unit =
     try {
       call.setTagValue(followed, true)
-      Asked.of(session, WrittenTable.ofCall(call)).foreach(asked => AutoAnalyze.follow(session, asked.table, asked.waits))
+      Asked.of(session, WrittenTable.ofCall(call)).foreach(asked =>
+        AutoAnalyze.follow(session, asked.table, asked.waits))
     } catch { case Recoverable(_) => () }
 }
 
@@ -63,15 +67,17 @@ private[auto] object Asked {
   }
 
   /** A table may ask for it, or have none of it. */
-  private def modeOf(ofSession: String, ofTable: Option[String]): String = ofTable.map(_.trim.toLowerCase(Locale.ROOT)) match {
-    case Some("false") => off
-    case Some("true") if ofSession == off => background
-    case _ => ofSession
-  }
+  private def modeOf(ofSession: String, ofTable: Option[String]): String =
+    ofTable.map(_.trim.toLowerCase(Locale.ROOT)) match {
+      case Some("false") => off
+      case Some("true") if ofSession == off => background
+      case _ => ofSession
+    }
 }
 
 /** Runs a command, and after it ANALYZE of the table that it wrote: before its rows are there, or in the background. */
-private[auto] final case class AnalyzeAfterWriteExec(child: SparkPlan, table: String, waits: Boolean) extends UnaryExecNode {
+private[auto] final case class AnalyzeAfterWriteExec(child: SparkPlan, table: String, waits: Boolean)
+  extends UnaryExecNode {
   override def output: Seq[Attribute] = child.output
   override def nodeName: String = if (waits) "AnalyzeAfterWrite" else "AnalyzeInBackground"
   override def simpleString(maxFields: Int): String = s"$nodeName $table"

@@ -31,7 +31,8 @@ private[auto] object StreamedWrites {
 
   private final class Batches(session: SparkSession, run: UUID) extends SparkListener {
     override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-      case batch: QueryProgressEvent if batch.progress.runId == run && batch.progress.durationMs.containsKey("addBatch") =>
+      case batch: QueryProgressEvent
+          if batch.progress.runId == run && batch.progress.durationMs.containsKey("addBatch") =>
         try Asked.of(session, WrittenTable.ofSink(session, batch.progress.sink.description))
             .foreach(asked => AutoAnalyze.follow(session, asked.table, waits = false))
         catch { case Recoverable(_) => () }

@@ -13,8 +13,12 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier, Table, TableCatalog}
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.command.{CreateDataSourceTableAsSelectCommand, DataWritingCommandExec, ExecutedCommandExec}
-import org.apache.spark.sql.execution.datasources.{InsertIntoHadoopFsRelationCommand, LogicalRelation, SaveIntoDataSourceCommand}
+import org.apache.spark.sql.execution.command.{
+  CreateDataSourceTableAsSelectCommand, DataWritingCommandExec, ExecutedCommandExec
+}
+import org.apache.spark.sql.execution.datasources.{
+  InsertIntoHadoopFsRelationCommand, LogicalRelation, SaveIntoDataSourceCommand
+}
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, V2CommandExec}
 import org.apache.spark.sql.metastore.RowLevelTarget
 
@@ -43,7 +47,8 @@ private[auto] object WrittenTable {
   private def ofCommand(command: LogicalPlan): Option[WrittenTable] = command match {
     case write: V2WriteCommand => ofTarget(write.table)
     case stream if stream.nodeName == "WriteToDataSourceV2" => // deprecated, but for streams
-      stream.productIterator.collectFirst { case Some(relation: DataSourceV2Relation) => relation }.flatMap(ofTarget)
+      stream.productIterator.collectFirst { case Some(relation: DataSourceV2Relation) => relation }.flatMap(
+        ofTarget)
     case create: CreateTableAsSelect => ofCreated(create.name, create.tableSpec)
     case create: ReplaceTableAsSelect => ofCreated(create.name, create.tableSpec)
     case insert: InsertIntoHadoopFsRelationCommand => insert.catalogTable.flatMap(ofCatalog)
@@ -71,7 +76,8 @@ private[auto] object WrittenTable {
         ofTable(relation.table, catalog, identifier)
       }
     case resolved: ResolvedTable => ofTable(resolved.table, resolved.catalog, resolved.identifier)
-    case relation: LogicalRelation => relation.catalogTable.flatMap(ofCatalog).orElse(TableFormats.of(relation).map(ofFiles))
+    case relation: LogicalRelation =>
+      relation.catalogTable.flatMap(ofCatalog).orElse(TableFormats.of(relation).map(ofFiles))
     case SubqueryAlias(_, child) => ofTarget(child)
     case merge: MergeIntoTable => ofTarget(merge.targetTable)
     case update: UpdateTable => ofTarget(update.table)
@@ -87,7 +93,8 @@ private[auto] object WrittenTable {
       case table: CatalogTable => ofCatalog(table)
       case Some(table: CatalogTable) => ofCatalog(table)
       case table: Table => TableFormats.of(table).map(ofLake(table, _))
-      case own: AnyRef if own.getClass.getSimpleName == "HoodieCatalogTable" => ofCatalog(Reflection.call[CatalogTable](own, "table"))
+      case own: AnyRef if own.getClass.getSimpleName == "HoodieCatalogTable" =>
+        ofCatalog(Reflection.call[CatalogTable](own, "table"))
     }
     told.headOption.flatten
       .orElse(Try(Reflection.value[LogicalPlan](command, "target")).toOption.flatMap(ofTarget))
@@ -106,19 +113,27 @@ private[auto] object WrittenTable {
     case ResolvedIdentifier(catalog, identifier) =>
       val named = spec.provider.map(_.toLowerCase(Locale.ROOT))
       // A catalog of one format takes the provider for the format of its data files.
-      val format = TableFormats.all.find(_.isCatalog(catalog)).orElse(TableFormats.all.find(one => named.contains(one.name)))
-      format.map(one => WrittenTable(nameOf(catalog, identifier), one.name, propertiesOf(catalog, identifier) ++ spec.properties))
+      val format = TableFormats.all.find(_.isCatalog(catalog)).orElse(TableFormats.all.find(one =>
+        named.contains(one.name)))
+      format.map(one =>
+        WrittenTable(
+          nameOf(catalog, identifier),
+          one.name,
+          propertiesOf(catalog, identifier) ++ spec.properties))
     case _ => None
   }
 
   // A table that takes the place of another keeps what that was told.
-  private def propertiesOf(catalog: CatalogPlugin, identifier: Identifier): Map[String, String] = catalog match {
-    case tables: TableCatalog => Try(tables.loadTable(identifier).properties.asScala.toMap).getOrElse(Map.empty)
-    case _ => Map.empty
-  }
+  private def propertiesOf(catalog: CatalogPlugin, identifier: Identifier): Map[String, String] =
+    catalog match {
+      case tables: TableCatalog =>
+        Try(tables.loadTable(identifier).properties.asScala.toMap).getOrElse(Map.empty)
+      case _ => Map.empty
+    }
 
   private def nameOf(catalog: CatalogPlugin, identifier: Identifier): String =
-    if (identifier.namespace.length == 1 && identifier.name.contains('/')) SqlName(Seq(identifier.namespace.head, identifier.name))
+    if (identifier.namespace.length == 1 && identifier.name.contains('/'))
+      SqlName(Seq(identifier.namespace.head, identifier.name))
     else SqlName(catalog.name +: identifier.namespace.toSeq :+ identifier.name)
 
   private def ofCatalog(table: CatalogTable): Option[WrittenTable] =
@@ -142,7 +157,11 @@ private[auto] object WrittenTable {
     format <- TableFormats.all.find(_.packages.exists(source.startsWith)) if format.hasPaths
   } yield at(SparkSession.active, format, path, save.options)
 
-  private def at(session: SparkSession, format: TableFormat, path: Path, options: Map[String, String]): WrittenTable = {
+  private def at(
+      session: SparkSession,
+      format: TableFormat,
+      path: Path,
+      options: Map[String, String]): WrittenTable = {
     val whole = if (path.isAbsolute) path else LakeTable.qualify(path, session) // as only writers may name it
     val properties = Try(format.propertiesAt(session, whole, options)).getOrElse(Map.empty[String, String])
     WrittenTable(SqlName(Seq(format.name, whole.toString)), format.name, properties)

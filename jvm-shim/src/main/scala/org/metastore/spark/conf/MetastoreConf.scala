@@ -71,8 +71,15 @@ object MetastoreConf extends Logging {
   private val Prefix = "spark.metastore."
   private val PropertyPrefix = "metastore."
   private val truths =
-    (Seq("true", "t", "yes", "y", "on", "1").map(_ -> true) ++ Seq("false", "f", "no", "n", "off", "0").map(_ -> false)).toMap
-  private val Whole = java.util.regex.Pattern.compile("[+-]?[0-9]+") // Java would take the digits of all scripts
+    (Seq("true", "t", "yes", "y", "on", "1").map(_ -> true) ++ Seq(
+      "false",
+      "f",
+      "no",
+      "n",
+      "off",
+      "0").map(_ -> false)).toMap
+  // Java would take the digits of all scripts
+  private val Whole = java.util.regex.Pattern.compile("[+-]?[0-9]+")
 
   /** All settings, in the order in which they are shown. */
   val all: Seq[Setting[_]] = Contract.read("settings").asScala.map { one =>
@@ -111,7 +118,8 @@ object MetastoreConf extends Logging {
   val PlanningTimeout: Setting[Long] = find("planning.timeout")
   val ReadTimeout: Setting[Long] = find("read.timeout")
 
-  private def find[T](name: String): Setting[T] = all.find(_.key == Prefix + name).get.asInstanceOf[Setting[T]]
+  private def find[T](name: String): Setting[T] =
+    all.find(_.key == Prefix + name).get.asInstanceOf[Setting[T]]
 
   /** How the text of a setting is read, by its type. */
   private def parser(declared: JsonNode): String => Option[Any] = declared.get("type").asText match {
@@ -122,7 +130,9 @@ object MetastoreConf extends Logging {
     case "choice" => Some(_).filter(Contract.texts(declared, "choices").contains)
     case "whole" =>
       val range = declared.get("min").intValue to declared.get("max").intValue
-      text => Some(text).filter(Whole.matcher(_).matches).flatMap(digits => Try(digits.toInt).toOption).filter(range.contains(_))
+      text =>
+        Some(text).filter(
+          Whole.matcher(_).matches).flatMap(digits => Try(digits.toInt).toOption).filter(range.contains(_))
     case "size" => text => Try(JavaUtils.byteStringAsBytes(text)).toOption.filter(_ >= 0)
     case "duration" => text => Try(JavaUtils.timeStringAsMs(text).longValue).toOption.filter(_ >= 0)
   }
@@ -145,7 +155,8 @@ object MetastoreConf extends Logging {
 
   /** One log line for each variable of this process that is near to a setting. */
   def warnOfMisspeltVariables(): Unit = findMisspelt(sys.env).foreach { case (name, _, _, hint) =>
-    if (warned.add(name)) logWarning(s"[METASTORE_INVALID_SETTING] the environment variable $name is no setting.$hint")
+    if (warned.add(name))
+      logWarning(s"[METASTORE_INVALID_SETTING] the environment variable $name is no setting.$hint")
   }
 
   /** The settings of the session that runs the current thread's query. */
@@ -200,7 +211,8 @@ object MetastoreConf extends Logging {
 
   private def warnOnce(setting: Setting[_], found: SettingValue): Unit =
     if (warned.add(s"${setting.key}=${found.text}")) {
-      logWarning(VisibleText(s"[METASTORE_INVALID_SETTING] '${found.text}' is no value for ${setting.key} (from ${found.source}): " +
+      logWarning(VisibleText(
+        s"[METASTORE_INVALID_SETTING] '${found.text}' is no value for ${setting.key} (from ${found.source}): " +
           s"'${setting.default}' is used."))
     }
 }

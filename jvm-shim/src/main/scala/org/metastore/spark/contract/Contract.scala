@@ -16,7 +16,8 @@ object Contract {
   def read(name: String): JsonNode = documents.computeIfAbsent(name, parse(_))
 
   /** The entries of a list by their names, in order. */
-  def named(entries: JsonNode): Seq[(String, JsonNode)] = entries.asScala.map(one => one.get("name").asText -> one).toSeq
+  def named(entries: JsonNode): Seq[(String, JsonNode)] =
+    entries.asScala.map(one => one.get("name").asText -> one).toSeq
 
   /** The texts of a list; none where it is not there. */
   def texts(entry: JsonNode, field: String): Seq[String] = entry.path(field).asScala.map(_.asText).toSeq

@@ -20,7 +20,8 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
   private def holds(value: Any): Boolean = predicate.holds(value)
 
   /** The rows for which it is true. Raises what evaluating the expression raises, and TimeoutException. */
-  def of(column: ColumnHistogram): ColumnHistogram = column.derived(predicate.bound.canonicalized)(selectRows(column))
+  def of(column: ColumnHistogram): ColumnHistogram =
+    column.derived(predicate.bound.canonicalized)(selectRows(column))
 
   private def selectRows(column: ColumnHistogram): ColumnHistogram = {
     val cuts = cutsOn(column.axis)
@@ -34,7 +35,8 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
     val found = (counted ++ spread).sorted(Bucket.order)
     val nan: Any = if (dataType == FloatType) Float.NaN else Double.NaN
     column.of(
-      found, if (column.nulls > 0 && holds(null)) column.nulls else 0,
+      found,
+      if (column.nulls > 0 && holds(null)) column.nulls else 0,
       if (column.nans > 0 && holds(nan)) column.nans else 0)
   }
 
@@ -57,7 +59,8 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
     }
 
   /** Whether what lies between two literals compares alike, as neither values of a flag do nor texts of a collation. */
-  private def isOrdered: Boolean = dataType != BooleanType && (dataType == StringType || !dataType.isInstanceOf[StringType])
+  private def isOrdered: Boolean =
+    dataType != BooleanType && (dataType == StringType || !dataType.isInstanceOf[StringType])
 
   /** Whether nothing is asked but how values compare with literals. */
   private lazy val isPlain: Boolean = {
@@ -73,14 +76,16 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
 
   /** What any other condition leaves of ranges, by the values that are known of them: never nothing, as few say little. */
   private def sampleRanges(ranges: Seq[Bucket]): Seq[Bucket] = {
-    val known = ranges.map(bucket => bucket -> (if (isText) Seq(bucket.hi) else samples(bucket.lo, bucket.hi)))
+    val known =
+      ranges.map(bucket => bucket -> (if (isText) Seq(bucket.hi) else samples(bucket.lo, bucket.hi)))
     if (known.exists(_._1.hi match { case text: UTF8String => text.numBytes >= CutBytes; case _ => false })) {
       throw new IllegalArgumentException("the values of long texts are known by their beginnings alone")
     }
     val found = known.map { case (bucket, values) => BucketSample(bucket, values) }.flatMap(scaleBucket(_))
     val number = known.map(_._2.size).sum
     if (found.nonEmpty || number == 0) found
-    else ranges.map(bucket => bucket.copy(rows = bucket.rows / 2 / number, distinct = math.max(1.0, bucket.distinct / 2 / number)))
+    else ranges.map(bucket =>
+      bucket.copy(rows = bucket.rows / 2 / number, distinct = math.max(1.0, bucket.distinct / 2 / number)))
   }
 
   private def isText: Boolean = dataType.isInstanceOf[StringType] || dataType == BinaryType
@@ -92,17 +97,23 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
       case InSet(child, values) if child.semanticEquals(leaf) => values.toSeq.filter(_ != null)
     }.flatten
     val ends = literals.collect { case text: UTF8String if text.numBytes > 0 => afterPrefix(text) }.flatten
-    (literals ++ ends).filterNot(ColumnHistogram.isNaN).map(value => axis.at(value) -> value).sortBy(_._1).toArray
+    (literals ++ ends).filterNot(
+      ColumnHistogram.isNaN).map(value => axis.at(value) -> value).sortBy(_._1).toArray
   }
 
   /** A bucket at the literals in it: each alone, and what lies between them. */
-  private def parts(bucket: Bucket, cuts: Array[(Double, Any)], column: ColumnHistogram, isFirst: Boolean): Seq[BucketSample] = {
+  private def parts(
+      bucket: Bucket,
+      cuts: Array[(Double, Any)],
+      column: ColumnHistogram,
+      isFirst: Boolean): Seq[BucketSample] = {
     val (unit, inside) = (column.axis.unit, within(cuts, bucket, isFirst))
     if (inside.isEmpty) Seq(BucketSample(bucket, Seq(bucket.hi))) // as all of it
     else {
       val each = bucket.rows / math.max(1.0, bucket.distinct)
       val points = inside.collect {
-        case (place, value) if !column.hasSingle(place, value) => BucketSample(Bucket.single(value, place, each), Seq(value))
+        case (place, value) if !column.hasSingle(place, value) =>
+          BucketSample(Bucket.single(value, place, each), Seq(value))
       }
       val places = (bucket.from, bucket.lo) +: inside :+ ((bucket.until, bucket.hi))
       val spans = places.zip(places.tail).zipWithIndex.map { case (((from, lo), (until, hi)), i) =>
@@ -112,7 +123,8 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
       val (left, width) = (math.max(0.0, bucket.rows - each * points.size), spans.map(_._2).sum)
       val between = spans.map { case (span, size, isOpen) =>
         val share = size / width
-        BucketSample(span.copy(rows = left * share, distinct = math.max(1.0, bucket.distinct * share)),
+        BucketSample(
+          span.copy(rows = left * share, distinct = math.max(1.0, bucket.distinct * share)),
           Seq(inner(span.lo, span.hi, isOpen)))
       }
       points ++ between
@@ -120,8 +132,12 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
   }
 
   private def within(cuts: Array[(Double, Any)], bucket: Bucket, isFirst: Boolean): Seq[(Double, Any)] =
-    cuts.iterator.filter { case (place, _) => place <= bucket.until && (place > bucket.from || isFirst && place == bucket.from) }
-      .foldLeft(List.empty[(Double, Any)]) { (found, cut) => if (found.headOption.exists(_._1 == cut._1)) found else cut :: found }
+    cuts.iterator.filter { case (place, _) =>
+      place <= bucket.until && (place > bucket.from || isFirst && place == bucket.from)
+    }
+      .foldLeft(List.empty[(Double, Any)]) { (found, cut) =>
+        if (found.headOption.exists(_._1 == cut._1)) found else cut :: found
+      }
       .reverse
 
   private def scaleBucket(part: BucketSample): Option[Bucket] = {
@@ -129,7 +145,9 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
     if (held == 0) None
     else {
       val share = held.toDouble / part.samples.size
-      Some(part.bucket.copy(rows = part.bucket.rows * share, distinct = math.max(1.0, part.bucket.distinct * share)))
+      Some(part.bucket.copy(
+        rows = part.bucket.rows * share,
+        distinct = math.max(1.0, part.bucket.distinct * share)))
     }
   }
 
@@ -137,7 +155,8 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
   private def samples(lo: Any, hi: Any): Seq[Any] = inside(lo, hi) :+ hi
 
   /** A value strictly between two; the upper end where that is not a literal. */
-  private def inner(lo: Any, hi: Any, isOpen: Boolean): Any = if (isOpen) inside(lo, hi).headOption.getOrElse(lo) else hi
+  private def inner(lo: Any, hi: Any, isOpen: Boolean): Any =
+    if (isOpen) inside(lo, hi).headOption.getOrElse(lo) else hi
 
   /** Values strictly between two: of whole numbers all, where they are few. */
   private def inside(lo: Any, hi: Any): Seq[Any] = (lo, hi) match {
@@ -159,8 +178,13 @@ private[estimates] object ColumnPredicate {
   private val Few = 32 // in each of a thousand bins
 
   /** The rows of a column for which conditions on it alone are true; None where one fails on a value, as under ANSI. */
-  def select(column: ColumnHistogram, conditions: Seq[Expression], leaf: Expression): Option[ColumnHistogram] =
-    EvaluationFailure.orNone(conditions.reduceOption(And(_, _)).fold(column)(new ColumnPredicate(_, leaf).of(column)))
+  def select(
+      column: ColumnHistogram,
+      conditions: Seq[Expression],
+      leaf: Expression): Option[ColumnHistogram] =
+    EvaluationFailure.orNone(conditions.reduceOption(And(_, _)).fold(column)(new ColumnPredicate(
+      _,
+      leaf).of(column)))
 
   /** Some rows, and values of which some are theirs. */
   private final case class BucketSample(bucket: Bucket, samples: Seq[Any])
@@ -175,7 +199,8 @@ private[estimates] object ColumnPredicate {
       else {
         val next = Arrays.copyOf(prefix, last + 1)
         next(last) = (next(last) + 1).toByte
-        Seq(UTF8String.fromBytes(next)) ++ (if (plain.length < bytes.length) Seq(UTF8String.fromBytes(plain)) else Nil)
+        Seq(UTF8String.fromBytes(next)) ++ (if (plain.length < bytes.length) Seq(UTF8String.fromBytes(plain))
+                                            else Nil)
       }
     }.distinct
   }

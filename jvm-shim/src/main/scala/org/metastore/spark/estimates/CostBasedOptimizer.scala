@@ -20,7 +20,9 @@ object CboSwitch extends Logging {
   def apply(): Unit =
     try ContextConf.active.filter(wanted).foreach { conf =>
         conf.set(Cbo, "true").set(JoinReorder, "true")
-        TableFormats.all.flatMap(_.optimizerDefaults).foreach { case (key, value) => conf.setIfMissing(key, value) }
+        TableFormats.all.flatMap(_.optimizerDefaults).foreach { case (key, value) =>
+          conf.setIfMissing(key, value)
+        }
         logInfo(s"$Cbo and $JoinReorder are switched on; set one of them, or ${MetastoreConf.CboEnabled.key}=false, to decide")
       }
     catch {
@@ -46,13 +48,15 @@ object QueryJoinOrder extends PredicateHelper {
 
   /** With the columns of the plan of which nothing is known. */
   private def markJoins(plan: LogicalPlan): (LogicalPlan, Set[ExprId]) = plan match {
-    case leaf: LeafNode => (leaf, leaf.output.filterNot(column => ScanStatistics.isSupported(column.dataType)).map(_.exprId).toSet)
+    case leaf: LeafNode =>
+      (leaf, leaf.output.filterNot(column => ScanStatistics.isSupported(column.dataType)).map(_.exprId).toSet)
     case other =>
       val children = other.children.map(markJoins)
       val unknown = children.flatMap(_._2).toSet
       other.withNewChildren(children.map(_._1)) match {
         case union: Union => (union, union.output.map(_.exprId).toSet)
-        case join @ Join(left, right, _: InnerLike, Some(condition), JoinHint.NONE) if isUnknown(condition, left, right, unknown) =>
+        case join @ Join(left, right, _: InnerLike, Some(condition), JoinHint.NONE)
+            if isUnknown(condition, left, right, unknown) =>
           val kept = join.copy(hint = inPlace)
           kept.copyTagsFrom(join)
           (kept, unknown)
@@ -62,11 +66,16 @@ object QueryJoinOrder extends PredicateHelper {
 
   /** Of what a node adds to its children's columns, all that is no other name of one that is known. */
   private def computed(node: LogicalPlan, unknown: Set[ExprId]): Set[ExprId] = {
-    val renamed = node.expressions.collect { case alias @ Alias(of: Attribute, _) if !unknown(of.exprId) => alias.exprId }
+    val renamed =
+      node.expressions.collect { case alias @ Alias(of: Attribute, _) if !unknown(of.exprId) => alias.exprId }
     node.output.map(_.exprId).toSet -- node.children.flatMap(_.output).map(_.exprId) -- renamed
   }
 
-  private def isUnknown(condition: Expression, left: LogicalPlan, right: LogicalPlan, unknown: Set[ExprId]): Boolean = {
+  private def isUnknown(
+      condition: Expression,
+      left: LogicalPlan,
+      right: LogicalPlan,
+      unknown: Set[ExprId]): Boolean = {
     val keys = splitConjunctivePredicates(condition).collect {
       case equality @ Equality(a, b) if joins(a, b, left, right) || joins(b, a, left, right) => equality
     }

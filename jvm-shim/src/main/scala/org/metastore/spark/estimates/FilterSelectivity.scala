@@ -10,7 +10,9 @@ import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, Filter, LeafNode
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.FilterEstimation
 import org.apache.spark.sql.types.DataType
 
-import org.metastore.spark.pruning.{ColumnResolver, EvaluationClock, ExpressionColumns, TimedMatch, ValuePredicate}
+import org.metastore.spark.pruning.{
+  ColumnResolver, EvaluationClock, ExpressionColumns, TimedMatch, ValuePredicate
+}
 import org.metastore.spark.pruning.ColumnLookup.{leavesOf, ColumnPath}
 import org.metastore.spark.reason.Recoverable
 import org.metastore.spark.statistics.columns.CatalystValue
@@ -21,7 +23,11 @@ private[estimates] final case class ColumnKey(key: String, dataType: DataType)(v
 
 /** The values of a column before and after the conditions on it alone. */
 private[estimates] final case class ColumnConditions(
-    asked: ColumnKey, conditions: Seq[Expression], whole: ColumnHistogram, kept: ColumnHistogram, ofTable: Boolean) {
+    asked: ColumnKey,
+    conditions: Seq[Expression],
+    whole: ColumnHistogram,
+    kept: ColumnHistogram,
+    ofTable: Boolean) {
 
   def source: String = if (whole.isComplete) "value counts" else if (ofTable) "histogram" else "bounds"
 
@@ -42,11 +48,15 @@ private[estimates] final case class ColumnConditions(
 }
 
 /** The share of rows that satisfies a condition, `of` the shares that conditions on one column have, say in a file. */
-private[estimates] final class Selectivity(val columns: Seq[ColumnConditions], val of: (ColumnConditions => Double) => Double)
+private[estimates] final class Selectivity(
+    val columns: Seq[ColumnConditions],
+    val of: (ColumnConditions => Double) => Double)
 
 /** What a scan's filter leaves by the values of its columns: conditions on several are taken to be independent. */
 private[estimates] final class FilterSelectivity(
-    conjuncts: Seq[Expression], resolver: ColumnResolver, histograms: Seq[ColumnKey] => Map[ColumnKey, (ColumnHistogram, Boolean)]) {
+    conjuncts: Seq[Expression],
+    resolver: ColumnResolver,
+    histograms: Seq[ColumnKey] => Map[ColumnKey, (ColumnHistogram, Boolean)]) {
   import FilterSelectivity._
 
   private val usable = conjuncts.filter(ValuePredicate.canEvaluate)
@@ -60,7 +70,8 @@ private[estimates] final class FilterSelectivity(
     .groupBy(_._1).toSeq.flatMap { case (asked, of) => restricted(asked, of.map(_._2), known.get(asked)) }
 
   private val joint: Seq[(Expression, Selectivity)] = usable.collect {
-    case (condition, asked) if asked.size > 1 && leavesOf(condition).size <= MostLeaves => shareOf(condition, asked).map(condition -> _)
+    case (condition, asked) if asked.size > 1 && leavesOf(condition).size <= MostLeaves =>
+      shareOf(condition, asked).map(condition -> _)
   }.flatten
 
   /** What each of the conditions on several columns lets through. */
@@ -93,8 +104,11 @@ private[estimates] final class FilterSelectivity(
   }
 
   private def restricted(
-      asked: ColumnKey, conditions: Seq[Expression], column: Option[(ColumnHistogram, Boolean)]): Option[ColumnConditions] =
-    for ((whole, ofTable) <- column if whole.rows > 0; kept <- ColumnPredicate.select(whole, conditions, asked.leaf))
+      asked: ColumnKey,
+      conditions: Seq[Expression],
+      column: Option[(ColumnHistogram, Boolean)]): Option[ColumnConditions] =
+    for ((whole, ofTable) <- column if whole.rows > 0;
+      kept <- ColumnPredicate.select(whole, conditions, asked.leaf))
       yield ColumnConditions(asked, conditions, whole, kept, ofTable)
 
   /** The values of a column that the conditions on it alone leave, where there are any. */
@@ -103,7 +117,8 @@ private[estimates] final class FilterSelectivity(
 
   /** The share of rows that satisfies a condition on several columns. */
   private def shareOf(condition: Expression, asked: Seq[ColumnKey]): Option[Selectivity] = asked match {
-    case Seq(one) => restricted(one, Seq(condition), remaining(one)).map(column => new Selectivity(Seq(column), _(column)))
+    case Seq(one) =>
+      restricted(one, Seq(condition), remaining(one)).map(column => new Selectivity(Seq(column), _(column)))
     case _ => condition match {
         case And(left, right) => both(left, right)(_ * _)
         case Or(left, right) => both(left, right)((a, b) => a + b - a * b)
@@ -116,7 +131,9 @@ private[estimates] final class FilterSelectivity(
 
   private def constant(share: Double) = new Selectivity(Nil, _ => share)
 
-  private def both(left: Expression, right: Expression)(joined: (Double, Double) => Double): Option[Selectivity] =
+  private def both(
+      left: Expression,
+      right: Expression)(joined: (Double, Double) => Double): Option[Selectivity] =
     for (l <- columnsOf(left); r <- columnsOf(right); a <- shareOf(left, l); b <- shareOf(right, r))
       yield new Selectivity(a.columns ++ b.columns, among => joined(a.of(among), b.of(among)))
 
@@ -160,13 +177,17 @@ private[estimates] object FilterSelectivity {
 
 /** The filter of a scan, not yet estimated. */
 final class FilterRequest private[spark] (
-    conjuncts: Seq[Expression], resolver: ExpressionColumns,
+    conjuncts: Seq[Expression],
+    resolver: ExpressionColumns,
     private[estimates] val histograms: Seq[(String, DataType)] => Map[(String, DataType), ColumnHistogram],
-    output: Seq[Attribute], joins: JoinKeys, isTaken: Expression => Boolean) {
+    output: Seq[Attribute],
+    joins: JoinKeys,
+    isTaken: Expression => Boolean) {
 
   /** Distinct counts that make estimates of joins right, by key of the column. */
   private[estimates] lazy val joinDistinctCounts: Map[String, Double] =
-    output.flatMap(column => joins.of(column.exprId).flatMap(count => resolver.key(column, Nil).map(_ -> count))).toMap
+    output.flatMap(column =>
+      joins.of(column.exprId).flatMap(count => resolver.key(column, Nil).map(_ -> count))).toMap
 
   /** The share of the rows that semi joins and anti joins leave: Spark takes their rows to be all those of the scan. */
   private[estimates] lazy val leftByJoins: Double = output.map(column => joins.leftOf(column.exprId)).product
@@ -180,15 +201,21 @@ final class FilterRequest private[spark] (
   private[estimates] def places(some: Seq[Expression]): Set[Int] =
     conditions.indices.filter(i => some.exists(_ eq conditions(i))).toSet
 
-  private[estimates] def on(histograms: Seq[ColumnKey] => Map[ColumnKey, (ColumnHistogram, Boolean)]): FilterSelectivity =
+  private[estimates] def on(histograms: Seq[ColumnKey] => Map[ColumnKey, (ColumnHistogram, Boolean)])
+      : FilterSelectivity =
     new FilterSelectivity(conditions, resolver, histograms)
 
   /** The share of rows that some of the conjuncts let through, as Spark estimates it of those that it sees. */
-  private[estimates] def sparkShare(some: Seq[Expression], stat: (String, DataType) => Option[ColumnStat]): Double = {
+  private[estimates] def sparkShare(
+      some: Seq[Expression],
+      stat: (String, DataType) => Option[ColumnStat]): Double = {
     val asWritten = conjuncts.indices.filter(places(some)).map(conjuncts).filterNot(isTaken)
     val output = asWritten.flatMap(_.references).distinct
     val stats = output.flatMap(a => resolver.key(a, Nil).flatMap(stat(_, a.dataType)).map(a -> _))
-    SparkSelectivity.share(asWritten, Statistics(sizeInBytes = 1, Some(SparkSelectivity.Rows), AttributeMap(stats)), output)
+    SparkSelectivity.share(
+      asWritten,
+      Statistics(sizeInBytes = 1, Some(SparkSelectivity.Rows), AttributeMap(stats)),
+      output)
   }
 }
 
@@ -201,22 +228,32 @@ private[estimates] object SparkSelectivity {
     (for {
       condition <- conjuncts.reduceOption(And(_, _))
       before <- stats.rowCount
-      after <- FilterEstimation(Filter(condition, RelationWithStatistics(output, stats))).estimate.flatMap(_.rowCount)
+      after <- FilterEstimation(Filter(
+        condition,
+        RelationWithStatistics(output, stats))).estimate.flatMap(_.rowCount)
       if before > 0
     } yield (BigDecimal(after) / BigDecimal(before)).toDouble).getOrElse(1.0)
 
-  private final case class RelationWithStatistics(output: Seq[Attribute], known: Statistics) extends LeafNode {
+  private final case class RelationWithStatistics(output: Seq[Attribute], known: Statistics)
+    extends LeafNode {
     override def computeStats(): Statistics = known
   }
 }
 
 /** How many rows of files satisfy a filter: within a file conditions are independent, not within the table. */
 private[estimates] final class MatchingRowCount(
-    filter: FilterSelectivity, statistics: PartitionStatistics, kept: Array[Int], rows: Int => Double, live: Int => Double, all: Double,
-    dropped: Seq[Expression] => Double, isAncestor: Boolean) {
+    filter: FilterSelectivity,
+    statistics: PartitionStatistics,
+    kept: Array[Int],
+    rows: Int => Double,
+    live: Int => Double,
+    all: Double,
+    dropped: Seq[Expression] => Double,
+    isAncestor: Boolean) {
   import MatchingRowCount._
 
-  private val (physical, left) = (stream(kept).mapToDouble(rows(_)).sum, stream(kept).mapToDouble(live(_)).sum)
+  private val (physical, left) =
+    (stream(kept).mapToDouble(rows(_)).sum, stream(kept).mapToDouble(live(_)).sum)
 
   private val columns = filter.columns.map(new OfColumn(_))
 
@@ -227,15 +264,18 @@ private[estimates] final class MatchingRowCount(
     else {
       val shares = if (isOneColumn && isAncestor) Nil else columns.map(_.shares)
       val parts = new IdentityHashMap[ColumnConditions, OfColumn]
-      def among(file: Int)(part: ColumnConditions) = parts.computeIfAbsent(part, new OfColumn(_)).shareOf(file)
+      def among(file: Int)(part: ColumnConditions) =
+        parts.computeIfAbsent(part, new OfColumn(_)).shareOf(file)
       val found = kept.indices.iterator.map { i =>
-        live(kept(i)) * shares.iterator.map(_(i)).product * filter.jointConditions.iterator.map(_.of(among(kept(i)))).product
+        live(kept(i)) * shares.iterator.map(_(i)).product * filter.jointConditions.iterator.map(
+          _.of(among(kept(i)))).product
       }.sum
       if (isOneColumn && isAncestor) found * ofColumns else found
     }
 
   /** The share of rows that satisfies the conditions on one column, of the table as a whole. */
-  private def ofColumns: Double = columns.map(c => math.min(1.0, c.expected / math.max(1.0, physical))).product
+  private def ofColumns: Double =
+    columns.map(c => math.min(1.0, c.expected / math.max(1.0, physical))).product
 
   /** Whether everything that dropped files is a condition on one column. */
   private def isOneColumn: Boolean = filter.jointConditions.isEmpty && filter.columns.count(drops(_)) <= 1
@@ -247,7 +287,8 @@ private[estimates] final class MatchingRowCount(
 
   // What lies between two places among overlapping bounds takes a look at all of them.
   private def mostFiles: Int =
-    if ((filter.columns ++ filter.jointConditions.flatMap(_.columns)).forall(_.ofTable)) MostFiles else MostOverlapping
+    if ((filter.columns ++ filter.jointConditions.flatMap(_.columns)).forall(_.ofTable)) MostFiles
+    else MostOverlapping
 
   /** Rows that the conditions on one column leave: of files that the statistics do not tell of, all may match. */
   private final class OfColumn(column: ColumnConditions) {
@@ -271,18 +312,27 @@ private[estimates] final class MatchingRowCount(
       else {
         val ofAll = column.kept.rows * math.max(1.0, all / math.max(1.0, column.whole.rows))
         // Files that the column's own conditions drop have no matching row, others have their share.
-        lazy val elsewhere = column.share * math.max(0.0, math.max(all, column.whole.rows) - physical - dropped(column.conditions))
-        math.min(rowsTold, if (isOneColumn || byFiles <= 0) ofAll else math.max(byFiles, ofAll * byFiles / (byFiles + elsewhere)))
+        lazy val elsewhere = column.share * math.max(
+          0.0,
+          math.max(all, column.whole.rows) - physical - dropped(column.conditions))
+        math.min(
+          rowsTold,
+          if (isOneColumn || byFiles <= 0) ofAll
+          else math.max(byFiles, ofAll * byFiles / (byFiles + elsewhere)))
       }
 
     private def isTold(file: Int): Boolean = summary.exists(_.hasStatistics(file))
 
-    def shareOf(file: Int): Double = summary.filter(known => known.nulls(file) >= 0 && known.rows(file) > 0).fold(column.share) { known =>
-      val (all, nulls, nans) = (known.rows(file), known.nulls(file), math.max(0L, known.nans(file)))
-      val bounds = for (lo <- CatalystValue.lo(known, file); hi <- CatalystValue.hi(known, file)) yield (lo, hi)
-      val ofValues = bounds.fold(column.share) { case (lo, hi) => column.between(column.whole.axis.at(lo), column.whole.axis.at(hi)) }
-      (math.max(0L, all - nulls - nans) * ofValues + nulls * column.ofNulls + nans * column.ofNans) / all
-    }
+    def shareOf(file: Int): Double =
+      summary.filter(known => known.nulls(file) >= 0 && known.rows(file) > 0).fold(column.share) { known =>
+        val (all, nulls, nans) = (known.rows(file), known.nulls(file), math.max(0L, known.nans(file)))
+        val bounds =
+          for (lo <- CatalystValue.lo(known, file); hi <- CatalystValue.hi(known, file)) yield (lo, hi)
+        val ofValues = bounds.fold(column.share) { case (lo, hi) =>
+          column.between(column.whole.axis.at(lo), column.whole.axis.at(hi))
+        }
+        (math.max(0L, all - nulls - nans) * ofValues + nulls * column.ofNulls + nans * column.ofNans) / all
+      }
   }
 }
 

@@ -4,7 +4,9 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Expand, Filter, Join, LeafNode, LogicalPlan, Project, Union}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Aggregate, Expand, Filter, Join, LeafNode, LogicalPlan, Project, Union
+}
 import org.apache.spark.sql.types.{BinaryType, DataType, StringType}
 import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
@@ -12,7 +14,9 @@ import org.metastore.spark.pruning.{ExpressionColumns, ValuePredicate}
 import org.metastore.spark.statistics.values.{Axis, Bucket, ColumnHistogram}
 
 /** How the statistics know the columns of a scan. */
-final class RelationColumns(val resolver: ExpressionColumns, val histogram: (String, DataType) => Option[ColumnHistogram])
+final class RelationColumns(
+    val resolver: ExpressionColumns,
+    val histogram: (String, DataType) => Option[ColumnHistogram])
 
 /**
  * Distinct counts of join keys that make Spark's formula T(A) T(B) / max(V(A), V(B)) return the size of the join: with f the
@@ -33,7 +37,8 @@ object JoinKeys extends PredicateHelper {
   private val Near = 4 // times
 
   /** Whether a count serves where Spark takes it for that of the groups, or compares it with that of another join's side. */
-  private def isNear(count: Double, distinct: Double): Boolean = count >= distinct / Near && count <= distinct * Near
+  private def isNear(count: Double, distinct: Double): Boolean =
+    count >= distinct / Near && count <= distinct * Near
 
   /** The keys that joins compare: with each other, and with columns of which nothing is known. */
   private final class Uses {
@@ -48,14 +53,18 @@ object JoinKeys extends PredicateHelper {
     val grouped = mutable.HashSet.empty[ExprId]
     plan.foreach { node =>
       node.expressions.foreach(_.foreach {
-        case named: Alias => sources(named.exprId) = sources(named.exprId) ++ named.child.references.map(_.exprId)
+        case named: Alias =>
+          sources(named.exprId) = sources(named.exprId) ++ named.child.references.map(_.exprId)
         case _ => ()
       })
       node match {
-        case aggregate: Aggregate => grouped ++= aggregate.groupingExpressions.flatMap(_.references).map(_.exprId)
+        case aggregate: Aggregate =>
+          grouped ++= aggregate.groupingExpressions.flatMap(_.references).map(_.exprId)
         case expand: Expand => grouped ++= expand.projections.flatten.flatMap(_.references).map(_.exprId)
         case union: Union => union.children.foreach { child =>
-            union.output.zip(child.output).foreach { case (out, in) => sources(out.exprId) = sources(out.exprId) + in.exprId }
+            union.output.zip(child.output).foreach { case (out, in) =>
+              sources(out.exprId) = sources(out.exprId) + in.exprId
+            }
           }
         case _ => ()
       }
@@ -73,7 +82,11 @@ object JoinKeys extends PredicateHelper {
    * taken some of its rows.
    */
   private final case class Origin(
-      column: Attribute, leaf: LogicalPlan, conjuncts: Seq[Expression], isJoined: Boolean = false, over: Option[Expression] = None)
+      column: Attribute,
+      leaf: LogicalPlan,
+      conjuncts: Seq[Expression],
+      isJoined: Boolean = false,
+      over: Option[Expression] = None)
 
   private def originOf(key: Expression, of: Map[ExprId, Origin]): Option[Origin] = key match {
     case column: Attribute => of.get(column.exprId)
@@ -94,12 +107,14 @@ object JoinKeys extends PredicateHelper {
     val uses = new Uses
     follow(plan, Nil, uses)
     val keys = mutable.HashMap.empty[(ExprId, Option[Expression]), Option[Key]]
-    def keyOf(origin: Origin) = keys.getOrElseUpdate((origin.column.exprId, origin.over), known(origin.leaf).flatMap(Key.of(origin, _)))
+    def keyOf(origin: Origin) =
+      keys.getOrElseUpdate((origin.column.exprId, origin.over), known(origin.leaf).flatMap(Key.of(origin, _)))
     val elsewhere = uses.elsewhere ++ groupingColumns(plan)
     val found = uses.joined.toSeq.flatMap { case (left, right) =>
       for (a <- keyOf(left).toSeq; b <- keyOf(right).toSeq; share = a.share(b) if share > 0;
         isOwn = !Seq(left, right).exists(one => elsewhere(one.column.exprId))
-        if isOwn || isNear(1 / share, math.max(a.values.distinct, b.values.distinct)); one <- Seq(left, right))
+        if isOwn || isNear(1 / share, math.max(a.values.distinct, b.values.distinct));
+        one <- Seq(left, right))
         yield one.column.exprId -> 1 / share
     }
     // A key of several joins has the least of its counts: each of the other sides then decides its own.
@@ -111,43 +126,47 @@ object JoinKeys extends PredicateHelper {
   }
 
   /** Where a plan's columns come from, as far as their rows are those of a scan, joined or not; uses of them are noted. */
-  private def follow(plan: LogicalPlan, above: Seq[Expression], uses: Uses): Map[ExprId, Origin] = plan match {
-    case Filter(condition, child) => follow(child, above ++ splitConjunctivePredicates(condition), uses)
-    case leaf: LeafNode =>
-      val origins = leaf.output.map(column => column.exprId -> Origin(column, leaf, above)).toMap
-      above.foreach(uses.sought ++= soughtBy(_, origins))
-      origins
-    case Project(list, child) =>
-      val below = follow(child, Nil, uses)
-      list.flatMap {
-        case column: Attribute => below.get(column.exprId).map(column.exprId -> _)
-        case renamed @ Alias(column: Attribute, _) => below.get(column.exprId).map(renamed.exprId -> _)
-        case _ => Nil
-      }.toMap
-    case Join(left, right, kind @ (LeftSemi | LeftAnti), condition, _) =>
-      val (outer, inner) = (follow(left, Nil, uses), follow(right, Nil, uses))
-      condition.toSeq.flatMap(splitConjunctivePredicates) match {
-        case Seq(EqualTo(a, b)) if isScan(left) =>
-          for (x <- originOf(a, outer).orElse(originOf(b, outer)); y <- originOf(b, inner).orElse(originOf(a, inner)))
-            uses.sought += Sought(x, y, isIn = kind == LeftSemi, keepsNulls = kind == LeftAnti)
-        case _ => ()
-      }
-      outer.map { case (id, origin) => id -> origin.copy(isJoined = true) }
-    case join: Join =>
-      val (left, right) = (follow(join.left, Nil, uses), follow(join.right, Nil, uses))
-      join.condition.toSeq.flatMap(splitConjunctivePredicates).foreach {
-        case EqualTo(a: Attribute, b: Attribute) => // Spark's estimator knows no other keys
-          (left.get(a.exprId).orElse(left.get(b.exprId)), right.get(b.exprId).orElse(right.get(a.exprId))) match {
-            case (Some(x), Some(y)) => uses.joined += x -> y
-            case (x, y) => uses.elsewhere ++= (x ++ y).map(_.column.exprId)
-          }
-        case _ => ()
-      }
-      (left ++ right).map { case (id, origin) => id -> origin.copy(isJoined = true) }
-    case other =>
-      other.children.foreach(follow(_, Nil, uses))
-      Map.empty
-  }
+  private def follow(plan: LogicalPlan, above: Seq[Expression], uses: Uses): Map[ExprId, Origin] =
+    plan match {
+      case Filter(condition, child) => follow(child, above ++ splitConjunctivePredicates(condition), uses)
+      case leaf: LeafNode =>
+        val origins = leaf.output.map(column => column.exprId -> Origin(column, leaf, above)).toMap
+        above.foreach(uses.sought ++= soughtBy(_, origins))
+        origins
+      case Project(list, child) =>
+        val below = follow(child, Nil, uses)
+        list.flatMap {
+          case column: Attribute => below.get(column.exprId).map(column.exprId -> _)
+          case renamed @ Alias(column: Attribute, _) => below.get(column.exprId).map(renamed.exprId -> _)
+          case _ => Nil
+        }.toMap
+      case Join(left, right, kind @ (LeftSemi | LeftAnti), condition, _) =>
+        val (outer, inner) = (follow(left, Nil, uses), follow(right, Nil, uses))
+        condition.toSeq.flatMap(splitConjunctivePredicates) match {
+          case Seq(EqualTo(a, b)) if isScan(left) =>
+            for (x <- originOf(a, outer).orElse(originOf(b, outer));
+              y <- originOf(b, inner).orElse(originOf(a, inner)))
+              uses.sought += Sought(x, y, isIn = kind == LeftSemi, keepsNulls = kind == LeftAnti)
+          case _ => ()
+        }
+        outer.map { case (id, origin) => id -> origin.copy(isJoined = true) }
+      case join: Join =>
+        val (left, right) = (follow(join.left, Nil, uses), follow(join.right, Nil, uses))
+        join.condition.toSeq.flatMap(splitConjunctivePredicates).foreach {
+          case EqualTo(a: Attribute, b: Attribute) => // Spark's estimator knows no other keys
+            (
+              left.get(a.exprId).orElse(left.get(b.exprId)),
+              right.get(b.exprId).orElse(right.get(a.exprId))) match {
+              case (Some(x), Some(y)) => uses.joined += x -> y
+              case (x, y) => uses.elsewhere ++= (x ++ y).map(_.column.exprId)
+            }
+          case _ => ()
+        }
+        (left ++ right).map { case (id, origin) => id -> origin.copy(isJoined = true) }
+      case other =>
+        other.children.foreach(follow(_, Nil, uses))
+        Map.empty
+    }
 
   @scala.annotation.tailrec
   private def isScan(plan: LogicalPlan): Boolean = plan match {
@@ -159,7 +178,8 @@ object JoinKeys extends PredicateHelper {
 
   /** What a condition looks for in a sub-query: Spark makes semi joins and anti joins of such only after joins are reordered. */
   private def soughtBy(condition: Expression, of: Map[ExprId, Origin]): Option[Sought] = condition match {
-    case Not(other) => soughtBy(other, of).map(one => one.copy(isIn = !one.isIn, keepsNulls = other.isInstanceOf[Exists]))
+    case Not(other) =>
+      soughtBy(other, of).map(one => one.copy(isIn = !one.isIn, keepsNulls = other.isInstanceOf[Exists]))
     case in: InSubquery if in.query.outerAttrs.isEmpty && in.query.joinCond.isEmpty =>
       (in.values, in.query.plan.output) match {
         case (Seq(a), Seq(b)) => soughtIn(a, b, in.query.plan, of)
@@ -173,7 +193,11 @@ object JoinKeys extends PredicateHelper {
     case _ => None
   }
 
-  private def soughtIn(a: Expression, b: Expression, in: LogicalPlan, of: Map[ExprId, Origin]): Option[Sought] =
+  private def soughtIn(
+      a: Expression,
+      b: Expression,
+      in: LogicalPlan,
+      of: Map[ExprId, Origin]): Option[Sought] =
     for (column <- originOf(a, of); values <- originOf(b, follow(in, Nil, new Uses)))
       yield Sought(column, values, isIn = true, keepsNulls = false)
 
@@ -184,7 +208,9 @@ object JoinKeys extends PredicateHelper {
 
     /** How likely a row of this side and one of the other that their conditions leave have the same value. */
     def share(other: Key): Double =
-      math.min(1.0, JoinSelectivity.share(values, other.values) * correlation(other) * other.correlation(this))
+      math.min(
+        1.0,
+        JoinSelectivity.share(values, other.values) * correlation(other) * other.correlation(this))
 
     /** The share of this side's rows whose value the other side has, or has not. */
     def leftBy(other: Key, isIn: Boolean, keepsNulls: Boolean): Double = {
@@ -217,20 +243,28 @@ object JoinKeys extends PredicateHelper {
 
     def of(origin: Origin, known: RelationColumns): Option[Key] = origin.over match {
       case None => of(origin, origin.column, known)
-      case Some(key) => known.resolver.replaceIn(key).collect { case column: Attribute => column }.flatMap(of(origin, _, known))
+      case Some(key) => known.resolver.replaceIn(key).collect { case column: Attribute => column }.flatMap(of(
+          origin,
+          _,
+          known))
     }
 
     private def of(origin: Origin, column: Attribute, known: RelationColumns): Option[Key] = {
-      val conjuncts = origin.conjuncts.map(condition => known.resolver.replaceIn(condition).getOrElse(condition))
+      val conjuncts =
+        origin.conjuncts.map(condition => known.resolver.replaceIn(condition).getOrElse(condition))
       val (own, others) = conjuncts.filter(ValuePredicate.canEvaluate)
         .partition(c => c.references.size == 1 && c.references.head.exprId == column.exprId)
       lazy val beside = new FilterSelectivity(
-        others, known.resolver, _.flatMap(asked => known.histogram(asked.key, asked.dataType).map(found => asked -> ((found, true)))).toMap)
+        others,
+        known.resolver,
+        _.flatMap(asked =>
+          known.histogram(asked.key, asked.dataType).map(found => asked -> ((found, true)))).toMap)
       for {
         key <- known.resolver.key(column, Nil)
         whole <- known.histogram(key, column.dataType)
       } yield {
-        val kept = ColumnPredicate.select(whole, own, column).getOrElse(whole) // as if there were no condition on it
+        // as if there were no condition on it
+        val kept = ColumnPredicate.select(whole, own, column).getOrElse(whole)
         new Key(kept, beside, unknown = origin.isJoined || own.size + others.size < origin.conjuncts.size)
       }
     }
@@ -250,19 +284,23 @@ private[estimates] object JoinSelectivity {
   def found(one: ColumnHistogram, other: ColumnHistogram, share: Double): Double = {
     val (left, right) = comparable(one, other)
     val byBuckets = sum(left, right) { (a, b) =>
-      rowsFound(a, b, left, right) * ScanStatistics.expectDistinct(b.distinct, b.rows, share) / math.max(1.0, b.distinct)
+      rowsFound(a, b, left, right) * ScanStatistics.expectDistinct(b.distinct, b.rows, share) / math.max(
+        1.0,
+        b.distinct)
     }.getOrElse(one.values)
     math.min(one.values, byBuckets) + (if (other.nans > 0) one.nans else 0)
   }
 
   private def pairs(one: ColumnHistogram, other: ColumnHistogram): Double = {
     val (left, right) = comparable(one, other)
-    sum(left, right)((a, b) => rowsFound(a, b, left, right) * b.rows / b.distinct).getOrElse(0.0) + one.nans * other.nans
+    sum(left, right)((a, b) => rowsFound(a, b, left, right) * b.rows / b.distinct).getOrElse(
+      0.0) + one.nans * other.nans
   }
 
   /** Both on one axis: that of texts depends on what all begin with. */
   private def comparable(one: ColumnHistogram, other: ColumnHistogram): (ColumnHistogram, ColumnHistogram) = {
-    val ends = Seq(one, other).filter(_.buckets.nonEmpty).flatMap(h => Seq(h.buckets.head.lo, h.buckets.last.hi))
+    val ends =
+      Seq(one, other).filter(_.buckets.nonEmpty).flatMap(h => Seq(h.buckets.head.lo, h.buckets.last.hi))
     if (!ends.forall(_.isInstanceOf[UTF8String])) (one, other)
     else {
       val texts = ends.map(_.asInstanceOf[UTF8String]).sortWith(isLess)
@@ -272,10 +310,13 @@ private[estimates] object JoinSelectivity {
   }
 
   // Spark forbids `compareTo`, which takes no collation into account, where it is tested; these texts have none.
-  private def isLess(one: UTF8String, other: UTF8String): Boolean = ByteArray.compareBinary(one.getBytes, other.getBytes) < 0
+  private def isLess(one: UTF8String, other: UTF8String): Boolean =
+    ByteArray.compareBinary(one.getBytes, other.getBytes) < 0
 
   /** Over all buckets that meet; none where these are too many. */
-  private def sum(one: ColumnHistogram, other: ColumnHistogram)(of: (Bucket, Bucket) => Double): Option[Double] = {
+  private def sum(
+      one: ColumnHistogram,
+      other: ColumnHistogram)(of: (Bucket, Bucket) => Double): Option[Double] = {
     var (found, first, compared) = (0.0, 0, 0)
     for (a <- one.buckets if compared <= MostPairs) {
       while (first < other.buckets.length && other.buckets(first).until < a.from) first += 1
@@ -293,11 +334,14 @@ private[estimates] object JoinSelectivity {
   // values of that with fewer are.
   private def rowsFound(a: Bucket, b: Bucket, one: ColumnHistogram, other: ColumnHistogram): Double =
     if (a.isSingle && b.isSingle) { if (isSame(a, b)) a.rows else 0 }
-    else if (a.isSingle) { if (b.from < a.from && a.from <= b.until && !other.hasSingle(a.from, a.lo)) a.rows else 0 }
-    else if (b.isSingle) { if (a.from < b.from && b.from <= a.until && !one.hasSingle(b.from, b.lo)) a.rows / a.distinct else 0 }
-    else {
+    else if (a.isSingle) {
+      if (b.from < a.from && a.from <= b.until && !other.hasSingle(a.from, a.lo)) a.rows else 0
+    } else if (b.isSingle) {
+      if (a.from < b.from && b.from <= a.until && !one.hasSingle(b.from, b.lo)) a.rows / a.distinct else 0
+    } else {
       val (left, right) = (part(a, b), part(b, a))
-      if (left <= 0 || right <= 0) 0 else left * a.rows * math.min(1.0, right * b.distinct / (left * a.distinct))
+      if (left <= 0 || right <= 0) 0
+      else left * a.rows * math.min(1.0, right * b.distinct / (left * a.distinct))
     }
 
   private def isSame(a: Bucket, b: Bucket): Boolean = a.from == b.from && ((a.lo, b.lo) match {
@@ -307,5 +351,6 @@ private[estimates] object JoinSelectivity {
 
   /** The share of a range that the other one covers. */
   private def part(of: Bucket, by: Bucket): Double =
-    if (of.until <= of.from) 1 else (math.min(of.until, by.until) - math.max(of.from, by.from)) / (of.until - of.from)
+    if (of.until <= of.from) 1
+    else (math.min(of.until, by.until) - math.max(of.from, by.from)) / (of.until - of.from)
 }

@@ -15,14 +15,20 @@ import org.apache.spark.sql.types.{StringType, StructField, StructType}
 import org.metastore.spark.reason.Recoverable
 
 /** What Spark is told of a scan. */
-private[estimates] final case class OptimizerStatistics(rows: BigInt, columns: Seq[(StructField, ColumnStat)], size: BigInt)
+private[estimates] final case class OptimizerStatistics(
+    rows: BigInt,
+    columns: Seq[(StructField, ColumnStat)],
+    size: BigInt)
 
 private[estimates] object OptimizerStatistics {
   // As EstimationUtils.getSizePerRow has it.
   private val (rowOverhead, stringOverhead) = (8L, 12L)
 
   /** What is known of the files that a scan reads; None where the rows of one are unknown. */
-  def of(schema: StructType, files: ScanStatistics, keyOf: String => Option[String]): Option[OptimizerStatistics] =
+  def of(
+      schema: StructType,
+      files: ScanStatistics,
+      keyOf: String => Option[String]): Option[OptimizerStatistics] =
     files.rowCount.map(of(schema, _, field => keyOf(field.name).flatMap(files.column(_, field.dataType))))
 
   /** @param known finds the numbers of a column */
@@ -51,9 +57,14 @@ private[estimates] object OptimizerStatistics {
 object V1Statistics {
 
   /** None where the rows of a file are unknown: a size without rows says less than Spark's own. */
-  def of(schema: StructType, files: ScanStatistics, keyOf: String => Option[String]): Option[CatalogStatistics] =
+  def of(
+      schema: StructType,
+      files: ScanStatistics,
+      keyOf: String => Option[String]): Option[CatalogStatistics] =
     OptimizerStatistics.of(schema, files, keyOf).map { told =>
-      val columns = told.columns.map { case (field, stat) => field.name -> stat.toCatalogColumnStat(field.name, field.dataType) }
+      val columns = told.columns.map { case (field, stat) =>
+        field.name -> stat.toCatalogColumnStat(field.name, field.dataType)
+      }
       CatalogStatistics(told.size, Some(told.rows), columns.toMap)
     }
 }
@@ -63,9 +74,15 @@ object V2Statistics extends Logging {
 
   /** The statistics of the files read; `known` are their rows as the format counts them. */
   def answer(
-      own: () => Statistics, schema: StructType, known: Option[Double], numbers: Option[ScanStatistics],
+      own: () => Statistics,
+      schema: StructType,
+      known: Option[Double],
+      numbers: Option[ScanStatistics],
       keyOf: String => Option[String]): Statistics =
-    try numbers.flatMap(OptimizerStatistics.of(schema, _, keyOf)).fold(withoutColumns(own, schema, known))(answered)
+    try numbers.flatMap(OptimizerStatistics.of(schema, _, keyOf)).fold(withoutColumns(
+        own,
+        schema,
+        known))(answered)
     catch {
       case Recoverable(e) =>
         logWarning("The optimizer gets no column statistics from the Metastore", e)
@@ -80,18 +97,25 @@ object V2Statistics extends Logging {
     } catch {
       case Recoverable(e) =>
         logDebug("The table format could not estimate its scan", e)
-        known.fold[Statistics](new ReportedStatistics(OptionalLong.empty, OptionalLong.empty, new HashMap)) { rows =>
-          answered(OptimizerStatistics.of(schema, rows, (_: StructField) => None))
+        known.fold[Statistics](new ReportedStatistics(OptionalLong.empty, OptionalLong.empty, new HashMap)) {
+          rows =>
+            answered(OptimizerStatistics.of(schema, rows, (_: StructField) => None))
         }
     }
 
   private def answered(told: OptimizerStatistics): Statistics = {
     val named = new HashMap[NamedReference, ColumnStatistics]
     told.columns.foreach { case (field, stat) => named.put(RawName(field.name), new Column(stat)) }
-    new ReportedStatistics(OptionalLong.of(told.size.min(BigInt(Long.MaxValue)).toLong), OptionalLong.of(told.rows.toLong), named)
+    new ReportedStatistics(
+      OptionalLong.of(told.size.min(BigInt(Long.MaxValue)).toLong),
+      OptionalLong.of(told.rows.toLong),
+      named)
   }
 
-  private final class ReportedStatistics(size: OptionalLong, rows: OptionalLong, columns: JavaMap[NamedReference, ColumnStatistics])
+  private final class ReportedStatistics(
+      size: OptionalLong,
+      rows: OptionalLong,
+      columns: JavaMap[NamedReference, ColumnStatistics])
     extends Statistics {
     override def sizeInBytes: OptionalLong = size
     override def numRows: OptionalLong = rows
@@ -112,7 +136,9 @@ object V2Statistics extends Logging {
     override def avgLen: OptionalLong = long(stat.avgLen.map(BigInt(_)))
     override def maxLen: OptionalLong = long(stat.maxLen.map(BigInt(_)))
 
-    private def long(number: Option[BigInt]) = number.fold(OptionalLong.empty)(n => OptionalLong.of(n.min(Long.MaxValue).toLong))
-    private def value(any: Option[Any]): Optional[Object] = Optional.ofNullable(any.map(_.asInstanceOf[Object]).orNull)
+    private def long(number: Option[BigInt]) =
+      number.fold(OptionalLong.empty)(n => OptionalLong.of(n.min(Long.MaxValue).toLong))
+    private def value(any: Option[Any]): Optional[Object] =
+      Optional.ofNullable(any.map(_.asInstanceOf[Object]).orNull)
   }
 }

@@ -18,12 +18,15 @@ import org.metastore.spark.reason.Recoverable
 object StageStatisticsRule extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (!conf.cboEnabled || !new MetastoreConf(conf).cboEnabled) plan
-    else plan.transform { case stage: LogicalQueryStage if !stage.isInstanceOf[StageWithColumns] => new StageWithColumns(stage) }
+    else plan.transform {
+      case stage: LogicalQueryStage if !stage.isInstanceOf[StageWithColumns] => new StageWithColumns(stage)
+    }
 }
 
 /** A stage that has the rows that came and the columns that were estimated. */
 private final class StageWithColumns(stage: LogicalQueryStage)
-  extends LogicalQueryStage(stage.logicalPlan, stage.physicalPlan) with Logging {
+  extends LogicalQueryStage(stage.logicalPlan, stage.physicalPlan)
+  with Logging {
 
   copyTagsFrom(stage)
 
@@ -38,9 +41,12 @@ private final class StageWithColumns(stage: LogicalQueryStage)
   }
 
   private def withColumns(came: Statistics, estimated: Statistics): Statistics = {
-    val ratio = for (rows <- came.rowCount; expected <- estimated.rowCount if expected > 0) yield rows.toDouble / expected.toDouble
+    val ratio = for (rows <- came.rowCount; expected <- estimated.rowCount if expected > 0)
+      yield rows.toDouble / expected.toDouble
     ratio.fold(came) { ratio =>
-      val columns = estimated.attributeStats.toSeq.map { case (column, stat) => column -> scaled(stat, ratio) }
+      val columns = estimated.attributeStats.toSeq.map { case (column, stat) =>
+        column -> scaled(stat, ratio)
+      }
       came.copy(attributeStats = AttributeMap(columns))
     }
   }

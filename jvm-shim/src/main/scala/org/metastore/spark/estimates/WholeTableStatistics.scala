@@ -25,28 +25,43 @@ object WholeTableStatistics {
       (lo, hi) <- bounds(row, dataType, isEmpty = rows == nulls)
     } yield {
       def length(measured: Option[Double]) = Some(ScanStatistics.length(dataType, measured.getOrElse(-1.0)))
-      val histogram = bins.filter(_ => lo.isDefined).map { case (known, most) => sparkHistogram(known, most, dataType) }
+      val histogram = bins.filter(_ => lo.isDefined).map { case (known, most) =>
+        sparkHistogram(known, most, dataType)
+      }
       ColumnStat(
-        Some(distinct), lo, hi, Some(nulls), length(row.get[Double]("avg_len")), length(row.get[Long]("max_len").map(_.toDouble)),
+        Some(distinct),
+        lo,
+        hi,
+        Some(nulls),
+        length(row.get[Double]("avg_len")),
+        length(row.get[Long]("max_len").map(_.toDouble)),
         histogram)
     }
 
-  private def bounds(row: SummaryRow, dataType: DataType, isEmpty: Boolean): Option[(Option[Any], Option[Any])] =
+  private def bounds(
+      row: SummaryRow,
+      dataType: DataType,
+      isEmpty: Boolean): Option[(Option[Any], Option[Any])] =
     if (isEmpty || !ScanStatistics.isOrdered(dataType)) Some((None, None))
     else
       for {
         lo <- row.lo.filter(_ => row.loExact).map(CatalystValue.catalyst(_, dataType))
-        hi <- row.hi.filter(_ => row.hiExact).map(CatalystValue.catalyst(_, dataType)) if ScanStatistics.isFinite(dataType, lo, hi)
+        hi <- row.hi.filter(_ => row.hiExact).map(CatalystValue.catalyst(_, dataType))
+        if ScanStatistics.isFinite(dataType, lo, hi)
       } yield (Some(lo), Some(hi))
 
   /** Bins of Spark hold equally many values. */
   private def sparkHistogram(known: Histogram, most: Int, dataType: DataType): SparkHistogram = {
     val count = math.min(most.toLong, known.number).toInt
     val ranks = (0 to count).map(i => known.number * i / count)
-    def edge(rank: Long) = EstimationUtils.toDouble(CatalystValue.catalyst(known.at(math.max(rank, 1)).value, dataType), dataType)
+    def edge(rank: Long) =
+      EstimationUtils.toDouble(CatalystValue.catalyst(known.at(math.max(rank, 1)).value, dataType), dataType)
     val bins = ranks.zip(ranks.tail).map { case (from, until) =>
       val (lo, hi) = (edge(from), edge(until))
-      HistogramBin(lo, hi, if (lo == hi) 1 else math.max(1, math.round(known.distinctUpTo(until) - known.distinctUpTo(from))))
+      HistogramBin(
+        lo,
+        hi,
+        if (lo == hi) 1 else math.max(1, math.round(known.distinctUpTo(until) - known.distinctUpTo(from))))
     }
     SparkHistogram(known.number.toDouble / count, bins.toArray)
   }

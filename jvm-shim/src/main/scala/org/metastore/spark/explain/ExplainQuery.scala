@@ -4,7 +4,8 @@ import java.util.Locale
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.{
-  AppendData, LeafNode, LocalRelation, LogicalPlan, OverwriteByExpression, OverwritePartitionsDynamic, V2CreateTableAsSelectPlan
+  AppendData, LeafNode, LocalRelation, LogicalPlan, OverwriteByExpression, OverwritePartitionsDynamic,
+  V2CreateTableAsSelectPlan
 }
 import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution, SparkPlan}
 import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand
@@ -38,15 +39,20 @@ object ExplainQuery {
   /** As `decisions`, by scan that is read, with the tables. */
   def scans(session: SparkSession, query: String): QueryScans = scans(session, query, ScanDecisions.of)
 
-  private def scans(session: SparkSession, query: String, find: SparkPlan => Seq[ScanDecision]): QueryScans = {
+  private def scans(
+      session: SparkSession,
+      query: String,
+      find: SparkPlan => Seq[ScanDecision]): QueryScans = {
     val plan = session.sessionState.sqlParser.parsePlan(query)
     val planned = session.sessionState.executePlan(plan, CommandExecutionMode.SKIP)
     ReadPermission.requireOfAll(session, planned.analyzed)
     val shown = find(planned.executedPlan)
     val answered = MetadataAnswers.of(session, plan, planned, shown)
-    val decisions = shown ++ queryOfWrite(planned.analyzed).filter(_ => shown.isEmpty).toSeq.flatMap { written =>
-      val read = find(session.sessionState.executePlan(written).executedPlan)
-      if (MetastoreConf.of(session).pruneInsideWrites) read else read.map(_.withoutPruning(Reason(ReasonCode.InsideWrite)))
+    val decisions = shown ++ queryOfWrite(planned.analyzed).filter(_ => shown.isEmpty).toSeq.flatMap {
+      written =>
+        val read = find(session.sessionState.executePlan(written).executedPlan)
+        if (MetastoreConf.of(session).pruneInsideWrites) read
+        else read.map(_.withoutPruning(Reason(ReasonCode.InsideWrite)))
     }
     new QueryScans(decisions ++ answered, planned)
   }
@@ -54,7 +60,8 @@ object ExplainQuery {
   /** The query whose rows a table gets. */
   private def queryOfWrite(plan: LogicalPlan): Option[LogicalPlan] = plan match {
     case create: V2CreateTableAsSelectPlan => Some(create.query)
-    case insert @ (_: AppendData | _: OverwriteByExpression | _: OverwritePartitionsDynamic) => insert.children.headOption
+    case insert @ (_: AppendData | _: OverwriteByExpression | _: OverwritePartitionsDynamic) =>
+      insert.children.headOption
     case CreateDataSourceTableAsSelectCommand(_, _, query, _) => Some(query)
     case _ => None
   }
@@ -66,12 +73,15 @@ final class QueryScans private[explain] (val decisions: Seq[ScanDecision], plann
 
   /** Why a plan has no scan. */
   private[explain] def withoutScans(query: String): ScanDecision = {
-    val statement = Some(query.trim.takeWhile(_.isLetter).toUpperCase(Locale.ROOT)).filter(_.nonEmpty).getOrElse(analyzed.nodeName)
+    val statement = Some(query.trim.takeWhile(
+      _.isLetter).toUpperCase(Locale.ROOT)).filter(_.nonEmpty).getOrElse(analyzed.nodeName)
     // A format's own command may have its target for an argument.
     val plans = analyzed +: analyzed.productIterator.collect { case part: LogicalPlan => part }.toSeq
-    val target = plans.flatMap(_.collectLeaves()).find(TableFormats.of(_).isDefined).flatMap(TableLookup.sqlName)
+    val target =
+      plans.flatMap(_.collectLeaves()).find(TableFormats.of(_).isDefined).flatMap(TableLookup.sqlName)
     val why =
-      if (!MetastoreConf.of(planned.sparkSession).enabled) Reason(ReasonCode.Disabled, "setting" -> MetastoreConf.Enabled.key)
+      if (!MetastoreConf.of(planned.sparkSession).enabled)
+        Reason(ReasonCode.Disabled, "setting" -> MetastoreConf.Enabled.key)
       else if (planned.executedPlan.nodeName == "DeleteFromTable") Reason(ReasonCode.AnsweredByFormat)
       else if (QueryScans.RowLevel(statement)) Reason(ReasonCode.RowLevelCommand, "command" -> statement)
       else Reason(ReasonCode.NoScan, "statement" -> statement, "kinds" -> TableFormats.kinds)
@@ -82,12 +92,15 @@ final class QueryScans private[explain] (val decisions: Seq[ScanDecision], plann
   def tableOf(decision: ScanDecision): Option[LakeTable] = {
     val relations = analyzed.collectWithSubqueries { case leaf: LeafNode => leaf }
     val tables = relations.iterator.flatMap(relation => TableFormats.of(relation).map(relation -> _))
-    tables.find { case (relation, table) => decision.question.fold(isNamed(relation, table, decision.table))(_.table.uuid == table.uuid) }
+    tables.find { case (relation, table) =>
+      decision.question.fold(isNamed(relation, table, decision.table))(_.table.uuid == table.uuid)
+    }
       .map(_._2)
   }
 
   private def isNamed(relation: LogicalPlan, table: LakeTable, name: String): Boolean =
-    TableLookup.sqlName(relation).fold(Seq(table.location, table.qualifiedLocation).exists(at => name == s"${table.format}.`$at`"))(
+    TableLookup.sqlName(relation).fold(Seq(table.location, table.qualifiedLocation).exists(at =>
+      name == s"${table.format}.`$at`"))(
       _ == name)
 }
 
@@ -99,14 +112,23 @@ private object QueryScans {
 object MetadataAnswers {
 
   /** One decision for each scan that a query would have if the formats did not answer it. */
-  def of(session: SparkSession, plan: LogicalPlan, planned: QueryExecution, shown: Seq[ScanDecision]): Seq[ScanDecision] =
-    if (!holds(planned.analyzed)(settingOf(_).isDefined) || !holds(planned.optimizedPlan)(_.isInstanceOf[LocalRelation])) Nil
+  def of(
+      session: SparkSession,
+      plan: LogicalPlan,
+      planned: QueryExecution,
+      shown: Seq[ScanDecision]): Seq[ScanDecision] =
+    if (!holds(planned.analyzed)(settingOf(_).isDefined) || !holds(planned.optimizedPlan)(
+        _.isInstanceOf[LocalRelation])) Nil
     else {
       val reading = Reflection.call[SparkSession](session, "cloneSession")
       TableFormats.all.flatMap(_.metadataAnswers).foreach(reading.conf.set(_, "false"))
       val all =
-        ReadPermission.asActive(reading)(ScanDecisions.of(reading.sessionState.executePlan(plan, CommandExecutionMode.SKIP).executedPlan))
-      all.map(_.table).diff(shown.map(_.table)).map(ScanDecision.withoutPruning(_, Reason(ReasonCode.AnsweredByFormat)))
+        ReadPermission.asActive(reading)(ScanDecisions.of(reading.sessionState.executePlan(
+          plan,
+          CommandExecutionMode.SKIP).executedPlan))
+      all.map(_.table).diff(shown.map(_.table)).map(ScanDecision.withoutPruning(
+        _,
+        Reason(ReasonCode.AnsweredByFormat)))
     }
 
   private def holds(plan: LogicalPlan)(test: LogicalPlan => Boolean): Boolean =

@@ -1,9 +1,13 @@
 package org.metastore.spark.explain
 
 import org.apache.spark.sql.{AnalysisException, SparkSession}
-import org.apache.spark.sql.catalyst.expressions.{AliasHelper, And, AttributeReference, Expression, Literal, PythonUDF, SubqueryExpression}
+import org.apache.spark.sql.catalyst.expressions.{
+  AliasHelper, And, AttributeReference, Expression, Literal, PythonUDF, SubqueryExpression
+}
 import org.apache.spark.sql.catalyst.plans.QueryPlan
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project, SubqueryAlias, View}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project, SubqueryAlias, View
+}
 import org.apache.spark.sql.execution.CommandExecutionMode
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
@@ -18,15 +22,22 @@ import org.metastore.spark.tables.{LakeTable, ReadPermission, TableFormats, Tabl
  * @param table     the table as SQL names it
  * @param condition the WHERE, in the table's own columns
  */
-final class FilteredQuery private (session: SparkSession, val table: String, val condition: String, analyzed: LogicalPlan) {
+final class FilteredQuery private (
+    session: SparkSession,
+    val table: String,
+    val condition: String,
+    analyzed: LogicalPlan) {
 
   /** The data files of which no row matches, and those of which every row is live and does, by path. */
   def files: (Seq[String], Seq[String]) = {
     // Whoever asks for so many rows learns which files hold nothing else.
     val most = Literal(Int.MaxValue)
-    val planned = session.sessionState.executePlan(GlobalLimit(most, LocalLimit(most, analyzed)), CommandExecutionMode.SKIP)
+    val planned = session.sessionState.executePlan(
+      GlobalLimit(most, LocalLimit(most, analyzed)),
+      CommandExecutionMode.SKIP)
     ScanDecisions.of(planned.executedPlan) match {
-      case Seq(one) => (one.pathsSkipped, one.files.paths.indices.filter(one.full.get(_)).map(one.files.paths(_)))
+      case Seq(one) =>
+        (one.pathsSkipped, one.files.paths.indices.filter(one.full.get(_)).map(one.files.paths(_)))
       case _ => (Nil, Nil)
     }
   }
@@ -52,7 +63,8 @@ object FilteredQuery extends AliasHelper {
       try analyze(session, s"SELECT * FROM $name WHERE $condition")
       catch { case _: AnalysisException => throw refused(s"its WHERE cannot be told in columns of $name") }
     val again = parts(told)
-    if (tableOf(again).uuid != known.uuid || tableOf(again).current != known.current || source(again) != source(found)) {
+    if (tableOf(again).uuid != known.uuid || tableOf(again).current != known.current || source(
+        again) != source(found)) {
       throw refused(s"it does not read $name as the name now stands for it")
     }
     if (normalized(again) != normalized(found)) throw refused(s"its WHERE cannot be told in columns of $name")
@@ -62,7 +74,9 @@ object FilteredQuery extends AliasHelper {
   private final case class Parts(relation: LogicalPlan, conditions: Seq[Expression])
 
   private def analyze(session: SparkSession, query: String): LogicalPlan =
-    session.sessionState.executePlan(session.sessionState.sqlParser.parsePlan(query), CommandExecutionMode.SKIP).analyzed
+    session.sessionState.executePlan(
+      session.sessionState.sqlParser.parsePlan(query),
+      CommandExecutionMode.SKIP).analyzed
 
   private def parts(plan: LogicalPlan, above: Seq[Expression] = Nil): Parts = plan match {
     case alias: SubqueryAlias => parts(alias.child, above)
@@ -85,13 +99,15 @@ object FilteredQuery extends AliasHelper {
 
   private def tableOf(found: Parts): LakeTable =
     TableFormats.of(found.relation).getOrElse(throw refused(
-        s"it reads ${TableFormats.describe(found.relation)}, not ${TableFormats.kinds}"))
+      s"it reads ${TableFormats.describe(found.relation)}, not ${TableFormats.kinds}"))
 
   /** What the same table may be read by in different ways. */
   private def source(found: Parts): Any = found.relation match {
-    case v2: DataSourceV2Relation => (v2.table.name, v2.options.asCaseSensitiveMap, v2.output.map(column => (column.name, column.dataType)))
+    case v2: DataSourceV2Relation =>
+      (v2.table.name, v2.options.asCaseSensitiveMap, v2.output.map(column => (column.name, column.dataType)))
     case v1: LogicalRelation => v1.relation match {
-        case files: HadoopFsRelation => (files.location.rootPaths, files.options.filterNot(_._1.equalsIgnoreCase("path")), files.schema)
+        case files: HadoopFsRelation =>
+          (files.location.rootPaths, files.options.filterNot(_._1.equalsIgnoreCase("path")), files.schema)
         case other => other
       }
     case other => other.canonicalized
@@ -101,8 +117,9 @@ object FilteredQuery extends AliasHelper {
     case column: AttributeReference => column.withQualifier(Nil)
   }
 
-  private def normalized(found: Parts): Option[Expression] = found.conditions.filterNot(_ == Literal.TrueLiteral).reduceOption(And(_, _))
-    .map(QueryPlan.normalizeExpressions(_, found.relation.output).canonicalized)
+  private def normalized(found: Parts): Option[Expression] =
+    found.conditions.filterNot(_ == Literal.TrueLiteral).reduceOption(And(_, _))
+      .map(QueryPlan.normalizeExpressions(_, found.relation.output).canonicalized)
 
   private def refused(why: String): MetastoreException =
     MetastoreException.invalidArgument("query", s"$why", Supported)

@@ -17,8 +17,14 @@ import org.metastore.spark.tables.ReadPermission
 
 /** What the optimizer expects of one operator of a query; a row of `metastore.estimates(query)`. */
 final case class OperatorEstimate(
-    operator: Int, parent: Option[Int], name: String, detail: String, rows: Option[BigInt], bytes: BigInt,
-    scan: Option[ScanEstimate], countedRows: Option[Long]) {
+    operator: Int,
+    parent: Option[Int],
+    name: String,
+    detail: String,
+    rows: Option[BigInt],
+    bytes: BigInt,
+    scan: Option[ScanEstimate],
+    countedRows: Option[Long]) {
 
   /** How many times the estimate is off, either way; of a scan that of the filter above it tells. */
   def qError: Option[Double] = for (expected <- rows; counted <- countedRows; if scan.isEmpty) yield {
@@ -42,18 +48,30 @@ object OperatorEstimate {
     val planned = session.sessionState.executePlan(plan, CommandExecutionMode.SKIP)
     ReadPermission.requireOfAll(session, planned.analyzed)
     if (run && planned.analyzed.exists(_.isInstanceOf[Command])) {
-      throw MetastoreException.invalidArgument("query", "a command is not run to count its rows", "Leave analyze => true out.")
+      throw MetastoreException.invalidArgument(
+        "query",
+        "a command is not run to count its rows",
+        "Leave analyze => true out.")
     }
     () => estimates(session, planned.optimizedPlan, run)
   }
 
-  private def estimates(session: SparkSession, optimized: LogicalPlan, run: Boolean): Seq[OperatorEstimate] = {
+  private def estimates(
+      session: SparkSession,
+      optimized: LogicalPlan,
+      run: Boolean): Seq[OperatorEstimate] = {
     val counts = if (run) countRows(session, optimized) else Map.empty[Int, Long]
     operators(optimized).map { case Operator(node, place, parent, counter, isLimited) =>
       val stats = node.stats
       OperatorEstimate(
-        place, parent, node.nodeName, node.simpleString(DetailChars).take(DetailChars), filtered(node).orElse(stats.rowCount),
-        stats.sizeInBytes, ScanDecisions.estimateOf(node), counts.get(counter).filterNot(_ => isLimited))
+        place,
+        parent,
+        node.nodeName,
+        node.simpleString(DetailChars).take(DetailChars),
+        filtered(node).orElse(stats.rowCount),
+        stats.sizeInBytes,
+        ScanDecisions.estimateOf(node),
+        counts.get(counter).filterNot(_ => isLimited))
     }
   }
 
@@ -63,7 +81,12 @@ object OperatorEstimate {
     else ScanDecisions.estimateOf(node.collectLeaves().head).map(one => BigInt(math.max(1L, one.rows)))
 
   /** @param counter the operator whose rows are counted, which are its own too */
-  private final case class Operator(node: LogicalPlan, place: Int, parent: Option[Int], counter: Int, isLimited: Boolean)
+  private final case class Operator(
+      node: LogicalPlan,
+      place: Int,
+      parent: Option[Int],
+      counter: Int,
+      isLimited: Boolean)
 
   private def operators(plan: LogicalPlan): Seq[Operator] = {
     var next = 0
@@ -71,8 +94,11 @@ object OperatorEstimate {
       val place = next
       next += 1
       val counter =
-        parent.fold(place)(above => if (!isScan(above.node)) place else if (above.node.isInstanceOf[Project]) above.counter else Nowhere)
-      val limits = parent.exists(above => above.isLimited || above.node.isInstanceOf[GlobalLimit] || above.node.isInstanceOf[LocalLimit])
+        parent.fold(place)(above =>
+          if (!isScan(above.node)) place
+          else if (above.node.isInstanceOf[Project]) above.counter else Nowhere)
+      val limits = parent.exists(above =>
+        above.isLimited || above.node.isInstanceOf[GlobalLimit] || above.node.isInstanceOf[LocalLimit])
       val operator = Operator(node, place, parent.map(_.place), counter, limits)
       operator +: node.children.flatMap(below(_, Some(operator)))
     }
@@ -97,10 +123,13 @@ object OperatorEstimate {
       CollectMetrics(run + operator.place, Seq(rows), node, 0)
     }
     val all = operators(plan)
-    val execution = session.sessionState.executePlan(counting(all.head, all.groupBy(_.parent)), CommandExecutionMode.SKIP)
+    val execution =
+      session.sessionState.executePlan(counting(all.head, all.groupBy(_.parent)), CommandExecutionMode.SKIP)
     SQLExecution.withNewExecutionId(execution, Some("metastore.estimates")) {
       execution.toRdd.foreachPartition((rows: Iterator[_]) => rows.foreach(_ => ()))
     }
-    execution.observedMetrics.collect { case (name, row) if name.startsWith(run) => name.drop(run.length).toInt -> row.getLong(0) }
+    execution.observedMetrics.collect {
+      case (name, row) if name.startsWith(run) => name.drop(run.length).toInt -> row.getLong(0)
+    }
   }
 }

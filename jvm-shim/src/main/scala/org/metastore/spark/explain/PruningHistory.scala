@@ -25,7 +25,12 @@ import org.metastore.spark.scan.ScanDecisions
  * @param reasons     what left data files unread, and how many; or why the scan was left alone, with none
  */
 final case class HistoryEntry(
-    endedMillis: Long, table: String, files: Long, filesRead: Long, bytesSkipped: Long, planningMillis: Long,
+    endedMillis: Long,
+    table: String,
+    files: Long,
+    filesRead: Long,
+    bytesSkipped: Long,
+    planningMillis: Long,
     reasons: Seq[(String, Long)])
 
 /**
@@ -70,7 +75,8 @@ object PruningHistory {
   private val Planning = Seq("optimization", "planning")
   private val ofSessions = new WeakHashMap[SparkSession, PruningHistory]
 
-  private def planningMillis(query: QueryExecution): Long = Planning.flatMap(query.tracker.phases.get).map(_.durationMs).sum
+  private def planningMillis(query: QueryExecution): Long =
+    Planning.flatMap(query.tracker.phases.get).map(_.durationMs).sum
 
   /** Notes the queries of a session from now on. */
   private[explain] def follow(session: SparkSession): Unit = synchronized {
@@ -95,9 +101,13 @@ object PruningHistory {
 
   private def requireNoted(session: SparkSession, noted: Seq[HistoryEntry]): Unit = {
     val conf = MetastoreConf.of(session)
-    val off = Seq(MetastoreConf.Enabled -> conf.enabled, MetastoreConf.HistoryEnabled -> conf.historyEnabled).find(!_._2).map(_._1.key)
+    val off = Seq(
+      MetastoreConf.Enabled -> conf.enabled,
+      MetastoreConf.HistoryEnabled -> conf.historyEnabled).find(!_._2).map(_._1.key)
     off.filter(_ => noted.isEmpty).foreach { setting =>
-      throw MetastoreException.invalidArgument("metastore.history", s"no query of this session was noted, because $setting is false",
+      throw MetastoreException.invalidArgument(
+        "metastore.history",
+        s"no query of this session was noted, because $setting is false",
         s" SET $setting = true before the queries that are to be noted.")
     }
   }

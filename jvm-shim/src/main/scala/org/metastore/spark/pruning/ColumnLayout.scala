@@ -21,7 +21,9 @@ object ColumnLayout {
   /** Files evenly chosen among those whose bounds are values of theirs, in the order of these. */
   def sample(summary: ColumnSummary, most: Int): Seq[Int] = {
     val bounds = summary.bounds
-    val byLo = sortedByLo(bounds, filesWithBounds(summary).filter(file => bounds.loExact(file) && bounds.hiExact(file)))
+    val byLo = sortedByLo(
+      bounds,
+      filesWithBounds(summary).filter(file => bounds.loExact(file) && bounds.hiExact(file)))
     val number = math.min(most, byLo.length)
     (0 until number).map(i => byLo(((2L * i + 1) * byLo.length / (2 * number)).toInt))
   }
@@ -53,7 +55,8 @@ object ColumnLayout {
     var ended = 0
     var endedBefore = 0L
     byLo.foreach { file =>
-      while (bounds.his.compare(byHi(ended), bounds.los, file) < 0) ended += 1 // the file itself ends no earlier
+      // the file itself ends no earlier
+      while (bounds.his.compare(byHi(ended), bounds.los, file) < 0) ended += 1
       endedBefore += ended
     }
     begunByTheEnd - endedBefore

@@ -1,7 +1,9 @@
 package org.metastore.spark.pruning
 
 import org.apache.spark.sql.catalyst.expressions
-import org.apache.spark.sql.catalyst.expressions.{Expression, OuterReference, PlanExpression, UserDefinedExpression}
+import org.apache.spark.sql.catalyst.expressions.{
+  Expression, OuterReference, PlanExpression, UserDefinedExpression
+}
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.pruning.Condition.{And, Evaluated, Member, NaNTest, NullTest, Or}
@@ -43,7 +45,12 @@ private[pruning] object Condition {
   final case class Member(term: Term, set: ValueSet, inside: Boolean) extends Condition
 
   /** What Catalyst's own expression says of single values of the one column that it reads; of bounds `rules` say the same or less. */
-  final case class Evaluated(rules: Condition, column: ColumnReference, condition: Expression, leaf: Expression) extends Condition
+  final case class Evaluated(
+      rules: Condition,
+      column: ColumnReference,
+      condition: Expression,
+      leaf: Expression)
+    extends Condition
 
   /** One term against another term of the same row. */
   final case class Related(left: Term, relation: Relation, right: Term) extends Condition
@@ -92,7 +99,8 @@ private[pruning] final class Conjuncts(columns: ColumnLookup, allowance: Evaluat
   /** What follows from several conjuncts on the same column, each of which leaves values open, and from which. */
   def together(conjuncts: Seq[Part]): Seq[(Condition, Seq[Int])] = {
     val onOne = for {
-      (part @ Part(_, expression, Some(leaf)), i) <- conjuncts.zipWithIndex if !expression.isInstanceOf[expressions.IsNotNull]
+      (part @ Part(_, expression, Some(leaf)), i) <- conjuncts.zipWithIndex
+      if !expression.isInstanceOf[expressions.IsNotNull]
     } yield (leaf.canonicalized, part, i)
     onOne.groupBy(_._1).values.filter(_.size > 1).toSeq.sortBy(_.head._3).map { some =>
       val all = some.map(_._2.expression).reduceLeft(expressions.And(_, _))
@@ -110,7 +118,8 @@ private[pruning] final class Conjuncts(columns: ColumnLookup, allowance: Evaluat
     case EquivalentCondition(equal) =>
       val same = normal(equal, negated)
       Some(part(same.rules, condition, negated)).filter(_.leaf.isDefined).getOrElse(same)
-    case expressions.EqualNullSafe(child, expressions.Literal(truth: Boolean, _)) if columns.find(child).isLeft =>
+    case expressions.EqualNullSafe(child, expressions.Literal(truth: Boolean, _))
+        if columns.find(child).isLeft =>
       val same = normal(child, negated == truth)
       if (negated) part(Or(same.rules, leaves.isNull(child)), condition, negated) else same
     case leaf => part(if (negated) leaves.negative(leaf) else leaves.positive(leaf), leaf, negated)
@@ -118,7 +127,8 @@ private[pruning] final class Conjuncts(columns: ColumnLookup, allowance: Evaluat
 
   private def part(rules: Condition, condition: Expression, negated: Boolean): Part =
     Part(
-      rules, if (negated) expressions.Not(condition) else condition,
+      rules,
+      if (negated) expressions.Not(condition) else condition,
       ValuePredicate.columnOf(condition).filter(columns.find(_).isRight))
 
   private def join(isOr: Boolean)(left: Part, right: Part): Part = {
@@ -196,13 +206,17 @@ private[pruning] object Intersections {
 
   /** A condition on the bare column; `values` are those of which it is true, `None`: all. */
   private final case class OnColumn(
-      use: ColumnReference, values: Option[ValueSet], ofNull: Boolean = false, onlyNull: Boolean = false)
+      use: ColumnReference,
+      values: Option[ValueSet],
+      ofNull: Boolean = false,
+      onlyNull: Boolean = false)
 
   private def onColumn(condition: Condition): Option[OnColumn] = condition match {
     case Member(term, set, true) if term.isColumn => Some(OnColumn(term.column, Some(set)))
     case NullTest(use, isNull) => Some(OnColumn(use, None, ofNull = isNull, onlyNull = isNull))
     case NaNTest(use, true) => Some(OnColumn(use, Some(ValueSet.LongRange(DoubleOrder.NaN, DoubleOrder.NaN))))
-    case NaNTest(use, false) => Some(OnColumn(use, Some(ValueSet.LongRange(Long.MinValue, DoubleOrder.NaN - 1)), ofNull = true))
+    case NaNTest(use, false) =>
+      Some(OnColumn(use, Some(ValueSet.LongRange(Long.MinValue, DoubleOrder.NaN - 1)), ofNull = true))
     case _ => None
   }
 

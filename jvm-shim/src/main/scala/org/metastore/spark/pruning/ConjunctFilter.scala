@@ -8,29 +8,41 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
 import org.apache.spark.sql.types.{BinaryType, DataType, Decimal, DecimalType, StringType}
 
 import org.metastore.spark.pruning.Condition._
-import org.metastore.spark.reason.{BinaryText, PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText}
-import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSummary, FileGroupStatistics, FileSetStatistics, ValueEvidence}
+import org.metastore.spark.reason.{
+  BinaryText, PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText
+}
+import org.metastore.spark.statistics.columns.{
+  CatalystValue, ColumnSummary, FileGroupStatistics, FileSetStatistics, ValueEvidence
+}
 
 /**
  * @param equal    of some conjuncts an equal condition on expressions that have statistics
  * @param together what follows from several conjuncts, and from which
  */
 private[pruning] final class ConjunctFilter(
-    override val conjuncts: IndexedSeq[Expression], compiled: IndexedSeq[Condition], equal: Map[Int, Condition],
-    together: Seq[(Condition, Seq[Int])], allowance: EvaluationAllowance)
+    override val conjuncts: IndexedSeq[Expression],
+    compiled: IndexedSeq[Condition],
+    equal: Map[Int, Condition],
+    together: Seq[(Condition, Seq[Int])],
+    allowance: EvaluationAllowance)
   extends PruningFilter {
   import ConjunctFilter._
 
   /** What follows from several conjuncts together or from one in another way, and from which. */
   private val intersections: IndexedSeq[(Condition, Seq[Int])] = {
     val (places, onExpressions) = equal.toIndexedSeq.sortBy(_._1).unzip
-    val alone = places.zip(onExpressions).map { case (i, condition) => Intersections.tighten(condition) -> Seq(i) }
-    val severalOfThem = Intersections.of(onExpressions).map { case (condition, of) => condition -> of.map(places) }
+    val alone = places.zip(onExpressions).map { case (i, condition) =>
+      Intersections.tighten(condition) -> Seq(i)
+    }
+    val severalOfThem = Intersections.of(onExpressions).map { case (condition, of) =>
+      condition -> of.map(places)
+    }
     (Intersections.of(compiled) ++ together ++ alone ++ severalOfThem).toIndexedSeq
   }
 
   /** The conjuncts, and behind them what follows from several: the place of a condition is its mark. */
-  private val conditions: IndexedSeq[Condition] = compiled.map(Intersections.tighten) ++ intersections.map(_._1)
+  private val conditions: IndexedSeq[Condition] =
+    compiled.map(Intersections.tighten) ++ intersections.map(_._1)
 
   private[pruning] val columnsOf: IndexedSeq[Seq[ColumnReference]] = conditions.map(used(_).distinct)
 
@@ -43,7 +55,10 @@ private[pruning] final class ConjunctFilter(
   override def evaluate(files: FileSetStatistics): Verdicts = {
     val (skippedBy, unused) =
       try judge(files)
-      catch { case late: PlanningTimeoutException => (Array.fill(files.files.length)(FileVerdicts.Kept), unusedAll(late.reason)) }
+      catch {
+        case late: PlanningTimeoutException =>
+          (Array.fill(files.files.length)(FileVerdicts.Kept), unusedAll(late.reason))
+      }
     new FileVerdicts(this, files, skippedBy, unused)
   }
 
@@ -53,7 +68,9 @@ private[pruning] final class ConjunctFilter(
     val candidates = new Candidates(files.files.length)
     keptByGroups(files, candidates) match {
       case None => judgeFiles(files)
-      case Some(Array()) => (candidates.skippedBy, conditions.zipWithIndex.collect { case (Unknown(reason), i) => i -> reason }.toMap)
+      case Some(Array()) => (
+          candidates.skippedBy,
+          conditions.zipWithIndex.collect { case (Unknown(reason), i) => i -> reason }.toMap)
       case Some(few) =>
         val (judged, unused) = judgeFiles(files.among(few))
         few.indices.foreach(i => candidates.skippedBy(few(i)) = judged(i))
@@ -91,12 +108,16 @@ private[pruning] final class ConjunctFilter(
     val evaluation = loadColumns(files)
     val candidates = new EvaluatedCandidates(evaluation)
     val unused = cheapestFirst.flatMap { mark =>
-      whyUnused(mark, evaluation).orElse(whyFailed(mark)(candidates.narrow(conditions(mark), mark))).map(mark -> _)
+      whyUnused(
+        mark,
+        evaluation).orElse(whyFailed(mark)(candidates.narrow(conditions(mark), mark))).map(mark -> _)
     }.toMap
-    files.rows.indices.foreach(file => if (files.rows(file) == 0) candidates.exclude(file, FileVerdicts.Empty))
+    files.rows.indices.foreach(file =>
+      if (files.rows(file) == 0) candidates.exclude(file, FileVerdicts.Empty))
     val lookUps = new ValueLookups(files, evaluation, allowance)
     val open = if (candidates.count > MostLookedUp) Nil else conditions.indices.filterNot(unused.contains)
-    val useless = open.sortBy(conditions(_).isInstanceOf[Evaluated]).flatMap(mark => lookUp(mark, lookUps, candidates).map(mark -> _))
+    val useless = open.sortBy(conditions(_).isInstanceOf[Evaluated]).flatMap(mark =>
+      lookUp(mark, lookUps, candidates).map(mark -> _))
     (candidates.skippedBy, (unused ++ useless).filter { case (mark, _) => mark < conjuncts.size })
   }
 
@@ -104,10 +125,13 @@ private[pruning] final class ConjunctFilter(
   private def lookUp(mark: Int, lookUps: ValueLookups, candidates: Candidates): Option[Reason] = {
     val before = lookUps.evaluations
     if (ValueLookups.asksForValues(conditions(mark))) whyFailed(mark) {
-      lookUps.noRowMatches(conditions(mark), candidates.survivors).stream.forEach(candidates.exclude(_, firstLookUp + mark))
+      lookUps.noRowMatches(
+        conditions(mark),
+        candidates.survivors).stream.forEach(candidates.exclude(_, firstLookUp + mark))
     }
     conditions(mark) match {
-      case Evaluated(Unknown(reason), _, _, _) if lookUps.evaluations == before && candidates.count > 0 => Some(reason)
+      case Evaluated(Unknown(reason), _, _, _) if lookUps.evaluations == before && candidates.count > 0 =>
+        Some(reason)
       case _ => None
     }
   }
@@ -123,7 +147,8 @@ private[pruning] final class ConjunctFilter(
       else lookUps.allRowsMatch(condition, among)
     conjuncts.indices.foldLeft(FileSets.all(files.files.length)) { (among, i) =>
       val proven = new BitSet
-      (conditions(i) +: equal.get(i).toSeq).foreach(condition => whyFailed(i) { proven.or(prove(condition, among)) })
+      (conditions(i) +: equal.get(i).toSeq).foreach(condition =>
+        whyFailed(i) { proven.or(prove(condition, among)) })
       proven
     }
   }
@@ -148,7 +173,8 @@ private[pruning] final class ConjunctFilter(
     else conjunctsOfMark(mark - firstLookUp)
 
   /** The columns behind a mark. */
-  private[pruning] def columnsOfMark(mark: Int): Seq[ColumnReference] = columnsOf(if (mark < firstLookUp) mark else mark - firstLookUp)
+  private[pruning] def columnsOfMark(mark: Int): Seq[ColumnReference] =
+    columnsOf(if (mark < firstLookUp) mark else mark - firstLookUp)
 
   private def whyFailed(mark: Int)(use: => Unit): Option[Reason] =
     try {
@@ -157,7 +183,10 @@ private[pruning] final class ConjunctFilter(
       None
     } catch {
       case Recoverable(e) =>
-        log.warn(VisibleText(s"No file is skipped by ${conjunctsOfMark(mark).map(conjuncts(_).sql).mkString(" AND ")}"), e)
+        log.warn(
+          VisibleText(
+            s"No file is skipped by ${conjunctsOfMark(mark).map(conjuncts(_).sql).mkString(" AND ")}"),
+          e)
         Some(Reason.failure(e))
     }
 }
@@ -166,7 +195,8 @@ private object ConjunctFilter {
   private val log = LoggerFactory.getLogger("org.metastore.spark.pruning")
 
   private val MostLookedUp = 16384 // data files
-  private val Fewer = 16 // of more than that share, what whole columns tell is worth keeping for later queries
+  // of more than that share, what whole columns tell is worth keeping for later queries
+  private val Fewer = 16
 
   private def isBytes(dataType: DataType): Boolean = dataType match {
     case decimal: DecimalType => decimal.precision > Decimal.MAX_LONG_DIGITS
@@ -188,14 +218,18 @@ private object ConjunctFilter {
 
 /** The verdicts of one evaluation, with reasons built when asked. */
 private[pruning] final class FileVerdicts(
-    filter: ConjunctFilter, files: FileSetStatistics, skipped: Array[Int], override val unusedConjuncts: Map[Int, Reason])
+    filter: ConjunctFilter,
+    files: FileSetStatistics,
+    skipped: Array[Int],
+    override val unusedConjuncts: Map[Int, Reason])
   extends Verdicts {
   import FileVerdicts._
 
   override def length: Int = skipped.length
   override def isKept(file: Int): Boolean = skipped(file) == Kept
   override lazy val keptCount: Int = skipped.count(_ == Kept)
-  override def skippedBy(file: Int): Int = if (skipped(file) < 0) skipped(file) else filter.conjunctsOfMark(skipped(file)).max
+  override def skippedBy(file: Int): Int =
+    if (skipped(file) < 0) skipped(file) else filter.conjunctsOfMark(skipped(file)).max
 
   override def reason(file: Int): Reason = skipped(file) match {
     case Kept => whyKept(file)
@@ -206,7 +240,8 @@ private[pruning] final class FileVerdicts(
       val statistic = filter.columnsOfMark(mark).map(known(_, file, byValues)).mkString("; ")
       Reason(
         if (byValues) ReasonCode.SkippedByValues else ReasonCode.Skipped,
-        "conjunct" -> behind.map(filter.conjuncts(_).sql).mkString(" AND "), "statistic" -> statistic)
+        "conjunct" -> behind.map(filter.conjuncts(_).sql).mkString(" AND "),
+        "statistic" -> statistic)
   }
 
   private def known(use: ColumnReference, file: Int, byValues: Boolean): String =
@@ -216,11 +251,13 @@ private[pruning] final class FileVerdicts(
     if (!files.isKnown(file)) Reason(ReasonCode.KeptFileUnknown)
     else filter.columns.flatMap(whyUnknown(_, file)).headOption.getOrElse(Reason(ReasonCode.KeptMayMatch))
 
-  private def whyUnknown(use: ColumnReference, file: Int): Option[Reason] = files.column(use.key, use.dataType) match {
-    case Right(summary) if summary.hasStatistics(file) => None
-    case Right(summary) if summary.isContradictory(file) => Some(Reason(ReasonCode.KeptContradictory, "column" -> use.name))
-    case _ => Some(Reason(ReasonCode.KeptColumnUnknown, "column" -> use.name))
-  }
+  private def whyUnknown(use: ColumnReference, file: Int): Option[Reason] =
+    files.column(use.key, use.dataType) match {
+      case Right(summary) if summary.hasStatistics(file) => None
+      case Right(summary) if summary.isContradictory(file) =>
+        Some(Reason(ReasonCode.KeptContradictory, "column" -> use.name))
+      case _ => Some(Reason(ReasonCode.KeptColumnUnknown, "column" -> use.name))
+    }
 }
 
 private[pruning] object FileVerdicts {
@@ -231,10 +268,12 @@ private[pruning] object FileVerdicts {
 /** Writes what is known of a column in a file as people read it: `a in [1, 5], 2 of 10 rows null`. */
 private[pruning] object SummaryText {
 
-  def of(files: FileSetStatistics, use: ColumnReference, file: Int): String = files.column(use.key, use.dataType) match {
-    case Right(summary) if summary.hasStatistics(file) => s"${use.name}${range(summary, file)}${nulls(summary, file)}"
-    case _ => s"${use.name} unknown"
-  }
+  def of(files: FileSetStatistics, use: ColumnReference, file: Int): String =
+    files.column(use.key, use.dataType) match {
+      case Right(summary) if summary.hasStatistics(file) =>
+        s"${use.name}${range(summary, file)}${nulls(summary, file)}"
+      case _ => s"${use.name} unknown"
+    }
 
   /** What is known of single values: `, all 200 values listed`. */
   def values(files: FileSetStatistics, use: ColumnReference, file: Int): String =
@@ -248,18 +287,20 @@ private[pruning] object SummaryText {
   private def range(summary: ColumnSummary, file: Int): String = {
     val (lo, hi) = (CatalystValue.lo(summary, file), CatalystValue.hi(summary, file))
     if (lo.isEmpty && hi.isEmpty) ""
-    else s" in [${text(lo, summary.dataType, summary.bounds.loExact(file))}, ${text(hi, summary.dataType, summary.bounds.hiExact(file))}]"
+    else
+      s" in [${text(lo, summary.dataType, summary.bounds.loExact(file))}, ${text(hi, summary.dataType, summary.bounds.hiExact(file))}]"
   }
 
-  private def text(bound: Option[Any], dataType: DataType, exact: Boolean): String = bound.fold("?") { value =>
-    val shown = value match {
-      case bytes: Array[Byte] => BinaryText.render(bytes)
-      case _ =>
-        try Literal(value, dataType).toString
-        catch { case Recoverable(_) => value.toString }
+  private def text(bound: Option[Any], dataType: DataType, exact: Boolean): String =
+    bound.fold("?") { value =>
+      val shown = value match {
+        case bytes: Array[Byte] => BinaryText.render(bytes)
+        case _ =>
+          try Literal(value, dataType).toString
+          catch { case Recoverable(_) => value.toString }
+      }
+      if (exact) shown else s"$shown…"
     }
-    if (exact) shown else s"$shown…"
-  }
 
   private def nulls(summary: ColumnSummary, file: Int): String =
     if (summary.nulls(file) < 0) "" else s", ${summary.nulls(file)} of ${summary.rows(file)} rows null"

@@ -15,9 +15,12 @@ private[pruning] object EquivalentCondition {
     case cases: CaseWhen if condition.dataType == BooleanType => branches(cases)(identity)
     case Coalesce(Seq(value, Literal(instead: Boolean, BooleanType))) =>
       Some(if (instead) Not(EqualNullSafe(value, Literal(false))) else EqualNullSafe(value, TrueLiteral))
-    case EqualTo(IntegerText(number), text: Literal) => numberOf(text, number.dataType).map(EqualTo(number, _))
-    case EqualTo(text: Literal, IntegerText(number)) => numberOf(text, number.dataType).map(EqualTo(number, _))
-    case EqualNullSafe(IntegerText(number), text: Literal) => numberOf(text, number.dataType).map(EqualNullSafe(number, _))
+    case EqualTo(IntegerText(number), text: Literal) =>
+      numberOf(text, number.dataType).map(EqualTo(number, _))
+    case EqualTo(text: Literal, IntegerText(number)) =>
+      numberOf(text, number.dataType).map(EqualTo(number, _))
+    case EqualNullSafe(IntegerText(number), text: Literal) =>
+      numberOf(text, number.dataType).map(EqualNullSafe(number, _))
     case LiteralList(IntegerText(number), texts) if texts.nonEmpty =>
       val numbers = texts.flatMap(text => numberOf(Literal(text, StringType), number.dataType))
       if (numbers.size == texts.size) Some(In(number, numbers)) else None
@@ -39,7 +42,8 @@ private[pruning] object EquivalentCondition {
 
   /** A condition on literals and on a value that is one of several says of each what it does of that one alone. */
   private def byOperand(condition: Expression): Option[Expression] = {
-    def of(from: Expression)(to: Expression) = fold(condition.mapChildren(child => if (child eq from) to else child))
+    def of(from: Expression)(to: Expression) =
+      fold(condition.mapChildren(child => if (child eq from) to else child))
     condition.children.filterNot(_.isInstanceOf[Literal]) match {
       case Seq(either @ If(test, one, other)) => branch(test, of(either)(one), of(either)(other))
       case Seq(cases: CaseWhen) => branches(cases)(of(cases))
@@ -62,7 +66,8 @@ private[pruning] object EquivalentCondition {
   }
 
   private def isPlain(expression: Expression): Boolean =
-    !expression.exists(part => part.isInstanceOf[If] || part.isInstanceOf[CaseWhen] || part.isInstanceOf[Coalesce])
+    !expression.exists(part =>
+      part.isInstanceOf[If] || part.isInstanceOf[CaseWhen] || part.isInstanceOf[Coalesce])
 
   private def fold(condition: Expression): Expression =
     if (!condition.foldable) condition
@@ -72,7 +77,8 @@ private[pruning] object EquivalentCondition {
 
   private object IntegerText {
     def unapply(expression: Expression): Option[Expression] = expression match {
-      case cast: Cast if cast.dataType == StringType && Terms.isIntegral(cast.child.dataType) => Some(cast.child)
+      case cast: Cast if cast.dataType == StringType && Terms.isIntegral(cast.child.dataType) =>
+        Some(cast.child)
       case _ => None
     }
   }

@@ -9,7 +9,9 @@ import org.apache.spark.sql.types.{DoubleType, FloatType}
 
 import org.metastore.spark.pruning.Condition._
 import org.metastore.spark.reason.{Reason, Recoverable}
-import org.metastore.spark.statistics.columns.{Bounds, ColumnSummary, FileGroupStatistics, FileSetStatistics, NoBounds}
+import org.metastore.spark.statistics.columns.{
+  Bounds, ColumnSummary, FileGroupStatistics, FileSetStatistics, NoBounds
+}
 import org.metastore.spark.statistics.objects.Values
 
 /** Files of a scan, by their places in it. */
@@ -45,7 +47,9 @@ private[spark] object FileSets {
 
 /** Finds files of which predicates are proven, many at once. The two questions have separate rules: neither negates the other. */
 private[pruning] final class Evaluation private (
-    val length: Int, column: ColumnReference => Either[Reason, ColumnSummary], allowance: EvaluationAllowance) {
+    val length: Int,
+    column: ColumnReference => Either[Reason, ColumnSummary],
+    allowance: EvaluationAllowance) {
   import FileSets.{both, either}
 
   private val summaries = mutable.Map.empty[ColumnReference, Either[Reason, ColumnSummary]]
@@ -59,10 +63,12 @@ private[pruning] final class Evaluation private (
     this(groups.length, use => groups.column(use.key, use.dataType), allowance)
 
   /** Over some of the files: the places in answers are those in `files`. */
-  def among(files: Array[Int]): Evaluation = new Evaluation(files.length, summaryOf(_).map(_.at(files)), allowance)
+  def among(files: Array[Int]): Evaluation =
+    new Evaluation(files.length, summaryOf(_).map(_.at(files)), allowance)
 
   /** The column in all files; `Left` where nothing is known of it. */
-  def summaryOf(use: ColumnReference): Either[Reason, ColumnSummary] = summaries.getOrElseUpdate(use, column(use))
+  def summaryOf(use: ColumnReference): Either[Reason, ColumnSummary] =
+    summaries.getOrElseUpdate(use, column(use))
 
   /** The files of which it is proven that no row makes the predicate true. */
   def noRowMatches(predicate: Condition): BitSet = {
@@ -84,7 +90,8 @@ private[pruning] final class Evaluation private (
     case Member(term, set, inside) => whereMembers(term, set, inside) { (summary, proven) =>
         if (summary.boundsDecide) proven else where(summary)(i => proven.get(i) || allNull(summary, i))
       }
-    case Related(left, relation, right) => whereTerms(left, right)(new BoundsComparison(_, _).never(relation)) { (a, b, proven, i) =>
+    case Related(left, relation, right) =>
+      whereTerms(left, right)(new BoundsComparison(_, _).never(relation)) { (a, b, proven, i) =>
         if (relation == Relation.NullSafeEqual) nullSafeNever(a, b, proven, i)
         else proven || allNull(a, i) || allNull(b, i)
       }
@@ -109,7 +116,8 @@ private[pruning] final class Evaluation private (
     case Member(term, set, inside) => whereMembers(term, set, !inside) { (summary, proven) =>
         where(summary)(i => proven.get(i) && summary.nulls(i) == 0)
       }
-    case Related(left, relation, right) => whereTerms(left, right)(new BoundsComparison(_, _).always(relation)) { (a, b, proven, i) =>
+    case Related(left, relation, right) =>
+      whereTerms(left, right)(new BoundsComparison(_, _).always(relation)) { (a, b, proven, i) =>
         proven && a.nulls(i) == 0 && b.nulls(i) == 0
       }
   }
@@ -128,8 +136,12 @@ private[pruning] final class Evaluation private (
     FileSets.where(length)(i => summary.hasStatistics(i) && test(i))
 
   /** @param outside whether the values of a file are to lie outside of the set, or else in it */
-  private def whereMembers(term: Term, set: ValueSet, outside: Boolean)(prove: (ColumnSummary, BitSet) => BitSet): BitSet =
-    summaryOf(term.column).fold(_ => new BitSet,
+  private def whereMembers(
+      term: Term,
+      set: ValueSet,
+      outside: Boolean)(prove: (ColumnSummary, BitSet) => BitSet): BitSet =
+    summaryOf(term.column).fold(
+      _ => new BitSet,
       { summary =>
         val bounds = term.bounds(summary.bounds)
         prove(summary, if (outside) set.disjoint(bounds) else set.covers(bounds))
@@ -166,17 +178,25 @@ private final class BoundsComparison(left: Bounds, right: Bounds) {
   }
 
   private val disjoint: Int => Boolean = i =>
-    isKnown(left, right, i) && leftHi.compare(i, rightLo, i) < 0 || isKnown(right, left, i) && rightHi.compare(i, leftLo, i) < 0
+    isKnown(left, right, i) && leftHi.compare(i, rightLo, i) < 0 || isKnown(
+      right,
+      left,
+      i) && rightHi.compare(i, leftLo, i) < 0
 
   /** Both are the same single value. */
   private val same: Int => Boolean = i =>
-    ValueSet.exact(left, i) && ValueSet.exact(right, i) && leftHi.compare(i, rightLo, i) <= 0 && rightHi.compare(i, leftLo, i) <= 0
+    ValueSet.exact(left, i) && ValueSet.exact(
+      right,
+      i) && leftHi.compare(i, rightLo, i) <= 0 && rightHi.compare(i, leftLo, i) <= 0
 
   private def isKnown(above: Bounds, below: Bounds, i: Int): Boolean = above.hasHi(i) && below.hasLo(i)
 }
 
 /** Asks single values where bounds leave it open: lists of all values and bloom filters are read for these files alone. */
-private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Evaluation, allowance: EvaluationAllowance) {
+private[pruning] final class ValueLookups(
+    files: FileSetStatistics,
+    bounds: Evaluation,
+    allowance: EvaluationAllowance) {
   import FileSets.{either, without}
   import ValueLookups._
 
@@ -196,11 +216,18 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
     case evaluated @ Evaluated(rules, use, _, _) =>
       val proven = noRowMatches(rules, among)
       val open = without(without(among, proven), matchedByBounds(rules, among))
-      either(proven, byExpression(use, trialOf(evaluated), open)((summary, i, trial, list) => !mayHold(summary, i, trial, list)))
+      either(
+        proven,
+        byExpression(use, trialOf(evaluated), open)((summary, i, trial, list) =>
+          !mayHold(summary, i, trial, list)))
     case Member(term, set, inside) if asksForValues(predicate) =>
       val proven = excludedByBounds(predicate, among)
       val open = without(among, proven)
-      either(proven, byPoints(term.column, set.points.get, lacks = inside)((bounds, i) => isOpen(bounds, set.points.get, inside, i), open))
+      either(
+        proven,
+        byPoints(term.column, set.points.get, lacks = inside)(
+          (bounds, i) => isOpen(bounds, set.points.get, inside, i),
+          open))
     case other => excludedByBounds(other, among)
   }
 
@@ -217,13 +244,19 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
     case Member(term, set, inside) if asksForValues(predicate) =>
       val proven = matchedByBounds(predicate, among)
       val open = without(without(among, proven), excludedByBounds(predicate, among))
-      either(proven, byPoints(term.column, set.points.get, lacks = !inside)((_, _) => true, withoutNulls(term.column, open)))
+      either(
+        proven,
+        byPoints(term.column, set.points.get, lacks = !inside)(
+          (_, _) => true,
+          withoutNulls(term.column, open)))
     case other => matchedByBounds(other, among)
   }
 
-  private def excludedByBounds(predicate: Condition, among: BitSet): BitSet = evaluateAmong(among)(_.noRowMatches(predicate))
+  private def excludedByBounds(predicate: Condition, among: BitSet): BitSet =
+    evaluateAmong(among)(_.noRowMatches(predicate))
 
-  private def matchedByBounds(predicate: Condition, among: BitSet): BitSet = evaluateAmong(among)(_.allRowsMatch(predicate))
+  private def matchedByBounds(predicate: Condition, among: BitSet): BitSet =
+    evaluateAmong(among)(_.allRowsMatch(predicate))
 
   private def withoutNulls(use: ColumnReference, among: BitSet): BitSet =
     evaluateAmong(among)(_.allRowsMatch(NullTest(use, isNull = false)))
@@ -239,13 +272,15 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
   /** Files all of whose values are listed, and the expression proves it of them; an error of it is the query's to raise. */
   private def byExpression(use: ColumnReference, trial: ValueTrial, among: BitSet)(
       proves: (ColumnSummary, Int, ValueTrial, Values) => Boolean): BitSet =
-    bounds.summaryOf(use).fold(_ => new BitSet,
+    bounds.summaryOf(use).fold(
+      _ => new BitSet,
       { summary =>
         val open = among.stream.filter(summary.hasStatistics(_)).toArray
         if (open.isEmpty || allowance.isEmpty) new BitSet
         else {
           val values = files.values(use.key, use.dataType, open, filters = false, allowance.worthReading)
-          def listed(file: Int) = if (summary.nulls(file) == summary.rows(file)) Some(Values.none) else values.listed(file)
+          def listed(file: Int) =
+            if (summary.nulls(file) == summary.rows(file)) Some(Values.none) else values.listed(file)
           def isProven(file: Int, list: Values) = {
             filesEvaluated += 1
             try proves(summary, file, trial, list)
@@ -257,11 +292,15 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
 
   /** Whether the expression may be true of a row. */
   private def mayHold(summary: ColumnSummary, file: Int, trial: ValueTrial, list: Values): Boolean =
-    summary.nulls(file) != 0 && trial.holdsForNull || mayHaveNaN(summary, file) && trial.holdsForNaN || trial.holdsForSome(list)
+    summary.nulls(file) != 0 && trial.holdsForNull || mayHaveNaN(
+      summary,
+      file) && trial.holdsForNaN || trial.holdsForSome(list)
 
   /** Whether the expression is true of every row. */
   private def mustHold(summary: ColumnSummary, file: Int, trial: ValueTrial, list: Values): Boolean =
-    (summary.nulls(file) == 0 || trial.holdsForNull) && (!mayHaveNaN(summary, file) || trial.holdsForNaN) && trial.holdsForAll(list)
+    (summary.nulls(file) == 0 || trial.holdsForNull) && (!mayHaveNaN(
+      summary,
+      file) || trial.holdsForNaN) && trial.holdsForAll(list)
 
   private def mayHaveNaN(summary: ColumnSummary, file: Int): Boolean = summary.dataType match {
     case FloatType | DoubleType => summary.nans(file) != 0
@@ -269,8 +308,11 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
   }
 
   /** Files none of whose values is one of the points (`lacks`), or all are. */
-  private def byPoints(use: ColumnReference, points: Values, lacks: Boolean)(isOpen: (Bounds, Int) => Boolean, among: BitSet): BitSet =
-    bounds.summaryOf(use).fold(_ => new BitSet,
+  private def byPoints(use: ColumnReference, points: Values, lacks: Boolean)(
+      isOpen: (Bounds, Int) => Boolean,
+      among: BitSet): BitSet =
+    bounds.summaryOf(use).fold(
+      _ => new BitSet,
       { summary =>
         val open = among.stream.filter(i => summary.hasStatistics(i) && isOpen(summary.bounds, i)).toArray
         if (open.isEmpty) new BitSet

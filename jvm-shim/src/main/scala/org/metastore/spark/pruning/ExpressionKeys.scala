@@ -33,13 +33,19 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
   private val digests = new IdentityHashMap[Expression, Option[String]]
 
   private lazy val session: String = {
-    val set = conf.getAllConfs.toSeq.filter { case (key, _) => Meaningful.exists(key.startsWith) && key != SQLConf.ANSI_ENABLED.key }
-    hash(Seq(SPARK_VERSION, System.getProperty("java.specification.version"), conf.ansiEnabled.toString,
+    val set = conf.getAllConfs.toSeq.filter { case (key, _) =>
+      Meaningful.exists(key.startsWith) && key != SQLConf.ANSI_ENABLED.key
+    }
+    hash(Seq(
+      SPARK_VERSION,
+      System.getProperty("java.specification.version"),
+      conf.ansiEnabled.toString,
       conf.caseSensitiveAnalysis.toString) ++ set.sorted.flatMap { case (key, value) => Seq(key, value) })
   }
 
-  private lazy val versions: Map[String, String] = new MetastoreConf(conf).functions.map(_.toLowerCase(Locale.ROOT).split(":", 2))
-    .collect { case Array(name, version) if version.trim.nonEmpty => name.trim -> version.trim }.toMap
+  private lazy val versions: Map[String, String] =
+    new MetastoreConf(conf).functions.map(_.toLowerCase(Locale.ROOT).split(":", 2))
+      .collect { case Array(name, version) if version.trim.nonEmpty => name.trim -> version.trim }.toMap
 
   /** The version that the user gives a function; None where its code may become another one under the same name. */
   def versionOf(function: UserDefinedExpression): Option[String] = function match {
@@ -48,7 +54,8 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
   }
 
   /** The key of an optimized expression. */
-  def of(expression: Expression): Option[String] = digest(expression).map(tree => Manifest.ExpressionPrefix + hash(Seq(session, tree)))
+  def of(expression: Expression): Option[String] =
+    digest(expression).map(tree => Manifest.ExpressionPrefix + hash(Seq(session, tree)))
 
   private def digest(expression: Expression): Option[String] = {
     if (!digests.containsKey(expression)) digests.put(expression, compute(expression))
@@ -57,10 +64,15 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
 
   private def compute(expression: Expression): Option[String] = expression match {
     case column @ ColumnLookup.ColumnPath(root, _) =>
-      if (isAsStored(column, root)) columnKey(column).map(key => hash(Seq("column", key, column.dataType.json))) else None
-    case Literal(value, dataType) if isPlain(dataType) => part(value).map(text => hash(Seq("literal", text, dataType.json)))
+      if (isAsStored(column, root))
+        columnKey(column).map(key => hash(Seq("column", key, column.dataType.json)))
+      else None
+    case Literal(value, dataType) if isPlain(dataType) =>
+      part(value).map(text => hash(Seq("literal", text, dataType.json)))
     case call: UserDefinedExpression if isPlain(expression.dataType) =>
-      for (version <- versionOf(call); arguments <- all(expression.children))
+      for (version <-
+          versionOf(call);
+        arguments <- all(expression.children))
         yield hash(Seq("function", call.name.toLowerCase(Locale.ROOT), version, expression.dataType.json) ++ arguments)
     case call if isPlainCall(call) =>
       val arguments = all(call.productIterator.toSeq)
@@ -68,7 +80,8 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
         case _: TimeZoneAwareExpression => Seq(ExpressionKeys.zones)
         case _ => Nil
       }
-      arguments.map(parts => hash(Seq(call.getClass.getName, call.dataType.json) ++ zones ++ inOrder(call, parts)))
+      arguments.map(parts =>
+        hash(Seq(call.getClass.getName, call.dataType.json) ++ zones ++ inOrder(call, parts)))
     case _ => None
   }
 
@@ -96,7 +109,15 @@ private[spark] object ExpressionKeys {
 
   /** Settings that change what functions give, and that expressions do not carry. */
   private val Meaningful =
-    Seq("legacy.", "ansi.", "decimalOperations.", "mapKeyDedupPolicy", "json", "csv", "xml", "icu").map("spark.sql." + _)
+    Seq(
+      "legacy.",
+      "ansi.",
+      "decimalOperations.",
+      "mapKeyDedupPolicy",
+      "json",
+      "csv",
+      "xml",
+      "icu").map("spark.sql." + _)
 
   private val DefaultOfFiles = "EXISTS_DEFAULT"
 
@@ -148,12 +169,16 @@ private[spark] object ExpressionKeys {
  * @param conf     the settings of the session whose query is planned
  * @param resolver finds the columns that they read
  */
-private[spark] final class ExpressionColumns(names: Map[String, String], conf: => SQLConf, resolver: ColumnResolver)
+private[spark] final class ExpressionColumns(
+    names: Map[String, String],
+    conf: => SQLConf,
+    resolver: ColumnResolver)
   extends ColumnResolver {
   private val columns = mutable.HashMap.empty[String, Attribute]
   private val keyOf = mutable.HashMap.empty[ExprId, String]
 
-  private lazy val keys = new ExpressionKeys(conf,
+  private lazy val keys = new ExpressionKeys(
+    conf,
     {
       case ColumnLookup.ColumnPath(root, path) if !resolver.isMetadata(root) => resolver.key(root, path)
       case _ => None
@@ -179,10 +204,12 @@ private[spark] final class ExpressionColumns(names: Map[String, String], conf: =
   private object Stored {
     def unapply(expression: Expression): Option[Attribute] =
       if (expression.children.isEmpty) None
-      else for (key <- keys.of(expression); name <- names.get(key)) yield columnOf(key, name, expression.dataType)
+      else for (key <- keys.of(expression); name <- names.get(key))
+        yield columnOf(key, name, expression.dataType)
   }
 
-  private def columnOf(key: String, name: String, dataType: DataType): Attribute = columns.getOrElseUpdate(key, {
+  private def columnOf(key: String, name: String, dataType: DataType): Attribute = columns.getOrElseUpdate(
+    key, {
       val column = AttributeReference(name, dataType)()
       keyOf(column.exprId) = key
       column

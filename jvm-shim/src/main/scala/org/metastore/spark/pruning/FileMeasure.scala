@@ -6,11 +6,14 @@ import java.util.BitSet
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, Literal, UnscaledValue}
-import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Average, Complete, Count, Max, Min, Sum}
+import org.apache.spark.sql.catalyst.expressions.aggregate.{
+  AggregateExpression, Average, Complete, Count, Max, Min, Sum
+}
 import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 
 import org.metastore.spark.statistics.columns.{
-  Bounds, BytesBounds, CatalystValue, ColumnSummary, ColumnValues, CountedValues, FileSetStatistics, LongBounds, NoBounds,
+  Bounds, BytesBounds, CatalystValue, ColumnSummary, ColumnValues, CountedValues, FileSetStatistics,
+  LongBounds, NoBounds,
   TypePromotion
 }
 import org.metastore.spark.statistics.objects.{DoubleOrder, UnsignedOrder, Values}
@@ -36,7 +39,10 @@ private[pruning] trait WholeFileMeasure extends FileMeasure {
   /** What is known of files without deletes. */
   def ofWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles
 
-  override final def of(files: FileSetStatistics, among: BitSet, deleted: Int => DeletedRows): MeasuredFiles = {
+  override final def of(
+      files: FileSetStatistics,
+      among: BitSet,
+      deleted: Int => DeletedRows): MeasuredFiles = {
     val whole = FileSets.where(files.files.length)(file => among.get(file) && deleted(file).isZero)
     new WholeFiles(whole, ofWhole(files, whole))
   }
@@ -102,7 +108,8 @@ object FileMeasure {
     findOrdered(grouping, new ColumnLookup(resolver)).map(GroupCount)
 
   private def findOrdered(child: Expression, lookup: ColumnLookup): Option[ColumnReference] =
-    lookup.find(child).toOption.filter(_ => TypePromotion.hasBounds(child.dataType) && lookup.whyNoBounds(child).isEmpty)
+    lookup.find(child).toOption.filter(_ =>
+      TypePromotion.hasBounds(child.dataType) && lookup.whyNoBounds(child).isEmpty)
 
   /** Whether it is COUNT(*), however it is written. */
   def isRowCount(function: AggregateExpression): Boolean = function.aggregateFunction match {
@@ -124,7 +131,10 @@ object FileMeasure {
 
     override def of(files: FileSetStatistics, among: BitSet, deleted: Int => DeletedRows): MeasuredFiles =
       measured(files, column) { summary =>
-        new Counted(summary.rows(_), file => if (hasNulls(summary, file)) summary.nulls(file) else -1L, deleted)
+        new Counted(
+          summary.rows(_),
+          file => if (hasNulls(summary, file)) summary.nulls(file) else -1L,
+          deleted)
       }
   }
 
@@ -134,7 +144,8 @@ object FileMeasure {
 
     override def of(files: FileSetStatistics, among: BitSet, deleted: Int => DeletedRows): MeasuredFiles =
       measured(files, column) { summary =>
-        val live = new LiveBounds(summary, least, among, deleted)(files.valueCounts(column.key, column.dataType, _))
+        val live =
+          new LiveBounds(summary, least, among, deleted)(files.valueCounts(column.key, column.dataType, _))
         new ExactBounds(summary, least, live)
       }
   }
@@ -143,20 +154,27 @@ object FileMeasure {
   private final case class DistinctCount(column: ColumnReference) extends WholeFileMeasure {
     override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
 
-    override def ofWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles = measured(files, column) { summary =>
-      val values = files.values(column.key, column.dataType, among.stream.toArray, filters = false, most = Long.MaxValue)
-      new ListedValues(summary, values, fewValues(among, values.listed(_).map(_.length)))
-    }
+    override def ofWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles =
+      measured(files, column) { summary =>
+        val values = files.values(
+          column.key,
+          column.dataType,
+          among.stream.toArray,
+          filters = false,
+          most = Long.MaxValue)
+        new ListedValues(summary, values, fewValues(among, values.listed(_).map(_.length)))
+      }
   }
 
   /** How many rows have each value of a column. */
   private final case class GroupCount(column: ColumnReference) extends WholeFileMeasure {
     override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
 
-    override def ofWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles = measured(files, column) { summary =>
-      val found = files.valueCounts(column.key, column.dataType, among.stream.toArray)
-      new Groups(summary, found, fewValues(among, found.get(_).map(_.values.length)))
-    }
+    override def ofWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles =
+      measured(files, column) { summary =>
+        val found = files.valueCounts(column.key, column.dataType, among.stream.toArray)
+        new Groups(summary, found, fewValues(among, found.get(_).map(_.values.length)))
+      }
   }
 
   /** The files, in their order, whose lists together are short enough to be merged. */
@@ -171,24 +189,35 @@ object FileMeasure {
     few
   }
 
-  private[pruning] def measured(files: FileSetStatistics, column: ColumnReference)(of: ColumnSummary => MeasuredFiles): MeasuredFiles =
+  private[pruning] def measured(
+      files: FileSetStatistics,
+      column: ColumnReference)(of: ColumnSummary => MeasuredFiles): MeasuredFiles =
     of(files.column(column.key, column.dataType).getOrElse(unknown(column, files.files.length)))
 
   // No file is known of it, and the measure of no file is still that of its function.
   private def unknown(column: ColumnReference, length: Int): ColumnSummary = new ColumnSummary(
-    column.key, column.dataType, new Array[Boolean](length), new Array[Long](length), new Array[Long](length),
-    new Array[Long](length), NoBounds, new BitSet)
+    column.key,
+    column.dataType,
+    new Array[Boolean](length),
+    new Array[Long](length),
+    new Array[Long](length),
+    new Array[Long](length),
+    NoBounds,
+    new BitSet)
 
-  private[pruning] def isAllNull(summary: ColumnSummary, file: Int): Boolean = summary.nulls(file) == summary.rows(file)
+  private[pruning] def isAllNull(summary: ColumnSummary, file: Int): Boolean =
+    summary.nulls(file) == summary.rows(file)
 
-  private[pruning] def hasNulls(summary: ColumnSummary, file: Int): Boolean = summary.hasStatistics(file) && summary.nulls(file) >= 0
+  private[pruning] def hasNulls(summary: ColumnSummary, file: Int): Boolean =
+    summary.hasStatistics(file) && summary.nulls(file) >= 0
 
   /**
    * Counts of live rows that are not null: they add up.
    *
    * @param nulls rows of each file that are null; below zero: not known
    */
-  private final class Counted(rows: Int => Long, nulls: Int => Long, deleted: Int => DeletedRows) extends MeasuredFiles {
+  private final class Counted(rows: Int => Long, nulls: Int => Long, deleted: Int => DeletedRows)
+    extends MeasuredFiles {
     override def isKnown(file: Int): Boolean = count(file) >= 0
 
     // Below zero: not known. Nobody knows how many of the deleted rows are null.
@@ -209,17 +238,21 @@ object FileMeasure {
     }
   }
 
-  private final class ExactBounds(summary: ColumnSummary, least: Boolean, live: LiveBounds) extends MeasuredFiles {
+  private final class ExactBounds(summary: ColumnSummary, least: Boolean, live: LiveBounds)
+    extends MeasuredFiles {
     private val bounds = summary.bounds
     private val order = inOrder(bounds)
 
     override def isKnown(file: Int): Boolean =
-      hasNulls(summary, file) && (isAllNull(summary, file) || (hasExact(file) && !isZero(file) && live.isLive(file)))
+      hasNulls(
+        summary,
+        file) && (isAllNull(summary, file) || (hasExact(file) && !isZero(file) && live.isLive(file)))
 
     override def total(files: BitSet): Option[Any] = {
       var best = -1
-      files.stream.filter(!isAllNull(summary, _)).forEach(file => if (best < 0 || order(file, best)) best = file)
-      if (best < 0) Some(null) // scalastyle:ignore
+      files.stream.filter(!isAllNull(summary, _)).forEach(file =>
+        if (best < 0 || order(file, best)) best = file)
+      if (best < 0) Some(null)
       else if (least) CatalystValue.lo(summary, best)
       else CatalystValue.hi(summary, best)
     }
@@ -228,13 +261,15 @@ object FileMeasure {
 
     // Statistics keep one zero, and rows of either sign may be the least or the greatest.
     private def isZero(file: Int): Boolean = (summary.dataType, bounds) match {
-      case (FloatType | DoubleType, longs: LongBounds) => (if (least) longs.lo else longs.hi) (file) == DoubleOrder.Zero
+      case (FloatType | DoubleType, longs: LongBounds) =>
+        (if (least) longs.lo else longs.hi) (file) == DoubleOrder.Zero
       case _ => false
     }
 
     /** Whether the bound of one file goes before that of another. */
     private def inOrder(bounds: Bounds): (Int, Int) => Boolean = bounds match {
-      case longs: LongBounds => if (least) (a, b) => longs.lo(a) < longs.lo(b) else (a, b) => longs.hi(a) > longs.hi(b)
+      case longs: LongBounds =>
+        if (least) (a, b) => longs.lo(a) < longs.lo(b) else (a, b) => longs.hi(a) > longs.hi(b)
       case bytes: BytesBounds =>
         if (least) (a, b) => UnsignedOrder.compare(bytes.lo(a), bytes.lo(b)) < 0
         else (a, b) => UnsignedOrder.compare(bytes.hi(a), bytes.hi(b)) > 0
@@ -242,14 +277,17 @@ object FileMeasure {
     }
   }
 
-  private final class ListedValues(summary: ColumnSummary, values: ColumnValues, few: BitSet) extends MeasuredFiles {
+  private final class ListedValues(summary: ColumnSummary, values: ColumnValues, few: BitSet)
+    extends MeasuredFiles {
     override def isKnown(file: Int): Boolean =
       hasNulls(summary, file) && (isAllNull(summary, file) || (!mayHaveNaN(file) && few.get(file)))
 
     override def total(files: BitSet): Option[Any] = Some(different(files).size.toLong)
 
     override def parts(files: BitSet, others: Map[Int, Long]): Option[Seq[Any]] = {
-      val values = different(files).valuesIterator.map { case (of, i) => CatalystValue.ordered(of, i, summary.dataType) }
+      val values = different(files).valuesIterator.map { case (of, i) =>
+        CatalystValue.ordered(of, i, summary.dataType)
+      }
       Some(Seq(DifferentValues(values.toVector)))
     }
 
@@ -268,13 +306,15 @@ object FileMeasure {
     }
   }
 
-  private final class Groups(summary: ColumnSummary, found: collection.Map[Int, CountedValues], few: BitSet) extends MeasuredFiles {
-    override def isKnown(file: Int): Boolean = hasNulls(summary, file) && (isAllNull(summary, file) || few.get(file))
+  private final class Groups(summary: ColumnSummary, found: collection.Map[Int, CountedValues], few: BitSet)
+    extends MeasuredFiles {
+    override def isKnown(file: Int): Boolean =
+      hasNulls(summary, file) && (isAllNull(summary, file) || few.get(file))
 
     override def total(files: BitSet): Option[Any] = {
       val groups = mutable.LinkedHashMap.empty[Any, (Any, Long)]
       files.stream.forEach { file =>
-        if (summary.nulls(file) > 0) add(None, null, summary.nulls(file), groups) // scalastyle:ignore
+        if (summary.nulls(file) > 0) add(None, null, summary.nulls(file), groups)
         if (!isAllNull(summary, file)) {
           val listed = found(file)
           keysOf(listed.values).zipWithIndex.foreach { case (key, i) =>

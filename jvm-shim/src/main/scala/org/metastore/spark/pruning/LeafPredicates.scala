@@ -22,15 +22,22 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
     case IsNotNull(child) => nullTest(child, isNull = false)
     case IsNaN(child) => nanTest(child, isNaN = true)
     case In(PrefixTerm(term, length), list) if list.forall(_.isInstanceOf[Literal]) =>
-      list.map(item => comparePrefix(term, length, item.asInstanceOf[Literal], condition)).reduceOption(Condition.Or(_, _)).getOrElse(Never)
+      list.map(item => comparePrefix(term, length, item.asInstanceOf[Literal], condition)).reduceOption(
+        Condition.Or(_, _)).getOrElse(Never)
     case LiteralList(value, list) => in(value, list, condition)
-    case StartsWith(terms(term), Literal(prefix: UTF8String, StringType)) => startsWith(term, prefix.getBytes, inside = true)
-    case Like(terms(term), Literal(pattern: UTF8String, StringType), escape) => like(term, pattern.toString, escape, condition)
-    case RLike(terms(term), Literal(pattern: UTF8String, StringType)) => regular(term, pattern.toString, condition)
-    case EqualTo(PrefixTerm(term, length), literal: Literal) => comparePrefix(term, length, literal, condition)
-    case EqualTo(literal: Literal, PrefixTerm(term, length)) => comparePrefix(term, length, literal, condition)
+    case StartsWith(terms(term), Literal(prefix: UTF8String, StringType)) =>
+      startsWith(term, prefix.getBytes, inside = true)
+    case Like(terms(term), Literal(pattern: UTF8String, StringType), escape) =>
+      like(term, pattern.toString, escape, condition)
+    case RLike(terms(term), Literal(pattern: UTF8String, StringType)) =>
+      regular(term, pattern.toString, condition)
+    case EqualTo(PrefixTerm(term, length), literal: Literal) =>
+      comparePrefix(term, length, literal, condition)
+    case EqualTo(literal: Literal, PrefixTerm(term, length)) =>
+      comparePrefix(term, length, literal, condition)
     case comparison: BinaryComparison => compare(comparison)
-    case terms(term) if term.dataType == BooleanType => Member(term, LiteralValues.point(LiteralValues.LongKey(1)), inside = true)
+    case terms(term) if term.dataType == BooleanType =>
+      Member(term, LiteralValues.point(LiteralValues.LongKey(1)), inside = true)
     case other => unknown(other)
   }
 
@@ -42,28 +49,34 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
     case IsNotNull(child) => nullTest(child, isNull = true)
     case IsNaN(child) => nanTest(child, isNaN = false)
     case LiteralList(value, list) => notIn(value, list, condition)
-    case StartsWith(terms(term), Literal(prefix: UTF8String, StringType)) => startsWith(term, prefix.getBytes, inside = false)
-    case Like(terms(term), Literal(pattern: UTF8String, StringType), escape) => notLike(term, pattern.toString, escape, condition)
+    case StartsWith(terms(term), Literal(prefix: UTF8String, StringType)) =>
+      startsWith(term, prefix.getBytes, inside = false)
+    case Like(terms(term), Literal(pattern: UTF8String, StringType), escape) =>
+      notLike(term, pattern.toString, escape, condition)
     case equality: EqualTo => notEqual(equality, equality)
     case equality: EqualNullSafe => notNullSafeEqual(equality)
     case LessThan(left, right) => compare(GreaterThanOrEqual(left, right))
     case LessThanOrEqual(left, right) => compare(GreaterThan(left, right))
     case GreaterThan(left, right) => compare(LessThanOrEqual(left, right))
     case GreaterThanOrEqual(left, right) => compare(LessThan(left, right))
-    case terms(term) if term.dataType == BooleanType => Member(term, LiteralValues.point(LiteralValues.LongKey(0)), inside = true)
+    case terms(term) if term.dataType == BooleanType =>
+      Member(term, LiteralValues.point(LiteralValues.LongKey(0)), inside = true)
     case other => unknown(other)
   }
 
   private def compare(comparison: BinaryComparison): Condition = literalLast(comparison) match {
     case EqualNullSafe(child, Literal(null, _)) => nullTest(child, isNull = true)
     case BinaryComparison(_, Literal(null, _)) | BinaryComparison(Literal(null, _), _) => Never
-    case ordered @ BinaryComparison(terms(term), literal: Literal) => withKey(term, literal, comparison)(against(term, ordered, _))
-    case BinaryComparison(terms(left), terms(right)) if left.dataType == right.dataType => related(left, comparison, right)
+    case ordered @ BinaryComparison(terms(term), literal: Literal) =>
+      withKey(term, literal, comparison)(against(term, ordered, _))
+    case BinaryComparison(terms(left), terms(right)) if left.dataType == right.dataType =>
+      related(left, comparison, right)
     case _ => unknown(comparison)
   }
 
   private def against(term: Term, comparison: BinaryComparison, key: Key): Condition = {
-    def in(accepted: Option[ValueSet]): Condition = accepted.fold[Condition](Never)(Member(term, _, inside = true))
+    def in(accepted: Option[ValueSet]): Condition =
+      accepted.fold[Condition](Never)(Member(term, _, inside = true))
     comparison match {
       case _: EqualTo | _: EqualNullSafe => in(Some(LiteralValues.point(key)))
       case _: LessThan => in(LiteralValues.below(key, included = false))
@@ -75,15 +88,16 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
   }
 
   /** The same comparison with a literal on the right, where one is on the left. */
-  private def literalLast(comparison: BinaryComparison): BinaryComparison = (comparison.left, comparison) match {
-    case (literal: Literal, EqualTo(_, right)) => EqualTo(right, literal)
-    case (literal: Literal, EqualNullSafe(_, right)) => EqualNullSafe(right, literal)
-    case (literal: Literal, LessThan(_, right)) => GreaterThan(right, literal)
-    case (literal: Literal, LessThanOrEqual(_, right)) => GreaterThanOrEqual(right, literal)
-    case (literal: Literal, GreaterThan(_, right)) => LessThan(right, literal)
-    case (literal: Literal, GreaterThanOrEqual(_, right)) => LessThanOrEqual(right, literal)
-    case _ => comparison
-  }
+  private def literalLast(comparison: BinaryComparison): BinaryComparison =
+    (comparison.left, comparison) match {
+      case (literal: Literal, EqualTo(_, right)) => EqualTo(right, literal)
+      case (literal: Literal, EqualNullSafe(_, right)) => EqualNullSafe(right, literal)
+      case (literal: Literal, LessThan(_, right)) => GreaterThan(right, literal)
+      case (literal: Literal, LessThanOrEqual(_, right)) => GreaterThanOrEqual(right, literal)
+      case (literal: Literal, GreaterThan(_, right)) => LessThan(right, literal)
+      case (literal: Literal, GreaterThanOrEqual(_, right)) => LessThanOrEqual(right, literal)
+      case _ => comparison
+    }
 
   private def related(left: Term, comparison: BinaryComparison, right: Term): Condition = comparison match {
     case _: EqualTo => Related(left, Relation.Equal, right)
@@ -105,7 +119,8 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
 
   private def notNullSafeEqual(equality: EqualNullSafe): Condition = literalLast(equality) match {
     case EqualNullSafe(child, Literal(null, _)) => nullTest(child, isNull = false)
-    case EqualNullSafe(child, literal: Literal) => Condition.Or(nullTest(child, isNull = true), notEqual(EqualTo(child, literal), equality))
+    case EqualNullSafe(child, literal: Literal) =>
+      Condition.Or(nullTest(child, isNull = true), notEqual(EqualTo(child, literal), equality))
     case _ => unknown(equality)
   }
 
@@ -119,9 +134,13 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
   private def notIn(value: Expression, list: Seq[Any], whole: Expression): Condition =
     if (list.contains(null)) Never
     else if (list.isEmpty) unknown(whole)
-    else withKeys(value, list, whole)((term, keys) => Member(term, LiteralValues.points(keys).get, inside = false))
+    else withKeys(value, list, whole)((term, keys) =>
+      Member(term, LiteralValues.points(keys).get, inside = false))
 
-  private def withKeys(value: Expression, list: Seq[Any], whole: Expression)(make: (Term, Seq[Key]) => Condition): Condition =
+  private def withKeys(
+      value: Expression,
+      list: Seq[Any],
+      whole: Expression)(make: (Term, Seq[Key]) => Condition): Condition =
     value match {
       case terms(term) =>
         val keys = allowance.inTime(list).flatMap(LiteralValues.key(_, term.dataType)).toVector
@@ -139,14 +158,17 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
 
   private def like(term: Term, pattern: String, escape: Char, whole: Expression): Condition =
     LikePattern.parse(pattern, escape).fold(unknown(whole)) {
-      case LikePattern(exact, LikePattern.End) => Member(term, LiteralValues.point(BytesKey(exact)), inside = true)
+      case LikePattern(exact, LikePattern.End) =>
+        Member(term, LiteralValues.point(BytesKey(exact)), inside = true)
       case LikePattern(prefix, LikePattern.Anything) => startsWith(term, prefix, inside = true)
-      case LikePattern(prefix, LikePattern.Other) => Condition.implies(startsWith(term, prefix, inside = true), noRule(whole))
+      case LikePattern(prefix, LikePattern.Other) =>
+        Condition.implies(startsWith(term, prefix, inside = true), noRule(whole))
     }
 
   private def notLike(term: Term, pattern: String, escape: Char, whole: Expression): Condition =
     LikePattern.parse(pattern, escape).fold(unknown(whole)) {
-      case LikePattern(exact, LikePattern.End) => Member(term, LiteralValues.point(BytesKey(exact)), inside = false)
+      case LikePattern(exact, LikePattern.End) =>
+        Member(term, LiteralValues.point(BytesKey(exact)), inside = false)
       case LikePattern(prefix, LikePattern.Anything) => startsWith(term, prefix, inside = false)
       case LikePattern(_, LikePattern.Other) => unknown(whole)
     }
@@ -158,14 +180,16 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
   }
 
   /** `substring(s, 1, n) = 'x'`: s begins with x. More would need the number of its characters. */
-  private def comparePrefix(term: Term, length: Int, literal: Literal, whole: Expression): Condition = literal.value match {
-    case null => Never
-    case prefix: UTF8String if prefix.numBytes > 0 && length > 0 && isUtf8(prefix) =>
-      Condition.implies(startsWith(term, prefix.getBytes, inside = true), noRule(whole))
-    case _ => unknown(whole)
-  }
+  private def comparePrefix(term: Term, length: Int, literal: Literal, whole: Expression): Condition =
+    literal.value match {
+      case null => Never
+      case prefix: UTF8String if prefix.numBytes > 0 && length > 0 && isUtf8(prefix) =>
+        Condition.implies(startsWith(term, prefix.getBytes, inside = true), noRule(whole))
+      case _ => unknown(whole)
+    }
 
-  private def isUtf8(text: UTF8String): Boolean = java.util.Arrays.equals(text.toString.getBytes(UTF_8), text.getBytes)
+  private def isUtf8(text: UTF8String): Boolean =
+    java.util.Arrays.equals(text.toString.getBytes(UTF_8), text.getBytes)
 
   private object PrefixTerm {
     def unapply(expression: Expression): Option[(Term, Int)] = expression match {
@@ -184,7 +208,9 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
     case Not(child) => isNull(child)
     case both @ (_: And | _: Or) =>
       Condition.implies(both.children.map(isNull).reduceLeft(Condition.Or(_, _)), noRule(condition))
-    case EqualTo(_, _) | LessThan(_, _) | LessThanOrEqual(_, _) | GreaterThan(_, _) | GreaterThanOrEqual(_, _) =>
+    case EqualTo(_, _) | LessThan(_, _) | LessThanOrEqual(_, _) | GreaterThan(_, _) | GreaterThanOrEqual(
+          _,
+          _) =>
       condition.children.map {
         case Literal(value, _) => if (value == null) Always else Never
         case child => nullTest(child, isNull = true)
@@ -210,7 +236,8 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
 /** An expression and the literals of an IN list, which the optimizer may have made a set. */
 private[spark] object LiteralList {
   def unapply(condition: Expression): Option[(Expression, Seq[Any])] = condition match {
-    case In(value, list) if list.forall(_.isInstanceOf[Literal]) => Some(value -> list.map(_.asInstanceOf[Literal].value))
+    case In(value, list) if list.forall(_.isInstanceOf[Literal]) =>
+      Some(value -> list.map(_.asInstanceOf[Literal].value))
     case InSet(value, set) => Some(value -> set.toSeq)
     case _ => None
   }

@@ -27,16 +27,29 @@ object LimitedFiles {
    * @param deleted    what deletes take away from each of these
    */
   private[spark] def by(
-      wanted: WantedRows, files: FileSetStatistics, survivors: BitSet, excludable: BitSet, full: BitSet,
+      wanted: WantedRows,
+      files: FileSetStatistics,
+      survivors: BitSet,
+      excludable: BitSet,
+      full: BitSet,
       deleted: Int => DeletedRows): Option[LimitedFiles] =
     wanted.order match {
-      case None => choose(wanted.limit, survivors, full, file => deleted(file).liveOf(files.rows(file)), files.files.paths(_))
+      case None => choose(
+          wanted.limit,
+          survivors,
+          full,
+          file => deleted(file).liveOf(files.rows(file)),
+          files.files.paths(_))
       case Some(order) => first(wanted.limit, order, files, excludable, full, deleted)
     }
 
   /** Leaves out the files that hold none of the first rows in an order; the parameters are those of `TopRows`. */
   private def first(
-      limit: Long, order: RowOrder, files: FileSetStatistics, candidates: BitSet, full: BitSet,
+      limit: Long,
+      order: RowOrder,
+      files: FileSetStatistics,
+      candidates: BitSet,
+      full: BitSet,
       deleted: Int => DeletedRows): Option[LimitedFiles] =
     files.column(order.column.key, order.column.dataType).toOption.flatMap { summary =>
       of(new TopRows(limit, order, summary, deleted).beyond(candidates, full), "top-K") { file =>
@@ -52,10 +65,15 @@ object LimitedFiles {
    * @param deleted what deletes take away from each of these
    */
   private[spark] def whyNone(
-      limit: Long, order: RowOrder, files: FileSetStatistics, full: BitSet,
+      limit: Long,
+      order: RowOrder,
+      files: FileSetStatistics,
+      full: BitSet,
       deleted: Int => DeletedRows): Reason = {
     val isLimitReached =
-      files.column(order.column.key, order.column.dataType).exists(new TopRows(limit, order, _, deleted).isLimitReached(full))
+      files.column(
+        order.column.key,
+        order.column.dataType).exists(new TopRows(limit, order, _, deleted).isLimitReached(full))
     val code = if (isLimitReached) ReasonCode.TopKOverlap else ReasonCode.TopKUnknown
     Reason(code, "limit" -> limit.toString, "order" -> order.toString)
   }
@@ -67,7 +85,12 @@ object LimitedFiles {
    * @param full      files all of whose live rows match
    * @param rows      rows of each of these that are certain to be live
    */
-  def choose(limit: Long, survivors: BitSet, full: BitSet, rows: Int => Long, path: Int => String): Option[LimitedFiles] = {
+  def choose(
+      limit: Long,
+      survivors: BitSet,
+      full: BitSet,
+      rows: Int => Long,
+      path: Int => String): Option[LimitedFiles] = {
     val candidates = FileSets.both(survivors, full).stream.filter(rows(_) > 0).toArray
     new FewestFiles(candidates, rows, path).holding(limit.max(1)).flatMap { chosen =>
       val dropped = survivors.clone.asInstanceOf[BitSet]

@@ -13,12 +13,17 @@ import org.metastore.spark.statistics.columns.{ColumnSummary, CountedValues, NoB
  * @param deleted  the rows that deletes take away from each of these
  * @param countsOf reads how many rows of files have each value
  */
-private[pruning] final class LiveBounds(summary: ColumnSummary, least: Boolean, among: BitSet, deleted: Int => DeletedRows)(
+private[pruning] final class LiveBounds(
+    summary: ColumnSummary,
+    least: Boolean,
+    among: BitSet,
+    deleted: Int => DeletedRows)(
     countsOf: Array[Int] => collection.Map[Int, CountedValues]) {
   private val bounds = summary.bounds
 
   // Bounds do not tell of NaN, nor the two zeros apart.
-  private val areOfAllValues = summary.dataType != FloatType && summary.dataType != DoubleType && bounds != NoBounds
+  private val areOfAllValues =
+    summary.dataType != FloatType && summary.dataType != DoubleType && bounds != NoBounds
 
   /** Whether some live row of a file has the bound, which is known to be a value of the file. */
   def isLive(file: Int): Boolean =

@@ -16,13 +16,17 @@ import org.apache.spark.unsafe.types.UTF8String
  * @param clock     of a function of local time, the clock that tells it of instants
  */
 private[pruning] final case class MonotoneFunction(
-    expression: Expression, argument: Expression, isTotal: Boolean, isDefined: Any => Boolean = _ => true,
+    expression: Expression,
+    argument: Expression,
+    isTotal: Boolean,
+    isDefined: Any => Boolean = _ => true,
     clock: Option[LocalClock] = None) {
 
   /** The function, ready to be evaluated; not for several threads. `None` where it has no result for a value. */
   def evaluator(from: DataType): Any => Option[Any] = {
     val row = new GenericInternalRow(1)
-    val bound = expression.mapChildren(child => if (child eq argument) BoundReference(0, from, nullable = true) else child)
+    val bound = expression.mapChildren(child =>
+      if (child eq argument) BoundReference(0, from, nullable = true) else child)
     value => {
       row.update(0, value)
       if (isDefined(value)) Option(bound.eval(row)) else None
@@ -56,8 +60,10 @@ private[pruning] object MonotoneFunction {
     case MicrosToTimestamp(x) => total(expression, x)
     case MillisToTimestamp(x) => partial(expression, x)
     case SecondsToTimestamp(x) if Terms.isIntegral(x.dataType) => partial(expression, x)
-    case DateFormatClass(x, Literal(format: UTF8String, _), zone) => zone.flatMap(localText(expression, x, format.toString, _))
-    case FromUnixTime(x, Literal(format: UTF8String, _), zone) => zone.flatMap(localText(expression, x, format.toString, _))
+    case DateFormatClass(x, Literal(format: UTF8String, _), zone) =>
+      zone.flatMap(localText(expression, x, format.toString, _))
+    case FromUnixTime(x, Literal(format: UTF8String, _), zone) =>
+      zone.flatMap(localText(expression, x, format.toString, _))
     case cast: Cast => ofCast(cast)
     case _ => None
   }
@@ -66,53 +72,75 @@ private[pruning] object MonotoneFunction {
     case (FloatType | DoubleType, IntegerType | LongType) => wholeNumber(cast, cast.child)
     case (DoubleType, FloatType) | (_: DecimalType, DoubleType) => total(cast, cast.child)
     case (_: DecimalType, to @ (IntegerType | LongType)) =>
-      partial(cast, cast.child, value => value.asInstanceOf[Decimal].toJavaBigDecimal.toBigInteger.bitLength < 8 * to.defaultSize)
+      partial(
+        cast,
+        cast.child,
+        value => value.asInstanceOf[Decimal].toJavaBigDecimal.toBigInteger.bitLength < 8 * to.defaultSize)
     case (_: DecimalType, _: DecimalType) => partial(cast, cast.child)
     case (from, _: DecimalType) if Terms.isIntegral(from) => partial(cast, cast.child)
     case (from, TimestampType) if Terms.isIntegral(from) => total(cast, cast.child)
     case (TimestampType, LongType | DoubleType) => total(cast, cast.child)
     case (DateType | TimestampNTZType, StringType) => Some(text(cast, cast.child, None))
-    case (TimestampType, StringType) => cast.timeZoneId.map(zone => text(cast, cast.child, clockOf(zone, MICROS_PER_SECOND)))
+    case (TimestampType, StringType) =>
+      cast.timeZoneId.map(zone => text(cast, cast.child, clockOf(zone, MICROS_PER_SECOND)))
     case _ => None
   }
 
   private def total(function: Expression, argument: Expression): Option[MonotoneFunction] =
     Some(MonotoneFunction(function, argument, isTotal = true))
 
-  private def partial(function: Expression, argument: Expression, isDefined: Any => Boolean = _ => true): Option[MonotoneFunction] =
+  private def partial(
+      function: Expression,
+      argument: Expression,
+      isDefined: Any => Boolean = _ => true): Option[MonotoneFunction] =
     Some(MonotoneFunction(function, argument, isTotal = false, isDefined = isDefined))
 
-  private def number(function: Expression, argument: Expression): Option[MonotoneFunction] = argument.dataType match {
-    case FloatType | DoubleType => total(function, argument)
-    case _: DecimalType => partial(function, argument)
-    case _ => None
-  }
+  private def number(function: Expression, argument: Expression): Option[MonotoneFunction] =
+    argument.dataType match {
+      case FloatType | DoubleType => total(function, argument)
+      case _: DecimalType => partial(function, argument)
+      case _ => None
+    }
 
   /** Spark rounds floats otherwise where it compiles a query. */
   private def rounded(round: RoundBase): Option[MonotoneFunction] =
-    if (round.left.dataType == FloatType || !round.right.isInstanceOf[Literal]) None else number(round, round.left)
+    if (round.left.dataType == FloatType || !round.right.isInstanceOf[Literal]) None
+    else number(round, round.left)
 
   /** Large values become the largest of the type, NaN zero. */
-  private def wholeNumber(function: Expression, argument: Expression): Option[MonotoneFunction] = argument.dataType match {
-    case FloatType | DoubleType => partial(function, argument, value => !value.asInstanceOf[Number].doubleValue.isNaN)
-    case _: DecimalType => partial(function, argument)
-    case _ => None
-  }
+  private def wholeNumber(function: Expression, argument: Expression): Option[MonotoneFunction] =
+    argument.dataType match {
+      case FloatType | DoubleType =>
+        partial(function, argument, value => !value.asInstanceOf[Number].doubleValue.isNaN)
+      case _: DecimalType => partial(function, argument)
+      case _ => None
+    }
 
   private def seconds(function: Expression, argument: Expression): Option[MonotoneFunction] =
     if (argument.dataType == TimestampType) total(function, argument) else None
 
-  private def localText(function: Expression, argument: Expression, format: String, zone: String): Option[MonotoneFunction] =
+  private def localText(
+      function: Expression,
+      argument: Expression,
+      format: String,
+      zone: String): Option[MonotoneFunction] =
     argument.dataType match {
-      case _ if SQLConf.get.getConfString("spark.sql.legacy.timeParserPolicy", "EXCEPTION").equalsIgnoreCase("LEGACY") =>
+      case _
+          if SQLConf.get.getConfString(
+            "spark.sql.legacy.timeParserPolicy",
+            "EXCEPTION").equalsIgnoreCase("LEGACY") =>
         None // other clocks
-      case TimestampType if isOrdered(format) => Some(text(function, argument, clockOf(zone, MICROS_PER_SECOND)))
+      case TimestampType if isOrdered(format) =>
+        Some(text(function, argument, clockOf(zone, MICROS_PER_SECOND)))
       case LongType if isOrdered(format) => Some(text(function, argument, clockOf(zone, 1)))
       case _ => None
     }
 
   /** Years of four digits alone are in order as texts. */
-  private def text(function: Expression, argument: Expression, clock: Option[LocalClock]): MonotoneFunction = {
+  private def text(
+      function: Expression,
+      argument: Expression,
+      clock: Option[LocalClock]): MonotoneFunction = {
     val day = argument.dataType match {
       case DateType => 1L
       case LongType => SECONDS_PER_DAY
@@ -133,7 +161,8 @@ private[pruning] object MonotoneFunction {
 
   private def isOrdered(format: String): Boolean = Ordered.matcher(format).matches
 
-  private def clockOf(zone: String, perSecond: Long): Option[LocalClock] = Some(LocalClock(DateTimeUtils.getZoneId(zone), perSecond))
+  private def clockOf(zone: String, perSecond: Long): Option[LocalClock] =
+    Some(LocalClock(DateTimeUtils.getZoneId(zone), perSecond))
 
   private object Positive {
     def unapply(expression: Expression): Boolean = Finite.unapply(expression) && (expression match {
@@ -145,7 +174,8 @@ private[pruning] object MonotoneFunction {
 
   private object Finite {
     def unapply(expression: Expression): Boolean = expression match {
-      case Literal(value: Number, FloatType | DoubleType) => !value.doubleValue.isNaN && !value.doubleValue.isInfinite
+      case Literal(value: Number, FloatType | DoubleType) =>
+        !value.doubleValue.isNaN && !value.doubleValue.isInfinite
       case Literal(_: Decimal, _: DecimalType) => true
       case _ => false
     }

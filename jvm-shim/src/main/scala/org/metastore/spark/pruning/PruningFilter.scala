@@ -82,7 +82,8 @@ object PruningFilter {
    * @param allowance how many values may be put through the conjuncts' own expressions
    */
   def compile(
-      conjuncts: Seq[Expression], resolver: ColumnResolver,
+      conjuncts: Seq[Expression],
+      resolver: ColumnResolver,
       allowance: EvaluationAllowance = EvaluationAllowance.unlimited): PruningFilter = {
     val columns = new ColumnLookup(resolver)
     val compiler = new Conjuncts(columns, allowance)
@@ -93,28 +94,34 @@ object PruningFilter {
       } catch { case Recoverable(e) => Part(Condition.Unknown(Reason.failure(e)), conjunct, None) }
     }
     val onExpressions = orNone {
-      conjuncts.zipWithIndex.flatMap { case (conjunct, i) => replaceExpressions(conjunct, resolver).map(compiler.compile(_) -> i) }
+      conjuncts.zipWithIndex.flatMap { case (conjunct, i) =>
+        replaceExpressions(conjunct, resolver).map(compiler.compile(_) -> i)
+      }
     }
     def together(parts: Seq[(Part, Int)]): Seq[(Condition, Seq[Int])] = orNone {
       compiler.together(parts.map(_._1)).map { case (condition, of) => condition -> of.map(parts(_)._2) }
     }
     new ConjunctFilter(
-      conjuncts.toIndexedSeq, parts.map(compiler.withValues).toIndexedSeq,
+      conjuncts.toIndexedSeq,
+      parts.map(compiler.withValues).toIndexedSeq,
       onExpressions.map { case (part, i) => i -> compiler.withValues(part) }.toMap,
-      together(parts.zipWithIndex) ++ together(onExpressions), allowance)
+      together(parts.zipWithIndex) ++ together(onExpressions),
+      allowance)
   }
 
   private def orNone[A](found: => Seq[A]): Seq[A] =
     try found
     catch { case Recoverable(_) => Nil }
 
-  private def replaceExpressions(conjunct: Expression, resolver: ColumnResolver): Option[Expression] = resolver match {
-    case columns: ExpressionColumns => columns.replaceIn(conjunct)
-    case _ => None
-  }
+  private def replaceExpressions(conjunct: Expression, resolver: ColumnResolver): Option[Expression] =
+    resolver match {
+      case columns: ExpressionColumns => columns.replaceIn(conjunct)
+      case _ => None
+    }
 
   /** The classes that judge files, for who loads them before the first query. */
-  private[spark] def pruningClasses: Seq[Class[_]] = Seq(PruningFilter.getClass, classOf[LeafPredicates], classOf[Evaluation])
+  private[spark] def pruningClasses: Seq[Class[_]] =
+    Seq(PruningFilter.getClass, classOf[LeafPredicates], classOf[Evaluation])
 }
 
 /** Finds the columns of the statistics behind attributes and struct fields. */
@@ -123,7 +130,8 @@ private[pruning] final class ColumnLookup(resolver: ColumnResolver) {
 
   /** The column that the expression reads, whatever its type. */
   def find(expression: Expression): Either[Reason, ColumnReference] = expression match {
-    case ColumnPath(root, path) if resolver.isMetadata(root) => Left(Reason(ReasonCode.MetadataColumn, "expression" -> expression.sql))
+    case ColumnPath(root, path) if resolver.isMetadata(root) =>
+      Left(Reason(ReasonCode.MetadataColumn, "expression" -> expression.sql))
     case ColumnPath(root, path) =>
       val name = (root.name +: path).map(part => if (part.contains(".")) s"`$part`" else part).mkString(".")
       resolver.key(root, path).map(ColumnReference(_, name, expression.dataType))
@@ -135,7 +143,8 @@ private[pruning] final class ColumnLookup(resolver: ColumnResolver) {
   def whyNoBounds(expression: Expression): Option[Reason] = expression match {
     case ColumnPath(root, _) if isChar(root) => Some(Reason(ReasonCode.CharPadding, "column" -> root.name))
     case ColumnPath(root, _) => expression.dataType match {
-        case s: StringType if s != StringType => Some(Reason(ReasonCode.Collation, "column" -> root.name, "collation" -> s.typeName))
+        case s: StringType if s != StringType =>
+          Some(Reason(ReasonCode.Collation, "column" -> root.name, "collation" -> s.typeName))
         case _ => None
       }
     case _ => None

@@ -47,7 +47,9 @@ final class ScanDecision(
   /** The files that are read. */
   val survivors: BitSet = FileSets.where(files.length) { file =>
     !isLimited(file) && !isAnswered(file) &&
-    (filesWithChanges.get(file) || contradictoryFiles.get(file) || outcome.fold(_ => true, _.verdicts.isKept(file)))
+    (filesWithChanges.get(file) || contradictoryFiles.get(file) || outcome.fold(
+      _ => true,
+      _.verdicts.isKept(file)))
   }
 
   /** Those among them that may still be excluded by what their statistics say. */
@@ -116,22 +118,46 @@ final class ScanDecision(
   def beforeJoin: Option[ScanDecision] =
     if (outcome.isLeft) None
     else Some(new ScanDecision(
-        table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, estimate, isJoined = true,
-        question = question))
+      table,
+      files,
+      rows,
+      outcome,
+      contradictoryFiles,
+      version,
+      filesWithChanges,
+      live,
+      estimate,
+      isJoined = true,
+      question = question))
 
   private def copy(
-      outcome: Either[Reason, ScanDecision.Verdict], estimate: () => Option[ScanEstimate],
+      outcome: Either[Reason, ScanDecision.Verdict],
+      estimate: () => Option[ScanEstimate],
       limited: Option[LimitedFiles]): ScanDecision =
     new ScanDecision(
-      table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, estimate, limited, answered, isJoined, full,
-      question, topK)
+      table,
+      files,
+      rows,
+      outcome,
+      contradictoryFiles,
+      version,
+      filesWithChanges,
+      live,
+      estimate,
+      limited,
+      answered,
+      isJoined,
+      full,
+      question,
+      topK)
 
   /** The text on the scan in EXPLAIN. */
   def label: String = outcome match {
     case Right(_) =>
       val byFormat = if (skippedByFormat > 0) s", $skippedByFormat by ${live.by}" else ""
       val byLimit = limited.fold("")(unread => s", ${unread.label}")
-      val files = answered.fold(s"$total -> $after files")(known => s"${known.cardinality} files answered, $after read")
+      val files =
+        answered.fold(s"$total -> $after files")(known => s"${known.cardinality} files answered, $after read")
       val byJoin = if (isJoined) ", join" else ""
       val remarks = (live.unasked ++ unusedStatistics).map(why => s", ${why.sentence}").mkString
       s"[Metastore: $files$byFormat$byLimit$byJoin$remarks]"
@@ -141,7 +167,8 @@ final class ScanDecision(
 
   /** Why statistics that exist could not be used for some conjunct. */
   def unusedStatistics: Option[Reason] =
-    outcome.toOption.toSeq.flatMap(_.verdicts.unusedConjuncts.values).find(why => ScanDecision.troubles(why.code))
+    outcome.toOption.toSeq.flatMap(_.verdicts.unusedConjuncts.values).find(why =>
+      ScanDecision.troubles(why.code))
 
   /** Why a file is read or not. */
   def reason(file: Int): Reason = outcome match {
@@ -149,7 +176,8 @@ final class ScanDecision(
     case Right(_) if isAnswered(file) => Reason(ReasonCode.AnsweredByStatistics)
     case Right(_) if isLimited(file) => limited.get.why(file)
     case Right(_) if filesWithChanges.get(file) => Reason(ReasonCode.KeptLogFiles)
-    case Right(_) if contradictoryFiles.get(file) => Reason(ReasonCode.KeptContradictory, "column" -> "(row count)")
+    case Right(_) if contradictoryFiles.get(file) =>
+      Reason(ReasonCode.KeptContradictory, "column" -> "(row count)")
     case Right(verdict) => verdict.verdicts.reason(file)
   }
 
@@ -162,21 +190,34 @@ final class ScanDecision(
       row(scan, Some(path), isKept = false, Reason(ReasonCode.SkippedByFormat), number)
     }
     if (all.nonEmpty) all
-    else outcome.left.toOption.toSeq.map(why => row(scan, None, isKept = !ScanDecision.readsNothing(why.code), why, None))
+    else outcome.left.toOption.toSeq.map(why =>
+      row(scan, None, isKept = !ScanDecision.readsNothing(why.code), why, None))
   }
 
   private def row(scan: Int, path: Option[String], isKept: Boolean, why: Reason, rows: Option[Long]) = {
-    val unused = if (isKept) outcome.toOption.toSeq.flatMap(_.verdicts.unusedConjuncts.toSeq.sortBy(_._1).map(_._2)) else Nil
+    val unused = if (isKept)
+      outcome.toOption.toSeq.flatMap(_.verdicts.unusedConjuncts.toSeq.sortBy(_._1).map(_._2))
+    else Nil
     val ofScan = if (isKept) live.unasked ++ topK else Nil
     val sentence = (why +: (unused ++ ofScan)).map(_.sentence).distinct.mkString("; ")
-    FileDecision(scan, table, path, isKept, why.code.name, why.arguments.get("conjunct"), why.arguments.get("statistic"), rows,
-      rowEstimate, sentence)
+    FileDecision(
+      scan,
+      table,
+      path,
+      isKept,
+      why.code.name,
+      why.arguments.get("conjunct"),
+      why.arguments.get("statistic"),
+      rows,
+      rowEstimate,
+      sentence)
   }
 }
 
 object ScanDecision {
   private val readsNothing = Set[ReasonCode](ReasonCode.AnsweredByFormat, ReasonCode.NoScan)
-  private val troubles = Set[ReasonCode](ReasonCode.PlanningTimeout, ReasonCode.DamagedObject, ReasonCode.StoreUnreadable)
+  private val troubles =
+    Set[ReasonCode](ReasonCode.PlanningTimeout, ReasonCode.DamagedObject, ReasonCode.StoreUnreadable)
 
   /** The verdicts and the conjuncts that they are about. */
   final case class Verdict(verdicts: Verdicts, conjuncts: IndexedSeq[String])
@@ -197,12 +238,23 @@ object ScanDecision {
  * @param wanted so many rows are enough; None: all
  */
 final case class ScanQuestion(
-    table: TableIdentity, conjuncts: Seq[Expression], columns: ColumnResolver, wanted: Option[WantedRows])
+    table: TableIdentity,
+    conjuncts: Seq[Expression],
+    columns: ColumnResolver,
+    wanted: Option[WantedRows])
 
 /** A row of `metastore.explain(query)`: columns of the same names. */
 final case class FileDecision(
-    scan: Int, table: String, path: Option[String], kept: Boolean, reason: String, conjunct: Option[String],
-    statistic: Option[String], rows: Option[Long], estimate: Option[ScanEstimate], sentence: String)
+    scan: Int,
+    table: String,
+    path: Option[String],
+    kept: Boolean,
+    reason: String,
+    conjunct: Option[String],
+    statistic: Option[String],
+    rows: Option[Long],
+    estimate: Option[ScanEstimate],
+    sentence: String)
 
 /**
  * The live data files of the snapshot that a scan reads, before the table format and the query's own choice of files and
@@ -212,7 +264,10 @@ final case class FileDecision(
  * @param unasked conjuncts by which the table format was to skip nothing, each with the reason
  */
 final class LiveFiles(
-    val by: String, val number: Option[Long], val list: () => Seq[(String, Option[Long])], val unasked: Seq[Reason] = Nil) {
+    val by: String,
+    val number: Option[Long],
+    val list: () => Seq[(String, Option[Long])],
+    val unasked: Seq[Reason] = Nil) {
 
   /** How many there are beyond the files of a scan, as far as they can be counted. */
   def beyond(files: Int): Long = number.fold(0L)(all => math.max(0L, all - files))

@@ -3,7 +3,9 @@ package org.metastore.spark.pruning
 import java.time.{Instant, ZoneId, ZoneOffset}
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.util.DateTimeConstants.{MICROS_PER_DAY, MICROS_PER_SECOND, SECONDS_PER_DAY}
+import org.apache.spark.sql.catalyst.util.DateTimeConstants.{
+  MICROS_PER_DAY, MICROS_PER_SECOND, SECONDS_PER_DAY
+}
 import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
@@ -19,16 +21,22 @@ private[pruning] final class Terms(columns: ColumnLookup) {
 
   /** The expression as a term; `None` where there is no proof for it, or its type has no usable bounds. */
   def unapply(expression: Expression): Option[Term] = expression match {
-    case ColumnLookup.BoundedColumn() => columns.find(expression).toOption.filter(use => TypePromotion.hasBounds(use.dataType))
+    case ColumnLookup.BoundedColumn() =>
+      columns.find(expression).toOption.filter(use => TypePromotion.hasBounds(use.dataType))
         .map(use => Term(use, use.dataType, Nil))
     case cast: Cast =>
-      unapply(cast.child).flatMap(term => CastTerms(cast, term).orElse(MonotoneFunction.unapply(cast).flatMap(rising(term, _))))
+      unapply(cast.child).flatMap(term =>
+        CastTerms(cast, term).orElse(MonotoneFunction.unapply(cast).flatMap(rising(term, _))))
     case year: Year => Date.unapply(year.child)
-        .map(_.after(IntegerType, Step.Monotone.exactly(days => DateTimeUtils.getYear(Math.toIntExact(days)).toLong)))
+        .map(_.after(
+          IntegerType,
+          Step.Monotone.exactly(days => DateTimeUtils.getYear(Math.toIntExact(days)).toLong)))
     case TruncDate(Date(term), Literal(format: UTF8String, _)) => truncatedDate(term, format)
     case t: TruncTimestamp if t.timeZoneId.isDefined => truncatedTimestamp(t)
-    case DateAdd(Date(term), Literal(days: Int, IntegerType)) => Some(shift(term, days.toLong, IntegerType, DateType))
-    case DateSub(Date(term), Literal(days: Int, IntegerType)) => Some(shift(term, -days.toLong, IntegerType, DateType))
+    case DateAdd(Date(term), Literal(days: Int, IntegerType)) =>
+      Some(shift(term, days.toLong, IntegerType, DateType))
+    case DateSub(Date(term), Literal(days: Int, IntegerType)) =>
+      Some(shift(term, -days.toLong, IntegerType, DateType))
     case Add(Integral(term), Whole(value), _) => Some(shift(term, value, term.dataType, term.dataType))
     case Add(Whole(value), Integral(term), _) => Some(shift(term, value, term.dataType, term.dataType))
     case Subtract(Integral(term), Whole(value), _) => minus(term, value)
@@ -36,12 +44,17 @@ private[pruning] final class Terms(columns: ColumnLookup) {
     case UnaryMinus(Integral(term), _) => Some(mirror(term, 0))
     case Multiply(Integral(term), Whole(value), _) => Some(multiply(term, value))
     case Multiply(Whole(value), Integral(term), _) => Some(multiply(term, value))
-    case IntegralDivide(Integral(term), Whole(value), _) if value > 0 => Some(term.after(LongType, Step.Monotone.exactly(_ / value)))
+    case IntegralDivide(Integral(term), Whole(value), _) if value > 0 =>
+      Some(term.after(LongType, Step.Monotone.exactly(_ / value)))
     case Abs(Integral(term), _) => Some(term.after(term.dataType, Step.Absolute(within(term.dataType, _))))
-    case Month(Date(term)) => Some(term.after(IntegerType, Step.Within(DateTimeUtils.getYear, DateTimeUtils.getMonth)))
-    case Quarter(Date(term)) => Some(term.after(IntegerType, Step.Within(DateTimeUtils.getYear, DateTimeUtils.getQuarter)))
-    case DayOfYear(Date(term)) => Some(term.after(IntegerType, Step.Within(DateTimeUtils.getYear, DateTimeUtils.getDayInYear)))
-    case DayOfMonth(Date(term)) => Some(term.after(IntegerType, Step.Within(monthOf, DateTimeUtils.getDayOfMonth)))
+    case Month(Date(term)) =>
+      Some(term.after(IntegerType, Step.Within(DateTimeUtils.getYear, DateTimeUtils.getMonth)))
+    case Quarter(Date(term)) =>
+      Some(term.after(IntegerType, Step.Within(DateTimeUtils.getYear, DateTimeUtils.getQuarter)))
+    case DayOfYear(Date(term)) =>
+      Some(term.after(IntegerType, Step.Within(DateTimeUtils.getYear, DateTimeUtils.getDayInYear)))
+    case DayOfMonth(Date(term)) =>
+      Some(term.after(IntegerType, Step.Within(monthOf, DateTimeUtils.getDayOfMonth)))
     case MonotoneFunction(function) => unapply(function.argument).flatMap(rising(_, function))
     case _ => None
   }
@@ -50,13 +63,17 @@ private[pruning] final class Terms(columns: ColumnLookup) {
   private object Date extends TypedTerm(_ == DateType)
 
   private abstract class TypedTerm(fits: DataType => Boolean) {
-    def unapply(expression: Expression): Option[Term] = if (fits(expression.dataType)) Terms.this.unapply(expression) else None
+    def unapply(expression: Expression): Option[Term] =
+      if (fits(expression.dataType)) Terms.this.unapply(expression) else None
   }
 
   private def truncatedDate(term: Term, format: UTF8String): Option[Term] = {
     val level = DateTimeUtils.parseTruncLevel(format)
-    if (TruncDate(Literal(0, DateType), Literal(format, StringType)).eval() == null) None // not a unit of dates
-    else Some(term.after(DateType, Step.Monotone.exactly(days => DateTimeUtils.truncDate(Math.toIntExact(days), level).toLong)))
+    // not a unit of dates
+    if (TruncDate(Literal(0, DateType), Literal(format, StringType)).eval() == null) None
+    else Some(term.after(
+      DateType,
+      Step.Monotone.exactly(days => DateTimeUtils.truncDate(Math.toIntExact(days), level).toLong)))
   }
 
   /** Truncation goes from instants to local time and back, so that both sides may jump. */
@@ -65,7 +82,10 @@ private[pruning] final class Terms(columns: ColumnLookup) {
       val level = DateTimeUtils.parseTruncLevel(format)
       val zone = DateTimeUtils.getZoneId(t.timeZoneId.get)
       val isUnit = t.copy(timestamp = Literal(0L, TimestampType)).eval() != null
-      val step = ClockChanges.around(zone, MICROS_PER_DAY, MICROS_PER_DAY)(DateTimeUtils.truncTimestamp(_, level, zone))
+      val step = ClockChanges.around(
+        zone,
+        MICROS_PER_DAY,
+        MICROS_PER_DAY)(DateTimeUtils.truncTimestamp(_, level, zone))
       unapply(t.timestamp).filter(_.dataType == TimestampType && isUnit).map(_.after(TimestampType, step))
     case _ => None
   }
@@ -88,11 +108,14 @@ private[pruning] object Terms {
 
   private def rising(term: Term, function: MonotoneFunction): Option[Term] = {
     val to = function.expression.dataType
-    if (TypePromotion.hasBounds(to)) Some(term.after(to, Step.Evaluated(function, term.dataType, to))) else None
+    if (TypePromotion.hasBounds(to)) Some(term.after(to, Step.Evaluated(function, term.dataType, to)))
+    else None
   }
 
   private def multiply(term: Term, by: Long): Term =
-    term.after(term.dataType, Step.Arithmetic(value => within(term.dataType, Math.multiplyExact(value, by)), falling = by < 0))
+    term.after(
+      term.dataType,
+      Step.Arithmetic(value => within(term.dataType, Math.multiplyExact(value, by)), falling = by < 0))
 
   private def monthOf(days: Int): Int = 12 * DateTimeUtils.getYear(days) + DateTimeUtils.getMonth(days)
 
@@ -103,7 +126,9 @@ private[pruning] object Terms {
     if (value == Long.MinValue) None else Some(shift(term, -value, term.dataType, term.dataType))
 
   private def mirror(term: Term, from: Long): Term =
-    term.after(term.dataType, Step.Arithmetic(value => within(term.dataType, Math.subtractExact(from, value)), falling = true))
+    term.after(
+      term.dataType,
+      Step.Arithmetic(value => within(term.dataType, Math.subtractExact(from, value)), falling = true))
 
   /** The value, if the type holds it: otherwise Spark's result would have wrapped around or failed. */
   private[pruning] def within(dataType: DataType, value: Long): Long = {
@@ -158,7 +183,8 @@ private[pruning] object CastTerms {
     case (from, to) if Terms.isIntegral(from) && Terms.isIntegral(to) =>
       if (to.defaultSize > from.defaultSize) Some(term.after(to))
       else Some(term.after(to, Step.Arithmetic(Terms.within(to, _), falling = false)))
-    case (from, DoubleType) if Terms.isIntegral(from) => rising(term, DoubleType)(value => DoubleOrder.key(value.toDouble))
+    case (from, DoubleType) if Terms.isIntegral(from) =>
+      rising(term, DoubleType)(value => DoubleOrder.key(value.toDouble))
     case (from, FloatType) if Terms.isIntegral(from) =>
       rising(term, FloatType)(value => DoubleOrder.key(value.toFloat.toDouble))
     case (FloatType, DoubleType) => Some(term.after(DoubleType))
@@ -175,13 +201,17 @@ private[pruning] object CastTerms {
       Some(term.after(to, ClockChanges.around(zone, argument, result)(function)))
     def local(function: Long => Long) = {
       val clock = LocalClock(zone, MICROS_PER_SECOND)
-      Some(term.after(to, Step.Monotone(value => function(clock.earliest(value)), value => function(clock.latest(value)))))
+      Some(term.after(
+        to,
+        Step.Monotone(value => function(clock.earliest(value)), value => function(clock.latest(value)))))
     }
     (from, to) match {
-      case (DateType, TimestampType) => after(1, MICROS_PER_DAY)(days => DateTimeUtils.daysToMicros(Math.toIntExact(days), zone))
+      case (DateType, TimestampType) =>
+        after(1, MICROS_PER_DAY)(days => DateTimeUtils.daysToMicros(Math.toIntExact(days), zone))
       case (TimestampType, DateType) => local(DateTimeUtils.microsToDays(_, zone).toLong)
       case (TimestampType, TimestampNTZType) => local(DateTimeUtils.convertTz(_, ZoneOffset.UTC, zone))
-      case (TimestampNTZType, TimestampType) => after(MICROS_PER_DAY, MICROS_PER_DAY)(DateTimeUtils.convertTz(_, zone, ZoneOffset.UTC))
+      case (TimestampNTZType, TimestampType) =>
+        after(MICROS_PER_DAY, MICROS_PER_DAY)(DateTimeUtils.convertTz(_, zone, ZoneOffset.UTC))
       case _ => None
     }
   }
@@ -276,8 +306,10 @@ private[pruning] object Step {
       val evaluate = function.evaluator(from)
       val (los, his) = (bounds.los, bounds.his)
       val images = Array.tabulate(los.length) { i =>
-        val lo = if (bounds.hasLo(i)) image(evaluate(function.earliest(CatalystValue.ordered(los, i, from)))) else None
-        val hi = if (bounds.hasHi(i)) image(evaluate(function.latest(CatalystValue.ordered(his, i, from)))) else None
+        val lo = if (bounds.hasLo(i)) image(evaluate(function.earliest(CatalystValue.ordered(los, i, from))))
+        else None
+        val hi =
+          if (bounds.hasHi(i)) image(evaluate(function.latest(CatalystValue.ordered(his, i, from)))) else None
         if (function.isTotal || (lo.isDefined && hi.isDefined)) (lo, hi) else (None, None)
       }
       Images.bounds(images, bounds, to)
@@ -294,7 +326,9 @@ private[pruning] object Step {
 
     override def apply(bounds: Bounds): Bounds = bounds match {
       case b: LongBounds =>
-        def convert(values: Array[Long], isKnown: Int => Boolean): Array[Array[Byte]] = Array.tabulate(values.length) { i =>
+        def convert(
+            values: Array[Long],
+            isKnown: Int => Boolean): Array[Array[Byte]] = Array.tabulate(values.length) { i =>
           if (isKnown(i)) DecimalBytes.of(java.math.BigInteger.valueOf(values(i)).multiply(factor)) else null
         }
         new BytesBounds(convert(b.lo, b.hasLo), convert(b.hi, b.hasHi), b.flags)
@@ -312,16 +346,21 @@ private[pruning] object Step {
 
   /** Bounds that become known one by one. */
   private final class Target(length: Int) {
-    val bounds = new LongBounds(Array.fill(length)(Long.MinValue), Array.fill(length)(Long.MaxValue), new Array[Byte](length))
+    val bounds = new LongBounds(
+      Array.fill(length)(Long.MinValue),
+      Array.fill(length)(Long.MaxValue),
+      new Array[Byte](length))
 
     def setLo(i: Int, value: Long, exact: Boolean): Unit = {
       bounds.lo(i) = value
-      bounds.flags(i) = (bounds.flags(i) | (if (exact) Bounds.HasLo | Bounds.LoExact else Bounds.HasLo)).toByte
+      bounds.flags(i) =
+        (bounds.flags(i) | (if (exact) Bounds.HasLo | Bounds.LoExact else Bounds.HasLo)).toByte
     }
 
     def setHi(i: Int, value: Long, exact: Boolean): Unit = {
       bounds.hi(i) = value
-      bounds.flags(i) = (bounds.flags(i) | (if (exact) Bounds.HasHi | Bounds.HiExact else Bounds.HasHi)).toByte
+      bounds.flags(i) =
+        (bounds.flags(i) | (if (exact) Bounds.HasHi | Bounds.HiExact else Bounds.HasHi)).toByte
     }
   }
 
@@ -329,13 +368,18 @@ private[pruning] object Step {
 
     /** Bounds of values of a type, by the bounds that they were made of. */
     def bounds(images: Array[(Option[Key], Option[Key])], of: Bounds, dataType: DataType): Bounds =
-      if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) bytes(images, of) else longs(images, of)
+      if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) bytes(images, of)
+      else longs(images, of)
 
     private def longs(images: Array[(Option[Key], Option[Key])], of: Bounds): Bounds = {
       val to = new Target(images.length)
       for (((lo, hi), i) <- images.iterator.zipWithIndex) {
-        lo.foreach { case LongKey(value) => to.setLo(i, value, of.loExact(i)); case other => otherKind(other) }
-        hi.foreach { case LongKey(value) => to.setHi(i, value, of.hiExact(i)); case other => otherKind(other) }
+        lo.foreach {
+          case LongKey(value) => to.setLo(i, value, of.loExact(i)); case other => otherKind(other)
+        }
+        hi.foreach {
+          case LongKey(value) => to.setHi(i, value, of.hiExact(i)); case other => otherKind(other)
+        }
       }
       to.bounds
     }

@@ -9,8 +9,13 @@ import org.apache.spark.sql.types.{BooleanType, DataType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
 /** `RLIKE` and `LIKE` as Spark answers them, ended by a clock: backtracking may take for ever, and heeds no interrupt. */
-private[spark] final case class TimedMatch(child: Expression, pattern: Pattern, isWhole: Boolean, clock: EvaluationClock)
-  extends UnaryExpression with CodegenFallback {
+private[spark] final case class TimedMatch(
+    child: Expression,
+    pattern: Pattern,
+    isWhole: Boolean,
+    clock: EvaluationClock)
+  extends UnaryExpression
+  with CodegenFallback {
 
   override def dataType: DataType = BooleanType
 

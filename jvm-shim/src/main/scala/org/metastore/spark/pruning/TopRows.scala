@@ -14,7 +14,11 @@ import org.metastore.spark.statistics.objects.Values
  * @param summary what is known of the column by which the rows are ordered
  * @param deleted what deletes take away from each file
  */
-private[spark] final class TopRows(limit: Long, order: RowOrder, summary: ColumnSummary, deleted: Int => DeletedRows) {
+private[spark] final class TopRows(
+    limit: Long,
+    order: RowOrder,
+    summary: ColumnSummary,
+    deleted: Int => DeletedRows) {
   import TopRows._
 
   private val bounds = summary.bounds
@@ -28,7 +32,9 @@ private[spark] final class TopRows(limit: Long, order: RowOrder, summary: Column
    */
   def beyond(candidates: BitSet, full: BitSet): BitSet = threshold(full).fold(new BitSet) { last =>
     FileSets.where(summary.length)(file =>
-      candidates.get(file) && summary.hasStatistics(file) && earliest(file).exists(inOrder.compare(_, last) > 0))
+      candidates.get(file) && summary.hasStatistics(file) && earliest(file).exists(inOrder.compare(
+        _,
+        last) > 0))
   }
 
   /** Whether enough rows are certain to come at or before some place; `full` as of `beyond`. */
@@ -37,20 +43,23 @@ private[spark] final class TopRows(limit: Long, order: RowOrder, summary: Column
   /** The place at or before which enough rows are certain to be. */
   private def threshold(full: BitSet): Option[Place] = {
     val first = new FirstRows(limit)
-    full.stream.filter(summary.hasStatistics(_)).forEach(file => certainRows(file).foreach { case (place, rows) => first.add(place, rows) })
+    full.stream.filter(summary.hasStatistics(_)).forEach(file =>
+      certainRows(file).foreach { case (place, rows) => first.add(place, rows) })
     first.last
   }
 
   /** The first so many rows of those that are added: of a million files few places are kept. */
   private final class FirstRows(wanted: Long) {
-    private val places = mutable.PriorityQueue.empty[(Place, Long)](Ordering.by((_: (Place, Long))._1)(inOrder))
+    private val places =
+      mutable.PriorityQueue.empty[(Place, Long)](Ordering.by((_: (Place, Long))._1)(inOrder))
     private var rows = 0L
 
-    def add(place: Place, count: Long): Unit = if (rows < wanted || inOrder.compare(place, places.head._1) < 0) {
-      places += place -> count
-      rows += count
-      while (rows - places.head._2 >= wanted) rows -= places.dequeue()._2
-    }
+    def add(place: Place, count: Long): Unit =
+      if (rows < wanted || inOrder.compare(place, places.head._1) < 0) {
+        places += place -> count
+        rows += count
+        while (rows - places.head._2 >= wanted) rows -= places.dequeue()._2
+      }
 
     /** Where the last of them is; None where they are fewer. */
     def last: Option[Place] = if (rows >= wanted) Some(places.head._1) else None
@@ -75,13 +84,15 @@ private[spark] final class TopRows(limit: Long, order: RowOrder, summary: Column
   /** Where the first row of a file may be; None where it has none. */
   private def earliest(file: Int): Option[Place] =
     if (summary.rows(file) == 0) None
-    else if (summary.nulls(file) == summary.rows(file) || order.nullsFirst && summary.nulls(file) != 0) Some(nullsPlace)
+    else if (summary.nulls(file) == summary.rows(file) || order.nullsFirst && summary.nulls(file) != 0)
+      Some(nullsPlace)
     else Some(bound(file, low = order.isAscending, BeforeValues))
 
   private def latestValue(file: Int): Place = bound(file, low = !order.isAscending, AfterValues)
 
   private def bound(file: Int, low: Boolean, unknown: Int): Place =
-    if (if (low) bounds.hasLo(file) else bounds.hasHi(file)) Place(AmongValues, if (low) bounds.los else bounds.his, file)
+    if (if (low) bounds.hasLo(file) else bounds.hasHi(file))
+      Place(AmongValues, if (low) bounds.los else bounds.his, file)
     else Place(unknown)
 
   private val inOrder: Ordering[Place] = new Ordering[Place] {

@@ -20,34 +20,41 @@ import org.metastore.spark.statistics.objects.{DecimalBytes, Values}
  * @param parts the same to be merged: the sum, and of AVG the count
  */
 private[pruning] final case class Total(
-    column: ColumnReference, most: BigInteger, value: (BigInteger, Long) => Option[Any], parts: TotalParts)
+    column: ColumnReference,
+    most: BigInteger,
+    value: (BigInteger, Long) => Option[Any],
+    parts: TotalParts)
   extends WholeFileMeasure {
   override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
 
-  override def ofWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles = FileMeasure.measured(files, column) { summary =>
-    new Summed(summary, files.sums(column.key, column.dataType).toOption)
-  }
+  override def ofWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles =
+    FileMeasure.measured(files, column) { summary =>
+      new Summed(summary, files.sums(column.key, column.dataType).toOption)
+    }
 
   private final class Summed(summary: ColumnSummary, sums: Option[ColumnSums]) extends MeasuredFiles {
     private val bounds = summary.bounds
 
-    override def isKnown(file: Int): Boolean = FileMeasure.hasNulls(summary, file) && (FileMeasure.isAllNull(summary, file) ||
-      sums.exists(_.sums(file) != null) && bounds.hasLo(file) && bounds.hasHi(file) && isPossible(file))
+    override def isKnown(file: Int): Boolean =
+      FileMeasure.hasNulls(summary, file) && (FileMeasure.isAllNull(summary, file) ||
+        sums.exists(_.sums(file) != null) && bounds.hasLo(file) && bounds.hasHi(file) && isPossible(file))
 
     override def total(files: BitSet): Option[Any] = {
       val (sum, count) = sumOf(files)
-      if (count == 0) Some(null) // scalastyle:ignore
+      if (count == 0) Some(null)
       else if (farthest(files).compareTo(most) > 0) None
       else value(sum, count)
     }
 
     override def parts(files: BitSet, others: Map[Int, Long]): Option[Seq[Any]] = {
-      val all = others.foldLeft(farthest(files)) { case (sum, (file, rows)) => sum.add(times(magnitude(file), rows)) }
+      val all = others.foldLeft(farthest(files)) { case (sum, (file, rows)) =>
+        sum.add(times(magnitude(file), rows))
+      }
       if (others.values.exists(_ < 0) || all.compareTo(most) > 0) None
       else {
         val (sum, count) = sumOf(files)
         val merged = Total.this.parts
-        Some((if (count == 0) null else merged.sum(sum)) +: (if (merged.isCounted) Seq(count) else Nil)) // scalastyle:ignore
+        Some((if (count == 0) null else merged.sum(sum)) +: (if (merged.isCounted) Seq(count) else Nil))
       }
     }
 
@@ -62,7 +69,8 @@ private[pruning] final case class Total(
 
     private def farthest(files: BitSet): BigInteger = {
       var sum = BigInteger.ZERO
-      files.stream.filter(!FileMeasure.isAllNull(summary, _)).forEach(file => sum = sum.add(times(magnitude(file), countOf(file))))
+      files.stream.filter(!FileMeasure.isAllNull(summary, _)).forEach(file =>
+        sum = sum.add(times(magnitude(file), countOf(file))))
       sum
     }
 
@@ -97,23 +105,38 @@ private[pruning] final case class TotalParts(sum: BigInteger => Any, isCounted: 
 private[pruning] object Total {
 
   /** The measure that SUM or AVG of a column is; None for types whose sums depend on their order. */
-  def of(column: ColumnReference, function: AggregateFunction): Option[Total] = (function, function.children.head.dataType) match {
-    case (_: Sum, ByteType | ShortType | IntegerType | LongType) =>
-      Some(Total(column, BigInteger.valueOf(Long.MaxValue), (sum, _) => Some(sum.longValueExact), TotalParts(_.longValueExact)))
-    case (sum: Sum, _: DecimalType) => sum.dataType match {
-        case result: DecimalType =>
-          Some(Total(column, mostOf(result), (sum, _) => Some(decimal(sum, result)), TotalParts(decimal(_, result))))
-        case _ => None
-      }
-    case (_: Average, ByteType | ShortType | IntegerType | LongType) =>
-      Some(Total(
-          column, MostOfDoubles, (sum, count) => Some(sum.doubleValue / count.toDouble),
+  def of(column: ColumnReference, function: AggregateFunction): Option[Total] =
+    (function, function.children.head.dataType) match {
+      case (_: Sum, ByteType | ShortType | IntegerType | LongType) =>
+        Some(Total(
+          column,
+          BigInteger.valueOf(Long.MaxValue),
+          (sum, _) => Some(sum.longValueExact),
+          TotalParts(_.longValueExact)))
+      case (sum: Sum, _: DecimalType) => sum.dataType match {
+          case result: DecimalType =>
+            Some(Total(
+              column,
+              mostOf(result),
+              (sum, _) => Some(decimal(sum, result)),
+              TotalParts(decimal(_, result))))
+          case _ => None
+        }
+      case (_: Average, ByteType | ShortType | IntegerType | LongType) =>
+        Some(Total(
+          column,
+          MostOfDoubles,
+          (sum, count) => Some(sum.doubleValue / count.toDouble),
           TotalParts(_.doubleValue, isCounted = true)))
-    case (average: Average, _: DecimalType) =>
-      val of = sumOf(average)
-      Some(Total(column, mostOf(of), meanOfDecimals(average, _, _), TotalParts(decimal(_, of), isCounted = true)))
-    case _ => None
-  }
+      case (average: Average, _: DecimalType) =>
+        val of = sumOf(average)
+        Some(Total(
+          column,
+          mostOf(of),
+          meanOfDecimals(average, _, _),
+          TotalParts(decimal(_, of), isCounted = true)))
+      case _ => None
+    }
 
   private def meanOfDecimals(average: Average, sum: BigInteger, count: Long): Option[Any] = {
     val row = InternalRow(decimal(sum, sumOf(average)), count)
@@ -125,7 +148,8 @@ private[pruning] object Total {
     case Values.Bytes(decimals) => DecimalBytes.unscaled(decimals(file))
   }
 
-  private def sumOf(average: Average): DecimalType = average.aggBufferAttributes.head.dataType.asInstanceOf[DecimalType]
+  private def sumOf(average: Average): DecimalType =
+    average.aggBufferAttributes.head.dataType.asInstanceOf[DecimalType]
 
   private def decimal(unscaled: BigInteger, of: DecimalType): Decimal =
     Decimal(new BigDecimal(unscaled, of.scale), of.precision, of.scale)
@@ -135,7 +159,8 @@ private[pruning] object Total {
     case integer => BigInteger.ONE.shiftLeft(8 * integer.defaultSize - 1)
   }
 
-  private def mostOf(result: DecimalType): BigInteger = BigInteger.TEN.pow(result.precision).subtract(BigInteger.ONE)
+  private def mostOf(result: DecimalType): BigInteger =
+    BigInteger.TEN.pow(result.precision).subtract(BigInteger.ONE)
 
   private val MostOfDoubles = BigInteger.ONE.shiftLeft(53)
 }

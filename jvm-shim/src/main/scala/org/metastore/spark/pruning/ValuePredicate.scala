@@ -40,17 +40,19 @@ private[spark] final class ValuePredicate(condition: Expression, leaf: Expressio
 private[spark] object ValuePredicate {
 
   /** Whether a condition can be answered while a query is planned, by Spark's own code. */
-  def canEvaluate(condition: Expression): Boolean = Conjuncts.refusal(condition).isEmpty && !condition.exists {
-    case own: StaticInvoke => !own.staticObject.getName.startsWith("org.apache.")
-    case call => call.isInstanceOf[InvokeLike] || TimedMatch.isEndless(call)
-  }
+  def canEvaluate(condition: Expression): Boolean =
+    Conjuncts.refusal(condition).isEmpty && !condition.exists {
+      case own: StaticInvoke => !own.staticObject.getName.startsWith("org.apache.")
+      case call => call.isInstanceOf[InvokeLike] || TimedMatch.isEndless(call)
+    }
 
   /** The one column that a condition reads, if that is all, and its values are read as they are stored. */
   def columnOf(condition: Expression): Option[Expression] = {
     val leaves = ColumnLookup.leavesOf(condition)
     leaves.headOption.filter {
       case leaf @ ColumnLookup.BoundedColumn() =>
-        leaves.tail.forall(_.semanticEquals(leaf)) && TypePromotion.hasBounds(leaf.dataType) && canEvaluate(condition)
+        leaves.tail.forall(_.semanticEquals(leaf)) && TypePromotion.hasBounds(leaf.dataType) && canEvaluate(
+          condition)
       case _ => false
     }
   }
@@ -63,7 +65,8 @@ private[spark] final class EvaluationTime {
 
   /** When it is over, by `System.nanoTime`; raises TimeoutException where it is. */
   def deadline(now: Long): Long =
-    if (spent < limit) now + limit - spent else throw new TimeoutException("conditions take too long to evaluate")
+    if (spent < limit) now + limit - spent
+    else throw new TimeoutException("conditions take too long to evaluate")
 
   def spend(nanos: Long): Unit = spent += nanos
 }
@@ -98,7 +101,8 @@ private[spark] final class EvaluationClock {
   }
 
   /** Called while a value is evaluated. */
-  def check(): Unit = if (System.nanoTime() > deadline) throw new TimeoutException("a value takes too long to evaluate")
+  def check(): Unit =
+    if (System.nanoTime() > deadline) throw new TimeoutException("a value takes too long to evaluate")
 }
 
 /**
@@ -123,7 +127,8 @@ private[spark] final class EvaluationAllowance(most: Long, val requireTime: () =
   }
 
   /** Takes some, if as many are left. */
-  def take(values: Long): Boolean = left.getAndUpdate(rest => if (values <= rest) rest - values else rest) >= values
+  def take(values: Long): Boolean =
+    left.getAndUpdate(rest => if (values <= rest) rest - values else rest) >= values
 }
 
 private[spark] object EvaluationAllowance {
@@ -134,7 +139,10 @@ private[spark] object EvaluationAllowance {
 }
 
 /** Asks one predicate about the values of many files, each different value once. */
-private[pruning] final class ValueTrial(predicate: ValuePredicate, use: ColumnReference, allowance: EvaluationAllowance) {
+private[pruning] final class ValueTrial(
+    predicate: ValuePredicate,
+    use: ColumnReference,
+    allowance: EvaluationAllowance) {
   import ValueTrial._
 
   private val answers = mutable.HashMap.empty[Long, Answer]
@@ -151,7 +159,8 @@ private[pruning] final class ValueTrial(predicate: ValuePredicate, use: ColumnRe
     allowance.take(values.length) && (0 until values.length).forall(answer(values, _).all)
 
   private def answer(values: Values, i: Int): Answer = values match {
-    case Values.Longs(array) => answers.getOrElseUpdate(array(i), ask(CatalystValue.ordered(values, i, use.dataType)))
+    case Values.Longs(array) =>
+      answers.getOrElseUpdate(array(i), ask(CatalystValue.ordered(values, i, use.dataType)))
     case _ => ask(CatalystValue.ordered(values, i, use.dataType))
   }
 

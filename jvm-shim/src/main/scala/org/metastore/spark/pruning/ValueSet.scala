@@ -78,17 +78,20 @@ private[pruning] object ValueSet {
 
     override def disjoint(bounds: Bounds): BitSet = {
       val (b, heads) = (bytes(bounds), bytes(bounds).heads)
-      val (least, most) = (if (lo == null) Long.MinValue else heads.of(lo), if (hi == null) Long.MaxValue else heads.of(hi))
+      val (least, most) =
+        (if (lo == null) Long.MinValue else heads.of(lo), if (hi == null) Long.MaxValue else heads.of(hi))
       val (lows, highs) = (heads.lo, heads.hi)
       FileSets.where(lows.length) { i =>
-        lows(i) > most || highs(i) < least || (lows(i) == most && above(b.lo(i))) || (highs(i) == least && below(b.hi(i)))
+        lows(i) > most || highs(i) < least || (lows(i) == most && above(b.lo(i))) || (highs(
+          i) == least && below(b.hi(i)))
       }
     }
 
     override def covers(bounds: Bounds): BitSet = {
       val b = bytes(bounds)
       FileSets.where(b.lo.length) { i =>
-        (lo == null || b.hasLo(i) && !below(b.lo(i))) && (hi == null || b.hasHi(i) && !above(b.hi(i))) && (!isPoint || exact(b, i))
+        (lo == null || b.hasLo(i) && !below(b.lo(i))) && (hi == null || b.hasHi(i) && !above(
+          b.hi(i))) && (!isPoint || exact(b, i))
       }
     }
 
@@ -112,7 +115,8 @@ private[pruning] object ValueSet {
       order > 0 || (order == 0 && !hiIncluded)
     }
 
-    private def below(value: Array[Byte]): Boolean = value != null && lo != null && UnsignedOrder.compare(value, lo) < 0
+    private def below(value: Array[Byte]): Boolean =
+      value != null && lo != null && UnsignedOrder.compare(value, lo) < 0
 
     private def bytes(bounds: Bounds): BytesBounds = bounds match {
       case strings: BytesBounds => strings
@@ -176,7 +180,8 @@ private[pruning] object ValueSet {
   }
 
   /** Whether both bounds are values of the file. */
-  private[pruning] def exact(bounds: Bounds, file: Int): Boolean = bounds.loExact(file) && bounds.hiExact(file)
+  private[pruning] def exact(bounds: Bounds, file: Int): Boolean =
+    bounds.loExact(file) && bounds.hiExact(file)
 
   private def otherKind = throw new IllegalArgumentException("values of two kinds")
 }
@@ -192,7 +197,9 @@ private[pruning] object LiteralValues {
   /** The key of Catalyst's internal value; `None` where the type has no order here, or the value does not fit it. */
   def key(value: Any, dataType: DataType): Option[Key] = (value, dataType) match {
     case (b: Boolean, BooleanType) => Some(LongKey(if (b) 1 else 0))
-    case (n: Number, ByteType | ShortType | IntegerType | LongType | DateType | TimestampType | TimestampNTZType) =>
+    case (
+          n: Number,
+          ByteType | ShortType | IntegerType | LongType | DateType | TimestampType | TimestampNTZType) =>
       Some(LongKey(n.longValue))
     case (n: Number, FloatType | DoubleType) => Some(LongKey(DoubleOrder.key(n.doubleValue)))
     case (d: Decimal, to: DecimalType) => decimal(d, to)
@@ -217,11 +224,12 @@ private[pruning] object LiteralValues {
 
   /** The single values, of one kind; `None` where there is none. */
   def points(keys: Seq[Key]): Option[ValueSet] = {
-    val (numbers, texts) = (keys.collect { case LongKey(value) => value }, keys.collect { case BytesKey(value) => value })
+    val (numbers, texts) =
+      (keys.collect { case LongKey(value) => value }, keys.collect { case BytesKey(value) => value })
     if (keys.isEmpty) None
     else Some(ValueSet.ofSorted(
-        if (texts.isEmpty) Values.Longs(numbers.distinct.sorted.toArray)
-        else Values.Bytes(texts.sortWith((a, b) => UnsignedOrder.compare(a, b) < 0).toArray)))
+      if (texts.isEmpty) Values.Longs(numbers.distinct.sorted.toArray)
+      else Values.Bytes(texts.sortWith((a, b) => UnsignedOrder.compare(a, b) < 0).toArray)))
   }
 
   /** All values below the key; `None` where there cannot be any. */
@@ -237,6 +245,7 @@ private[pruning] object LiteralValues {
     case LongKey(value) if included => Some(ValueSet.LongRange(value, Long.MaxValue))
     case LongKey(Long.MaxValue) => None
     case LongKey(value) => Some(ValueSet.LongRange(value + 1, Long.MaxValue))
-    case BytesKey(value) => Some(ValueSet.BytesRange(if (included) value else value :+ 0.toByte, null, hiIncluded = false))
+    case BytesKey(value) =>
+      Some(ValueSet.BytesRange(if (included) value else value :+ 0.toByte, null, hiIncluded = false))
   }
 }

@@ -13,7 +13,12 @@ private[spark] final case class WantedRows(limit: Long, order: Option[RowOrder] 
 
   /** The same as a text without colons: equal ones have equal texts. */
   def text: String = (limit.toString +: order.toSeq.flatMap { by =>
-    Seq(by.isAscending.toString, by.nullsFirst.toString, by.column.key, by.column.name, by.column.dataType.json)
+    Seq(
+      by.isAscending.toString,
+      by.nullsFirst.toString,
+      by.column.key,
+      by.column.name,
+      by.column.dataType.json)
   }).map(URLEncoder.encode(_, UTF_8.name)).mkString(",")
 }
 

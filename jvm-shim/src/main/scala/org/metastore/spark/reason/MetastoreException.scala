@@ -11,9 +11,15 @@ import org.apache.spark.sql.catalyst.trees.Origin
  * @param text  the line without the code
  * @param facts what the line was built from; shown, as the line, so that everything in them can be seen
  */
-final class MetastoreException(val code: String, text: String, facts: Map[String, String], origin: Option[Throwable] = None)
+final class MetastoreException(
+    val code: String,
+    text: String,
+    facts: Map[String, String],
+    origin: Option[Throwable] = None)
   extends AnalysisException(
-    message = VisibleText(s"[$code] ${MetastoreException.endOnce(text)}"), cause = origin, errorClass = Some(code),
+    message = VisibleText(s"[$code] ${MetastoreException.endOnce(text)}"),
+    cause = origin,
+    errorClass = Some(code),
     messageParameters = facts.map { case (name, fact) => name -> VisibleText(fact) }) {
 
   /** A client of Spark Connect shows the stack of whatever has one: what is worth a look has its cause. */
@@ -28,7 +34,11 @@ final class MetastoreException(val code: String, text: String, facts: Map[String
   /** The same of what the user calls `argument`, where this is about what a function beneath calls `inner`. */
   def ofArgument(inner: String, argument: String): MetastoreException =
     if (!facts.get("argument").contains(inner)) this
-    else new MetastoreException(code, argument + text.stripPrefix(inner), facts.updated("argument", argument), origin)
+    else new MetastoreException(
+      code,
+      argument + text.stripPrefix(inner),
+      facts.updated("argument", argument),
+      origin)
 }
 
 /** The error class list. */
@@ -52,15 +62,22 @@ object MetastoreException {
     val wanted = if (columns.isEmpty) "ALL COLUMNS" else s"COLUMNS $columns"
     val command = s"ANALYZE TABLE $inStatements COMPUTE STATISTICS FOR $wanted"
     val line = s"$table has no statistics$detail.$caveat Run: $command"
-    new MetastoreException("METASTORE_NO_STATISTICS", line,
+    new MetastoreException(
+      "METASTORE_NO_STATISTICS",
+      line,
       Map(
-        "table" -> table, "command" -> command, "in_statements" -> inStatements, "detail" -> detail.trim, "columns" -> columns,
+        "table" -> table,
+        "command" -> command,
+        "in_statements" -> inStatements,
+        "detail" -> detail.trim,
+        "columns" -> columns,
         "caveat" -> caveat.trim))
   }
 
   /** `nearest` are snapshots that were analyzed. */
   def snapshotNotAnalyzed(table: String, detail: String, nearest: Seq[String]): MetastoreException =
-    new MetastoreException("METASTORE_NO_STATISTICS",
+    new MetastoreException(
+      "METASTORE_NO_STATISTICS",
       s"$table has no statistics$detail. ANALYZE computes them for the current snapshot only. " +
         s"Nearest analyzed snapshots: ${nearest.mkString(", ")}.",
       Map("table" -> table, "detail" -> detail.trim, "analyzed" -> nearest.mkString(", ")))
@@ -85,16 +102,22 @@ object MetastoreException {
     invalidArgument("database", s"there is no database ${SqlName(parts)}", near(parts, names))
 
   def columnNotFound(column: String, table: String, names: Seq[String]): MetastoreException =
-    new MetastoreException("METASTORE_COLUMN_NOT_FOUND", s"$table has no column '$column'.${NearNames.hint(column, names)}",
+    new MetastoreException(
+      "METASTORE_COLUMN_NOT_FOUND",
+      s"$table has no column '$column'.${NearNames.hint(column, names)}",
       Map("column" -> column, "table" -> table))
 
   /** `names` are those of the functions that there are. */
   def functionNotFound(name: String, names: Seq[String]): MetastoreException =
     invalidArgument(
-      s"metastore.$name", "there is no such table function", NearNames.hint(s"metastore.$name", names.map("metastore." + _), "metastore."))
+      s"metastore.$name",
+      "there is no such table function",
+      NearNames.hint(s"metastore.$name", names.map("metastore." + _), "metastore."))
 
   def unsupportedTable(table: String, reason: String, hint: String = ""): MetastoreException =
-    new MetastoreException("METASTORE_UNSUPPORTED_TABLE", s"$table is not supported: $reason.$hint",
+    new MetastoreException(
+      "METASTORE_UNSUPPORTED_TABLE",
+      s"$table is not supported: $reason.$hint",
       Map("table" -> table, "reason" -> reason))
 
   /** A policy hides rows or values of the table from this user. */
@@ -105,26 +128,42 @@ object MetastoreException {
 
   /** A policy or a catalog refuses to let this user read the table. */
   def accessDenied(table: String, cause: Throwable): MetastoreException = new MetastoreException(
-    "METASTORE_ACCESS_DENIED", s"$table cannot be read by this user: ${toldBy(cause)}.", Map("table" -> table),
+    "METASTORE_ACCESS_DENIED",
+    s"$table cannot be read by this user: ${toldBy(cause)}.",
+    Map("table" -> table),
     Some(cause))
 
   /** A catalog, or what guards it, did not answer. */
   def catalogFailed(table: String, cause: Throwable): MetastoreException = new MetastoreException(
-    "METASTORE_CATALOG_FAILED", s"$table cannot be looked up: its catalog fails: ${toldBy(cause)}.", Map("table" -> table),
+    "METASTORE_CATALOG_FAILED",
+    s"$table cannot be looked up: its catalog fails: ${toldBy(cause)}.",
+    Map("table" -> table),
     Some(cause))
 
   /** Something failed that is nobody's mistake: memory of the driver, or a class that another version lacks. */
   def failed(asked: String, cause: Throwable): MetastoreException = new MetastoreException(
-    "METASTORE_FAILED", s"$asked cannot be answered: ${cause.getClass.getName}: ${toldBy(cause)}.", Map("table" -> asked), Some(cause))
+    "METASTORE_FAILED",
+    s"$asked cannot be answered: ${cause.getClass.getName}: ${toldBy(cause)}.",
+    Map("table" -> asked),
+    Some(cause))
 
   def invalidArgument(argument: String, reason: String, hint: String = ""): MetastoreException =
-    new MetastoreException("METASTORE_INVALID_ARGUMENT", s"$argument: $reason.$hint",
+    new MetastoreException(
+      "METASTORE_INVALID_ARGUMENT",
+      s"$argument: $reason.$hint",
       Map("argument" -> argument, "reason" -> reason))
 
   def invalidSetting(setting: String, value: String, source: String): MetastoreException = {
     val reason = s"it is no value of this setting (it comes from: $source)"
-    new MetastoreException("METASTORE_INVALID_SETTING", s"$setting = '$value': $reason. $ShowSettings",
-      Map("setting" -> setting, "value" -> value, "source" -> source, "reason" -> reason, "hint" -> ShowSettings))
+    new MetastoreException(
+      "METASTORE_INVALID_SETTING",
+      s"$setting = '$value': $reason. $ShowSettings",
+      Map(
+        "setting" -> setting,
+        "value" -> value,
+        "source" -> source,
+        "reason" -> reason,
+        "hint" -> ShowSettings))
   }
 
   private val ShowSettings = "metastore.settings() shows what is in force."
@@ -139,33 +178,46 @@ object MetastoreException {
   /** The Python that Spark asks for data sources does not have ours. */
   def sourceNotFound(interpreter: String, cause: Throwable): MetastoreException = {
     val variable = Seq("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON").find(sys.env.contains) // Spark's own order
-    val named = variable.fold("python3 of the PATH, for PYSPARK_PYTHON is not set")(name => s"$name=${sys.env(name)}")
-    new MetastoreException("METASTORE_INVALID_SETTING",
+    val named =
+      variable.fold("python3 of the PATH, for PYSPARK_PYTHON is not set")(name => s"$name=${sys.env(name)}")
+    new MetastoreException(
+      "METASTORE_INVALID_SETTING",
       s"Spark finds no data source metastore: it asks the Python of its workers ($named), which does not have pyspark-metastore. " +
         s"Before Spark starts: export ${variable.getOrElse("PYSPARK_PYTHON")}=$interpreter, or another Python that has it.",
-      Map("setting" -> variable.getOrElse("PYSPARK_PYTHON")), Some(cause))
+      Map("setting" -> variable.getOrElse("PYSPARK_PYTHON")),
+      Some(cause))
   }
 
   def analyzeFailed(table: String, reason: String, cause: Option[Throwable] = None): MetastoreException =
-    new MetastoreException("METASTORE_ANALYZE_FAILED", s"ANALYZE of $table failed: $reason",
-      Map("table" -> table, "reason" -> reason), cause)
+    new MetastoreException(
+      "METASTORE_ANALYZE_FAILED",
+      s"ANALYZE of $table failed: $reason",
+      Map("table" -> table, "reason" -> reason),
+      cause)
 
   /** The statistics themselves cannot be used. */
   def statisticsUnusable(table: String, cause: StatisticsException): MetastoreException =
-    new MetastoreException(cause.code, s"The statistics of $table cannot be used: ${cause.reason.sentence}.${repair(cause.code, table)}",
-      cause.reason.arguments + ("table" -> table), Some(cause))
+    new MetastoreException(
+      cause.code,
+      s"The statistics of $table cannot be used: ${cause.reason.sentence}.${repair(cause.code, table)}",
+      cause.reason.arguments + ("table" -> table),
+      Some(cause))
 
   private def repair(code: String, table: String): String =
     if (code == "METASTORE_DAMAGED_OBJECT") s" Run: metastore analyze $table --repair" else ""
 
   /** The statistics could not be reached. */
   def storeUnreadable(table: String, cause: java.io.IOException): MetastoreException =
-    new MetastoreException("METASTORE_STORE_NOT_READABLE",
-      s"The statistics of $table could not be read: ${firstLine(cause)}", Map("table" -> table), Some(cause))
+    new MetastoreException(
+      "METASTORE_STORE_NOT_READABLE",
+      s"The statistics of $table could not be read: ${firstLine(cause)}",
+      Map("table" -> table),
+      Some(cause))
 
   /** There was no answer in time: storage or a catalog hangs. */
   def timedOut(asked: String, limitMillis: Long): MetastoreException =
-    new MetastoreException("METASTORE_STORE_NOT_READABLE",
+    new MetastoreException(
+      "METASTORE_STORE_NOT_READABLE",
       s"The statistics of $asked could not be read: there was no answer within $limitMillis ms. " +
         "Where it only takes longer, set spark.metastore.read.timeout.",
       Map("table" -> asked, "limit" -> s"$limitMillis ms"))
@@ -202,11 +254,13 @@ object MetastoreException {
   }
 
   /** An exception and what caused it. */
-  def causes(e: Throwable): Seq[Throwable] = Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).toList // scalastyle:ignore
+  def causes(e: Throwable): Seq[Throwable] =
+    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).toList
 
   /** The first line of what an exception says. */
   def firstLine(cause: Throwable): String =
-    Option(cause.getMessage).flatMap(_.split('\n').headOption).filter(_.nonEmpty).getOrElse(cause.getClass.getName)
+    Option(
+      cause.getMessage).flatMap(_.split('\n').headOption).filter(_.nonEmpty).getOrElse(cause.getClass.getName)
 }
 
 /** The statistics cannot be used. Planners turn it into its `reason` and go on without statistics; SQL functions raise it. */
@@ -214,9 +268,15 @@ sealed abstract class StatisticsException(val code: String, val reason: Reason, 
   extends RuntimeException(s"[$code] ${reason.sentence}", cause)
 
 /** An object or a manifest is not what was written: wrong digest, wrong length, not readable, contradictory. */
-final class DamagedObjectException(val obj: String, val damage: String, cause: Throwable = None.orNull) extends StatisticsException(
-    "METASTORE_DAMAGED_OBJECT", Reason(ReasonCode.DamagedObject, "object" -> obj, "damage" -> damage), cause)
+final class DamagedObjectException(val obj: String, val damage: String, cause: Throwable = None.orNull)
+  extends StatisticsException(
+    "METASTORE_DAMAGED_OBJECT",
+    Reason(ReasonCode.DamagedObject, "object" -> obj, "damage" -> damage),
+    cause)
 
 /** The manifest was written by a later version and needs what this reader does not know. */
 final class FormatTooNewException(val needs: String)
-  extends StatisticsException("METASTORE_FORMAT_TOO_NEW", Reason(ReasonCode.FormatTooNew, "needs" -> needs), None.orNull)
+  extends StatisticsException(
+    "METASTORE_FORMAT_TOO_NEW",
+    Reason(ReasonCode.FormatTooNew, "needs" -> needs),
+    None.orNull)

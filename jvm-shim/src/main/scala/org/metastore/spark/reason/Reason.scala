@@ -15,7 +15,9 @@ final case class Reason(code: ReasonCode, arguments: Map[String, String] = Map.e
 
   /** The code's sentence with the facts filled in. */
   def sentence: String =
-    VisibleText(arguments.foldLeft(code.template) { case (text, (name, value)) => text.replace(s"{$name}", value) })
+    VisibleText(arguments.foldLeft(code.template) { case (text, (name, value)) =>
+      text.replace(s"{$name}", value)
+    })
 
   override def toString: String = s"[${code.name}] $sentence"
 }
@@ -33,7 +35,9 @@ object Reason {
   }
 
   private def unknown(cause: Throwable): Reason =
-    Reason(ReasonCode.Failed, "error" -> Option(cause.getMessage).fold(cause.getClass.getName)(m => s"${cause.getClass.getName}: $m"))
+    Reason(
+      ReasonCode.Failed,
+      "error" -> Option(cause.getMessage).fold(cause.getClass.getName)(m => s"${cause.getClass.getName}: $m"))
 }
 
 /** An exception that is itself a reason. */
@@ -42,7 +46,9 @@ trait ReasonedFailure extends Throwable {
 }
 
 /** Planning a query has taken longer than `spark.metastore.planning.timeout`. */
-final class PlanningTimeoutException private (override val reason: Reason) extends RuntimeException(reason.sentence) with ReasonedFailure {
+final class PlanningTimeoutException private (override val reason: Reason)
+  extends RuntimeException(reason.sentence)
+  with ReasonedFailure {
   def this(limitMillis: Long) = this(Reason(ReasonCode.PlanningTimeout, "limit" -> s"$limitMillis ms"))
 }
 
@@ -54,7 +60,9 @@ object ReasonCode {
 
   /** Every code. */
   val all: Seq[ReasonCode] =
-    Contract.named(Contract.read("reasons")).map { case (name, one) => new ReasonCode(name, one.get("sentence").asText) }
+    Contract.named(Contract.read("reasons")).map { case (name, one) =>
+      new ReasonCode(name, one.get("sentence").asText)
+    }
 
   val Skipped: ReasonCode = find("SKIPPED")
   val SkippedByValues: ReasonCode = find("SKIPPED_BY_VALUES")

@@ -20,18 +20,23 @@ object NearNames {
   /** Some names as the end of a sentence. */
   def listNames(names: Seq[String]): String = {
     val others = names.length - Shown
-    if (names.isEmpty) "" else s" Known: ${names.take(Shown).mkString(", ")}${if (others > 0) s" and $others more" else ""}."
+    if (names.isEmpty) ""
+    else s" Known: ${names.take(Shown).mkString(", ")}${if (others > 0) s" and $others more" else ""}."
   }
 
   /** The question for names that are near. */
-  def phraseSuggestion(near: Seq[String]): String = if (near.isEmpty) "" else s" Did you mean ${near.mkString(" or ")}?"
+  def phraseSuggestion(near: Seq[String]): String =
+    if (near.isEmpty) "" else s" Did you mean ${near.mkString(" or ")}?"
 
   /** At most three names that share more than half of their letters with `name`; only those that are about as near as the nearest. */
   def find(name: String, names: Seq[String]): Seq[String] = {
     val wanted = UTF8String.fromString(name.toLowerCase(Locale.ROOT))
-    val near = names.map(n => n -> wanted.levenshteinDistance(UTF8String.fromString(n.toLowerCase(Locale.ROOT))))
-      .filter { case (n, distance) => distance <= math.max(2, name.length / 3) && 2 * distance < math.max(name.length, n.length) }
-      .sortBy(_._2).take(Most)
+    val near =
+      names.map(n => n -> wanted.levenshteinDistance(UTF8String.fromString(n.toLowerCase(Locale.ROOT))))
+        .filter { case (n, distance) =>
+          distance <= math.max(2, name.length / 3) && 2 * distance < math.max(name.length, n.length)
+        }
+        .sortBy(_._2).take(Most)
     near.takeWhile(_._2 <= near.head._2 + 1).map(_._1)
   }
 }
@@ -41,8 +46,14 @@ object NearNames {
  * `metastore.visible_text` in Python; values in rows are never changed.
  */
 object VisibleText {
-  private val hidden = Set[Int](Character.CONTROL, Character.FORMAT, Character.SURROGATE, Character.LINE_SEPARATOR,
-    Character.PARAGRAPH_SEPARATOR, Character.PRIVATE_USE, Character.UNASSIGNED)
+  private val hidden = Set[Int](
+    Character.CONTROL,
+    Character.FORMAT,
+    Character.SURROGATE,
+    Character.LINE_SEPARATOR,
+    Character.PARAGRAPH_SEPARATOR,
+    Character.PRIVATE_USE,
+    Character.UNASSIGNED)
   private val blankLetters = Set(0x34f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x3164, 0xffa0)
   private val short = Map(0x09 -> "\\t", 0x0a -> "\\n", 0x0d -> "\\r")
 

@@ -10,16 +10,20 @@ import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan, SparkStrategy}
 import org.metastore.spark.pruning.ScanDecision
 
 /** What the statistics answer in the place of an aggregate and its scan; the decision says of which files. */
-final case class AnsweredRows(output: Seq[Attribute], rows: Seq[InternalRow])(val decision: ScanDecision) extends LeafNode {
+final case class AnsweredRows(output: Seq[Attribute], rows: Seq[InternalRow])(val decision: ScanDecision)
+  extends LeafNode {
   override protected def otherCopyArgs: Seq[AnyRef] = Seq(decision)
   override protected def stringArgs: Iterator[Any] = Iterator(decision.table, decision.label, output)
   override def maxRows: Option[Long] = Some(rows.length)
   override def computeStats(): Statistics = Statistics(
-    sizeInBytes = EstimationUtils.getSizePerRow(output) * math.max(1, rows.length), rowCount = Some(math.max(1, rows.length)))
+    sizeInBytes = EstimationUtils.getSizePerRow(output) * math.max(1, rows.length),
+    rowCount = Some(math.max(1, rows.length)))
 }
 
 /** The same in a physical plan. */
-final case class AnsweredRowsExec(output: Seq[Attribute], rows: Seq[InternalRow])(@transient val decision: ScanDecision)
+final case class AnsweredRowsExec(
+    output: Seq[Attribute],
+    rows: Seq[InternalRow])(@transient val decision: ScanDecision)
   extends LeafExecNode {
 
   @transient private lazy val unsafeRows: Array[InternalRow] = {

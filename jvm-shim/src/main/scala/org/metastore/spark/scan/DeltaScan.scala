@@ -9,7 +9,9 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Cast, EqualTo, EvalMode, Expression, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Subquery}
-import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory}
+import org.apache.spark.sql.execution.datasources.{
+  FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory
+}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{BinaryType, DataType, TimestampType}
 
@@ -20,7 +22,8 @@ import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 import org.metastore.spark.tables.{DeltaTable, LakeTable, Reflection}
 
 /** A Delta table at the version that a query reads, after Delta has chosen files itself. */
-private[scan] final class DeltaScan private (override val relation: HadoopFsRelation, label: Option[String]) extends FileScan {
+private[scan] final class DeltaScan private (override val relation: HadoopFsRelation, label: Option[String])
+  extends FileScan {
   private val table = DeltaTable.of(relation.location)
 
   override val root: Path = new Path(table.location)
@@ -45,13 +48,20 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
     case _ => false
   }
 
-  override def countedFiles(read: HadoopFsRelation, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]] = Some(deltaFiles)
+  override def countedFiles(
+      read: HadoopFsRelation,
+      conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]] = Some(deltaFiles)
 
   override def lineage: Iterator[String] = table.current.iterator.flatMap(table.lineage)
 
   override def live(index: FileIndex, name: Option[TableIdentifier]): LiveFiles = {
-    val number = Try(Reflection.call[Option[Any]](Reflection.call[AnyRef](scan, "total"), "files").map(_.toString.toLong)).toOption.flatten
-    new LiveFiles("Delta", number, () => table.current.toSeq.flatMap(table.dataFiles).map(file => file.path -> file.rows))
+    val number = Try(Reflection.call[Option[Any]](
+      Reflection.call[AnyRef](scan, "total"),
+      "files").map(_.toString.toLong)).toOption.flatten
+    new LiveFiles(
+      "Delta",
+      number,
+      () => table.current.toSeq.flatMap(table.dataFiles).map(file => file.path -> file.rows))
   }
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
@@ -71,7 +81,11 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
   /** The files that Delta has chosen for the query. */
   private def deltaFiles: IndexedSeq[ScanFile] =
     table.files(Reflection.call[scala.collection.Seq[AnyRef]](scan, "files")).toIndexedSeq.map { file =>
-      ScanFile(file.path, file.size, file.rows, file.deletedRows.map(_.toDouble),
+      ScanFile(
+        file.path,
+        file.size,
+        file.rows,
+        file.deletedRows.map(_.toDouble),
         deleted = file.deletedRows.fold(DeletedRows.Unknown)(DeletedRows.exactly),
         partition = partitionOf(file.partition))
     }
@@ -84,8 +98,10 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
 
   private val typed = mutable.HashMap.empty[(String, String), Option[Literal]] // files share them
 
-  private def partitionOf(texts: Map[String, String]): Map[String, Literal] = partitionFields.flatMap { case (name, key, dataType) =>
-    texts.get(name).flatMap(text => typed.getOrElseUpdate((name, text), DeltaScan.literal(text, dataType))).map(key -> _)
+  private def partitionOf(texts: Map[String, String]): Map[String, Literal] = partitionFields.flatMap {
+    case (name, key, dataType) =>
+      texts.get(name).flatMap(text =>
+        typed.getOrElseUpdate((name, text), DeltaScan.literal(text, dataType))).map(key -> _)
   }.toMap
 }
 
@@ -102,7 +118,11 @@ private[scan] object DeltaScan {
   /** A value of a partition column as the log has it: the empty text is null. */
   private def literal(text: String, dataType: DataType): Option[Literal] =
     if (text == null || text.isEmpty) Some(Literal(null, dataType))
-    else Option(Cast(Literal(text), dataType, Some(SQLConf.get.sessionLocalTimeZone), EvalMode.TRY).eval()).map(Literal(_, dataType))
+    else Option(Cast(
+      Literal(text),
+      dataType,
+      Some(SQLConf.get.sessionLocalTimeZone),
+      EvalMode.TRY).eval()).map(Literal(_, dataType))
 
   /** The Delta table behind a relation, if Delta has chosen its files. */
   def of(relation: HadoopFsRelation, label: Option[String]): Option[DeltaScan] =
@@ -110,14 +130,18 @@ private[scan] object DeltaScan {
 
   /** Whether the query is part of a write to a Delta table: MERGE, INSERT .. SELECT, CTAS. */
   private def isInsideWrite(relation: HadoopFsRelation): Boolean = {
-    val companion = Reflection.load(s"$Transaction$$", relation.location.getClass.getClassLoader).getField("MODULE$").get(null)
+    val companion = Reflection.load(
+      s"$Transaction$$",
+      relation.location.getClass.getClassLoader).getField("MODULE$").get(null)
     Reflection.call[Option[_]](companion, "getActive").isDefined
   }
 
   /** Lets Delta choose files where our rule comes before its own; that one finds nothing left to do then. */
   def prepareRelations(plan: LogicalPlan, session: SparkSession): LogicalPlan =
     if (plan.isInstanceOf[Subquery] || !plan.exists(isUnprepared)) plan
-    else session.sessionState.optimizer.preCBORules.find(_.getClass.getName == PreparingRule).fold(plan)(_.apply(plan))
+    else
+      session.sessionState.optimizer.preCBORules.find(_.getClass.getName == PreparingRule).fold(plan)(_.apply(
+        plan))
 
   private def isUnprepared(plan: LogicalPlan): Boolean = plan match {
     case logical: LogicalRelation => logical.relation match {

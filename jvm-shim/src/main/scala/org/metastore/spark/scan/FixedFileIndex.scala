@@ -2,7 +2,9 @@ package org.metastore.spark.scan
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.catalyst.expressions.{And, AttributeReference, BoundReference, Expression, Predicate}
+import org.apache.spark.sql.catalyst.expressions.{
+  And, AttributeReference, BoundReference, Expression, Predicate
+}
 import org.apache.spark.sql.execution.datasources.{FileIndex, PartitionDirectory}
 import org.apache.spark.sql.types.StructType
 
@@ -13,7 +15,9 @@ import org.metastore.spark.pruning.ScanDecision
  * is planned or runs, and whoever plans it.
  */
 private[scan] final class FixedFileIndex private (
-    val delegate: FileIndex, directories: Seq[PartitionDirectory], val decision: ScanDecision)
+    val delegate: FileIndex,
+    directories: Seq[PartitionDirectory],
+    val decision: ScanDecision)
   extends FileIndex {
 
   override def rootPaths: Seq[Path] = delegate.rootPaths
@@ -24,7 +28,9 @@ private[scan] final class FixedFileIndex private (
   override def refresh(): Unit = ()
 
   // Nothing above the scan repeats a partition filter, and there may be more of them than were known.
-  override def listFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
+  override def listFiles(
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
     partitionFilters.reduceOption(And(_, _)).fold(directories) { filter =>
       val predicate = Predicate.createInterpreted(filter.transform {
         case column: AttributeReference =>
@@ -34,7 +40,8 @@ private[scan] final class FixedFileIndex private (
     }
 
   override def equals(other: Any): Boolean = other match {
-    case that: FixedFileIndex => that.delegate == delegate && that.decision.fingerprint == decision.fingerprint
+    case that: FixedFileIndex =>
+      that.delegate == delegate && that.decision.fingerprint == decision.fingerprint
     case _ => false
   }
 
@@ -50,10 +57,16 @@ private[scan] object FixedFileIndex {
    * @return None where the decision is about other files
    */
   def of(
-      delegate: FileIndex, listed: Seq[PartitionDirectory], files: IndexedSeq[ScanFile], decision: ScanDecision): Option[FixedFileIndex] = {
+      delegate: FileIndex,
+      listed: Seq[PartitionDirectory],
+      files: IndexedSeq[ScanFile],
+      decision: ScanDecision): Option[FixedFileIndex] = {
     val decided = decision.files.paths.zip(decision.files.sizes).zipWithIndex.toMap
     val places = files.flatMap(file => decided.get((file.path, file.size)))
     if (Seq(files.length, places.length, places.distinct.length).exists(_ != decision.before)) None
-    else Some(new FixedFileIndex(delegate, FileScan.selectFiles(listed)(file => decision.survivors.get(places(file))), decision))
+    else Some(new FixedFileIndex(
+      delegate,
+      FileScan.selectFiles(listed)(file => decision.survivors.get(places(file))),
+      decision))
   }
 }

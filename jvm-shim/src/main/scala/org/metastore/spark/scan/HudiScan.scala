@@ -9,7 +9,9 @@ import scala.util.Try
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.catalyst.{InternalRow, TableIdentifier}
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, Expression, ExprId, PlanExpression}
+import org.apache.spark.sql.catalyst.expressions.{
+  Attribute, AttributeReference, Expression, ExprId, PlanExpression
+}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, PartitionDirectory}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -21,22 +23,32 @@ import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 import org.metastore.spark.tables.{FormatReleases, HudiTable, LakeTable, Leaf, Reflection}
 
 /** A Hudi table as of one instant: one data file, the base file, for each file slice. */
-private[scan] final class HudiScan private (override val relation: HadoopFsRelation, label: Option[String]) extends FileScan {
+private[scan] final class HudiScan private (override val relation: HadoopFsRelation, label: Option[String])
+  extends FileScan {
 
   override val root: Path = HudiTable.root(relation)
   override val id: TableIdentity =
-    TableIdentity(HudiTable.name, LakeTable.uuidOf(root), root.toString, label.getOrElse(s"${HudiTable.name}.`$root`"))
+    TableIdentity(
+      HudiTable.name,
+      LakeTable.uuidOf(root),
+      root.toString,
+      label.getOrElse(s"${HudiTable.name}.`$root`"))
 
-  private val partitionColumns = HudiTable.partitionColumns(relation.location).map(_.toLowerCase(Locale.ROOT)).toSet
+  private val partitionColumns =
+    HudiTable.partitionColumns(relation.location).map(_.toLowerCase(Locale.ROOT)).toSet
 
   override def restriction(settings: MetastoreConf): Option[Reason] =
-    HudiScan.hudiQuery.orElse(HudiTable.refusal(relation).map(FileScan.refuse)).orElse(FileScan.conversionRefusal(relation))
+    HudiScan.hudiQuery.orElse(
+      HudiTable.refusal(relation).map(FileScan.refuse)).orElse(FileScan.conversionRefusal(relation))
 
-  override def countedFiles(read: HadoopFsRelation, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]] =
+  override def countedFiles(
+      read: HadoopFsRelation,
+      conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]] =
     Some(listSlices(read.location, FileScan.conjunctsOver(partitionColumns, conjuncts)).files)
 
   /** Hudi's own columns are among them. */
-  override def resolver(statistics: Manifest): ColumnResolver = new FileColumns(relation.partitionSchema.fieldNames)
+  override def resolver(statistics: Manifest): ColumnResolver =
+    new FileColumns(relation.partitionSchema.fieldNames)
 
   override def estimateResolver(statistics: Manifest): ColumnResolver = new FileColumns(Array.empty)
 
@@ -45,7 +57,9 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
 
     override def key(root: Attribute, path: Seq[String]): Option[String] = {
       val name = root.name +: path
-      leaves.getOrElse(name.map(_.toLowerCase(Locale.ROOT)), Nil).filter(_.path.corresponds(name)(same)) match {
+      leaves.getOrElse(
+        name.map(_.toLowerCase(Locale.ROOT)),
+        Nil).filter(_.path.corresponds(name)(same)) match {
         case Seq(only) if !unknown.exists(same(_, root.name)) => Some(only.key)
         case _ => None
       }
@@ -59,7 +73,10 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
 
   @volatile private var shared = Option.empty[HudiListing]
 
-  override def listWhole(index: FileIndex, partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
+  override def listWhole(
+      index: FileIndex,
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
     listSlices(index, partitionFilters).directories
 
   /** What the index lists without Hudi's own skipping. */
@@ -78,28 +95,43 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
   }
 
   override def live(index: FileIndex, name: Option[TableIdentifier]): LiveFiles =
-    new LiveFiles("Hudi", HudiTable.filesInMemory(index), () => files(index.listFiles(Nil, Nil)).map(file => file.path -> file.rows))
+    new LiveFiles(
+      "Hudi",
+      HudiTable.filesInMemory(index),
+      () => files(index.listFiles(Nil, Nil)).map(file => file.path -> file.rows))
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
     shared.filter(_.directories eq listed).fold(filesIn(listed))(_.files)
 
-  private def filesIn(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] = listed.toIndexedSeq.flatMap { partition =>
-    partition.files.map { file =>
-      val slice = HudiScan.slice(partition.values, file.getPath)
-      val base = slice.map(_.base).getOrElse(Some(HudiScan.Base(file.getPath, file.getLen)))
-      val (path, size) = base.fold(file.getPath -> file.getLen)(known => known.path -> known.size)
-      ScanFile(LakeTable.pathInTable(path, root), size, None, deletedRows = if (slice.isDefined) None else Some(0),
-        hasChanges = slice.isDefined, deleted = if (slice.isEmpty) DeletedRows.Zero else DeletedRows.Unknown)
-    }
+  private def filesIn(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] = listed.toIndexedSeq.flatMap {
+    partition =>
+      partition.files.map { file =>
+        val slice = HudiScan.slice(partition.values, file.getPath)
+        val base = slice.map(_.base).getOrElse(Some(HudiScan.Base(file.getPath, file.getLen)))
+        val (path, size) = base.fold(file.getPath -> file.getLen)(known => known.path -> known.size)
+        ScanFile(
+          LakeTable.pathInTable(path, root),
+          size,
+          None,
+          deletedRows = if (slice.isDefined) None else Some(0),
+          hasChanges = slice.isDefined,
+          deleted = if (slice.isEmpty) DeletedRows.Zero else DeletedRows.Unknown)
+      }
   }
 
   /** Without Hudi's own skipping, which in Hudi 1.2.0 loses rows. */
-  override def list(index: FileIndex, statistics: Manifest, partitionFilters: Seq[Expression], dataFilters: Seq[Expression])(
+  override def list(
+      index: FileIndex,
+      statistics: Manifest,
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression])(
       decide: Seq[PartitionDirectory] => ScanDecision): Seq[PartitionDirectory] =
-    if (!MetastoreConf().hudiBypassSkipping) super.list(index, statistics, partitionFilters, dataFilters)(decide)
+    if (!MetastoreConf().hudiBypassSkipping)
+      super.list(index, statistics, partitionFilters, dataFilters)(decide)
     else {
       val all = listSlices(index, partitionFilters).directories
-      val untold = if (dataFilters.isEmpty) new BitSet else HudiScan.unknownFiles(decide(all), statistics, dataFilters)
+      val untold =
+        if (dataFilters.isEmpty) new BitSet else HudiScan.unknownFiles(decide(all), statistics, dataFilters)
       if (untold.isEmpty) all
       else {
         val left = index.listFiles(partitionFilters, dataFilters).flatMap(_.files).map(_.getPath).toSet
@@ -112,7 +144,13 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
 private[scan] object HudiScan {
 
   /** Columns that Hudi stores with each row, and lets Spark hide as if they were made when a file is read. */
-  private val stored = Set("commit_time", "commit_seqno", "record_key", "partition_path", "file_name", "operation").map("_hoodie_" + _)
+  private val stored = Set(
+    "commit_time",
+    "commit_seqno",
+    "record_key",
+    "partition_path",
+    "file_name",
+    "operation").map("_hoodie_" + _)
 
   private val PlainRows = "org.apache.spark.sql.catalyst.expressions."
   private val FileNames = "org.apache.hudi.common.fs.FSUtils"
@@ -137,7 +175,10 @@ private[scan] object HudiScan {
     else Try(sliceOf(values, listed)).getOrElse(Some(Slice(None)))
 
   private def sliceOf(mapping: AnyRef, listed: Path): Option[Slice] = {
-    val fileId = Reflection.callStatic[String](Reflection.load(FileNames, mapping.getClass.getClassLoader), "getFileId", listed.getName)
+    val fileId = Reflection.callStatic[String](
+      Reflection.load(FileNames, mapping.getClass.getClassLoader),
+      "getFileId",
+      listed.getName)
     Reflection.option[AnyRef](Reflection.call[AnyRef](mapping, "getSlice", fileId)).map { slice =>
       Slice(HudiTable.baseFile(slice).map { base =>
         Base(new Path(Reflection.call[String](base, "getPath")), Reflection.call[Long](base, "getFileSize"))
@@ -163,12 +204,15 @@ private[scan] object HudiScan {
 
   /** Hudi's commands read their target by queries of their own, whose plans do not show what they are for: the stack does. */
   private def hudiQuery: Option[Reason] =
-    Thread.currentThread.getStackTrace.iterator.map(_.getClassName).find(name => packages.exists(name.startsWith))
+    Thread.currentThread.getStackTrace.iterator.map(_.getClassName).find(name =>
+      packages.exists(name.startsWith))
       .map(name => Reason(ReasonCode.RowLevelCommand, "command" -> name.split('.').last.takeWhile(_ != '$')))
 }
 
 /** What a file index of Hudi lists, and the data files in it. */
-private[scan] final class HudiListing(val directories: Seq[PartitionDirectory], val files: IndexedSeq[ScanFile])
+private[scan] final class HudiListing(
+    val directories: Seq[PartitionDirectory],
+    val files: IndexedSeq[ScanFile])
 
 /** Listings that are kept. */
 private[scan] object HudiListing {
@@ -190,7 +234,8 @@ private[scan] object HudiListing {
     def isLost: Boolean = ofIndex.get == null || ofSlices.get == null
 
     def listing: Option[HudiListing] = StatisticsCache.get[HudiListing](key)
-    def keep(listing: HudiListing): Unit = StatisticsCache.put(key, listing, listing.files.length * BytesOfFile)
+    def keep(listing: HudiListing): Unit =
+      StatisticsCache.put(key, listing, listing.files.length * BytesOfFile)
     def forget(): Unit = StatisticsCache.remove(key)
   }
 
@@ -199,7 +244,10 @@ private[scan] object HudiListing {
   /** The listing of the partitions that satisfy filters: the one that is kept, or that which `list` makes. */
   def of(index: FileIndex, partitionFilters: Seq[Expression])(list: => HudiListing): HudiListing =
     HudiTable.slicesInMemory(index).filter(_ => partitionFilters.forall(isFixed)).fold(list) { slices =>
-      val asked = ListingKey(partitionFilters.map(named).toSet, SQLConf.get.sessionLocalTimeZone, SQLConf.get.caseSensitiveAnalysis)
+      val asked = ListingKey(
+        partitionFilters.map(named).toSet,
+        SQLConf.get.sessionLocalTimeZone,
+        SQLConf.get.caseSensitiveAnalysis)
       val entry = entryOf(index, slices, asked)
       entry.listing.getOrElse {
         val made = list

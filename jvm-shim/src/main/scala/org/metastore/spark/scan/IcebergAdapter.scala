@@ -9,7 +9,9 @@ import org.apache.spark.sql.connector.catalog.{SupportsRead, Table}
 import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.read.{LocalScan, Scan}
 import org.apache.spark.sql.connector.write.RowLevelOperation
-import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation, PushDownUtils}
+import org.apache.spark.sql.execution.datasources.v2.{
+  DataSourceV2Relation, DataSourceV2ScanRelation, PushDownUtils
+}
 import org.apache.spark.sql.metastore.{PushedPredicates, RowLevelTarget}
 import org.apache.spark.sql.types.{StringType, StructType}
 
@@ -22,18 +24,30 @@ import org.metastore.spark.tables.{DelegateProxy, FormatReleases, IcebergTable}
 /** Iceberg tables: stand-ins before table, scan builder and scan, put in place before Iceberg's own push-down. */
 private[scan] final class IcebergAdapter extends RelationAdapter {
 
-  override def prepare(relation: LogicalPlan, above: ScanContext, planner: ScanPlanner): Option[LogicalPlan] = relation match {
-    case metadata: DataSourceV2Relation if IcebergTable.isMetadataTable(metadata.table) =>
-      Some(before(metadata, new IcebergPassThrough(metadata.table.name, Reason(ReasonCode.MetadataTable), harmless = false)))
-    case iceberg: DataSourceV2Relation if IcebergTable.is(iceberg.table) =>
-      val scans = FormatReleases.refusal(iceberg.table).map(new IcebergPassThrough(iceberg.table.name, _, harmless = false))
-      Some(before(iceberg, scans.getOrElse(scansOf(new IcebergScan(iceberg.table), iceberg, above, planner))))
-    case _ => None
-  }
+  override def prepare(relation: LogicalPlan, above: ScanContext, planner: ScanPlanner): Option[LogicalPlan] =
+    relation match {
+      case metadata: DataSourceV2Relation if IcebergTable.isMetadataTable(metadata.table) =>
+        Some(before(
+          metadata,
+          new IcebergPassThrough(metadata.table.name, Reason(ReasonCode.MetadataTable), harmless = false)))
+      case iceberg: DataSourceV2Relation if IcebergTable.is(iceberg.table) =>
+        val scans = FormatReleases.refusal(iceberg.table).map(new IcebergPassThrough(
+          iceberg.table.name,
+          _,
+          harmless = false))
+        Some(before(
+          iceberg,
+          scans.getOrElse(scansOf(new IcebergScan(iceberg.table), iceberg, above, planner))))
+      case _ => None
+    }
 
-  override def answer(relation: LogicalPlan, asked: AggregateRequest, planner: ScanPlanner): Option[MeasuredScan] = relation match {
+  override def answer(
+      relation: LogicalPlan,
+      asked: AggregateRequest,
+      planner: ScanPlanner): Option[MeasuredScan] = relation match {
     case iceberg: DataSourceV2Relation
-        if IcebergTable.is(iceberg.table) && FormatReleases.refusal(iceberg.table).isEmpty && !IcebergAdapter.isIncremental(iceberg) =>
+        if IcebergTable.is(iceberg.table) && FormatReleases.refusal(
+          iceberg.table).isEmpty && !IcebergAdapter.isIncremental(iceberg) =>
       val table = new IcebergScan(iceberg.table)
       for {
         _ <- planner.statistics(table.id).toOption
@@ -46,8 +60,12 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
 
   /** A scan as Spark will build it, if the aggregate stays: equal scans share their planning. */
   private def planScan(
-      table: IcebergScan, iceberg: DataSourceV2Relation, asked: AggregateRequest, planner: ScanPlanner): Option[IcebergPlannedScan] = {
-    val listing = new IcebergListing(new IcebergPruning(table, iceberg.output, ScanContext(asked.conjuncts), planner))
+      table: IcebergScan,
+      iceberg: DataSourceV2Relation,
+      asked: AggregateRequest,
+      planner: ScanPlanner): Option[IcebergPlannedScan] = {
+    val listing =
+      new IcebergListing(new IcebergPruning(table, iceberg.output, ScanContext(asked.conjuncts), planner))
     val source = DelegateProxy.create(new IcebergSourceProxy(iceberg.table, listing), classOf[Table])
     val builder = source.asInstanceOf[SupportsRead].newScanBuilder(iceberg.options)
     PushedPredicates.push(builder, asked.conjuncts.filterNot(SubqueryExpression.hasSubquery))
@@ -58,9 +76,15 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
       val schema = table.schemaOf(scan)
       val columns = new OutputColumns(iceberg.output, path => schema.flatMap(_.key(path)))
       // Of a struct that is read in part the plan above would have to be told.
-      val areChosen = output.forall(column => iceberg.output.exists(own => own.exprId == column.exprId && own.dataType == column.dataType))
+      val areChosen = output.forall(column =>
+        iceberg.output.exists(own => own.exprId == column.exprId && own.dataType == column.dataType))
       val live = table.live(IcebergAdapter.Name, scan, tasks.live, listing.unasked)
-      Some(new IcebergPlannedScan(iceberg, scan, output, tasks, ScannedFiles(table.id, tasks.files, columns, live, areChosen)))
+      Some(new IcebergPlannedScan(
+        iceberg,
+        scan,
+        output,
+        tasks,
+        ScannedFiles(table.id, tasks.files, columns, live, areChosen)))
     }
   }
 
@@ -75,12 +99,17 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
     case scan: DataSourceV2ScanRelation => scanned(scan.relation)
     case iceberg: DataSourceV2Relation =>
       val table = DelegateProxy.of(iceberg.table).fold(iceberg.table)(_.delegate.asInstanceOf[Table])
-      if (IcebergTable.is(table) && FormatReleases.refusal(table).isEmpty) Some(iceberg -> new IcebergScan(table)) else None
+      if (IcebergTable.is(table) && FormatReleases.refusal(table).isEmpty)
+        Some(iceberg -> new IcebergScan(table))
+      else None
     case _ => None
   }
 
   private def scansOf(
-      table: IcebergScan, iceberg: DataSourceV2Relation, above: ScanContext, planner: ScanPlanner): IcebergInterceptor =
+      table: IcebergScan,
+      iceberg: DataSourceV2Relation,
+      above: ScanContext,
+      planner: ScanPlanner): IcebergInterceptor =
     planner.restriction match {
       case Some(why) if planner.leavesAlone => new IcebergPassThrough(table.name, why, harmless = false)
       case _ if IcebergAdapter.isIncremental(iceberg) =>
@@ -90,7 +119,9 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
 
   private def before(relation: DataSourceV2Relation, scans: IcebergInterceptor): LogicalPlan =
     WithTags(
-      relation.copy(table = DelegateProxy.create(new IcebergSourceProxy(relation.table, scans), classOf[Table])), relation)
+      relation.copy(table =
+        DelegateProxy.create(new IcebergSourceProxy(relation.table, scans), classOf[Table])),
+      relation)
 }
 
 private[scan] object IcebergAdapter {
@@ -108,9 +139,15 @@ private[scan] object IcebergAdapter {
     }
 
   private val incremental = Seq(
-    "start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp", "scan-task-set-id", "file-scan-task-set-id")
+    "start-snapshot-id",
+    "end-snapshot-id",
+    "start-timestamp",
+    "end-timestamp",
+    "scan-task-set-id",
+    "file-scan-task-set-id")
 
-  private def isIncremental(relation: DataSourceV2Relation): Boolean = incremental.exists(relation.options.containsKey(_))
+  private def isIncremental(relation: DataSourceV2Relation): Boolean =
+    incremental.exists(relation.options.containsKey(_))
 }
 
 /** What is done to the scans of one Iceberg relation when Iceberg has built them. */
@@ -128,18 +165,26 @@ private[scan] trait IcebergInterceptor {
 
 /** A scan that was built to look at its files. */
 private final class IcebergPlannedScan(
-    iceberg: DataSourceV2Relation, scan: Scan, output: Seq[AttributeReference], tasks: IcebergTasks, val scanned: ScannedFiles) {
+    iceberg: DataSourceV2Relation,
+    scan: Scan,
+    output: Seq[AttributeReference],
+    tasks: IcebergTasks,
+    val scanned: ScannedFiles) {
 
   /** The scan of those files alone that are to be read: it has its snapshot and its tasks from now on. */
   def scanOfRest(decision: ScanDecision): Option[LogicalPlan] = {
     tasks.at(tasks.files.indices.filter(decision.survivors.get)).giveTo(scan)
     val pruned =
-      IcebergScanProxy.before(scan, decision, own => V2Statistics.withoutColumns(own, scan.readSchema, None), Some(tasks))
+      IcebergScanProxy.before(
+        scan,
+        decision,
+        own => V2Statistics.withoutColumns(own, scan.readSchema, None),
+        Some(tasks))
     Some(CaseClassCopy.create(
-        classOf[DataSourceV2ScanRelation],
-        "relation" -> iceberg,
-        "scan" -> pruned,
-        "output" -> output))
+      classOf[DataSourceV2ScanRelation],
+      "relation" -> iceberg,
+      "scan" -> pruned,
+      "output" -> output))
   }
 }
 
@@ -160,13 +205,19 @@ private final class IcebergListing(others: IcebergInterceptor) extends IcebergIn
 }
 
 /** Scans of which no file is dropped, for a reason; where `harmless`, the optimizer does not get the table format's numbers. */
-private[scan] final class IcebergPassThrough(table: String, why: Reason, harmless: Boolean) extends IcebergInterceptor {
+private[scan] final class IcebergPassThrough(table: String, why: Reason, harmless: Boolean)
+  extends IcebergInterceptor {
 
   override val fingerprint: AnyRef = (why, harmless)
 
   override def prepare(scan: AnyRef, pushed: PushedPredicates): AnyRef = scan match {
-    case _: LocalScan => IcebergScanProxy.before(scan, ScanDecision.withoutPruning(table, Reason(ReasonCode.AnsweredByFormat)), _())
-    case _ => IcebergScanProxy.before(scan, ScanDecision.withoutPruning(table, why),
+    case _: LocalScan => IcebergScanProxy.before(
+        scan,
+        ScanDecision.withoutPruning(table, Reason(ReasonCode.AnsweredByFormat)),
+        _())
+    case _ => IcebergScanProxy.before(
+        scan,
+        ScanDecision.withoutPruning(table, why),
         own =>
           if (harmless) V2Statistics.withoutColumns(own, scan.asInstanceOf[Scan].readSchema, None) else own())
   }
@@ -174,22 +225,33 @@ private[scan] final class IcebergPassThrough(table: String, why: Reason, harmles
 
 /** What the planner wants of one Iceberg relation. */
 private[scan] final class IcebergPruning(
-    table: IcebergScan, output: Seq[AttributeReference], above: ScanContext, planner: ScanPlanner)
+    table: IcebergScan,
+    output: Seq[AttributeReference],
+    above: ScanContext,
+    planner: ScanPlanner)
   extends IcebergInterceptor {
   import above.conjuncts
 
   override val fingerprint: AnyRef =
-    ((conjuncts ++ above.order).map(QueryPlan.normalizeExpressions(_, output).canonicalized), above.order.isDefined, above.limit,
-      planner.restriction, planner.estimates)
+    (
+      (conjuncts ++ above.order).map(QueryPlan.normalizeExpressions(_, output).canonicalized),
+      above.order.isDefined,
+      above.limit,
+      planner.restriction,
+      planner.estimates)
 
   private lazy val skipping = {
     lazy val keys = table.keys
     lazy val columns = planner.statistics(table.id).toOption.map { known =>
       planner.columns(table.id, known, new OutputColumns(output, keys.get), table.lineage)
     }
-    def isAnalyzed(key: String) = planner.statistics(table.id).exists(_.manifest.blocks.exists(_.columnsOf(key).nonEmpty))
-    new IcebergSkipping(conjuncts, output,
-      (name, dataType) => for (key <- keys.get(name); known <- columns; found <- known.histogram(key, dataType)) yield found,
+    def isAnalyzed(key: String) =
+      planner.statistics(table.id).exists(_.manifest.blocks.exists(_.columnsOf(key).nonEmpty))
+    new IcebergSkipping(
+      conjuncts,
+      output,
+      (name, dataType) =>
+        for (key <- keys.get(name); known <- columns; found <- known.histogram(key, dataType)) yield found,
       keys.get(_).exists(key => table.holdsUuids(key) && isAnalyzed(key)))
   }
 
@@ -200,7 +262,9 @@ private[scan] final class IcebergPruning(
   /** Prunes a scan, and stands before it. */
   override def prepare(scan: AnyRef, pushed: PushedPredicates): AnyRef = scan.getClass.getName match {
     case IcebergTable.QueryScanClass => pruneScan(scan, pushed)
-    case name => leftAlone(scan, Reason(ReasonCode.UnsupportedTable, "relation" -> table.name, "detail" -> name.split('.').last))
+    case name => leftAlone(
+        scan,
+        Reason(ReasonCode.UnsupportedTable, "relation" -> table.name, "detail" -> name.split('.').last))
   }
 
   private def leftAlone(scan: AnyRef, why: Reason): AnyRef =
@@ -211,25 +275,36 @@ private[scan] final class IcebergPruning(
       val all = IcebergTasks.of(scan, table.snapshot, planner)
       val tasks = filesOfQuery.fold(all)(all.selectPaths)
       val schema = table.schemaOf(scan)
-      val live = table.live(if (filesOfQuery.isEmpty) IcebergAdapter.Name else "the query", scan, all.live, pushed.unasked)
+      val live = table.live(
+        if (filesOfQuery.isEmpty) IcebergAdapter.Name else "the query",
+        scan,
+        all.live,
+        pushed.unasked)
       val columns = new OutputColumns(output, path => schema.flatMap(_.key(path)))
       val files = planner.countTime(tasks.files)
-      def plan(request: ScanRequest, asked: Option[EstimateRequest]) = planner.plan(table.id, files, request, columns, live, asked)
-      val wanted = planner.statistics(table.id).toOption.flatMap(known => above.wanted(planner.columnsOf(known, columns)))
+      def plan(request: ScanRequest, asked: Option[EstimateRequest]) =
+        planner.plan(table.id, files, request, columns, live, asked)
+      val wanted = planner.statistics(table.id).toOption.flatMap(known =>
+        above.wanted(planner.columnsOf(known, columns)))
       // Of more columns the optimizer is told nothing once time is up.
       def keyOf(name: String) = if (planner.isLate) None else schema.flatMap(_.key(Seq(name)))
       val planned =
-        plan(ScanRequest(conjuncts, wanted), Some(EstimateRequest(output, columns, () => table.lineage, pushed.isTaken)))
+        plan(
+          ScanRequest(conjuncts, wanted),
+          Some(EstimateRequest(output, columns, () => table.lineage, pushed.isTaken)))
       val decision = planned.decision
       val kept = tasks.files.indices.filter(decision.survivors.get)
       if (kept.size < all.tasks.size) tasks.at(kept).giveTo(scan)
       val counted = kept.map(tasks.files(_).rows)
       val rows = if (counted.forall(_.isDefined)) Some(counted.flatten.map(_.toDouble).sum) else None
-      IcebergScanProxy.before(scan, decision,
+      IcebergScanProxy.before(
+        scan,
+        decision,
         own =>
           if (!planner.estimates) own()
           else planner.countTime(V2Statistics.answer(own, readSchema(scan), rows, planned.numbers, keyOf)),
-        Some(all), joinOf(decision)(keys => plan(ScanRequest(conjuncts ++ keys, isJoined = true), None).decision))
+        Some(all),
+        joinOf(decision)(keys => plan(ScanRequest(conjuncts ++ keys, isJoined = true), None).decision))
     } catch {
       case Recoverable(e) =>
         val why = Reason.failure(e)
@@ -238,15 +313,19 @@ private[scan] final class IcebergPruning(
     }
 
   private def joinOf(decision: ScanDecision)(decide: Seq[Expression] => ScanDecision): Option[IcebergJoin] =
-    if (planner.restriction.isEmpty && decision.version.nonEmpty && above.limit.isEmpty) Some(new IcebergJoin(output, decide)) else None
+    if (planner.restriction.isEmpty && decision.version.nonEmpty && above.limit.isEmpty)
+      Some(new IcebergJoin(output, decide))
+    else None
 
-  private def filesOfQuery: Option[Set[String]] = if (planner.restriction.isEmpty) FileColumnFilter.by(conjuncts, output) else None
+  private def filesOfQuery: Option[Set[String]] =
+    if (planner.restriction.isEmpty) FileColumnFilter.by(conjuncts, output) else None
 
   private def readSchema(scan: AnyRef): StructType = scan.asInstanceOf[Scan].readSchema
 }
 
 /** Columns by the relation's own names: in a query they stand as the user wrote them, in any case. */
-private final class OutputColumns(output: Seq[AttributeReference], keyOf: Seq[String] => Option[String]) extends ColumnResolver {
+private final class OutputColumns(output: Seq[AttributeReference], keyOf: Seq[String] => Option[String])
+  extends ColumnResolver {
   override def key(root: Attribute, path: Seq[String]): Option[String] =
     output.find(_.exprId == root.exprId).flatMap(column => keyOf(column.name +: path))
 }
@@ -258,7 +337,8 @@ private[scan] object FileColumnFilter {
   /** The paths that every row of the scan comes from; None where the query names no files. */
   def by(conjuncts: Seq[Expression], output: Seq[AttributeReference]): Option[Set[String]] = {
     val files =
-      output.filter(column => column.name == Column && column.dataType == StringType && MetadataAttribute.isValid(column.metadata))
+      output.filter(column =>
+        column.name == Column && column.dataType == StringType && MetadataAttribute.isValid(column.metadata))
     def isFile(expression: Expression) = files.exists(_.semanticEquals(expression))
     conjuncts.collect {
       case EqualTo(file, Literal(path, StringType)) if isFile(file) => texts(Seq(path))

@@ -9,7 +9,9 @@ import org.metastore.spark.pruning.ScanDecision
 import org.metastore.spark.tables.Reflection
 
 /** How the files of one Iceberg scan are decided on again, by what the keys of a join say of its columns. */
-private[scan] final class IcebergJoin(output: Seq[AttributeReference], decide: Seq[Expression] => ScanDecision) {
+private[scan] final class IcebergJoin(
+    output: Seq[AttributeReference],
+    decide: Seq[Expression] => ScanDecision) {
 
   /** Nothing is known yet. */
   def begin(planning: ScanDecision): JoinedTasks = new JoinedTasks(planning.beforeJoin.getOrElse(decide(Nil)))
@@ -38,13 +40,14 @@ private[scan] final class IcebergJoin(output: Seq[AttributeReference], decide: S
      */
     def filter(scan: AnyRef, filters: Array[Predicate])(forward: Array[Predicate] => AnyRef): AnyRef = {
       val own = Reflection.call[Array[NamedReference]](scan, "filterAttributes").map(_.fieldNames.toSeq).toSet
-      val theirs = filters.filter(one => one.references.forall(column => own(column.fieldNames.toSeq)) && !isOfDoubles(one))
+      val theirs = filters.filter(one =>
+        one.references.forall(column => own(column.fieldNames.toSeq)) && !isOfDoubles(one))
       if (theirs.nonEmpty) ScanPlanner.orElse(planning.table, ())(filterByFormat(scan)(forward(theirs)))
       ScanPlanner.orElse(planning.table, ()) {
         keys ++= filters.flatMap(conjunct)
         found = Some(decide(keys))
       }
-      null // scalastyle:ignore
+      null
     }
 
     private def filterByFormat(scan: AnyRef)(forward: => AnyRef): Unit = scan.synchronized {
@@ -60,7 +63,9 @@ private[scan] final class IcebergJoin(output: Seq[AttributeReference], decide: S
     def tasks(scan: AnyRef): IcebergTasks = {
       val current = IcebergTasks.currentTasks(scan)
       val all = left.fold(current)(current.selectPaths)
-      found.fold(all)(known => all.selectPaths(known.files.paths.indices.filter(known.survivors.get).map(known.files.paths(_)).toSet))
+      found.fold(all)(known =>
+        all.selectPaths(
+          known.files.paths.indices.filter(known.survivors.get).map(known.files.paths(_)).toSet))
     }
 
     /** A batch of these tasks. Other parts of the plan may read by the same scan, so that it gets its own back. */
@@ -76,7 +81,8 @@ private[scan] final class IcebergJoin(output: Seq[AttributeReference], decide: S
     }
 
     private def conjunct(filter: Predicate): Option[Expression] = filter.children.toSeq match {
-      case Seq(column: NamedReference, values @ _*) if filter.name == "IN" && values.forall(_.isInstanceOf[Literal[_]]) =>
+      case Seq(column: NamedReference, values @ _*)
+          if filter.name == "IN" && values.forall(_.isInstanceOf[Literal[_]]) =>
         keyOf(column.fieldNames.toSeq)
           .flatMap(JoinKeyFilter.conjunct(_, values.map(_.asInstanceOf[Literal[_]].value: Any).toArray))
       case _ => None
@@ -88,7 +94,8 @@ private[scan] final class IcebergJoin(output: Seq[AttributeReference], decide: S
     }
 
     private def keyOf(name: Seq[String]): Option[Expression] =
-      named.collectFirst { case (key, column) if Seq(column.name) == name => key }.orElse(output.find(column => Seq(column.name) == name))
+      named.collectFirst { case (key, column) if Seq(column.name) == name => key }.orElse(output.find(
+        column => Seq(column.name) == name))
   }
 }
 
@@ -96,5 +103,6 @@ private object IcebergJoin {
 
   /** A name of no column of a table. */
   private def unusedName(output: Seq[AttributeReference], place: Int): String =
-    Iterator.iterate(s"metastore_key_$place")(_ + "_").find(name => !output.exists(_.name.equalsIgnoreCase(name))).get
+    Iterator.iterate(s"metastore_key_$place")(_ + "_").find(name =>
+      !output.exists(_.name.equalsIgnoreCase(name))).get
 }

@@ -12,32 +12,36 @@ import org.metastore.spark.pruning.ScanDecision
 import org.metastore.spark.tables.DelegateProxy
 
 /** Stands before what has scan builders, a SparkTable or the UPDATE, DELETE or MERGE of one: its scans pass through us. */
-private[scan] final class IcebergSourceProxy(source: AnyRef, scans: IcebergInterceptor) extends DelegateProxy(source) {
+private[scan] final class IcebergSourceProxy(source: AnyRef, scans: IcebergInterceptor)
+  extends DelegateProxy(source) {
   override protected def fingerprint: AnyRef = scans.fingerprint
 
-  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
-    case "newScanBuilder" =>
-      val builder = new IcebergBuilderProxy(forward(method, arguments), scans)
-      Some(DelegateProxy.create(builder, classOf[ScanBuilder]))
-    case _ => None
-  }
+  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] =
+    method.getName match {
+      case "newScanBuilder" =>
+        val builder = new IcebergBuilderProxy(forward(method, arguments), scans)
+        Some(DelegateProxy.create(builder, classOf[ScanBuilder]))
+      case _ => None
+    }
 }
 
 /** Stands before a SparkScanBuilder: what it builds is treated once Iceberg's own push-down is done. */
-private[scan] final class IcebergBuilderProxy(builder: AnyRef, scans: IcebergInterceptor) extends DelegateProxy(builder) {
+private[scan] final class IcebergBuilderProxy(builder: AnyRef, scans: IcebergInterceptor)
+  extends DelegateProxy(builder) {
   override protected def fingerprint: AnyRef = scans.fingerprint
 
   private var pushed = PushedPredicates()
 
-  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
-    case "pushPredicates" =>
-      val (kept, asked) = arguments(0).asInstanceOf[Array[Predicate]].partition(scans.keepsFromFormat)
-      val left = forward(method, Array(asked)).asInstanceOf[Array[Predicate]]
-      pushed = PushedPredicates(kept.toSeq, asked.toSeq.filterNot(left.contains(_)))
-      Some(left ++ kept)
-    case "build" => Some(scans.prepare(forward(method, arguments), pushed))
-    case _ => None
-  }
+  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] =
+    method.getName match {
+      case "pushPredicates" =>
+        val (kept, asked) = arguments(0).asInstanceOf[Array[Predicate]].partition(scans.keepsFromFormat)
+        val left = forward(method, Array(asked)).asInstanceOf[Array[Predicate]]
+        pushed = PushedPredicates(kept.toSeq, asked.toSeq.filterNot(left.contains(_)))
+        Some(left ++ kept)
+      case "build" => Some(scans.prepare(forward(method, arguments), pushed))
+      case _ => None
+    }
 }
 
 /** Stands before a scan: its statistics, its text, its metrics and its identity tell what was dropped. */
@@ -58,38 +62,49 @@ private[scan] final class IcebergScanProxy(
   def decision: ScanDecision = joined.fold(planning)(_.decision)
 
   /** The same scan, to be told keys when the query runs: scans that are not told them do not share it. */
-  def withKeys: Scan = DelegateProxy.create(new IcebergScanProxy(scan, planning, statistics, planned, join, isJoined = true), classOf[Scan])
+  def withKeys: Scan = DelegateProxy.create(
+    new IcebergScanProxy(scan, planning, statistics, planned, join, isJoined = true),
+    classOf[Scan])
 
   private var estimated: Option[Statistics] = None
   private var batch: Option[Batch] = None
 
-  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
-    case "description" => ScanPlanner.orElse(planning.table, Option.empty[AnyRef])(Some(s"${forward(method, arguments)} ${decision.label}"))
-    case "estimateStatistics" => Some(estimate(() => forward(method, arguments).asInstanceOf[Statistics]))
-    case "toBatch" => Some(batchOnce(() => forward(method, arguments)))
-    case "filter" => // what a join's other side leaves at run time
-      synchronized { batch = None }
-      joined.map(_.filter(delegate, arguments(0).asInstanceOf[Array[Predicate]]) { theirs =>
-        forward(method, Array[AnyRef](theirs))
-      })
-    case "supportedCustomMetrics" if joined.isDefined || decision.outcome.isRight => // keys may decide later
-      Some(forward(method, arguments).asInstanceOf[Array[CustomMetric]] ++
-        Array[CustomMetric](new FilesBeforeMetric, new FilesAfterMetric, new FilesByFormatMetric))
-    case "reportDriverMetrics" =>
-      ScanPlanner.orElse(planning.table, Option.empty[AnyRef]) {
-        Some(remainingFiles.getOrElse(forward(method, arguments).asInstanceOf[Array[CustomTaskMetric]]) ++ FileMetrics.of(decision))
-      }
-    case _ => None
-  }
+  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] =
+    method.getName match {
+      case "description" => ScanPlanner.orElse(
+          planning.table,
+          Option.empty[AnyRef])(Some(s"${forward(method, arguments)} ${decision.label}"))
+      case "estimateStatistics" => Some(estimate(() => forward(method, arguments).asInstanceOf[Statistics]))
+      case "toBatch" => Some(batchOnce(() => forward(method, arguments)))
+      case "filter" => // what a join's other side leaves at run time
+        synchronized { batch = None }
+        joined.map(_.filter(delegate, arguments(0).asInstanceOf[Array[Predicate]]) { theirs =>
+          forward(method, Array[AnyRef](theirs))
+        })
+      case "supportedCustomMetrics" if joined.isDefined || decision.outcome.isRight => // keys may decide later
+        Some(forward(method, arguments).asInstanceOf[Array[CustomMetric]] ++
+          Array[CustomMetric](new FilesBeforeMetric, new FilesAfterMetric, new FilesByFormatMetric))
+      case "reportDriverMetrics" =>
+        ScanPlanner.orElse(planning.table, Option.empty[AnyRef]) {
+          Some(remainingFiles.getOrElse(forward(
+            method,
+            arguments).asInstanceOf[Array[CustomTaskMetric]]) ++ FileMetrics.of(decision))
+        }
+      case _ => None
+    }
 
   // A scan whose planning was another one's reports none, and no scan knows what was taken from it.
-  private def remainingFiles: Option[Array[CustomTaskMetric]] = planned.filter(_.report.nonEmpty).map { tasks =>
-    FileMetrics.remainingFiles(tasks, joined.fold(IcebergTasks.currentTasks(delegate))(_.tasks(delegate)).size)
+  private def remainingFiles: Option[Array[CustomTaskMetric]] = planned.filter(_.report.nonEmpty).map {
+    tasks =>
+      FileMetrics.remainingFiles(
+        tasks,
+        joined.fold(IcebergTasks.currentTasks(delegate))(_.tasks(delegate)).size)
   }
 
   private def batchOnce(own: () => AnyRef): Batch = synchronized {
     def made = joined.fold(own())(_.batchOf(delegate)(own()))
-    if (batch.isEmpty) batch = Some(DelegateProxy.create(new IcebergBatchProxy(made, planning.fingerprint), classOf[Batch]))
+    if (batch.isEmpty)
+      batch = Some(DelegateProxy.create(new IcebergBatchProxy(made, planning.fingerprint), classOf[Batch]))
     batch.get
   }
 
@@ -105,25 +120,33 @@ private[scan] final class IcebergBatchProxy(batch: AnyRef, kept: AnyRef) extends
 
   override protected def fingerprint: AnyRef = kept
 
-  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
-    case "planInputPartitions" => synchronized {
-        if (partitions.isEmpty) partitions = Some(forward(method, arguments))
-        partitions
-      }
-    case _ => None
-  }
+  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] =
+    method.getName match {
+      case "planInputPartitions" => synchronized {
+          if (partitions.isEmpty) partitions = Some(forward(method, arguments))
+          partitions
+        }
+      case _ => None
+    }
 }
 
 private[scan] object IcebergScanProxy {
   def before(
-      scan: AnyRef, decision: ScanDecision, statistics: (() => Statistics) => Statistics, planned: Option[IcebergTasks] = None,
+      scan: AnyRef,
+      decision: ScanDecision,
+      statistics: (() => Statistics) => Statistics,
+      planned: Option[IcebergTasks] = None,
       join: Option[IcebergJoin] = None): Scan =
-    DelegateProxy.create(new IcebergScanProxy(scan, decision, statistics, planned, join, isJoined = false), classOf[Scan])
+    DelegateProxy.create(
+      new IcebergScanProxy(scan, decision, statistics, planned, join, isJoined = false),
+      classOf[Scan])
 
   /** A scan that the keys of a join may choose files of, if it is ours and Spark tells it. */
   def withKeys(scan: Scan): Option[Scan] =
     if (!scan.isInstanceOf[SupportsRuntimeV2Filtering]) None
-    else DelegateProxy.of(scan).collect { case proxy: IcebergScanProxy if proxy.join.isDefined => proxy.withKeys }
+    else DelegateProxy.of(scan).collect {
+      case proxy: IcebergScanProxy if proxy.join.isDefined => proxy.withKeys
+    }
 
   /** The column by which such a scan is told the keys that an expression has to be one of. */
   def nameOf(scan: Scan, key: Expression): Option[Attribute] =
@@ -159,14 +182,18 @@ private[scan] object FileMetrics {
   /** What was decided, in numbers. */
   def of(decision: ScanDecision): Array[CustomTaskMetric] = decision.outcome match {
     case Right(_) => Array(
-        FileCount(Before, decision.total), FileCount(After, decision.after.toLong), FileCount(ByFormat, decision.skippedByFormat))
+        FileCount(Before, decision.total),
+        FileCount(After, decision.after.toLong),
+        FileCount(ByFormat, decision.skippedByFormat))
     case Left(_) => Array.empty
   }
 
   /** What the table format says of the planning that found `planned`, for the files that are left of it. */
   def remainingFiles(planned: IcebergTasks, left: TaskTotals): Array[CustomTaskMetric] = {
     val counted = Map(
-      "resultDataFiles" -> left.files, "totalDataFileSize" -> left.bytes, "resultDeleteFiles" -> left.deletes,
+      "resultDataFiles" -> left.files,
+      "totalDataFileSize" -> left.bytes,
+      "resultDeleteFiles" -> left.deletes,
       "totalDeleteFileSize" -> left.deletesBytes)
     planned.report.map { metric =>
       val skipped = if (metric.name == "skippedDataFiles") planned.tasks.size - left.files else 0L

@@ -14,7 +14,9 @@ import org.apache.spark.sql.types.StructType
 import org.metastore.spark.pruning.{DeletedRows, LiveFiles}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.TableIdentity
-import org.metastore.spark.tables.{DeletedRowBounds, DeletedRowEstimates, IcebergTable, Reflection, TaskDeletes}
+import org.metastore.spark.tables.{
+  DeletedRowBounds, DeletedRowEstimates, IcebergTable, Reflection, TaskDeletes
+}
 
 /** What the planner asks of an Iceberg table whose data are scanned. */
 private[scan] final class IcebergScan(spark: Table) {
@@ -26,12 +28,16 @@ private[scan] final class IcebergScan(spark: Table) {
   def id: TableIdentity = TableIdentity(IcebergTable.name, uuid, location, name, table.nameMapping)
 
   /** The files of the snapshot that a scan reads. */
-  def live(by: String, scan: AnyRef, number: Option[Long], unasked: Seq[Predicate]): LiveFiles = new LiveFiles(by, number,
-    () => {
-      val snapshot = Reflection.call[AnyRef](IcebergTasks.snapshot(scan), "snapshotId").toString
-      table.dataFiles(snapshot).map(file => file.path -> file.rows)
-    },
-    unasked.map(predicate => Reason(ReasonCode.FormatNotAsked, "format" -> IcebergAdapter.Name, "conjunct" -> textOf(predicate))))
+  def live(by: String, scan: AnyRef, number: Option[Long], unasked: Seq[Predicate]): LiveFiles =
+    new LiveFiles(
+      by,
+      number,
+      () => {
+        val snapshot = Reflection.call[AnyRef](IcebergTasks.snapshot(scan), "snapshotId").toString
+        table.dataFiles(snapshot).map(file => file.path -> file.rows)
+      },
+      unasked.map(predicate =>
+        Reason(ReasonCode.FormatNotAsked, "format" -> IcebergAdapter.Name, "conjunct" -> textOf(predicate))))
 
   // Spark cannot write a null of type binary.
   private def textOf(predicate: Predicate): String = Try(predicate.toString).getOrElse(predicate.name)
@@ -42,7 +48,8 @@ private[scan] final class IcebergScan(spark: Table) {
   /** The schema whose field ids a scan reads by: its own where it tells it, else the table's for the snapshot read. */
   def schemaOf(scan: AnyRef): Option[IcebergSchema] = {
     val candidates = Iterator(
-      Try(schemaFrom(scan, "schema")), Try(schemaFrom(spark, "snapshotSchema"))).flatMap(_.toOption)
+      Try(schemaFrom(scan, "schema")),
+      Try(schemaFrom(spark, "snapshotSchema"))).flatMap(_.toOption)
     candidates.find(showsSparkSchema).map(new IcebergSchema(_))
   }
 
@@ -70,7 +77,8 @@ private[scan] final class IcebergScan(spark: Table) {
 private[scan] object IcebergScan {
 
   /** The Iceberg table behind a relation, if it is one that holds data. */
-  def of(table: Table): Option[IcebergScan] = if (IcebergTable.is(table)) Some(new IcebergScan(table)) else None
+  def of(table: Table): Option[IcebergScan] =
+    if (IcebergTable.is(table)) Some(new IcebergScan(table)) else None
 }
 
 /** What tasks read: data files and their bytes, delete files and theirs. */
@@ -99,9 +107,13 @@ private[scan] final class IcebergSchema(schema: AnyRef) {
 
 /** The tasks of an Iceberg scan: the data files that it is going to read. Equal scans share them, so that they name no scan. */
 private[scan] final class IcebergTasks private (
-    val tasks: IndexedSeq[AnyRef], loader: ClassLoader, val report: Seq[CustomTaskMetric], val live: Option[Long]) {
+    val tasks: IndexedSeq[AnyRef],
+    loader: ClassLoader,
+    val report: Seq[CustomTaskMetric],
+    val live: Option[Long]) {
   private lazy val taskClass = Reflection.load("org.apache.iceberg.FileScanTask", loader)
-  private lazy val fileOf = Reflection.method(Reflection.load("org.apache.iceberg.ContentScanTask", loader), "file")
+  private lazy val fileOf =
+    Reflection.method(Reflection.load("org.apache.iceberg.ContentScanTask", loader), "file")
   private lazy val content = Reflection.load("org.apache.iceberg.ContentFile", loader)
   private lazy val locationOf = Reflection.method(content, "location", "path")
   private lazy val sizeOf = Reflection.method(content, "fileSizeInBytes")
@@ -113,7 +125,8 @@ private[scan] final class IcebergTasks private (
   lazy val files: IndexedSeq[ScanFile] = {
     val estimates = new DeletedRowEstimates(ofFiles.map(TaskDeletes.of))
     val bounds = new DeletedRowBounds
-    tasks.map(task => if (taskClass.isInstance(task)) dataFile(task, estimates, bounds) else ScanFile("", -1L, None))
+    tasks.map(task =>
+      if (taskClass.isInstance(task)) dataFile(task, estimates, bounds) else ScanFile("", -1L, None))
   }
 
   /** What Iceberg counts of tasks as it plans them. */
@@ -131,7 +144,8 @@ private[scan] final class IcebergTasks private (
 
   private def ofFiles: IndexedSeq[AnyRef] = tasks.filter(taskClass.isInstance)
 
-  private def sum(method: Method): Long = ofFiles.map(method.invoke(_).asInstanceOf[java.lang.Long].longValue).sum
+  private def sum(method: Method): Long =
+    ofFiles.map(method.invoke(_).asInstanceOf[java.lang.Long].longValue).sum
 
   private def dataFile(task: AnyRef, estimates: DeletedRowEstimates, bounds: DeletedRowBounds): ScanFile = {
     val file = fileOf.invoke(task)
@@ -157,7 +171,8 @@ private[scan] final class IcebergTasks private (
   def at(places: IndexedSeq[Int]): IcebergTasks = new IcebergTasks(places.map(tasks), loader, report, live)
 
   /** Makes a scan read these tasks and no others. */
-  def giveTo(scan: AnyRef): Unit = Reflection.call[AnyRef](scan, "resetTasks", new java.util.ArrayList[AnyRef](tasks.asJava))
+  def giveTo(scan: AnyRef): Unit =
+    Reflection.call[AnyRef](scan, "resetTasks", new java.util.ArrayList[AnyRef](tasks.asJava))
 }
 
 private[scan] object IcebergTasks {
@@ -186,13 +201,15 @@ private[scan] object IcebergTasks {
   }
 
   /** The snapshot that a scan reads. */
-  def snapshot(scan: AnyRef): AnyRef = Reflection.call[AnyRef](Reflection.call[AnyRef](scan, "scan"), "snapshot")
+  def snapshot(scan: AnyRef): AnyRef =
+    Reflection.call[AnyRef](Reflection.call[AnyRef](scan, "scan"), "snapshot")
 
   /** How many data files it has, by the list of its manifests, which planning has read. */
   private def filesOf(scan: AnyRef): Option[Long] = {
     val io = Reflection.call[AnyRef](Reflection.call[AnyRef](scan, "table"), "io")
     val manifests = Reflection.call[JavaList[AnyRef]](snapshot(scan), "dataManifests", io).asScala
-    val counts = manifests.flatMap(m => Seq("addedFilesCount", "existingFilesCount").map(Reflection.call[Integer](m, _)))
+    val counts =
+      manifests.flatMap(m => Seq("addedFilesCount", "existingFilesCount").map(Reflection.call[Integer](m, _)))
     if (counts.contains(null)) None else Some(counts.map(_.longValue).sum)
   }
 }

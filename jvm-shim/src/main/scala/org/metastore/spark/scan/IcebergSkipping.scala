@@ -18,7 +18,9 @@ import org.metastore.spark.statistics.values.ColumnHistogram
  * @param isUuid    whether a column, by its name's parts, holds UUIDs and has statistics
  */
 private[scan] final class IcebergSkipping(
-    conjuncts: Seq[Expression], output: Seq[AttributeReference], histogram: (Seq[String], DataType) => Option[ColumnHistogram],
+    conjuncts: Seq[Expression],
+    output: Seq[AttributeReference],
+    histogram: (Seq[String], DataType) => Option[ColumnHistogram],
     isUuid: Seq[String] => Boolean) {
   import IcebergSkipping._
 
@@ -28,7 +30,8 @@ private[scan] final class IcebergSkipping(
       (root, path) <- ColumnLookup.ColumnPath.unapply(leaf).toSeq
       column <- output.find(_.exprId == root.exprId).toSeq
       name = column.name +: path
-      known <- fractions.toSeq.flatMap(histogram(name, _)).take(1) // a column that was FLOAT has statistics of that type
+      // a column that was FLOAT has statistics of that type
+      known <- fractions.toSeq.flatMap(histogram(name, _)).take(1)
     } yield name -> known).toMap
 
   /** Whether rows of the analyzed data files may satisfy the predicate that Iceberg leaves out. */
@@ -40,7 +43,8 @@ private[scan] final class IcebergSkipping(
   private def losesFractions(predicate: Predicate, names: Seq[Seq[String]]): Boolean = {
     lazy val (aboveAll, atZero) = (exists(predicate)(isAboveAll), exists(predicate)(isAtZero))
     names.flatMap(columns.get(_)).exists { column =>
-      column.nans > 0 && aboveAll || atZero && column.buckets.exists(bucket => bucket.from <= 0 && bucket.until >= 0)
+      column.nans > 0 && aboveAll || atZero && column.buckets.exists(bucket =>
+        bucket.from <= 0 && bucket.until >= 0)
     }
   }
 }
@@ -54,12 +58,14 @@ private object IcebergSkipping {
   }
 
   private def isAboveAll(part: V2Expression): Boolean = part match {
-    case predicate: Predicate => Set(">", ">=", "NOT")(predicate.name) || predicate.name == "IN" && exists(part)(isNaN)
+    case predicate: Predicate =>
+      Set(">", ">=", "NOT")(predicate.name) || predicate.name == "IN" && exists(part)(isNaN)
     case _ => false
   }
 
   private def isAtZero(part: V2Expression): Boolean = part match {
-    case predicate: Predicate => Set("=", "<=>", "IN", ">=", "<=", "NOT")(predicate.name) && exists(part)(isZero)
+    case predicate: Predicate =>
+      Set("=", "<=>", "IN", ">=", "<=", "NOT")(predicate.name) && exists(part)(isZero)
     case _ => false
   }
 

@@ -87,13 +87,15 @@ private final class StandInSource(original: Class[_]) {
   private def constructed: Seq[Class[_]] = original.getConstructors.head.getParameterTypes.toSeq
 
   /** Whether the other index is asked: all that an index does, but its text is the format's. */
-  private def isAsked(method: Method): Boolean = !Modifier.isStatic(method.getModifiers) && method.getName != "toString"
+  private def isAsked(method: Method): Boolean =
+    !Modifier.isStatic(method.getModifiers) && method.getName != "toString"
 
   private def method(asked: Method): String = {
     val types = asked.getParameterTypes.toSeq
     val isVoid = asked.getReturnType == Void.TYPE
     val call = s"index.${asked.getName}(${names(types.length)})"
-    s"  public ${asked.getReturnType.getCanonicalName} ${asked.getName}(${parameters(types)}) { ${if (isVoid) "" else "return "}$call; }"
+    s"  public ${asked.getReturnType.getCanonicalName} ${asked.getName}(${parameters(
+        types)}) { ${if (isVoid) "" else "return "}$call; }"
   }
 
   private def parameters(types: Seq[Class[_]]): String =

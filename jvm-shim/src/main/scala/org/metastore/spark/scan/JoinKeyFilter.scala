@@ -1,11 +1,13 @@
 package org.metastore.spark.scan
 
 import org.apache.spark.sql.catalyst.expressions.{
-  And, Attribute, DynamicPruning, DynamicPruningExpression, Expression, ExprId, InSet, Literal, PredicateHelper, Unevaluable
+  And, Attribute, DynamicPruning, DynamicPruningExpression, Expression, ExprId, InSet, Literal,
+  PredicateHelper, Unevaluable
 }
 import org.apache.spark.sql.catalyst.trees.UnaryLike
 import org.apache.spark.sql.execution.{
-  BaseSubqueryExec, ExecSubqueryExpression, FileSourceScanExec, FilterExec, InSubqueryExec, ProjectExec, SparkPlan,
+  BaseSubqueryExec, ExecSubqueryExpression, FileSourceScanExec, FilterExec, InSubqueryExec, ProjectExec,
+  SparkPlan,
   SubqueryAdaptiveBroadcastExec
 }
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
@@ -26,8 +28,13 @@ private[scan] final class JoinKeyValues extends Serializable {
  * Among the data filters of a file scan: its column has one of the values that a sub-query collects. Spark runs the sub-query
  * before the scan lists its files; no row is put through it.
  */
-private[scan] final case class JoinKeyFilter(child: Expression, plan: BaseSubqueryExec, exprId: ExprId)(val keys: JoinKeyValues)
-  extends ExecSubqueryExpression with UnaryLike[Expression] with Unevaluable {
+private[scan] final case class JoinKeyFilter(
+    child: Expression,
+    plan: BaseSubqueryExec,
+    exprId: ExprId)(val keys: JoinKeyValues)
+  extends ExecSubqueryExpression
+  with UnaryLike[Expression]
+  with Unevaluable {
 
   override def dataType: DataType = BooleanType
   override def nullable: Boolean = child.nullable
@@ -37,11 +44,15 @@ private[scan] final case class JoinKeyFilter(child: Expression, plan: BaseSubque
   override protected def withNewChildInternal(newChild: Expression): Expression = copy(child = newChild)(keys)
 
   override lazy val canonicalized: Expression =
-    JoinKeyFilter(child.canonicalized, plan.canonicalized.asInstanceOf[BaseSubqueryExec], ExprId(0))(new JoinKeyValues)
+    JoinKeyFilter(
+      child.canonicalized,
+      plan.canonicalized.asInstanceOf[BaseSubqueryExec],
+      ExprId(0))(new JoinKeyValues)
 
-  override def updateResult(): Unit = keys.set(ScanPlanner.orElse(s"The keys of $child", Option.empty[Expression]) {
-    JoinKeyFilter.conjunct(child, plan.executeCollect().map(_.get(0, child.dataType)))
-  })
+  override def updateResult(): Unit =
+    keys.set(ScanPlanner.orElse(s"The keys of $child", Option.empty[Expression]) {
+      JoinKeyFilter.conjunct(child, plan.executeCollect().map(_.get(0, child.dataType)))
+    })
 }
 
 /** Takes the filters of joins from where rows would pass them to the scans whose files they choose. */
@@ -58,7 +69,8 @@ private[scan] object JoinKeyFilter extends PredicateHelper {
 
   /** Such a condition before the keys are there; None of types whose values have no order that the statistics know. */
   def example(key: Expression): Option[Expression] =
-    if (TypePromotion.hasBounds(key.dataType)) Some(InSet(key, Set(Literal.default(key.dataType).value))) else None
+    if (TypePromotion.hasBounds(key.dataType)) Some(InSet(key, Set(Literal.default(key.dataType).value)))
+    else None
 
   /** Whether a scan is going to be told keys. */
   def isIn(scan: FileSourceScanExec): Boolean = scan.dataFilters.exists(isOfJoin)
@@ -68,7 +80,8 @@ private[scan] object JoinKeyFilter extends PredicateHelper {
     case filter @ FilterExec(condition, child) if condition.exists(_.isInstanceOf[DynamicPruning]) =>
       val (keys, others) = splitConjunctivePredicates(condition).partition(isOfJoin)
       val scan = addTo(child, keys)
-      others.reduceOption(And(_, _)).fold(scan)(rest => WithTags(filter.copy(condition = rest, child = scan), filter))
+      others.reduceOption(And(_, _)).fold(scan)(rest =>
+        WithTags(filter.copy(condition = rest, child = scan), filter))
   }
 
   private def addTo(plan: SparkPlan, keys: Seq[Expression]): SparkPlan = plan match {
@@ -80,9 +93,11 @@ private[scan] object JoinKeyFilter extends PredicateHelper {
 
   /** The scan with filters that it tells its index of; without those that Spark found not to be worth it. */
   def bind(scan: FileSourceScanExec): FileSourceScanExec = if (!scan.dataFilters.exists(isReady)) scan
-  else withFilters(scan,
+  else withFilters(
+    scan,
     scan.dataFilters.flatMap {
-      case DynamicPruningExpression(in: InSubqueryExec) if !in.plan.isInstanceOf[SubqueryAdaptiveBroadcastExec] =>
+      case DynamicPruningExpression(in: InSubqueryExec)
+          if !in.plan.isInstanceOf[SubqueryAdaptiveBroadcastExec] =>
         Some(JoinKeyFilter(in.child, in.plan, in.exprId)(new JoinKeyValues))
       case DynamicPruningExpression(_: Literal) => None
       case other => Some(other)
@@ -92,21 +107,24 @@ private[scan] object JoinKeyFilter extends PredicateHelper {
   def bind(scan: BatchScanExec): BatchScanExec = {
     val named = scan.runtimeFilters.map {
       case pruning @ DynamicPruningExpression(in: InSubqueryExec) if !in.child.isInstanceOf[Attribute] =>
-        IcebergScanProxy.nameOf(scan.scan, in.child).fold(pruning)(name => DynamicPruningExpression(in.copy(child = name)))
+        IcebergScanProxy.nameOf(scan.scan, in.child).fold(pruning)(name =>
+          DynamicPruningExpression(in.copy(child = name)))
       case other => other
     }
     if (named == scan.runtimeFilters) scan else WithTags(CaseClassCopy(scan, "runtimeFilters" -> named), scan)
   }
 
   /** What the filters of a scan have collected. */
-  def valuesOf(scan: FileSourceScanExec): Seq[JoinKeyValues] = scan.dataFilters.collect { case filter: JoinKeyFilter => filter.keys }
+  def valuesOf(scan: FileSourceScanExec): Seq[JoinKeyValues] =
+    scan.dataFilters.collect { case filter: JoinKeyFilter => filter.keys }
 
   private def isReady(filter: Expression): Boolean = filter match {
     case DynamicPruningExpression(in: InSubqueryExec) => !in.plan.isInstanceOf[SubqueryAdaptiveBroadcastExec]
     case other => other.isInstanceOf[DynamicPruningExpression]
   }
 
-  private def isOfJoin(filter: Expression): Boolean = filter.isInstanceOf[DynamicPruning] || filter.isInstanceOf[JoinKeyFilter]
+  private def isOfJoin(filter: Expression): Boolean =
+    filter.isInstanceOf[DynamicPruning] || filter.isInstanceOf[JoinKeyFilter]
 
   private def withFilters(scan: FileSourceScanExec, filters: Seq[Expression]): FileSourceScanExec =
     WithTags(CaseClassCopy(scan, "dataFilters" -> filters), scan)

@@ -2,7 +2,8 @@ package org.metastore.spark.scan
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{
-  Alias, And, Attribute, AttributeMap, DynamicPruningSubquery, Expression, KnownFloatingPointNormalized, NamedExpression,
+  Alias, And, Attribute, AttributeMap, DynamicPruningSubquery, Expression, KnownFloatingPointNormalized,
+  NamedExpression,
   PlanExpression
 }
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
@@ -32,19 +33,28 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
     if (!isWanted || plan.isStreaming || PlanScope.isCorrelated(plan)) plan
     else ScanPlanner.orElse("A join", plan) {
       val target = new KeyTarget(
-        ScanPlanner.of(SparkSession.active, settings, PlanScope.Everything, mayLimit = false, _ => JoinKeys.Unknown))
+        ScanPlanner.of(
+          SparkSession.active,
+          settings,
+          PlanScope.Everything,
+          mayLimit = false,
+          _ => JoinKeys.Unknown))
       plan.transformUp { case join: Join => prune(join, target) }
     }
 
   private def settings = new MetastoreConf(conf)
 
   // Only that rule of Spark plans the filters.
-  private def isWanted: Boolean = settings.pruningJoinEnabled && conf.dynamicPartitionPruningEnabled && conf.exchangeReuseEnabled
+  private def isWanted: Boolean =
+    settings.pruningJoinEnabled && conf.dynamicPartitionPruningEnabled && conf.exchangeReuseEnabled
 
   private def prune(join: Join, target: KeyTarget): LogicalPlan = join match {
-    case ExtractEquiJoinKeys(kind, leftKeys, rightKeys, _, _, left, right, _) if join.getTagValue(Pruned).isEmpty =>
+    case ExtractEquiJoinKeys(kind, leftKeys, rightKeys, _, _, left, right, _)
+        if join.getTagValue(Pruned).isEmpty =>
       val byRight = if (mayLoseLeft(kind)) pruneSide(target, left, leftKeys, right, rightKeys) else None
-      val byLeft = if (byRight.isEmpty && mayLoseRight(kind)) pruneSide(target, right, rightKeys, left, leftKeys) else None
+      val byLeft = if (byRight.isEmpty && mayLoseRight(kind))
+        pruneSide(target, right, rightKeys, left, leftKeys)
+      else None
       if (byRight.isEmpty && byLeft.isEmpty) join
       else {
         val copy = WithTags(join.copy(left = byRight.getOrElse(left), right = byLeft.getOrElse(right)), join)
@@ -56,7 +66,10 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
 
   /** The probe with a filter for each key that reaches a scan; None where there is none. */
   private def pruneSide(
-      target: KeyTarget, probe: LogicalPlan, keys: Seq[Expression], build: LogicalPlan,
+      target: KeyTarget,
+      probe: LogicalPlan,
+      keys: Seq[Expression],
+      build: LogicalPlan,
       buildKeys: Seq[Expression]): Option[LogicalPlan] =
     if (!BuildSide.isRepeatable(build, buildKeys)) None
     else keys.indices.foldLeft(Option.empty[LogicalPlan]) { (pruned, i) =>
@@ -74,7 +87,8 @@ object JoinPruningRule {
   def register(session: SparkSession): Unit = {
     val methods = session.sessionState.experimentalMethods
     methods.synchronized { // queries of one session may be planned side by side
-      if (!methods.extraOptimizations.exists(_.isInstanceOf[JoinPruningRule])) methods.extraOptimizations :+= new JoinPruningRule
+      if (!methods.extraOptimizations.exists(_.isInstanceOf[JoinPruningRule]))
+        methods.extraOptimizations :+= new JoinPruningRule
     }
   }
 
@@ -115,7 +129,8 @@ private object BuildSide {
 
   // Which rows a LIMIT or a sample takes is open, and so is what other nodes do.
   private def isFixed(node: LogicalPlan): Boolean = node match {
-    case _: Project | _: Filter | _: Join | _: Aggregate | _: Union => !node.expressions.exists(_.exists(_.isInstanceOf[PlanExpression[_]]))
+    case _: Project | _: Filter | _: Join | _: Aggregate | _: Union =>
+      !node.expressions.exists(_.exists(_.isInstanceOf[PlanExpression[_]]))
     case _: DataSourceV2ScanRelation | _: LocalRelation | _: OneRowRelation | _: Range => true
     case _: InMemoryRelation | _: LogicalRDD => true
     case relation: LogicalRelation => relation.relation.isInstanceOf[HadoopFsRelation]
@@ -127,16 +142,22 @@ private object BuildSide {
 private final class KeyTarget(planner: ScanPlanner) {
 
   /** The plan with a filter directly above the scan; None where the key does not reach one, or `filter` makes none. */
-  def above(plan: LogicalPlan, key: Expression)(filter: (LogicalPlan, Expression) => Option[Expression]): Option[LogicalPlan] =
+  def above(
+      plan: LogicalPlan,
+      key: Expression)(filter: (LogicalPlan, Expression) => Option[Expression]): Option[LogicalPlan] =
     plan match {
       case project: Project if project.projectList.forall(_.deterministic) =>
-        above(project.child, behind(project.projectList, key))(filter).map(child => project.copy(child = child))
+        above(project.child, behind(project.projectList, key))(filter).map(child =>
+          project.copy(child = child))
       case only @ Filter(condition, scan) if condition.deterministic && isTarget(scan) =>
         filterOf(scan, key)(filter).map(more => only.copy(And(condition, more), withKeys(scan)))
-      case other: Filter if other.condition.deterministic => above(other.child, key)(filter).map(child => other.copy(child = child))
-      case join: Join if isFixed(join) && key.references.subsetOf(join.left.outputSet) && keepsLeft(join.joinType) =>
+      case other: Filter if other.condition.deterministic =>
+        above(other.child, key)(filter).map(child => other.copy(child = child))
+      case join: Join
+          if isFixed(join) && key.references.subsetOf(join.left.outputSet) && keepsLeft(join.joinType) =>
         above(join.left, key)(filter).map(left => WithTags(join.copy(left = left), join))
-      case join: Join if isFixed(join) && key.references.subsetOf(join.right.outputSet) && keepsRight(join.joinType) =>
+      case join: Join
+          if isFixed(join) && key.references.subsetOf(join.right.outputSet) && keepsRight(join.joinType) =>
         above(join.right, key)(filter).map(right => WithTags(join.copy(right = right), join))
       case scan if isTarget(scan) => filterOf(scan, key)(filter).map(Filter(_, withKeys(scan)))
       case _ => None
@@ -144,7 +165,9 @@ private final class KeyTarget(planner: ScanPlanner) {
 
   private def isFixed(join: Join): Boolean = join.condition.forall(_.deterministic)
 
-  private def filterOf(scan: LogicalPlan, key: Expression)(filter: (LogicalPlan, Expression) => Option[Expression]) = {
+  private def filterOf(
+      scan: LogicalPlan,
+      key: Expression)(filter: (LogicalPlan, Expression) => Option[Expression]) = {
     val plain = withoutNormalization(key)
     if (isPrunable(scan, plain)) filter(scan, plain) else None
   }
@@ -172,7 +195,9 @@ private final class KeyTarget(planner: ScanPlanner) {
   }
 
   private def isTarget(plan: LogicalPlan): Boolean = plan match {
-    case logical: LogicalRelation => markOf(logical).collect { case permit: ScanMark.Permit => permit.wanted }.exists(_.isEmpty)
+    case logical: LogicalRelation => markOf(logical).collect { case permit: ScanMark.Permit =>
+        permit.wanted
+      }.exists(_.isEmpty)
     case relation: DataSourceV2ScanRelation => IcebergScanProxy.withKeys(relation.scan).isDefined
     case _ => false
   }
@@ -190,7 +215,8 @@ private final class KeyTarget(planner: ScanPlanner) {
 
   /** Whether the statistics tell files by the values of a key: a column, an expression with statistics, or what they know of others. */
   private def isPrunable(scan: LogicalPlan, key: Expression): Boolean =
-    key.references.nonEmpty && key.references.subsetOf(scan.outputSet) && !key.references.exists(isOfPartition(scan, _)) &&
+    key.references.nonEmpty && key.references.subsetOf(scan.outputSet) && !key.references.exists(
+      isOfPartition(scan, _)) &&
       JoinKeyFilter.example(key).exists { conjunct =>
         LogicalScanRule.adapters.iterator.flatMap(_.columns(scan, planner))
           .exists(known => PruningFilter.compile(Seq(conjunct), known.resolver).columns.nonEmpty)

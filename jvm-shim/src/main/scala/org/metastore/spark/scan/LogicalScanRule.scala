@@ -3,7 +3,8 @@ package org.metastore.spark.scan
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{IntegerLiteral, PredicateHelper, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{
-  Aggregate, Command, Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project, Sort, Subquery, V2WriteCommand
+  Aggregate, Command, Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project, Sort, Subquery,
+  V2WriteCommand
 }
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern
@@ -25,10 +26,16 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
       PlanScope.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites).fold(plan) { scope =>
         val prepared = DeltaScan.prepareRelations(plan, session)
         val planner =
-          ScanPlanner.of(session, settings, scope, mayLimit = !isWrite(plan) && !PlanScope.isCorrelated(plan), joinsOf(prepared, _))
+          ScanPlanner.of(
+            session,
+            settings,
+            scope,
+            mayLimit = !isWrite(plan) && !PlanScope.isCorrelated(plan),
+            joinsOf(prepared, _))
         if (!planner.leavesAlone) begin(prepared, planner)
         val rewritten = rewrite(prepared, ScanContext(), planner)
-        if (settings.cboEnabled && conf.cboEnabled && conf.joinReorderEnabled && !rewritten.fastEquals(prepared))
+        if (settings.cboEnabled && conf.cboEnabled && conf.joinReorderEnabled && !rewritten.fastEquals(
+            prepared))
           QueryJoinOrder.keep(rewritten)
         else rewritten
       }
@@ -44,44 +51,57 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     }
   }
 
-  private def isWrite(plan: LogicalPlan): Boolean = PlanScope.write(plan).orElse(PlanningContext.current.write).isDefined
+  private def isWrite(plan: LogicalPlan): Boolean =
+    PlanScope.write(plan).orElse(PlanningContext.current.write).isDefined
 
   private def joinsOf(plan: LogicalPlan, planner: ScanPlanner): JoinKeys =
     JoinKeys.of(plan, leaf => adapters.iterator.flatMap(_.columns(leaf, planner)).toSeq.headOption)
 
   // Most sub-queries were prepared when they were optimized; Delta chooses their files with the main plan.
   private def rewrite(plan: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan =
-    rewriteNode(plan, above, planner).transformExpressionsWithPruning(_.containsPattern(TreePattern.PLAN_EXPRESSION)) {
+    rewriteNode(
+      plan,
+      above,
+      planner).transformExpressionsWithPruning(_.containsPattern(TreePattern.PLAN_EXPRESSION)) {
       case subquery: SubqueryExpression =>
         val rewritten = rewrite(subquery.plan, ScanContext(), planner)
         if (rewritten.fastEquals(subquery.plan)) subquery else subquery.withNewPlan(rewritten)
     }
 
-  private def rewriteNode(plan: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan = plan match {
-    case Filter(condition, child) =>
-      val conjuncts = above.conjuncts ++ splitConjunctivePredicates(condition)
-      plan.mapChildren(rewrite(_, above.copy(conjuncts = conjuncts), planner))
-    // So many rows are enough, whatever takes them.
-    case LocalLimit(IntegerLiteral(limit), _) if limit > 0 && (planner.limits || planner.topRows) =>
-      plan.mapChildren(rewrite(_, ScanContext(limit = Some(limit.toLong)), planner))
-    case sort: Sort if sort.global && planner.topRows && above.conjuncts.isEmpty && above.limit.isDefined && above.order.isEmpty =>
-      plan.mapChildren(rewrite(_, above.copy(order = sort.order.headOption), planner))
-    // A scan is not told of filters that stand above one of these.
-    case project: Project if above.conjuncts.isEmpty =>
-      val order = above.order.map(first => first.copy(child = replaceAlias(first.child, getAliasMap(project))))
-      plan.mapChildren(rewrite(_, above.copy(order = order), planner))
-    case _: GlobalLimit if above.conjuncts.isEmpty && above.order.isEmpty => plan.mapChildren(rewrite(_, above, planner))
-    case aggregate: Aggregate if planner.answers =>
-      ScanPlanner.orElse("An aggregate", Option.empty[LogicalPlan])(new AggregateAnswer(adapters, planner).of(aggregate))
-        .getOrElse(plan.mapChildren(rewrite(_, ScanContext(), planner)))
-    case leaf: LeafNode => prepare(leaf, if (above.order.isEmpty && !planner.limits) above.copy(limit = None) else above, planner)
-    case command: Command => shieldTarget(command, planner).mapChildren {
-        // The target of a command is not a scan, and Spark refreshes cached tables by comparing it.
-        case target: LeafNode if !LogicalScanRule.isQueryOf(command) => target
-        case query => rewrite(query, ScanContext(), planner)
-      }
-    case other => other.mapChildren(rewrite(_, ScanContext(), planner))
-  }
+  private def rewriteNode(plan: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan =
+    plan match {
+      case Filter(condition, child) =>
+        val conjuncts = above.conjuncts ++ splitConjunctivePredicates(condition)
+        plan.mapChildren(rewrite(_, above.copy(conjuncts = conjuncts), planner))
+      // So many rows are enough, whatever takes them.
+      case LocalLimit(IntegerLiteral(limit), _) if limit > 0 && (planner.limits || planner.topRows) =>
+        plan.mapChildren(rewrite(_, ScanContext(limit = Some(limit.toLong)), planner))
+      case sort: Sort
+          if sort.global && planner.topRows && above.conjuncts.isEmpty && above.limit.isDefined && above.order.isEmpty =>
+        plan.mapChildren(rewrite(_, above.copy(order = sort.order.headOption), planner))
+      // A scan is not told of filters that stand above one of these.
+      case project: Project if above.conjuncts.isEmpty =>
+        val order =
+          above.order.map(first => first.copy(child = replaceAlias(first.child, getAliasMap(project))))
+        plan.mapChildren(rewrite(_, above.copy(order = order), planner))
+      case _: GlobalLimit if above.conjuncts.isEmpty && above.order.isEmpty =>
+        plan.mapChildren(rewrite(_, above, planner))
+      case aggregate: Aggregate if planner.answers =>
+        ScanPlanner.orElse(
+          "An aggregate",
+          Option.empty[LogicalPlan])(new AggregateAnswer(adapters, planner).of(aggregate))
+          .getOrElse(plan.mapChildren(rewrite(_, ScanContext(), planner)))
+      case leaf: LeafNode => prepare(
+          leaf,
+          if (above.order.isEmpty && !planner.limits) above.copy(limit = None) else above,
+          planner)
+      case command: Command => shieldTarget(command, planner).mapChildren {
+          // The target of a command is not a scan, and Spark refreshes cached tables by comparing it.
+          case target: LeafNode if !LogicalScanRule.isQueryOf(command) => target
+          case query => rewrite(query, ScanContext(), planner)
+        }
+      case other => other.mapChildren(rewrite(_, ScanContext(), planner))
+    }
 
   private def shieldTarget(command: Command, planner: ScanPlanner): LogicalPlan = command match {
     case write: V2WriteCommand => orUnchanged(write)(IcebergAdapter.shieldTarget(write, planner))
@@ -89,7 +109,10 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
   }
 
   private def prepare(leaf: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan =
-    orUnchanged(leaf)(adapters.iterator.flatMap(_.prepare(leaf, above, planner)).toSeq.headOption.getOrElse(leaf))
+    orUnchanged(leaf)(adapters.iterator.flatMap(_.prepare(
+      leaf,
+      above,
+      planner)).toSeq.headOption.getOrElse(leaf))
 
   private def orUnchanged(plan: LogicalPlan)(changed: => LogicalPlan): LogicalPlan =
     ScanPlanner.orElse(plan.nodeName, plan)(changed)
@@ -124,14 +147,21 @@ object PlanScope {
   final case class Write(node: String, rowLevel: Boolean, ofFormat: Boolean)
 
   private val rowLevel = Set(
-    "ReplaceData", "WriteDelta", "MergeRows", "UpdateTable", "DeleteFromTable", "DeleteFromTableWithFilters",
+    "ReplaceData",
+    "WriteDelta",
+    "MergeRows",
+    "UpdateTable",
+    "DeleteFromTable",
+    "DeleteFromTableWithFilters",
     "MergeIntoTable") ++ TableFormats.all.flatMap(_.rowLevelNodes)
 
   private val policies = Seq("RowFilter", "DataMasking", "ColumnMask")
 
   /** The first sign of a write in a plan; a row-level one if there is any. */
   def write(plan: LogicalPlan): Option[Write] = {
-    val signs = plan.collect { case node if isWrite(node) => Write(node.nodeName, rowLevel(className(node)), isOfFormat(node)) }
+    val signs = plan.collect {
+      case node if isWrite(node) => Write(node.nodeName, rowLevel(className(node)), isOfFormat(node))
+    }
     signs.find(_.ofFormat).orElse(signs.find(_.rowLevel)).orElse(signs.headOption)
   }
 
@@ -144,7 +174,8 @@ object PlanScope {
   /** Judges a plan at the optimizer's door: nothing of a stream's plan is touched, not even to say so. */
   def judge(plan: LogicalPlan, query: Option[Write], insideWrites: Boolean): Option[Scope] =
     if (isStream(plan)) None
-    else if (plan.exists(node => policies.exists(className(node).contains))) Some(NoChange(Reason(ReasonCode.RowPolicy)))
+    else if (plan.exists(node => policies.exists(className(node).contains)))
+      Some(NoChange(Reason(ReasonCode.RowPolicy)))
     else Some(ofWrite(plan, query, insideWrites))
 
   private def ofWrite(plan: LogicalPlan, query: Option[Write], insideWrites: Boolean): Scope = {
@@ -152,7 +183,8 @@ object PlanScope {
     write(plan).orElse(if (isSubquery) query else None) match {
       // A sub-query of a row-level command may be the one that looks for the files to rewrite.
       case Some(Write(node, _, true)) => NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> node))
-      case Some(Write(node, true, _)) if isSubquery => NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> node))
+      case Some(Write(node, true, _)) if isSubquery =>
+        NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> node))
       case Some(_) if !insideWrites => NumbersOnly(Reason(ReasonCode.InsideWrite))
       case _ => Everything
     }
@@ -161,7 +193,8 @@ object PlanScope {
   private def isStream(plan: LogicalPlan): Boolean =
     plan.isStreaming || plan.exists(_.getClass.getName.contains(".streaming."))
 
-  private def isWrite(node: LogicalPlan): Boolean = node.isInstanceOf[Command] || rowLevel(className(node)) || isOfFormat(node)
+  private def isWrite(node: LogicalPlan): Boolean =
+    node.isInstanceOf[Command] || rowLevel(className(node)) || isOfFormat(node)
 
   private def isOfFormat(node: LogicalPlan): Boolean = TableFormats.all.exists(_.isCommand(node))
 

@@ -21,11 +21,18 @@ import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 import org.metastore.spark.tables.{LakeTable, Leaf, ParquetTable}
 
 /** A directory of Parquet files that Spark reads by its own file source. */
-private[scan] final class ParquetScan(override val relation: HadoopFsRelation, override val root: Path, label: Option[String])
+private[scan] final class ParquetScan(
+    override val relation: HadoopFsRelation,
+    override val root: Path,
+    label: Option[String])
   extends FileScan {
 
   override val id: TableIdentity =
-    TableIdentity(ParquetTable.name, LakeTable.uuidOf(root), root.toString, label.getOrElse(s"${ParquetTable.name}.`$root`"))
+    TableIdentity(
+      ParquetTable.name,
+      LakeTable.uuidOf(root),
+      root.toString,
+      label.getOrElse(s"${ParquetTable.name}.`$root`"))
 
   private val partitionColumns = relation.partitionSchema.fieldNames.map(_.toLowerCase(Locale.ROOT)).toSet
 
@@ -36,8 +43,10 @@ private[scan] final class ParquetScan(override val relation: HadoopFsRelation, o
       val name = root.name +: path
       val alike = statistics.pathsIgnoringCase.getOrElse(name.map(_.toLowerCase(Locale.ROOT)), Nil)
       alike.filter(written => !caseSensitive || written == name) match {
-        case Seq(only) if !readsById && !partitionColumns(name.head.toLowerCase(Locale.ROOT)) => Some(Leaf.key(only))
-        case _ => None // two names that differ by case alone are two columns in the files, and Spark reads either
+        case Seq(only) if !readsById && !partitionColumns(name.head.toLowerCase(Locale.ROOT)) =>
+          Some(Leaf.key(only))
+        // two names that differ by case alone are two columns in the files, and Spark reads either
+        case _ => None
       }
     }
   }
@@ -47,7 +56,8 @@ private[scan] final class ParquetScan(override val relation: HadoopFsRelation, o
     val stored = resolver(statistics)
     val same = SQLConf.get.resolver
     (root, path) =>
-      relation.partitionSchema.fieldNames.find(same(_, root.name)).filter(_ => path.isEmpty).map(name => Leaf.key(Seq(name)))
+      relation.partitionSchema.fieldNames.find(same(_, root.name)).filter(_ => path.isEmpty).map(name =>
+        Leaf.key(Seq(name)))
         .orElse(stored.key(root, path))
   }
 
@@ -62,8 +72,11 @@ private[scan] final class ParquetScan(override val relation: HadoopFsRelation, o
     case _ => relation
   }
 
-  override def countedFiles(read: HadoopFsRelation, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]] = read.location match {
-    case index: InMemoryFileIndex => Some(withPartitionValues(index.listFiles(partitionFilters(conjuncts), Nil)))
+  override def countedFiles(
+      read: HadoopFsRelation,
+      conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]] = read.location match {
+    case index: InMemoryFileIndex =>
+      Some(withPartitionValues(index.listFiles(partitionFilters(conjuncts), Nil)))
     case _ => None
   }
 
@@ -72,36 +85,51 @@ private[scan] final class ParquetScan(override val relation: HadoopFsRelation, o
   /** Conjuncts by which Spark itself chooses partitions. */
   private def partitionFilters(conjuncts: Seq[Expression]): Seq[Expression] =
     DataSourceUtils.getPartitionFiltersAndDataFilters(
-      relation.partitionSchema, conjuncts.filter(c => c.deterministic && !SubqueryExpression.hasSubquery(c)))._1
+      relation.partitionSchema,
+      conjuncts.filter(c => c.deterministic && !SubqueryExpression.hasSubquery(c)))._1
 
   override def live(index: FileIndex, name: Option[TableIdentifier]): LiveFiles = index match {
     case all: InMemoryFileIndex if all.rootPaths.map(_.toUri.getPath) == Seq(root.toUri.getPath) =>
       val listed = all.listFiles(Nil, Nil) // it is in memory
-      new LiveFiles("Spark", Some(listed.map(_.files.length.toLong).sum), () => files(listed).map(file => file.path -> file.rows))
+      new LiveFiles(
+        "Spark",
+        Some(listed.map(_.files.length.toLong).sum),
+        () => files(listed).map(file => file.path -> file.rows))
     // Of a table in a catalog Spark lists the partitions that it has chosen, and no others: these are listed where they are asked for.
-    case _ => name.fold(LiveFiles.Unknown)(table => new LiveFiles("Spark", None, () => listAllPartitions(table)))
+    case _ =>
+      name.fold(LiveFiles.Unknown)(table => new LiveFiles("Spark", None, () => listAllPartitions(table)))
   }
 
   private def listAllPartitions(name: TableIdentifier): Seq[(String, Option[Long])] =
     ScanPlanner.orElse(s"The partitions of ${id.name}", Seq.empty[(String, Option[Long])]) {
       val session = relation.sparkSession
-      val partitions = new CatalogFileIndex(session, session.sessionState.catalog.getTableMetadata(name), sizeInBytes = 0L)
+      val partitions =
+        new CatalogFileIndex(session, session.sessionState.catalog.getTableMetadata(name), sizeInBytes = 0L)
       files(partitions.listFiles(Nil, Nil)).map(file => file.path -> file.rows)
     }
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
     listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>
-      ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None, modified = Some(file.getModificationTime),
+      ScanFile(
+        LakeTable.pathInTable(file.getPath, root),
+        file.getLen,
+        None,
+        modified = Some(file.getModificationTime),
         deleted = DeletedRows.Zero)
     }
 
   // A file that another program writes anew under its name is read as it is then, by whoever lists it as it was.
-  override def asNow(files: IndexedSeq[ScanFile], listed: => Seq[PartitionDirectory]): IndexedSeq[ScanFile] = {
+  override def asNow(
+      files: IndexedSeq[ScanFile],
+      listed: => Seq[PartitionDirectory]): IndexedSeq[ScanFile] = {
     val were = listed.flatMap(_.files)
-    val found = ScanPlanner.orElse(s"The listing of ${id.name}", Seq.empty[FileStatus])(listAnew(were.map(_.getPath.getParent).distinct))
+    val found = ScanPlanner.orElse(
+      s"The listing of ${id.name}",
+      Seq.empty[FileStatus])(listAnew(were.map(_.getPath.getParent).distinct))
     val are = found.map(file => (file.getPath.toUri.getPath, file.getLen, file.getModificationTime)).toSet
-    val changed = were.filterNot(file => are((file.getPath.toUri.getPath, file.getLen, file.getModificationTime)))
-      .map(file => LakeTable.pathInTable(file.getPath, root)).toSet
+    val changed =
+      were.filterNot(file => are((file.getPath.toUri.getPath, file.getLen, file.getModificationTime)))
+        .map(file => LakeTable.pathInTable(file.getPath, root)).toSet
     if (changed.isEmpty) files
     else files.map(file => if (changed(file.path)) file.copy(modified = Some(ParquetScan.Changed)) else file)
   }
@@ -115,13 +143,14 @@ private[scan] final class ParquetScan(override val relation: HadoopFsRelation, o
   }
 
   /** The same with the values of partition columns. */
-  private def withPartitionValues(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] = listed.toIndexedSeq.flatMap { directory =>
-    val fields = relation.partitionSchema.fields.toSeq
-    val values = fields.zip(directory.values.toSeq(fields.map(_.dataType))).map { case (field, value) =>
-      Leaf.key(Seq(field.name)) -> Literal(value, field.dataType)
-    }.toMap
-    files(Seq(directory)).map(_.copy(partition = values))
-  }
+  private def withPartitionValues(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
+    listed.toIndexedSeq.flatMap { directory =>
+      val fields = relation.partitionSchema.fields.toSeq
+      val values = fields.zip(directory.values.toSeq(fields.map(_.dataType))).map { case (field, value) =>
+        Leaf.key(Seq(field.name)) -> Literal(value, field.dataType)
+      }.toMap
+      files(Seq(directory)).map(_.copy(partition = values))
+    }
 }
 
 private[scan] object ParquetScan {
@@ -129,7 +158,8 @@ private[scan] object ParquetScan {
 
   /** The table behind a relation, if it is one directory that we know how to read fewer files of. */
   def of(relation: HadoopFsRelation, label: Option[String]): Option[ParquetScan] =
-    if (ParquetTable.is(relation)) Some(new ParquetScan(relation, ParquetTable.rootOf(relation), label)) else None
+    if (ParquetTable.is(relation)) Some(new ParquetScan(relation, ParquetTable.rootOf(relation), label))
+    else None
 
   /** The same table later, when Spark has chosen partitions: then its paths are theirs. */
   def at(relation: HadoopFsRelation, root: String, label: Option[String]): Option[ParquetScan] =

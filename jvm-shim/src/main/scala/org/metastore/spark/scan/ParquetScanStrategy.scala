@@ -16,10 +16,12 @@ import org.metastore.spark.tables.ReadPermission
  */
 final class ParquetScanStrategy(session: SparkSession) extends SparkStrategy {
 
-  private lazy val isBesideComet = session.sparkContext.getConf.get("spark.plugins", "").contains("CometPlugin")
+  private lazy val isBesideComet =
+    session.sparkContext.getConf.get("spark.plugins", "").contains("CometPlugin")
 
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-    case PhysicalOperation(_, _, relation: LogicalRelation) if isBesideComet && isOurs(relation) && isLeft(plan) =>
+    case PhysicalOperation(_, _, relation: LogicalRelation)
+        if isBesideComet && isOurs(relation) && isLeft(plan) =>
       val planned = FileSourceStrategy(plan)
       ScanPlanner.orElse("A query", planned)(planned.map(new PhysicalScanRule(session).prune))
     case _ => Nil
@@ -30,7 +32,8 @@ final class ParquetScanStrategy(session: SparkSession) extends SparkStrategy {
     case _ => false
   }
 
-  private def isPermitted(files: HadoopFsRelation): Boolean = ScanMark.of(files).exists(_.isInstanceOf[ScanMark.Permit])
+  private def isPermitted(files: HadoopFsRelation): Boolean =
+    ScanMark.of(files).exists(_.isInstanceOf[ScanMark.Permit])
 
   private def isLeft(plan: LogicalPlan): Boolean =
     ScanPlanner.orElse("A query", false)(ReadPermission.leavesPlanning(session, plan))

@@ -10,11 +10,14 @@ import org.apache.spark.paths.SparkPath
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.{InternalRow, TableIdentifier}
 import org.apache.spark.sql.catalyst.expressions.{
-  And, AttributeReference, BoundReference, Expression, FileSourceConstantMetadataAttribute, PlanExpression, Predicate
+  And, AttributeReference, BoundReference, Expression, FileSourceConstantMetadataAttribute, PlanExpression,
+  Predicate
 }
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, FileSourceScanExec, SparkPlan}
-import org.apache.spark.sql.execution.datasources.{FileFormat, FileIndex, HadoopFsRelation, PartitionDirectory}
+import org.apache.spark.sql.execution.datasources.{
+  FileFormat, FileIndex, HadoopFsRelation, PartitionDirectory
+}
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.types.StructType
 
@@ -49,19 +52,25 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
   /** The scan with an index that knows what the scan's own filters collect. */
   private def withKeys(scan: FileSourceScanExec): FileSourceScanExec =
     (IndexStandIn.behind(scan.relation.location), JoinKeyFilter.valuesOf(scan)) match {
-      case (index: PruningFileIndex, keys) if keys != index.keys => withRelation(scan, index.withKeys(keys).recognizable)
+      case (index: PruningFileIndex, keys) if keys != index.keys =>
+        withRelation(scan, index.withKeys(keys).recognizable)
       case _ => scan
     }
 
   private def withRelation(scan: FileSourceScanExec, location: FileIndex): FileSourceScanExec =
-    WithTags(CaseClassCopy(scan, "relation" -> scan.relation.copy(location = location)(scan.relation.sparkSession)), scan)
+    WithTags(
+      CaseClassCopy(scan, "relation" -> scan.relation.copy(location = location)(scan.relation.sparkSession)),
+      scan)
 
   private def marked(scan: FileSourceScanExec, planner: => ScanPlanner): Option[FileSourceScanExec] =
     try scan.relation.location match {
         case _ if isDone(scan) => None
         case fixed: FixedFileIndex =>
           val location = FileScan.recognizable(fixed, scan.relation)
-          Some(withLabel(scan, scan.relation.copy(location = location)(scan.relation.sparkSession), fixed.decision.label))
+          Some(withLabel(
+            scan,
+            scan.relation.copy(location = location)(scan.relation.sparkSession),
+            fixed.decision.label))
         case _ => ScanMark.of(scan.relation).flatMap {
             case ScanMark.Refusal(_, why) => Some(withLabel(scan, scan.relation, s"[Metastore: $why]"))
             case allowed: ScanMark.Permit => pruned(scan, allowed, planner)
@@ -73,23 +82,39 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
         None
     }
 
-  private def pruned(scan: FileSourceScanExec, allowed: ScanMark.Permit, planner: ScanPlanner): Option[FileSourceScanExec] = {
+  private def pruned(
+      scan: FileSourceScanExec,
+      allowed: ScanMark.Permit,
+      planner: ScanPlanner): Option[FileSourceScanExec] = {
     val relation = scan.relation
     FileScan.at(relation, allowed.root, scan.tableIdentifier.map(_.unquotedString)).map { table =>
       planner.statistics(table.id, Some(allowed.fingerprint)) match {
         case Right(known) if known.fingerprint == allowed.fingerprint =>
-          val wanted = allowed.wanted.filter(_ => (scan.partitionFilters ++ scan.dataFilters).forall(PruningFileIndex.isFixed))
-          val index = new PruningFileIndex(relation.location, table, scan.tableIdentifier, known.manifest, wanted, planner)
+          val wanted = allowed.wanted.filter(_ =>
+            (scan.partitionFilters ++ scan.dataFilters).forall(PruningFileIndex.isFixed))
+          val index = new PruningFileIndex(
+            relation.location,
+            table,
+            scan.tableIdentifier,
+            known.manifest,
+            wanted,
+            planner)
           val decision = index.decision(scan)
           withLabel(scan, relation.copy(location = index.recognizable)(relation.sparkSession), decision.label)
-        case Right(_) => withLabel(scan, relation, "[Metastore: the statistics changed while the query was planned]")
+        case Right(_) =>
+          withLabel(scan, relation, "[Metastore: the statistics changed while the query was planned]")
         case Left(why) => withLabel(scan, relation, s"[Metastore: ${why.sentence}]")
       }
     }
   }
 
-  private def withLabel(scan: FileSourceScanExec, relation: HadoopFsRelation, label: String): FileSourceScanExec = {
-    val named = scan.tableIdentifier.getOrElse(TableIdentifier(relation.location.rootPaths.head.toString, Some(formatOf(scan.relation))))
+  private def withLabel(
+      scan: FileSourceScanExec,
+      relation: HadoopFsRelation,
+      label: String): FileSourceScanExec = {
+    val named = scan.tableIdentifier.getOrElse(TableIdentifier(
+      relation.location.rootPaths.head.toString,
+      Some(formatOf(scan.relation))))
     val labelled = named.copy(table = s"${named.table} $label")
     WithTags(CaseClassCopy(scan, "relation" -> relation, "tableIdentifier" -> Some(labelled)), scan)
   }
@@ -107,12 +132,14 @@ private[scan] object PhysicalScanRule {
 
   /** The name of a scan's table, without what was written behind it. */
   def tableOf(scan: FileSourceScanExec): String = scan.tableIdentifier match {
-    case Some(TableIdentifier(name, format, _)) if withoutLabel(name).contains('/') => s"${format.fold("")(_ + ".")}`${withoutLabel(name)}`"
+    case Some(TableIdentifier(name, format, _)) if withoutLabel(name).contains('/') =>
+      s"${format.fold("")(_ + ".")}`${withoutLabel(name)}`"
     case Some(named) => named.copy(table = withoutLabel(named.table)).unquotedString
     case None => scan.relation.location.rootPaths.mkString(", ")
   }
 
-  private def withoutLabel(name: String): String = if (name.contains(Label)) name.substring(0, name.indexOf(Label)) else name
+  private def withoutLabel(name: String): String =
+    if (name.contains(Label)) name.substring(0, name.indexOf(Label)) else name
 }
 
 /** The same rule for plans that adaptive execution does not touch. */
@@ -122,7 +149,11 @@ final class PhysicalScanColumnarRule(session: SparkSession) extends ColumnarRule
 
 /** The files of a physical scan without those in which no row can match, or is wanted. Everything else is the delegate's. */
 private[scan] final class PruningFileIndex(
-    val delegate: FileIndex, table: FileScan, name: Option[TableIdentifier], statistics: Manifest, val wanted: Option[WantedRows],
+    val delegate: FileIndex,
+    table: FileScan,
+    name: Option[TableIdentifier],
+    statistics: Manifest,
+    val wanted: Option[WantedRows],
     planner: ScanPlanner,
     val keys: Seq[JoinKeyValues] = Nil)
   extends FileIndex {
@@ -134,7 +165,9 @@ private[scan] final class PruningFileIndex(
 
   // A scan is listed for EXPLAIN and again when it runs, with the same filters.
   private val decided =
-    new ConcurrentHashMap[(Seq[Expression], Seq[Expression], ScanRequest), (Seq[PartitionDirectory], ScanDecision)]
+    new ConcurrentHashMap[
+      (Seq[Expression], Seq[Expression], ScanRequest),
+      (Seq[PartitionDirectory], ScanDecision)]
 
   /** The same files, and what sub-queries collect about them. */
   def withKeys(found: Seq[JoinKeyValues]): PruningFileIndex =
@@ -154,7 +187,9 @@ private[scan] final class PruningFileIndex(
     delegate.refresh()
   }
 
-  override def listFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] = {
+  override def listFiles(
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression]): Seq[PartitionDirectory] = {
     val fixed = dataFilters.filter(isFixed)
     // With keys of a join all is decided anew, while the query runs already.
     val chosen = ScanPlanner.orElse(s"A scan of ${table.id.name}", Option.empty[Seq[PartitionDirectory]]) {
@@ -175,27 +210,35 @@ private[scan] final class PruningFileIndex(
 
   // Every partition filter goes to the delegate: nothing above the scan repeats it.
   private def decide(
-      partitionFilters: Seq[Expression], data: Seq[Expression], request: ScanRequest): (Seq[PartitionDirectory], ScanDecision) =
-    decided.computeIfAbsent((partitionFilters, data, request),
+      partitionFilters: Seq[Expression],
+      data: Seq[Expression],
+      request: ScanRequest): (Seq[PartitionDirectory], ScanDecision) =
+    decided.computeIfAbsent(
+      (partitionFilters, data, request),
       _ => {
         var last = Option.empty[(Seq[PartitionDirectory], ScanDecision)]
-        def about(listed: Seq[PartitionDirectory]) = last.collect { case (same, known) if same eq listed => known }.getOrElse {
-          val files = if (request.wanted.isEmpty) table.files(listed) else table.countRows(table.files(listed))
-          def plan(files: IndexedSeq[ScanFile]) = planner.plan(table.id, files, request, resolver, table.live(delegate, name)).decision
-          val first = plan(files)
-          // Of a LIMIT, the rows of files that are read are counted on too.
-          val relied = if (request.wanted.isEmpty) FileScan.selectFiles(listed)(!first.survivors.get(_)) else listed
-          val now = if (first.after < first.before) table.asNow(files, relied) else files
-          val made = if (now eq files) first else plan(now)
-          last = Some(listed -> made)
-          made
-        }
+        def about(listed: Seq[PartitionDirectory]) =
+          last.collect { case (same, known) if same eq listed => known }.getOrElse {
+            val files =
+              if (request.wanted.isEmpty) table.files(listed) else table.countRows(table.files(listed))
+            def plan(files: IndexedSeq[ScanFile]) =
+              planner.plan(table.id, files, request, resolver, table.live(delegate, name)).decision
+            val first = plan(files)
+            // Of a LIMIT, the rows of files that are read are counted on too.
+            val relied =
+              if (request.wanted.isEmpty) FileScan.selectFiles(listed)(!first.survivors.get(_)) else listed
+            val now = if (first.after < first.before) table.asNow(files, relied) else files
+            val made = if (now eq files) first else plan(now)
+            last = Some(listed -> made)
+            made
+          }
         val listed = FilePathFilter.by(data, table.list(delegate, statistics, partitionFilters, data)(about))
         (listed, about(listed))
       })
 
   override def equals(other: Any): Boolean = other match {
-    case that: PruningFileIndex => that.delegate == delegate && that.fingerprint == fingerprint && that.wanted == wanted
+    case that: PruningFileIndex =>
+      that.delegate == delegate && that.fingerprint == fingerprint && that.wanted == wanted
     case _ => false
   }
 
@@ -219,7 +262,11 @@ private[scan] object FilePathFilter {
       listed.map(partition =>
         partition.copy(files = partition.files.filter { file =>
           predicate.eval(FileFormat.createMetadataInternalRow(
-              InternalRow.empty, Seq(FileFormat.FILE_PATH), SparkPath.fromPath(file.getPath), file.getLen, file.getModificationTime))
+            InternalRow.empty,
+            Seq(FileFormat.FILE_PATH),
+            SparkPath.fromPath(file.getPath),
+            file.getLen,
+            file.getModificationTime))
         }))
     }.getOrElse(listed) // the query says what is wrong with its filter
   }

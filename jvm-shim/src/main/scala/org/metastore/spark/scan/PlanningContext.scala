@@ -55,7 +55,7 @@ final class PlanningContext(val write: Option[PlanScope.Write]) {
 
   /** Counts the time that a block takes against the planning timeout. */
   def countTime[A](block: => A): A =
-    if (started.get != null) block // scalastyle:ignore
+    if (started.get != null) block
     else {
       val start = System.nanoTime()
       started.set(start)
@@ -124,7 +124,8 @@ object WarmUp {
   private def run(): Unit =
     try {
       Zstd.compress(Array.emptyByteArray)
-      (StatisticsStore.readingClasses ++ PruningFilter.pruningClasses).foreach(c => Class.forName(c.getName, true, c.getClassLoader))
+      (StatisticsStore.readingClasses ++ PruningFilter.pruningClasses).foreach(c =>
+        Class.forName(c.getName, true, c.getClassLoader))
     } catch {
       case Recoverable(e) =>
         log.debug("The classes that read statistics are loaded when they are needed", e)

@@ -7,12 +7,18 @@ import scala.collection.immutable
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.catalyst.TableIdentifier
-import org.apache.spark.sql.catalyst.catalog.{CatalogStatistics, CatalogStorageFormat, CatalogTable, CatalogTableType}
+import org.apache.spark.sql.catalyst.catalog.{
+  CatalogStatistics, CatalogStorageFormat, CatalogTable, CatalogTableType
+}
 import org.apache.spark.sql.catalyst.FileSourceOptions
-import org.apache.spark.sql.catalyst.expressions.{AttributeReference, AttributeSet, Expression, Literal, SortOrder, SubqueryExpression}
+import org.apache.spark.sql.catalyst.expressions.{
+  AttributeReference, AttributeSet, Expression, Literal, SortOrder, SubqueryExpression
+}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.datasources.{DataSourceUtils, FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory}
+import org.apache.spark.sql.execution.datasources.{
+  DataSourceUtils, FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory
+}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DataType, StructType, TimestampType}
 
@@ -35,7 +41,9 @@ import org.metastore.spark.tables.UnsupportedRelease
  * @param order     the first key of the sort by which these rows are the first; None: whichever they are
  */
 private[scan] final case class ScanContext(
-    conjuncts: Seq[Expression] = Nil, limit: Option[Long] = None, order: Option[SortOrder] = None) {
+    conjuncts: Seq[Expression] = Nil,
+    limit: Option[Long] = None,
+    order: Option[SortOrder] = None) {
 
   /** The rows that are enough; None where all are wanted, or the order is not one of a column or an expression with statistics. */
   def wanted(columns: => ExpressionColumns): Option[WantedRows] = order match {
@@ -69,14 +77,21 @@ private[scan] trait RelationAdapter {
 /** Tables that Spark reads as file relations: Delta's, Hudi's, and plain Parquet. */
 private[scan] final class FileRelationAdapter extends RelationAdapter {
 
-  override def prepare(relation: LogicalPlan, above: ScanContext, planner: ScanPlanner): Option[LogicalPlan] = relation match {
-    case Files(logical, files) if ScanMark.of(files).isEmpty =>
-      try tableBehind(logical, files).map(prepareRelation(logical, files, _, above, planner))
-      catch { case unknown: UnsupportedRelease => Some(withMark(logical, files, ScanMark.refuse(unknown.reason), logical.catalogTable)) }
-    case _ => None
-  }
+  override def prepare(relation: LogicalPlan, above: ScanContext, planner: ScanPlanner): Option[LogicalPlan] =
+    relation match {
+      case Files(logical, files) if ScanMark.of(files).isEmpty =>
+        try tableBehind(logical, files).map(prepareRelation(logical, files, _, above, planner))
+        catch {
+          case unknown: UnsupportedRelease =>
+            Some(withMark(logical, files, ScanMark.refuse(unknown.reason), logical.catalogTable))
+        }
+      case _ => None
+    }
 
-  override def answer(relation: LogicalPlan, asked: AggregateRequest, planner: ScanPlanner): Option[MeasuredScan] = relation match {
+  override def answer(
+      relation: LogicalPlan,
+      asked: AggregateRequest,
+      planner: ScanPlanner): Option[MeasuredScan] = relation match {
     case Files(logical, files) if ScanMark.of(files).isEmpty && mayLimit(logical, files, asked.conjuncts) =>
       for {
         table <-
@@ -85,39 +100,60 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
         known <- planner.statistics(table.id).toOption
         read = table.listPartitions(asked.conjuncts)
         counted <- table.countedFiles(read, asked.conjuncts)
-        scanned = ScannedFiles(table.id, counted, table.resolver(known.manifest),
+        scanned = ScannedFiles(
+          table.id,
+          counted,
+          table.resolver(known.manifest),
           table.live(files.location, logical.catalogTable.map(_.identifier)),
           areChosen = true)
         measured <- measureNow(scanned, read, table, asked, planner)
-        answer <- measured.reading(scanOfRest(logical, read, table, counted, asked.conjuncts, measured.decision))
+        answer <-
+          measured.reading(scanOfRest(logical, read, table, counted, asked.conjuncts, measured.decision))
       } yield answer
     case _ => None
   }
 
   private def measureNow(
-      scanned: ScannedFiles, read: HadoopFsRelation, table: FileScan, asked: AggregateRequest, planner: ScanPlanner): Option[MeasuredScan] =
+      scanned: ScannedFiles,
+      read: HadoopFsRelation,
+      table: FileScan,
+      asked: AggregateRequest,
+      planner: ScanPlanner): Option[MeasuredScan] =
     planner.measure(scanned, asked).flatMap { measured =>
       val now = table.asNow(scanned.files, list(read, table, asked.conjuncts))
       if (now eq scanned.files) Some(measured) else planner.measure(scanned.copy(files = now), asked)
     }
 
-  private def list(read: HadoopFsRelation, table: FileScan, conjuncts: Seq[Expression]): Seq[PartitionDirectory] = {
-    val (ofPartition, ofData) = DataSourceUtils.getPartitionFiltersAndDataFilters(read.partitionSchema, conjuncts)
+  private def list(
+      read: HadoopFsRelation,
+      table: FileScan,
+      conjuncts: Seq[Expression]): Seq[PartitionDirectory] = {
+    val (ofPartition, ofData) =
+      DataSourceUtils.getPartitionFiltersAndDataFilters(read.partitionSchema, conjuncts)
     table.listWhole(read.location, ofPartition, ofData)
   }
 
   /** The relation with the files alone that are to be read. Delta looks for deleted rows in no index but its own. */
   private def scanOfRest(
-      logical: LogicalRelation, read: HadoopFsRelation, table: FileScan, counted: IndexedSeq[ScanFile], conjuncts: Seq[Expression],
+      logical: LogicalRelation,
+      read: HadoopFsRelation,
+      table: FileScan,
+      counted: IndexedSeq[ScanFile],
+      conjuncts: Seq[Expression],
       decision: ScanDecision): Option[LogicalPlan] =
     if (decision.survivors.stream.anyMatch(file => !counted(file).deletedRows.contains(0.0))) None
     else {
       val listed = list(read, table, conjuncts)
       FixedFileIndex.of(read.location, listed, table.files(listed), decision).map { index =>
         val rows = decision.survivors.stream.toArray.toSeq.map(decision.rows(_))
-        val numbers = CatalogStatistics(index.sizeInBytes, if (rows.contains(-1L)) None else Some(BigInt(rows.sum).max(1)))
-        val entry = CaseClassCopy(logical.catalogTable.getOrElse(pathTable(table, read)), "stats" -> Some(numbers))
-        WithTags(logical.copy(relation = read.copy(location = index)(read.sparkSession), catalogTable = Some(entry)), logical)
+        val numbers = CatalogStatistics(
+          index.sizeInBytes,
+          if (rows.contains(-1L)) None else Some(BigInt(rows.sum).max(1)))
+        val entry =
+          CaseClassCopy(logical.catalogTable.getOrElse(pathTable(table, read)), "stats" -> Some(numbers))
+        WithTags(
+          logical.copy(relation = read.copy(location = index)(read.sparkSession), catalogTable = Some(entry)),
+          logical)
       }
     }
 
@@ -126,17 +162,19 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
     case _ => None
   }
 
-  override def columns(relation: LogicalPlan, planner: ScanPlanner): Option[RelationColumns] = relation match {
-    case Files(logical, files) =>
-      for (table <- tableBehind(logical, files); known <- planner.statistics(table.id).toOption)
-        yield planner.columns(table.id, known, table.estimateResolver(known.manifest), table.lineage)
-    case _ => None
-  }
+  override def columns(relation: LogicalPlan, planner: ScanPlanner): Option[RelationColumns] =
+    relation match {
+      case Files(logical, files) =>
+        for (table <- tableBehind(logical, files); known <- planner.statistics(table.id).toOption)
+          yield planner.columns(table.id, known, table.estimateResolver(known.manifest), table.lineage)
+      case _ => None
+    }
 
   private def tableBehind(logical: LogicalRelation, files: HadoopFsRelation): Option[FileScan] = {
     val label = logical.catalogTable.map(_.identifier.unquotedString)
     ScanMark.of(files) match {
-      case Some(permit: ScanMark.Permit) => FileScan.at(files, permit.root, label) // its partitions are chosen
+      // its partitions are chosen
+      case Some(permit: ScanMark.Permit) => FileScan.at(files, permit.root, label)
       case _ => FileScan.of(files, label)
     }
   }
@@ -151,23 +189,30 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
   }
 
   private def prepareRelation(
-      logical: LogicalRelation, files: HadoopFsRelation, table: FileScan, above: ScanContext,
+      logical: LogicalRelation,
+      files: HadoopFsRelation,
+      table: FileScan,
+      above: ScanContext,
       planner: ScanPlanner): LogicalPlan = {
     val conjuncts = above.conjuncts.map(withRelationNames(_, logical))
     lazy val known = planner.statistics(table.id)
     lazy val wanted = if (!mayLimit(logical, files, conjuncts)) None
-    else known.toOption.flatMap(found => above.wanted(planner.columnsOf(found, table.resolver(found.manifest))))
+    else
+      known.toOption.flatMap(found => above.wanted(planner.columnsOf(found, table.resolver(found.manifest))))
     val mark = planner.restriction.orElse(table.restriction(planner.settings)) match {
       case Some(why) => ScanMark.refuse(why)
-      case None => known.fold(ScanMark.refuse, s => ScanMark.Permit(s.fingerprint, table.root.toString, wanted))
+      case None =>
+        known.fold(ScanMark.refuse, s => ScanMark.Permit(s.fingerprint, table.root.toString, wanted))
     }
     if (!planner.estimates) withMark(logical, files, mark, logical.catalogTable)
     else {
-      val read = if (known.isRight) orNone(table)(Some(table.listPartitions(conjuncts))).getOrElse(files) else files
+      val read =
+        if (known.isRight) orNone(table)(Some(table.listPartitions(conjuncts))).getOrElse(files) else files
       val planned = planScan(logical, read, table, conjuncts, wanted, planner, known)
       val numbers = planned.flatMap(catalogNumbers(files, table, _, known, planner))
       val fixed =
-        if (numbers.isDefined && mark.isInstanceOf[ScanMark.Permit]) read else files // who is left alone lists when it runs, as without us
+        // who is left alone lists when it runs, as without us
+        if (numbers.isDefined && mark.isInstanceOf[ScanMark.Permit]) read else files
       val copy = withMark(logical, fixed, mark, withStatistics(logical, files, table, numbers))
       planned.foreach(one => copy.setTagValue(ScanDecisions.Decision, one.decision))
       copy
@@ -175,42 +220,74 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
   }
 
   // The physical scan must know the whole filter, and each file must have its rows when it is read.
-  private def mayLimit(logical: LogicalRelation, files: HadoopFsRelation, conjuncts: Seq[Expression]): Boolean = {
+  private def mayLimit(
+      logical: LogicalRelation,
+      files: HadoopFsRelation,
+      conjuncts: Seq[Expression]): Boolean = {
     val partition = AttributeSet(logical.resolve(files.partitionSchema, SQLConf.get.resolver))
     val options = new FileSourceOptions(files.options)
     !options.ignoreCorruptFiles && !options.ignoreMissingFiles && conjuncts.forall { conjunct =>
       val ofPartition = conjunct.references.intersect(partition)
-      Conjuncts.refusal(conjunct).isEmpty && (ofPartition.isEmpty || ofPartition.size == conjunct.references.size)
+      Conjuncts.refusal(
+        conjunct).isEmpty && (ofPartition.isEmpty || ofPartition.size == conjunct.references.size)
     }
   }
 
   // In a query columns stand as the user wrote them; Spark's listings look for them by the names of the relation.
-  private def withRelationNames(conjunct: Expression, logical: LogicalRelation): Expression = conjunct.transform {
-    case column: AttributeReference => logical.output.find(_.exprId == column.exprId).fold(column)(of => column.withName(of.name))
-  }
+  private def withRelationNames(conjunct: Expression, logical: LogicalRelation): Expression =
+    conjunct.transform {
+      case column: AttributeReference =>
+        logical.output.find(_.exprId == column.exprId).fold(column)(of => column.withName(of.name))
+    }
 
   private def withMark(
-      logical: LogicalRelation, files: HadoopFsRelation, mark: ScanMark, entry: Option[CatalogTable]): LogicalPlan = {
-    WithTags(logical.copy(relation = files.copy(options = files.options + mark.asOption)(files.sparkSession), catalogTable = entry),
+      logical: LogicalRelation,
+      files: HadoopFsRelation,
+      mark: ScanMark,
+      entry: Option[CatalogTable]): LogicalPlan = {
+    WithTags(
+      logical.copy(
+        relation = files.copy(options = files.options + mark.asOption)(files.sparkSession),
+        catalogTable = entry),
       logical)
   }
 
   private def planScan(
-      logical: LogicalRelation, files: HadoopFsRelation, table: FileScan, conjuncts: Seq[Expression],
-      wanted: => Option[WantedRows], planner: ScanPlanner, known: => Either[Reason, TableStatistics]): Option[ScanPlan] =
+      logical: LogicalRelation,
+      files: HadoopFsRelation,
+      table: FileScan,
+      conjuncts: Seq[Expression],
+      wanted: => Option[WantedRows],
+      planner: ScanPlanner,
+      known: => Either[Reason, TableStatistics]): Option[ScanPlan] =
     for (statistics <- known.toOption; listed <- orNone(table)(table.countedFiles(files, conjuncts)))
       yield {
-        val asked = EstimateRequest(logical.output, table.estimateResolver(statistics.manifest), () => table.lineage)
-        planner.plan(table.id, listed, ScanRequest(conjuncts, wanted), table.resolver(statistics.manifest), LiveFiles.Unknown, Some(asked))
+        val asked =
+          EstimateRequest(logical.output, table.estimateResolver(statistics.manifest), () => table.lineage)
+        planner.plan(
+          table.id,
+          listed,
+          ScanRequest(conjuncts, wanted),
+          table.resolver(statistics.manifest),
+          LiveFiles.Unknown,
+          Some(asked))
       }
 
   private def catalogNumbers(
-      files: HadoopFsRelation, table: FileScan, planned: ScanPlan, known: => Either[Reason, TableStatistics],
+      files: HadoopFsRelation,
+      table: FileScan,
+      planned: ScanPlan,
+      known: => Either[Reason, TableStatistics],
       planner: ScanPlanner): Option[CatalogStatistics] =
     orNone(table)(planner.countTime {
-      val attributes = files.schema.map(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)()).toMap
-      for (numbers <- planned.numbers; statistics <- known.toOption; estimated = table.estimateResolver(statistics.manifest);
-        found <- V1Statistics.of(files.schema, numbers, name => if (planner.isLate) None else estimated.key(attributes(name), Nil)))
+      val attributes =
+        files.schema.map(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)()).toMap
+      for (numbers <- planned.numbers; statistics <- known.toOption;
+        estimated = table.estimateResolver(statistics.manifest);
+        found <- V1Statistics.of(
+          files.schema,
+          numbers,
+          name => if (planner.isLate) None else estimated.key(attributes(name), Nil)))
         yield found
     })
 
@@ -218,9 +295,13 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
     ScanPlanner.orElse(s"The size of ${table.id.name}", Option.empty[A])(found)
 
   private def withStatistics(
-      logical: LogicalRelation, files: HadoopFsRelation, table: FileScan, numbers: Option[CatalogStatistics]): Option[CatalogTable] =
+      logical: LogicalRelation,
+      files: HadoopFsRelation,
+      table: FileScan,
+      numbers: Option[CatalogStatistics]): Option[CatalogTable] =
     if (numbers.isEmpty)
-      logical.catalogTable.map(entry => CaseClassCopy(entry, "stats" -> table.fallbackStatistics(entry.stats)))
+      logical.catalogTable.map(entry =>
+        CaseClassCopy(entry, "stats" -> table.fallbackStatistics(entry.stats)))
     else
       Some(CaseClassCopy(logical.catalogTable.getOrElse(pathTable(table, files)), "stats" -> numbers))
 
@@ -285,12 +366,20 @@ private[scan] trait FileScan {
   def recognizable(index: FileIndex): FileIndex = index
 
   /** The files that are counted. */
-  def listWhole(index: FileIndex, partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
+  def listWhole(
+      index: FileIndex,
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
     index.listFiles(partitionFilters, dataFilters)
 
   /** The files that the table format leaves to us; `decide` tells what we decide about a listing. */
-  def list(index: FileIndex, statistics: Manifest, partitionFilters: Seq[Expression], dataFilters: Seq[Expression])(
-      decide: Seq[PartitionDirectory] => ScanDecision): Seq[PartitionDirectory] = index.listFiles(partitionFilters, dataFilters)
+  def list(
+      index: FileIndex,
+      statistics: Manifest,
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression])(
+      decide: Seq[PartitionDirectory] => ScanDecision): Seq[PartitionDirectory] =
+    index.listFiles(partitionFilters, dataFilters)
 }
 
 private[spark] object FileScan {
@@ -309,7 +398,9 @@ private[spark] object FileScan {
 
   /** As `FileScan.recognizable`, for who has no table. */
   def recognizable(fixed: FixedFileIndex, relation: HadoopFsRelation): FileIndex =
-    ofFormatWithLog(relation.copy(location = fixed.delegate)(relation.sparkSession), None).fold[FileIndex](fixed)(_.recognizable(fixed))
+    ofFormatWithLog(
+      relation.copy(location = fixed.delegate)(relation.sparkSession),
+      None).fold[FileIndex](fixed)(_.recognizable(fixed))
 
   /** Some files of a listing, by their place in it. */
   def selectFiles(listed: Seq[PartitionDirectory])(keep: Int => Boolean): Seq[PartitionDirectory] = {
@@ -321,13 +412,15 @@ private[spark] object FileScan {
   }
 
   /** The conjuncts that name nothing but some columns, given in lower case: by those of partitions Spark or Hudi chooses them. */
-  def conjunctsOver(columns: Set[String], conjuncts: Seq[Expression]): Seq[Expression] = conjuncts.filter { c =>
-    c.deterministic && !SubqueryExpression.hasSubquery(c) && c.references.nonEmpty &&
-    c.references.forall(a => columns(a.name.toLowerCase(Locale.ROOT)))
+  def conjunctsOver(columns: Set[String], conjuncts: Seq[Expression]): Seq[Expression] = conjuncts.filter {
+    c =>
+      c.deterministic && !SubqueryExpression.hasSubquery(c) && c.references.nonEmpty &&
+      c.references.forall(a => columns(a.name.toLowerCase(Locale.ROOT)))
   }
 
   private val rebaseModes = Seq(
-    "datetimeRebaseMode" -> SQLConf.PARQUET_REBASE_MODE_IN_READ, "int96RebaseMode" -> SQLConf.PARQUET_INT96_REBASE_MODE_IN_READ)
+    "datetimeRebaseMode" -> SQLConf.PARQUET_REBASE_MODE_IN_READ,
+    "int96RebaseMode" -> SQLConf.PARQUET_INT96_REBASE_MODE_IN_READ)
 
   /** Why the scan's dates or timestamps are other values than those that were analyzed. */
   def conversionRefusal(files: HadoopFsRelation): Option[Reason] = {

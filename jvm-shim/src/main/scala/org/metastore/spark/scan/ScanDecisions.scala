@@ -6,7 +6,8 @@ import org.apache.spark.sql.catalyst.expressions.{ExprId, PlanExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.{
-  FileSourceScanExec, LeafExecNode, LocalTableScanExec, ReusedSubqueryExec, SparkPlan, SubqueryAdaptiveBroadcastExec, SubqueryBroadcastExec
+  FileSourceScanExec, LeafExecNode, LocalTableScanExec, ReusedSubqueryExec, SparkPlan,
+  SubqueryAdaptiveBroadcastExec, SubqueryBroadcastExec
 }
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation
@@ -25,7 +26,8 @@ object ScanDecisions {
    */
   def of(plan: SparkPlan): Seq[ScanDecision] = plan match {
     case _: ReusedExchangeExec => Nil
-    case other => ownDecision(other).getOrElse(inputs(other).flatMap(of)) ++ subqueries(other).map(_.plan).flatMap(of)
+    case other =>
+      ownDecision(other).getOrElse(inputs(other).flatMap(of)) ++ subqueries(other).map(_.plan).flatMap(of)
   }
 
   /** As `of`, with one decision for each scan of the query: those whose rows a plan takes from another one, too. */
@@ -37,7 +39,8 @@ object ScanDecisions {
     case reused: ReusedSubqueryExec => ofQuery(reused.child, seen)
     case other =>
       val own = ownDecision(other).getOrElse(inputs(other).flatMap(ofQuery(_, seen)))
-      own ++ subqueries(other).filter(subquery => seen.add(subquery.id)).flatMap(subquery => ofQuery(subquery.plan, seen))
+      own ++ subqueries(other).filter(subquery => seen.add(subquery.id)).flatMap(subquery =>
+        ofQuery(subquery.plan, seen))
   }
 
   /** What was decided of a leaf; none of other nodes, whose inputs are to be looked at. */
@@ -47,7 +50,8 @@ object ScanDecisions {
     case rows: LocalTableScanExec => Some(decisionOfRows(rows).toSeq)
     case answered: AnsweredRowsExec => Some(Seq(answered.decision))
     case scan: FileSourceScanExec => Some(fileScan(scan).toSeq)
-    case comet: LeafExecNode if comet.getClass.getName.startsWith(CometPackage) => replacedScan(comet).map(fileScan(_).toSeq)
+    case comet: LeafExecNode if comet.getClass.getName.startsWith(CometPackage) =>
+      replacedScan(comet).map(fileScan(_).toSeq)
     case _ => None
   }
 
@@ -65,7 +69,8 @@ object ScanDecisions {
 
   /** What the optimizer was told of a scan in a logical plan. */
   def estimateOf(leaf: LogicalPlan): Option[ScanEstimate] = leaf match {
-    case relation: DataSourceV2ScanRelation => IcebergScanProxy.decisionOf(relation.scan).flatMap(_.rowEstimate)
+    case relation: DataSourceV2ScanRelation =>
+      IcebergScanProxy.decisionOf(relation.scan).flatMap(_.rowEstimate)
     case other => other.getTagValue(Decision).flatMap(_.rowEstimate)
   }
 
@@ -75,7 +80,8 @@ object ScanDecisions {
   private def subqueries(node: SparkPlan): Seq[PlannedSubquery] = node.expressions.flatMap(_.collect {
     case e: PlanExpression[_] => e.exprId -> e.plan
   }).collect {
-    case (id, plan: SparkPlan) if !plan.isInstanceOf[SubqueryBroadcastExec] && !plan.isInstanceOf[SubqueryAdaptiveBroadcastExec] =>
+    case (id, plan: SparkPlan)
+        if !plan.isInstanceOf[SubqueryBroadcastExec] && !plan.isInstanceOf[SubqueryAdaptiveBroadcastExec] =>
       PlannedSubquery(id, plan)
   }
 
@@ -83,27 +89,31 @@ object ScanDecisions {
   final private case class PlannedSubquery(id: ExprId, plan: SparkPlan)
 
   /** Of a scan that the table format has answered, Spark's plan keeps the rows alone. */
-  private def decisionOfRows(rows: LocalTableScanExec): Option[ScanDecision] = rows.logicalLink.flatMap(_.collectFirst {
-    case relation: DataSourceV2ScanRelation => IcebergScanProxy.decisionOf(relation.scan)
-  }.flatten)
+  private def decisionOfRows(rows: LocalTableScanExec): Option[ScanDecision] =
+    rows.logicalLink.flatMap(_.collectFirst {
+      case relation: DataSourceV2ScanRelation => IcebergScanProxy.decisionOf(relation.scan)
+    }.flatten)
 
   /** What the optimizer was told of the one relation behind a scan: Delta's physical scan knows no row counts. */
   private def estimateOfRelation(scan: SparkPlan): Option[ScanEstimate] =
     scan.logicalLink.map(_.collectLeaves()).collect { case Seq(leaf) => leaf }.flatMap(estimateOf)
 
-  private def fileScan(scan: FileSourceScanExec): Option[ScanDecision] = IndexStandIn.behind(scan.relation.location) match {
-    case index: PruningFileIndex =>
-      val decision = index.decision(scan)
-      Some(estimateOfRelation(scan).fold(decision)(decision.withEstimate))
-    case _ => ScanMark.of(scan.relation).map { mark =>
-        val table = PhysicalScanRule.tableOf(scan)
-        ScanDecision.withoutPruning(table,
-          mark match {
-            case ScanMark.Refusal(code, _) => Reason(code)
-            case _: ScanMark.Permit => Reason(ReasonCode.UnsupportedTable, "relation" -> table, "detail" -> "physical scan")
-          })
-      }
-  }
+  private def fileScan(scan: FileSourceScanExec): Option[ScanDecision] =
+    IndexStandIn.behind(scan.relation.location) match {
+      case index: PruningFileIndex =>
+        val decision = index.decision(scan)
+        Some(estimateOfRelation(scan).fold(decision)(decision.withEstimate))
+      case _ => ScanMark.of(scan.relation).map { mark =>
+          val table = PhysicalScanRule.tableOf(scan)
+          ScanDecision.withoutPruning(
+            table,
+            mark match {
+              case ScanMark.Refusal(code, _) => Reason(code)
+              case _: ScanMark.Permit =>
+                Reason(ReasonCode.UnsupportedTable, "relation" -> table, "detail" -> "physical scan")
+            })
+        }
+    }
 }
 
 /** The decision on a file relation, as an option of the relation: it survives every later rewrite and every thread. */
@@ -133,11 +143,14 @@ private[scan] object ScanMark {
   def refuse(reason: Reason): ScanMark = Refusal(reason.code, reason.sentence)
 
   /** The mark of a relation. */
-  def of(relation: HadoopFsRelation): Option[ScanMark] = relation.options.get(Key).map(text => text -> text.split(":", 4)).map {
-    case (_, Array("ok", fingerprint, wanted, root)) =>
-      Permit(fingerprint, root, if (wanted.isEmpty) None else Some(WantedRows.parse(wanted)))
-    case (text, Array("no", code, _*)) =>
-      Refusal(ReasonCode.all.find(_.name == code).getOrElse(ReasonCode.Failed), text.split(":", 3).drop(2).mkString)
-    case (text, _) => Refusal(ReasonCode.Failed, text)
-  }
+  def of(relation: HadoopFsRelation): Option[ScanMark] =
+    relation.options.get(Key).map(text => text -> text.split(":", 4)).map {
+      case (_, Array("ok", fingerprint, wanted, root)) =>
+        Permit(fingerprint, root, if (wanted.isEmpty) None else Some(WantedRows.parse(wanted)))
+      case (text, Array("no", code, _*)) =>
+        Refusal(
+          ReasonCode.all.find(_.name == code).getOrElse(ReasonCode.Failed),
+          text.split(":", 3).drop(2).mkString)
+      case (text, _) => Refusal(ReasonCode.Failed, text)
+    }
 }

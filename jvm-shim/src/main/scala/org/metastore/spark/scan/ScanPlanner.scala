@@ -12,7 +12,8 @@ import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
 import org.metastore.spark.pruning.{
-  ColumnResolver, DeletedRows, EvaluationAllowance, ExpressionColumns, FileMeasure, FileSets, LimitedFiles, LiveFiles,
+  ColumnResolver, DeletedRows, EvaluationAllowance, ExpressionColumns, FileMeasure, FileSets, LimitedFiles,
+  LiveFiles,
   PruningFilter, ScanDecision, ScanEstimate, ScanQuestion, WantedRows
 }
 import org.metastore.spark.reason.{PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText}
@@ -23,15 +24,20 @@ import org.metastore.spark.statistics.values.ColumnHistogram
 
 /** Decides which data files of the scans of one query are read. One decision is all that EXPLAIN, metrics and estimates say. */
 private[scan] final class ScanPlanner(
-    session: SparkSession, val settings: MetastoreConf, val scope: PlanScope.Scope, context: PlanningContext,
-    mayLimit: => Boolean = false, joinsOf: ScanPlanner => JoinKeys = _ => JoinKeys.Unknown) {
+    session: SparkSession,
+    val settings: MetastoreConf,
+    val scope: PlanScope.Scope,
+    context: PlanningContext,
+    mayLimit: => Boolean = false,
+    joinsOf: ScanPlanner => JoinKeys = _ => JoinKeys.Unknown) {
 
   /** Why no file of this plan may be dropped, whatever the statistics say. */
   val restriction: Option[Reason] = scope match {
     case PlanScope.NoChange(reason) => Some(reason)
     case PlanScope.NumbersOnly(reason) => Some(reason)
     case PlanScope.Everything if settings.pruningEnabled => None
-    case PlanScope.Everything => Some(Reason(ReasonCode.Disabled, "setting" -> MetastoreConf.PruningEnabled.key))
+    case PlanScope.Everything =>
+      Some(Reason(ReasonCode.Disabled, "setting" -> MetastoreConf.PruningEnabled.key))
   }
 
   /** Whether a LIMIT may choose files, by rows that match and by their order. */
@@ -46,7 +52,8 @@ private[scan] final class ScanPlanner(
   val estimates: Boolean = settings.cboEnabled && !leavesAlone
 
   private lazy val joins: JoinKeys =
-    if (estimates) ScanPlanner.orElse("A join", JoinKeys.Unknown)(context.countTime(joinsOf(this))) else JoinKeys.Unknown
+    if (estimates) ScanPlanner.orElse("A join", JoinKeys.Unknown)(context.countTime(joinsOf(this)))
+    else JoinKeys.Unknown
 
   /** Whether planning this query has taken longer than it may. */
   def isLate: Boolean = context.remainingMillis(settings.planningTimeoutMillis) <= 0
@@ -58,10 +65,15 @@ private[scan] final class ScanPlanner(
   def countTime[A](block: => A): A = context.countTime(block)
 
   /** What a table's statistics know of its columns. */
-  def columns(id: TableIdentity, known: TableStatistics, resolver: ColumnResolver, lineage: => Iterator[String]): RelationColumns = {
+  def columns(
+      id: TableIdentity,
+      known: TableStatistics,
+      resolver: ColumnResolver,
+      lineage: => Iterator[String]): RelationColumns = {
     lazy val described = DistributionSnapshot.of(known.manifest, lineage)
     new RelationColumns(
-      columnsOf(known, resolver), (key, dataType) => histogramsOf(id, known, described, Seq((key, dataType))).get((key, dataType)))
+      columnsOf(known, resolver),
+      (key, dataType) => histogramsOf(id, known, described, Seq((key, dataType))).get((key, dataType)))
   }
 
   /** Whether nothing is done to the plan's scans but to say why. */
@@ -78,9 +90,12 @@ private[scan] final class ScanPlanner(
   def begin(tables: Iterator[TableIdentity]): Unit =
     tables.foreach(table => context.once(lookupKey(table))(beginLookup(table, None)))
 
-  private def lookupKey(table: TableIdentity) = (table.format, table.uuid, table.folder(settings.store), table.nameMapping)
+  private def lookupKey(table: TableIdentity) =
+    (table.format, table.uuid, table.folder(settings.store), table.nameMapping)
 
-  private def beginLookup(table: TableIdentity, version: Option[String]): () => Either[Reason, TableStatistics] = {
+  private def beginLookup(
+      table: TableIdentity,
+      version: Option[String]): () => Either[Reason, TableStatistics] = {
     val limit = settings.planningTimeoutMillis
     def left = context.remainingMillis(limit)
     val coming = context.countTime {
@@ -88,23 +103,45 @@ private[scan] final class ScanPlanner(
       store.begin(table.uuid, left, limit, version, table.nameMapping)
     }
     lazy val found = context.countTime(coming(left))
-      .left.map(why => if (why.code == ReasonCode.NoStatistics) Reason(why.code, "table" -> table.inStatements) else why)
+      .left.map(why =>
+        if (why.code == ReasonCode.NoStatistics) Reason(why.code, "table" -> table.inStatements) else why)
     () => found
   }
 
   /** Joins a scan's files with the statistics and asks the rules. Never throws. */
   def plan(
-      table: TableIdentity, files: IndexedSeq[ScanFile], request: ScanRequest, resolver: ColumnResolver,
-      live: LiveFiles, asked: Option[EstimateRequest] = None): ScanPlan = {
+      table: TableIdentity,
+      files: IndexedSeq[ScanFile],
+      request: ScanRequest,
+      resolver: ColumnResolver,
+      live: LiveFiles,
+      asked: Option[EstimateRequest] = None): ScanPlan = {
     import request.{conjuncts, wanted}
     val list = ScanFiles.listOf(files)
     val rows = rowsOf(files)
     def decision(
-        rows: Array[Long], outcome: Either[Reason, ScanDecision.Verdict], distrusted: BitSet = new BitSet, version: String = "",
+        rows: Array[Long],
+        outcome: Either[Reason, ScanDecision.Verdict],
+        distrusted: BitSet = new BitSet,
+        version: String = "",
         estimate: () => Option[ScanEstimate] = () => None,
-        limited: Option[LimitedFiles] = None, full: BitSet = new BitSet, topK: Option[Reason] = None) =
-      new ScanDecision(table.name, list, rows, outcome, distrusted, version, ScanPlanner.filesWithChanges(files), live, estimate,
-        limited, isJoined = request.isJoined, full = full, question = Some(ScanQuestion(table, conjuncts, resolver, wanted)),
+        limited: Option[LimitedFiles] = None,
+        full: BitSet = new BitSet,
+        topK: Option[Reason] = None) =
+      new ScanDecision(
+        table.name,
+        list,
+        rows,
+        outcome,
+        distrusted,
+        version,
+        ScanPlanner.filesWithChanges(files),
+        live,
+        estimate,
+        limited,
+        isJoined = request.isJoined,
+        full = full,
+        question = Some(ScanQuestion(table, conjuncts, resolver, wanted)),
         topK = topK)
     def decide(known: TableStatistics): ScanPlan = {
       requireTime()
@@ -113,28 +150,40 @@ private[scan] final class ScanPlanner(
       val ordered = wanted.flatMap(_.order).map(by => by.column.key -> by.column.dataType)
       val joined = known.of(list, if (restriction.isDefined) Nil else compiled.columnKeys ++ ordered)
       val distrusted = contradictoryFiles(joined, rows)
-      val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
+      val counted =
+        IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
       val judged = judge(joined, compiled, isWhole = live.beyond(files.length) == 0 && !request.isJoined)
       lazy val unlimited = decision(counted, judged, distrusted)
       val matching = if (wanted.isEmpty) new BitSet else fullFiles(compiled, joined, files, unlimited)
       val full = FileSets.where(files.length)(i => matching.get(i) && files(i).deleted.isZero)
       val limited = wanted.flatMap(limitFiles(_, joined, unlimited, matching, files(_).deleted))
-      val topK = if (limited.isDefined) None else wanted.flatMap(whyNoneIsLater(_, joined, unlimited, matching, files(_).deleted))
+      val topK = if (limited.isDefined) None
+      else wanted.flatMap(whyNoneIsLater(_, joined, unlimited, matching, files(_).deleted))
       val outcome = if (judged.isRight) judged
       else if (limited.isDefined) Right(verdictOf(joined, compiled))
       else topK.map(Left(_)).getOrElse(judged)
       lazy val decided: ScanDecision =
         decision(counted, outcome, distrusted, known.fingerprint, () => numbers.summary, limited, full, topK)
       lazy val numbers: ScanStatistics =
-        numbersOf(table, known, joined, decided, files, conjuncts, asked.getOrElse(EstimateRequest(Nil, resolver)))
+        numbersOf(
+          table,
+          known,
+          joined,
+          decided,
+          files,
+          conjuncts,
+          asked.getOrElse(EstimateRequest(Nil, resolver)))
       ScanPlanner.logDecision(decided)
-      ScanPlan(decided,
+      ScanPlan(
+        decided,
         ScanPlanner.orElse(s"The size of ${table.name}", Option.empty[ScanStatistics]) {
           requireTime()
           Some(numbers)
         })
     }
-    try statistics(table).fold(why => ScanPlan(decision(rows, Left(why)), None), known => context.countTime(decide(known)))
+    try statistics(table).fold(
+        why => ScanPlan(decision(rows, Left(why)), None),
+        known => context.countTime(decide(known)))
     catch {
       case Recoverable(e) =>
         val why = Reason.failure(e)
@@ -151,7 +200,10 @@ private[scan] final class ScanPlanner(
   } yield measured
 
   private def measureFiles(
-      scanned: ScannedFiles, asked: AggregateRequest, measures: Seq[FileMeasure], known: TableStatistics): Option[MeasuredScan] = {
+      scanned: ScannedFiles,
+      asked: AggregateRequest,
+      measures: Seq[FileMeasure],
+      known: TableStatistics): Option[MeasuredScan] = {
     requireTime()
     import asked.conjuncts
     import scanned.files
@@ -172,15 +224,24 @@ private[scan] final class ScanPlanner(
       }
       val answered = FileSets.where(files.length)(i => candidates.get(i) && measured.forall(_.isKnown(i)))
       val decision = new ScanDecision(
-        scanned.table.name, list, joined.rows, Right(verdict), contradictoryFiles(joined, rowsOf(files)), known.fingerprint,
-        ScanPlanner.filesWithChanges(files), scanned.live, answered = Some(answered),
+        scanned.table.name,
+        list,
+        joined.rows,
+        Right(verdict),
+        contradictoryFiles(joined, rowsOf(files)),
+        known.fingerprint,
+        ScanPlanner.filesWithChanges(files),
+        scanned.live,
+        answered = Some(answered),
         question = Some(ScanQuestion(scanned.table, conjuncts, scanned.resolver, None)))
       // Reading most of the files and planning twice would gain nothing.
       val isWorthIt = decision.after == 0 || mayRead && decision.after <= answered.cardinality &&
         !decision.survivors.intersects(decision.contradictoryFiles)
-      lazy val others = decision.survivors.stream.toArray.map(file => file -> files(file).rows.getOrElse(joined.rows(file))).toMap
+      lazy val others = decision.survivors.stream.toArray.map(file =>
+        file -> files(file).rows.getOrElse(joined.rows(file))).toMap
       val totals = if (!isWorthIt) Nil
-      else measured.flatMap(one => if (decision.after == 0) one.total(answered).map(Seq(_)) else one.parts(answered, others))
+      else measured.flatMap(one =>
+        if (decision.after == 0) one.total(answered).map(Seq(_)) else one.parts(answered, others))
       if (totals.length < measured.length) None
       else {
         ScanPlanner.logDecision(decision)
@@ -189,7 +250,10 @@ private[scan] final class ScanPlanner(
     }
   }
 
-  private def compile(conjuncts: Seq[Expression], resolver: ColumnResolver, known: TableStatistics): PruningFilter =
+  private def compile(
+      conjuncts: Seq[Expression],
+      resolver: ColumnResolver,
+      known: TableStatistics): PruningFilter =
     PruningFilter.compile(conjuncts, columnsOf(known, resolver), allowance)
 
   /** The columns of a scan, and the expressions over them that have statistics. */
@@ -203,31 +267,58 @@ private[scan] final class ScanPlanner(
     IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray
 
   private def numbersOf(
-      table: TableIdentity, known: TableStatistics, joined: FileSetStatistics, decided: ScanDecision, files: IndexedSeq[ScanFile],
-      conjuncts: Seq[Expression], asked: EstimateRequest): ScanStatistics = {
+      table: TableIdentity,
+      known: TableStatistics,
+      joined: FileSetStatistics,
+      decided: ScanDecision,
+      files: IndexedSeq[ScanFile],
+      conjuncts: Seq[Expression],
+      asked: EstimateRequest): ScanStatistics = {
     val described = DistributionSnapshot.of(known.manifest, asked.lineage())
     lazy val distinct = described.fold(Map.empty[String, TableDistinct])(distinctOf(known, _))
-    val columns = expressionColumns(described.fold(Map.empty[String, String])(_.snapshot.expressions), asked.resolver)
-    val filter = new FilterRequest(conjuncts, columns, histogramsOf(table, known, described, _), asked.output, joins, asked.isTaken)
+    val columns =
+      expressionColumns(described.fold(Map.empty[String, String])(_.snapshot.expressions), asked.resolver)
+    val filter = new FilterRequest(
+      conjuncts,
+      columns,
+      histogramsOf(table, known, described, _),
+      asked.output,
+      joins,
+      asked.isTaken)
     val counts = new RowCounts(decided, known.manifest.latest.flatMap(RowCounts.perByte))
     new ScanStatistics(
-      joined, decided, files(_).partition, counts, files(_).deletedRows, distinct.get, filter, described.forall(_.isAncestor),
+      joined,
+      decided,
+      files(_).partition,
+      counts,
+      files(_).deletedRows,
+      distinct.get,
+      filter,
+      described.forall(_.isAncestor),
       described.exists(_.isRead))
   }
 
   // Where they cannot be read, bounds tell less.
   private def histogramsOf(
-      table: TableIdentity, known: TableStatistics, described: Option[DistributionSnapshot],
+      table: TableIdentity,
+      known: TableStatistics,
+      described: Option[DistributionSnapshot],
       columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] =
     ScanPlanner.orElse(s"A filter on ${table.name}", Map.empty[(String, DataType), ColumnHistogram]) {
-      described.fold(Map.empty[(String, DataType), ColumnHistogram])(one => known.histograms(one.snapshot, columns))
+      described.fold(Map.empty[(String, DataType), ColumnHistogram])(one =>
+        known.histograms(one.snapshot, columns))
     }
 
-  private def distinctOf(known: TableStatistics, described: DistributionSnapshot): Map[String, TableDistinct] =
+  private def distinctOf(
+      known: TableStatistics,
+      described: DistributionSnapshot): Map[String, TableDistinct] =
     context.countTime(known.distinct(described.snapshot).getOrElse(Map.empty))
 
   // Where the format was asked for a part of the files, the scan has a filter, though none is left to us.
-  private def judge(joined: FileSetStatistics, filter: PruningFilter, isWhole: Boolean): Either[Reason, ScanDecision.Verdict] =
+  private def judge(
+      joined: FileSetStatistics,
+      filter: PruningFilter,
+      isWhole: Boolean): Either[Reason, ScanDecision.Verdict] =
     if (restriction.isDefined) Left(restriction.get)
     else if (filter.conjuncts.isEmpty && isWhole) Left(Reason(ReasonCode.NoFilter))
     else if (filter.conjuncts.nonEmpty && filter.columns.isEmpty) Left(Reason(ReasonCode.NothingToPrune))
@@ -237,7 +328,10 @@ private[scan] final class ScanPlanner(
     ScanDecision.Verdict(filter.evaluate(joined), filter.conjuncts.map(_.sql))
 
   private def fullFiles(
-      filter: PruningFilter, joined: FileSetStatistics, files: IndexedSeq[ScanFile], unlimited: ScanDecision): BitSet =
+      filter: PruningFilter,
+      joined: FileSetStatistics,
+      files: IndexedSeq[ScanFile],
+      unlimited: ScanDecision): BitSet =
     if (!isOurs(unlimited)) new BitSet
     else ScanPlanner.orElse("The rows of matching files", new BitSet) {
       val matching = FileSets.both(matchingFiles(filter, joined, files), unlimited.survivors)
@@ -259,7 +353,10 @@ private[scan] final class ScanPlanner(
   }
 
   private def limitFiles(
-      wanted: WantedRows, joined: FileSetStatistics, unlimited: ScanDecision, matching: BitSet,
+      wanted: WantedRows,
+      joined: FileSetStatistics,
+      unlimited: ScanDecision,
+      matching: BitSet,
       deleted: Int => DeletedRows): Option[LimitedFiles] =
     if (!isOurs(unlimited)) None
     else ScanPlanner.orElse("A LIMIT", Option.empty[LimitedFiles]) {
@@ -268,7 +365,10 @@ private[scan] final class ScanPlanner(
 
   /** Why an ORDER BY with a LIMIT leaves none of the files out that are read. */
   private def whyNoneIsLater(
-      wanted: WantedRows, joined: FileSetStatistics, unlimited: ScanDecision, matching: BitSet,
+      wanted: WantedRows,
+      joined: FileSetStatistics,
+      unlimited: ScanDecision,
+      matching: BitSet,
       deleted: Int => DeletedRows): Option[Reason] =
     if (!isOurs(unlimited) || unlimited.after < 2) None
     else ScanPlanner.orElse("A LIMIT", Option.empty[Reason]) {
@@ -279,7 +379,10 @@ private[scan] final class ScanPlanner(
    * The files of which every live row is proven to match, and of which it is known how many deletes take away. A format that counts
    * rows must count as many as the statistics.
    */
-  private def matchingFiles(filter: PruningFilter, joined: FileSetStatistics, files: IndexedSeq[ScanFile]): BitSet = {
+  private def matchingFiles(
+      filter: PruningFilter,
+      joined: FileSetStatistics,
+      files: IndexedSeq[ScanFile]): BitSet = {
     val proven = filter.allRowsMatch(joined)
     FileSets.where(files.length) { i =>
       proven.get(i) && files(i).deleted.isKnown && !files(i).hasChanges && joined.rows(i) >= 0 &&
@@ -288,7 +391,8 @@ private[scan] final class ScanPlanner(
   }
 
   // A scan of which something else decides is left whole.
-  private def isOurs(unlimited: ScanDecision): Boolean = unlimited.outcome.fold(_.code == ReasonCode.NoFilter, _ => true)
+  private def isOurs(unlimited: ScanDecision): Boolean =
+    unlimited.outcome.fold(_.code == ReasonCode.NoFilter, _ => true)
 
   // Other rows than the table format counts: the statistics are not of this file.
   private def contradictoryFiles(joined: FileSetStatistics, rows: Array[Long]): BitSet =
@@ -299,7 +403,10 @@ private[scan] object ScanPlanner extends Logging {
 
   /** A planner for one optimizer run of a session; `joins` finds the keys of its joins. */
   def of(
-      session: SparkSession, settings: MetastoreConf, scope: PlanScope.Scope, mayLimit: => Boolean,
+      session: SparkSession,
+      settings: MetastoreConf,
+      scope: PlanScope.Scope,
+      mayLimit: => Boolean,
       joins: ScanPlanner => JoinKeys): ScanPlanner =
     new ScanPlanner(session, settings, scope, PlanningContext.current, mayLimit, joins)
 
@@ -314,10 +421,12 @@ private[scan] object ScanPlanner extends Logging {
   }
 
   /** What was decided, for who reads the log at INFO. */
-  private def logDecision(decision: ScanDecision): Unit = logInfo(VisibleText(s"${decision.table} ${decision.label}"))
+  private def logDecision(decision: ScanDecision): Unit =
+    logInfo(VisibleText(s"${decision.table} ${decision.label}"))
 
   /** The files whose rows other files change. */
-  private def filesWithChanges(files: IndexedSeq[ScanFile]): BitSet = FileSets.where(files.length)(files(_).hasChanges)
+  private def filesWithChanges(files: IndexedSeq[ScanFile]): BitSet =
+    FileSets.where(files.length)(files(_).hasChanges)
 
   /** Whether a job of the query's own was cancelled: then the query is. */
   def isCancelled(e: Throwable): Boolean = Option(e.getMessage).exists(_.contains("SPARK_JOB_CANCELLED"))
@@ -334,7 +443,8 @@ private[scan] object ScanPlanner extends Logging {
   /** Planning goes on without us: one line says why, which is nobody's concern once Spark has ended. */
   def warn(table: String, why: Reason, cause: Throwable): Unit = {
     val told = VisibleText(s"$table is planned without the Metastore: $why")
-    if (SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession).isDefined) logWarning(told) else logInfo(told)
+    if (SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession).isDefined) logWarning(told)
+    else logInfo(told)
     logDebug("The cause", cause)
   }
 }
@@ -346,11 +456,16 @@ private[scan] object ScanPlanner extends Logging {
  * @param wanted    so many of them are enough; None: all
  * @param isJoined  when the query runs, the keys of a join choose among the files that are left
  */
-private[scan] final case class ScanRequest(conjuncts: Seq[Expression], wanted: Option[WantedRows] = None, isJoined: Boolean = false)
+private[scan] final case class ScanRequest(
+    conjuncts: Seq[Expression],
+    wanted: Option[WantedRows] = None,
+    isJoined: Boolean = false)
 
 /** A scan whose rows are estimated; conjuncts that are `taken` stand in no filter above it. */
 private[scan] final case class EstimateRequest(
-    output: Seq[Attribute], resolver: ColumnResolver, lineage: () => Iterator[String] = () => Iterator.empty,
+    output: Seq[Attribute],
+    resolver: ColumnResolver,
+    lineage: () => Iterator[String] = () => Iterator.empty,
     isTaken: Expression => Boolean = _ => false)
 
 /** The analyzed snapshot whose distributions serve estimates for the one that is read. */
@@ -363,7 +478,9 @@ private[scan] object DistributionSnapshot {
     if (lineage.isEmpty) manifest.latest.map(DistributionSnapshot(_, isAncestor = true, isRead = true))
     else {
       val read = manifest.snapshot(lineage.next())
-      val before = read.orElse(lineage.map(manifest.snapshot).collectFirst { case Some(snapshot) => snapshot })
+      val before = read.orElse(lineage.map(manifest.snapshot).collectFirst { case Some(snapshot) =>
+        snapshot
+      })
       before.orElse(manifest.latest).map(DistributionSnapshot(_, before.isDefined, read.isDefined))
     }
   }
@@ -378,7 +495,10 @@ private[scan] final case class ScanPlan(decision: ScanDecision, numbers: Option[
  * @param totals of each measure in their order; where files are read, of each of its parts
  * @param rest   what reads the other files, and those alone
  */
-private[scan] final case class MeasuredScan(totals: Seq[Any], decision: ScanDecision, rest: Option[LogicalPlan] = None) {
+private[scan] final case class MeasuredScan(
+    totals: Seq[Any],
+    decision: ScanDecision,
+    rest: Option[LogicalPlan] = None) {
 
   /** With what reads the files that are not answered; None where they cannot be read alone. */
   def reading(rest: => Option[LogicalPlan]): Option[MeasuredScan] =

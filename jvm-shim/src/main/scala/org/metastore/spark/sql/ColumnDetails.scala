@@ -4,7 +4,9 @@ import org.apache.spark.sql.SparkSession
 
 import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.MetastoreException
-import org.metastore.spark.statistics.objects.{DetailRef, ObjectRef, RanksRef, Snapshot, SummaryRow, TableFileRow, ValueCount}
+import org.metastore.spark.statistics.objects.{
+  DetailRef, ObjectRef, RanksRef, Snapshot, SummaryRow, TableFileRow, ValueCount
+}
 import org.metastore.spark.statistics.values.Histogram
 import org.metastore.spark.tables.Leaf
 
@@ -14,8 +16,17 @@ import org.metastore.spark.tables.Leaf
  * @param file the data file in them; `None` at table level
  */
 final class ColumnDetails private (
-    analyzed: TableContext, val leaf: Leaf, written: String, val row: SummaryRow, describesLive: Boolean, val isRequested: Boolean,
-    ordinal: Int, file: Option[Int], heads: Option[ObjectRef], lists: Seq[ObjectRef], bars: Option[ObjectRef],
+    analyzed: TableContext,
+    val leaf: Leaf,
+    written: String,
+    val row: SummaryRow,
+    describesLive: Boolean,
+    val isRequested: Boolean,
+    ordinal: Int,
+    file: Option[Int],
+    heads: Option[ObjectRef],
+    lists: Seq[ObjectRef],
+    bars: Option[ObjectRef],
     snapshot: Option[Snapshot] = None) {
 
   private def ranks: Seq[RanksRef] = snapshot.fold(Seq.empty[RanksRef])(_.ranks)
@@ -50,24 +61,29 @@ final class ColumnDetails private (
 
   /** The histogram, if one was kept. */
   def bins: Option[Histogram] =
-    bars.flatMap(analyzed.store.histogram(_, ordinal, file)).flatMap(Histogram.of(_, row)).orElse(Histogram.ofInfinities(row))
+    bars.flatMap(analyzed.store.histogram(_, ordinal, file)).flatMap(Histogram.of(
+      _,
+      row)).orElse(Histogram.ofInfinities(row))
 
   /** What tells ranks, none where the column has no value: bins of equal width do not where percentiles were kept. */
   def rankHistogram: Option[Histogram] = histogram.map(_.ofRanks(row))
 
   /** Exact quantiles, where the column has ranks; none of them where it has no value. */
-  def quantiles(probabilities: Seq[Double]): Option[Seq[Option[Any]]] = analyzed.store.quantiles(ranks, ordinal, probabilities)
+  def quantiles(probabilities: Seq[Double]): Option[Seq[Option[Any]]] =
+    analyzed.store.quantiles(ranks, ordinal, probabilities)
 
   /** The distinct values in order, each with its last rank, where the column has ranks. */
   def rankedValues: Seq[(Any, Long)] = analyzed.store.listRanks(ranks, ordinal)
 
   /** Paths of the table's data files, in the order in which values name them. */
-  lazy val paths: IndexedSeq[String] = snapshot.fold(IndexedSeq.empty[String])(analyzed.store.tableFiles(_).map(_.path))
+  lazy val paths: IndexedSeq[String] =
+    snapshot.fold(IndexedSeq.empty[String])(analyzed.store.tableFiles(_).map(_.path))
 
   private val number: Option[Long] = values.map(_ - row.nans.getOrElse(0L))
 
   private def missing(kind: String) = analyzed.noStatistics(
-    s" of this kind ($kind) for the column ${leaf.name}", leaf.name)
+    s" of this kind ($kind) for the column ${leaf.name}",
+    leaf.name)
 }
 
 object ColumnDetails {
@@ -92,7 +108,8 @@ object ColumnDetails {
   /** As `of`, of every column that has any where none is asked for. */
   def all(session: SparkSession, call: Arguments): Seq[ColumnDetails] = {
     val analyzed = new Call(session, call)
-    call.optional("column").fold(analyzed.leaves)(name => IndexedSeq(analyzed.leaf(name))).flatMap(analyzed.known)
+    call.optional(
+      "column").fold(analyzed.leaves)(name => IndexedSeq(analyzed.leaf(name))).flatMap(analyzed.known)
   }
 
   /** A call with what its columns share. */
@@ -103,7 +120,8 @@ object ColumnDetails {
     private val isAsked = analyzed.isRequested(snapshot, asked)
     private lazy val level = new FileLevel(analyzed, snapshot)
     private lazy val file = call.optional("file").map(level.find)
-    private lazy val rows = analyzed.store.tableSummary(snapshot).filter(_.files > 0).map(row => row.column -> row).toMap
+    private lazy val rows =
+      analyzed.store.tableSummary(snapshot).filter(_.files > 0).map(row => row.column -> row).toMap
 
     val leaves: IndexedSeq[Leaf] = analyzed.table.leaves(asked)
 
@@ -111,7 +129,9 @@ object ColumnDetails {
     def leaf(name: String): Leaf = {
       val leaf = analyzed.leaf(session, name, analyzed.described(asked, snapshot))
       if (isOnlyCounted(leaf))
-        throw MetastoreException.invalidArgument("column", s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
+        throw MetastoreException.invalidArgument(
+          "column",
+          s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
       leaf
     }
 
@@ -130,13 +150,33 @@ object ColumnDetails {
     private def ordinal(leaf: Leaf): Int = snapshot.columns.indexWhere(_.key == leaf.key)
 
     private def ofNoRows(leaf: Leaf): ColumnDetails = new ColumnDetails(
-      analyzed, leaf, "", SummaryRow.ofNoRows(ordinal(leaf)), snapshot.exact, isAsked, ordinal(leaf), None, None, Nil, None)
+      analyzed,
+      leaf,
+      "",
+      SummaryRow.ofNoRows(ordinal(leaf)),
+      snapshot.exact,
+      isAsked,
+      ordinal(leaf),
+      None,
+      None,
+      Nil,
+      None)
 
     private def ofTable(leaf: Leaf, row: SummaryRow): ColumnDetails = {
       val lists = snapshot.frequencies.filter(_.columns.contains(row.column)).map(_.ref)
       new ColumnDetails(
-        analyzed, leaf, snapshot.columns(row.column).dataType, row, snapshot.exact && row.files == snapshot.filesTotal, isAsked,
-        row.column, None, snapshot.frequencies.headOption.map(_.ref), lists, snapshot.histograms, Some(snapshot))
+        analyzed,
+        leaf,
+        snapshot.columns(row.column).dataType,
+        row,
+        snapshot.exact && row.files == snapshot.filesTotal,
+        isAsked,
+        row.column,
+        None,
+        snapshot.frequencies.headOption.map(_.ref),
+        lists,
+        snapshot.histograms,
+        Some(snapshot))
     }
 
     private def ofFile(leaf: Leaf, file: TableFileRow): Option[ColumnDetails] =
@@ -146,10 +186,20 @@ object ColumnDetails {
       } yield {
         // Both kinds of one file were written together: its place is the same in both.
         val place = listed.frequencies.orElse(listed.histograms).map(_.file)
-        def inPlace(ref: Option[DetailRef]): Option[ObjectRef] = ref.filter(r => place.contains(r.file)).map(_.ref)
+        def inPlace(ref: Option[DetailRef]): Option[ObjectRef] =
+          ref.filter(r => place.contains(r.file)).map(_.ref)
         val lists = inPlace(listed.frequencies)
         new ColumnDetails(
-          analyzed, leaf, known.column.dataType, known.row, file.deletes.isEmpty, isAsked, at, place, lists, lists.toSeq,
+          analyzed,
+          leaf,
+          known.column.dataType,
+          known.row,
+          file.deletes.isEmpty,
+          isAsked,
+          at,
+          place,
+          lists,
+          lists.toSeq,
           inPlace(listed.histograms))
       }
   }

@@ -10,7 +10,9 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.{InternalRow, TableIdentifier}
 import org.apache.spark.sql.catalyst.catalog.CatalogUtils
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, EqualTo, Expression, In, InSet, Literal, PredicateHelper}
+import org.apache.spark.sql.catalyst.expressions.{
+  Attribute, AttributeReference, EqualTo, Expression, In, InSet, Literal, PredicateHelper
+}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.{ArrayBasedMapData, GenericArrayData}
@@ -34,27 +36,35 @@ final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
   private val PythonTable = "org.apache.spark.sql.execution.datasources.v2.python.PythonTable"
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators {
-    case relation: DataSourceV2Relation if relation.table.getClass.getName == PythonTable && isOurs(relation) =>
+    case relation: DataSourceV2Relation
+        if relation.table.getClass.getName == PythonTable && isOurs(relation) =>
       val read = withCatalogOptions(relation)
       answer(read).getOrElse(read)
   }
 
-  private def isOurs(relation: DataSourceV2Relation): Boolean = relation.table.name.toLowerCase(Locale.ROOT) == "metastore"
+  private def isOurs(relation: DataSourceV2Relation): Boolean =
+    relation.table.name.toLowerCase(Locale.ROOT) == "metastore"
 
   /** A table of the session's catalog with the options that it was created with: Spark gives those of the query alone. */
-  private def withCatalogOptions(relation: DataSourceV2Relation): DataSourceV2Relation = relation.identifier match {
-    case Some(name) if !Seq("path", "table").exists(relation.options.containsKey(_)) =>
-      val made = session.sessionState.catalog.getTableMetadata(TableIdentifier(name.name, name.namespace.lastOption)).storage
-      // A table that names another one has a location, too: its own, where nothing is.
-      val location = made.locationUri.filterNot(_ => made.properties.keys.exists(_.equalsIgnoreCase("table")))
-      val options = location.map(uri => "path" -> CatalogUtils.URIToString(uri)).toMap ++ made.properties ++
-        relation.options.asCaseSensitiveMap.asScala
-      relation.copy(options = new CaseInsensitiveStringMap(options.asJava))
-    case _ => relation
-  }
+  private def withCatalogOptions(relation: DataSourceV2Relation): DataSourceV2Relation =
+    relation.identifier match {
+      case Some(name) if !Seq("path", "table").exists(relation.options.containsKey(_)) =>
+        val made = session.sessionState.catalog.getTableMetadata(TableIdentifier(
+          name.name,
+          name.namespace.lastOption)).storage
+        // A table that names another one has a location, too: its own, where nothing is.
+        val location =
+          made.locationUri.filterNot(_ => made.properties.keys.exists(_.equalsIgnoreCase("table")))
+        val options = location.map(uri => "path" -> CatalogUtils.URIToString(uri)).toMap ++ made.properties ++
+          relation.options.asCaseSensitiveMap.asScala
+        relation.copy(options = new CaseInsensitiveStringMap(options.asJava))
+      case _ => relation
+    }
 
   private def answer(relation: DataSourceV2Relation): Option[LogicalPlan] = {
-    val options = relation.options.asCaseSensitiveMap.asScala.map { case (k, v) => k.toLowerCase(Locale.ROOT) -> v }.toMap
+    val options = relation.options.asCaseSensitiveMap.asScala.map { case (k, v) =>
+      k.toLowerCase(Locale.ROOT) -> v
+    }.toMap
     for {
       name <- options.get("path").orElse(options.get("table")).filterNot(TableFormats.isLocation)
       view <- View.named(options.getOrElse("view", "summary").toLowerCase(Locale.ROOT))
@@ -64,9 +74,10 @@ final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
       narrowing.map(_._1).filterNot(view.narrowedBy.contains).foreach { option =>
         throw MetastoreException.invalidArgument(option, s"the view ${view.name} cannot be narrowed by it")
       }
-      def read(keeps: (String, String) => Boolean): LocalRelation = TableFunctions.readWithinLimit(session, name) {
-        view.read(session, view.call(Map("table" -> Literal(name)) ++ narrowing, keeps), relation.output)
-      }
+      def read(keeps: (String, String) => Boolean): LocalRelation =
+        TableFunctions.readWithinLimit(session, name) {
+          view.read(session, view.call(Map("table" -> Literal(name)) ++ narrowing, keeps), relation.output)
+        }
       if (view.name != ColumnsFunction.name) read((_, _) => true)
       else {
         TableFunctions.readWithinLimit(session, name)(TableLookup.resolve(session, name))
@@ -79,8 +90,9 @@ final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
 /** Finds `spark.read.format("metastore")` as Spark does, and says in one line what is wrong with it. */
 final class DataSourceErrorRule(session: SparkSession) extends Rule[LogicalPlan] {
   private val Unresolved = "org.apache.spark.sql.catalyst.plans.logical.UnresolvedDataSource"
-  private lazy val finding = Reflection.load("org.apache.spark.sql.catalyst.analysis.ResolveDataSource", getClass.getClassLoader)
-    .getConstructors.head.newInstance(session).asInstanceOf[Rule[LogicalPlan]]
+  private lazy val finding =
+    Reflection.load("org.apache.spark.sql.catalyst.analysis.ResolveDataSource", getClass.getClassLoader)
+      .getConstructors.head.newInstance(session).asInstanceOf[Rule[LogicalPlan]]
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators {
     case source if isOurs(source) =>
@@ -94,19 +106,23 @@ final class DataSourceErrorRule(session: SparkSession) extends Rule[LogicalPlan]
       }
   }
 
-  private def isOurs(node: LogicalPlan): Boolean = node.getClass.getName == Unresolved && (node.productElement(0) match {
-    case source: String => source.toLowerCase(Locale.ROOT) == "metastore"
-    case _ => false
-  })
+  private def isOurs(node: LogicalPlan): Boolean =
+    node.getClass.getName == Unresolved && (node.productElement(0) match {
+      case source: String => source.toLowerCase(Locale.ROOT) == "metastore"
+      case _ => false
+    })
 
   private def isReadInPython(relation: DataSourceV2Relation): Boolean = {
-    val named = relation.options.asCaseSensitiveMap.asScala.map { case (key, value) => key.toLowerCase(Locale.ROOT) -> value }
+    val named = relation.options.asCaseSensitiveMap.asScala.map { case (key, value) =>
+      key.toLowerCase(Locale.ROOT) -> value
+    }
     named.get("path").orElse(named.get("table")).forall(TableFormats.isLocation)
   }
 
   /** Has Spark make the source's reader, which it keeps: what is wrong with a location is found when a task would begin. */
   private def read(relation: DataSourceV2Relation): Unit = relation.table match {
-    case readable: SupportsRead => readable.newScanBuilder(relation.options).build().toBatch.planInputPartitions()
+    case readable: SupportsRead =>
+      readable.newScanBuilder(relation.options).build().toBatch.planInputPartitions()
     case _ =>
   }
 
@@ -138,7 +154,8 @@ private[sql] final class View private (declared: JsonNode) {
   val narrowedBy: Seq[String] = Contract.texts(declared, "narrowed_by")
   private lazy val function = TableFunctions.named(declared.path("function").asText(SummaryFunction.name))
 
-  def call(values: Map[String, Literal], keeps: (String, String) => Boolean): Arguments = new Arguments(function, values, keeps)
+  def call(values: Map[String, Literal], keeps: (String, String) => Boolean): Arguments =
+    new Arguments(function, values, keeps)
 
   /** The rows of all columns or of one, of the table or of one data file. */
   def read(session: SparkSession, call: Arguments, output: Seq[Attribute]): LocalRelation = name match {
@@ -151,7 +168,8 @@ private[sql] final class View private (declared: JsonNode) {
     case "histograms" => ColumnDetails.all(session, call).flatMap(histogram)
     case "ranks" => ColumnDetails.all(session, call).flatMap(ranks)
     case _ => function match {
-        case typed: StatisticsFunction => typed.rowsWithStatistics(session, call).map { case (row, statistics) => fields(row, statistics) }
+        case typed: StatisticsFunction =>
+          typed.rowsWithStatistics(session, call).map { case (row, statistics) => fields(row, statistics) }
         case plain => plain.rows(session, call).map(fields(_, None))
       }
   }
@@ -165,38 +183,53 @@ private[sql] final class View private (declared: JsonNode) {
   private def frequencies(column: ColumnDetails): Seq[Fields] = column.frequent(None).map { found =>
     val files = if (found.files.isEmpty) None else Some(countsOfFiles(column, found.files.toSeq.sorted))
     val shown = FrequenciesFunction.fields(column, found)
-    (shown ++ Map("column_name" -> column.leaf.name, s"value_${SummaryRow.encodingOf(found.value)}" -> found.value, "files" -> files)).get _
+    (shown ++ Map(
+      "column_name" -> column.leaf.name,
+      s"value_${SummaryRow.encodingOf(found.value)}" -> found.value,
+      "files" -> files)).get _
   }
 
   private def countsOfFiles(column: ColumnDetails, counts: Seq[(Int, Long)]): ArrayBasedMapData =
     ArrayBasedMapData(
-      counts.map { case (file, _) => UTF8String.fromString(column.paths(file)) }.toArray[Any], counts.map(_._2).toArray[Any])
+      counts.map { case (file, _) => UTF8String.fromString(column.paths(file)) }.toArray[Any],
+      counts.map(_._2).toArray[Any])
 
   private def histogram(column: ColumnDetails): Option[Fields] = column.bins.map { bins =>
     Map[String, Any](
-      "column_name" -> column.leaf.name, "kind" -> bins.kind, "bins" -> bins.counts.length.toLong,
-      s"edges_${SummaryRow.encodingOf(bins.edges.head)}" -> list(bins.edges), "counts" -> list(bins.counts),
+      "column_name" -> column.leaf.name,
+      "kind" -> bins.kind,
+      "bins" -> bins.counts.length.toLong,
+      s"edges_${SummaryRow.encodingOf(bins.edges.head)}" -> list(bins.edges),
+      "counts" -> list(bins.counts),
       "distincts" -> (if (bins.distincts.isEmpty) None else list(bins.distincts)),
       "exact" -> (column.isWhole && bins.counts.indices.forall(bins.isExact))).get _
   }
 
   private def ranks(column: ColumnDetails): Seq[Fields] = column.rankedValues.map { case (value, rank) =>
-    Map[String, Any]("column_name" -> column.leaf.name, s"value_${SummaryRow.encodingOf(value)}" -> value, "rank" -> rank).get _
+    Map[String, Any](
+      "column_name" -> column.leaf.name,
+      s"value_${SummaryRow.encodingOf(value)}" -> value,
+      "rank" -> rank).get _
   }
 
   /** A row for each edge, a column for each column of the table. */
   private def wide(columns: Seq[ColumnDetails], output: Seq[Attribute]): LocalRelation = {
-    val edges = columns.map(column => column.bins.fold(IndexedSeq.empty[Any])(_.edges.map(column.text.edge(_, column.row))))
+    val edges = columns.map(column =>
+      column.bins.fold(IndexedSeq.empty[Any])(_.edges.map(column.text.edge(_, column.row))))
     val attributes = columns.map(column => AttributeReference(column.leaf.name, StringType)())
     val longest = if (edges.isEmpty) 0 else edges.map(_.length).max
-    LocalRelation(output ++ attributes, (0 until longest).map(i => ResultRow.row(Seq[Any](i.toLong) ++ edges.map(_.lift(i)): _*)))
+    LocalRelation(
+      output ++ attributes,
+      (0 until longest).map(i => ResultRow.row(Seq[Any](i.toLong) ++ edges.map(_.lift(i)): _*)))
   }
 
   private def list(values: Seq[Any]): GenericArrayData = new GenericArrayData(values.toArray[Any])
 }
 
 private[sql] object View {
-  private lazy val all = Contract.named(Contract.read("functions").get("views")).map { case (name, one) => name -> new View(one) }.toMap
+  private lazy val all = Contract.named(Contract.read("functions").get("views")).map { case (name, one) =>
+    name -> new View(one)
+  }.toMap
 
   /** The options that narrow a view. */
   val narrowing: Seq[String] = Seq("column", "file")
@@ -220,7 +253,8 @@ object ColumnsViewRule extends Rule[LogicalPlan] with PredicateHelper {
     val sets = conjuncts.collect {
       case EqualTo(it, Literal(value, StringType)) => name(it) -> Set(value)
       case EqualTo(Literal(value, StringType), it) => name(it) -> Set(value)
-      case In(it, values) if values.forall(_.isInstanceOf[Literal]) => name(it) -> values.map(_.asInstanceOf[Literal].value).toSet
+      case In(it, values) if values.forall(_.isInstanceOf[Literal]) =>
+        name(it) -> values.map(_.asInstanceOf[Literal].value).toSet
       case InSet(it, values) => name(it) -> values.toSet
     }.collect { case (Some(column), values) => column -> values.filter(_ != null).map(_.toString) }
     (column, text) => sets.forall { case (name, values) => name != column || values.contains(text) }

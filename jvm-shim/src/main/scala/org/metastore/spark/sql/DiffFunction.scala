@@ -8,7 +8,9 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Literal
-import org.apache.spark.sql.types.{DataType, DateType, DoubleType, NumericType, StringType, TimestampNTZType, TimestampType}
+import org.apache.spark.sql.types.{
+  DataType, DateType, DoubleType, NumericType, StringType, TimestampNTZType, TimestampType
+}
 
 import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.MetastoreException
@@ -19,7 +21,12 @@ import org.metastore.spark.reason.MetastoreException
  * @param added         compare the data files that came after the first snapshot with the table at that snapshot
  * @param distributions tell how far the values of columns are distributed otherwise, too
  */
-final case class DiffQuestion(table: String, before: String, after: String, added: Boolean, distributions: Boolean)
+final case class DiffQuestion(
+    table: String,
+    before: String,
+    after: String,
+    added: Boolean,
+    distributions: Boolean)
 
 /**
  * `metastore.diff(table, from [, to] [, distributions] [, added])`: one row a column and measure of the summary that differs between
@@ -58,15 +65,23 @@ object DiffFunction extends TableFunction("diff") with AnsweredByPython {
   private def toRow(row: JsonNode): InternalRow = {
     def text(field: String): Option[String] = Option(row.get(field)).filterNot(_.isNull).map(_.asText)
     ResultRow.row(
-      text("column_name"), text("measure"), text("before"), text("after"), text("change").map(_.toDouble), text("reason"))
+      text("column_name"),
+      text("measure"),
+      text("before"),
+      text("after"),
+      text("change").map(_.toDouble),
+      text("reason"))
   }
 
   private def differences(before: Seq[SummaryLine], after: Seq[SummaryLine]): Seq[InternalRow] = {
     val names = after.map(_.columnName) ++ before.map(_.columnName).diff(after.map(_.columnName))
-    val (old, current) = (before.map(row => row.columnName -> row).toMap, after.map(row => row.columnName -> row).toMap)
+    val (old, current) =
+      (before.map(row => row.columnName -> row).toMap, after.map(row => row.columnName -> row).toMap)
     val both = names.filter(name => old.contains(name) && current.contains(name))
-    val ofTable = OfTable.flatMap(measure => tableCounts(measure, both.map(old), both.map(current)).map(measure -> _)).toMap
-    val tableRows = OfTable.filter(measure => ofTable.get(measure).exists { case (was, now) => was != now }).map { measure =>
+    val ofTable = OfTable.flatMap(measure =>
+      tableCounts(measure, both.map(old), both.map(current)).map(measure -> _)).toMap
+    val tableRows = OfTable.filter(measure =>
+      ofTable.get(measure).exists { case (was, now) => was != now }).map { measure =>
       val (was, now) = ofTable(measure)
       ResultRow.row(None, measure, was.toString, now.toString, (now - was).toDouble, None)
     }
@@ -78,14 +93,19 @@ object DiffFunction extends TableFunction("diff") with AnsweredByPython {
       if textBefore != textAfter && !(was.isDefined && now.isDefined && isNoise(measure, was.get, now.get))
       if !isToldOfTable(measure, textBefore, textAfter, ofTable)
     } yield {
-      val change = for (one <- was; other <- now; first <- one.number(measure); second <- other.number(measure)) yield second - first
+      val change =
+        for (one <- was; other <- now; first <- one.number(measure); second <- other.number(measure))
+          yield second - first
       ResultRow.row(column, measure, textBefore, textAfter, change, None)
     }
     tableRows ++ columnRows
   }
 
   /** A measure of the whole table in both snapshots, by the columns of both; `None` where it is not known. */
-  private def tableCounts(measure: String, old: Seq[SummaryLine], current: Seq[SummaryLine]): Option[(Long, Long)] =
+  private def tableCounts(
+      measure: String,
+      old: Seq[SummaryLine],
+      current: Seq[SummaryLine]): Option[(Long, Long)] =
     for (was <- largest(measure, old); now <- largest(measure, current)) yield (was, now)
 
   private def largest(measure: String, lines: Seq[SummaryLine]): Option[Long] = {
@@ -95,7 +115,10 @@ object DiffFunction extends TableFunction("diff") with AnsweredByPython {
 
   /** Whether a row of a column says what the table's row says, or only that the column is new or gone. */
   private def isToldOfTable(
-      measure: String, before: Option[String], after: Option[String], ofTable: Map[String, (Long, Long)]): Boolean =
+      measure: String,
+      before: Option[String],
+      after: Option[String],
+      ofTable: Map[String, (Long, Long)]): Boolean =
     ofTable.get(measure).exists { case (was, now) =>
       before.isEmpty || after.isEmpty || (before.contains(was.toString) && after.contains(now.toString))
     }
@@ -110,7 +133,8 @@ object DiffFunction extends TableFunction("diff") with AnsweredByPython {
   /** A change as a share of what it changed; that of a distribution is one already. */
   private def shareOfChange(row: InternalRow): Double = {
     val change = math.abs(row.getDouble(Change))
-    val ends = Seq(2, 3).filter(!row.isNullAt(_)).map(place => Try(math.abs(row.getUTF8String(place).toString.toDouble)).getOrElse(0.0))
+    val ends = Seq(2, 3).filter(!row.isNullAt(_)).map(place =>
+      Try(math.abs(row.getUTF8String(place).toString.toDouble)).getOrElse(0.0))
     val whole = ends.foldLeft(0.0)(math.max)
     if (ends.isEmpty || whole == 0) change else change / whole
   }
@@ -118,12 +142,16 @@ object DiffFunction extends TableFunction("diff") with AnsweredByPython {
   /** Whether a measure differs by no more than it may for the same rows in another order. */
   private def isNoise(measure: String, before: SummaryLine, after: SummaryLine): Boolean =
     OfSums(measure) && before.number(measure).zip(after.number(measure)).exists { case (first, second) =>
-      val spread = if (measure == "avg") Seq(before, after).flatMap(_.number("std")).foldLeft(0.0)(math.max) else 0.0
-      math.abs(first - second) <= Noise * Seq(math.abs(first), math.abs(second), spread).max // around 0 the spread alone is left
+      val spread =
+        if (measure == "avg") Seq(before, after).flatMap(_.number("std")).foldLeft(0.0)(math.max) else 0.0
+      // around 0 the spread alone is left
+      math.abs(first - second) <= Noise * Seq(math.abs(first), math.abs(second), spread).max
     }
 
   private def summary(session: SparkSession, call: Arguments, at: String): Seq[SummaryLine] = {
-    val asked = Seq("table" -> call.value("table"), "at" -> call.value(at)).collect { case (argument, Some(given)) => argument -> given }
+    val asked = Seq("table" -> call.value("table"), "at" -> call.value(at)).collect {
+      case (argument, Some(given)) => argument -> given
+    }
     try SummaryFunction.rows(session, new Arguments(SummaryFunction, asked.toMap)).map(new SummaryLine(_))
     catch { case error: MetastoreException => throw error.ofArgument("at", at) }
   }
@@ -132,7 +160,8 @@ object DiffFunction extends TableFunction("diff") with AnsweredByPython {
   private final class SummaryLine(row: InternalRow) {
     val columnName: String = text("column_name").get
 
-    def text(field: String): Option[String] = averageTime(field).orElse(Option(Arguments.cast(value(field), StringType)).map(_.toString))
+    def text(field: String): Option[String] =
+      averageTime(field).orElse(Option(Arguments.cast(value(field), StringType)).map(_.toString))
 
     /** The average of a column of dates or times as one of them. */
     private def averageTime(field: String): Option[String] =
@@ -144,7 +173,8 @@ object DiffFunction extends TableFunction("diff") with AnsweredByPython {
           average <- Option(value(field).value)
         } yield {
           val whole = math.floor(average.asInstanceOf[Double])
-          val literal = if (dataType == DateType) Literal(whole.toInt, dataType) else Literal(whole.toLong, dataType)
+          val literal =
+            if (dataType == DateType) Literal(whole.toInt, dataType) else Literal(whole.toLong, dataType)
           Arguments.cast(literal, StringType).toString
         }
       }
@@ -152,9 +182,11 @@ object DiffFunction extends TableFunction("diff") with AnsweredByPython {
     /** The value as a number, where it is one: bounds are texts, of whatever type the column is. */
     def number(field: String): Option[Double] = {
       val found = value(field)
-      val isNumber = found.dataType.isInstanceOf[NumericType] || text("column_type").exists(IsNumber.pattern.matcher(_).matches)
+      val isNumber = found.dataType.isInstanceOf[NumericType] || text(
+        "column_type").exists(IsNumber.pattern.matcher(_).matches)
       if (!isNumber) None
-      else Option(Arguments.cast(found, DoubleType)).map(_.asInstanceOf[Double]).filterNot(n => n.isNaN || n.isInfinite)
+      else Option(Arguments.cast(found, DoubleType)).map(_.asInstanceOf[Double]).filterNot(n =>
+        n.isNaN || n.isInfinite)
     }
 
     private def value(field: String): Literal = {
@@ -169,6 +201,9 @@ object DiffFunction extends TableFunction("diff") with AnsweredByPython {
   private val Noise = 1e-9 // so much of such a measure is no difference
   private val Change = 4
   private val OfTable = Seq("count", "files")
-  private val Times = Map[String, DataType]("date" -> DateType, "timestamp" -> TimestampType, "timestamp_ntz" -> TimestampNTZType)
+  private val Times = Map[String, DataType](
+    "date" -> DateType,
+    "timestamp" -> TimestampType,
+    "timestamp_ntz" -> TimestampNTZType)
   private val IsNumber = "tinyint|smallint|int|bigint|float|double|decimal\\(.*".r
 }

@@ -22,7 +22,10 @@ object FrequenciesFunction extends TableFunction("frequencies") {
   def fields(column: ColumnDetails, found: ValueCount): Map[String, Any] = {
     val error = Some(found.error).filter(_ => column.isWhole)
     Map(
-      "value" -> column.text.value(Some(found.value)), "frequency" -> found.frequency, "exact" -> error.contains(0L), "error" -> error,
+      "value" -> column.text.value(Some(found.value)),
+      "frequency" -> found.frequency,
+      "exact" -> error.contains(0L),
+      "error" -> error,
       "fraction" -> column.values.filter(_ > 0).map(found.frequency.toDouble / _))
   }
 }
@@ -35,7 +38,13 @@ object HistogramFunction extends TableFunction("histogram") {
     column.histogram.toSeq.map(bins => wanted.fold(bins)(bins.coarsen)).flatMap { bins =>
       val edges = bins.edges.map(column.text.edge(_, column.row))
       bins.counts.indices.map { i =>
-        ResultRow.row(i.toLong, edges(i), edges(i + 1), bins.counts(i), bins.distincts.lift(i), column.isWhole && bins.isExact(i))
+        ResultRow.row(
+          i.toLong,
+          edges(i),
+          edges(i + 1),
+          bins.counts(i),
+          bins.distincts.lift(i),
+          column.isWhole && bins.isExact(i))
       }
     }
   }
@@ -75,12 +84,15 @@ object QuantilesFunction extends TableFunction("quantiles") {
 
   private def probabilities(asked: Literal): Seq[Double] = {
     val values = asked.dataType match {
-      case ArrayType(element, _) => asked.value.asInstanceOf[ArrayData].toSeq[Any](element).map(Literal(_, element))
+      case ArrayType(element, _) =>
+        asked.value.asInstanceOf[ArrayData].toSeq[Any](element).map(Literal(_, element))
       case _ => Arguments.cast(asked, StringType).toString.split(',').toSeq.map(one => Literal(one.trim))
     }
     if (values.isEmpty) throw MetastoreException.invalidArgument("probabilities", "none is given")
     values.map(one =>
       Option(Arguments.cast(one, DoubleType)).map(_.asInstanceOf[Double]).filter(p => p >= 0 && p <= 1)
-        .getOrElse(throw MetastoreException.invalidArgument("probabilities", s"${one.toString} is not a number from 0 to 1")))
+        .getOrElse(throw MetastoreException.invalidArgument(
+          "probabilities",
+          s"${one.toString} is not a number from 0 to 1")))
   }
 }

@@ -22,13 +22,19 @@ object FilesFunction extends TableFunction("files") {
     val files = snapshot.map(new FileLevel(analyzed, _))
     val known = files.fold(Map.empty[FileKey, TableFileRow])(_.files.map(file => file.key -> file).toMap)
     val keys = analyzed.table.leaves(asked).map(_.key).toSet
-    val counts = files.fold(Map.empty[String, Int])(level => level.columnCounts(live.flatMap(file => known.get(file.key)), keys))
+    val counts = files.fold(Map.empty[String, Int])(level =>
+      level.columnCounts(live.flatMap(file => known.get(file.key)), keys))
     // Deletes belong to a snapshot: those of an ancestor say nothing about this one.
     val deletes = if (snapshot.map(_.id) == asked) known else Map.empty[FileKey, TableFileRow]
     live.map { file =>
       val deleted = deletes.get(file.key).flatMap(_.deletedRows).orElse(file.deletedRows)
       val rows = file.rows.orElse(known.get(file.key).flatMap(_.rows))
-      ResultRow.row(file.path, file.size, rows, deleted, ResultRow.texts(file.partition.toSeq),
+      ResultRow.row(
+        file.path,
+        file.size,
+        rows,
+        deleted,
+        ResultRow.texts(file.partition.toSeq),
         known.get(file.key).exists(_.block.isDefined),
         counts.getOrElse(file.path, 0).toLong)
     }
@@ -39,22 +45,34 @@ object FilesFunction extends TableFunction("files") {
 object ColumnsFunction extends StatisticsFunction("columns") {
 
   /** The rows of all data files; a view may ask for those of one. */
-  override def rowsWithStatistics(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])] = {
+  override def rowsWithStatistics(
+      session: SparkSession,
+      call: Arguments): Seq[(InternalRow, Option[SummaryRow])] = {
     val analyzed = TableContext.of(session, call.text("table"))
     val current = analyzed.table.current
     val snapshot = analyzed.snapshotWithColumns(current)
     val leaves = analyzed.table.leaves(current)
     val wanted = call.optional("column")
-      .fold(leaves)(column => IndexedSeq(analyzed.leaf(session, column, analyzed.described(current, snapshot))))
+      .fold(leaves)(column =>
+        IndexedSeq(analyzed.leaf(session, column, analyzed.described(current, snapshot))))
       .filter(leaf => call.keeps("column_name", leaf.name))
     val byKey = wanted.map(leaf => leaf.key -> leaf).toMap
     val level = new FileLevel(analyzed, snapshot)
     val files = call.optional("file").fold(level.files)(path => IndexedSeq(level.find(path)))
-    level.columns(files.filter(file => call.keeps("path", file.path)), wanted.map(_.key)).map { case FileColumnSummary(file, column, row) =>
-      val leaf = byKey(column.key)
-      val text = ValueText.of(column.dataType, leaf.dataType)
-      ResultRow.row(file.path, leaf.name, text.bound(row.lo, row.loExact), text.bound(row.hi, row.hiExact), row.rows, row.nulls, row.nans,
-        row.distinct, row.frequencies) -> Some(row)
+    level.columns(files.filter(file => call.keeps("path", file.path)), wanted.map(_.key)).map {
+      case FileColumnSummary(file, column, row) =>
+        val leaf = byKey(column.key)
+        val text = ValueText.of(column.dataType, leaf.dataType)
+        ResultRow.row(
+          file.path,
+          leaf.name,
+          text.bound(row.lo, row.loExact),
+          text.bound(row.hi, row.hiExact),
+          row.rows,
+          row.nulls,
+          row.nans,
+          row.distinct,
+          row.frequencies) -> Some(row)
     }
   }
 }
@@ -64,8 +82,16 @@ object SnapshotsFunction extends TableFunction("snapshots") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val analyzed = TableContext.of(session, call.text("table"))
     analyzed.manifest.toSeq.flatMap(_.snapshots).map { snapshot =>
-      ResultRow.row(snapshot.id, ValueText.timestamp(snapshot.analyzedAt), snapshot.files, snapshot.filesTotal, snapshot.rows,
-        snapshot.columns.count(!_.isExpression).toLong, analyzed.isCurrent(snapshot), snapshot.sizeBytes, snapshot.liveSizeBytes)
+      ResultRow.row(
+        snapshot.id,
+        ValueText.timestamp(snapshot.analyzedAt),
+        snapshot.files,
+        snapshot.filesTotal,
+        snapshot.rows,
+        snapshot.columns.count(!_.isExpression).toLong,
+        analyzed.isCurrent(snapshot),
+        snapshot.sizeBytes,
+        snapshot.liveSizeBytes)
     }
   }
 }
@@ -73,33 +99,44 @@ object SnapshotsFunction extends TableFunction("snapshots") {
 /** `metastore.tables([database])`: one row a table that has statistics. */
 object TablesFunction extends TableFunction("tables") with Logging {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val (catalog, namespace) = TableLookup.namespace(session, call.optional("database").fold(Seq.empty[String])(parts(session, _)))
+    val (catalog, namespace) =
+      TableLookup.namespace(session, call.optional("database").fold(Seq.empty[String])(parts(session, _)))
     catalog match {
-      case tables: TableCatalog => listed(tables, namespace).sortBy(_.name).flatMap(analyzed(session, tables, _))
-      case other => throw MetastoreException.invalidArgument("database", s"the catalog ${other.name} has no tables")
+      case tables: TableCatalog =>
+        listed(tables, namespace).sortBy(_.name).flatMap(analyzed(session, tables, _))
+      case other =>
+        throw MetastoreException.invalidArgument("database", s"the catalog ${other.name} has no tables")
     }
   }
 
   private def parts(session: SparkSession, database: String): Seq[String] =
     try session.sessionState.sqlParser.parseMultipartIdentifier(database)
     catch {
-      case _: ParseException => throw MetastoreException.invalidArgument("database", s"'$database' is not the name of a database")
+      case _: ParseException =>
+        throw MetastoreException.invalidArgument("database", s"'$database' is not the name of a database")
     }
 
   private def listed(catalog: TableCatalog, namespace: Array[String]): Seq[Identifier] =
     try catalog.listTables(namespace).toSeq
     catch {
       case NonFatal(e) if Namespaces.isMissing(catalog, namespace, e) =>
-        throw MetastoreException.databaseNotFound(catalog.name +: namespace.toSeq, Namespaces.siblings(catalog, namespace))
+        throw MetastoreException.databaseNotFound(
+          catalog.name +: namespace.toSeq,
+          Namespaces.siblings(catalog, namespace))
       case NonFatal(e) => throw MetastoreException.invalidArgument(
-          "database", s"the tables of ${SqlName(catalog.name +: namespace.toSeq)} cannot be listed: ${MetastoreException.firstLine(e)}")
+          "database",
+          s"the tables of ${SqlName(catalog.name +: namespace.toSeq)} cannot be listed: ${MetastoreException.firstLine(e)}")
     }
 
   /** A table that cannot be loaded, or that this user may not read, is not a reason to hide the others. */
-  private def analyzed(session: SparkSession, catalog: TableCatalog, table: Identifier): Option[InternalRow] = {
+  private def analyzed(
+      session: SparkSession,
+      catalog: TableCatalog,
+      table: Identifier): Option[InternalRow] = {
     val name = SqlName(catalog.name +: table.namespace.toSeq :+ table.name)
     try TableFormats.identity(session, catalog.loadTable(table))
-        .filter(TableContext.store(session, _).manifest().isDefined).flatMap(_ => row(TableContext.of(session, name)))
+        .filter(TableContext.store(session, _).manifest().isDefined).flatMap(_ =>
+          row(TableContext.of(session, name)))
     catch {
       // Plug-ins refuse with exceptions of their own.
       case NonFatal(e) =>
@@ -110,7 +147,12 @@ object TablesFunction extends TableFunction("tables") with Logging {
 
   private def row(analyzed: TableContext): Option[InternalRow] = analyzed.manifest.map { manifest =>
     val snapshot = analyzed.answeringSnapshot(analyzed.table.current, _ => true).orElse(manifest.latest)
-    ResultRow.row(analyzed.name, analyzed.table.format, analyzed.table.location, snapshot.map(_.id), snapshot.exists(analyzed.isCurrent),
+    ResultRow.row(
+      analyzed.name,
+      analyzed.table.format,
+      analyzed.table.location,
+      snapshot.map(_.id),
+      snapshot.exists(analyzed.isCurrent),
       snapshot.map(s => ValueText.timestamp(s.analyzedAt)))
   }
 }

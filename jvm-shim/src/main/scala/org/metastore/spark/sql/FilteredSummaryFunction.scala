@@ -28,7 +28,8 @@ object FilteredSummaryFunction extends TableFunction("filtered_summary") with An
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = answer(session, call)()
 
-  override def jobRows(session: SparkSession, call: Arguments): Option[() => Seq[InternalRow]] = Some(answer(session, call))
+  override def jobRows(session: SparkSession, call: Arguments): Option[() => Seq[InternalRow]] =
+    Some(answer(session, call))
 
   private def answer(session: SparkSession, call: Arguments): () => Seq[InternalRow] = {
     val query = call.text("query")
@@ -36,8 +37,10 @@ object FilteredSummaryFunction extends TableFunction("filtered_summary") with An
     () => askPython(session, table, query).elements.asScala.map(row).toSeq
   }
 
-  private def row(cells: JsonNode): InternalRow = ResultRow.row(schema.fields.toSeq.zipWithIndex.map { case (field, i) =>
-    Option(cells.get(i)).filterNot(_.isNull).map(text => Arguments.cast(Literal(text.asText), field.dataType))
+  private def row(cells: JsonNode): InternalRow = ResultRow.row(schema.fields.toSeq.zipWithIndex.map {
+    case (field, i) =>
+      Option(cells.get(i)).filterNot(_.isNull).map(text =>
+        Arguments.cast(Literal(text.asText), field.dataType))
   }: _*)
 }
 
@@ -47,6 +50,8 @@ object FilterFunction extends TableFunction("filter") {
     val query = FilteredQuery.of(session, call.text("query"))
     val (skipped, full) = query.files
     def told(paths: Seq[String], isFull: Boolean) = paths.map(ResultRow.row(None, None, _, isFull))
-    ResultRow.row(query.table, query.condition, None, None) +: (told(skipped, isFull = false) ++ told(full, isFull = true))
+    ResultRow.row(query.table, query.condition, None, None) +: (told(skipped, isFull = false) ++ told(
+      full,
+      isFull = true))
   }
 }

@@ -1,7 +1,9 @@
 package org.metastore.spark.sql
 
 import java.security.PrivilegedAction
-import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, ExecutionException, TimeoutException, TimeUnit}
+import java.util.concurrent.{
+  CompletableFuture, ConcurrentHashMap, ExecutionException, TimeoutException, TimeUnit
+}
 
 import org.apache.hadoop.security.UserGroupInformation
 
@@ -24,7 +26,8 @@ import org.metastore.spark.tables.ViewNamespace
  * @param asked tells calls of one function apart
  */
 final case class FunctionCall(output: Seq[Attribute], function: String, asked: Any, answer: Answer)
-  extends LeafNode with MultiInstanceRelation {
+  extends LeafNode
+  with MultiInstanceRelation {
 
   override protected def stringArgs: Iterator[Any] = Iterator(output, function)
   override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))
@@ -70,12 +73,13 @@ object FunctionCallRule extends Rule[LogicalPlan] {
 }
 
 /** Rows of a call that a statement makes once, however often it names them: a common table expression stands in it as often. */
-private[sql] final class StatementMemo(session: SparkSession, rows: () => Seq[InternalRow]) extends (() => Seq[InternalRow]) {
+private[sql] final class StatementMemo(session: SparkSession, rows: () => Seq[InternalRow])
+  extends (() => Seq[InternalRow]) {
   private var last: Option[(String, Seq[InternalRow])] = None
 
   override def apply(): Seq[InternalRow] =
     session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) match {
-      case null => rows() // scalastyle:ignore
+      case null => rows()
       case statement => synchronized {
           last.filter(_._1 == statement).getOrElse {
             last = Some(statement -> rows())
@@ -87,7 +91,9 @@ private[sql] final class StatementMemo(session: SparkSession, rows: () => Seq[In
 
 /** A call that is answered in execution, in a physical plan. */
 final case class JobFunctionCallExec(
-    output: Seq[Attribute], function: String, @transient asked: Any)(@transient run: () => Seq[InternalRow])
+    output: Seq[Attribute],
+    function: String,
+    @transient asked: Any)(@transient run: () => Seq[InternalRow])
   extends LeafExecNode {
 
   @transient private lazy val rows: Array[InternalRow] = {
@@ -126,7 +132,8 @@ private final class ReadThread[T](read: () => T) extends Thread("metastore-read"
   override def run(): Unit = ViewNamespace.within(namespace) {
     val reading: PrivilegedAction[Boolean] = () =>
       try result.complete(ofView.fold(read())(conf => SQLConf.withExistingConf(conf)(read())))
-      catch { case e: Throwable => result.completeExceptionally(e) } // also what is fatal: somebody waits for it
+      // also what is fatal: somebody waits for it
+      catch { case e: Throwable => result.completeExceptionally(e) }
     user.doAs(reading)
   }
 

@@ -9,7 +9,9 @@ import org.apache.spark.sql.catalyst.expressions.{AttributeReference, EqualTo, L
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ColumnLayout, ColumnResolver, FileSets, PruningFilter}
 import org.metastore.spark.statistics.TableStatistics
-import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSummary, FileList, FileSetStatistics, TypePromotion}
+import org.metastore.spark.statistics.columns.{
+  CatalystValue, ColumnSummary, FileList, FileSetStatistics, TypePromotion
+}
 import org.metastore.spark.statistics.objects.{FileKey, Snapshot, SummaryRow}
 import org.metastore.spark.statistics.values.{Histogram, LookUps}
 import org.metastore.spark.tables.{Catalogs, DataFile, Leaf, TableFormats}
@@ -41,25 +43,39 @@ object LayoutFunction extends TableFunction("layout") {
     val found = for (column <- summary; _ <- layout; values <- kept.of(leaf).orElse(ofBounds(column))) yield {
       val read = filesRead(leaf, known, column, values)
       val (mean, error) = values.average(read.map(_.cardinality))
-      val statement = if (layout.exists(_.sortedShare == 1)) None else advice.of(leaf, known, column, values, read)
+      val statement =
+        if (layout.exists(_.sortedShare == 1)) None else advice.of(leaf, known, column, values, read)
       (mean, error, statement)
     }
-    ResultRow.row(leaf.name, found.map(_._1), layout.map(_.overlapDepth), layout.map(_.sortedShare), found.flatMap(_._3), found.map(_._2))
+    ResultRow.row(
+      leaf.name,
+      found.map(_._1),
+      layout.map(_.overlapDepth),
+      layout.map(_.sortedShare),
+      found.flatMap(_._3),
+      found.map(_._2))
   }
 
   /** The least and the greatest values of some files: all that is known where no values are kept. */
   private def ofBounds(summary: ColumnSummary): Option[LookUps] = {
     val ends = ColumnLayout.sample(summary, LookUps.Most / 2)
-      .flatMap(file => Seq(summary.bounds.los, summary.bounds.his).map(CatalystValue.ordered(_, file, summary.dataType)))
+      .flatMap(file =>
+        Seq(summary.bounds.los, summary.bounds.his).map(CatalystValue.ordered(_, file, summary.dataType)))
     if (ends.isEmpty) None else Some(LookUps.of(ends))
   }
 
   /** The files of which something is known that may hold each of some values, by all that is known. */
-  private def filesRead(leaf: Leaf, known: FileSetStatistics, column: ColumnSummary, values: LookUps): IndexedSeq[BitSet] = {
+  private def filesRead(
+      leaf: Leaf,
+      known: FileSetStatistics,
+      column: ColumnSummary,
+      values: LookUps): IndexedSeq[BitSet] = {
     val attribute = AttributeReference(leaf.name, leaf.dataType)()
     val resolver: ColumnResolver = (_, _) => Some(leaf.key)
     values.values.map { value =>
-      val verdicts = PruningFilter.compile(Seq(EqualTo(attribute, Literal(value, leaf.dataType))), resolver).evaluate(known)
+      val verdicts = PruningFilter.compile(
+        Seq(EqualTo(attribute, Literal(value, leaf.dataType))),
+        resolver).evaluate(known)
       FileSets.where(column.length)(file => column.hasStatistics(file) && verdicts.isKept(file))
     }
   }
@@ -68,14 +84,16 @@ object LayoutFunction extends TableFunction("layout") {
 /** What an analyzed snapshot keeps of the values of its columns. */
 private final class KeptValues(analyzed: TableContext, snapshot: Snapshot) {
   private val rows: Map[String, SummaryRow] =
-    analyzed.store.tableSummary(snapshot).filter(_.files > 0).map(row => snapshot.columns(row.column).key -> row).toMap
+    analyzed.store.tableSummary(snapshot).filter(_.files > 0).map(row =>
+      snapshot.columns(row.column).key -> row).toMap
 
   /** Values to look up, as Catalyst's internal ones; a text that may be the beginning of longer ones is none. */
   def of(leaf: Leaf): Option[LookUps] = for {
     row <- rows.get(leaf.key)
     entry = snapshot.columns(row.column)
     if TypePromotion.of(entry, leaf.dataType) == TypePromotion.Full
-    bins <- snapshot.histograms.flatMap(analyzed.store.histogram(_, row.column, None)).flatMap(Histogram.of(_, row))
+    bins <-
+      snapshot.histograms.flatMap(analyzed.store.histogram(_, row.column, None)).flatMap(Histogram.of(_, row))
     text = ValueText.of(entry.dataType, leaf.dataType)
     found <- LookUps.ofRows(bins.ofRanks(row))
       .collect(edge => Some(edge).filter(text.isWhole(_, row)).map(CatalystValue.catalyst(_, leaf.dataType)))
@@ -84,12 +102,17 @@ private final class KeptValues(analyzed: TableContext, snapshot: Snapshot) {
 
 /** The statement that rewrites a table in the order of a column, as its format has it, where look-ups read half as many files then. */
 private final class SortAdvice(
-    session: SparkSession, analyzed: TableContext, snapshot: Snapshot, statistics: TableStatistics, keys: IndexedSeq[FileKey]) {
+    session: SparkSession,
+    analyzed: TableContext,
+    snapshot: Snapshot,
+    statistics: TableStatistics,
+    keys: IndexedSeq[FileKey]) {
   import SortAdvice._
 
   /** The data files in the order of the keys; None where the table does not tell of all of them. */
   private lazy val live: Option[IndexedSeq[DataFile]] = {
-    val byPath = analyzed.table.current.toSeq.flatMap(analyzed.table.dataFiles).map(file => file.path -> file).toMap
+    val byPath =
+      analyzed.table.current.toSeq.flatMap(analyzed.table.dataFiles).map(file => file.path -> file).toMap
     Some(keys.flatMap(key => byPath.get(key.path))).filter(_.length == keys.length)
   }
 
@@ -97,7 +120,12 @@ private final class SortAdvice(
     live.toSeq.flatMap(files => files.indices.groupBy(files(_).partition).values.map(_.toArray))
 
   /** @param read the files that each of the values reads now */
-  def of(leaf: Leaf, known: FileSetStatistics, column: ColumnSummary, values: LookUps, read: IndexedSeq[BitSet]): Option[String] = for {
+  def of(
+      leaf: Leaf,
+      known: FileSetStatistics,
+      column: ColumnSummary,
+      values: LookUps,
+      read: IndexedSeq[BitSet]): Option[String] = for {
     text <- statement(leaf)
     if values.average(read.map(_.cardinality))._1 >= WorthSorting // one file is read at the least
     files <- live
@@ -105,20 +133,33 @@ private final class SortAdvice(
     if told.exists(_.length > 1)
     key = leaf.key -> leaf.dataType
     histogram <- statistics.histograms(snapshot, Seq(key)).get(key)
-    sorted = new SortedFiles(List(key -> histogram), known, files, told.size > 1 || told.exists(_.length < files.length))
+    sorted = new SortedFiles(
+      List(key -> histogram),
+      known,
+      files,
+      told.size > 1 || told.exists(_.length < files.length))
     if isWorth(values, read, told, sorted)
   } yield text
 
-  private def isWorth(values: LookUps, read: IndexedSeq[BitSet], partitions: Seq[Array[Int]], sorted: SortedFiles): Boolean = {
-    val most = values.rows.zip(read).map { case (rows, files) => rows.toDouble * files.cardinality }.sum / WorthSorting
+  private def isWorth(
+      values: LookUps,
+      read: IndexedSeq[BitSet],
+      partitions: Seq[Array[Int]],
+      sorted: SortedFiles): Boolean = {
+    val most = values.rows.zip(read).map { case (rows, files) =>
+      rows.toDouble * files.cardinality
+    }.sum / WorthSorting
     val (several, lone) = partitions.partition(_.length > 1)
     val unchanged = new BitSet
     lone.foreach(files => unchanged.set(files.head))
-    var reads = values.rows.zip(read).map { case (rows, files) => rows.toDouble * FileSets.both(files, unchanged).cardinality }.sum
+    var reads = values.rows.zip(read).map { case (rows, files) =>
+      rows.toDouble * FileSets.both(files, unchanged).cardinality
+    }.sum
     several.iterator.takeWhile(_ => reads <= most).foreach { files =>
       val there = values.values.indices.filter(value => files.exists(read(value).get(_)))
       lazy val filesWith = sorted.filesWith(files)
-      there.foreach(value => reads += values.rows(value).toDouble * math.max(1, filesWith(values.values(value))))
+      there.foreach(value =>
+        reads += values.rows(value).toDouble * math.max(1, filesWith(values.values(value))))
     }
     reads <= most
   }
@@ -127,10 +168,14 @@ private final class SortAdvice(
     TableFormats.all.find(_.name == analyzed.table.format).flatMap(_.sortStatement)
       .filter(_ => leaf.path.length == 1 && !TableFormats.isLocation(analyzed.name)).map { statement =>
         val catalogs = Catalogs(session)
-        val parts = scala.util.Try(session.sessionState.sqlParser.parseMultipartIdentifier(analyzed.name)).getOrElse(Nil)
+        val parts = scala.util.Try(
+          session.sessionState.sqlParser.parseMultipartIdentifier(analyzed.name)).getOrElse(Nil)
         val catalog =
-          parts.headOption.filter(one => parts.length > 2 && catalogs.isRegistered(one)).getOrElse(catalogs.current.name)
-        statement.replace("{catalog}", catalog).replace("{table}", analyzed.name).replace("{column}", quoted(leaf.path.head))
+          parts.headOption.filter(one => parts.length > 2 && catalogs.isRegistered(one)).getOrElse(
+            catalogs.current.name)
+        statement.replace(
+          "{catalog}",
+          catalog).replace("{table}", analyzed.name).replace("{column}", quoted(leaf.path.head))
       }
 
   private def quoted(name: String): String = name match {

@@ -28,16 +28,25 @@ object LocateFunction extends TableFunction("locate") {
     val snapshot = analyzed.snapshotWithColumns(current)
     val leaf = analyzed.leaf(session, call.text("column"), analyzed.table.leaves(current))
     if (snapshot.columns.find(_.key == leaf.key).exists(_.encoding.isEmpty))
-      throw MetastoreException.invalidArgument("column", s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
+      throw MetastoreException.invalidArgument(
+        "column",
+        s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
     val value = call.value("value").fold(Literal(null, leaf.dataType))(valueOf(_, leaf))
-    val (changed, files) = analyzed.liveFiles(snapshot).partition(TableFormats.hasLogFiles(analyzed.table.format) && !_.isWhole)
+    val (changed, files) =
+      analyzed.liveFiles(snapshot).partition(TableFormats.hasLogFiles(analyzed.table.format) && !_.isWhole)
     val found = located(analyzed, leaf, value, files.toIndexedSeq)
     // Log files may hold any value.
     (found ++ changed.map(_ -> None)).sortBy(_._1.path)
-      .map { case (file, frequency) => ResultRow.row(file.path, frequency, frequency.isDefined && file.isWhole) }
+      .map { case (file, frequency) =>
+        ResultRow.row(file.path, frequency, frequency.isDefined && file.isWhole)
+      }
   }
 
-  private def located(analyzed: TableContext, leaf: Leaf, value: Literal, files: IndexedSeq[LiveFile]): Seq[(LiveFile, Option[Long])] = {
+  private def located(
+      analyzed: TableContext,
+      leaf: Leaf,
+      value: Literal,
+      files: IndexedSeq[LiveFile]): Seq[(LiveFile, Option[Long])] = {
     val attribute = AttributeReference(leaf.name, leaf.dataType)()
     val resolver: ColumnResolver = (_, _) => Some(leaf.key)
     val forms = leaf.charLength.filter(_ => value.value != null).fold(Seq(value))(storedForms(value, _))
@@ -46,11 +55,14 @@ object LocateFunction extends TableFunction("locate") {
       if (areFew) forms.map(form => Seq(EqualNullSafe(attribute, form)))
       else Seq(Seq(GreaterThanOrEqual(attribute, forms.head), LessThanOrEqual(attribute, forms.last)))
     val filters = conditions.map(PruningFilter.compile(_, resolver))
-    val known = analyzed.planning(MetastoreConf().readTimeoutMillis).of(FileList.of(files.map(_.key)), filters.head.columnKeys)
+    val known = analyzed.planning(MetastoreConf().readTimeoutMillis).of(
+      FileList.of(files.map(_.key)),
+      filters.head.columnKeys)
     val counts = filters.zip(forms).map { case (filter, form) =>
       val verdicts = filter.evaluate(known)
       val kept = files.indices.filter(verdicts.isKept).toArray
-      kept.zip(if (areFew) known.frequencies(leaf.key, leaf.dataType, form.value, kept) else kept.map(_ => -1L)).toMap
+      kept.zip(if (areFew) known.frequencies(leaf.key, leaf.dataType, form.value, kept)
+      else kept.map(_ => -1L)).toMap
     }
     files.indices.map(i => files(i) -> sum(counts.flatMap(_.get(i)))).filterNot(_._2.contains(0L))
   }
@@ -62,21 +74,26 @@ object LocateFunction extends TableFunction("locate") {
   private def storedForms(value: Literal, length: Int): Seq[Literal] = {
     val text = value.value.asInstanceOf[UTF8String]
     val short = text.trimRight()
-    (short.numChars to math.max(length, text.numChars)).map(size => Literal(short.rpad(size, Space), value.dataType))
+    (short.numChars to math.max(length, text.numChars)).map(size =>
+      Literal(short.rpad(size, Space), value.dataType))
   }
 
   /** The value in the column's type, which has to hold it exactly; a text may stand for bytes as `X'00FF'`. */
   private def valueOf(asked: Literal, leaf: Leaf): Literal = (asked.value, leaf.dataType) match {
-    case (text: UTF8String, BinaryType) => BinaryText.parse(text.toString).fold(castOf(asked, leaf))(Literal(_))
+    case (text: UTF8String, BinaryType) =>
+      BinaryText.parse(text.toString).fold(castOf(asked, leaf))(Literal(_))
     case _ => castOf(asked, leaf)
   }
 
   private def castOf(asked: Literal, leaf: Leaf): Literal = {
     val zone = Some(SQLConf.get.sessionLocalTimeZone)
     val cast = Cast(asked, leaf.dataType, zone, ansiEnabled = true)
-    val found = Try(cast).filter(_.checkInputDataTypes().isSuccess).map(cast => Literal(cast.eval(), leaf.dataType)).toOption
+    val found = Try(cast).filter(_.checkInputDataTypes().isSuccess).map(cast =>
+      Literal(cast.eval(), leaf.dataType)).toOption
     found.filter(value => asked.dataType == StringType || isSame(value, asked, zone)).getOrElse(
-      throw MetastoreException.invalidArgument("value", s"${Arguments.toText(asked)} is not of the type ${leaf.dataType.simpleString}"))
+      throw MetastoreException.invalidArgument(
+        "value",
+        s"${Arguments.toText(asked)} is not of the type ${leaf.dataType.simpleString}"))
   }
 
   private def isSame(value: Literal, asked: Literal, zone: Option[String]): Boolean = {

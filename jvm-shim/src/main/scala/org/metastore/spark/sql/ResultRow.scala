@@ -50,7 +50,8 @@ object ResultRow {
   }
 
   /** A list of texts. */
-  def list(texts: Seq[String]): GenericArrayData = new GenericArrayData(texts.map(UTF8String.fromString).toArray[Any])
+  def list(texts: Seq[String]): GenericArrayData =
+    new GenericArrayData(texts.map(UTF8String.fromString).toArray[Any])
 
   private def internal(value: Any): Any = value match {
     case None | null => null
@@ -97,7 +98,8 @@ object ValueText {
 
   /** Renders values that were written under one type for a column that may have another one by now. */
   def of(written: String, shown: DataType): ValueText = {
-    val known = if (written == shown.simpleString) Some(shown) else Try(CatalystSqlParser.parseDataType(written)).toOption
+    val known = if (written == shown.simpleString) Some(shown)
+    else Try(CatalystSqlParser.parseDataType(written)).toOption
     new ValueText(known.map(plain), plain(shown))
   }
 
@@ -166,7 +168,9 @@ object UserDefinedStatistics {
   /** What Jackson writes as JSON: numbers, truth values, lists and maps as they are, all else as text. */
   private def plain(value: Any): Any = value match {
     case null | _: Number | _: java.lang.Boolean => value
-    case map: java.util.Map[_, _] => map.asScala.map { case (key, inner) => String.valueOf(key) -> plain(inner) }.toMap.asJava
+    case map: java.util.Map[_, _] => map.asScala.map { case (key, inner) =>
+        String.valueOf(key) -> plain(inner)
+      }.toMap.asJava
     case list: java.util.Collection[_] => list.asScala.map(plain).toSeq.asJava
     case other => String.valueOf(other)
   }

@@ -15,15 +15,27 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.contract.Contract
 import org.metastore.spark.explain.{ExplainQuery, OperatorEstimate, PruningHistory}
 import org.metastore.spark.reason.{MetastoreException, NearNames, SqlName}
-import org.metastore.spark.tables.{FileConstants, FileFacts, FormatReleases, LakeTable, Leaf, SnapshotFacts, TableHandle, TableLookup}
+import org.metastore.spark.tables.{
+  FileConstants, FileFacts, FormatReleases, LakeTable, Leaf, SnapshotFacts, TableHandle, TableLookup
+}
 
 /** `metastore.explain(query)`: one row a scan and data file. */
 object ExplainFunction extends TableFunction("explain") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
     ExplainQuery.decisions(session, call.text("query")).map { file =>
       ResultRow.row(
-        file.scan, Some(file.table).filter(_.nonEmpty), file.path, file.kept, file.reason, file.conjunct, file.statistic, file.rows,
-        file.estimate.map(_.rows), file.estimate.map(_.source), file.estimate.map(_.isExact), file.sentence)
+        file.scan,
+        Some(file.table).filter(_.nonEmpty),
+        file.path,
+        file.kept,
+        file.reason,
+        file.conjunct,
+        file.statistic,
+        file.rows,
+        file.estimate.map(_.rows),
+        file.estimate.map(_.source),
+        file.estimate.map(_.isExact),
+        file.sentence)
     }
 }
 
@@ -41,9 +53,17 @@ object EstimatesFunction extends TableFunction("estimates") {
     () =>
       estimates().map { one =>
         ResultRow.row(
-          one.operator, one.parent, one.name, one.detail, one.rows.map(ResultRow.decimalOf), ResultRow.decimalOf(one.bytes),
+          one.operator,
+          one.parent,
+          one.name,
+          one.detail,
+          one.rows.map(ResultRow.decimalOf),
+          ResultRow.decimalOf(one.bytes),
           one.scan.map(_.rows),
-          one.scan.map(_.source), one.scan.map(_.isExact), one.countedRows, one.qError)
+          one.scan.map(_.source),
+          one.scan.map(_.isExact),
+          one.countedRows,
+          one.qError)
       }
   }
 }
@@ -53,7 +73,12 @@ object HistoryFunction extends TableFunction("history") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
     PruningHistory.of(session, call.optional("table")).map { scan =>
       ResultRow.row(
-        scan.endedMillis * 1000, scan.table, scan.files, scan.filesRead, scan.bytesSkipped, scan.planningMillis,
+        scan.endedMillis * 1000,
+        scan.table,
+        scan.files,
+        scan.filesRead,
+        scan.bytesSkipped,
+        scan.planningMillis,
         ResultRow.counts(scan.reasons))
     }
 }
@@ -65,7 +90,8 @@ object SettingsFunction extends TableFunction("settings") {
     val known = MetastoreConf.all.map { setting =>
       conf.findInvalid(setting) match {
         case Some(wrong) =>
-          val problem = s"'${wrong.text}' (${wrong.source}) is no value of this setting: the default is in force"
+          val problem =
+            s"'${wrong.text}' (${wrong.source}) is no value of this setting: the default is in force"
           ResultRow.row(setting.key, setting.default, "default", setting.default, setting.meaning, problem)
         case None =>
           val found = conf.resolve(setting)
@@ -83,21 +109,30 @@ object SettingsFunction extends TableFunction("settings") {
 
 /** `metastore.help()`: one row a table function. */
 object HelpFunction extends TableFunction("help") {
-  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = TableFunctions.listed.map { function =>
-    val (required, optional) = function.arguments.partition(_.required)
-    val arguments = required.map(_.name).mkString(", ") + optional.map { argument =>
-      if (argument == function.arguments.head) s"[${argument.name}]" else s" [, ${argument.name}]"
-    }.mkString
-    ResultRow.row(s"metastore.${function.name}", arguments, function.schema.fieldNames.mkString(", "), function.meaning)
-  }
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
+    TableFunctions.listed.map { function =>
+      val (required, optional) = function.arguments.partition(_.required)
+      val arguments = required.map(_.name).mkString(", ") + optional.map { argument =>
+        if (argument == function.arguments.head) s"[${argument.name}]" else s" [, ${argument.name}]"
+      }.mkString
+      ResultRow.row(
+        s"metastore.${function.name}",
+        arguments,
+        function.schema.fieldNames.mkString(", "),
+        function.meaning)
+    }
 }
 
 /** `metastore.version()`: one row. */
 object VersionFunction extends TableFunction("version") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val jar = Option(getClass.getProtectionDomain.getCodeSource).map(_.getLocation.getPath)
-    Seq(ResultRow.row(build.getProperty("version"), session.version, scala.util.Properties.versionNumberString,
-      Contract.limit("format_version").toInt, jar))
+    Seq(ResultRow.row(
+      build.getProperty("version"),
+      session.version,
+      scala.util.Properties.versionNumberString,
+      Contract.limit("format_version").toInt,
+      jar))
   }
 
   private lazy val build: Properties = {
@@ -115,7 +150,12 @@ object FormatsFunction extends TableFunction("formats") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
     FormatReleases.all(session.sharedState.jarClassLoader).map { release =>
       val format = release.format
-      ResultRow.row(format.title, release.version, format.oldest, format.newest, release.refusal.map(_.sentence))
+      ResultRow.row(
+        format.title,
+        release.version,
+        format.oldest,
+        format.newest,
+        release.refusal.map(_.sentence))
     }
 }
 
@@ -135,12 +175,20 @@ object FactsFunction extends TableFunction("facts") {
       case table =>
         table.refusal.foreach { why =>
           def owner = SqlName.everyPart(session.sessionState.sqlParser.parseMultipartIdentifier(name).init)
-          throw MetastoreException.unsupportedTable(name, why.reason, if (why.isSelected) s" The table is $owner." else "")
+          throw MetastoreException.unsupportedTable(
+            name,
+            why.reason,
+            if (why.isSelected) s" The table is $owner." else "")
         }
         val (listing, leaves) = (table.facts, table.leaves(None))
         val partitioning = table.partitionColumns.flatMap(column => leaves.find(_.path == Seq(column)))
-        val properties = table.properties ++ found.sessionTable.fold(Map.empty[String, String])(ownProperties(session, _))
-        facts(identity(found) ++ described(session, table, leaves, listing) + ("properties" -> properties.asJava)) +: listing.files.map(
+        val properties =
+          table.properties ++ found.sessionTable.fold(Map.empty[String, String])(ownProperties(session, _))
+        facts(identity(found) ++ described(
+          session,
+          table,
+          leaves,
+          listing) + ("properties" -> properties.asJava)) +: listing.files.map(
           row(_, partitioning))
     }
   }
@@ -156,25 +204,52 @@ object FactsFunction extends TableFunction("facts") {
   private def row(file: FileFacts, partitioning: Seq[Leaf]): InternalRow = {
     val live = file.live
     val constants = file.constants ++ FileConstants.ofTexts(partitioning, live.partition)
-    ResultRow.row(None, live.path, file.location, live.size, live.rows, live.deletedRows, file.deletes,
-      ResultRow.texts(live.partition.toSeq), live.modified, file.format, file.isEncrypted, ResultRow.texts(constants.known.toSeq),
-      ResultRow.list(constants.unknown), ResultRow.texts(file.names.toSeq), file.hasEqualityDeletes)
+    ResultRow.row(
+      None,
+      live.path,
+      file.location,
+      live.size,
+      live.rows,
+      live.deletedRows,
+      file.deletes,
+      ResultRow.texts(live.partition.toSeq),
+      live.modified,
+      file.format,
+      file.isEncrypted,
+      ResultRow.texts(constants.known.toSeq),
+      ResultRow.list(constants.unknown),
+      ResultRow.texts(file.names.toSeq),
+      file.hasEqualityDeletes)
   }
 
   private def identity(found: TableHandle): Map[String, Any] = Map(
-    "format" -> found.table.format, "name" -> found.name.orNull, "uuid" -> found.table.uuid, "location" -> found.table.qualifiedLocation,
+    "format" -> found.table.format,
+    "name" -> found.name.orNull,
+    "uuid" -> found.table.uuid,
+    "location" -> found.table.qualifiedLocation,
     "name_mapping" -> found.table.nameMapping.orNull)
 
-  private def described(session: SparkSession, table: LakeTable, columns: Seq[Leaf], listing: SnapshotFacts): Map[String, Any] = {
+  private def described(
+      session: SparkSession,
+      table: LakeTable,
+      columns: Seq[Leaf],
+      listing: SnapshotFacts): Map[String, Any] = {
     val leaves = columns.map { leaf =>
-      Map[String, Any]("key" -> leaf.key, "path" -> leaf.path.asJava, "type" -> leaf.dataType.catalogString).asJava
+      Map[String, Any](
+        "key" -> leaf.key,
+        "path" -> leaf.path.asJava,
+        "type" -> leaf.dataType.catalogString).asJava
     }
     val files = FileSystem.getDefaultUri(session.sessionState.newHadoopConf()).getScheme
     Map(
-      "local" -> (files == "file"), "required" -> table.requiredColumns.toSeq.sorted.asJava,
-      "snapshot" -> listing.snapshot.orNull, "unsettled" -> listing.recentFiles.asJava,
-      "has_other_rows" -> listing.hasOtherRows, "leaves" -> leaves.asJava,
-      "defaults" -> table.defaults.asJava, "has_current_schema" -> listing.hasCurrentSchema,
+      "local" -> (files == "file"),
+      "required" -> table.requiredColumns.toSeq.sorted.asJava,
+      "snapshot" -> listing.snapshot.orNull,
+      "unsettled" -> listing.recentFiles.asJava,
+      "has_other_rows" -> listing.hasOtherRows,
+      "leaves" -> leaves.asJava,
+      "defaults" -> table.defaults.asJava,
+      "has_current_schema" -> listing.hasCurrentSchema,
       "field_ids" -> table.fieldIds.asJava)
   }
 }

@@ -14,7 +14,9 @@ import org.metastore.spark.tables.DataFile
  * @param isPartitioned whether partitions are not the whole table
  */
 private[sql] final class SortedFiles(
-    columns: List[((String, DataType), ColumnHistogram)], known: FileSetStatistics, live: IndexedSeq[DataFile],
+    columns: List[((String, DataType), ColumnHistogram)],
+    known: FileSetStatistics,
+    live: IndexedSeq[DataFile],
     isPartitioned: Boolean) {
 
   /** Of each file a run of its rows by the first column, and within it of others. */
@@ -34,28 +36,41 @@ private[sql] final class SortedFiles(
     new SortedColumn(if (isPartitioned) ofPartition(column, whole, files) else whole)
   }
 
-  private def runsOf(sorted: List[SortedColumn], from: Long, until: Long, rows: Long): List[SortedRun] = sorted match {
-    case first :: others =>
-      val run = first.run(from, until, rows)
-      run :: run.inside.fold(List.empty[SortedRun]) { case (begin, end, of) => runsOf(others, begin, end, of) }
-    case Nil => Nil
-  }
+  private def runsOf(sorted: List[SortedColumn], from: Long, until: Long, rows: Long): List[SortedRun] =
+    sorted match {
+      case first :: others =>
+        val run = first.run(from, until, rows)
+        run :: run.inside.fold(List.empty[SortedRun]) { case (begin, end, of) =>
+          runsOf(others, begin, end, of)
+        }
+      case Nil => Nil
+    }
 
   private def liveRows(files: Array[Int]): Long = files.map { file =>
-    math.max(0L, math.max(0L, live(file).rows.getOrElse(known.rows(file))) - live(file).deletedRows.getOrElse(0L))
+    math.max(
+      0L,
+      math.max(0L, live(file).rows.getOrElse(known.rows(file))) - live(file).deletedRows.getOrElse(0L))
   }.sum
 
   /** What the table's values are between the bounds of the files of a partition. */
-  private def ofPartition(column: (String, DataType), whole: ColumnHistogram, files: Array[Int]): ColumnHistogram =
-    known.column(column._1, column._2).toOption.filter(summary => files.forall(summary.hasStatistics(_))).flatMap { summary =>
+  private def ofPartition(
+      column: (String, DataType),
+      whole: ColumnHistogram,
+      files: Array[Int]): ColumnHistogram =
+    known.column(column._1, column._2).toOption.filter(summary =>
+      files.forall(summary.hasStatistics(_))).flatMap { summary =>
       val filled = files.filter(file => summary.nulls(file) < summary.rows(file))
       val ends = filled.map(file => (CatalystValue.lo(summary, file), CatalystValue.hiNumber(summary, file)))
-      if (files.exists(summary.nulls(_) < 0) || ends.exists { case (lo, hi) => lo.isEmpty || hi.isEmpty }) None
+      if (files.exists(summary.nulls(_) < 0) || ends.exists { case (lo, hi) => lo.isEmpty || hi.isEmpty })
+        None
       else {
-        val (nulls, nans) = (files.map(summary.nulls(_)).sum.toDouble, files.map(file => math.max(0L, summary.nans(file))).sum.toDouble)
+        val (nulls, nans) = (
+          files.map(summary.nulls(_)).sum.toDouble,
+          files.map(file => math.max(0L, summary.nans(file))).sum.toDouble)
         val los = ends.map(_._1.get).map(value => whole.axis.at(value) -> value)
         val his = ends.map(_._2.get).map(value => whole.axis.at(value) -> value)
-        Some(if (ends.isEmpty) whole.of(Array.empty, nulls, nans) else whole.between(los.minBy(_._1), his.maxBy(_._1), nulls, nans))
+        Some(if (ends.isEmpty) whole.of(Array.empty, nulls, nans)
+        else whole.between(los.minBy(_._1), his.maxBy(_._1), nulls, nans))
       }
     }.getOrElse(whole)
 }

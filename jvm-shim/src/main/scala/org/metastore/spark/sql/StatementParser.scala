@@ -24,7 +24,8 @@ import org.metastore.spark.reason.{MetastoreException, NearNames}
  *
  * @param early the rules that run before Spark resolves names, where Spark has no other place for them
  */
-abstract class ParserWrapper(delegate: ParserInterface, early: LogicalPlan => LogicalPlan) extends ParserInterface {
+abstract class ParserWrapper(delegate: ParserInterface, early: LogicalPlan => LogicalPlan)
+  extends ParserInterface {
 
   override def parsePlan(sqlText: String): LogicalPlan = parseStatement(sqlText)(delegate.parsePlan)
 
@@ -45,13 +46,16 @@ abstract class ParserWrapper(delegate: ParserInterface, early: LogicalPlan => Lo
 
   override def parseQuery(sqlText: String): LogicalPlan = delegate.parseQuery(FunctionNames.rewrite(sqlText))
 
-  override def parseExpression(sqlText: String): Expression = delegate.parseExpression(FunctionNames.rewrite(sqlText))
+  override def parseExpression(sqlText: String): Expression =
+    delegate.parseExpression(FunctionNames.rewrite(sqlText))
 
   override def parseTableIdentifier(sqlText: String): TableIdentifier = delegate.parseTableIdentifier(sqlText)
 
-  override def parseFunctionIdentifier(sqlText: String): FunctionIdentifier = delegate.parseFunctionIdentifier(sqlText)
+  override def parseFunctionIdentifier(sqlText: String): FunctionIdentifier =
+    delegate.parseFunctionIdentifier(sqlText)
 
-  override def parseMultipartIdentifier(sqlText: String): Seq[String] = delegate.parseMultipartIdentifier(sqlText)
+  override def parseMultipartIdentifier(sqlText: String): Seq[String] =
+    delegate.parseMultipartIdentifier(sqlText)
 
   override def parseTableSchema(sqlText: String): StructType = delegate.parseTableSchema(sqlText)
 
@@ -108,7 +112,8 @@ object FunctionNames {
     lexer.removeErrorListeners()
     val stream = new CommonTokenStream(lexer)
     stream.fill()
-    stream.getTokens.asScala.filter(t => t.getChannel == Token.DEFAULT_CHANNEL && t.getType != Token.EOF).toIndexedSeq
+    stream.getTokens.asScala.filter(t =>
+      t.getChannel == Token.DEFAULT_CHANNEL && t.getType != Token.EOF).toIndexedSeq
   }
 }
 
@@ -125,7 +130,8 @@ private final class FunctionNames(sql: String) {
     }
   }
 
-  private def isFunctionName(i: Int): Boolean = dotted(i).exists(TableFunctions.names.contains) && isTablePosition(i)
+  private def isFunctionName(i: Int): Boolean =
+    dotted(i).exists(TableFunctions.names.contains) && isTablePosition(i)
 
   /** The name that is called as a function of ours, whether there is one of that name or not. */
   private def dotted(i: Int): Option[String] =
@@ -136,7 +142,9 @@ private final class FunctionNames(sql: String) {
   /** Spark would only say that it knows no such function. */
   private def refuseMisspelt(i: Int): Unit = {
     val plain = word(i).toLowerCase(Locale.ROOT)
-    val single = if (plain.startsWith(FunctionNames.Prefix) && word(i + 1) == "(") Some(plain.stripPrefix(FunctionNames.Prefix)) else None
+    val single = if (plain.startsWith(FunctionNames.Prefix) && word(i + 1) == "(")
+      Some(plain.stripPrefix(FunctionNames.Prefix))
+    else None
     dotted(i).orElse(single.filterNot(FunctionNames.isRegistered)).foreach { name =>
       val known = TableFunctions.names
       if (!known.contains(name) && isTablePosition(i) && NearNames.find(name, known).nonEmpty)
@@ -177,7 +185,8 @@ private final class FunctionNames(sql: String) {
     else {
       val text = tokens(i).getText
       // Not by the token's type: its number differs between lines of Spark, and the compiler writes it into our class.
-      if (text.length >= 2 && text.startsWith("`") && text.endsWith("`")) text.substring(1, text.length - 1) else text
+      if (text.length >= 2 && text.startsWith("`") && text.endsWith("`")) text.substring(1, text.length - 1)
+      else text
     }
 
   /** Tokens count code points, strings count UTF-16 units. */

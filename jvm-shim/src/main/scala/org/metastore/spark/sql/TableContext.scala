@@ -10,7 +10,8 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
 import org.metastore.spark.statistics.objects.{
-  Block, ColumnEntry, DataFileRow, DetailRef, FileKey, HistogramRow, Manifest, Snapshot, SummaryRow, TableFileRow,
+  Block, ColumnEntry, DataFileRow, DetailRef, FileKey, HistogramRow, Manifest, Snapshot, SummaryRow,
+  TableFileRow,
   TableIdentity, ValueCount
 }
 import org.metastore.spark.tables.{LakeTable, Leaf, TableLookup}
@@ -19,7 +20,8 @@ import org.metastore.spark.tables.{LakeTable, Leaf, TableLookup}
 final class TableContext private (val name: String, val table: LakeTable, val store: StatisticsStore) {
 
   /** The newest manifest that belongs to this very table, not to one of the same name that was dropped. */
-  lazy val manifest: Option[Manifest] = store.manifest().filter(_.table.uuid == table.uuid).map(_.under(table.nameMapping))
+  lazy val manifest: Option[Manifest] =
+    store.manifest().filter(_.table.uuid == table.uuid).map(_.under(table.nameMapping))
 
   /** The snapshot asked for; without `at`, the one that the name points to. `None`: the table was never written. */
   def requestedSnapshot(at: Option[Literal]): Option[String] = at match {
@@ -31,20 +33,29 @@ final class TableContext private (val name: String, val table: LakeTable, val st
    * The analyzed snapshot that answers for the snapshot asked for: itself, else its nearest ancestor. Of ancestors that have
    * expired only the manifest knows: the newest of them is taken.
    */
-  def answeringSnapshot(asked: Option[String], holds: Snapshot => Boolean): Option[Snapshot] = manifest.flatMap { known =>
-    val usable = known.snapshots.filter(holds).map(s => s.id -> s).toMap
-    val ids = asked.fold(Iterator.empty: Iterator[String])(table.lineage) ++ Iterator(TableContext.NeverWritten).filter(_ => asked.isEmpty)
-    def expired = asked.filter(table.hasExpiredAncestors)
-      .flatMap(_ => known.snapshots.reverseIterator.find(s => usable.contains(s.id) && table.hasExpired(s.id)))
-    ids.flatMap(usable.get(_)).take(1).toList.headOption.orElse(expired)
-  }
+  def answeringSnapshot(asked: Option[String], holds: Snapshot => Boolean): Option[Snapshot] =
+    manifest.flatMap { known =>
+      val usable = known.snapshots.filter(holds).map(s => s.id -> s).toMap
+      val ids = asked.fold(Iterator.empty: Iterator[String])(table.lineage) ++ Iterator(
+        TableContext.NeverWritten).filter(_ => asked.isEmpty)
+      def expired = asked.filter(table.hasExpiredAncestors)
+        .flatMap(_ =>
+          known.snapshots.reverseIterator.find(s => usable.contains(s.id) && table.hasExpired(s.id)))
+      ids.flatMap(usable.get(_)).take(1).toList.headOption.orElse(expired)
+    }
 
   /** That statistics are missing, and the statement that makes them. */
   def noStatistics(detail: String = "", columns: String = ""): MetastoreException = {
     val isOurs = name.contains('/') || MetastoreConf().analyzeFormats(table.format)
     val setting = MetastoreConf.AnalyzeFormats.key
-    val caveat = if (isOurs) "" else s" ANALYZE TABLE by its name is Spark's own until $setting has ${table.format}."
-    MetastoreException.noStatistics(name, table.identity.copy(name = name).inStatements, detail, columns, caveat)
+    val caveat =
+      if (isOurs) "" else s" ANALYZE TABLE by its name is Spark's own until $setting has ${table.format}."
+    MetastoreException.noStatistics(
+      name,
+      table.identity.copy(name = name).inStatements,
+      detail,
+      columns,
+      caveat)
   }
 
   /** As `answeringSnapshot`, raising METASTORE_NO_STATISTICS. */
@@ -56,7 +67,9 @@ final class TableContext private (val name: String, val table: LakeTable, val st
     val detail = " of columns for this snapshot or one that it was made from"
     val usable = manifest.toSeq.flatMap(_.snapshots).filter(TableContext.hasColumns).map(_.id)
     if (asked != table.current && usable.nonEmpty)
-      MetastoreException.snapshotNotAnalyzed(name, asked.fold(detail)(id => detail.replace("this snapshot", s"snapshot $id")),
+      MetastoreException.snapshotNotAnalyzed(
+        name,
+        asked.fold(detail)(id => detail.replace("this snapshot", s"snapshot $id")),
         nearest(asked, usable).take(TableContext.Near))
     else noStatistics(if (manifest.exists(_.snapshots.nonEmpty)) detail else "")
   }
@@ -72,12 +85,15 @@ final class TableContext private (val name: String, val table: LakeTable, val st
   def isCurrent(snapshot: Snapshot): Boolean = isRequested(snapshot, table.current)
 
   /** Whether an analyzed snapshot is the very one that was asked for, not an ancestor. */
-  def isRequested(snapshot: Snapshot, asked: Option[String]): Boolean = snapshot.id == asked.getOrElse(TableContext.NeverWritten)
+  def isRequested(snapshot: Snapshot, asked: Option[String]): Boolean =
+    snapshot.id == asked.getOrElse(TableContext.NeverWritten)
 
   /** The live data files of the table as the name stands for it: of newer ones than were analyzed nothing is known. */
   def liveFiles(snapshot: Snapshot): Seq[LiveFile] =
-    if (isCurrent(snapshot)) store.tableFiles(snapshot).map(file => LiveFile(file.path, file.key, file.deletes.isEmpty))
-    else table.current.toSeq.flatMap(table.dataFiles).map(file => LiveFile(file.path, file.key, file.deletedRows.contains(0L)))
+    if (isCurrent(snapshot))
+      store.tableFiles(snapshot).map(file => LiveFile(file.path, file.key, file.deletes.isEmpty))
+    else table.current.toSeq.flatMap(table.dataFiles).map(file =>
+      LiveFile(file.path, file.key, file.deletedRows.contains(0L)))
 
   /**
    * The statistics as the planner asks them.
@@ -85,29 +101,41 @@ final class TableContext private (val name: String, val table: LakeTable, val st
    * @throws java.io.IOException they cannot be read, or not in time
    */
   def planning(limitMillis: Long): TableStatistics =
-    store.planning(table.uuid, limitMillis, nameMapping = table.nameMapping).fold(why => throw new IOException(why.sentence), identity)
+    store.planning(table.uuid, limitMillis, nameMapping = table.nameMapping).fold(
+      why => throw new IOException(why.sentence),
+      identity)
 
   /** The leaves of a snapshot's schema, and the expressions over them that an analyzed one tells of. */
   def described(asked: Option[String], snapshot: Snapshot): IndexedSeq[Leaf] = table.leaves(asked) ++
-    snapshot.columns.filter(_.isExpression).map(one => Leaf(one.key, one.path, DataType.fromDDL(one.dataType)))
+    snapshot.columns.filter(_.isExpression).map(one =>
+      Leaf(one.key, one.path, DataType.fromDDL(one.dataType)))
 
   /** The leaf that a user calls `column`, names compared as the session compares them. */
   def leaf(session: SparkSession, column: String, among: Seq[Leaf]): Leaf = {
     val same = session.sessionState.conf.resolver
-    val parts = scala.util.Try(session.sessionState.sqlParser.parseMultipartIdentifier(column)).getOrElse(Seq(column))
-    val under = among.filter(leaf => leaf.path.length >= parts.length && leaf.path.zip(parts).forall { case (a, b) => same(a, b) })
-    under.find(_.path.length == parts.length).orElse(among.find(leaf => same(leaf.name, column))).getOrElse(throw under.headOption match {
+    val parts =
+      scala.util.Try(session.sessionState.sqlParser.parseMultipartIdentifier(column)).getOrElse(Seq(column))
+    val under = among.filter(leaf =>
+      leaf.path.length >= parts.length && leaf.path.zip(parts).forall { case (a, b) => same(a, b) })
+    under.find(_.path.length == parts.length).orElse(
+      among.find(leaf => same(leaf.name, column))).getOrElse(throw under.headOption match {
       case Some(field) =>
-        MetastoreException.invalidArgument("column", s"$column is a struct", s" Name a field of it, such as ${field.name}.")
+        MetastoreException.invalidArgument(
+          "column",
+          s"$column is a struct",
+          s" Name a field of it, such as ${field.name}.")
       case None => MetastoreException.columnNotFound(column, name, among.map(_.name))
     })
   }
 
   private def unknownSnapshot(text: String): MetastoreException =
-    if (manifest.exists(_.snapshots.exists(_.id == text))) MetastoreException.invalidArgument("at",
+    if (manifest.exists(_.snapshots.exists(_.id == text))) MetastoreException.invalidArgument(
+      "at",
       s"$name no longer has snapshot $text, which was analyzed: it has expired",
       " Its statistics are shown by metastore.open of the location.")
-    else MetastoreException.invalidArgument("at", s"$name has no snapshot $text",
+    else MetastoreException.invalidArgument(
+      "at",
+      s"$name has no snapshot $text",
       analyzed + (if (table.namesSnapshots) TableContext.SnapshotForms else ""))
 
   private def analyzed: String = {
@@ -126,7 +154,8 @@ final class TableContext private (val name: String, val table: LakeTable, val st
       table.snapshot(text).orElse(instant(literal).flatMap(table.snapshotAt))
   }
 
-  private def instant(literal: Literal): Option[Long] = Option(Arguments.cast(literal, TimestampType)).map(_.asInstanceOf[Long])
+  private def instant(literal: Literal): Option[Long] =
+    Option(Arguments.cast(literal, TimestampType)).map(_.asInstanceOf[Long])
 }
 
 /** A live data file; `isWhole`: all of its rows are live, and no others. */
@@ -137,15 +166,18 @@ object TableContext {
   /** What stands for the snapshot of a table that was never written. */
   val NeverWritten = "none"
 
-  private val SnapshotForms = " A snapshot is named by its id or version, a branch or tag, or an instant such as '2026-01-31 12:00:00'."
+  private val SnapshotForms =
+    " A snapshot is named by its id or version, a branch or tag, or an instant such as '2026-01-31 12:00:00'."
   private val Shown = 5
   private val Near = 3
 
   /** Statistics of file lists alone say nothing about columns. */
-  private def hasColumns(snapshot: Snapshot): Boolean = snapshot.computed != "files" || snapshot.filesTotal == 0
+  private def hasColumns(snapshot: Snapshot): Boolean =
+    snapshot.computed != "files" || snapshot.filesTotal == 0
 
   /** Resolves a name and opens its statistics; reads neither manifest nor objects yet. */
-  def of(session: SparkSession, name: String): TableContext = of(session, name, TableLookup.resolve(session, name))
+  def of(session: SparkSession, name: String): TableContext =
+    of(session, name, TableLookup.resolve(session, name))
 
   /** Opens the statistics of a table. */
   def of(session: SparkSession, name: String, table: LakeTable): TableContext =
@@ -168,7 +200,9 @@ final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
   def find(path: String): TableFileRow = files.find(_.path == path).getOrElse {
     files.filter(_.path.endsWith(s"/$path")) match {
       case Seq(only) => only
-      case _ => throw MetastoreException.invalidArgument("file", s"$path is no data file of snapshot ${snapshot.id} of ${analyzed.name}")
+      case _ => throw MetastoreException.invalidArgument(
+          "file",
+          s"$path is no data file of snapshot ${snapshot.id} of ${analyzed.name}")
     }
   }
 
@@ -199,14 +233,17 @@ final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
     ofDetails(of, _.histograms)(detail => analyzed.store.histograms(detail.ref, detail.file))
 
   /** What detail objects tell of the columns of a data file. */
-  private def ofDetails[T](of: TableFileRow, kind: DataFileRow => Option[DetailRef])(read: DetailRef => Map[Int, T]): Map[String, T] =
+  private def ofDetails[T](
+      of: TableFileRow,
+      kind: DataFileRow => Option[DetailRef])(read: DetailRef => Map[Int, T]): Map[String, T] =
     inBlocks(Seq(of)) { (block, listed) =>
       listed.flatMap(kind(_)).flatMap(read).map { case (column, known) => block.columns(column).key -> known }
     }.toMap
 
   /** The row of `files` of the deepest block that knows a column of a data file, and the column's ordinal there. */
   def details(of: TableFileRow, key: String): Option[(DataFileRow, Int)] =
-    inBlocks(Seq(of))((block, listed) => ordinals(block, Set(key)).toSeq.flatMap(ordinal => listed.map(_ -> ordinal))).lastOption
+    inBlocks(Seq(of))((block, listed) =>
+      ordinals(block, Set(key)).toSeq.flatMap(ordinal => listed.map(_ -> ordinal))).lastOption
 
   /** How many of some columns have statistics in each file, by path. */
   def columnCounts(of: Seq[TableFileRow], keys: Set[String]): Map[String, Int] = {
@@ -224,15 +261,20 @@ final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
     if (block.summary.map(_.ref.rows).sum == block.files.rows * block.columns.length) _ => all
     else if (files.isEmpty || columns.isEmpty) _ => Set.empty
     else analyzed.store.summary(block, Some(columns), Some(files)).groupBy(_.file.get)
-      .map { case (file, rows) => file -> rows.map(row => block.columns(row.column).key).toSet }.withDefaultValue(Set.empty)
+      .map { case (file, rows) =>
+        file -> rows.map(row => block.columns(row.column).key).toSet
+      }.withDefaultValue(Set.empty)
   }
 
-  private def ordinals(block: Block, keys: Set[String]): Set[Int] = block.columns.indices.filter(i => keys(block.columns(i).key)).toSet
+  private def ordinals(block: Block, keys: Set[String]): Set[Int] =
+    block.columns.indices.filter(i => keys(block.columns(i).key)).toSet
 
   /** What blocks tell of some files, from the one that counts least on: `full` after `footer`, earlier after later. */
   private def inBlocks[T](of: Seq[TableFileRow])(read: (Block, Seq[DataFileRow]) => Seq[T]): Seq[T] = {
     val keys = of.map(_.key).toSet
-    val (deep, shallow) = analyzed.manifest.toSeq.flatMap(_.blocks).filter(_.computed != "files").partition(_.computed == "full")
-    (shallow ++ deep).flatMap(block => read(block, analyzed.store.dataFiles(block).filter(file => keys(file.key))))
+    val (deep, shallow) =
+      analyzed.manifest.toSeq.flatMap(_.blocks).filter(_.computed != "files").partition(_.computed == "full")
+    (shallow ++ deep).flatMap(block =>
+      read(block, analyzed.store.dataFiles(block).filter(file => keys(file.key))))
   }
 }

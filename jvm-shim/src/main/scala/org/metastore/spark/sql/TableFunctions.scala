@@ -12,7 +12,8 @@ import org.apache.spark.sql.{AnalysisException, SparkSession}
 import org.apache.spark.sql.catalyst.{FunctionIdentifier, InternalRow}
 import org.apache.spark.sql.catalyst.analysis.{TableFunctionRegistry, UnresolvedAttribute}
 import org.apache.spark.sql.catalyst.expressions.{
-  Cast, Expression, ExpressionInfo, Literal, NamedArgumentExpression, RuntimeReplaceable, TimeZoneAwareExpression
+  Cast, Expression, ExpressionInfo, Literal, NamedArgumentExpression, RuntimeReplaceable,
+  TimeZoneAwareExpression
 }
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
@@ -29,12 +30,28 @@ import org.metastore.spark.tables.UnsupportedRelease
 /** Every table function there is, and how Spark gets to know them. */
 object TableFunctions {
   private val all: Seq[TableFunction] = Seq(
-    SummaryFunction, FrequenciesFunction, HistogramFunction, QuantilesFunction, LocateFunction, FilesFunction, ColumnsFunction,
-    LayoutFunction, FilteredSummaryFunction, ExplainFunction, WhatIfFunction, EstimatesFunction, HistoryFunction, SnapshotsFunction,
+    SummaryFunction,
+    FrequenciesFunction,
+    HistogramFunction,
+    QuantilesFunction,
+    LocateFunction,
+    FilesFunction,
+    ColumnsFunction,
+    LayoutFunction,
+    FilteredSummaryFunction,
+    ExplainFunction,
+    WhatIfFunction,
+    EstimatesFunction,
+    HistoryFunction,
+    SnapshotsFunction,
     DiffFunction,
-    TablesFunction, SettingsFunction, HelpFunction,
+    TablesFunction,
+    SettingsFunction,
+    HelpFunction,
     VersionFunction,
-    FactsFunction, FilterFunction, FormatsFunction)
+    FactsFunction,
+    FilterFunction,
+    FormatsFunction)
 
   /** Those that people call, in the order in which `metastore.help()` lists them. */
   val listed: Seq[TableFunction] = all.filterNot(_.isInternal)
@@ -52,7 +69,10 @@ object TableFunctions {
     val identifier = FunctionIdentifier(s"metastore_${function.name}")
     val registry = TableFunctionRegistry.builtin
     if (!registry.functionExists(identifier)) {
-      registry.registerFunction(identifier, info(function), (arguments: Seq[Expression]) => plan(function, arguments))
+      registry.registerFunction(
+        identifier,
+        info(function),
+        (arguments: Seq[Expression]) => plan(function, arguments))
     }
   }
 
@@ -62,11 +82,15 @@ object TableFunctions {
     MetastoreConf.requireValid(session, function.usedSettings)
     val call = Arguments.bind(function, arguments)
     val limit = if (function.isLimited) Some(MetastoreConf.of(session).readTimeoutMillis) else None
-    FunctionCall(DataTypeUtils.toAttributes(function.schema), function.name, call,
+    FunctionCall(
+      DataTypeUtils.toAttributes(function.schema),
+      function.name,
+      call,
       Answer.InAnalysis { output =>
         readWithinLimit(subject(arguments), limit) {
           function.jobRows(session, call) match {
-            case Some(run) => FunctionCall(output, function.name, call, Answer.InExecution(new StatementMemo(session, run)))
+            case Some(run) =>
+              FunctionCall(output, function.name, call, Answer.InExecution(new StatementMemo(session, run)))
             case None => LocalRelation(output, function.rows(session, call))
           }
         }
@@ -95,13 +119,25 @@ object TableFunctions {
       case e: StatisticsException => throw MetastoreException.statisticsUnusable(asked, e)
       case e: IOException => throw MetastoreException.storeUnreadable(asked, e)
       case e: AnalysisException => throw MetastoreException.withoutPlan(e)
-      case e: UnsupportedRelease => throw MetastoreException.unsupportedTable(asked, s"it ${e.reason.sentence}")
+      case e: UnsupportedRelease =>
+        throw MetastoreException.unsupportedTable(asked, s"it ${e.reason.sentence}")
       case e @ (_: VirtualMachineError | _: LinkageError) => throw MetastoreException.failed(asked, e)
     }
 
   private def info(function: TableFunction): ExpressionInfo = {
-    val usage = s"metastore.${function.name}(${function.arguments.map(_.name).mkString(", ")}) - ${function.meaning}"
-    new ExpressionInfo(function.getClass.getName, "", s"metastore_${function.name}", usage, "", "", "", "table_funcs", "0.1.0", "",
+    val usage =
+      s"metastore.${function.name}(${function.arguments.map(_.name).mkString(", ")}) - ${function.meaning}"
+    new ExpressionInfo(
+      function.getClass.getName,
+      "",
+      s"metastore_${function.name}",
+      usage,
+      "",
+      "",
+      "",
+      "table_funcs",
+      "0.1.0",
+      "",
       "built-in")
   }
 }
@@ -120,7 +156,10 @@ abstract class TableFunction(val name: String) {
 
   val arguments: Seq[Argument] =
     Contract.named(declared.get("arguments")).map { case (argument, one) =>
-      Argument(argument, one.get("required").asBoolean, Option(one.get("default")).map(text => Literal(text.asText)))
+      Argument(
+        argument,
+        one.get("required").asBoolean,
+        Option(one.get("default")).map(text => Literal(text.asText)))
     }
 
   lazy val schema: StructType = {
@@ -139,7 +178,8 @@ abstract class TableFunction(val name: String) {
   def isInternal: Boolean = declared.path("internal").asBoolean
 
   /** Whose settings have to have values that they can have. */
-  def usedSettings: Set[String] = if (declared.has("settings")) Contract.texts(declared, "settings").toSet else Set("read")
+  def usedSettings: Set[String] =
+    if (declared.has("settings")) Contract.texts(declared, "settings").toSet else Set("read")
 
   /** Whether `spark.metastore.read.timeout` ends a call. */
   def isLimited: Boolean = declared.path("limited").asBoolean(true)
@@ -160,12 +200,14 @@ abstract class TableFunction(val name: String) {
 }
 
 private object TableFunction {
-  private val declared: Map[String, JsonNode] = Contract.named(Contract.read("functions").get("functions")).toMap
+  private val declared: Map[String, JsonNode] =
+    Contract.named(Contract.read("functions").get("functions")).toMap
 }
 
 /** A table function whose rows are made of stored statistics: the data source shows these, typed, beside the texts. */
 abstract class StatisticsFunction(name: String) extends TableFunction(name) {
-  override final def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = rowsWithStatistics(session, call).map(_._1)
+  override final def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
+    rowsWithStatistics(session, call).map(_._1)
 
   /** The rows of the function, each with the statistics that it shows, if there are any. */
   def rowsWithStatistics(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])]
@@ -177,11 +219,15 @@ abstract class StatisticsFunction(name: String) extends TableFunction(name) {
  * @param keeps whether a row with this text in this column is asked for, as far as a query's filters tell; more may be given
  */
 final class Arguments(
-    function: TableFunction, values: Map[String, Literal], val keeps: (String, String) => Boolean = (_, _) => true) {
+    function: TableFunction,
+    values: Map[String, Literal],
+    val keeps: (String, String) => Boolean = (_, _) => true) {
 
   /** The text of an argument that must be there. */
   def text(name: String): String =
-    optional(name).getOrElse(throw MetastoreException.invalidArgument(s"metastore.${function.name}", s"$name is NULL"))
+    optional(name).getOrElse(throw MetastoreException.invalidArgument(
+      s"metastore.${function.name}",
+      s"$name is NULL"))
 
   /** The text of an argument, if given. */
   def optional(name: String): Option[String] = value(name).map {
@@ -207,7 +253,8 @@ final class Arguments(
 
   /** An argument as it was given. */
   def value(name: String): Option[Literal] =
-    values.get(name).filter(_.value != null).orElse(function.arguments.find(_.name == name).flatMap(_.default))
+    values.get(
+      name).filter(_.value != null).orElse(function.arguments.find(_.name == name).flatMap(_.default))
 }
 
 object Arguments {
@@ -216,25 +263,31 @@ object Arguments {
   def bind(function: TableFunction, expressions: Seq[Expression]): Arguments = {
     val (positional, named) = expressions.span(!_.isInstanceOf[NamedArgumentExpression])
     if (positional.length > function.arguments.length) {
-      throw wrong(function, s"takes at most ${function.arguments.length} arguments, not ${expressions.length}")
+      throw wrong(
+        function,
+        s"takes at most ${function.arguments.length} arguments, not ${expressions.length}")
     }
     val byPosition = function.arguments.map(_.name).zip(positional)
     val pairs = byPosition ++ named.map(nameAndValue(function, _))
-    pairs.groupBy(_._1).find(_._2.length > 1).foreach { case (name, _) => throw wrong(function, s"$name is given twice") }
+    pairs.groupBy(_._1).find(_._2.length > 1).foreach { case (name, _) =>
+      throw wrong(function, s"$name is given twice")
+    }
     val values = pairs.map { case (name, expression) => name -> constant(function, name, expression) }.toMap
     function.arguments.find(a => a.required && !values.contains(a.name))
       .foreach(missing => throw wrong(function, s"the argument ${missing.name} is missing"))
     new Arguments(function, values)
   }
 
-  private def nameAndValue(function: TableFunction, expression: Expression): (String, Expression) = expression match {
-    case NamedArgumentExpression(key, value) =>
-      val name = key.toLowerCase(Locale.ROOT)
-      val known = function.arguments.map(_.name)
-      if (!known.contains(name)) throw wrong(function, s"there is no argument $key", NearNames.hint(key, known))
-      name -> value
-    case _ => throw wrong(function, "an argument by position follows one by name")
-  }
+  private def nameAndValue(function: TableFunction, expression: Expression): (String, Expression) =
+    expression match {
+      case NamedArgumentExpression(key, value) =>
+        val name = key.toLowerCase(Locale.ROOT)
+        val known = function.arguments.map(_.name)
+        if (!known.contains(name))
+          throw wrong(function, s"there is no argument $key", NearNames.hint(key, known))
+        name -> value
+      case _ => throw wrong(function, "an argument by position follows one by name")
+    }
 
   private def constant(function: TableFunction, name: String, expression: Expression): Literal = {
     if (!expression.resolved || !expression.foldable) {
@@ -242,7 +295,9 @@ object Arguments {
     }
     val zone = SQLConf.get.sessionLocalTimeZone
     val evaluable = expression.transform { case replaceable: RuntimeReplaceable => replaceable.replacement }
-      .transform { case aware: TimeZoneAwareExpression if aware.timeZoneId.isEmpty => aware.withTimeZone(zone) }
+      .transform {
+        case aware: TimeZoneAwareExpression if aware.timeZoneId.isEmpty => aware.withTimeZone(zone)
+      }
     Literal(evaluable.eval(), expression.dataType)
   }
 
@@ -253,12 +308,16 @@ object Arguments {
   }
 
   /** Refuses a first argument without quotes, which Spark takes for a column. */
-  private[sql] def requireQuotes(function: TableFunction, expressions: Seq[Expression]): Unit = expressions.headOption.map(valueOf) match {
-    case Some(UnresolvedAttribute(parts)) =>
-      val name = SqlName(parts)
-      throw wrong(function, s"$name is no text", s" Name it as one: metastore.${function.name}(${Literal(name).sql}).")
-    case _ => ()
-  }
+  private[sql] def requireQuotes(function: TableFunction, expressions: Seq[Expression]): Unit =
+    expressions.headOption.map(valueOf) match {
+      case Some(UnresolvedAttribute(parts)) =>
+        val name = SqlName(parts)
+        throw wrong(
+          function,
+          s"$name is no text",
+          s" Name it as one: metastore.${function.name}(${Literal(name).sql}).")
+      case _ => ()
+    }
 
   /** A value as people write it: texts in quotes, bytes as `X'00FF'`, numbers without the suffix of their type. */
   private[sql] def toText(literal: Literal): String = literal.value match {

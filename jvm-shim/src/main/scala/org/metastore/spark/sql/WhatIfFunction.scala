@@ -8,7 +8,9 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.explain.{ExplainQuery, QueryScans}
-import org.metastore.spark.pruning.{DeletedRows, EvaluationAllowance, FileSets, LimitedFiles, PruningFilter, ScanDecision}
+import org.metastore.spark.pruning.{
+  DeletedRows, EvaluationAllowance, FileSets, LimitedFiles, PruningFilter, ScanDecision
+}
 import org.metastore.spark.reason.{MetastoreException, Reason, ReasonCode}
 import org.metastore.spark.statistics.InMemoryStatistics
 import org.metastore.spark.statistics.columns.{FileList, FileSetStatistics}
@@ -22,11 +24,16 @@ object WhatIfFunction extends TableFunction("whatif") {
   private val WithStatistics = "statistics"
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val imagine: (ScanDecision, TableContext) => Prospect = (columns(call, SortedBy), columns(call, WithStatistics)) match {
-      case (Some(names), None) => (decision, table) => new SortedTable(session, table, decision, names).prospect
-      case (None, Some(names)) => (decision, table) => Prospect.withStatistics(session, table, decision, names)
-      case _ => throw MetastoreException.invalidArgument("metastore.whatif", s"give either $SortedBy or $WithStatistics")
-    }
+    val imagine: (ScanDecision, TableContext) => Prospect =
+      (columns(call, SortedBy), columns(call, WithStatistics)) match {
+        case (Some(names), None) =>
+          (decision, table) => new SortedTable(session, table, decision, names).prospect
+        case (None, Some(names)) =>
+          (decision, table) => Prospect.withStatistics(session, table, decision, names)
+        case _ => throw MetastoreException.invalidArgument(
+            "metastore.whatif",
+            s"give either $SortedBy or $WithStatistics")
+      }
     val scans = ExplainQuery.scans(session, call.text("query"))
     val prospects = scans.decisions.map(decision => imagined(session, scans, decision)(imagine(decision, _)))
     prospects.collectFirst { case Left(mistake) if prospects.forall(_.isLeft) => throw mistake }
@@ -37,18 +44,21 @@ object WhatIfFunction extends TableFunction("whatif") {
     }
   }
 
-  private def columns(call: Arguments, argument: String): Option[List[String]] = call.optional(argument).map { text =>
-    val names = Name.findAllIn(text).map(_.trim).filter(_.nonEmpty).toList
-    if (names.isEmpty) throw MetastoreException.invalidArgument(argument, "no column is named")
-    names
-  }
+  private def columns(call: Arguments, argument: String): Option[List[String]] =
+    call.optional(argument).map { text =>
+      val names = Name.findAllIn(text).map(_.trim).filter(_.nonEmpty).toList
+      if (names.isEmpty) throw MetastoreException.invalidArgument(argument, "no column is named")
+      names
+    }
 
   /** What is imagined of a scan of which there are statistics, or why it cannot be. */
   private def imagined(session: SparkSession, scans: QueryScans, decision: ScanDecision)(
       imagine: TableContext => Prospect): Either[MetastoreException, Prospect] =
     try decision.outcome match {
-        case Left(why) if why.code == ReasonCode.AnsweredByFormat => Right(Prospect(Some(0), why.sentence, isExact = true))
-        case Left(why) if !Prospect.isPlain(why) => Left(MetastoreException.unsupportedTable(decision.table, why.sentence))
+        case Left(why) if why.code == ReasonCode.AnsweredByFormat =>
+          Right(Prospect(Some(0), why.sentence, isExact = true))
+        case Left(why) if !Prospect.isPlain(why) =>
+          Left(MetastoreException.unsupportedTable(decision.table, why.sentence))
         case _ =>
           scans.tableOf(decision).map(table => imagine(TableContext.of(session, decision.table, table)))
             .toRight(MetastoreException.noStatistics(decision.table, decision.table))
@@ -71,24 +81,37 @@ private object Prospect {
   def isPlain(why: Reason): Boolean = plain.contains(why.code)
 
   private val plain = Set(
-    ReasonCode.NoFilter, ReasonCode.NothingToPrune, ReasonCode.NoStatistics, ReasonCode.TopKOverlap, ReasonCode.TopKUnknown)
+    ReasonCode.NoFilter,
+    ReasonCode.NothingToPrune,
+    ReasonCode.NoStatistics,
+    ReasonCode.TopKOverlap,
+    ReasonCode.TopKUnknown)
 
   /** The files that a scan reads now; None where it was left alone before they were known. */
   def now(decision: ScanDecision): Option[Long] =
-    if (decision.files.length > 0 || decision.outcome.fold(_.code == ReasonCode.AnsweredByFormat, _ => true)) Some(decision.after.toLong)
+    if (decision.files.length > 0 || decision.outcome.fold(_.code == ReasonCode.AnsweredByFormat, _ => true))
+      Some(decision.after.toLong)
     else None
 
   /** Of a table that has no column of that name nothing is changed. */
   def unknown(decision: ScanDecision, why: MetastoreException): Prospect =
-    Prospect(now(decision).filter(_ => why.code == "METASTORE_COLUMN_NOT_FOUND"), why.getMessage, isExact = false)
+    Prospect(
+      now(decision).filter(_ => why.code == "METASTORE_COLUMN_NOT_FOUND"),
+      why.getMessage,
+      isExact = false)
 
   /** Nobody knows what statistics will tell before they are made, but that they never make a scan read more files than there are. */
-  def withStatistics(session: SparkSession, analyzed: TableContext, decision: ScanDecision, names: List[String]): Prospect = {
+  def withStatistics(
+      session: SparkSession,
+      analyzed: TableContext,
+      decision: ScanDecision,
+      names: List[String]): Prospect = {
     val leaves = analyzed.table.leaves(analyzed.table.current)
     val keys = names.map(analyzed.leaf(session, _, leaves).key)
     val asked = decision.question.map(asked => PruningFilter.compile(asked.conjuncts, asked.columns).columns)
     val isNamed = asked.forall(_.exists(use => keys.contains(use.key)))
-    val why = if (isNamed) "at most: what they exclude is not known before" else "no condition of the scan names them"
+    val why =
+      if (isNamed) "at most: what they exclude is not known before" else "no condition of the scan names them"
     def all = analyzed.table.current.fold(0)(analyzed.table.dataFiles(_).size).toLong
     Prospect(now(decision).orElse(Some(all)), why, isExact = false)
   }
@@ -100,7 +123,10 @@ private object Prospect {
  * these files than that no row matches a condition that excludes each of the files as they are.
  */
 private final class SortedTable(
-    session: SparkSession, analyzed: TableContext, decision: ScanDecision, names: List[String]) {
+    session: SparkSession,
+    analyzed: TableContext,
+    decision: ScanDecision,
+    names: List[String]) {
   private val table = analyzed.table
   private val asked = decision.question.getOrElse(throw analyzed.noStatistics())
   private val settings = MetastoreConf.of(session)
@@ -115,7 +141,8 @@ private final class SortedTable(
     leaf.key -> filter.columns.find(_.key == leaf.key).fold(leaf.dataType)(_.dataType)
   }
 
-  private val known: FileSetStatistics = statistics.of(FileList.of(live.map(_.key)), filter.columnKeys ++ columns)
+  private val known: FileSetStatistics =
+    statistics.of(FileList.of(live.map(_.key)), filter.columnKeys ++ columns)
 
   private val histograms: List[ColumnHistogram] = {
     val found = statistics.histograms(snapshot, columns)
@@ -141,7 +168,8 @@ private final class SortedTable(
     val others = columnsOfFilter.filterNot(use => columns.exists(_._1 == use.key)).map(_.name)
     val source = if (histograms.head.isComplete) "value counts" else "histogram"
     val remark = if (others.isEmpty) "" else s", ${others.mkString(", ")} in no order"
-    val isExact = histograms.head.isComplete && !isPartitioned && columnsOfFilter.forall(_.key == columns.head._1) && isWhole &&
+    val isExact = histograms.head.isComplete && !isPartitioned && columnsOfFilter.forall(
+      _.key == columns.head._1) && isWhole &&
       asked.wanted.isEmpty && !decision.isAnswered
     Prospect(Some(filesRead), s"$source of ${first.name}$remark", isExact)
   }
@@ -151,25 +179,32 @@ private final class SortedTable(
     statistics.distinct(snapshot).toOption.flatMap(_.get(columns.head._1)).exists(_.files == live.length)
 
   private def filesRead: Long = {
-    val excluding = asked.conjuncts.indices.map(i => compile(Seq(i))).filter(_.columns.nonEmpty).map(_.evaluate(known))
+    val excluding =
+      asked.conjuncts.indices.map(i => compile(Seq(i))).filter(_.columns.nonEmpty).map(_.evaluate(known))
     // A file that is a partition stays as it is.
     val (lone, several) =
-      if (asked.wanted.isEmpty && !decision.isAnswered) partitions.partition(_.length == 1) else (Nil, partitions)
+      if (asked.wanted.isEmpty && !decision.isAnswered) partitions.partition(_.length == 1)
+      else (Nil, partitions)
     val now = filter.evaluate(known)
     val unchanged = lone.count(files => now.isKept(files.head))
-    val runs = several.filter(files => excluding.forall(verdicts => files.exists(verdicts.isKept))).flatMap(sorted.runs)
+    val runs = several.filter(files => excluding.forall(verdicts => files.exists(verdicts.isKept))).flatMap(
+      sorted.runs)
     val files = asStatistics(runs)
     val verdicts = filter.evaluate(files)
     val read = FileSets.where(runs.size)(verdicts.isKept)
     lazy val full = filter.allRowsMatch(files)
     val limited = asked.wanted.flatMap(LimitedFiles.by(_, files, read, read, full, _ => DeletedRows.Zero))
     lazy val open = FileSets.without(read, full).cardinality
-    if (decision.isAnswered && (open == 0 || decision.after > 0 && open <= read.cardinality - open)) open.toLong
+    if (decision.isAnswered && (open == 0 || decision.after > 0 && open <= read.cardinality - open))
+      open.toLong
     else unchanged + FileSets.without(read, limited.fold(new BitSet)(_.dropped)).cardinality.toLong
   }
 
   private def compile(conjuncts: Seq[Int]): PruningFilter =
-    PruningFilter.compile(conjuncts.map(asked.conjuncts(_)), asked.columns, new EvaluationAllowance(settings.maxEvaluations))
+    PruningFilter.compile(
+      conjuncts.map(asked.conjuncts(_)),
+      asked.columns,
+      new EvaluationAllowance(settings.maxEvaluations))
 
   private def asStatistics(files: Seq[List[SortedRun]]): InMemoryStatistics = {
     def of[T](get: SortedRun => Option[T]) = columns.zipWithIndex.map { case (column, place) =>

@@ -9,20 +9,28 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.reason.{Reason, Recoverable}
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
 import org.metastore.spark.statistics.columns.{
-  BlockColumn, BlockPart, BlockReader, BlockSizes, BlockSums, CacheWeight, CatalystValue, ColumnLoader, ColumnSizes, ColumnSummary,
-  ColumnSums, ColumnValues, CountedValues, FileGroupStatistics, FileJoin, FileList, FileSetStatistics, SummaryAssembler
+  BlockColumn, BlockPart, BlockReader, BlockSizes, BlockSums, CacheWeight, CatalystValue, ColumnLoader,
+  ColumnSizes, ColumnSummary,
+  ColumnSums, ColumnValues, CountedValues, FileGroupStatistics, FileJoin, FileList, FileSetStatistics,
+  SummaryAssembler
 }
 import org.metastore.spark.statistics.objects.{Fill, Manifest, Values}
 import org.metastore.spark.statistics.values.{
-  HistogramReader, IndexFiles, IndexValues, ListValues, ValueCountLoader, ValueCountReader, ValueFrequencies, ValueIndex,
+  HistogramReader, IndexFiles, IndexValues, ListValues, ValueCountLoader, ValueCountReader, ValueFrequencies,
+  ValueIndex,
   ValueIndexReader
 }
 import org.metastore.spark.statistics.zones.{PageLoader, ZoneGroups, ZoneReader}
 
 /** What planning a query reads with. */
 private[statistics] final class StatisticsReaders(
-    val blocks: BlockReader, val zones: ZoneReader, val values: ValueCountReader, val places: ValueIndexReader,
-    val histograms: HistogramReader, val manifest: Manifest, val budget: Budget)
+    val blocks: BlockReader,
+    val zones: ZoneReader,
+    val values: ValueCountReader,
+    val places: ValueIndexReader,
+    val histograms: HistogramReader,
+    val manifest: Manifest,
+    val budget: Budget)
 
 /** Columns of the blocks that a query uses: read once for all of its files, in whatever parts they are asked for. */
 private[statistics] final class QueryColumns(readers: StatisticsReaders) {
@@ -31,18 +39,24 @@ private[statistics] final class QueryColumns(readers: StatisticsReaders) {
   val bounds = new ColumnLoader[BlockColumn](budget, blocks, blocks.cached, blocks.readColumns)
   val sizes = new ColumnLoader[BlockSizes](budget, blocks, blocks.cachedSizes, blocks.readSizes)
   val sums = new ColumnLoader[BlockSums](budget, blocks, blocks.cachedSums, blocks.readSums)
-  val zones = new ColumnLoader[BlockColumn](budget, blocks, blocks.cached, readers.zones.readZones, _.zonesOf(_))
+  val zones =
+    new ColumnLoader[BlockColumn](budget, blocks, blocks.cached, readers.zones.readZones, _.zonesOf(_))
 }
 
 /** Statistics joined with the files of a scan, or with some of them. */
 private[statistics] final class BlockStatistics(
-    readers: StatisticsReaders, override val files: FileList, joined: FileJoin, columns: QueryColumns, few: Boolean = false)
+    readers: StatisticsReaders,
+    override val files: FileList,
+    joined: FileJoin,
+    columns: QueryColumns,
+    few: Boolean = false)
   extends FileSetStatistics {
   import readers.{budget, values => valueReader}
 
   private type Column = (String, DataType)
 
-  private val distributions = new ValueIndex(readers.blocks, readers.places, readers.manifest, joined, files, budget)
+  private val distributions =
+    new ValueIndex(readers.blocks, readers.places, readers.manifest, joined, files, budget)
   private lazy val paged = new PageLoader(readers.zones, joined.blocks, columns.bounds, budget)
   private val summaries = new ConcurrentHashMap[Column, Either[Reason, ColumnSummary]]()
 
@@ -54,18 +68,23 @@ private[statistics] final class BlockStatistics(
   override def load(wanted: Seq[Column]): Unit = {
     val missing = wanted.distinct.filterNot(column => summaries.containsKey(column) || isAligned(column))
     if (few) paged.load(missing) else columns.bounds.load(joined.blocks.map(_.block), missing)
-    val parts = missing.map(column => column -> (if (few) paged.parts(column) else columns.bounds.parts(joined.blocks, column)))
+    val parts = missing.map(column =>
+      column -> (if (few) paged.parts(column) else columns.bounds.parts(joined.blocks, column)))
     parts.foreach { case (column, why) =>
       why.left.foreach(reason => summaries.put(column, Left(joined.failure.getOrElse(reason))))
     }
     val found = parts.collect { case (column, Right(all)) => column -> all }
-    val assemblies = found.map { case ((key, dataType), all) => () => new SummaryAssembler(key, dataType, files.length).assemble(all) }
+    val assemblies = found.map { case ((key, dataType), all) =>
+      () => new SummaryAssembler(key, dataType, files.length).assemble(all)
+    }
     // Other threads take longer to begin than a few thousand values to be copied.
     val inPool = found.size > 1 && found.size.toLong * files.length > BlockStatistics.Few
-    val assembled = if (inPool) PlanningPool.run(assemblies, budget) else PlanningPool.here(assemblies, budget)
+    val assembled =
+      if (inPool) PlanningPool.run(assemblies, budget) else PlanningPool.here(assemblies, budget)
     found.zip(assembled).foreach { case ((column, _), aligned) =>
       summaries.put(column, aligned)
-      if (!few && columns.bounds.complete(joined.blocks, column)) aligned.foreach(joined.keepAligned(column, _))
+      if (!few && columns.bounds.complete(joined.blocks, column))
+        aligned.foreach(joined.keepAligned(column, _))
     }
   }
 
@@ -88,7 +107,8 @@ private[statistics] final class BlockStatistics(
     aligned((key, dataType), columns.sums)(ColumnSums.assemble(_, files.length))
 
   private def aligned[B <: CacheWeight, A <: CacheWeight: ClassTag](
-      column: Column, loader: ColumnLoader[B])(assemble: Seq[BlockPart[B]] => A): Either[Reason, A] =
+      column: Column,
+      loader: ColumnLoader[B])(assemble: Seq[BlockPart[B]] => A): Either[Reason, A] =
     joined.findAligned[A](column).map(Right(_)).getOrElse {
       loader.load(joined.blocks.map(_.block), Seq(column))
       loader.parts(joined.blocks, column).map { parts =>
@@ -98,11 +118,18 @@ private[statistics] final class BlockStatistics(
       }
     }
 
-  override def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean, most: Long): ColumnValues =
+  override def values(
+      key: String,
+      dataType: DataType,
+      among: Array[Int],
+      filters: Boolean,
+      most: Long): ColumnValues =
     try {
       def listed(open: Array[Int]): ColumnValues =
         if (open.isEmpty) ColumnValues.Unknown
-        else new ListValues(dataType, new ValueCountLoader(valueReader, joined.blocks, budget, most).load(key, dataType, open, filters))
+        else new ListValues(
+          dataType,
+          new ValueCountLoader(valueReader, joined.blocks, budget, most).load(key, dataType, open, filters))
       placedOf(key, dataType, among).fold(listed(among))(new IndexValues(_, among, listed(_)))
     } catch {
       case Recoverable(e) =>
@@ -110,10 +137,16 @@ private[statistics] final class BlockStatistics(
         ColumnValues.Unknown
     }
 
-  override def valueCounts(key: String, dataType: DataType, among: Array[Int]): collection.Map[Int, CountedValues] =
+  override def valueCounts(
+      key: String,
+      dataType: DataType,
+      among: Array[Int]): collection.Map[Int, CountedValues] =
     try {
-      val loader = new ValueCountLoader(valueReader, joined.blocks, budget, most = Long.MaxValue, counted = true)
-      loader.load(key, dataType, among, filters = false).flatMap { case (file, found) => found.counted.map(file -> _) }
+      val loader =
+        new ValueCountLoader(valueReader, joined.blocks, budget, most = Long.MaxValue, counted = true)
+      loader.load(key, dataType, among, filters = false).flatMap { case (file, found) =>
+        found.counted.map(file -> _)
+      }
     } catch {
       case Recoverable(e) =>
         PlanningPool.explain(e, budget)
@@ -134,10 +167,12 @@ private[statistics] final class BlockStatistics(
 
   private def frequencies(key: String, dataType: DataType, point: Values, among: Array[Int]): Array[Long] = {
     val found = placedOf(key, dataType, among)
-      .flatMap(placed => placed.rows(point).map(rows => among.map(file => if (placed.tells(file)) rows(file) else -1L)))
+      .flatMap(placed =>
+        placed.rows(point).map(rows => among.map(file => if (placed.tells(file)) rows(file) else -1L)))
       .getOrElse(Fill.longs(among.length, -1))
     val open = among.indices.filter(found(_) < 0).toArray
-    val listed = new ValueFrequencies(valueReader, joined.blocks, budget).load(key, dataType, point, open.map(among(_)))
+    val listed =
+      new ValueFrequencies(valueReader, joined.blocks, budget).load(key, dataType, point, open.map(among(_)))
     open.indices.foreach(i => found(open(i)) = listed(i))
     found
   }

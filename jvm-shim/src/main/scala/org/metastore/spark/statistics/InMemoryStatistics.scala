@@ -5,7 +5,8 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.columns.{
   BlockColumn, BlockJoin, BlockPart, BlockRows, Bounds, CatalystValue, ColumnSizes, ColumnSummary, ColumnSums,
-  ColumnValues, CountedValues, FileGroupStatistics, FileList, FileSetStatistics, FileSummary, SummaryAssembler, TypePromotion
+  ColumnValues, CountedValues, FileGroupStatistics, FileList, FileSetStatistics, FileSummary,
+  SummaryAssembler, TypePromotion
 }
 import org.metastore.spark.statistics.objects.{Block, Encoding, Fill, ObjectRef, Values}
 import org.metastore.spark.statistics.values.{FileValues, ListValues}
@@ -18,7 +19,8 @@ import org.metastore.spark.statistics.values.{FileValues, ListValues}
  * @param listed all values of a column in each file, sorted, but NULL and NaN; None: unknown
  */
 final class InMemoryStatistics(
-    override val rows: Array[Long], columns: Map[(String, DataType), Seq[Option[FileSummary]]],
+    override val rows: Array[Long],
+    columns: Map[(String, DataType), Seq[Option[FileSummary]]],
     listed: Map[(String, DataType), Seq[Option[Values]]] = Map.empty)
   extends FileSetStatistics {
   private val length = rows.length
@@ -34,41 +36,65 @@ final class InMemoryStatistics(
 
   override def among(files: Array[Int]): FileSetStatistics =
     new InMemoryStatistics(
-      files.map(rows(_)), columns.map { case (column, of) => column -> files.toSeq.map(of(_)) },
+      files.map(rows(_)),
+      columns.map { case (column, of) => column -> files.toSeq.map(of(_)) },
       listed.map { case (column, of) => column -> files.toSeq.map(of(_)) })
 
   override def column(key: String, dataType: DataType): Either[Reason, ColumnSummary] =
-    columns.get((key, dataType)).map(assembled(key, dataType, _)).toRight(Reason(ReasonCode.UnknownColumn, "column" -> key))
+    columns.get((key, dataType)).map(assembled(key, dataType, _)).toRight(Reason(
+      ReasonCode.UnknownColumn,
+      "column" -> key))
 
   override def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes] =
     columns.get((key, dataType)).map { summaries =>
-      def of[T](missing: T)(get: FileSummary => Option[T]): Seq[T] = summaries.map(_.flatMap(get).getOrElse(missing))
-      new ColumnSizes(of(-1L)(_.distinct).toArray, of(Double.NaN)(_.avgLen).toArray, of(-1L)(_.maxLen).toArray)
+      def of[T](missing: T)(get: FileSummary => Option[T]): Seq[T] =
+        summaries.map(_.flatMap(get).getOrElse(missing))
+      new ColumnSizes(
+        of(-1L)(_.distinct).toArray,
+        of(Double.NaN)(_.avgLen).toArray,
+        of(-1L)(_.maxLen).toArray)
     }.toRight(Reason(ReasonCode.UnknownColumn, "column" -> key))
 
   override def sums(key: String, dataType: DataType): Either[Reason, ColumnSums] =
     Left(Reason(ReasonCode.UnknownColumn, "column" -> key))
 
-  override def valueCounts(key: String, dataType: DataType, among: Array[Int]): collection.Map[Int, CountedValues] =
+  override def valueCounts(
+      key: String,
+      dataType: DataType,
+      among: Array[Int]): collection.Map[Int, CountedValues] =
     Map.empty
 
-  override def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean, most: Long): ColumnValues =
+  override def values(
+      key: String,
+      dataType: DataType,
+      among: Array[Int],
+      filters: Boolean,
+      most: Long): ColumnValues =
     listed.get((key, dataType)).fold[ColumnValues](ColumnValues.Unknown) { of =>
-      new ListValues(dataType, among.iterator.flatMap(file => of(file).map(file -> new FileValues.Sorted(_))).toMap)
+      new ListValues(
+        dataType,
+        among.iterator.flatMap(file => of(file).map(file -> new FileValues.Sorted(_))).toMap)
     }
 
   override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] =
     Fill.longs(among.length, -1)
 
-  private def assembled(key: String, dataType: DataType, summaries: Seq[Option[FileSummary]]): ColumnSummary = {
+  private def assembled(
+      key: String,
+      dataType: DataType,
+      summaries: Seq[Option[FileSummary]]): ColumnSummary = {
     val block = Block("given", "full", IndexedSeq.empty, InMemoryStatistics.NoObject, Nil)
     val joined = new BlockJoin(block, new BlockRows(rows), ordinals)
     val served = if (TypePromotion.hasBounds(dataType)) TypePromotion.Full else TypePromotion.Counts
-    new SummaryAssembler(key, dataType, length).assemble(Seq(BlockPart(joined, served, stored(dataType, summaries))))
+    new SummaryAssembler(
+      key,
+      dataType,
+      length).assemble(Seq(BlockPart(joined, served, stored(dataType, summaries))))
   }
 
   private def stored(dataType: DataType, summaries: Seq[Option[FileSummary]]): BlockColumn = {
-    def counts(get: FileSummary => Option[Long]): Array[Long] = summaries.map(_.flatMap(get).getOrElse(-1L)).toArray
+    def counts(get: FileSummary => Option[Long]): Array[Long] =
+      summaries.map(_.flatMap(get).getOrElse(-1L)).toArray
     def longs(get: FileSummary => Option[Any], missing: Long): Array[Long] =
       summaries.map(_.flatMap(get).fold(missing)(CatalystValue.orderedLong(_, dataType))).toArray
     def bytes(get: FileSummary => Option[Any]): Array[Array[Byte]] =
@@ -77,9 +103,15 @@ final class InMemoryStatistics(
     val isBytes = encoding.contains(Encoding.BinaryValues)
     val isNumber = encoding.isDefined && !isBytes
     new BlockColumn(
-      summaries.map(_.isDefined).toArray, counts(summary => Some(summary.rows)), counts(_.nulls), counts(_.nans),
-      if (isNumber) longs(_.lo, Long.MinValue) else null, if (isNumber) longs(_.hi, Long.MaxValue) else null,
-      if (isBytes) bytes(_.lo) else null, if (isBytes) bytes(_.hi) else null, summaries.map(_.fold(0.toByte)(flags)).toArray)
+      summaries.map(_.isDefined).toArray,
+      counts(summary => Some(summary.rows)),
+      counts(_.nulls),
+      counts(_.nans),
+      if (isNumber) longs(_.lo, Long.MinValue) else null,
+      if (isNumber) longs(_.hi, Long.MaxValue) else null,
+      if (isBytes) bytes(_.lo) else null,
+      if (isBytes) bytes(_.hi) else null,
+      summaries.map(_.fold(0.toByte)(flags)).toArray)
   }
 
   private def flags(summary: FileSummary): Byte = (

@@ -52,7 +52,9 @@ final class StatisticsStore private (folder: Path, conf: Configuration) {
    * @param nameMapping as the table has it
    */
   def planning(
-      tableUuid: String, limitMillis: Long, version: Option[String] = None,
+      tableUuid: String,
+      limitMillis: Long,
+      version: Option[String] = None,
       nameMapping: Option[String] = None): Either[Reason, TableStatistics] =
     begin(tableUuid, limitMillis, limitMillis, version, nameMapping)(limitMillis)
 
@@ -64,7 +66,10 @@ final class StatisticsStore private (folder: Path, conf: Configuration) {
    * @return for how long to wait, and to read in this query from then on, in milliseconds, to the statistics
    */
   def begin(
-      tableUuid: String, leftMillis: Long, limitMillis: Long, version: Option[String] = None,
+      tableUuid: String,
+      leftMillis: Long,
+      limitMillis: Long,
+      version: Option[String] = None,
       nameMapping: Option[String] = None): Long => Either[Reason, TableStatistics] = {
     val written = version.map(_.split(Manifest.UnderMapping).head)
     val remembered = written.flatMap(v => StatisticsCache.get[Manifest](versionKey(v)))
@@ -73,15 +78,21 @@ final class StatisticsStore private (folder: Path, conf: Configuration) {
   }
 
   private def known(
-      tableUuid: String, budget: Budget, manifest: Budget => Either[Reason, Manifest]): Either[Reason, TableStatistics] =
+      tableUuid: String,
+      budget: Budget,
+      manifest: Budget => Either[Reason, Manifest]): Either[Reason, TableStatistics] =
     try {
       manifest(budget).flatMap { found =>
         if (found.table.uuid == tableUuid)
           Right(new TableStatistics(
-              new StatisticsReaders(
-                new BlockReader(objects), new ZoneReader(objects), new ValueCountReader(objects), new ValueIndexReader(objects),
-                new HistogramReader(objects),
-                found, budget)))
+            new StatisticsReaders(
+              new BlockReader(objects),
+              new ZoneReader(objects),
+              new ValueCountReader(objects),
+              new ValueIndexReader(objects),
+              new HistogramReader(objects),
+              found,
+              budget)))
         else Left(Reason(ReasonCode.OtherTable, "written" -> found.table.uuid, "read" -> tableUuid))
       }
     } catch { case Recoverable(e) => Left(PlanningPool.explain(e, budget)) }
@@ -112,7 +123,8 @@ final class StatisticsStore private (folder: Path, conf: Configuration) {
 
   /** The table level of an analyzed snapshot, by column; empty after `NOSCAN`. */
   def tableSummary(snapshot: Snapshot): IndexedSeq[SummaryRow] =
-    snapshot.summary.fold(IndexedSeq.empty[SummaryRow])(rowReader.rows(_)(ObjectRows.summary)).sortBy(_.column)
+    snapshot.summary.fold(IndexedSeq.empty[SummaryRow])(
+      rowReader.rows(_)(ObjectRows.summary)).sortBy(_.column)
 
   /**
    * The file level of a block: one row per column and data file, by column, then file.
@@ -141,7 +153,8 @@ final class StatisticsStore private (folder: Path, conf: Configuration) {
   /** The most frequent value of every column in a `frequencies` or `table-frequencies` object. */
   def mostFrequent(ref: ObjectRef, file: Option[Int]): Map[Int, ValueCount] =
     rowReader.rows(ref, _ => Seq(0)) { row =>
-      if (file.forall(row.int("file").contains)) ObjectRows.value(row).map(row.int("column").get -> _) else None
+      if (file.forall(row.int("file").contains)) ObjectRows.value(row).map(row.int("column").get -> _)
+      else None
     }.reverse.toMap
 
   /** The histogram of a column in a `histograms` or `table-histograms` object. */
@@ -172,8 +185,12 @@ final class StatisticsStore private (folder: Path, conf: Configuration) {
   private def isOf(row: ObjectRow, column: Int, file: Option[Int]): Boolean =
     row.int("column").contains(column) && file.forall(row.int("file").contains)
 
-  private def wanted(row: ObjectRow, columns: Option[Set[Int]], files: Option[Set[Int]]): Option[SummaryRow] = {
-    val taken = columns.forall(set => row.int("column").exists(set)) && files.forall(set => row.int("file").exists(set))
+  private def wanted(
+      row: ObjectRow,
+      columns: Option[Set[Int]],
+      files: Option[Set[Int]]): Option[SummaryRow] = {
+    val taken =
+      columns.forall(set => row.int("column").exists(set)) && files.forall(set => row.int("file").exists(set))
     if (taken) Some(ObjectRows.summary(row)) else None
   }
 
@@ -182,7 +199,8 @@ final class StatisticsStore private (folder: Path, conf: Configuration) {
 }
 
 object StatisticsStore {
-  private val BytesOfVersion = 16L << 10 // what is kept of one that is no longer the newest; the newest counts with the log
+  // what is kept of one that is no longer the newest; the newest counts with the log
+  private val BytesOfVersion = 16L << 10
 
   /**
    * Opens the statistics kept in the folder `root`, any URI that Hadoop reads; reads nothing yet.
@@ -197,9 +215,25 @@ object StatisticsStore {
   }
 
   /** The classes that read statistics, for who loads them before the first query. */
-  private[spark] def readingClasses: Seq[Class[_]] = Seq(ManifestReader.getClass, classOf[ManifestLog], classOf[ObjectReader],
-    ParquetFooter.getClass, classOf[FileMetaData], classOf[ChunkPages], classOf[PageHeader],
-    ColumnDecoder.getClass, classOf[PackedIntegers], PackedBytes.getClass, classOf[BlockReader],
-    classOf[BlockColumnLoader], classOf[RowGroup], classOf[ColumnLoader[_]], classOf[FileJoiner], classOf[BlockStatistics],
-    classOf[SummaryAssembler], PlanningPool.getClass, classOf[DataPageV1], classOf[ObjectMapper])
+  private[spark] def readingClasses: Seq[Class[_]] = Seq(
+    ManifestReader.getClass,
+    classOf[ManifestLog],
+    classOf[ObjectReader],
+    ParquetFooter.getClass,
+    classOf[FileMetaData],
+    classOf[ChunkPages],
+    classOf[PageHeader],
+    ColumnDecoder.getClass,
+    classOf[PackedIntegers],
+    PackedBytes.getClass,
+    classOf[BlockReader],
+    classOf[BlockColumnLoader],
+    classOf[RowGroup],
+    classOf[ColumnLoader[_]],
+    classOf[FileJoiner],
+    classOf[BlockStatistics],
+    classOf[SummaryAssembler],
+    PlanningPool.getClass,
+    classOf[DataPageV1],
+    classOf[ObjectMapper])
 }

@@ -4,7 +4,9 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.reason.Reason
 import org.metastore.spark.statistics.cache.{Budget, CacheEntry, PlanningPool}
-import org.metastore.spark.statistics.columns.{BlockJoin, BlockReader, FileJoin, FileList, FileSetStatistics, TableDistinct, TypePromotion}
+import org.metastore.spark.statistics.columns.{
+  BlockJoin, BlockReader, FileJoin, FileList, FileSetStatistics, TableDistinct, TypePromotion
+}
 import org.metastore.spark.statistics.objects.{Manifest, Snapshot}
 import org.metastore.spark.statistics.values.ColumnHistogram
 import org.metastore.spark.statistics.zones.{Zone, ZoneJoin, ZoneReader}
@@ -45,7 +47,9 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
    *
    * @param columns keys and types: they are read side by side
    */
-  def histograms(snapshot: Snapshot, columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] = {
+  def histograms(
+      snapshot: Snapshot,
+      columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] = {
     val wanted = for {
       summary <- snapshot.summary.toSeq
       (key, dataType) <- columns.distinct
@@ -66,7 +70,8 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
     val joined = files.findJoin(fingerprint).getOrElse {
       val joining = new FileJoiner(reader, readers.zones, manifest, files, budget).begin()
       // Of other blocks only few of the files may be known, if any: they are read once that is certain.
-      val (zoned, others) = manifest.blocks.filter(_.files.rows <= 2L * files.length).partition(_.zones.nonEmpty)
+      val (zoned, others) =
+        manifest.blocks.filter(_.files.rows <= 2L * files.length).partition(_.zones.nonEmpty)
       query.zones.load(zoned, columns)
       query.bounds.load(others, columns)
       val known = joining().cachedOrSelf
@@ -78,7 +83,12 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
 }
 
 /** Looks for the files of a scan in the blocks of one version of the statistics. */
-private[statistics] final class FileJoiner(reader: BlockReader, zones: ZoneReader, manifest: Manifest, files: FileList, budget: Budget) {
+private[statistics] final class FileJoiner(
+    reader: BlockReader,
+    zones: ZoneReader,
+    manifest: Manifest,
+    files: FileList,
+    budget: Budget) {
 
   /** The blocks, the least preferred first. */
   private val blocks = {
@@ -91,13 +101,16 @@ private[statistics] final class FileJoiner(reader: BlockReader, zones: ZoneReade
     val zoned = byZones
     val checks = zoned.flatMap { case (place, join) => join.checks.map(place -> _) }
     val checked = PlanningPool.start(checks.map(_._2), budget)
-    val counted = PlanningPool.start(zoned.map { case (place, _) => () => reader.rows(blocks(place)) }, budget)
+    val counted =
+      PlanningPool.start(zoned.map { case (place, _) => () => reader.rows(blocks(place)) }, budget)
     val others = blocks.indices.diff(zoned.map(_._1))
     val listed = byPaths(others)
     () => {
       val found = checks.map(_._1).zip(checked()).collect { case (place, Right(some)) => place -> some }
         .groupBy(_._1).map { case (place, some) => place -> some.flatMap(_._2) }.withDefaultValue(Nil)
-      val (whole, parts) = zoned.zip(counted()).partition { case ((place, join), _) => join.isComplete(found(place)) }
+      val (whole, parts) = zoned.zip(counted()).partition { case ((place, join), _) =>
+        join.isComplete(found(place))
+      }
       val again = parts.map(_._1._1)
       val joined = whole.map { case ((place, join), rows) =>
         place -> rows.map(new BlockJoin(blocks(place), _, join.ordinals(found(place))))
@@ -108,15 +121,21 @@ private[statistics] final class FileJoiner(reader: BlockReader, zones: ZoneReade
 
   private def result(joined: Seq[Either[Reason, BlockJoin]]): FileJoin = {
     val known = joined.collect { case Right(block) if block.matches > 0 => block }
-    new FileJoin(manifest.fingerprint, files.length, known.toIndexedSeq, joined.collectFirst { case Left(reason) => reason })
+    new FileJoin(
+      manifest.fingerprint,
+      files.length,
+      known.toIndexedSeq,
+      joined.collectFirst { case Left(reason) => reason })
   }
 
   /** Large blocks of which zones may be in the scan, by their places. */
   private def byZones: Seq[(Int, ZoneJoin)] = {
     val large =
-      blocks.indices.filter(place => blocks(place).zones.nonEmpty && math.min(blocks(place).files.rows, Zone.Files) <= files.length)
+      blocks.indices.filter(place =>
+        blocks(place).zones.nonEmpty && math.min(blocks(place).files.rows, Zone.Files) <= files.length)
     large.zip(PlanningPool.run(large.map(place => () => zones.identities(blocks(place))), budget)).collect {
-      case (place, Right(Some(identities))) => place -> new ZoneJoin(identities, files, blocks(place).files.rows.toInt)
+      case (place, Right(Some(identities))) =>
+        place -> new ZoneJoin(identities, files, blocks(place).files.rows.toInt)
     }
   }
 
@@ -128,5 +147,6 @@ private[statistics] final class FileJoiner(reader: BlockReader, zones: ZoneReade
           val found = new BlockJoin(blocks(place), known.rows, known.join(files))
           if (found.matches > 0) budget.reserve(known.weight + files.length * 4L)
           found
-        }), budget)
+        }),
+      budget)
 }

@@ -16,7 +16,8 @@ final class Catalogs private (manager: AnyRef) {
 
   def currentNamespace: Array[String] = Reflection.call[Array[String]](manager, "currentNamespace")
 
-  def isRegistered(name: String): Boolean = Reflection.call[java.lang.Boolean](manager, "isCatalogRegistered", name)
+  def isRegistered(name: String): Boolean =
+    Reflection.call[java.lang.Boolean](manager, "isCatalogRegistered", name)
 }
 
 object Catalogs {

@@ -13,7 +13,7 @@ private[tables] object DeltaRowCount {
 
   /** The count in the statistics of a file; None where they have none. */
   def of(statistics: String): Option[Long] =
-    if (statistics == null || statistics.isEmpty) None // scalastyle:ignore
+    if (statistics == null || statistics.isEmpty) None
     else {
       val parser = json.createParser(statistics)
       try if (parser.nextToken() == JsonToken.START_OBJECT) find(parser) else None

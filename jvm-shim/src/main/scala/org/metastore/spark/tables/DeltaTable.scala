@@ -43,8 +43,11 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
 
   override def snapshotAt(micros: Long): Option[String] = {
     val commits = call[scala.collection.Seq[AnyRef]](call[AnyRef](log, "history"), "getHistory", None)
-    val before = commits.filter(commit => call[Timestamp](commit, "timestamp").getTime <= Math.floorDiv(micros, 1000L))
-    before.flatMap(call[Option[Any]](_, "version")).map(_.toString.toLong).reduceOption(_ max _).map(_.toString)
+    val before =
+      commits.filter(commit => call[Timestamp](commit, "timestamp").getTime <= Math.floorDiv(micros, 1000L))
+    before.flatMap(call[Option[Any]](
+      _,
+      "version")).map(_.toString.toLong).reduceOption(_ max _).map(_.toString)
   }
 
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
@@ -76,19 +79,27 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
 
   override def properties: Map[String, String] = call[Map[String, String]](metadata, "configuration")
 
-  override def partitionColumns: Seq[String] = call[scala.collection.Seq[String]](metadata, "partitionColumns").toList
+  override def partitionColumns: Seq[String] =
+    call[scala.collection.Seq[String]](metadata, "partitionColumns").toList
 
   override def fieldIds: Map[String, Long] =
     if (!properties.get(MappingMode).exists(_.equalsIgnoreCase("id"))) Map.empty
-    else DeltaTable.walk(schema(None)).map { case (key, _, field) => Leaf.key(key) -> field.metadata.getLong(FieldId) }.toMap
+    else DeltaTable.walk(schema(None)).map { case (key, _, field) =>
+      Leaf.key(key) -> field.metadata.getLong(FieldId)
+    }.toMap
 
   private def file(added: AnyRef, names: Map[String, String]): FileFacts = {
     val path = new Path(call[java.net.URI](added, "pathAsUri"))
     val vector = Option(call[AnyRef](added, "deletionVector"))
-    val partition = call[Map[String, String]](added, "partitionValues").map { case (name, value) => names.getOrElse(name, name) -> value }
+    val partition = call[Map[String, String]](added, "partitionValues").map { case (name, value) =>
+      names.getOrElse(name, name) -> value
+    }
     val live = DataFile(
-      LakeTable.pathInTable(path, root), call[Long](added, "size"), DeltaRowCount.of(call[String](added, "stats")),
-      Some(vector.fold(0L)(call[Long](_, "cardinality"))), partition)
+      LakeTable.pathInTable(path, root),
+      call[Long](added, "size"),
+      DeltaRowCount.of(call[String](added, "stats")),
+      Some(vector.fold(0L)(call[Long](_, "cardinality"))),
+      partition)
     FileFacts(live, new Path(root, path).toString, vector.map(call[String](_, "uniqueId")))
   }
 
@@ -99,7 +110,8 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
   private def at(snapshot: String): AnyRef =
     if (current.contains(snapshot)) head else known.getOrElseUpdate(snapshot, load(snapshot.toLong))
 
-  private def load(version: Long): AnyRef = Reflection.callWithDefaults[AnyRef](log, "getSnapshotAt", Long.box(version))
+  private def load(version: Long): AnyRef =
+    Reflection.callWithDefaults[AnyRef](log, "getSnapshotAt", Long.box(version))
 
   private lazy val newest: AnyRef = Reflection.callWithDefaults[AnyRef](log, "update")
 }
@@ -134,25 +146,39 @@ object DeltaTable extends TableFormat {
     case _ => false
   }
 
-  override def isNotFound(e: Exception): Boolean = Option(e.getMessage).exists(text => NotFound.exists(code => text.startsWith(s"[$code]")))
+  override def isNotFound(e: Exception): Boolean =
+    Option(e.getMessage).exists(text => NotFound.exists(code => text.startsWith(s"[$code]")))
 
-  private val NotFound = Seq("DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_TABLE_NOT_FOUND")
+  private val NotFound =
+    Seq("DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_TABLE_NOT_FOUND")
 
   override val rules: Seq[String] = Seq(IndexPackage)
 
   private val writes = Set(
-    "WriteIntoDelta", "CreateDeltaTableCommand", "MergeIntoCommand", "UpdateCommand", "DeleteCommand", "OptimizeTableCommand",
-    "RestoreTableCommand", "CloneTableCommand", "DeltaReorgTableCommand")
+    "WriteIntoDelta",
+    "CreateDeltaTableCommand",
+    "MergeIntoCommand",
+    "UpdateCommand",
+    "DeleteCommand",
+    "OptimizeTableCommand",
+    "RestoreTableCommand",
+    "CloneTableCommand",
+    "DeltaReorgTableCommand")
 
   override def isWrite(command: LogicalPlan): Boolean =
     command.getClass.getName.startsWith(s"${IndexPackage}commands.") && writes(command.getClass.getSimpleName)
   override val sink: Option[String] = Some("DeltaSink")
 
   /** As they are known here: whoever writes reads the log as well. */
-  override def propertiesAt(session: SparkSession, path: Path, options: Map[String, String]): Map[String, String] = {
+  override def propertiesAt(
+      session: SparkSession,
+      path: Path,
+      options: Map[String, String]): Map[String, String] = {
     val logs = Reflection.load(s"${IndexPackage}DeltaLog", session.sharedState.jarClassLoader)
     val log = Reflection.callStatic[AnyRef](logs, "forTable", session, path, options)
-    call[Map[String, String]](call[AnyRef](call[AnyRef](log, "unsafeVolatileSnapshot"), "metadata"), "configuration")
+    call[Map[String, String]](
+      call[AnyRef](call[AnyRef](log, "unsafeVolatileSnapshot"), "metadata"),
+      "configuration")
   }
 
   override val metadataAnswers: Option[String] = Some("spark.databricks.delta.optimizeMetadataQuery.enabled")
@@ -184,14 +210,15 @@ object DeltaTable extends TableFormat {
    * for unknown names.
    */
   def key(schema: StructType, path: Seq[String], same: (String, String) => Boolean): Option[String] = {
-    def names(struct: StructType, left: Seq[String]): Option[Vector[String]] = struct.fields.filter(f => same(f.name, left.head)) match {
-      case Array(field) if left.length == 1 => Some(Vector(physicalName(field)))
-      case Array(field) => field.dataType match {
-          case inner: StructType => names(inner, left.tail).map(physicalName(field) +: _)
-          case _ => None
-        }
-      case _ => None
-    }
+    def names(struct: StructType, left: Seq[String]): Option[Vector[String]] =
+      struct.fields.filter(f => same(f.name, left.head)) match {
+        case Array(field) if left.length == 1 => Some(Vector(physicalName(field)))
+        case Array(field) => field.dataType match {
+            case inner: StructType => names(inner, left.tail).map(physicalName(field) +: _)
+            case _ => None
+          }
+        case _ => None
+      }
     names(schema, path).map(Leaf.key)
   }
 

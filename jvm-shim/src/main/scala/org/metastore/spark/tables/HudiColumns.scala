@@ -51,13 +51,16 @@ private[spark] object HudiColumns {
     querySchema(relation) match {
       case Some(None) => Right(byName)
       case Some(Some(schema)) if !isOld(relation) =>
-        val valid = Reflection.value[String](relation.fileFormat, "validCommits").split(',').map(_.takeWhile(_.isDigit)).toSet
+        val valid = Reflection.value[String](
+          relation.fileFormat,
+          "validCommits").split(',').map(_.takeWhile(_.isDigit)).toSet
         Right(new HudiColumns(relation.schema, Some(SchemaHistory(relation, schema, metaClient, valid))))
       case _ => if (SchemaFiles.of(relation, metaClient).isEmpty) Right(byName) else Left(Unknown)
     }
   }
 
-  private val Unknown = "its schema was changed by schema-on-read: files call columns by names that now may mean others"
+  private val Unknown =
+    "its schema was changed by schema-on-read: files call columns by names that now may mean others"
 
   /** The schema with ids by which a relation reads; None inside where it reads by names, None where this is not known. */
   private def querySchema(relation: HadoopFsRelation): Option[Option[AnyRef]] = Try {
@@ -68,7 +71,9 @@ private[spark] object HudiColumns {
   private val Oldest = "1.2"
 
   private def isOld(relation: HadoopFsRelation): Boolean =
-    !FormatReleases.of(relation.location.getClass).flatMap(_.version).exists(!FormatReleases.isBefore(_, Oldest))
+    !FormatReleases.of(relation.location.getClass).flatMap(_.version).exists(!FormatReleases.isBefore(
+      _,
+      Oldest))
 }
 
 /** A column at the root of a schema. */
@@ -88,33 +93,47 @@ private final case class SchemaVersion(since: Long, columns: Seq[RootColumn])
  * @param history those in which readers look up a file's, oldest first
  */
 private final class SchemaHistory(
-    query: AnyRef, metaClient: AnyRef, known: Seq[SchemaVersion], history: Seq[SchemaVersion]) {
+    query: AnyRef,
+    metaClient: AnyRef,
+    known: Seq[SchemaVersion],
+    history: Seq[SchemaVersion]) {
   import SchemaHistory.Marker
 
   /** The names that make a column's key. */
   def key(path: Seq[String], dataType: DataType): Seq[String] = {
     val id = idOf(path.head)
-    val same = known.flatMap(_.columns).filter(column => column.id == id || column.name.equalsIgnoreCase(path.head))
+    val same =
+      known.flatMap(_.columns).filter(column => column.id == id || column.name.equalsIgnoreCase(path.head))
     val isPlain = path.length == 1 && !SchemaHistory.isNested(dataType)
-    if (same.nonEmpty && same.forall(c => c.id == id && c.name == path.head) && (isPlain || same.map(_.kind).distinct.size == 1)) path
+    if (same.nonEmpty && same.forall(c => c.id == id && c.name == path.head) && (isPlain || same.map(
+        _.kind).distinct.size == 1)) path
     else Marker +: names(id).filter(_ => isPlain).fold(path)(_.map { case (since, name) => s"$since=$name" })
   }
 
   /** What the base file that an instant wrote calls a column; none inside where it is null in it, none where this is not certain. */
   def held(column: String, when: Long): Option[Option[String]] = {
     val id = idOf(column)
-    for (had <- names(id); schema <- readers.getOrElseUpdate(when, Try(SchemaHistory.readers(metaClient, when)).toOption);
+    for (had <- names(id);
+      schema <- readers.getOrElseUpdate(when, Try(SchemaHistory.readers(metaClient, when)).toOption);
       held <- held(id, had, had.takeWhile(_._1 <= when).lastOption.map(_._2), schema)) yield held
   }
 
   // Readers ask the commit of a file first, as long as it is not archived, and a commit may have begun before a change.
-  private def held(id: Int, had: Seq[(Long, String)], name: Option[String], schema: AnyRef): Option[Option[String]] = {
-    def field(by: AnyRef) = Option(Reflection.call[AnyRef](schema, "findField", by)).map(Reflection.call[String](_, "name"))
+  private def held(
+      id: Int,
+      had: Seq[(Long, String)],
+      name: Option[String],
+      schema: AnyRef): Option[Option[String]] = {
+    def field(by: AnyRef) =
+      Option(Reflection.call[AnyRef](schema, "findField", by)).map(Reflection.call[String](_, "name"))
     // Where a file has another column of the name, readers look for a name that no column has.
     def isOthers = had.forall { case (_, name) => field(name).isDefined && field(name + "suffix").isEmpty }
     field(Int.box(id)) match {
       case found: Some[_] => if (found == name) Some(name) else None
-      case None => if (name.isEmpty && isOthers && known.flatMap(_.columns).filter(_.id == id).forall(_.isOptional)) Some(None) else None
+      case None =>
+        if (name.isEmpty && isOthers && known.flatMap(_.columns).filter(_.id == id).forall(_.isOptional))
+          Some(None)
+        else None
     }
   }
 
@@ -122,8 +141,11 @@ private final class SchemaHistory(
 
   /** Since when a column has had which name; empty where it had none. */
   private def names(id: Int): Option[Seq[(Long, String)]] = {
-    val all = history.map(version => version.since -> version.columns.find(_.id == id).fold("")(_.name)).dropWhile(_._2.isEmpty)
-    val changes = all.headOption.toSeq ++ all.zip(all.drop(1)).collect { case ((_, before), after) if before != after._2 => after }
+    val all = history.map(version =>
+      version.since -> version.columns.find(_.id == id).fold("")(_.name)).dropWhile(_._2.isEmpty)
+    val changes = all.headOption.toSeq ++ all.zip(all.drop(1)).collect {
+      case ((_, before), after) if before != after._2 => after
+    }
     if (changes.isEmpty) None else Some(changes)
   }
 
@@ -135,7 +157,11 @@ private object SchemaHistory {
   /** The beginning of keys that are no names: Avro has no empty ones. */
   private val Marker = ""
 
-  def apply(relation: HadoopFsRelation, query: AnyRef, metaClient: AnyRef, valid: Set[String]): SchemaHistory = {
+  def apply(
+      relation: HadoopFsRelation,
+      query: AnyRef,
+      metaClient: AnyRef,
+      valid: Set[String]): SchemaHistory = {
     val files = SchemaFiles.of(relation, metaClient)
     val read = files.map(file => SchemaFiles.instant(file) -> SchemaFiles.read(file, relation.sparkSession))
     val newest = read.filter { case (instant, _) => valid(instant) }.sortBy(_._1).lastOption
@@ -152,7 +178,10 @@ private object SchemaHistory {
   /** The schema with which Hudi's readers read the base file that an instant wrote. */
   private def readers(metaClient: AnyRef, when: Long): AnyRef =
     Reflection.callStatic[AnyRef](
-      Reflection.load(ReadersClass, metaClient.getClass.getClassLoader), "getInternalSchemaByVersionId", Long.box(when), metaClient)
+      Reflection.load(ReadersClass, metaClient.getClass.getClassLoader),
+      "getInternalSchemaByVersionId",
+      Long.box(when),
+      metaClient)
 }
 
 /** The files in which schema-on-read keeps the schemas that a table has had; each has those of the one before. */
@@ -164,7 +193,9 @@ private object SchemaFiles {
   /** Those that a relation may know of. */
   def of(relation: HadoopFsRelation, metaClient: AnyRef): Seq[Path] = {
     val folder = Reflection.call[String](metaClient, "getSchemaFolderName")
-    def latest = Reflection.option[AnyRef](Reflection.call[AnyRef](relation.location, "getLatestCompletedInstant")).map(_.toString)
+    def latest = Reflection.option[AnyRef](Reflection.call[AnyRef](
+      relation.location,
+      "getLatestCompletedInstant")).map(_.toString)
     // A query of an older instant may see names that were given later.
     val newest = Try(if (HudiTable.asOf(relation.location).isEmpty) latest else None).toOption.flatten
     val key = newest.map(instant => s"schemas:$folder:$instant") // a change makes another instant
@@ -193,8 +224,13 @@ private object SchemaFiles {
   }
 
   private def version(schema: JsonNode): SchemaVersion =
-    SchemaVersion(schema.get("version_id").asLong,
+    SchemaVersion(
+      schema.get("version_id").asLong,
       schema.get("fields").asScala.map { field =>
-        RootColumn(field.get("id").asInt, field.get("name").asText, field.get("type"), field.get("optional").asBoolean)
+        RootColumn(
+          field.get("id").asInt,
+          field.get("name").asText,
+          field.get("type"),
+          field.get("optional").asBoolean)
       }.toList)
 }

@@ -38,7 +38,8 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
 
   override lazy val current: Option[String] = HudiTable.asOf(index) match {
     case Some(instant) => instants.filter(_ <= instant).lastOption.orElse(Some(instant))
-    case None => Reflection.option[AnyRef](call[AnyRef](index, "getLatestCompletedInstant")).map(requestedTime)
+    case None =>
+      Reflection.option[AnyRef](call[AnyRef](index, "getLatestCompletedInstant")).map(requestedTime)
   }
 
   /** Completed instants that changed data and are not archived, oldest first. */
@@ -47,7 +48,8 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
     call[java.util.List[AnyRef]](completed, "getInstants").asScala.map(requestedTime).sorted.toList
   }
 
-  private def requestedTime(instant: AnyRef): String = Reflection.value[String](instant, "requestedTime", "getTimestamp")
+  private def requestedTime(instant: AnyRef): String =
+    Reflection.value[String](instant, "requestedTime", "getTimestamp")
 
   override def lineage(snapshot: String): Iterator[String] =
     Iterator.single(snapshot) ++ instants.reverseIterator.filter(_ < snapshot)
@@ -61,12 +63,14 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
 
   override def snapshotAt(micros: Long): Option[String] = {
     val zone = call[java.time.ZoneId](call[AnyRef](config, "getTimelineTimezone"), "getZoneId")
-    val moment = Instant.ofEpochSecond(Math.floorDiv(micros, 1000000L), Math.floorMod(micros, 1000000L) * 1000)
+    val moment =
+      Instant.ofEpochSecond(Math.floorDiv(micros, 1000000L), Math.floorMod(micros, 1000000L) * 1000)
     val bound = HudiTable.InstantFormat.format(moment.atZone(zone))
     instants.filter(_ <= bound).lastOption
   }
 
-  override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] = HudiTable.leaves(snapshot.fold(relation)(at))
+  override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
+    HudiTable.leaves(snapshot.fold(relation)(at))
 
   private lazy val columns = HudiColumns.of(relation).toOption
 
@@ -78,43 +82,63 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
 
   override def facts: SnapshotFacts = {
     val slices = current.toSeq.flatMap(slicesOf)
-    SnapshotFacts(current, filesOf(slices), hasOtherRows = slices.exists { case (_, slice) => HudiTable.baseFile(slice).isEmpty })
+    SnapshotFacts(
+      current,
+      filesOf(slices),
+      hasOtherRows = slices.exists { case (_, slice) => HudiTable.baseFile(slice).isEmpty })
   }
 
-  private def slicesOf(snapshot: String): Seq[(Map[String, String], AnyRef)] = HudiTable.slices(at(snapshot).location)
+  private def slicesOf(snapshot: String): Seq[(Map[String, String], AnyRef)] =
+    HudiTable.slices(at(snapshot).location)
 
   private def filesOf(slices: Seq[(Map[String, String], AnyRef)]): Seq[FileFacts] =
-    slices.flatMap { case (partition, slice) => HudiTable.baseFile(slice).map(file(partition, slice, _)) }.sortBy(_.live.path)
+    slices.flatMap { case (partition, slice) =>
+      HudiTable.baseFile(slice).map(file(partition, slice, _))
+    }.sortBy(_.live.path)
 
   private def file(partition: Map[String, String], slice: AnyRef, base: AnyRef): FileFacts = {
     val path = new Path(call[String](base, "getPath"))
-    val logs = call[java.util.stream.Stream[AnyRef]](slice, "getLogFiles").iterator.asScala.map(call[String](_, "getFileName")).toList
+    val logs = call[java.util.stream.Stream[AnyRef]](slice, "getLogFiles").iterator.asScala.map(call[String](
+      _,
+      "getFileName")).toList
     val deleted = if (logs.isEmpty) Some(0L) else None
-    val live = DataFile(LakeTable.pathInTable(path, root), call[Long](base, "getFileSize"), None, deleted, partition)
+    val live =
+      DataFile(LakeTable.pathInTable(path, root), call[Long](base, "getFileSize"), None, deleted, partition)
     val below = new Path(root, path)
     val held = columns.fold(Map.empty[String, Option[String]])(_.heldIn(call[String](base, "getCommitTime")))
-    val nulls = held.collect { case (key, None) => key -> (null: String) } // scalastyle:ignore
+    val nulls = held.collect { case (key, None) => key -> (null: String) }
     val unknown = columns.toSeq.flatMap(_.renamed).filterNot(held.contains)
-    FileFacts(live, below.toString, Some(logs.sorted.mkString(",")).filter(_.nonEmpty), constants = FileConstants(nulls, unknown),
+    FileFacts(
+      live,
+      below.toString,
+      Some(logs.sorted.mkString(",")).filter(_.nonEmpty),
+      constants = FileConstants(nulls, unknown),
       names = held.collect { case (key, Some(name)) => key -> name })
   }
 
-  override def properties: Map[String, String] = call[java.util.Map[String, String]](config, "propsMap").asScala.toMap
+  override def properties: Map[String, String] =
+    call[java.util.Map[String, String]](config, "propsMap").asScala.toMap
 
   /** Those whose values paths alone tell: of all others the data files hold them. */
   override def partitionColumns: Seq[String] =
-    if (properties.get(HudiTable.Dropped).exists(_.equalsIgnoreCase("true"))) HudiTable.partitionColumns(index) else Nil
+    if (properties.get(HudiTable.Dropped).exists(_.equalsIgnoreCase("true")))
+      HudiTable.partitionColumns(index)
+    else Nil
 
   // A catalog lets every column be null; whoever reads the path has what writers declared.
   override lazy val requiredColumns: Set[String] = {
-    def below(struct: StructType, above: Vector[String], nullable: Boolean): Seq[String] = struct.fields.toSeq.flatMap { field =>
-      val (path, mayBeNull) = (above :+ field.name, nullable && field.nullable)
-      field.dataType match {
-        case inner: StructType => below(inner, path, mayBeNull)
-        case _ => if (mayBeNull) Nil else Seq(Leaf.key(path))
+    def below(struct: StructType, above: Vector[String], nullable: Boolean): Seq[String] =
+      struct.fields.toSeq.flatMap { field =>
+        val (path, mayBeNull) = (above :+ field.name, nullable && field.nullable)
+        field.dataType match {
+          case inner: StructType => below(inner, path, mayBeNull)
+          case _ => if (mayBeNull) Nil else Seq(Leaf.key(path))
+        }
       }
-    }
-    below(relation.sparkSession.read.format("hudi").load(location).schema, Vector.empty, nullable = true).toSet ++
+    below(
+      relation.sparkSession.read.format("hudi").load(location).schema,
+      Vector.empty,
+      nullable = true).toSet ++
       columns.toSeq.flatMap(_.renamed)
   }
 
@@ -122,9 +146,12 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
 
   private def at(snapshot: String): HadoopFsRelation =
     if (current.contains(snapshot)) relation
-    else known.getOrElseUpdate(snapshot, {
+    else known.getOrElseUpdate(
+      snapshot, {
         val byId = columns.exists(_.areById)
-        val read = relation.sparkSession.read.format("hudi").option(HudiTable.AsOf, snapshot).option(HudiTable.ById, byId).load(location)
+        val read = relation.sparkSession.read.format("hudi").option(
+          HudiTable.AsOf,
+          snapshot).option(HudiTable.ById, byId).load(location)
         read.queryExecution.analyzed.collectFirst(HudiTable.relation).get
       })
 }
@@ -142,7 +169,8 @@ object HudiTable extends TableFormat {
   private val Dropped = "hoodie.datasource.write.drop.partition.columns"
 
   private val relation: PartialFunction[LogicalPlan, HadoopFsRelation] = {
-    case logical: LogicalRelation if logical.relation.isInstanceOf[HadoopFsRelation] => logical.relation.asInstanceOf[HadoopFsRelation]
+    case logical: LogicalRelation if logical.relation.isInstanceOf[HadoopFsRelation] =>
+      logical.relation.asInstanceOf[HadoopFsRelation]
   }
 
   /** Whether Spark's table is a Hudi table: Hudi shows those that allow schema-on-read. */
@@ -160,25 +188,38 @@ object HudiTable extends TableFormat {
 
   override def isProvider: Boolean = true
   override def needsReader: Boolean = true
-  override def isNotFound(e: Exception): Boolean = e.getClass.getName == "org.apache.hudi.exception.TableNotFoundException"
+  override def isNotFound(e: Exception): Boolean =
+    e.getClass.getName == "org.apache.hudi.exception.TableNotFoundException"
   override val rules: Seq[String] = Seq("org.apache.spark.sql.hudi.")
   override val sink: Option[String] = Some("HoodieStreamingSink")
   override def isCommand(node: LogicalPlan): Boolean = node.getClass.getName.startsWith(CommandPackage)
 
   private val CommandPackage = "org.apache.spark.sql.hudi.command."
   private val writes =
-    Set("InsertInto", "MergeInto", "Update", "Delete").map(_ + "HoodieTableCommand") + "CreateHoodieTableAsSelectCommand"
+    Set(
+      "InsertInto",
+      "MergeInto",
+      "Update",
+      "Delete").map(_ + "HoodieTableCommand") + "CreateHoodieTableAsSelectCommand"
 
-  override def isWrite(command: LogicalPlan): Boolean = isCommand(command) && writes(command.getClass.getSimpleName)
+  override def isWrite(command: LogicalPlan): Boolean =
+    isCommand(command) && writes(command.getClass.getSimpleName)
 
-  private val procedures = Set("RunClustering", "RunCompaction").map(name => s"${CommandPackage}procedures.${name}Procedure")
+  private val procedures =
+    Set("RunClustering", "RunCompaction").map(name => s"${CommandPackage}procedures.${name}Procedure")
 
   override def writtenBy(call: LogicalPlan): Option[(TableCatalog, Identifier)] =
     if (call.getClass.getName != s"${CommandPackage}CallProcedureHoodieCommand") None
     else for {
       procedure <- Some(Reflection.value[AnyRef](call, "procedure")) if procedures(procedure.getClass.getName)
-      named <- Reflection.call[Array[AnyRef]](procedure, "parameters").find(Reflection.call[String](_, "name") == "table")
-      table <- Reflection.call[Option[AnyRef]](procedure, "getArgValueOrDefault", Reflection.value[AnyRef](call, "args"), named)
+      named <- Reflection.call[Array[AnyRef]](
+        procedure,
+        "parameters").find(Reflection.call[String](_, "name") == "table")
+      table <- Reflection.call[Option[AnyRef]](
+        procedure,
+        "getArgValueOrDefault",
+        Reflection.value[AnyRef](call, "args"),
+        named)
       found <- inSessionCatalog(table.toString)
     } yield found
 
@@ -202,7 +243,10 @@ object HudiTable extends TableFormat {
   private def requireIndex(relation: AnyRef): Unit =
     if (RelationsWithoutIndex(relation.getClass.getName)) {
       val found = FormatReleases.of(relation.getClass).flatMap(_.version).getOrElse("an older one")
-      throw new UnsupportedRelease(Reason(ReasonCode.NeedsRelease, "needed" -> "Hudi 1.0 for a merge-on-read table", "found" -> found))
+      throw new UnsupportedRelease(Reason(
+        ReasonCode.NeedsRelease,
+        "needed" -> "Hudi 1.0 for a merge-on-read table",
+        "found" -> found))
     }
 
   /** The root of the table with the scheme of its file system. */
@@ -210,16 +254,21 @@ object HudiTable extends TableFormat {
     LakeTable.qualify(path(Reflection.call[AnyRef](relation.location, "getBasePath")), relation.sparkSession)
 
   /** The leaves of a relation's schema; by their names where nothing can be said of them. */
-  def leaves(relation: HadoopFsRelation): IndexedSeq[Leaf] = HudiColumns.of(relation).fold(_ => leaves(relation.schema), _.leaves)
+  def leaves(relation: HadoopFsRelation): IndexedSeq[Leaf] =
+    HudiColumns.of(relation).fold(_ => leaves(relation.schema), _.leaves)
 
-  private[tables] def leaves(schema: StructType): IndexedSeq[Leaf] = Leaf.walk(schema, _.name).map((Leaf.of _).tupled)
+  private[tables] def leaves(schema: StructType): IndexedSeq[Leaf] =
+    Leaf.walk(schema, _.name).map((Leaf.of _).tupled)
 
   /** Why nothing can be said of a table's columns, or of its files. */
   def refusal(relation: HadoopFsRelation): Option[String] = {
     val metaClient = Reflection.call[AnyRef](relation.location, "metaClient")
     val properties =
-      Reflection.call[java.util.Map[String, String]](Reflection.call[AnyRef](metaClient, "getTableConfig"), "propsMap").asScala
-    if (properties.get("hoodie.bootstrap.base.path").exists(_.nonEmpty)) Some("it was bootstrapped: rows of a file lie in two places")
+      Reflection.call[java.util.Map[String, String]](
+        Reflection.call[AnyRef](metaClient, "getTableConfig"),
+        "propsMap").asScala
+    if (properties.get("hoodie.bootstrap.base.path").exists(_.nonEmpty))
+      Some("it was bootstrapped: rows of a file lie in two places")
     else if (!properties.get("hoodie.table.base.file.format").forall(_.equalsIgnoreCase("parquet")))
       Some(s"its files are not Parquet but ${properties("hoodie.table.base.file.format")}")
     else if (properties.get("hoodie.table.create.schema").exists(_.contains("timestamp-millis")))
@@ -232,27 +281,34 @@ object HudiTable extends TableFormat {
     Reflection.call[Array[String]](index, "getPartitionColumns").toSeq
 
   /** The base file of a slice. */
-  private[spark] def baseFile(slice: AnyRef): Option[AnyRef] = Reflection.option[AnyRef](Reflection.call[AnyRef](slice, "getBaseFile"))
+  private[spark] def baseFile(slice: AnyRef): Option[AnyRef] =
+    Reflection.option[AnyRef](Reflection.call[AnyRef](slice, "getBaseFile"))
 
   /** The slices that an index reads, each with the values of its partition as text. */
   private def slices(index: FileIndex): Seq[(Map[String, String], AnyRef)] = {
     val fields =
-      partitionColumns(index).map(name => index.partitionSchema.fields.find(_.name == name).getOrElse(StructField(name, StringType)))
+      partitionColumns(index).map(name =>
+        index.partitionSchema.fields.find(_.name == name).getOrElse(StructField(name, StringType)))
     val all = Reflection.call[java.util.Map[AnyRef, java.util.List[AnyRef]]](index, "getAllInputFileSlices")
     all.asScala.toSeq.flatMap { case (partition, slices) =>
-      val texts = LakeTable.partitionTexts(fields.zip(Reflection.value[Array[AnyRef]](partition, "getValues", "values")))
+      val texts = LakeTable.partitionTexts(fields.zip(Reflection.value[Array[AnyRef]](
+        partition,
+        "getValues",
+        "values")))
       slices.asScala.map(texts -> _)
     }
   }
 
   /** What an index holds of the slices that it has listed: another object whenever it is refreshed. */
   private[spark] def slicesInMemory(index: FileIndex): Option[AnyRef] =
-    Try(Reflection.value[AnyRef](index, "cachedAllInputFileSlices")).toOption.filter(_ != null) // scalastyle:ignore
+    Try(Reflection.value[AnyRef](index, "cachedAllInputFileSlices")).toOption.filter(_ != null)
 
   /** How many slices an index reads; `None` where it has not listed them all. */
   private[spark] def filesInMemory(index: FileIndex): Option[Long] = Try {
     if (!Reflection.call[Boolean](index, "areAllFileSlicesCached")) None
-    else slicesInMemory(index).map(_.asInstanceOf[java.util.Map[_, java.util.List[_]]].values.asScala.map(_.size.toLong).sum)
+    else slicesInMemory(index).map(_.asInstanceOf[java.util.Map[
+      _,
+      java.util.List[_]]].values.asScala.map(_.size.toLong).sum)
   }.toOption.flatten
 
   /** The instant that a query names. */
@@ -291,5 +347,6 @@ object EmptyHudiTable {
   /** The table of a relation that is Hudi's empty one. */
   def of(relation: AnyRef, entry: Option[CatalogTable], schema: StructType): Option[LakeTable] =
     entry.filter(_ => relation.getClass.getName == RelationClass)
-      .map(table => new EmptyHudiTable(LakeTable.qualify(new Path(table.location), SparkSession.active), schema))
+      .map(table =>
+        new EmptyHudiTable(LakeTable.qualify(new Path(table.location), SparkSession.active), schema))
 }

@@ -24,14 +24,15 @@ final private class IcebergDeletes(nameMapping: Option[String]) {
   private var entries = 0
 
   /** The digest of the delete files of one data file; none without delete files. */
-  def digest(deletes: Array[AnyRef]): Option[String] = if (deletes.isEmpty) None else Some(describe(deletes).digest)
+  def digest(deletes: Array[AnyRef]): Option[String] =
+    if (deletes.isEmpty) None else Some(describe(deletes).digest)
 
   /** Whether some of them delete rows by their values. */
   def deleteByValue(deletes: Array[AnyRef]): Boolean = describe(deletes).hasEquality
 
   private def describe(deletes: Array[AnyRef]): DeleteList = {
     val remembered = lists.get(deletes)
-    if (remembered != null) remembered // scalastyle:ignore
+    if (remembered != null) remembered
     else {
       val list = sums.describeList(deletes)
       remember(deletes, list)
@@ -97,7 +98,7 @@ final private class DeleteSums(describe: AnyRef => DeleteFile) {
 
   private def findPlace(file: AnyRef): Int = {
     val place = places.get(file)
-    if (place != null) place.intValue // scalastyle:ignore
+    if (place != null) place.intValue
     else {
       append(file)
       length - 1
@@ -121,7 +122,8 @@ final private class DeleteSums(describe: AnyRef => DeleteFile) {
   }
 
   /** The sum of the files before a place. */
-  private def sumTo(place: Int, word: Int): Long = if (place == 0) 0L else sums((place - 1) * DeleteFile.Words + word)
+  private def sumTo(place: Int, word: Int): Long =
+    if (place == 0) 0L else sums((place - 1) * DeleteFile.Words + word)
 
   private def equalitiesTo(place: Int): Int = if (place == 0) 0 else equalities(place - 1)
 
@@ -147,7 +149,7 @@ final private class DeleteSums(describe: AnyRef => DeleteFile) {
 
   private def clear(): Unit = {
     places.clear()
-    Arrays.fill(files, null) // scalastyle:ignore
+    Arrays.fill(files, null)
     length = 0
   }
 }
@@ -173,7 +175,8 @@ private object DeleteFile {
   val Words = 4
 
   def hash(text: String): Array[Long] = {
-    val words = ByteBuffer.wrap(MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8))).asLongBuffer
+    val words =
+      ByteBuffer.wrap(MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8))).asLongBuffer
     Array.fill(Words)(words.get())
   }
 

@@ -33,15 +33,19 @@ private[tables] final class IcebergStatisticsFile(table: AnyRef, snapshotId: jav
     current.toSeq.flatMap(list(_, "blobMetadata")).filter(isTheta).flatMap(fields(_, "fields")).toSet
   }
 
-  private def current: Option[AnyRef] = list(table, "statisticsFiles").find(call[Long](_, "snapshotId") == snapshotId)
+  private def current: Option[AnyRef] =
+    list(table, "statisticsFiles").find(call[Long](_, "snapshotId") == snapshotId)
 
   /** Of UUIDs, which Spark shows as texts, the hashes are not those of Iceberg's bytes; a column may have been dropped. */
   private def isPublished(key: String): Boolean =
-    Option(call[AnyRef](schema, "findType", Integer.valueOf(key))).exists(call[AnyRef](_, "typeId").toString != "UUID")
+    Option(call[AnyRef](schema, "findType", Integer.valueOf(key))).exists(call[AnyRef](
+      _,
+      "typeId").toString != "UUID")
 
-  private def tells(file: AnyRef, sketch: PublishedSketch): Boolean = list(file, "blobMetadata").exists { known =>
-    isTheta(known) && fields(known, "fields") == Seq(sketch.key) &&
-    call[JavaMap[String, String]](known, "properties").get(Distinct) == sketch.distinct
+  private def tells(file: AnyRef, sketch: PublishedSketch): Boolean = list(file, "blobMetadata").exists {
+    known =>
+      isTheta(known) && fields(known, "fields") == Seq(sketch.key) &&
+      call[JavaMap[String, String]](known, "properties").get(Distinct) == sketch.distinct
   }
 
   private def isTheta(known: AnyRef): Boolean = call[String](known, "type") == Theta
@@ -55,46 +59,71 @@ private[tables] final class IcebergStatisticsFile(table: AnyRef, snapshotId: jav
     try {
       val kept = list(call[AnyRef](reader, "fileMetadata"), "blobs").filter { known =>
         val of = fields(known, "inputFields")
-        of.forall(key => call[AnyRef](schema, "findType", Integer.valueOf(key)) != null) && // scalastyle:ignore
+        of.forall(key => call[AnyRef](schema, "findType", Integer.valueOf(key)) != null) &&
         !(isTheta(known) && but.exists(sketch => of == Seq(sketch.key)))
       }
       list(reader, "readAll", kept.asJava).map { pair =>
         val known = call[AnyRef](pair, "first")
-        newBlob(call[String](known, "type"), call[JavaList[Integer]](known, "inputFields"), call[java.lang.Long](known, "snapshotId"),
-          call[java.lang.Long](known, "sequenceNumber"), call[ByteBuffer](pair, "second"),
+        newBlob(
+          call[String](known, "type"),
+          call[JavaList[Integer]](known, "inputFields"),
+          call[java.lang.Long](known, "snapshotId"),
+          call[java.lang.Long](known, "sequenceNumber"),
+          call[ByteBuffer](pair, "second"),
           call[JavaMap[String, String]](known, "properties"))
       }
     } finally reader.close()
   }
 
   private def blob(sketch: PublishedSketch, snapshot: AnyRef): AnyRef = newBlob(
-    Theta, Seq(Integer.valueOf(sketch.key)).asJava, snapshotId, call[java.lang.Long](snapshot, "sequenceNumber"),
-    ByteBuffer.wrap(sketch.bytes), Map(Distinct -> sketch.distinct).asJava)
+    Theta,
+    Seq(Integer.valueOf(sketch.key)).asJava,
+    snapshotId,
+    call[java.lang.Long](snapshot, "sequenceNumber"),
+    ByteBuffer.wrap(sketch.bytes),
+    Map(Distinct -> sketch.distinct).asJava)
 
   private def newBlob(
-      kind: String, fields: JavaList[Integer], snapshot: java.lang.Long, sequence: java.lang.Long, data: ByteBuffer,
+      kind: String,
+      fields: JavaList[Integer],
+      snapshot: java.lang.Long,
+      sequence: java.lang.Long,
+      data: ByteBuffer,
       properties: JavaMap[String, String]): AnyRef =
-    create(load("puffin.Blob"), kind, fields, snapshot, sequence, data, null, properties) // scalastyle:ignore
+    create(load("puffin.Blob"), kind, fields, snapshot, sequence, data, null, properties)
 
   /** Writes a file with these and says what the table's metadata is to know of it. */
   private def write(blobs: Seq[AnyRef]): AnyRef = {
-    val place = call[String](call[AnyRef](table, "operations"), "metadataFileLocation", s"$snapshotId-${UUID.randomUUID}.stats")
+    val place = call[String](
+      call[AnyRef](table, "operations"),
+      "metadataFileLocation",
+      s"$snapshotId-${UUID.randomUUID}.stats")
     val output = call[AnyRef](call[AnyRef](table, "io"), "newOutputFile", place)
-    val builder = call[AnyRef](callStatic[AnyRef](load("puffin.Puffin"), "write", output), "createdBy", "pyspark-metastore")
+    val builder = call[AnyRef](
+      callStatic[AnyRef](load("puffin.Puffin"), "write", output),
+      "createdBy",
+      "pyspark-metastore")
     val writer = call[AutoCloseable](builder, "build")
     try {
       blobs.foreach(call[AnyRef](writer, "add", _))
       call[AnyRef](writer, "finish")
-      val written = list(writer, "writtenBlobsMetadata").map(callStatic[AnyRef](load("GenericBlobMetadata"), "from", _))
-      create(load("GenericStatisticsFile"), snapshotId, place, Long.box(call[Long](writer, "fileSize")),
-        Long.box(call[Long](writer, "footerSize")), written.asJava)
+      val written =
+        list(writer, "writtenBlobsMetadata").map(callStatic[AnyRef](load("GenericBlobMetadata"), "from", _))
+      create(
+        load("GenericStatisticsFile"),
+        snapshotId,
+        place,
+        Long.box(call[Long](writer, "fileSize")),
+        Long.box(call[Long](writer, "footerSize")),
+        written.asJava)
     } finally writer.close()
   }
 
   private def register(file: AnyRef): Unit = {
     val update = call[AnyRef](table, "updateStatistics")
     try call[AnyRef](update, "setStatistics", file)
-    catch { case _: UnsupportedRelease => call[AnyRef](update, "setStatistics", snapshotId, file) } // before Iceberg 1.8
+    // before Iceberg 1.8
+    catch { case _: UnsupportedRelease => call[AnyRef](update, "setStatistics", snapshotId, file) }
     call[AnyRef](update, "commit")
     ()
   }

@@ -45,7 +45,9 @@ private[tables] object IcebergSubclass {
     (Reflection.call[UUID](icebergTable, "uuid"), Reflection.call[String](icebergTable, "location"))
 
   private def snapshotOf(icebergScan: AnyRef): Option[String] =
-    Option(Reflection.call[AnyRef](icebergScan, "snapshot")).map(Reflection.call[Long](_, "snapshotId").toString)
+    Option(Reflection.call[AnyRef](icebergScan, "snapshot")).map(Reflection.call[Long](
+      _,
+      "snapshotId").toString)
 
   private def columnsOf(scan: Scan): Seq[(String, String)] =
     scan.readSchema.fields.toSeq.map(field => (field.name, field.dataType.catalogString))

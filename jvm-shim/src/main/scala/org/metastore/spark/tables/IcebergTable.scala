@@ -30,8 +30,11 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   override lazy val location: String = call[String](table, "location").stripSuffix("/")
 
   override def qualifiedLocation: String = {
-    val qualified = if (location.startsWith("/")) LakeTable.qualify(new Path(location), SparkSession.active).toString else location
-    if (qualified.startsWith("file:")) location else qualified // which Iceberg's own metadata spell without a scheme
+    val qualified = if (location.startsWith("/"))
+      LakeTable.qualify(new Path(location), SparkSession.active).toString
+    else location
+    // which Iceberg's own metadata spell without a scheme
+    if (qualified.startsWith("file:")) location else qualified
   }
 
   override lazy val current: Option[String] = {
@@ -43,17 +46,19 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
   override def lineage(snapshot: String): Iterator[String] =
     Iterator.iterate(bySnapshotId(snapshot))(_.flatMap(s => Option(call[java.lang.Long](s, "parentId")))
-        .flatMap(parent => bySnapshotId(parent.toString))).takeWhile(_.isDefined).map(s => id(s.get))
+      .flatMap(parent => bySnapshotId(parent.toString))).takeWhile(_.isDefined).map(s => id(s.get))
 
   override def hasExpired(snapshot: String): Boolean = bySnapshotId(snapshot).isEmpty
 
-  override def hasExpiredAncestors(snapshot: String): Boolean = lineage(snapshot).toSeq.lastOption.flatMap(bySnapshotId)
-    .exists(oldest => call[java.lang.Long](oldest, "parentId") != null)
+  override def hasExpiredAncestors(snapshot: String): Boolean =
+    lineage(snapshot).toSeq.lastOption.flatMap(bySnapshotId)
+      .exists(oldest => call[java.lang.Long](oldest, "parentId") != null)
 
   override def snapshot(text: String): Option[String] = bySnapshotId(text).map(id).orElse(reference(text))
 
   override def snapshotAt(micros: Long): Option[String] = {
-    val history = list(table, "history").filter(entry => call[Long](entry, "timestampMillis") <= Math.floorDiv(micros, 1000L))
+    val history = list(table, "history").filter(entry =>
+      call[Long](entry, "timestampMillis") <= Math.floorDiv(micros, 1000L))
     history.lastOption.map(entry => call[Long](entry, "snapshotId").toString)
   }
 
@@ -80,8 +85,13 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     finally tasks.close()
   }
 
-  private def liveFile(file: AnyRef, deletes: Array[AnyRef], partition: Map[String, String]): DataFile = DataFile(
-    pathOf(file), call[Long](file, "fileSizeInBytes"), Some(call[Long](file, "recordCount")), TaskDeletes.countRows(deletes), partition)
+  private def liveFile(file: AnyRef, deletes: Array[AnyRef], partition: Map[String, String]): DataFile =
+    DataFile(
+      pathOf(file),
+      call[Long](file, "fileSizeInBytes"),
+      Some(call[Long](file, "recordCount")),
+      TaskDeletes.countRows(deletes),
+      partition)
 
   /** The partition spec of a data file: each task would parse the whole schema for its own. */
   private def specOf(task: AnyRef, file: AnyRef): AnyRef =
@@ -97,16 +107,21 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     }.toMap
   }
 
-  override def properties: Map[String, String] = call[java.util.Map[String, String]](table, "properties").asScala.toMap
+  override def properties: Map[String, String] =
+    call[java.util.Map[String, String]](table, "properties").asScala.toMap
 
   override def nameMapping: Option[String] = properties.get(NameMapping.Property)
 
   override def refusal: Option[TableRefusal] = {
     // Newer releases name the snapshot of every table, and keep beside it what was asked for.
-    def asked = Try(Reflection.value[AnyRef](sparkTable, "timeTravel")).getOrElse(call[AnyRef](sparkTable, "snapshotId"))
-    val selected = asked != null || call[AnyRef](sparkTable, "branch") != null // scalastyle:ignore
+    def asked = Try(Reflection.value[AnyRef](sparkTable, "timeTravel")).getOrElse(call[AnyRef](
+      sparkTable,
+      "snapshotId"))
+    val selected = asked != null || call[AnyRef](sparkTable, "branch") != null
     if (!selected) None
-    else Some(TableRefusal("it is a branch, a tag or a snapshot, and ANALYZE reads a table where its main branch is", isSelected = true))
+    else Some(TableRefusal(
+      "it is a branch, a tag or a snapshot, and ANALYZE reads a table where its main branch is",
+      isSelected = true))
   }
 
   override def facts: SnapshotFacts = {
@@ -117,26 +132,38 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
       val ofSpec = fields.getOrElseUpdate(call[Integer](file, "specId"), partitionFields(specOf(task, file)))
       fileFacts(file, TaskDeletes.of(task), deletes, ofSpec)
     })
-    val ofSnapshot = current.flatMap(bySnapshotId).map(call[Integer](_, "schemaId")).filter(_ != null) // scalastyle:ignore
-    SnapshotFacts(current, planned.sortBy(_.location), hasCurrentSchema = ofSnapshot.forall(_ == call[Integer](schema, "schemaId")))
+    val ofSnapshot = current.flatMap(bySnapshotId).map(call[Integer](_, "schemaId")).filter(_ != null)
+    SnapshotFacts(
+      current,
+      planned.sortBy(_.location),
+      hasCurrentSchema = ofSnapshot.forall(_ == call[Integer](schema, "schemaId")))
   }
 
   private def fileFacts(
-      file: AnyRef, deletesOfFile: Array[AnyRef], deletes: IcebergDeletes, fields: Seq[PartitionField]): FileFacts = {
+      file: AnyRef,
+      deletesOfFile: Array[AnyRef],
+      deletes: IcebergDeletes,
+      fields: Seq[PartitionField]): FileFacts = {
     val partition = call[AnyRef](file, "partition")
     val values = fields.map { field =>
-      field -> catalyst(call[AnyRef](partition, "get", Integer.valueOf(field.place), classOf[Object]), field.shown.dataType)
+      field -> catalyst(
+        call[AnyRef](partition, "get", Integer.valueOf(field.place), classOf[Object]),
+        field.shown.dataType)
     }
-    val constants = values.flatMap { case (field, value) => field.decides.map(_ -> StoredText.of(value, field.shown.dataType).orNull) }
+    val constants = values.flatMap { case (field, value) =>
+      field.decides.map(_ -> StoredText.of(value, field.shown.dataType).orNull)
+    }
     FileFacts(
-      live = liveFile(file, deletesOfFile, LakeTable.partitionTexts(values.map { case (field, value) => field.shown -> value })),
+      live = liveFile(
+        file,
+        deletesOfFile,
+        LakeTable.partitionTexts(values.map { case (field, value) => field.shown -> value })),
       location = pathOf(file),
       deletes = deletes.digest(deletesOfFile),
       hasEqualityDeletes = deletes.deleteByValue(deletesOfFile),
       format = call[AnyRef](file, "format").toString.toLowerCase(Locale.ROOT),
-      isEncrypted = call[AnyRef](file, "keyMetadata") != null, // scalastyle:ignore
-      constants = FileConstants(constants.toMap)
-    )
+      isEncrypted = call[AnyRef](file, "keyMetadata") != null,
+      constants = FileConstants(constants.toMap))
   }
 
   /**
@@ -146,16 +173,21 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   private def partitionFields(spec: AnyRef): Seq[PartitionField] =
     for {
       (field, place) <- list(spec, "fields").zipWithIndex
-      (transform, source) = (call[AnyRef](field, "transform"), call[Integer](field, "sourceId")) if !call[Boolean](transform, "isVoid")
+      (transform, source) = (call[AnyRef](field, "transform"), call[Integer](field, "sourceId"))
+      if !call[Boolean](transform, "isVoid")
       kind <- Option(call[AnyRef](schema, "findType", source))
-      shown = StructField(call[String](field, "name"), sparkType(call[AnyRef](transform, "getResultType", kind)))
-    } yield PartitionField(shown, place, Some(source.toString).filter(_ => call[Boolean](transform, "isIdentity") && topLevel(source)))
+      shown =
+        StructField(call[String](field, "name"), sparkType(call[AnyRef](transform, "getResultType", kind)))
+    } yield PartitionField(
+      shown,
+      place,
+      Some(source.toString).filter(_ => call[Boolean](transform, "isIdentity") && topLevel(source)))
 
   private lazy val topLevel = list(schema, "columns").map(call[Int](_, "fieldId")).toSet
 
   override def defaults: Map[String, String] = leaves(None).flatMap { leaf =>
     val field = call[AnyRef](schema, "findField", Integer.valueOf(leaf.key))
-    val default = if (Reflection.has(field, "initialDefault")) call[AnyRef](field, "initialDefault") else null // scalastyle:ignore
+    val default = if (Reflection.has(field, "initialDefault")) call[AnyRef](field, "initialDefault") else null
     StoredText.of(catalyst(default, leaf.dataType), leaf.dataType).map(leaf.key -> _)
   }.toMap
 
@@ -187,19 +219,22 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     }
 
   /** One of the table's Iceberg schemas as Spark shows it. */
-  def sparkSchema(schema: AnyRef): StructType = Reflection.callStatic[StructType](schemaUtil, "convert", schema)
+  def sparkSchema(schema: AnyRef): StructType =
+    Reflection.callStatic[StructType](schemaUtil, "convert", schema)
 
   private def sparkType(kind: AnyRef): DataType = Reflection.callStatic[DataType](schemaUtil, "convert", kind)
 
   /** Columns that Spark has no type for, each with its type. */
-  private def unreadableColumns(above: Vector[String], fields: Seq[AnyRef]): Seq[String] = fields.flatMap { field =>
-    val (path, kind) = (above :+ call[String](field, "name"), call[AnyRef](field, "type"))
-    if (Try(sparkType(kind)).isSuccess) Nil
-    else if (call[Boolean](kind, "isStructType")) unreadableColumns(path, list(kind, "fields"))
-    else Seq(s"${SqlName(path)} of type $kind")
-  }
+  private def unreadableColumns(above: Vector[String], fields: Seq[AnyRef]): Seq[String] =
+    fields.flatMap { field =>
+      val (path, kind) = (above :+ call[String](field, "name"), call[AnyRef](field, "type"))
+      if (Try(sparkType(kind)).isSuccess) Nil
+      else if (call[Boolean](kind, "isStructType")) unreadableColumns(path, list(kind, "fields"))
+      else Seq(s"${SqlName(path)} of type $kind")
+    }
 
-  private lazy val schemaUtil = Reflection.load("org.apache.iceberg.spark.SparkSchemaUtil", sparkTable.getClass.getClassLoader)
+  private lazy val schemaUtil =
+    Reflection.load("org.apache.iceberg.spark.SparkSchemaUtil", sparkTable.getClass.getClassLoader)
 
   private def bySnapshotId(text: String): Option[AnyRef] =
     Try(text.toLong).toOption.flatMap(snapshots.get)
@@ -208,7 +243,9 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     list(table, "snapshots").map(snapshot => call[Long](snapshot, "snapshotId") -> snapshot).toMap
 
   private def reference(name: String): Option[String] =
-    Option(call[java.util.Map[String, AnyRef]](table, "refs").get(name)).map(call[Long](_, "snapshotId").toString)
+    Option(call[java.util.Map[String, AnyRef]](table, "refs").get(name)).map(call[Long](
+      _,
+      "snapshotId").toString)
 
   private def id(snapshot: AnyRef): String = call[Long](snapshot, "snapshotId").toString
 }
@@ -226,7 +263,7 @@ object IcebergTable extends TableFormat {
   // Its jars have it in a class.
   override def release(c: Class[_]): Option[String] =
     Try(Class.forName("org.apache.iceberg.IcebergBuild", true, c.getClassLoader).getMethod("version").invoke(
-        null).toString).toOption // scalastyle:ignore
+      null).toString).toOption
 
   private val DataTableClass = "org.apache.iceberg.BaseTable"
   private val MetadataTableClass = "org.apache.iceberg.BaseMetadataTable"
@@ -239,16 +276,19 @@ object IcebergTable extends TableFormat {
   /** Whether Spark's table is one of Iceberg's metadata tables, such as `t.files`: tables of the same class. */
   override def isMetadataTable(table: Table): Boolean = holds(table, MetadataTableClass)
 
-  override def isCatalog(catalog: CatalogPlugin): Boolean = catalog.getClass.getName == "org.apache.iceberg.spark.SparkCatalog"
+  override def isCatalog(catalog: CatalogPlugin): Boolean =
+    catalog.getClass.getName == "org.apache.iceberg.spark.SparkCatalog"
   override def hasPaths: Boolean = false
 
   // A metadata file that is gone; what a catalog forbids is not among these.
-  override def isUnreadable(e: Exception): Boolean = isOfType(e) || e.getClass.getName.startsWith("org.apache.iceberg.exceptions.") &&
-    !Seq("ForbiddenException", "NotAuthorizedException").contains(e.getClass.getSimpleName)
+  override def isUnreadable(e: Exception): Boolean =
+    isOfType(e) || e.getClass.getName.startsWith("org.apache.iceberg.exceptions.") &&
+      !Seq("ForbiddenException", "NotAuthorizedException").contains(e.getClass.getSimpleName)
 
   /** Whether it was thrown because Spark has no type for a column. */
   private def isOfType(e: Exception): Boolean =
-    e.isInstanceOf[UnsupportedOperationException] && e.getStackTrace.exists(_.getClassName == "org.apache.iceberg.spark.SparkSchemaUtil")
+    e.isInstanceOf[UnsupportedOperationException] && e.getStackTrace.exists(
+      _.getClassName == "org.apache.iceberg.spark.SparkSchemaUtil")
 
   override def unreadableColumns(table: Table): Seq[String] =
     if (!is(table)) Nil
@@ -261,8 +301,9 @@ object IcebergTable extends TableFormat {
     Set("ReplaceIcebergData", "MergeIntoIcebergTable", "UpdateIcebergTable", "DeleteFromIcebergTable")
 
   // Those whose data files may be new to us; each names its table first.
-  private val procedures = Set("RewriteDataFiles", "AddFiles", "CherrypickSnapshot", "PublishChanges", "FastForwardBranch")
-    .map(name => s"org.apache.iceberg.spark.procedures.${name}Procedure")
+  private val procedures =
+    Set("RewriteDataFiles", "AddFiles", "CherrypickSnapshot", "PublishChanges", "FastForwardBranch")
+      .map(name => s"org.apache.iceberg.spark.procedures.${name}Procedure")
 
   override def writtenBy(call: LogicalPlan): Option[(TableCatalog, Identifier)] =
     for {
@@ -273,28 +314,32 @@ object IcebergTable extends TableFormat {
       Reflection.call[Identifier](procedure, "toIdentifier", table.eval().toString, "table"))
 
   // Of Spark's own call, or of Iceberg's on Spark 3.5.
-  private def procedureOf(call: LogicalPlan): Option[AnyRef] = Try(Reflection.value[AnyRef](call, "procedure")).toOption.collect {
-    case resolved: LogicalPlan => Reflection.value[AnyRef](resolved, "procedure")
-    case own => own
-  }
+  private def procedureOf(call: LogicalPlan): Option[AnyRef] =
+    Try(Reflection.value[AnyRef](call, "procedure")).toOption.collect {
+      case resolved: LogicalPlan => Reflection.value[AnyRef](resolved, "procedure")
+      case own => own
+    }
 
   override def isTemporary(catalog: CatalogPlugin): Boolean =
     catalog.getClass.getName == "org.apache.iceberg.spark.SparkCachedTableCatalog"
 
-  override val optimizerDefaults: Map[String, String] = Map("spark.sql.iceberg.report-column-stats" -> "false")
+  override val optimizerDefaults: Map[String, String] =
+    Map("spark.sql.iceberg.report-column-stats" -> "false")
 
   /** Where a data file or a delete file is. */
-  private[tables] def pathOf(file: AnyRef): String = Reflection.value[CharSequence](file, "location", "path").toString
+  private[tables] def pathOf(file: AnyRef): String =
+    Reflection.value[CharSequence](file, "location", "path").toString
 
   /** Whether a delete file is a deletion vector. Releases without the member know none. */
   private[tables] def isVector(delete: AnyRef): Boolean =
-    Reflection.has(delete, "contentOffset") && Reflection.call[AnyRef](delete, "contentOffset") != null // scalastyle:ignore
+    Reflection.has(delete, "contentOffset") && Reflection.call[AnyRef](delete, "contentOffset") != null
 
   private def holds(table: Table, kind: String): Boolean =
     isOrExtends(table, SparkTableClass) && isOrExtends(inner(table), kind) &&
       (table.getClass.getName == SparkTableClass || IcebergSubclass.readsAsIceberg(table))
 
-  private def isOrExtends(instance: AnyRef, name: String): Boolean = Reflection.lineage(instance.getClass).exists(_.getName == name)
+  private def isOrExtends(instance: AnyRef, name: String): Boolean =
+    Reflection.lineage(instance.getClass).exists(_.getName == name)
 
   /** @throws UnsupportedRelease this release of Iceberg is not known */
   def apply(table: Table): IcebergTable = {

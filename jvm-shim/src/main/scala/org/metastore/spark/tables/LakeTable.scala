@@ -31,38 +31,52 @@ object Leaf {
 
   /** The leaf that `below` found. */
   def of(key: Seq[String], path: Seq[String], field: StructField): Leaf =
-    Leaf(Leaf.key(key), path, field.dataType, CharVarcharUtils.getRawType(field.metadata).collect { case char: CharType => char.length })
+    Leaf(
+      Leaf.key(key),
+      path,
+      field.dataType,
+      CharVarcharUtils.getRawType(field.metadata).collect { case char: CharType => char.length })
 
   /** The leaves of a schema, in order: physical names from the root, names from the root, and the field. */
-  def walk(struct: StructType, physical: StructField => String): Vector[(Vector[String], Vector[String], StructField)] =
+  def walk(
+      struct: StructType,
+      physical: StructField => String): Vector[(Vector[String], Vector[String], StructField)] =
     struct.fields.toVector.flatMap { field =>
       field.dataType match {
         case inner: StructType =>
-          walk(withCharMarks(inner, field), physical).map { case (key, path, leaf) => (physical(field) +: key, field.name +: path, leaf) }
+          walk(withCharMarks(inner, field), physical).map { case (key, path, leaf) =>
+            (physical(field) +: key, field.name +: path, leaf)
+          }
         case _ => Vector((Vector(physical(field)), Vector(field.name), field))
       }
     }
 
   /** The fields of a struct with Spark's marks of CHAR, which stand at the struct. */
-  private def withCharMarks(inner: StructType, field: StructField): StructType = CharVarcharUtils.getRawType(field.metadata) match {
-    case Some(raw: StructType) if raw.length == inner.length =>
-      val told = CharVarcharUtils.replaceCharVarcharWithStringInSchema(raw)
-      StructType(inner.fields.zip(told.fields).map { case (one, same) =>
-        if (!same.metadata.contains(RawType)) one
-        else {
-          val text = same.metadata.getString(RawType)
-          one.copy(metadata = new MetadataBuilder().withMetadata(one.metadata).putString(RawType, text).build())
-        }
-      })
-    case _ => inner
-  }
+  private def withCharMarks(inner: StructType, field: StructField): StructType =
+    CharVarcharUtils.getRawType(field.metadata) match {
+      case Some(raw: StructType) if raw.length == inner.length =>
+        val told = CharVarcharUtils.replaceCharVarcharWithStringInSchema(raw)
+        StructType(inner.fields.zip(told.fields).map { case (one, same) =>
+          if (!same.metadata.contains(RawType)) one
+          else {
+            val text = same.metadata.getString(RawType)
+            one.copy(metadata =
+              new MetadataBuilder().withMetadata(one.metadata).putString(RawType, text).build())
+          }
+        })
+      case _ => inner
+    }
 
   private val RawType = "__CHAR_VARCHAR_TYPE_STRING"
 }
 
 /** A live data file of a snapshot, as the table itself knows it. `deletedRows = None`: unknown. */
 final case class DataFile(
-    path: String, size: Long, rows: Option[Long], deletedRows: Option[Long], partition: Map[String, String],
+    path: String,
+    size: Long,
+    rows: Option[Long],
+    deletedRows: Option[Long],
+    partition: Map[String, String],
     modified: Option[Long] = None) {
 
   def key: FileKey = FileKey(path, size, modified)
@@ -76,13 +90,21 @@ final case class DataFile(
  * @param names what it calls the columns whose keys do not tell
  */
 final case class FileFacts(
-    live: DataFile, location: String, deletes: Option[String] = None, format: String = ParquetTable.name,
-    isEncrypted: Boolean = false, constants: FileConstants = FileConstants(), names: Map[String, String] = Map.empty,
+    live: DataFile,
+    location: String,
+    deletes: Option[String] = None,
+    format: String = ParquetTable.name,
+    isEncrypted: Boolean = false,
+    constants: FileConstants = FileConstants(),
+    names: Map[String, String] = Map.empty,
     hasEqualityDeletes: Boolean = false)
 
 /** The data files that ANALYZE is to read. `hasCurrentSchema`: who reads the snapshot by its id sees the table's schema. */
 final case class SnapshotFacts(
-    snapshot: Option[String], files: Seq[FileFacts], recentFiles: Seq[String] = Nil, hasOtherRows: Boolean = false,
+    snapshot: Option[String],
+    files: Seq[FileFacts],
+    recentFiles: Seq[String] = Nil,
+    hasOtherRows: Boolean = false,
     hasCurrentSchema: Boolean = true)
 
 /** Why a table cannot be analyzed; `isSelected`: its name is that of a table, and of what was selected of its history. */
@@ -180,7 +202,10 @@ object LakeTable {
   def partitionTexts(values: Seq[(StructField, Any)]): Map[String, String] = {
     val zone = Some(SQLConf.get.sessionLocalTimeZone)
     values.map { case (field, value) =>
-      field.name -> Option(Cast(Literal(value, field.dataType), StringType, zone).eval()).map(_.toString).orNull
+      field.name -> Option(Cast(
+        Literal(value, field.dataType),
+        StringType,
+        zone).eval()).map(_.toString).orNull
     }.toMap
   }
 
@@ -189,7 +214,8 @@ object LakeTable {
     val (uri, base) = (file.toUri, root.toUri)
     val folder = base.getPath.stripSuffix("/") + "/"
     // A shallow clone names files of its source, which may lie in another bucket under the same path.
-    def sameStore = uri.getScheme == null || (uri.getScheme == base.getScheme && uri.getAuthority == base.getAuthority)
+    def sameStore =
+      uri.getScheme == null || (uri.getScheme == base.getScheme && uri.getAuthority == base.getAuthority)
     if (!file.isAbsolute) uri.getPath
     else if (sameStore && uri.getPath.startsWith(folder)) uri.getPath.substring(folder.length)
     else file.toString

@@ -4,7 +4,9 @@ import org.apache.commons.codec.digest.DigestUtils
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.connector.catalog.Table
-import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, FileIndex, HadoopFsRelation, InMemoryFileIndex, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.{
+  CatalogFileIndex, FileIndex, HadoopFsRelation, InMemoryFileIndex, LogicalRelation
+}
 
 /**
  * A directory of Parquet files as Spark reads it, by its path or as a table of the session's catalog. It has no snapshots: its
@@ -27,9 +29,11 @@ final class ParquetTable private (relation: HadoopFsRelation, isOfSession: Boole
   override def snapshotAt(micros: Long): Option[String] = None
   override def namesSnapshots: Boolean = false
 
-  override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] = Leaf.walk(relation.schema, _.name).map((Leaf.of _).tupled)
+  override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
+    Leaf.walk(relation.schema, _.name).map((Leaf.of _).tupled)
 
-  override def dataFiles(snapshot: String): Seq[DataFile] = if (current.contains(snapshot)) files.map(_.live) else Nil
+  override def dataFiles(snapshot: String): Seq[DataFile] =
+    if (current.contains(snapshot)) files.map(_.live) else Nil
 
   override def partitionColumns: Seq[String] = relation.partitionSchema.fieldNames.toSeq
 
@@ -45,14 +49,17 @@ final class ParquetTable private (relation: HadoopFsRelation, isOfSession: Boole
   // A session keeps the listing of a table of its catalog, and other programs write files.
   private lazy val files = listFiles(if (isOfSession) listAnew(relation) else relation.location)
 
-  private def listFiles(index: FileIndex): Seq[FileFacts] = index.listFiles(Nil, Nil).toList.flatMap { directory =>
-    val fields = relation.partitionSchema.fields.toSeq
-    val partition = LakeTable.partitionTexts(fields.zip(directory.values.toSeq(fields.map(_.dataType))))
-    directory.files.map { file =>
-      val path = LakeTable.pathInTable(file.getPath, root)
-      FileFacts(DataFile(path, file.getLen, None, Some(0L), partition, Some(file.getModificationTime)), file.getPath.toString)
-    }
-  }.sortBy(_.live.path)
+  private def listFiles(index: FileIndex): Seq[FileFacts] =
+    index.listFiles(Nil, Nil).toList.flatMap { directory =>
+      val fields = relation.partitionSchema.fields.toSeq
+      val partition = LakeTable.partitionTexts(fields.zip(directory.values.toSeq(fields.map(_.dataType))))
+      directory.files.map { file =>
+        val path = LakeTable.pathInTable(file.getPath, root)
+        FileFacts(
+          DataFile(path, file.getLen, None, Some(0L), partition, Some(file.getModificationTime)),
+          file.getPath.toString)
+      }
+    }.sortBy(_.live.path)
 }
 
 object ParquetTable extends TableFormat {
@@ -62,7 +69,8 @@ object ParquetTable extends TableFormat {
   override def is(table: Table): Boolean = false // the session's catalog shows a table of no kind of its own
 
   override def open(relation: LogicalRelation): Option[LakeTable] = relation.relation match {
-    case files: HadoopFsRelation if is(files) => Some(new ParquetTable(files, isOfSession = relation.catalogTable.isDefined))
+    case files: HadoopFsRelation if is(files) =>
+      Some(new ParquetTable(files, isOfSession = relation.catalogTable.isDefined))
     case _ => None
   }
 
@@ -82,14 +90,18 @@ object ParquetTable extends TableFormat {
   def is(relation: HadoopFsRelation): Boolean = isRead(relation) && relation.location.rootPaths.length == 1
 
   /** The directory that a relation reads, with the scheme of its file system. */
-  def rootOf(relation: HadoopFsRelation): Path = LakeTable.qualify(relation.location.rootPaths.head, relation.sparkSession)
+  def rootOf(relation: HadoopFsRelation): Path =
+    LakeTable.qualify(relation.location.rootPaths.head, relation.sparkSession)
 
   private def listAnew(relation: HadoopFsRelation): FileIndex = relation.location match {
-    case partitions: CatalogFileIndex => new CatalogFileIndex(relation.sparkSession, partitions.table, partitions.sizeInBytes)
-    case index => new InMemoryFileIndex(relation.sparkSession, index.rootPaths, relation.options, Some(relation.schema))
+    case partitions: CatalogFileIndex =>
+      new CatalogFileIndex(relation.sparkSession, partitions.table, partitions.sizeInBytes)
+    case index =>
+      new InMemoryFileIndex(relation.sparkSession, index.rootPaths, relation.options, Some(relation.schema))
   }
 
   private def digest(files: Seq[FileFacts]): String =
-    DigestUtils.sha256Hex(files.map(_.live).map(live => s"${live.path}\u0000${live.size}\u0000${live.modified.getOrElse(0L)}\n").mkString)
+    DigestUtils.sha256Hex(files.map(_.live).map(live =>
+      s"${live.path}\u0000${live.size}\u0000${live.modified.getOrElse(0L)}\n").mkString)
       .take(32)
 }

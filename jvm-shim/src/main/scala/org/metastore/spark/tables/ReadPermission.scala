@@ -8,7 +8,9 @@ import scala.util.control.NonFatal
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
 import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeSet, NamedExpression}
-import org.apache.spark.sql.catalyst.plans.logical.{AnalysisHelper, LeafNode, LogicalPlan, Project, ReturnAnswer}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  AnalysisHelper, LeafNode, LogicalPlan, Project, ReturnAnswer
+}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution, SparkOptimizer, SparkPlan}
@@ -21,28 +23,33 @@ import org.metastore.spark.reason.{MetastoreException, Recoverable}
 private[spark] object ReadPermission {
 
   /** Passes where a query is allowed and left as it is. */
-  def require(session: SparkSession, name: String, query: LogicalPlan, relation: LogicalPlan): Unit = requireAllowed(name) {
-    session.sessionState.analyzer.checkAnalysis(query)
-    val rules = new ExtensionRules(session)
-    def physical = session.sessionState.executePlan(query, CommandExecutionMode.SKIP).sparkPlan
-    // Of the columns in their order no projection is left, which is all that some rules look at.
-    val turned = Project(query.output.reverse, query)
-    showsAll(rules.rewrite(Project(relation.output, relation)), relation) && Seq(query, turned).forall { one =>
-      val optimized = rules.optimizeWith(one)
-      optimized.forall(showsAll(_, relation)) && rules.leavePlanning(optimized.head)
-    } && rules.leavePhysical(physical)
-  }
+  def require(session: SparkSession, name: String, query: LogicalPlan, relation: LogicalPlan): Unit =
+    requireAllowed(name) {
+      session.sessionState.analyzer.checkAnalysis(query)
+      val rules = new ExtensionRules(session)
+      def physical = session.sessionState.executePlan(query, CommandExecutionMode.SKIP).sparkPlan
+      // Of the columns in their order no projection is left, which is all that some rules look at.
+      val turned = Project(query.output.reverse, query)
+      showsAll(rules.rewrite(Project(relation.output, relation)), relation) && Seq(query, turned).forall {
+        one =>
+          val optimized = rules.optimizeWith(one)
+          optimized.forall(showsAll(_, relation)) && rules.leavePlanning(optimized.head)
+      } && rules.leavePhysical(physical)
+    }
 
   /** Passes where a query that is about to run is what Spark alone would make of its analyzed plan. */
-  def requireUnchanged(name: String, query: QueryExecution): Unit = requireAllowed(name)(asActive(query.sparkSession) {
-    val rules = new ExtensionRules(query.sparkSession)
-    val (optimized, alone) = (rules.optimizeWith(query.analyzed), rules.optimizeWithout(query.analyzed))
-    optimized.zip(alone).forall { case (one, other) => one.sameResult(other) } && rules.leavePlanning(optimized.head) &&
-    rules.leavePhysical(query.sparkPlan)
-  })
+  def requireUnchanged(name: String, query: QueryExecution): Unit =
+    requireAllowed(name)(asActive(query.sparkSession) {
+      val rules = new ExtensionRules(query.sparkSession)
+      val (optimized, alone) = (rules.optimizeWith(query.analyzed), rules.optimizeWithout(query.analyzed))
+      optimized.zip(alone).forall { case (one, other) => one.sameResult(other) } && rules.leavePlanning(
+        optimized.head) &&
+      rules.leavePhysical(query.sparkPlan)
+    })
 
   /** Whether no strategy of others makes a physical plan of its own for an optimized plan. */
-  def leavesPlanning(session: SparkSession, optimized: LogicalPlan): Boolean = new ExtensionRules(session).leavePlanning(optimized)
+  def leavesPlanning(session: SparkSession, optimized: LogicalPlan): Boolean =
+    new ExtensionRules(session).leavePlanning(optimized)
 
   /** Rules ask the active session who its user is: it must be the one that will run the query. */
   private[spark] def asActive[T](session: SparkSession)(ask: => T): T = {
@@ -78,7 +85,9 @@ private[spark] object ReadPermission {
   }
 
   private object OfFiles {
-    def unapply(plan: LogicalPlan): Option[String] = Some(plan).collect { case v1: LogicalRelation => v1.relation }.collect {
+    def unapply(plan: LogicalPlan): Option[String] = Some(plan).collect { case v1: LogicalRelation =>
+      v1.relation
+    }.collect {
       case files: HadoopFsRelation => files.location.rootPaths.mkString("`", "`, `", "`")
     }
   }
@@ -103,7 +112,9 @@ private[spark] object ReadPermission {
       case e @ (_: AnalysisException | _: IOException) => throw e
       case e: Exception if CatalogFailure.is(e) => throw MetastoreException.catalogFailed(name, e)
       case e: Exception if TableFormats.all.exists(_.isUnreadable(e)) =>
-        throw MetastoreException.unsupportedTable(name, s"it cannot be loaded: ${MetastoreException.toldBy(e)}")
+        throw MetastoreException.unsupportedTable(
+          name,
+          s"it cannot be loaded: ${MetastoreException.toldBy(e)}")
       case NonFatal(e) => throw MetastoreException.accessDenied(name, e)
       case Recoverable(e) => throw MetastoreException.failed(name, e) // such as no memory
     }
@@ -111,7 +122,8 @@ private[spark] object ReadPermission {
   /** Whether a plan reads all rows and columns of a relation as they are. */
   private def showsAll(plan: LogicalPlan, relation: LogicalPlan): Boolean = plan match {
     case Project(columns, child) => FullProjection.isFull(columns, child) && showsAll(child, relation)
-    case leaf: LeafNode => source(leaf).exists(source(relation).contains) && relation.outputSet.subsetOf(leaf.outputSet)
+    case leaf: LeafNode =>
+      source(leaf).exists(source(relation).contains) && relation.outputSet.subsetOf(leaf.outputSet)
     case _ => false
   }
 
@@ -129,7 +141,8 @@ private[spark] object CatalogFailure {
   private val OfHive = "TTransportException" // which Hive's client tells of in texts
 
   def is(e: Throwable): Boolean = MetastoreException.causes(e).exists {
-    case _: SocketException | _: UnknownHostException | _: SocketTimeoutException | _: ClassNotFoundException => true
+    case _: SocketException | _: UnknownHostException | _: SocketTimeoutException | _: ClassNotFoundException =>
+      true
     case other => Names(other.getClass.getSimpleName) || other.toString.contains(OfHive)
   }
 }
@@ -148,7 +161,8 @@ private[spark] object FullProjection {
     // Any other expression over the column, even one with padding in it, may be somebody's mask.
     case padded @ Alias(expression, name) => expression.references.toSeq match {
         case Seq(of)
-            if of.name == name && expression.semanticEquals(CharVarcharUtils.addPaddingForScan(of.withMetadata(padded.metadata))) =>
+            if of.name == name && expression.semanticEquals(
+              CharVarcharUtils.addPaddingForScan(of.withMetadata(padded.metadata))) =>
           Some(of)
         case _ => None
       }
@@ -165,11 +179,13 @@ private[spark] final class ExtensionRules(session: SparkSession) {
   def optimizeWith(plan: LogicalPlan): Seq[LogicalPlan] = run(plan, new RecordingOptimizer(areAsked = true))
 
   /** The same by Spark's rules alone. */
-  def optimizeWithout(plan: LogicalPlan): Seq[LogicalPlan] = run(plan, new RecordingOptimizer(areAsked = false))
+  def optimizeWithout(plan: LogicalPlan): Seq[LogicalPlan] =
+    run(plan, new RecordingOptimizer(areAsked = false))
 
   /** Whether no strategy makes a physical plan of its own for any part of an optimized plan. */
   def leavePlanning(optimized: LogicalPlan): Boolean = {
-    val strategies = selectRules(state.experimentalMethods.extraStrategies ++ state.planner.extraPlanningStrategies)
+    val strategies =
+      selectRules(state.experimentalMethods.extraStrategies ++ state.planner.extraPlanningStrategies)
     val nodes = ReturnAnswer(optimized) +: optimized.collect { case node => node }
     strategies.forall(strategy => nodes.forall(strategy(_).isEmpty))
   }
@@ -177,7 +193,8 @@ private[spark] final class ExtensionRules(session: SparkSession) {
   /** Whether rules for physical plans, which are rare, leave one as it is. */
   def leavePhysical(physical: => SparkPlan): Boolean = {
     val adaptive = state.adaptiveRulesHolder
-    val columnar = selectRules(state.columnarRules).flatMap(rule => Seq(rule.preColumnarTransitions, rule.postColumnarTransitions))
+    val columnar = selectRules(state.columnarRules).flatMap(rule =>
+      Seq(rule.preColumnarTransitions, rule.postColumnarTransitions))
     val rules: Seq[Rule[SparkPlan]] = columnar ++ selectRules(
       adaptive.queryPostPlannerStrategyRules ++ adaptive.queryStagePrepRules ++ adaptive.queryStageOptimizerRules)
     lazy val plan = physical
@@ -191,10 +208,13 @@ private[spark] final class ExtensionRules(session: SparkSession) {
 
   /** What the optimizer's rules make of a plan that was not optimized: Spark's may take away what they look for. */
   def rewrite(plan: LogicalPlan): LogicalPlan = AnalysisHelper.allowInvokingTransformsInAnalyzer {
-    all(selectRules(own.extendedOperatorOptimizationRules ++ own.preCBORules ++ state.experimentalMethods.extraOptimizations))(plan)
+    all(selectRules(
+      own.extendedOperatorOptimizationRules ++ own.preCBORules ++ state.experimentalMethods.extraOptimizations))(
+      plan)
   }
 
-  private def all(rules: Seq[Rule[LogicalPlan]])(plan: LogicalPlan) = rules.foldLeft(plan)((seen, rule) => rule(seen))
+  private def all(rules: Seq[Rule[LogicalPlan]])(plan: LogicalPlan) =
+    rules.foldLeft(plan)((seen, rule) => rule(seen))
 
   private def selectRules[T](rules: scala.collection.Seq[T]): List[T] =
     rules.filterNot(rule => notAsked.exists(rule.getClass.getName.startsWith)).toList
@@ -216,13 +236,16 @@ private[spark] final class ExtensionRules(session: SparkSession) {
     }
 
     def normalizations: Seq[Rule[LogicalPlan]] = injected(state.planNormalizationRules)
-    override def extendedOperatorOptimizationRules: Seq[Rule[LogicalPlan]] = injected(own.extendedOperatorOptimizationRules)
+    override def extendedOperatorOptimizationRules: Seq[Rule[LogicalPlan]] =
+      injected(own.extendedOperatorOptimizationRules)
     override def preCBORules: Seq[Rule[LogicalPlan]] = injected(own.preCBORules)
     // Variants are read in parts by a projection that is none of a policy's.
     override def earlyScanPushDownRules: Seq[Rule[LogicalPlan]] =
       Watch +: own.earlyScanPushDownRules.filterNot(_.getClass.getSimpleName == "PushVariantIntoScan$").toList
-    override def defaultBatches: Seq[Batch] = super.defaultBatches.filter(areAsked || _.name != "User Provided Optimizers")
+    override def defaultBatches: Seq[Batch] =
+      super.defaultBatches.filter(areAsked || _.name != "User Provided Optimizers")
 
-    private def injected(rules: scala.collection.Seq[Rule[LogicalPlan]]) = if (areAsked) selectRules(rules) else Nil
+    private def injected(rules: scala.collection.Seq[Rule[LogicalPlan]]) =
+      if (areAsked) selectRules(rules) else Nil
   }
 }

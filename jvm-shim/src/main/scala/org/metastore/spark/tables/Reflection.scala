@@ -24,7 +24,7 @@ object Reflection {
 
   /** Calls a static method, as `call` does. */
   def callStatic[T: ClassTag](owner: Class[_], name: String, arguments: AnyRef*): T =
-    as[T](owner, name, invoke(method(owner, name, arguments), null, arguments)) // scalastyle:ignore
+    as[T](owner, name, invoke(method(owner, name, arguments), null, arguments))
 
   /** Makes an object of a public class, as `call` calls a method. */
   def create(owner: Class[_], arguments: AnyRef*): AnyRef = {
@@ -37,7 +37,8 @@ object Reflection {
   def callWithDefaults[T: ClassTag](target: AnyRef, name: String, arguments: AnyRef*): T = {
     val overloads = target.getClass.getMethods.filter(_.getName == name)
     if (overloads.isEmpty) throw missing(target.getClass, name)
-    val defaults = (arguments.length + 1 to overloads.map(_.getParameterCount).min).map(i => call[AnyRef](target, s"$name$$default$$$i"))
+    val defaults = (arguments.length + 1 to overloads.map(_.getParameterCount).min).map(i =>
+      call[AnyRef](target, s"$name$$default$$$i"))
     call[T](target, name, arguments ++ defaults: _*)
   }
 
@@ -73,7 +74,9 @@ object Reflection {
    * @throws UnsupportedRelease where this release has none of them
    */
   def method(owner: Class[_], names: String*): Method =
-    names.iterator.flatMap(find(owner, _, Nil)).take(1).toList.headOption.getOrElse(throw missing(owner, names.head))
+    names.iterator.flatMap(find(owner, _, Nil)).take(1).toList.headOption.getOrElse(throw missing(
+      owner,
+      names.head))
 
   /**
    * A class of a table format.
@@ -82,7 +85,10 @@ object Reflection {
    */
   def load(name: String, loader: ClassLoader): Class[_] =
     try Class.forName(name, false, loader)
-    catch { case _: ClassNotFoundException => throw UnsupportedRelease(FormatReleases.releaseOfClass(name, loader), name) }
+    catch {
+      case _: ClassNotFoundException =>
+        throw UnsupportedRelease(FormatReleases.releaseOfClass(name, loader), name)
+    }
 
   private def method(owner: Class[_], name: String, arguments: Seq[AnyRef]): Method =
     find(owner, name, classes(arguments)).getOrElse(throw missing(owner, name))
@@ -95,7 +101,10 @@ object Reflection {
     catch { case e: InvocationTargetException if e.getCause != null => throw e.getCause }
 
   private def valueOf(owner: Class[_], target: AnyRef, name: String): Option[(String, AnyRef)] =
-    find(owner, name, Nil).map(name -> invoke(_, target, Nil)).orElse(field(owner, name).map(name -> _.get(target)))
+    find(
+      owner,
+      name,
+      Nil).map(name -> invoke(_, target, Nil)).orElse(field(owner, name).map(name -> _.get(target)))
 
   private def missing(owner: Class[_], member: String) =
     UnsupportedRelease(FormatReleases.of(owner), s"${owner.getSimpleName}.$member")
@@ -108,13 +117,16 @@ object Reflection {
 
   // What is found goes with its class: formats may be loaded and unloaded again.
   private val methods = new ClassValue[ConcurrentHashMap[(String, Seq[Class[_]]), Option[Method]]] {
-    override def computeValue(c: Class[_]): ConcurrentHashMap[(String, Seq[Class[_]]), Option[Method]] = new ConcurrentHashMap
+    override def computeValue(c: Class[_]): ConcurrentHashMap[(String, Seq[Class[_]]), Option[Method]] =
+      new ConcurrentHashMap
   }
 
   private def find(owner: Class[_], name: String, arguments: Seq[Class[_]]): Option[Method] =
-    methods.get(owner).computeIfAbsent((name, arguments),
+    methods.get(owner).computeIfAbsent(
+      (name, arguments),
       _ => {
-        def named(among: Array[Method]) = among.iterator.filter(m => m.getName == name && accepts(m.getParameterTypes, arguments))
+        def named(among: Array[Method]) =
+          among.iterator.filter(m => m.getName == name && accepts(m.getParameterTypes, arguments))
         // A public class shows what it inherits from one that is not public as bridges only.
         val found = named(owner.getMethods).toSeq.sortBy(_.isBridge).headOption
           .orElse(lineage(owner).flatMap(c => named(c.getDeclaredMethods)).take(1).toList.headOption)
@@ -146,7 +158,8 @@ object Reflection {
     else Iterator.single(c) ++ supertypes(c.getSuperclass) ++ c.getInterfaces.iterator.flatMap(supertypes)
 
   /** A class and those that it extends. */
-  def lineage(c: Class[_]): Iterator[Class[_]] = Iterator.iterate[Class[_]](c)(_.getSuperclass).takeWhile(_ != null)
+  def lineage(c: Class[_]): Iterator[Class[_]] =
+    Iterator.iterate[Class[_]](c)(_.getSuperclass).takeWhile(_ != null)
 }
 
 /** Stands before an object of a table format: every call goes to the delegate, except those that a subclass answers. */
@@ -183,7 +196,8 @@ private[spark] object DelegateProxy {
   /** The stand-in for a delegate, with all of the delegate's public interfaces, in the delegate's own class loader. */
   def create[A](handler: DelegateProxy, as: Class[A]): A = {
     val loader = handler.delegate.getClass.getClassLoader
-    val visible = Reflection.interfaces(handler.delegate.getClass).filter(i => Modifier.isPublic(i.getModifiers))
+    val visible =
+      Reflection.interfaces(handler.delegate.getClass).filter(i => Modifier.isPublic(i.getModifiers))
     as.cast(Proxy.newProxyInstance(loader, visible.toArray, handler))
   }
 

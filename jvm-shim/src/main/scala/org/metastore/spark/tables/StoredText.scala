@@ -18,9 +18,12 @@ object FileConstants {
 
   /** Those of columns that partition a table, by the texts that its metadata has of their values. */
   def ofTexts(columns: Seq[Leaf], texts: Map[String, String]): FileConstants = {
-    val (known, unknown) = columns.map(c => c -> StoredText.parse(texts.getOrElse(c.path.head, ""), c.dataType))
-      .partition { case (_, read) => read.isDefined }
-    FileConstants(known.map { case (column, read) => column.key -> read.flatten.orNull }.toMap, unknown.map(_._1.key))
+    val (known, unknown) =
+      columns.map(c => c -> StoredText.parse(texts.getOrElse(c.path.head, ""), c.dataType))
+        .partition { case (_, read) => read.isDefined }
+    FileConstants(
+      known.map { case (column, read) => column.key -> read.flatten.orNull }.toMap,
+      unknown.map(_._1.key))
   }
 }
 
@@ -29,10 +32,11 @@ object StoredText {
 
   /** The text of Catalyst's value. */
   def of(value: Any, dataType: DataType): Option[String] = (value, dataType) match {
-    case (null, _) => None // scalastyle:ignore
+    case (null, _) => None
     case (flag: Boolean, _) => Some(if (flag) "1" else "0")
     case (number: Number, FloatType | DoubleType) => Some(number.doubleValue.toString)
-    case (decimal: Decimal, d: DecimalType) => Some(decimal.toJavaBigDecimal.setScale(d.scale).unscaledValue.toString)
+    case (decimal: Decimal, d: DecimalType) =>
+      Some(decimal.toJavaBigDecimal.setScale(d.scale).unscaledValue.toString)
     case (text: UTF8String, _) => Some(hex(text.getBytes))
     case (bytes: Array[Byte], _) => Some(hex(bytes))
     case (other, _) => Some(other.toString)
@@ -40,11 +44,15 @@ object StoredText {
 
   /** The text of what a metadata's text means, `Some(None)` for null; None where that is not known. */
   def parse(text: String, dataType: DataType): Option[Option[String]] = dataType match {
-    case _ if text == null || text.isEmpty => Some(None) // an empty text is read as null, by Delta and by Spark
+    // an empty text is read as null, by Delta and by Spark
+    case _ if text == null || text.isEmpty => Some(None)
     // Writers differ in zones and encodings.
-    case TimestampType | TimestampNTZType | BinaryType | _: DayTimeIntervalType | _: YearMonthIntervalType => None
-    case d: DecimalType => Try(of(Decimal(new java.math.BigDecimal(text).setScale(d.scale), d.precision, d.scale), d)).toOption
-    case _ => Try(of(Cast(Literal(text), dataType, Some("UTC"), ansiEnabled = true).eval(), dataType)).toOption
+    case TimestampType | TimestampNTZType | BinaryType | _: DayTimeIntervalType | _: YearMonthIntervalType =>
+      None
+    case d: DecimalType =>
+      Try(of(Decimal(new java.math.BigDecimal(text).setScale(d.scale), d.precision, d.scale), d)).toOption
+    case _ =>
+      Try(of(Cast(Literal(text), dataType, Some("UTC"), ansiEnabled = true).eval(), dataType)).toOption
   }
 
   private def hex(bytes: Array[Byte]): String = bytes.map(b => f"${b & 0xff}%02x").mkString

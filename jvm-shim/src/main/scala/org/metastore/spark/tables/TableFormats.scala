@@ -44,7 +44,8 @@ trait TableFormat {
   final lazy val knownClass: Option[String] = Option(described.get("shown_by")).map(_.asText)
 
   /** The release of one of its classes. */
-  def release(c: Class[_]): Option[String] = Option(c.getPackage).flatMap(found => Option(found.getImplementationVersion))
+  def release(c: Class[_]): Option[String] =
+    Option(c.getPackage).flatMap(found => Option(found.getImplementationVersion))
 
   /** Whether Spark's table is one of this format. */
   def is(table: Table): Boolean
@@ -95,7 +96,8 @@ trait TableFormat {
   def sink: Option[String] = None
 
   /** The properties of a table that a writer with such options names by its path, where that tells of them. */
-  def propertiesAt(session: SparkSession, path: Path, options: Map[String, String]): Map[String, String] = Map.empty
+  def propertiesAt(session: SparkSession, path: Path, options: Map[String, String]): Map[String, String] =
+    Map.empty
 
   /** The table of which a stored procedure that is called makes other data files live. */
   def writtenBy(call: LogicalPlan): Option[(TableCatalog, Identifier)] = None
@@ -134,21 +136,26 @@ object TableFormats {
   /** The name of the reader of a table that is of one of the formats, but that we cannot open. */
   def otherReader(table: Table): Option[String] = first(_.otherReader(table))
 
-  private def first[T](found: TableFormat => Option[T]): Option[T] = all.iterator.flatMap(found(_)).take(1).toList.headOption
+  private def first[T](found: TableFormat => Option[T]): Option[T] =
+    all.iterator.flatMap(found(_)).take(1).toList.headOption
 
   /** Which table it is that a catalog loads, without listing its files. */
-  def identity(session: SparkSession, table: Table): Option[TableIdentity] = of(table).map(_.identity).orElse(for {
-    format <- format(table)
-    location <- Reflection.call[CatalogTable](table, "v1Table").storage.locationUri
-    root = LakeTable.qualify(new Path(location), session)
-  } yield TableIdentity(format, LakeTable.uuidOf(root), root.toString, root.toString))
+  def identity(session: SparkSession, table: Table): Option[TableIdentity] =
+    of(table).map(_.identity).orElse(for {
+      format <- format(table)
+      location <- Reflection.call[CatalogTable](table, "v1Table").storage.locationUri
+      root = LakeTable.qualify(new Path(location), session)
+    } yield TableIdentity(format, LakeTable.uuidOf(root), root.toString, root.toString))
 
   /** The format of a table that a catalog loads, without asking the table for anything. */
   def format(table: Table): Option[String] = all.find(_.is(table)).map(_.name).orElse(
-    if (table.getClass.getName == V1Class) Option(table.properties.get(TableCatalog.PROP_PROVIDER)).flatMap(ofProvider) else None)
+    if (table.getClass.getName == V1Class)
+      Option(table.properties.get(TableCatalog.PROP_PROVIDER)).flatMap(ofProvider)
+    else None)
 
   /** The format of a table that the session's catalog says to be of a provider, where such tables are no plug-in's. */
-  def ofProvider(provider: String): Option[String] = Some(provider.toLowerCase(Locale.ROOT)).filter(byProvider)
+  def ofProvider(provider: String): Option[String] =
+    Some(provider.toLowerCase(Locale.ROOT)).filter(byProvider)
 
   private lazy val byProvider = all.filter(_.isProvider).map(_.name).toSet
 
@@ -210,7 +217,9 @@ final case class Release(format: TableFormat, version: Option[String]) {
 
   /** Why, where something that it should have is missing. */
   def lacks(member: String): Reason =
-    refusal.getOrElse(needs(s"${format.oldest} to ${format.newest}", s"${version.getOrElse("another")} without $member"))
+    refusal.getOrElse(needs(
+      s"${format.oldest} to ${format.newest}",
+      s"${version.getOrElse("another")} without $member"))
 
   private def needs(releases: String, found: String) =
     Reason(ReasonCode.NeedsRelease, "needed" -> s"${format.title} $releases", "found" -> found)
@@ -262,11 +271,15 @@ object FormatReleases {
 }
 
 /** This release of a table format cannot be used: `reason` says which one is needed. */
-final class UnsupportedRelease(override val reason: Reason) extends RuntimeException(reason.sentence) with ReasonedFailure
+final class UnsupportedRelease(override val reason: Reason)
+  extends RuntimeException(reason.sentence)
+  with ReasonedFailure
 
 object UnsupportedRelease {
 
   /** What to throw where something is not there that a release should have. */
   def apply(release: Option[Release], member: String): UnsupportedRelease =
-    new UnsupportedRelease(release.fold(Reason(ReasonCode.Failed, "error" -> s"there is no $member"))(_.lacks(member)))
+    new UnsupportedRelease(release.fold(Reason(
+      ReasonCode.Failed,
+      "error" -> s"there is no $member"))(_.lacks(member)))
 }

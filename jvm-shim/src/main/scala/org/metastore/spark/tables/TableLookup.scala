@@ -7,7 +7,9 @@ import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{AnalysisContext, UnresolvedRelation, UnresolvedStar}
 import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.parser.ParseException
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, LeafNode, LogicalPlan, Project, SubqueryAlias, UnaryNode, View}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Filter, LeafNode, LogicalPlan, Project, SubqueryAlias, UnaryNode, View
+}
 import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier, SupportsNamespaces, TableCatalog}
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
@@ -53,7 +55,8 @@ object TableLookup {
       case other if other.children.nonEmpty => throw MetastoreException.rowsHidden(name)
       case leaf =>
         val table = TableFormats.of(leaf).getOrElse(throw MetastoreException.unsupportedTable(
-            name, s"it is read as ${TableFormats.describe(leaf)}, not as ${TableFormats.kinds}"))
+          name,
+          s"it is read as ${TableFormats.describe(leaf)}, not as ${TableFormats.kinds}"))
         ReadPermission.require(session, name, query, leaf)
         TableHandle(table, catalogName(leaf), sessionTable(leaf))
     }
@@ -62,11 +65,15 @@ object TableLookup {
   private def ofView(name: String, view: View): MetastoreException = {
     val leaves = view.collectWithSubqueries { case leaf: LeafNode => leaf }
     if (!leaves.exists(TableFormats.of(_).isDefined))
-      MetastoreException.unsupportedTable(name,
+      MetastoreException.unsupportedTable(
+        name,
         s"it is a view that reads no table with data files, only ${leaves.map(
             TableFormats.describe).distinct.mkString(", ")}")
-    else MetastoreException.unsupportedTable(name, "it is a view",
-      if (isFiltered(view)) s" metastore.filtered_summary(${Literal(s"SELECT * FROM $name").sql}) summarizes its rows."
+    else MetastoreException.unsupportedTable(
+      name,
+      "it is a view",
+      if (isFiltered(view))
+        s" metastore.filtered_summary(${Literal(s"SELECT * FROM $name").sql}) summarizes its rows."
       else " Ask about the tables that it reads.")
   }
 
@@ -79,7 +86,8 @@ object TableLookup {
   /** The name in its catalog of what a relation reads; none of what was named by its path. */
   private def catalogName(relation: LogicalPlan): Option[String] = relation match {
     case v2: DataSourceV2Relation =>
-      val parts = v2.catalog.map(_.name).toSeq ++ v2.identifier.toSeq.flatMap(found => found.namespace.toSeq :+ found.name)
+      val parts = v2.catalog.map(_.name).toSeq ++ v2.identifier.toSeq.flatMap(found =>
+        found.namespace.toSeq :+ found.name)
       Some(if (v2.table.name == parts.mkString(".")) SqlName(parts) else v2.table.name)
     case v1: LogicalRelation => v1.catalogTable.map(table => SqlName(table.identifier.nameParts))
     case _ => None
@@ -108,10 +116,14 @@ object TableLookup {
     val parts =
       try state.sqlParser.parseMultipartIdentifier(name)
       catch {
-        case _: ParseException => throw MetastoreException.invalidArgument("table", s"'$name' is not the name of a table", ofPath(name))
+        case _: ParseException => throw MetastoreException.invalidArgument(
+            "table",
+            s"'$name' is not the name of a table",
+            ofPath(name))
       }
     // What a parser or an analyzer of others makes of a name, it may make of a whole query alone.
-    def parsed = state.sqlParser.parsePlan(s"SELECT * FROM ${SqlName.everyPart(fromInsideView(session, parts))}")
+    def parsed =
+      state.sqlParser.parsePlan(s"SELECT * FROM ${SqlName.everyPart(fromInsideView(session, parts))}")
     def atPath = TableFormats.atPath(session, parts).map(Project(Seq(UnresolvedStar(None)), _))
     val analyzed =
       try state.analyzer.execute(atPath.getOrElse(parsed))
@@ -120,9 +132,12 @@ object TableLookup {
         case e: AnalysisException if NotFound.exists(code => e.getMessage.startsWith(s"[$code]")) =>
           throw notFound(session, parts)
         case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
-          throw MetastoreException.unsupportedTable(name, s"this Spark does not have the format ${parts.head}")
+          throw MetastoreException.unsupportedTable(
+            name,
+            s"this Spark does not have the format ${parts.head}")
         case UnreadableFile(file, reason) => throw MetastoreException.unsupportedTable(
-            name, s"Spark cannot read the columns of $file: $reason",
+            name,
+            s"Spark cannot read the columns of $file: $reason",
             " Replace or remove that file. A table of the catalog whose columns are declared (CREATE TABLE) is analyzed without it.")
         case e: AnalysisException if e.getMessage.startsWith("[UNABLE_TO_INFER_SCHEMA]") =>
           throw MetastoreException.unsupportedTable(name, "no file of it says what its columns are")
@@ -145,16 +160,21 @@ object TableLookup {
       case _ => None
     }
     // What fails here fails again where the table is resolved, and is explained there.
-    val columns = Try(loaded.toSeq.flatMap(table => TableFormats.all.flatMap(_.unreadableColumns(table)))).getOrElse(Nil)
+    val columns =
+      Try(loaded.toSeq.flatMap(table => TableFormats.all.flatMap(_.unreadableColumns(table)))).getOrElse(Nil)
     if (columns.nonEmpty)
-      throw MetastoreException.unsupportedTable(SqlName(parts), s"Spark cannot read its ${columns.mkString(", ")}")
+      throw MetastoreException.unsupportedTable(
+        SqlName(parts),
+        s"Spark cannot read its ${columns.mkString(", ")}")
   }
 
   private def notFound(session: SparkSession, parts: Seq[String]): MetastoreException =
     if (parts.length <= 2 && TableFormats.isLocation(parts.last))
       MetastoreException.tableNotFound(parts, Nil, if (parts.length == 1) ofPath(parts.head) else "")
     else MetastoreException.tableNotFound(
-      parts, beside(session, parts), missing = Namespaces.explainMissing(session, parts.init),
+      parts,
+      beside(session, parts),
+      missing = Namespaces.explainMissing(session, parts.init),
       elsewhere = Namespaces.nameElsewhere(session, parts))
 
   private def ofPath(name: String): String =
@@ -176,13 +196,15 @@ object TableLookup {
   }
 
   /** The tables where one of that name was looked for. */
-  private def beside(session: SparkSession, parts: Seq[String]): Seq[String] = Try(namespace(session, parts.init)).toOption.toSeq.flatMap {
-    case (catalog: TableCatalog, names) =>
-      // The session's catalog lists temporary views with the tables of each database.
-      Try(catalog.listTables(names).filter(parts.length == 1 || _.namespace.length == names.length)).toOption.toSeq
-        .flatMap(_.map(_.name).sorted)
-    case _ => Nil
-  }
+  private def beside(session: SparkSession, parts: Seq[String]): Seq[String] =
+    Try(namespace(session, parts.init)).toOption.toSeq.flatMap {
+      case (catalog: TableCatalog, names) =>
+        // The session's catalog lists temporary views with the tables of each database.
+        Try(catalog.listTables(
+          names).filter(parts.length == 1 || _.namespace.length == names.length)).toOption.toSeq
+          .flatMap(_.map(_.name).sorted)
+      case _ => Nil
+    }
 
   /** What a query of all columns reads, without the names and the order that it gives to the columns. */
   private[spark] def relation(plan: LogicalPlan): LogicalPlan = plan match {
@@ -195,13 +217,15 @@ object TableLookup {
 
   /** Plug-ins mark what they have seen; their mark alone changes nothing, and what it becomes is seen later. */
   private def isMarker(node: UnaryNode): Boolean =
-    !node.getClass.getName.startsWith("org.apache.spark.") && node.expressions.isEmpty && node.output == node.child.output
+    !node.getClass.getName.startsWith(
+      "org.apache.spark.") && node.expressions.isEmpty && node.output == node.child.output
 
   /** Inside a persistent view, short names mean the catalog and namespace in which the view was made. */
   private def fromInsideView(session: SparkSession, parts: Seq[String]): Seq[String] = {
     val ofView = ViewNamespace.current
     def startsWithCatalog = parts.length > 1 && Catalogs(session).isRegistered(parts.head)
-    if (ofView.isEmpty || startsWithCatalog) parts else if (parts.length == 1) ofView ++ parts else ofView.head +: parts
+    if (ofView.isEmpty || startsWithCatalog) parts
+    else if (parts.length == 1) ofView ++ parts else ofView.head +: parts
   }
 }
 
@@ -239,11 +263,13 @@ object Namespaces {
       s" There is no catalog ${SqlName(parts.take(1))}.${hintOfCatalogs(session, parts.head)}"
     else Try(TableLookup.namespace(session, parts)).toOption.collect {
       case (catalog: SupportsNamespaces, names)
-          if names.nonEmpty && !isOfGlobalViews(names) && Try(catalog.namespaceExists(names)).toOption.contains(false) =>
+          if names.nonEmpty && !isOfGlobalViews(
+            names) && Try(catalog.namespaceExists(names)).toOption.contains(false) =>
         val known = siblings(catalog, names)
         val near = Some(NearNames.find(names.last, known)).filter(_.nonEmpty)
         def whole(some: Seq[String]) = some.map(name => SqlName(parts.init :+ name))
-        s" There is no database ${SqlName(parts)}.${near.fold(NearNames.listNames(whole(known)))(n => NearNames.phraseSuggestion(whole(n)))}"
+        s" There is no database ${SqlName(parts)}.${near.fold(NearNames.listNames(whole(known)))(n =>
+            NearNames.phraseSuggestion(whole(n)))}"
     }.getOrElse("")
 
   /** Whether it is the database of global temporary views, of which no catalog knows. */
@@ -252,7 +278,8 @@ object Namespaces {
 
   private def hintOfCatalogs(session: SparkSession, name: String): String = {
     val known = catalogs(session)
-    val configured = s" A catalog is configured by spark.sql.catalog.$name = <its class>, in a shell by --conf."
+    val configured =
+      s" A catalog is configured by spark.sql.catalog.$name = <its class>, in a shell by --conf."
     NearNames.hint(name, known) + (if (NearNames.find(name, known).isEmpty) configured else "")
   }
 
@@ -263,7 +290,8 @@ object Namespaces {
     val database = if (parts.length == 1) "<database>" else SqlName(parts.dropRight(1))
     val isNamedFully = parts.length > 2 || isOfGlobalViews(parts.dropRight(1).toArray)
     if (isNamedFully || others.isEmpty) ""
-    else s" A table of another catalog has its name before it: ${SqlName(others.take(1))}.$database.${SqlName(parts.takeRight(1))}."
+    else
+      s" A table of another catalog has its name before it: ${SqlName(others.take(1))}.$database.${SqlName(parts.takeRight(1))}."
   }
 
   private def catalogs(session: SparkSession): Seq[String] =
@@ -273,7 +301,8 @@ object Namespaces {
 
   /** The last parts of the names of the namespaces beside one. */
   def siblings(catalog: CatalogPlugin, namespace: Array[String]): Seq[String] = catalog match {
-    case known: SupportsNamespaces => Try(known.listNamespaces(namespace.dropRight(1)).toSeq).getOrElse(Nil).flatMap(_.lastOption)
+    case known: SupportsNamespaces =>
+      Try(known.listNamespaces(namespace.dropRight(1)).toSeq).getOrElse(Nil).flatMap(_.lastOption)
     case _ => Nil
   }
 }

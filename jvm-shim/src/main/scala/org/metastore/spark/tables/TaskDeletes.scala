@@ -15,13 +15,13 @@ object TaskDeletes {
   /** The delete files of a scan task, not to be changed. */
   def of(task: AnyRef): Array[AnyRef] =
     // The method copies the array, and the task keeps the copy.
-    if (task.getClass.getName == TaskClass && arrayOf.get(task.getClass) != null) // scalastyle:ignore
+    if (task.getClass.getName == TaskClass && arrayOf.get(task.getClass) != null)
       arrayOf.get(task.getClass).get(task).asInstanceOf[Array[AnyRef]]
     else Reflection.call[java.util.List[AnyRef]](task, "deletes").toArray
 
   private val arrayOf = new ClassValue[Field] {
     override def computeValue(task: Class[_]): Field = Reflection.field(task, "deletes")
-      .filter(_.getType.getComponentType != null).orNull // scalastyle:ignore
+      .filter(_.getType.getComponentType != null).orNull
   }
 
   /** The deleted rows of a data file where its delete files say how many: it has none, or a deletion vector. */
@@ -31,7 +31,8 @@ object TaskDeletes {
     else None
 
   /** Whether a delete file deletes rows by their values. */
-  private[tables] def isEquality(delete: AnyRef): Boolean = Reflection.call[AnyRef](delete, "content").toString == "EQUALITY_DELETES"
+  private[tables] def isEquality(delete: AnyRef): Boolean =
+    Reflection.call[AnyRef](delete, "content").toString == "EQUALITY_DELETES"
 
   /** How many rows, or values, a delete file lists. */
   private[tables] def rows(delete: AnyRef): Long = Reflection.call[Long](delete, "recordCount")
@@ -57,7 +58,9 @@ final class DeletedRowBounds {
     }
 
   private def boundOf(delete: AnyRef): Long =
-    rowsOf.computeIfAbsent(delete, file => if (TaskDeletes.isEquality(file)) Unbounded else TaskDeletes.rows(file)).longValue
+    rowsOf.computeIfAbsent(
+      delete,
+      file => if (TaskDeletes.isEquality(file)) Unbounded else TaskDeletes.rows(file)).longValue
 }
 
 private object DeletedRowBounds {
@@ -146,7 +149,8 @@ private object DeletedRowEstimates {
     var dataFiles = 0L
 
     /** What is deleted of each data file; NaN: unknown. */
-    lazy val share: Double = if (TaskDeletes.isEquality(file)) Double.NaN else TaskDeletes.rows(file).toDouble / dataFiles
+    lazy val share: Double =
+      if (TaskDeletes.isEquality(file)) Double.NaN else TaskDeletes.rows(file).toDouble / dataFiles
   }
 
   /** A list that was read, from one of its places on. */
@@ -160,7 +164,8 @@ private object DeletedRowEstimates {
     private val sums = new Array[Double](deletes.length)
 
     /** Whether another list, whose first delete file is at a place of this one, is the rest of this one. */
-    def isEnd(place: Int, other: Array[AnyRef]): Boolean = deletes.length - place == other.length && (last eq other.last)
+    def isEnd(place: Int, other: Array[AnyRef]): Boolean =
+      deletes.length - place == other.length && (last eq other.last)
 
     def notePlaces(): Unit = deletes.indices.foreach { place =>
       deletes(place).list = this

@@ -5,7 +5,9 @@ import java.nio.file.Files
 import java.nio.file.attribute.PosixFilePermissions
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{ChecksumFs, DelegateToFileSystem, FileStatus, FsConstants, LocalFileSystem, Path, RawLocalFileSystem}
+import org.apache.hadoop.fs.{
+  ChecksumFs, DelegateToFileSystem, FileStatus, FsConstants, LocalFileSystem, Path, RawLocalFileSystem
+}
 import org.apache.hadoop.fs.permission.FsPermission
 
 /**
@@ -20,7 +22,9 @@ class LocalFileContext(uri: URI, conf: Configuration) extends ChecksumFs(new Raw
 private class RawLocalFiles extends RawLocalFileSystem {
   override def setPermission(path: Path, permission: FsPermission): Unit = {
     val actions = Seq(permission.getUserAction, permission.getGroupAction, permission.getOtherAction)
-    Files.setPosixFilePermissions(pathToFile(path).toPath, PosixFilePermissions.fromString(actions.map(_.SYMBOL).mkString))
+    Files.setPosixFilePermissions(
+      pathToFile(path).toPath,
+      PosixFilePermissions.fromString(actions.map(_.SYMBOL).mkString))
     ()
   }
 
@@ -29,7 +33,12 @@ private class RawLocalFiles extends RawLocalFileSystem {
 }
 
 private class RawLocalFileContext(conf: Configuration)
-  extends DelegateToFileSystem(FsConstants.LOCAL_FS_URI, new RawLocalFiles, conf, FsConstants.LOCAL_FS_URI.getScheme, false) {
+  extends DelegateToFileSystem(
+    FsConstants.LOCAL_FS_URI,
+    new RawLocalFiles,
+    conf,
+    FsConstants.LOCAL_FS_URI.getScheme,
+    false) {
 
   override def getUriDefaultPort: Int = -1
 }

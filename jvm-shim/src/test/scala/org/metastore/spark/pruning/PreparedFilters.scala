@@ -22,15 +22,18 @@ final class PreparedFilters private[pruning] (filters: Array[Seq[Expression]], p
   }
 
   /** As `PruningProbe.explain`. */
-  def explained: String = answers(conjuncts => probe.explain(PruningFilter.compile(conjuncts, probe.resolver)))
+  def explained: String =
+    answers(conjuncts => probe.explain(PruningFilter.compile(conjuncts, probe.resolver)))
 
-  private def answers(ask: Seq[Expression] => String): String = filters.map(PreparedFilters.orError(ask(_))).mkString("\n")
+  private def answers(ask: Seq[Expression] => String): String =
+    filters.map(PreparedFilters.orError(ask(_))).mkString("\n")
 }
 
 private[pruning] object PreparedFilters {
 
   /** For each file `1` if it is among some. */
-  def bits(files: BitSet, length: Int): String = (0 until length).map(i => if (files.get(i)) '1' else '0').mkString
+  def bits(files: BitSet, length: Int): String =
+    (0 until length).map(i => if (files.get(i)) '1' else '0').mkString
 
   /** The files that a text has a `1` for. */
   def files(bits: String): BitSet = FileSets.where(bits.length)(bits(_) == '1')

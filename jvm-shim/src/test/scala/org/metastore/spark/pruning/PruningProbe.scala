@@ -6,10 +6,16 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Alias, And, Attribute, AttributeReference, Cast, Expression, Literal}
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, LeafNode, LocalRelation, LogicalPlan, OneRowRelation, Project, Statistics}
+import org.apache.spark.sql.catalyst.expressions.{
+  Alias, And, Attribute, AttributeReference, Cast, Expression, Literal
+}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Filter, LeafNode, LocalRelation, LogicalPlan, OneRowRelation, Project, Statistics
+}
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
-import org.apache.spark.sql.types.{BooleanType, DataType, MetadataBuilder, StringType, StructField, StructType}
+import org.apache.spark.sql.types.{
+  BooleanType, DataType, MetadataBuilder, StringType, StructField, StructType
+}
 
 import org.metastore.spark.reason.PlanningTimeoutException
 import org.metastore.spark.statistics.{InMemoryStatistics, StatisticsStore}
@@ -26,7 +32,9 @@ import org.metastore.spark.statistics.objects.{Manifest, Values}
  * }}}
  */
 final class PruningProbe private (
-    private[pruning] val filters: FilterReader, val statistics: FileSetStatistics, private[pruning] val resolver: ColumnResolver) {
+    private[pruning] val filters: FilterReader,
+    val statistics: FileSetStatistics,
+    private[pruning] val resolver: ColumnResolver) {
 
   /** Paths of the files, in the order of all answers. */
   def paths: Array[String] = statistics.files.paths
@@ -34,13 +42,15 @@ final class PruningProbe private (
   /** For each file `1` if the filter has to read it, `0` if no row can match. */
   def kept(filter: String): String = bits(verdictsOf(filter))
 
-  private def bits(verdicts: Verdicts): String = (0 until verdicts.length).map(i => if (verdicts.isKept(i)) '1' else '0').mkString
+  private def bits(verdicts: Verdicts): String =
+    (0 until verdicts.length).map(i => if (verdicts.isKept(i)) '1' else '0').mkString
 
   /** As `kept`, for many filters at once. */
   def keptByAll(filters: Array[String]): Array[String] = filters.map(kept)
 
   /** Filters to be asked about again and again. */
-  def prepare(texts: Array[String]): PreparedFilters = new PreparedFilters(texts.map(filters.conjuncts(_)), this)
+  def prepare(texts: Array[String]): PreparedFilters =
+    new PreparedFilters(texts.map(filters.conjuncts(_)), this)
 
   /** The same as they are written, without Spark's optimizer. */
   def prepareAsWritten(texts: Array[String]): PreparedFilters =
@@ -57,7 +67,9 @@ final class PruningProbe private (
 
   /** As `explain`, where planning has taken all of its time before. */
   def explainLate(filter: String): String = {
-    val late = new EvaluationAllowance(Long.MaxValue, () => throw new PlanningTimeoutException(PruningProbe.LimitMillis))
+    val late = new EvaluationAllowance(
+      Long.MaxValue,
+      () => throw new PlanningTimeoutException(PruningProbe.LimitMillis))
     explain(PruningFilter.compile(filters.conjuncts(filter), resolver, late))
   }
 
@@ -71,7 +83,10 @@ final class PruningProbe private (
       asked += 1
       if (asked > questions) throw new PlanningTimeoutException(PruningProbe.LimitMillis)
     }
-    val rule = PruningFilter.compile(filters.conjuncts(filter), resolver, new EvaluationAllowance(Long.MaxValue, () => ask()))
+    val rule = PruningFilter.compile(
+      filters.conjuncts(filter),
+      resolver,
+      new EvaluationAllowance(Long.MaxValue, () => ask()))
     val verdicts = rule.evaluate(statistics)
     s"$asked ${bits(verdicts)} ${verdicts.unusedConjuncts.values.map(_.code.name).mkString(",")}"
   }
@@ -80,19 +95,25 @@ final class PruningProbe private (
     val verdicts = rule.evaluate(statistics)
     val json = new ObjectMapper()
     val answer = json.createObjectNode()
-    rule.conjuncts.foreach(conjunct => answer.withArray[com.fasterxml.jackson.databind.node.ArrayNode]("conjuncts").add(conjunct.sql))
+    rule.conjuncts.foreach(conjunct =>
+      answer.withArray[com.fasterxml.jackson.databind.node.ArrayNode]("conjuncts").add(conjunct.sql))
     val unused = answer.putObject("unused")
-    verdicts.unusedConjuncts.toSeq.sortBy(_._1).foreach { case (i, reason) => unused.put(i.toString, reason.toString) }
+    verdicts.unusedConjuncts.toSeq.sortBy(_._1).foreach { case (i, reason) =>
+      unused.put(i.toString, reason.toString)
+    }
     val files = answer.putArray("files")
     (0 until verdicts.length).foreach { i =>
       val reason = verdicts.reason(i)
-      files.addObject().put("path", paths(i)).put("kept", verdicts.isKept(i)).put("conjunct", verdicts.skippedBy(i))
+      files.addObject().put(
+        "path",
+        paths(i)).put("kept", verdicts.isKept(i)).put("conjunct", verdicts.skippedBy(i))
         .put("reason", reason.code.name).put("sentence", reason.sentence)
     }
     json.writeValueAsString(answer)
   }
 
-  private def compiled(filter: String): PruningFilter = PruningFilter.compile(filters.conjuncts(filter), resolver)
+  private def compiled(filter: String): PruningFilter =
+    PruningFilter.compile(filters.conjuncts(filter), resolver)
 
   private def verdictsOf(filter: String): Verdicts = compiled(filter).evaluate(statistics)
 }
@@ -112,12 +133,17 @@ object PruningProbe {
    */
   def open(spark: SparkSession, ddl: String, root: String, uuid: String): PruningProbe = {
     val store = StatisticsStore.open(root, spark.sessionState.newHadoopConf())
-    val planning = store.planning(uuid, LimitMillis).fold(reason => throw new IllegalStateException(reason.toString), identity)
-    val files = planning.manifest.blocks.flatMap(store.dataFiles(_)).groupBy(_.path).values.map(_.last).toSeq.sortBy(_.path)
+    val planning = store.planning(
+      uuid,
+      LimitMillis).fold(reason => throw new IllegalStateException(reason.toString), identity)
+    val files = planning.manifest.blocks.flatMap(store.dataFiles(
+      _)).groupBy(_.path).values.map(_.last).toSeq.sortBy(_.path)
     val list = new FileList(
-      files.map(_.path).toArray, files.map(_.size).toArray,
+      files.map(_.path).toArray,
+      files.map(_.size).toArray,
       if (files.forall(_.modified.isDefined)) files.map(_.modified.get).toArray else null)
-    val resolver = new ExpressionColumns(planning.manifest.expressions, spark.sessionState.conf, byPath(planning.manifest))
+    val resolver =
+      new ExpressionColumns(planning.manifest.expressions, spark.sessionState.conf, byPath(planning.manifest))
     new PruningProbe(new FilterReader(spark, schemaOf(ddl)), planning.of(list, Nil), resolver)
   }
 
@@ -132,9 +158,12 @@ object PruningProbe {
     val files = new ObjectMapper().readTree(zones)
     val list = (0 until files.size).map(files.get)
     val rows = list.map(file => optionalLong(file, "rows").getOrElse(-1L))
-    val stored = leaves(schema, Nil).map { case (path, dataType) => Known(path.mkString("."), key(path), dataType) }
+    val stored = leaves(schema, Nil).map { case (path, dataType) =>
+      Known(path.mkString("."), key(path), dataType)
+    }
     val resolver = byName(leaves(schema, Nil).map { case (path, _) => path -> key(path) }.toMap)
-    val names = list.flatMap(_.path("columns").fieldNames.asScala).distinct.filterNot(name => stored.exists(_.name == name))
+    val names = list.flatMap(_.path("columns").fieldNames.asScala).distinct.filterNot(name =>
+      stored.exists(_.name == name))
     def keyOf(leaf: Expression): Option[String] = leaf match {
       case ColumnLookup.ColumnPath(root, path) => resolver.key(root, path)
       case _ => None
@@ -144,21 +173,32 @@ object PruningProbe {
       val expression = filters.expression(name)
       Known(name, keys.of(expression).get, expression.dataType)
     }
-    def inFiles(of: Known): Seq[Option[JsonNode]] = list.map(file => Option(file.path("columns").get(of.name)))
+    def inFiles(of: Known): Seq[Option[JsonNode]] =
+      list.map(file => Option(file.path("columns").get(of.name)))
     val columns = stored ++ computed
-    val bounds = constants(filters,
+    val bounds = constants(
+      filters,
       for {
         of <- columns
         column <- inFiles(of).flatten
-        text <- Bounds.flatMap(bound => Option(column.get(bound)).map(_.asText)) ++ values(column).toSeq.flatten
+        text <-
+          Bounds.flatMap(bound => Option(column.get(bound)).map(_.asText)) ++ values(column).toSeq.flatten
       } yield (text, of.dataType))
-    def byColumn[T](tell: (JsonNode, Known, Option[Long]) => Option[T]): Map[(String, DataType), Seq[Option[T]]] = columns.map { of =>
-      (of.key, of.dataType) -> inFiles(of).zip(list).map { case (column, file) => column.flatMap(tell(_, of, optionalLong(file, "rows"))) }
+    def byColumn[T](tell: (
+        JsonNode,
+        Known,
+        Option[Long]) => Option[T]): Map[(String, DataType), Seq[Option[T]]] = columns.map { of =>
+      (of.key, of.dataType) -> inFiles(of).zip(list).map { case (column, file) =>
+        column.flatMap(tell(_, of, optionalLong(file, "rows")))
+      }
     }.filter(_._2.exists(_.isDefined)).toMap
-    val summaries = byColumn((column, of, rows) => Some(zone(column, rows, text => bounds((text, of.dataType)))))
+    val summaries =
+      byColumn((column, of, rows) => Some(zone(column, rows, text => bounds((text, of.dataType)))))
     val listed = byColumn((column, of, _) =>
       values(column).map(all => sorted(all.map(text => bounds((text, of.dataType))), of.dataType)))
-    new PruningProbe(filters, new InMemoryStatistics(rows.toArray, summaries, listed),
+    new PruningProbe(
+      filters,
+      new InMemoryStatistics(rows.toArray, summaries, listed),
       new ExpressionColumns(computed.map(of => of.key -> of.name).toMap, spark.sessionState.conf, resolver))
   }
 
@@ -166,7 +206,8 @@ object PruningProbe {
   private final case class Known(name: String, key: String, dataType: DataType)
 
   /** Columns of CHAR and VARCHAR are texts that remember it, as in the plan of a query. */
-  private def schemaOf(ddl: String): StructType = CharVarcharUtils.replaceCharVarcharWithStringInSchema(StructType.fromDDL(ddl))
+  private def schemaOf(ddl: String): StructType =
+    CharVarcharUtils.replaceCharVarcharWithStringInSchema(StructType.fromDDL(ddl))
 
   private def values(column: JsonNode): Option[Seq[String]] =
     Option(column.get("values")).map(list => (0 until list.size).map(list.get(_).asText))
@@ -176,12 +217,13 @@ object PruningProbe {
 
   private def key(path: Seq[String]): String = path.mkString("\u0000")
 
-  private def leaves(schema: StructType, above: Seq[String]): Seq[(Seq[String], DataType)] = schema.fields.toSeq.flatMap { field =>
-    field.dataType match {
-      case inner: StructType => leaves(inner, above :+ field.name)
-      case dataType => Seq((above :+ field.name, dataType))
+  private def leaves(schema: StructType, above: Seq[String]): Seq[(Seq[String], DataType)] =
+    schema.fields.toSeq.flatMap { field =>
+      field.dataType match {
+        case inner: StructType => leaves(inner, above :+ field.name)
+        case dataType => Seq((above :+ field.name, dataType))
+      }
     }
-  }
 
   private def constants(filters: FilterReader, all: Seq[(String, DataType)]): Map[(String, DataType), Any] = {
     val distinct = all.distinct
@@ -189,10 +231,16 @@ object PruningProbe {
   }
 
   private def zone(column: JsonNode, rows: Option[Long], value: String => Any): FileSummary = FileSummary(
-    optionalLong(column, "rows").orElse(rows).getOrElse(-1), optionalLong(column, "nulls"), optionalLong(column, "nans"),
+    optionalLong(column, "rows").orElse(rows).getOrElse(-1),
+    optionalLong(column, "nulls"),
+    optionalLong(column, "nans"),
     Option(column.get(Lo)).map(text => value(text.asText)),
     Option(column.get(Hi)).map(text => value(text.asText)),
-    column.path("lo_exact").asBoolean(true), column.path("hi_exact").asBoolean(true), None, None, None)
+    column.path("lo_exact").asBoolean(true),
+    column.path("hi_exact").asBoolean(true),
+    None,
+    None,
+    None)
 
   private def optionalLong(node: JsonNode, field: String): Option[Long] =
     Option(node.get(field)).filterNot(_.isNull).map(_.asLong)
@@ -202,14 +250,15 @@ object PruningProbe {
     byName(manifest.blocks.flatMap(_.columns).map(entry => entry.path -> entry.key).toMap)
 
   /** Names are those of the schema, or differ from one of them by case alone, as queries may write them; `failing` fails. */
-  private def byName(keys: Map[Seq[String], String]): ColumnResolver = (root: Attribute, path: Seq[String]) => {
-    val name = root.name +: path
-    if (root.name == "failing") throw new IllegalStateException(root.name)
-    keys.get(name).orElse(keys.keys.filter(sameIgnoringCase(_, name)).toSeq match {
-      case Seq(only) => keys.get(only)
-      case _ => None
-    })
-  }
+  private def byName(keys: Map[Seq[String], String]): ColumnResolver =
+    (root: Attribute, path: Seq[String]) => {
+      val name = root.name +: path
+      if (root.name == "failing") throw new IllegalStateException(root.name)
+      keys.get(name).orElse(keys.keys.filter(sameIgnoringCase(_, name)).toSeq match {
+        case Seq(only) => keys.get(only)
+        case _ => None
+      })
+    }
 
   private def sameIgnoringCase(a: Seq[String], b: Seq[String]): Boolean =
     a.length == b.length && a.zip(b).forall { case (one, other) => one.equalsIgnoreCase(other) }
@@ -233,7 +282,9 @@ private[spark] final class FilterReader(spark: SparkSession, schema: StructType)
   /** @throws org.apache.spark.sql.AnalysisException if it is no filter over these columns */
   def analyzed(filter: String): Filter = {
     val parsed = spark.sessionState.sqlParser.parseExpression(filter)
-    spark.sessionState.executePlan(Filter(parsed, table)).analyzed.collectFirst { case found: Filter => found }.get
+    spark.sessionState.executePlan(Filter(parsed, table)).analyzed.collectFirst { case found: Filter =>
+      found
+    }.get
   }
 
   /** An expression over the columns, or an aggregate function of them. */
@@ -244,7 +295,8 @@ private[spark] final class FilterReader(spark: SparkSession, schema: StructType)
 
   /** The columns, and one that is not stored with the rows: `hidden`. */
   private def table: LogicalPlan = ProbeTable(
-    (schema :+ FilterReader.hidden).map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)()))
+    (schema :+ FilterReader.hidden).map(f =>
+      AttributeReference(f.name, f.dataType, f.nullable, f.metadata)()))
 
   /** The values of constant expressions, each cast to its type, as Catalyst holds them. */
   def values(constants: Seq[(String, DataType)]): Seq[Any] =
@@ -260,7 +312,9 @@ private[spark] final class FilterReader(spark: SparkSession, schema: StructType)
     constants.zipWithIndex.map { case ((_, dataType), i) => row.get(i, dataType) }
   }
 
-  private def isEmpty(plan: LogicalPlan): Boolean = plan.collectFirst { case local: LocalRelation => local.data.isEmpty }.contains(true)
+  private def isEmpty(plan: LogicalPlan): Boolean = plan.collectFirst { case local: LocalRelation =>
+    local.data.isEmpty
+  }.contains(true)
 
   private def split(condition: Expression): Seq[Expression] = condition match {
     case And(left, right) => split(left) ++ split(right)
@@ -271,5 +325,9 @@ private[spark] final class FilterReader(spark: SparkSession, schema: StructType)
 private object FilterReader {
   private val ConstantsAPlan = 500
   private val hidden =
-    StructField("hidden", StringType, nullable = true, new MetadataBuilder().putBoolean("__metadata_col", value = true).build())
+    StructField(
+      "hidden",
+      StringType,
+      nullable = true,
+      new MetadataBuilder().putBoolean("__metadata_col", value = true).build())
 }

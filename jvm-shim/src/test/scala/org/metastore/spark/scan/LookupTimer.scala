@@ -3,12 +3,16 @@ package org.metastore.spark.scan
 import java.nio.file.{Files, Paths}
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, Cast, Descending, Expression, InSet, Literal, SortOrder}
+import org.apache.spark.sql.catalyst.expressions.{
+  Attribute, AttributeReference, Cast, Descending, Expression, InSet, Literal, SortOrder
+}
 import org.apache.spark.sql.catalyst.expressions.aggregate.{Count, Max, Min}
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.pruning.{ColumnResolver, DeletedRows, FilterReader, LiveFiles, PruningFilter, RowOrder, Verdicts, WantedRows}
+import org.metastore.spark.pruning.{
+  ColumnResolver, DeletedRows, FilterReader, LiveFiles, PruningFilter, RowOrder, Verdicts, WantedRows
+}
 import org.metastore.spark.statistics.StatisticsStore
 import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.columns.FileList
@@ -24,7 +28,12 @@ import org.metastore.spark.statistics.objects.TableIdentity
  * }}}
  */
 final class LookupTimer private (
-    session: SparkSession, root: String, uuid: String, scan: FileList, conjuncts: Seq[Expression], resolver: ColumnResolver) {
+    session: SparkSession,
+    root: String,
+    uuid: String,
+    scan: FileList,
+    conjuncts: Seq[Expression],
+    resolver: ColumnResolver) {
   private var joined = copied()
   private val conf = session.sessionState.newHadoopConf()
 
@@ -51,7 +60,8 @@ final class LookupTimer private (
     val output = conjuncts.flatMap(_.references).distinct
     val asked = EstimateRequest(output, resolver, () => Iterator.empty)
     planning(runs, cold) { planner =>
-      val planned = planner.plan(table, listed, ScanRequest(conjuncts), resolver, LiveFiles.Unknown, asked = Some(asked))
+      val planned =
+        planner.plan(table, listed, ScanRequest(conjuncts), resolver, LiveFiles.Unknown, asked = Some(asked))
       val numbers = planned.numbers.getOrElse(throw new IllegalStateException(planned.decision.label))
       if (numbers.rowCount.isEmpty) throw new IllegalStateException("nothing is known of the rows")
       output.foreach(column => resolver.key(column, Nil).foreach(numbers.column(_, column.dataType)))
@@ -68,12 +78,15 @@ final class LookupTimer private (
   def asking(what: String, runs: Int, cold: Boolean): Array[Long] = {
     val listed = scanFiles(areWhole = true)
     val first = conjuncts.head.references.head
-    val keys = (0L until LookupTimer.Keys).map(i => Cast(Literal(i * LookupTimer.Step), first.dataType).eval()).toSet
+    val keys =
+      (0L until LookupTimer.Keys).map(i => Cast(Literal(i * LookupTimer.Step), first.dataType).eval()).toSet
     val counted = Seq(Count(Literal(1)), Count(first), Min(first), Max(first)).map(_.toAggregateExpression())
     def decide(planner: ScanPlanner): Int = what match {
       case "aggregate" =>
         val asked = AggregateRequest(Nil, None, counted, Seq(first.asInstanceOf[AttributeReference]))
-        planner.measure(ScannedFiles(table, listed, resolver, LiveFiles.Unknown, areChosen = false), asked).fold(-1)(_.decision.after)
+        planner.measure(
+          ScannedFiles(table, listed, resolver, LiveFiles.Unknown, areChosen = false),
+          asked).fold(-1)(_.decision.after)
       case _ =>
         val order = if (what == "top") RowOrder.of(SortOrder(first, Descending), resolver) else None
         val wanted = if (what == "join") None else Some(WantedRows(LookupTimer.Wanted, order))
@@ -82,7 +95,8 @@ final class LookupTimer private (
     }
     planning(runs, cold) { planner =>
       val left = decide(planner)
-      if (left < 0 || what != "join" && left == scan.length) throw new IllegalStateException(s"$what leaves $left files")
+      if (left < 0 || what != "join" && left == scan.length)
+        throw new IllegalStateException(s"$what leaves $left files")
     }
   }
 
@@ -90,7 +104,8 @@ final class LookupTimer private (
 
   private def scanFiles(areWhole: Boolean): ScanFiles = {
     val deleted = if (areWhole) DeletedRows.Zero else DeletedRows.Unknown
-    new ScanFiles(scan.paths.indices.map(i => ScanFile(scan.paths(i), scan.sizes(i), None, deleted = deleted)))
+    new ScanFiles(scan.paths.indices.map(i =>
+      ScanFile(scan.paths(i), scan.sizes(i), None, deleted = deleted)))
   }
 
   // Each time as if a query began.
@@ -115,25 +130,34 @@ final class LookupTimer private (
   private def lookUp(): Verdicts = {
     val begin = System.nanoTime()
     val statistics = StatisticsStore.open(root, conf).planning(uuid, LookupTimer.LimitMillis).fold(
-      why => throw new IllegalStateException(why.toString), identity)
+      why => throw new IllegalStateException(why.toString),
+      identity)
     val filter = PruningFilter.compile(conjuncts, resolver)
     val known = System.nanoTime()
     val files = statistics.of(joined, filter.columnKeys)
     val found = System.nanoTime()
     val verdicts = filter.evaluate(files)
     Seq(known - begin, found - known, System.nanoTime() - found).copyToArray(ended)
-    if (verdicts.unusedConjuncts.nonEmpty) throw new IllegalStateException(verdicts.unusedConjuncts.values.head.toString)
+    if (verdicts.unusedConjuncts.nonEmpty)
+      throw new IllegalStateException(verdicts.unusedConjuncts.values.head.toString)
     verdicts
   }
 
   /** The same for a scan that lists its files in random order. */
   def inRandomOrder: LookupTimer = {
     val places = new scala.util.Random(0).shuffle((0 until scan.length).toVector).toArray
-    new LookupTimer(session, root, uuid, new FileList(places.map(scan.paths(_)), places.map(scan.sizes(_))), conjuncts, resolver)
+    new LookupTimer(
+      session,
+      root,
+      uuid,
+      new FileList(places.map(scan.paths(_)), places.map(scan.sizes(_))),
+      conjuncts,
+      resolver)
   }
 
   // New strings: a hash that an earlier run computed would flatter the join.
-  private def copied(): FileList = new FileList(scan.paths.map(path => new String(path.toCharArray)), scan.sizes, scan.modified)
+  private def copied(): FileList =
+    new FileList(scan.paths.map(path => new String(path.toCharArray)), scan.sizes, scan.modified)
 }
 
 object LookupTimer {
@@ -149,7 +173,13 @@ object LookupTimer {
    * @param filter as in WHERE
    * @param listing text with a line for each file that the scan lists: size, blank, path
    */
-  def open(spark: SparkSession, ddl: String, root: String, uuid: String, filter: String, listing: String): LookupTimer = {
+  def open(
+      spark: SparkSession,
+      ddl: String,
+      root: String,
+      uuid: String,
+      filter: String,
+      listing: String): LookupTimer = {
     val manifest = StatisticsStore.open(root, spark.sessionState.newHadoopConf()).manifest().getOrElse(
       throw new IllegalArgumentException(s"there are no statistics in $root"))
     val lines = Files.readAllLines(Paths.get(listing)).toArray(Array.empty[String])
@@ -157,7 +187,11 @@ object LookupTimer {
     val keys = manifest.blocks.flatMap(_.columns).map(entry => entry.path -> entry.key).toMap
     val resolver: ColumnResolver = (root: Attribute, path: Seq[String]) => keys.get(root.name +: path)
     new LookupTimer(
-      spark, root, uuid, new FileList(paths.map(_.drop(1)), sizes.map(_.toLong)),
-      new FilterReader(spark, StructType.fromDDL(ddl)).conjuncts(filter), resolver)
+      spark,
+      root,
+      uuid,
+      new FileList(paths.map(_.drop(1)), sizes.map(_.toLong)),
+      new FilterReader(spark, StructType.fromDDL(ddl)).conjuncts(filter),
+      resolver)
   }
 }

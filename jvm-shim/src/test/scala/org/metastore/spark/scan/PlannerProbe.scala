@@ -20,7 +20,8 @@ object PlannerProbe {
   def allowed(session: SparkSession): String = {
     val (row, write) = (Reason(ReasonCode.RowPolicy), Reason(ReasonCode.InsideWrite))
     val scopes = Seq(PlanScope.Everything, PlanScope.NumbersOnly(write), PlanScope.NoChange(row))
-    val planners = scopes.map(ScanPlanner.of(session, settings(session), _, mayLimit = true, _ => JoinKeys.Unknown))
+    val planners =
+      scopes.map(ScanPlanner.of(session, settings(session), _, mayLimit = true, _ => JoinKeys.Unknown))
     (planners :+ physical(session)).map { planner =>
       import planner._
       s"${restriction.map(_.code)} $estimates $leavesAlone $limits $topRows $answers"
@@ -29,14 +30,20 @@ object PlannerProbe {
 
   /** What is decided of a scan of a table whose folder nobody can name. */
   def lost(session: SparkSession): String = {
-    val nowhere = TableIdentity("parquet", "u", null, "t") // scalastyle:ignore
-    physical(session).plan(nowhere, IndexedSeq.empty, ScanRequest(Nil), (_, _) => None, LiveFiles.Unknown).decision.outcome.toString
+    val nowhere = TableIdentity("parquet", "u", null, "t")
+    physical(session).plan(
+      nowhere,
+      IndexedSeq.empty,
+      ScanRequest(Nil),
+      (_, _) => None,
+      LiveFiles.Unknown).decision.outcome.toString
   }
 
   /** The snapshot that serves estimates for lineages of the newest of a table's statistics, whose ids a comma divides; a line each. */
   def described(session: SparkSession, root: String, uuid: String, lineages: Array[String]): String = {
     val store = StatisticsStore.open(root, session.sessionState.newHadoopConf())
-    store.planning(uuid, LimitMillis).fold(why => why.toString,
+    store.planning(uuid, LimitMillis).fold(
+      why => why.toString,
       { known =>
         lineages.map { ids =>
           val found = DistributionSnapshot.of(known.manifest, ids.split(",").iterator.filter(_.nonEmpty))

@@ -9,7 +9,8 @@ object DeletesProbe {
   def digests(lists: String): String = {
     val deletes = new IcebergDeletes(None)
     val paths = new AtomicInteger
-    val files = lists.linesIterator.flatMap(_.split(",")).toSet[String].map(name => name -> new NamedDelete(name, paths)).toMap
+    val files = lists.linesIterator.flatMap(_.split(",")).toSet[String].map(name =>
+      name -> new NamedDelete(name, paths)).toMap
     val answers = lists.linesIterator.map { line =>
       val list: Array[AnyRef] = line.split(",").map(files(_))
       s"${deletes.digest(list).get} ${deletes.deleteByValue(list)}"

@@ -20,12 +20,17 @@ object RowLevelTarget {
    *
    * @param replaced the operation to use instead, for the table and its operation; None leaves the command as it is
    */
-  def replace(command: V2WriteCommand)(replaced: (Table, RowLevelOperation) => Option[RowLevelOperation]): LogicalPlan =
+  def replace(command: V2WriteCommand)(replaced: (
+      Table,
+      RowLevelOperation) => Option[RowLevelOperation]): LogicalPlan =
     command.table match {
       case target: DataSourceV2Relation => target.table match {
-          case old: RowLevelOperationTable => replaced(old.table, old.operation).fold[LogicalPlan](command) { operation =>
+          case old: RowLevelOperationTable =>
+            replaced(old.table, old.operation).fold[LogicalPlan](command) { operation =>
               val table = old.copy(operation = operation)
-              val query = command.query.transform { case read: DataSourceV2Relation if read.table eq old => withTable(read, table) }
+              val query = command.query.transform {
+                case read: DataSourceV2Relation if read.table eq old => withTable(read, table)
+              }
               command.withNewTable(withTable(target, table)).withNewQuery(query)
             }
           case _ => command

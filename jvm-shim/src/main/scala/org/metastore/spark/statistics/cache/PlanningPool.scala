@@ -2,14 +2,17 @@ package org.metastore.spark.statistics.cache
 
 import java.io.IOException
 import java.util.concurrent.{
-  CompletableFuture, ConcurrentHashMap, ExecutionException, LinkedBlockingQueue, ScheduledThreadPoolExecutor, ThreadFactory,
+  CompletableFuture, ConcurrentHashMap, ExecutionException, LinkedBlockingQueue, ScheduledThreadPoolExecutor,
+  ThreadFactory,
   ThreadPoolExecutor, TimeoutException, TimeUnit
 }
 import java.util.concurrent.atomic.{AtomicInteger, AtomicLong, AtomicReference}
 
 import org.slf4j.LoggerFactory
 
-import org.metastore.spark.reason.{DamagedObjectException, Reason, ReasonCode, Recoverable, StatisticsException}
+import org.metastore.spark.reason.{
+  DamagedObjectException, Reason, ReasonCode, Recoverable, StatisticsException
+}
 
 /**
  * How long one query may wait for the statistics in one store, all reads together, and how much of the driver's memory they may
@@ -29,10 +32,13 @@ private[spark] final class Budget(leftMillis: Long, limitMillis: Long, val store
   /** Counts bytes that are kept until the query is planned. */
   def reserve(bytes: Long): Unit =
     if (room.addAndGet(-bytes) < 0)
-      throw new DamagedObjectException(store, s"its statistics take more than ${Budget.MostHeld >> 20} MB of the driver's memory")
+      throw new DamagedObjectException(
+        store,
+        s"its statistics take more than ${Budget.MostHeld >> 20} MB of the driver's memory")
 
   /** For what only estimates need: what it lacks costs no pruning, neither of this query nor of others. */
-  def ofEstimates: Budget = new Budget(TimeUnit.NANOSECONDS.toMillis(left.get), limitMillis, s"estimates of $store")
+  def ofEstimates: Budget =
+    new Budget(TimeUnit.NANOSECONDS.toMillis(left.get), limitMillis, s"estimates of $store")
 
   def timeout: Reason = Reason(ReasonCode.PlanningTimeout, "limit" -> s"$limitMillis ms")
 }
@@ -63,7 +69,12 @@ private[spark] object PlanningPool {
 
   private val executor = {
     val pool = new ThreadPoolExecutor(
-      Threads, Threads, KeepAliveSeconds, TimeUnit.SECONDS, new LinkedBlockingQueue[Runnable](), daemons)
+      Threads,
+      Threads,
+      KeepAliveSeconds,
+      TimeUnit.SECONDS,
+      new LinkedBlockingQueue[Runnable](),
+      daemons)
     pool.allowCoreThreadTimeOut(true)
     pool
   }
@@ -95,12 +106,15 @@ private[spark] object PlanningPool {
     results
   }
 
-  private def startOf[T](reads: Seq[() => T], store: String): (Seq[Read[T]], Budget => Seq[Either[Reason, T]]) =
+  private def startOf[T](
+      reads: Seq[() => T],
+      store: String): (Seq[Read[T]], Budget => Seq[Either[Reason, T]]) =
     if (givenUp.containsKey(store)) (Nil, budget => reads.map(_ => Left(budget.timeout)))
     else {
       val started = reads.map(read => new Read(read, store))
       started.foreach(executor.execute(_))
-      (started,
+      (
+        started,
         budget => {
           val results = started.map { read =>
             try Right(budget.await(read.result))
@@ -155,7 +169,8 @@ private[spark] object PlanningPool {
       val running = Running(Thread.currentThread)
       if (state.compareAndSet(Waiting, running)) {
         try result.complete(body())
-        catch { case e: Throwable => result.completeExceptionally(e) } // also what is fatal: the query must not wait for it
+        // also what is fatal: the query must not wait for it
+        catch { case e: Throwable => result.completeExceptionally(e) }
         finally if (!state.compareAndSet(running, Ended)) endGivenUp()
         Thread.interrupted() // the thread is used again
       }

@@ -47,7 +47,8 @@ object StatisticsCache {
     }
   }
 
-  private[spark] def remove(key: String): Unit = synchronized(Option(entries.remove(key)).foreach(used -= _.weight))
+  private[spark] def remove(key: String): Unit =
+    synchronized(Option(entries.remove(key)).foreach(used -= _.weight))
 
   /** Threads that miss at the same time each load; the values are equal. */
   private[statistics] def getOrLoad[T <: AnyRef](key: String, weight: T => Long)(load: => T): T =

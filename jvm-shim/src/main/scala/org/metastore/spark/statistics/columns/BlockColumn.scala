@@ -16,8 +16,15 @@ private[statistics] trait CacheWeight {
  * @param loBytes of binary values, else null
  */
 private[statistics] final class BlockColumn(
-    val present: Array[Boolean], val rows: Array[Long], val nulls: Array[Long], val nans: Array[Long], val lo: Array[Long],
-    val hi: Array[Long], val loBytes: Array[Array[Byte]], val hiBytes: Array[Array[Byte]], val flags: Array[Byte])
+    val present: Array[Boolean],
+    val rows: Array[Long],
+    val nulls: Array[Long],
+    val nans: Array[Long],
+    val lo: Array[Long],
+    val hi: Array[Long],
+    val loBytes: Array[Array[Byte]],
+    val hiBytes: Array[Array[Byte]],
+    val flags: Array[Byte])
   extends CacheWeight {
 
   override def weight: Long = {
@@ -37,7 +44,10 @@ private[statistics] final class BlockColumn(
 }
 
 /** Distinct counts and lengths of one column of a block, by data file; -1 and NaN are unknown. */
-private[statistics] final class BlockSizes(val distinct: Array[Long], val avgLen: Array[Double], val maxLen: Array[Long])
+private[statistics] final class BlockSizes(
+    val distinct: Array[Long],
+    val avgLen: Array[Double],
+    val maxLen: Array[Long])
   extends CacheWeight {
   override def weight: Long = distinct.length * 24L
 }
@@ -56,7 +66,10 @@ private[statistics] final class BlockRows(val files: Array[Long])
 
 /** The data files of a block and where each path stands in it. */
 private[statistics] final class BlockFiles(
-    paths: Array[String], sizes: Array[Long], modified: Array[Long], val rows: BlockRows) {
+    paths: Array[String],
+    sizes: Array[Long],
+    modified: Array[Long],
+    val rows: BlockRows) {
   private lazy val places = new PathIndex(paths)
 
   def length: Int = paths.length
@@ -102,7 +115,11 @@ private final class PathIndex(paths: Array[String]) {
 }
 
 /** Turns the rows of a summary's row group into columns by data file, or those of zones by zone. */
-private[statistics] final class BlockColumnLoader(block: Block, group: RowGroup, files: Int, place: String = "file") {
+private[statistics] final class BlockColumnLoader(
+    block: Block,
+    group: RowGroup,
+    files: Int,
+    place: String = "file") {
   private val spans = group.spans(files, place)
   private val rows = group.longs("rows", -1)
   private val nulls = group.longs("nulls", -1)
@@ -129,7 +146,11 @@ private[statistics] final class BlockColumnLoader(block: Block, group: RowGroup,
 
   private def numbers(span: ColumnRows, bounds: NumberBounds): BlockColumn =
     counts(
-      span, span.scatter(bounds.lo, Long.MinValue), span.scatter(bounds.hi, Long.MaxValue), null, null,
+      span,
+      span.scatter(bounds.lo, Long.MinValue),
+      span.scatter(bounds.hi, Long.MaxValue),
+      null,
+      null,
       span.scatter(bounds.flags))
 
   private def binary(span: ColumnRows, signed: Boolean): BlockColumn = {
@@ -142,13 +163,26 @@ private[statistics] final class BlockColumnLoader(block: Block, group: RowGroup,
   }
 
   private def counts(
-      span: ColumnRows, lo: Array[Long], hi: Array[Long], loBytes: Array[Array[Byte]], hiBytes: Array[Array[Byte]],
+      span: ColumnRows,
+      lo: Array[Long],
+      hi: Array[Long],
+      loBytes: Array[Array[Byte]],
+      hiBytes: Array[Array[Byte]],
       flags: Array[Byte]): BlockColumn =
     new BlockColumn(
-      span.present, span.scatter(rows, -1), span.scatter(nulls, -1), span.scatter(nans, -1), lo, hi, loBytes, hiBytes, flags)
+      span.present,
+      span.scatter(rows, -1),
+      span.scatter(nulls, -1),
+      span.scatter(nans, -1),
+      lo,
+      hi,
+      loBytes,
+      hiBytes,
+      flags)
 
   /** Of many files together no bound is known to be a value of theirs. */
-  private def exact(field: String): Array[Long] = if (group.has(field)) group.longs(field, 0) else new Array[Long](rows.length)
+  private def exact(field: String): Array[Long] =
+    if (group.has(field)) group.longs(field, 0) else new Array[Long](rows.length)
 
   private lazy val exactness: Array[Byte] = flagsOf(loExact, hiExact)
 

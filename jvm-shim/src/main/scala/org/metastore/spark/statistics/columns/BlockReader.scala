@@ -12,18 +12,25 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
 
   /** The block's data files, from the cache or by reading the `files` object. */
   def files(block: Block): BlockFiles =
-    StatisticsCache.getOrLoad[BlockFiles](s"files:${block.files.name}:${block.files.footerSha256}", _.weight)(readFiles(block.files))
+    StatisticsCache.getOrLoad[BlockFiles](
+      s"files:${block.files.name}:${block.files.footerSha256}",
+      _.weight)(readFiles(block.files))
 
   /** The data files of a snapshot, in its order. */
   def tableFiles(ref: ObjectRef): BlockFiles =
-    StatisticsCache.getOrLoad[BlockFiles](s"table-files:${ref.name}:${ref.footerSha256}", _.weight)(readTableFiles(ref))
+    StatisticsCache.getOrLoad[BlockFiles](
+      s"table-files:${ref.name}:${ref.footerSha256}",
+      _.weight)(readTableFiles(ref))
 
   /** A column that was read before. */
-  def cached(ref: ObjectRef, column: Int): Option[BlockColumn] = StatisticsCache.get[BlockColumn](columnKey(ref, column))
+  def cached(ref: ObjectRef, column: Int): Option[BlockColumn] =
+    StatisticsCache.get[BlockColumn](columnKey(ref, column))
 
-  def cachedSizes(ref: ObjectRef, column: Int): Option[BlockSizes] = StatisticsCache.get[BlockSizes](sizesKey(ref, column))
+  def cachedSizes(ref: ObjectRef, column: Int): Option[BlockSizes] =
+    StatisticsCache.get[BlockSizes](sizesKey(ref, column))
 
-  def cachedSums(ref: ObjectRef, column: Int): Option[BlockSums] = StatisticsCache.get[BlockSums](sumsKey(ref, column))
+  def cachedSums(ref: ObjectRef, column: Int): Option[BlockSums] =
+    StatisticsCache.get[BlockSums](sumsKey(ref, column))
 
   /** Row groups of a summary that may hold one of the columns, by the footer's statistics of `column`. */
   def rowGroups(ref: ObjectRef, columns: Set[Int]): Seq[Int] = objects.footer(ref).groupsOf(columns)
@@ -34,11 +41,14 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
 
   /** How many rows each file of a block has. */
   def rows(block: Block): BlockRows =
-    StatisticsCache.getOrLoad[BlockRows](s"rows:${block.files.name}:${block.files.footerSha256}", _.files.length * 8L) {
+    StatisticsCache.getOrLoad[BlockRows](
+      s"rows:${block.files.name}:${block.files.footerSha256}",
+      _.files.length * 8L) {
       val written = objects.footer(block.files).rowGroups
       if (written.map(_.rows).sum != block.files.rows) throw anotherNumberOfRows(block.files)
       val groups = written.indices.map { group =>
-        read(block.files, group, Seq("file", "rows"))(part => (part.longs("file", -1), part.longs("rows", -1)))
+        read(block.files, group, Seq("file", "rows"))(part =>
+          (part.longs("file", -1), part.longs("rows", -1)))
       }
       new BlockRows(groups match {
         case Seq((ordinals, counts)) if ordinals.length == filesOf(block) && isCount(ordinals) => counts
@@ -59,22 +69,27 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
   }
 
   /** As `readColumns`, for distinct counts and lengths. */
-  def readSizes(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockSizes] = read(ref, group, SizeFields) { rows =>
-    val distinct = rows.longs("distinct", -1)
-    val avgLen = rows.doubles("avg_len")
-    val maxLen = rows.longs("max_len", -1)
-    keepSpans(block, rows, sizesKey(ref, _)) { span =>
-      new BlockSizes(span.scatter(distinct, -1), span.scatter(avgLen, Double.NaN), span.scatter(maxLen, -1))
+  def readSizes(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockSizes] =
+    read(ref, group, SizeFields) { rows =>
+      val distinct = rows.longs("distinct", -1)
+      val avgLen = rows.doubles("avg_len")
+      val maxLen = rows.longs("max_len", -1)
+      keepSpans(block, rows, sizesKey(ref, _)) { span =>
+        new BlockSizes(span.scatter(distinct, -1), span.scatter(avgLen, Double.NaN), span.scatter(maxLen, -1))
+      }
     }
-  }
 
   /** As `readColumns`, for exact sums. */
-  def readSums(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockSums] = read(ref, group, SumFields) { rows =>
-    val sums = rows.bytes("sum_exact")
-    keepSpans(block, rows, sumsKey(ref, _))(span => new BlockSums(span.scatter(sums)))
-  }
+  def readSums(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockSums] =
+    read(ref, group, SumFields) { rows =>
+      val sums = rows.bytes("sum_exact")
+      keepSpans(block, rows, sumsKey(ref, _))(span => new BlockSums(span.scatter(sums)))
+    }
 
-  private def keepSpans[T <: CacheWeight](block: Block, rows: RowGroup, key: Int => String)(of: ColumnRows => T): Map[Int, T] =
+  private def keepSpans[T <: CacheWeight](
+      block: Block,
+      rows: RowGroup,
+      key: Int => String)(of: ColumnRows => T): Map[Int, T] =
     rows.spans(filesOf(block)).map { case (column, span) =>
       val found = of(span)
       StatisticsCache.put(key(column), found, found.weight)
@@ -83,10 +98,13 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
 
   /** The columns of a table-summary whose distinct values were counted, by ordinal. */
   def tableDistinct(ref: ObjectRef): Map[Int, TableDistinct] =
-    StatisticsCache.getOrLoad[Map[Int, TableDistinct]](s"distinct:${ref.name}:${ref.footerSha256}", _.size * 100L) {
+    StatisticsCache.getOrLoad[Map[Int, TableDistinct]](
+      s"distinct:${ref.name}:${ref.footerSha256}",
+      _.size * 100L) {
       objects.footer(ref).rowGroups.indices.flatMap { group =>
         read(ref, group, Seq("column", "distinct", "files")) { rows =>
-          val (columns, distinct, files) = (rows.longs("column", -1), rows.longs("distinct", -1), rows.longs("files", 1))
+          val (columns, distinct, files) =
+            (rows.longs("column", -1), rows.longs("distinct", -1), rows.longs("files", 1))
           columns.indices.filter(distinct(_) >= 0).map { i =>
             columns(i).toInt -> TableDistinct(distinct(i).toDouble, files(i).toInt)
           }
@@ -108,12 +126,13 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
     val groups = footer.rowGroups.indices.map { group =>
       RowGroup.read(objects, ref, group, Seq("path", "size") ++ modified) { rows =>
         val paths = rows.bytes("path")
-        if (paths.contains(null)) throw new IllegalArgumentException("it has a file without a path") // scalastyle:ignore
+        if (paths.contains(null)) throw new IllegalArgumentException("it has a file without a path")
         val times = modified.headOption.fold(Fill.longs(paths.length, -1))(rows.longs(_, -1))
         (paths.map(new String(_, UTF_8)), rows.longs("size", -1), times)
       }
     }
-    val (paths, sizes, times) = (groups.flatMap(_._1).toArray, groups.flatMap(_._2).toArray, groups.flatMap(_._3).toArray)
+    val (paths, sizes, times) =
+      (groups.flatMap(_._1).toArray, groups.flatMap(_._2).toArray, groups.flatMap(_._3).toArray)
     if (paths.length != ref.rows) throw anotherNumberOfRows(ref)
     new BlockFiles(paths, sizes, times, new BlockRows(Fill.longs(paths.length, -1)))
   }
@@ -132,14 +151,15 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
     groups.foreach { case (ordinals, path, size, time, counts) =>
       ordinals.indices.foreach { i =>
         val file = ordinals(i).toInt
-        if (file < 0 || file >= length || path(i) == null) throw new DamagedObjectException(ref.name, "it has no file of an ordinal")
+        if (file < 0 || file >= length || path(i) == null)
+          throw new DamagedObjectException(ref.name, "it has no file of an ordinal")
         paths(file) = new String(path(i), UTF_8)
         sizes(file) = size(i)
         modified(file) = time(i)
         rows(file) = counts(i)
       }
     }
-    if (paths.contains(null)) throw new DamagedObjectException(ref.name, "it has two files of one ordinal") // scalastyle:ignore
+    if (paths.contains(null)) throw new DamagedObjectException(ref.name, "it has two files of one ordinal")
     new BlockFiles(paths, sizes, modified, new BlockRows(rows))
   }
 }
@@ -147,17 +167,29 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
 private[statistics] object BlockReader {
   private val FileFields = Seq("file", "path", "size", "modified", "rows")
   private val BoundFields = Seq(
-    "column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary", "hi_binary",
-    "lo_exact", "hi_exact")
+    "column",
+    "file",
+    "rows",
+    "nulls",
+    "nans",
+    "lo_long",
+    "hi_long",
+    "lo_double",
+    "hi_double",
+    "lo_binary",
+    "hi_binary",
+    "lo_exact",
+    "hi_exact")
   private val SizeFields = Seq("column", "file", "distinct", "avg_len", "max_len")
   private val SumFields = Seq("column", "file", "sum_exact")
 
   /** Loads all columns of a row group and keeps them. */
-  def keepAll(ref: ObjectRef, loader: BlockColumnLoader): Map[Int, BlockColumn] = loader.columns.map { column =>
-    val loaded = loader.load(column)
-    StatisticsCache.put(columnKey(ref, column), loaded, loaded.weight)
-    column -> loaded
-  }.toMap
+  def keepAll(ref: ObjectRef, loader: BlockColumnLoader): Map[Int, BlockColumn] =
+    loader.columns.map { column =>
+      val loaded = loader.load(column)
+      StatisticsCache.put(columnKey(ref, column), loaded, loaded.weight)
+      column -> loaded
+    }.toMap
 
   def columnKey(ref: ObjectRef, column: Int): String = s"column:${ref.name}:${ref.footerSha256}:$column"
 

@@ -12,12 +12,19 @@ import org.metastore.spark.statistics.objects.{Block, ObjectRef}
 private[statistics] final case class BlockPart[T](block: BlockJoin, served: TypePromotion, column: T)
 
 /** Where a column stands in one block. */
-private[statistics] final case class ColumnSource(block: Block, ordinal: Int, served: TypePromotion, ref: ObjectRef)
+private[statistics] final case class ColumnSource(
+    block: Block,
+    ordinal: Int,
+    served: TypePromotion,
+    ref: ObjectRef)
 
 private[statistics] object ColumnSource {
 
   /** @param holder the object that holds a column of a block */
-  def of(block: Block, column: (String, DataType), holder: (Block, Int) => Option[ObjectRef]): Seq[ColumnSource] = for {
+  def of(
+      block: Block,
+      column: (String, DataType),
+      holder: (Block, Int) => Option[ObjectRef]): Seq[ColumnSource] = for {
     (entry, ordinal) <- block.columnsOf(column._1)
     served = TypePromotion.of(entry, column._2)
     if served != TypePromotion.Nothing
@@ -27,7 +34,10 @@ private[statistics] object ColumnSource {
 
 /** Loads columns of blocks for one scan: first the footers, then every row group that is needed, side by side. */
 private[statistics] final class ColumnLoader[T <: CacheWeight](
-    budget: Budget, reader: BlockReader, cached: (ObjectRef, Int) => Option[T], read: (Block, ObjectRef, Int) => Map[Int, T],
+    budget: Budget,
+    reader: BlockReader,
+    cached: (ObjectRef, Int) => Option[T],
+    read: (Block, ObjectRef, Int) => Map[Int, T],
     holder: (Block, Int) => Option[ObjectRef] = _.summaryOf(_)) {
   private type Column = (String, DataType)
 
@@ -36,11 +46,16 @@ private[statistics] final class ColumnLoader[T <: CacheWeight](
 
   /** Reads columns of blocks, as far as they are not there yet. */
   def load(blocks: Seq[Block], columns: Seq[Column]): Unit = synchronized {
-    val needed = (for (column <- columns; block <- blocks; source <- sources(block, column)) yield source).distinct
-    val missing = needed.filterNot(source => failed.contains(source.ref) || isLoaded(source.ref, source.ordinal))
+    val needed =
+      (for (column <- columns; block <- blocks; source <- sources(block, column)) yield source).distinct
+    val missing =
+      needed.filterNot(source => failed.contains(source.ref) || isLoaded(source.ref, source.ordinal))
     val wanted = missing.groupBy(source => (source.block.files, source.ref)).values.toSeq
-    val groups = attempt(wanted.map(_.head.ref),
-      wanted.map { all => () => reader.rowGroups(all.head.ref, all.map(_.ordinal).toSet).map(all.head -> _) }).flatten
+    val groups = attempt(
+      wanted.map(_.head.ref),
+      wanted.map { all => () =>
+        reader.rowGroups(all.head.ref, all.map(_.ordinal).toSet).map(all.head -> _)
+      }).flatten
     val reads = groups.map { case (source, group) =>
       () => {
         val columns = read(source.block, source.ref, group)
@@ -67,7 +82,8 @@ private[statistics] final class ColumnLoader[T <: CacheWeight](
     !blocks.exists(joined => sources(joined.block, column).exists(source => failed.contains(source.ref)))
   }
 
-  private def sources(block: Block, column: Column): Seq[ColumnSource] = ColumnSource.of(block, column, holder)
+  private def sources(block: Block, column: Column): Seq[ColumnSource] =
+    ColumnSource.of(block, column, holder)
 
   private def isLoaded(ref: ObjectRef, ordinal: Int): Boolean = loaded.contains((ref, ordinal)) || {
     val found = cached(ref, ordinal)
@@ -91,7 +107,10 @@ private[statistics] final class ColumnLoader[T <: CacheWeight](
     blocks.flatMap(sources(_, column)).flatMap(source => failed.get(source.ref)).headOption.getOrElse {
       if (written.isEmpty) Reason(ReasonCode.UnknownColumn, "column" -> column._1)
       else Reason(
-        ReasonCode.TypeChanged, "column" -> column._1, "written" -> written.mkString(", "), "read" -> column._2.catalogString)
+        ReasonCode.TypeChanged,
+        "column" -> column._1,
+        "written" -> written.mkString(", "),
+        "read" -> column._2.catalogString)
     }
   }
 }

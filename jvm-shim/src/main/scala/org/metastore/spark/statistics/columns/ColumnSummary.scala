@@ -15,8 +15,16 @@ import org.metastore.spark.statistics.objects.{DoubleOrder, Encoding, Fill, Gath
  * @param distinct distinct non-null values; `avgLen`, `maxLen` in bytes: only what the statistics hold
  */
 final case class FileSummary(
-    rows: Long, nulls: Option[Long], nans: Option[Long], lo: Option[Any], hi: Option[Any], loExact: Boolean, hiExact: Boolean,
-    distinct: Option[Long], avgLen: Option[Double], maxLen: Option[Long])
+    rows: Long,
+    nulls: Option[Long],
+    nans: Option[Long],
+    lo: Option[Any],
+    hi: Option[Any],
+    loExact: Boolean,
+    hiExact: Boolean,
+    distinct: Option[Long],
+    avgLen: Option[Double],
+    maxLen: Option[Long])
 
 /**
  * One column in all files of a [[FileList]], aligned with it. `-1` in a count and `false` in `known` mean unknown: then nothing
@@ -25,8 +33,14 @@ final case class FileSummary(
  * @param bounds bounds of the file's non-null values in Spark's order; where doubles hold a NaN it is the upper bound
  */
 final class ColumnSummary(
-    val key: String, val dataType: DataType, val hasStatistics: Array[Boolean], val rows: Array[Long], val nulls: Array[Long],
-    val nans: Array[Long], val bounds: Bounds, contradictory: java.util.BitSet)
+    val key: String,
+    val dataType: DataType,
+    val hasStatistics: Array[Boolean],
+    val rows: Array[Long],
+    val nulls: Array[Long],
+    val nans: Array[Long],
+    val bounds: Bounds,
+    contradictory: java.util.BitSet)
   extends CacheWeight {
 
   /** Every file's statistics are usable, and no file's values are all null: then bounds alone decide comparisons. */
@@ -48,13 +62,20 @@ final class ColumnSummary(
     val set = new java.util.BitSet
     if (!contradictory.isEmpty) files.indices.foreach(i => set.set(i, contradictory.get(files(i))))
     new ColumnSummary(
-      key, dataType, Gather(hasStatistics, files), Gather(rows, files), Gather(nulls, files),
-      Gather(nans, files), bounds.at(files), set)
+      key,
+      dataType,
+      Gather(hasStatistics, files),
+      Gather(rows, files),
+      Gather(nulls, files),
+      Gather(nans, files),
+      bounds.at(files),
+      set)
   }
 }
 
 /** Distinct counts and lengths of one column, aligned with a [[FileList]]; -1 and NaN mean unknown. */
-final class ColumnSizes(val distinct: Array[Long], val avgLen: Array[Double], val maxLen: Array[Long]) extends CacheWeight {
+final class ColumnSizes(val distinct: Array[Long], val avgLen: Array[Double], val maxLen: Array[Long])
+  extends CacheWeight {
   override def weight: Long = distinct.length * 24L
 }
 
@@ -62,7 +83,8 @@ private[statistics] object ColumnSizes {
 
   /** Puts the parts of a column in the order of the scan's files; later parts replace earlier ones. */
   def assemble(parts: Seq[BlockPart[BlockSizes]], length: Int): ColumnSizes = {
-    val sizes = new ColumnSizes(Fill.longs(length, -1), Fill.doubles(length, Double.NaN), Fill.longs(length, -1))
+    val sizes =
+      new ColumnSizes(Fill.longs(length, -1), Fill.doubles(length, Double.NaN), Fill.longs(length, -1))
     for (part <- parts; i <- 0 until length) {
       val file = part.block.ordinals(i)
       if (file >= 0) {
@@ -131,7 +153,12 @@ case object NoBounds extends Bounds {
  *
  * @param numbers of doubles, upper bounds of the values that are no NaN; null where it is `hi`
  */
-final class LongBounds(val lo: Array[Long], val hi: Array[Long], val flags: Array[Byte], numbers: Array[Long] = null) extends Bounds {
+final class LongBounds(
+    val lo: Array[Long],
+    val hi: Array[Long],
+    val flags: Array[Byte],
+    numbers: Array[Long] = null)
+  extends Bounds {
 
   /** By file: no value up to `limit` is above it. NaN does not count where the limit is below NaN. */
   def hiUpTo(limit: Long): Array[Long] = if (numbers == null || limit >= DoubleOrder.NaN) hi else numbers
@@ -144,8 +171,10 @@ final class LongBounds(val lo: Array[Long], val hi: Array[Long], val flags: Arra
   override val his: Values = Values.Longs(hi)
 
   override def at(files: Array[Int]): Bounds = new LongBounds(
-    Gather(lo, files), Gather(hi, files), Gather(flags, files),
-    if (numbers == null) null else Gather(numbers, files)) // scalastyle:ignore
+    Gather(lo, files),
+    Gather(hi, files),
+    Gather(flags, files),
+    if (numbers == null) null else Gather(numbers, files))
 
   override def weight: Long = lo.length * (if (numbers == null) 17L else 25L)
 }
@@ -155,7 +184,10 @@ final class LongBounds(val lo: Array[Long], val hi: Array[Long], val flags: Arra
  * flipped. An unknown bound is null.
  */
 final class BytesBounds private (
-    val lo: Array[Array[Byte]], val hi: Array[Array[Byte]], val flags: Array[Byte], private var madeHeads: Option[BoundHeads])
+    val lo: Array[Array[Byte]],
+    val hi: Array[Array[Byte]],
+    val flags: Array[Byte],
+    private var madeHeads: Option[BoundHeads])
   extends Bounds {
 
   def this(lo: Array[Array[Byte]], hi: Array[Array[Byte]], flags: Array[Byte]) = this(lo, hi, flags, None)
@@ -169,18 +201,23 @@ final class BytesBounds private (
 
   /** Integers that most comparisons need alone. */
   def heads: BoundHeads = {
-    if (madeHeads.isEmpty) madeHeads = Some(BoundHeads.of(lo, hi)) // threads that make them at once make equal ones
+    // threads that make them at once make equal ones
+    if (madeHeads.isEmpty) madeHeads = Some(BoundHeads.of(lo, hi))
     madeHeads.get
   }
 
   override def at(files: Array[Int]): Bounds = new BytesBounds(
-    files.map(lo(_)), files.map(hi(_)), Gather(flags, files), madeHeads.map(_.at(files)))
+    files.map(lo(_)),
+    files.map(hi(_)),
+    Gather(flags, files),
+    madeHeads.map(_.at(files)))
 
   /** By the lengths of some of them. */
   override def weight: Long = {
     val some = Array.range(0, lo.length, math.max(1, lo.length / BytesBounds.Measured))
     def mean(values: Array[Array[Byte]]): Long =
-      if (some.isEmpty) 0 else some.iterator.map(i => if (values(i) == null) 0L else 24L + values(i).length).sum / some.length
+      if (some.isEmpty) 0
+      else some.iterator.map(i => if (values(i) == null) 0L else 24L + values(i).length).sum / some.length
     lo.length * (33L + mean(lo) + mean(hi))
   }
 }
@@ -193,8 +230,10 @@ private[statistics] object BytesBounds {
 final class BoundHeads private (shared: Array[Byte], val lo: Array[Long], val hi: Array[Long]) {
 
   def of(value: Array[Byte]): Long = {
-    val order = Arrays.compareUnsigned(value, 0, math.min(value.length, shared.length), shared, 0, shared.length)
-    if (order < 0) Long.MinValue else if (order > 0) Long.MaxValue else UnsignedOrder.head(value, shared.length)
+    val order =
+      Arrays.compareUnsigned(value, 0, math.min(value.length, shared.length), shared, 0, shared.length)
+    if (order < 0) Long.MinValue
+    else if (order > 0) Long.MaxValue else UnsignedOrder.head(value, shared.length)
   }
 
   private[statistics] def at(files: Array[Int]): BoundHeads =
@@ -253,14 +292,15 @@ private[statistics] final class SummaryAssembler(key: String, dataType: DataType
   private val isNumber = encoding.isDefined && !isBytes
   private val lo = if (isNumber) Fill.longs(length, Long.MinValue) else Array.empty[Long]
   private val hi = if (isNumber) Fill.longs(length, Long.MaxValue) else Array.empty[Long]
-  private val numbers = if (isDouble) Fill.longs(length, Long.MaxValue) else null // scalastyle:ignore
+  private val numbers = if (isDouble) Fill.longs(length, Long.MaxValue) else null
   private val loBytes = new Array[Array[Byte]](if (isBytes) length else 0)
   private val hiBytes = new Array[Array[Byte]](if (isBytes) length else 0)
 
   def assemble(parts: Seq[BlockPart[BlockColumn]]): ColumnSummary = {
     parts.foreach(add)
     val bounds =
-      if (isNumber) new LongBounds(lo, hi, flags, numbers) else if (isBytes) new BytesBounds(loBytes, hiBytes, flags) else NoBounds
+      if (isNumber) new LongBounds(lo, hi, flags, numbers)
+      else if (isBytes) new BytesBounds(loBytes, hiBytes, flags) else NoBounds
     new ColumnSummary(key, dataType, known, rows, nulls, nans, bounds, contradictory)
   }
 
@@ -302,7 +342,10 @@ private[statistics] final class SummaryAssembler(key: String, dataType: DataType
       else (low == null && high == null) || values > 0
     } else {
       val has = column.flags(file) & (Bounds.HasLo | Bounds.HasHi)
-      has == 0 || (values > 0 && column.lo(file) <= column.hi(file) && !(isDouble && holdsNaN(column, file, has)))
+      has == 0 || (values > 0 && column.lo(file) <= column.hi(file) && !(isDouble && holdsNaN(
+        column,
+        file,
+        has)))
     }
   }
 

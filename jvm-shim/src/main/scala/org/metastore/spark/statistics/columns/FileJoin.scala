@@ -14,7 +14,10 @@ import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.objects.{Block, FileKey, Fill, Gather, ObjectRef}
 
 /** A block joined with a list of files: `ordinals(i)` is the block's ordinal of the list's file i, or -1. */
-private[statistics] final class BlockJoin(val block: Block, val counted: BlockRows, val ordinals: Array[Int]) {
+private[statistics] final class BlockJoin(
+    val block: Block,
+    val counted: BlockRows,
+    val ordinals: Array[Int]) {
   def rows: Array[Long] = counted.files
 
   val matches: Int = {
@@ -37,12 +40,16 @@ private[statistics] final class BlockJoin(val block: Block, val counted: BlockRo
   /** The block joined with some of the list's files. */
   def at(places: Array[Int]): BlockJoin = new BlockJoin(block, counted, Gather(ordinals, places))
 
-  def isLike(other: BlockJoin): Boolean = block.files == other.block.files && Arrays.equals(ordinals, other.ordinals)
+  def isLike(other: BlockJoin): Boolean =
+    block.files == other.block.files && Arrays.equals(ordinals, other.ordinals)
 }
 
 /** All blocks of one version joined with a list of files. */
 private[statistics] final class FileJoin(
-    val fingerprint: String, length: Int, val blocks: IndexedSeq[BlockJoin], val failure: Option[Reason])
+    val fingerprint: String,
+    length: Int,
+    val blocks: IndexedSeq[BlockJoin],
+    val failure: Option[Reason])
   extends CacheWeight {
   private lazy val number = FileJoin.counter.incrementAndGet()
 
@@ -74,7 +81,8 @@ private[statistics] final class FileJoin(
   }
 
   /** The join with some of the list's files. */
-  def at(places: Array[Int]): FileJoin = new FileJoin(fingerprint, places.length, blocks.map(_.at(places)), failure)
+  def at(places: Array[Int]): FileJoin =
+    new FileJoin(fingerprint, places.length, blocks.map(_.at(places)), failure)
 
   override def weight: Long = length * (9L + 4L * blocks.length)
 
@@ -82,7 +90,8 @@ private[statistics] final class FileJoin(
   def cachedOrSelf: FileJoin =
     if (failure.isDefined) this
     else {
-      val key = s"joined:$fingerprint:$length:${blocks.map(block => Arrays.hashCode(block.ordinals)).hashCode}"
+      val key =
+        s"joined:$fingerprint:$length:${blocks.map(block => Arrays.hashCode(block.ordinals)).hashCode}"
       StatisticsCache.get[FileJoin](key).filter(isLike).getOrElse {
         StatisticsCache.put(key, this, weight)
         this
@@ -98,7 +107,8 @@ private[statistics] final class FileJoin(
     StatisticsCache.get[T](keyOf(column, kind))
 
   /** Keeps what was aligned with these files. */
-  def keepAligned[T <: CacheWeight](column: (String, DataType), aligned: T)(implicit kind: ClassTag[T]): Unit =
+  def keepAligned[T <: CacheWeight](column: (String, DataType), aligned: T)(implicit
+      kind: ClassTag[T]): Unit =
     if (failure.isEmpty) StatisticsCache.put(keyOf(column, kind), aligned, aligned.weight)
 
   private def keyOf(column: (String, DataType), kind: ClassTag[_]): String =
@@ -125,7 +135,10 @@ final class FileList(val paths: Array[String], val sizes: Array[Long], val modif
 
   /** Some of the files, in their order. */
   def at(places: Array[Int]): FileList =
-    new FileList(places.map(paths(_)), Gather(sizes, places), if (modified == null) null else Gather(modified, places))
+    new FileList(
+      places.map(paths(_)),
+      Gather(sizes, places),
+      if (modified == null) null else Gather(modified, places))
 
   private val join = new AtomicReference[SoftReference[FileJoin]](new SoftReference(null))
 
@@ -140,7 +153,8 @@ object FileList {
 
   /** The list of these data files. */
   def of(files: Seq[FileKey]): FileList = {
-    val modified = if (files.exists(_.modified.isDefined)) files.map(_.modified.getOrElse(-1L)).toArray else null // scalastyle:ignore
+    val modified =
+      if (files.exists(_.modified.isDefined)) files.map(_.modified.getOrElse(-1L)).toArray else null
     new FileList(files.map(_.path).toArray, files.map(_.size).toArray, modified)
   }
 }

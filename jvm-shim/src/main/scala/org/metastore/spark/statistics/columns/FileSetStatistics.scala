@@ -65,7 +65,12 @@ trait FileSetStatistics {
    * @param filters whether bloom filters are of use too
    * @param most    how many listed values are worth reading
    */
-  def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean, most: Long = Long.MaxValue): ColumnValues
+  def values(
+      key: String,
+      dataType: DataType,
+      among: Array[Int],
+      filters: Boolean,
+      most: Long = Long.MaxValue): ColumnValues
 
   /**
    * How many rows have each value, deleted ones included, of the files that are asked about and in which all values but NULL are

@@ -37,7 +37,8 @@ object TypePromotion {
   def encoding(dataType: DataType): Option[Encoding] = dataType match {
     case BooleanType | ByteType | ShortType | IntegerType | LongType | DateType | TimestampType | TimestampNTZType =>
       Some(Encoding.LongValues)
-    case d: DecimalType => Some(if (d.precision <= DecimalType18) Encoding.LongValues else Encoding.BinaryValues)
+    case d: DecimalType =>
+      Some(if (d.precision <= DecimalType18) Encoding.LongValues else Encoding.BinaryValues)
     case FloatType | DoubleType => Some(Encoding.DoubleValues)
     case BinaryType => Some(Encoding.BinaryValues)
     case StringType => Some(Encoding.BinaryValues) // equal only to UTF8_BINARY without a length
@@ -50,7 +51,9 @@ object TypePromotion {
     case LongType => Set("bigint", "int", "smallint", "tinyint")(written)
     case DoubleType => Set("double", "float")(written)
     case StringType => written == "string" || written.startsWith("varchar(")
-    case d: DecimalType => decimal(written).exists { case (precision, scale) => scale == d.scale && precision <= d.precision }
+    case d: DecimalType => decimal(written).exists { case (precision, scale) =>
+        scale == d.scale && precision <= d.precision
+      }
     case other => written == other.catalogString
   }
 
@@ -61,7 +64,8 @@ object TypePromotion {
     case _ => None
   }
 
-  private def isChar(written: String, dataType: DataType): Boolean = dataType == StringType && written.startsWith("char(")
+  private def isChar(written: String, dataType: DataType): Boolean =
+    dataType == StringType && written.startsWith("char(")
 }
 
 /** Converts stored values to Catalyst's internal values and back to what people read. */
@@ -106,7 +110,8 @@ object CatalystValue {
   def orderedLong(value: Any, dataType: DataType): Long = (value, dataType) match {
     case (flag: Boolean, _) => if (flag) 1 else 0
     case (number: Number, FloatType | DoubleType) => DoubleOrder.key(number.doubleValue)
-    case (decimal: Decimal, d: DecimalType) => decimal.toJavaBigDecimal.setScale(d.scale).unscaledValue.longValueExact
+    case (decimal: Decimal, d: DecimalType) =>
+      decimal.toJavaBigDecimal.setScale(d.scale).unscaledValue.longValueExact
     case (number: Number, _) => number.longValue
     case _ => throw new IllegalArgumentException(s"$value is no ${dataType.catalogString}")
   }
@@ -121,7 +126,8 @@ object CatalystValue {
 
   /** Catalyst's internal value as one to be looked up. */
   def point(value: Any, dataType: DataType): Values =
-    if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) Values.Bytes(Array(orderedBytes(value)))
+    if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues))
+      Values.Bytes(Array(orderedBytes(value)))
     else Values.Longs(Array(orderedLong(value, dataType)))
 
   private def ofLong(value: Long, dataType: DataType): Any = dataType match {

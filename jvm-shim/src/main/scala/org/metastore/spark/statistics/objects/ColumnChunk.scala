@@ -15,7 +15,12 @@ import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 import org.metastore.spark.reason.DamagedObjectException
 
 /** The pages of one verified column chunk that stands in memory. */
-private[statistics] final class ChunkPages(obj: String, chunk: ColumnChunk, val leaf: ColumnDescriptor, bytes: Array[Byte], start: Int)
+private[statistics] final class ChunkPages(
+    obj: String,
+    chunk: ColumnChunk,
+    val leaf: ColumnDescriptor,
+    bytes: Array[Byte],
+    start: Int)
   extends PageReader {
   import ChunkPages._
 
@@ -47,8 +52,13 @@ private[statistics] final class ChunkPages(obj: String, chunk: ColumnChunk, val 
     val data = header.getData_page_header
     val size = header.getUncompressed_page_size
     new DataPageV1(
-      BytesInput.from(decompress(header.getCompressed_page_size, size)), data.getNum_values, size, statistics, ParquetEncoding.RLE,
-      encoding(data.getDefinition_level_encoding), encoding(data.getEncoding))
+      BytesInput.from(decompress(header.getCompressed_page_size, size)),
+      data.getNum_values,
+      size,
+      statistics,
+      ParquetEncoding.RLE,
+      encoding(data.getDefinition_level_encoding),
+      encoding(data.getEncoding))
   }
 
   private def second(header: PageHeader): DataPage = {
@@ -57,10 +67,17 @@ private[statistics] final class ChunkPages(obj: String, chunk: ColumnChunk, val 
     val definition = take(data.getDefinition_levels_byte_length)
     val levels = repetition.length + definition.length
     val length = header.getCompressed_page_size - levels
-    val plain = if (data.isIs_compressed) decompress(length, header.getUncompressed_page_size - levels) else take(length)
+    val plain = if (data.isIs_compressed) decompress(length, header.getUncompressed_page_size - levels)
+    else take(length)
     DataPageV2.uncompressed(
-      data.getNum_values, 0, data.getNum_values, BytesInput.from(repetition), BytesInput.from(definition), encoding(data.getEncoding),
-      BytesInput.from(plain), statistics)
+      data.getNum_values,
+      0,
+      data.getNum_values,
+      BytesInput.from(repetition),
+      BytesInput.from(definition),
+      encoding(data.getEncoding),
+      BytesInput.from(plain),
+      statistics)
   }
 
   private def take(length: Int): Array[Byte] = {
@@ -70,14 +87,16 @@ private[statistics] final class ChunkPages(obj: String, chunk: ColumnChunk, val 
 
   /** Moves behind the next bytes, and says where they begin. */
   private def skip(length: Int): Int = {
-    if (length < 0 || length > end - at) throw new DamagedObjectException(obj, "a page lies outside of its column")
+    if (length < 0 || length > end - at)
+      throw new DamagedObjectException(obj, "a page lies outside of its column")
     at += length
     at - length
   }
 
   private def decompress(length: Int, size: Int): Array[Byte] = {
     val from = skip(length)
-    if (size < 0 || size > chunk.decoded) throw new DamagedObjectException(obj, s"it has a page of $size bytes")
+    if (size < 0 || size > chunk.decoded)
+      throw new DamagedObjectException(obj, s"it has a page of $size bytes")
     chunk.codec match {
       case CompressionCodec.UNCOMPRESSED => java.util.Arrays.copyOfRange(bytes, from, from + length)
       case CompressionCodec.ZSTD =>
@@ -91,7 +110,8 @@ private[statistics] final class ChunkPages(obj: String, chunk: ColumnChunk, val 
 }
 
 private object ChunkPages {
-  private val statistics: Statistics[_] = Statistics.createStats(Types.optional(PrimitiveTypeName.INT32).named("none"))
+  private val statistics: Statistics[_] =
+    Statistics.createStats(Types.optional(PrimitiveTypeName.INT32).named("none"))
   private val converter = new ParquetMetadataConverter()
 
   private def encoding(stored: StoredEncoding): ParquetEncoding = converter.getEncoding(stored)

@@ -42,7 +42,8 @@ private[statistics] object ColumnDecoder {
     out
   }
 
-  private def physical(pages: ChunkPages): PrimitiveTypeName = pages.leaf.getPrimitiveType.getPrimitiveTypeName
+  private def physical(pages: ChunkPages): PrimitiveTypeName =
+    pages.leaf.getPrimitiveType.getPrimitiveTypeName
 
   /** @param present set where a row has a value; null: nobody asks */
   private def decode(pages: ChunkPages, rows: Int, sink: Sink, present: Array[Boolean]): Unit = {
@@ -61,14 +62,20 @@ private[statistics] object ColumnDecoder {
   }
 
   private def decodePage(
-      pages: ChunkPages, page: DataPage, first: Int, until: Int, sink: Sink, present: Array[Boolean]): Unit = {
+      pages: ChunkPages,
+      page: DataPage,
+      first: Int,
+      until: Int,
+      sink: Sink,
+      present: Array[Boolean]): Unit = {
     val isRequired = pages.leaf.getMaxDefinitionLevel == 0
     val (levels, encoding, values) = page match {
       case v1: DataPageV1 if isRequired => (null, v1.getValueEncoding, whole(v1.getBytes))
       case v1: DataPageV1 if v1.getDlEncoding == ParquetEncoding.RLE =>
         val body = whole(v1.getBytes).order(ByteOrder.LITTLE_ENDIAN)
         val length = body.getInt()
-        if (length < 0 || length > body.remaining) throw new IllegalArgumentException("its levels are not as encoded")
+        if (length < 0 || length > body.remaining)
+          throw new IllegalArgumentException("its levels are not as encoded")
         val levels = body.slice()
         levels.limit(length)
         body.position(body.position() + length)
@@ -87,7 +94,12 @@ private[statistics] object ColumnDecoder {
 
   /** Values first, without gaps; then each goes to its row, from the last to the first. */
   private def mixed(
-      levels: ByteBuffer, encoding: ParquetEncoding, values: ByteBuffer, first: Int, until: Int, sink: Sink,
+      levels: ByteBuffer,
+      encoding: ParquetEncoding,
+      values: ByteBuffer,
+      first: Int,
+      until: Int,
+      sink: Sink,
       present: Array[Boolean]): Unit = {
     val decoder = new RunLengthBitPackingHybridDecoder(1, ByteBufferInputStream.wrap(levels))
     val there = Array.fill(until - first)(decoder.readInt() == 1)
@@ -135,17 +147,18 @@ private sealed abstract class Sink {
 }
 
 private final class LongSink(physical: PrimitiveTypeName, out: Array[Long], missing: Long) extends Sink {
-  override def fill(encoding: ParquetEncoding, values: ByteBuffer, from: Int, until: Int): Unit = (physical, encoding) match {
-    case _ if from == until => ()
-    case (INT64, ParquetEncoding.DELTA_BINARY_PACKED) => packed(values, from, until)
-    case (INT32, ParquetEncoding.DELTA_BINARY_PACKED) =>
-      packed(values, from, until)
-      narrow(from, until)
-    case (DOUBLE, ParquetEncoding.PLAIN) => keys(values.order(ByteOrder.LITTLE_ENDIAN), from, until)
-    case (BOOLEAN, ParquetEncoding.PLAIN) => bits(values, from, until)
-    case (BOOLEAN, ParquetEncoding.RLE) => runs(values.order(ByteOrder.LITTLE_ENDIAN), from, until)
-    case _ => refuse(encoding)
-  }
+  override def fill(encoding: ParquetEncoding, values: ByteBuffer, from: Int, until: Int): Unit =
+    (physical, encoding) match {
+      case _ if from == until => ()
+      case (INT64, ParquetEncoding.DELTA_BINARY_PACKED) => packed(values, from, until)
+      case (INT32, ParquetEncoding.DELTA_BINARY_PACKED) =>
+        packed(values, from, until)
+        narrow(from, until)
+      case (DOUBLE, ParquetEncoding.PLAIN) => keys(values.order(ByteOrder.LITTLE_ENDIAN), from, until)
+      case (BOOLEAN, ParquetEncoding.PLAIN) => bits(values, from, until)
+      case (BOOLEAN, ParquetEncoding.RLE) => runs(values.order(ByteOrder.LITTLE_ENDIAN), from, until)
+      case _ => refuse(encoding)
+    }
 
   override def move(from: Int, to: Int): Unit = out(to) = out(from)
   override def clear(row: Int): Unit = out(row) = missing
@@ -194,18 +207,19 @@ private final class LongSink(physical: PrimitiveTypeName, out: Array[Long], miss
 }
 
 private final class BytesSink(physical: PrimitiveTypeName, width: Int, out: Array[Array[Byte]]) extends Sink {
-  override def fill(encoding: ParquetEncoding, values: ByteBuffer, from: Int, until: Int): Unit = (physical, encoding) match {
-    case _ if from == until => ()
-    case (BINARY, ParquetEncoding.DELTA_BYTE_ARRAY) =>
-      val start = values.arrayOffset + values.position()
-      PackedBytes.read(values.array, start, start + values.remaining, until - from, out, from)
-    case (FIXED_LEN_BYTE_ARRAY, ParquetEncoding.PLAIN) =>
-      (from until until).foreach { row =>
-        out(row) = new Array[Byte](width)
-        values.get(out(row))
-      }
-    case _ => refuse(encoding)
-  }
+  override def fill(encoding: ParquetEncoding, values: ByteBuffer, from: Int, until: Int): Unit =
+    (physical, encoding) match {
+      case _ if from == until => ()
+      case (BINARY, ParquetEncoding.DELTA_BYTE_ARRAY) =>
+        val start = values.arrayOffset + values.position()
+        PackedBytes.read(values.array, start, start + values.remaining, until - from, out, from)
+      case (FIXED_LEN_BYTE_ARRAY, ParquetEncoding.PLAIN) =>
+        (from until until).foreach { row =>
+          out(row) = new Array[Byte](width)
+          values.get(out(row))
+        }
+      case _ => refuse(encoding)
+    }
 
   override def move(from: Int, to: Int): Unit = out(to) = out(from)
   override def clear(row: Int): Unit = out(row) = null
@@ -252,7 +266,13 @@ private[statistics] final class PackedIntegers(bytes: Array[Byte], private var a
     }
   }
 
-  private def unpack(width: Int, smallest: Long, before: Long, out: Array[Long], from: Int, until: Int): Long =
+  private def unpack(
+      width: Int,
+      smallest: Long,
+      before: Long,
+      out: Array[Long],
+      from: Int,
+      until: Int): Long =
     if (width == 0) ramp(smallest, before, out, from, until)
     else if (width <= WordWidth && at + (until - from) * width / 8 + 8 <= bytes.length) {
       val mask = (1L << width) - 1
@@ -280,7 +300,13 @@ private[statistics] final class PackedIntegers(bytes: Array[Byte], private var a
   }
 
   /** Where a value may span more than eight bytes, or the array ends. */
-  private def bitwise(width: Int, smallest: Long, before: Long, out: Array[Long], from: Int, until: Int): Long = {
+  private def bitwise(
+      width: Int,
+      smallest: Long,
+      before: Long,
+      out: Array[Long],
+      from: Int,
+      until: Int): Long = {
     var last = before
     var bit = at.toLong * 8
     var row = from
@@ -335,7 +361,13 @@ private object PackedIntegers {
 private[statistics] object PackedBytes {
 
   /** Reads `count` values into `out` from `first` on. Equal neighbours are one array: nobody writes into it. */
-  def read(bytes: Array[Byte], start: Int, end: Int, count: Int, out: Array[Array[Byte]], first: Int): Unit = {
+  def read(
+      bytes: Array[Byte],
+      start: Int,
+      end: Int,
+      count: Int,
+      out: Array[Array[Byte]],
+      first: Int): Unit = {
     val (prefixes, suffixes) = (new Array[Long](count), new Array[Long](count))
     val lengths = new PackedIntegers(bytes, start, end)
     lengths.read(count, prefixes, 0)

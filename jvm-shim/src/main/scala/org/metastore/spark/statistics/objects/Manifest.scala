@@ -7,7 +7,13 @@ import org.apache.commons.codec.digest.DigestUtils
 import org.metastore.spark.reason.SqlName
 
 /** An immutable object of the store, as a manifest names it. It is trusted only when length and digest agree. */
-final case class ObjectRef(name: String, length: Long, sha256: String, rows: Long, footerLength: Int, footerSha256: String) {
+final case class ObjectRef(
+    name: String,
+    length: Long,
+    sha256: String,
+    rows: Long,
+    footerLength: Int,
+    footerSha256: String) {
 
   /** What comes before the uuid: `files`, `summary`, `table-summary`, ... */
   def kind: String = ObjectRef.kindOf(name)
@@ -39,7 +45,11 @@ object Encoding {
  * @param collation `None`: UTF8_BINARY
  */
 final case class ColumnEntry(
-    key: String, path: Seq[String], dataType: String, encoding: Option[Encoding], collation: Option[String],
+    key: String,
+    path: Seq[String],
+    dataType: String,
+    encoding: Option[Encoding],
+    collation: Option[String],
     casts: Boolean = false) {
 
   /** Whether it is an expression over columns, whose SQL is its path. */
@@ -56,7 +66,11 @@ final case class HashPart(place: Int, of: Int) {
 
 /** The statistics of some data files. Several blocks may describe one file; each of them is sound on its own. */
 final case class Block(
-    id: String, computed: String, columns: IndexedSeq[ColumnEntry], files: ObjectRef, summary: Seq[SummaryRef],
+    id: String,
+    computed: String,
+    columns: IndexedSeq[ColumnEntry],
+    files: ObjectRef,
+    summary: Seq[SummaryRef],
     zones: Seq[SummaryRef] = Nil) {
   private lazy val byKey = columns.zipWithIndex.groupBy(_._1.key)
   private lazy val byOrdinal = Block.byOrdinal(summary)
@@ -86,7 +100,11 @@ private[statistics] object Block {
  * @param nameMapping Iceberg's name mapping as a table property has it now: statistics do not store it
  */
 final case class TableIdentity(
-    format: String, uuid: String, location: String, name: String, nameMapping: Option[String] = None) {
+    format: String,
+    uuid: String,
+    location: String,
+    name: String,
+    nameMapping: Option[String] = None) {
 
   /** What our ANALYZE TABLE calls it: of a Parquet table by its name ANALYZE is Spark's own, if no setting says else. */
   def inStatements: String =
@@ -106,11 +124,25 @@ final case class TableIdentity(
  * @param rows live rows, `None` where other files change rows; `physicalRows` counts deleted rows too
  */
 final case class Snapshot(
-    id: String, analyzedAt: String, computed: String, exact: Boolean, columns: IndexedSeq[ColumnEntry],
-    files: Long, filesTotal: Long, rows: Option[Long], physicalRows: Option[Long], sizeBytes: Long, liveSizeBytes: Option[Long],
-    tableFiles: ObjectRef, summary: Option[ObjectRef], sketches: Option[ObjectRef], frequencies: Seq[SummaryRef] = Nil,
-    histograms: Option[ObjectRef] = None, ranks: Seq[RanksRef] = Nil,
-    distribution: Seq[Int] = Nil, placed: Option[ObjectRef] = None) {
+    id: String,
+    analyzedAt: String,
+    computed: String,
+    exact: Boolean,
+    columns: IndexedSeq[ColumnEntry],
+    files: Long,
+    filesTotal: Long,
+    rows: Option[Long],
+    physicalRows: Option[Long],
+    sizeBytes: Long,
+    liveSizeBytes: Option[Long],
+    tableFiles: ObjectRef,
+    summary: Option[ObjectRef],
+    sketches: Option[ObjectRef],
+    frequencies: Seq[SummaryRef] = Nil,
+    histograms: Option[ObjectRef] = None,
+    ranks: Seq[RanksRef] = Nil,
+    distribution: Seq[Int] = Nil,
+    placed: Option[ObjectRef] = None) {
 
   /** The SQL of the expressions that it tells of, by their keys. */
   lazy val expressions: Map[String, String] = Manifest.expressionsOf(columns.iterator)
@@ -118,13 +150,23 @@ final case class Snapshot(
 
 /** The whole state of a table's statistics (docs/format.md, "Manifest"). */
 final case class Manifest(
-    sequence: Long, commit: String, writtenAt: String, writer: String, table: TableIdentity,
-    settings: Map[String, String], blocks: IndexedSeq[Block], snapshots: IndexedSeq[Snapshot], fingerprint: String) {
+    sequence: Long,
+    commit: String,
+    writtenAt: String,
+    writer: String,
+    table: TableIdentity,
+    settings: Map[String, String],
+    blocks: IndexedSeq[Block],
+    snapshots: IndexedSeq[Snapshot],
+    fingerprint: String) {
 
   /** Paths of all columns of the blocks, by the same path in lower case. */
   lazy val pathsIgnoringCase: Map[Seq[String], Seq[Seq[String]]] = {
-    val schemas = java.util.Collections.newSetFromMap(new java.util.IdentityHashMap[IndexedSeq[ColumnEntry], java.lang.Boolean])
-    val written = blocks.map(_.columns).filter(schemas.add(_)).flatMap(_.map(_.path)).distinct // blocks mostly share a schema
+    val schemas = java.util.Collections.newSetFromMap(new java.util.IdentityHashMap[
+      IndexedSeq[ColumnEntry],
+      java.lang.Boolean])
+    // blocks mostly share a schema
+    val written = blocks.map(_.columns).filter(schemas.add(_)).flatMap(_.map(_.path)).distinct
     written.groupBy(_.map(_.toLowerCase(Locale.ROOT)))
   }
 
@@ -136,7 +178,8 @@ final case class Manifest(
     schemas.exists(_.exists(entry => NameMapping.fieldId(entry.key).isDefined))
   }
 
-  @volatile private var resolved: Option[(Option[String], Manifest)] = None // a mapping seldom changes: the last one is kept
+  // a mapping seldom changes: the last one is kept
+  @volatile private var resolved: Option[(Option[String], Manifest)] = None
 
   /** The manifest as a table reads it: of columns that its name mapping gives another meaning nothing is known. */
   def under(nameMapping: Option[String]): Manifest = {
@@ -154,7 +197,8 @@ final case class Manifest(
     copy(
       blocks = blocks.map(block => block.copy(columns = mapping.resolve(block.columns))),
       snapshots = snapshots.map(snapshot => snapshot.copy(columns = mapping.resolve(snapshot.columns))),
-      fingerprint = s"$fingerprint${Manifest.UnderMapping}${DigestUtils.sha256Hex(nameMapping.getOrElse(""))}")
+      fingerprint =
+        s"$fingerprint${Manifest.UnderMapping}${DigestUtils.sha256Hex(nameMapping.getOrElse(""))}")
   }
 
   /** The newest analyzed snapshot, if any. */

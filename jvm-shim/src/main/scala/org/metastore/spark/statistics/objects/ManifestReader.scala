@@ -16,16 +16,21 @@ import org.metastore.spark.statistics.cache.StatisticsCache
 
 /** Reads a manifest's bytes: checksum first, then the JSON, every field checked before it is used. */
 private[statistics] object ManifestReader {
-  val MaxBytes: Int = Contract.limit("manifest_bytes").toInt // writers aim at 1 MB, which very wide schemas pass
+  // writers aim at 1 MB, which very wide schemas pass
+  val MaxBytes: Int = Contract.limit("manifest_bytes").toInt
   private val Format = Contract.limit("format_version")
-  private val MaxBlocks = Contract.limit("manifest_blocks") // writers keep 64, more where blocks cannot share a list of columns
+  // writers keep 64, more where blocks cannot share a list of columns
+  private val MaxBlocks = Contract.limit("manifest_blocks")
   private val Known = Set.empty[String] // entries of `requires` that this reader understands
   private val Computed = Set("files", "footer", "full")
   private val ObjectName =
-    Pattern.compile("[a-z]+(?:-[a-z]+)*-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\\.parquet")
+    Pattern.compile(
+      "[a-z]+(?:-[a-z]+)*-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\\.parquet")
   private val Sha256 = Pattern.compile("[0-9a-f]{64}")
   private val Casting = // formats whose readers cast a float to a double through its text
-    Contract.named(Contract.read("formats")).collect { case (name, one) if one.path("casts").asBoolean => name }.toSet
+    Contract.named(Contract.read("formats")).collect {
+      case (name, one) if one.path("casts").asBoolean => name
+    }.toSet
   private val json = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
 
   def read(name: String, bytes: Array[Byte]): Manifest = new ManifestReader(name).read(bytes)
@@ -66,10 +71,18 @@ private final class ManifestReader(name: String) {
     val blocks = array(root, "blocks")
     if (blocks.size > MaxBlocks) damaged(s"it has ${blocks.size} blocks")
     optional(root, "previous").foreach(_ => text(root, "previous"))
-    for (nodes <- Seq("nodes", "detail_nodes"); node <- optionalList(root, nodes)) objectRef(node, ObjectRef.kindOf(text(node, "name")))
+    for (nodes <- Seq("nodes", "detail_nodes"); node <- optionalList(root, nodes))
+      objectRef(node, ObjectRef.kindOf(text(node, "name")))
     Manifest(
-      long(root, "sequence"), text(root, "commit"), text(root, "written_at"), text(root, "writer"), identity, settings(root),
-      blocks.map(block(_, schemas)), array(root, "snapshots").map(snapshot(_, schemas)), fingerprint)
+      long(root, "sequence"),
+      text(root, "commit"),
+      text(root, "written_at"),
+      text(root, "writer"),
+      identity,
+      settings(root),
+      blocks.map(block(_, schemas)),
+      array(root, "snapshots").map(snapshot(_, schemas)),
+      fingerprint)
   }
 
   /** Verifies the second line and returns the length of the first, line feed included, and its digest. */
@@ -103,7 +116,11 @@ private final class ManifestReader(name: String) {
     val summary = array(node, "summary").map(withColumns(_, "summary", columns))
     fields(node, "statistics").values.foreach(wholeOf(_, "statistics"))
     Block(
-      text(node, "id"), computed(node), columns, objectRef(child(node, "files"), "files"), summary,
+      text(node, "id"),
+      computed(node),
+      columns,
+      objectRef(child(node, "files"), "files"),
+      summary,
       optionalList(node, "zones").map(withColumns(_, "zones", columns)))
   }
 
@@ -118,7 +135,8 @@ private final class ManifestReader(name: String) {
 
   private def ordinals(nodes: Seq[JsonNode], kind: String, columns: IndexedSeq[ColumnEntry]): Seq[Int] = {
     val found = nodes.map(wholeOf(_, "columns"))
-    if (!found.forall(ordinal => ordinal >= 0 && ordinal < columns.size)) damaged(s"a $kind names a column that is not there")
+    if (!found.forall(ordinal => ordinal >= 0 && ordinal < columns.size))
+      damaged(s"a $kind names a column that is not there")
     found.map(_.toInt)
   }
 
@@ -148,17 +166,31 @@ private final class ManifestReader(name: String) {
   }
 
   private def snapshot(node: JsonNode, schemas: Schemas): Snapshot = {
-    val columns = columnsOf(node, schemas) ++ optional(node, "expressions").fold(IndexedSeq.empty[ColumnEntry])(entries)
+    val columns =
+      columnsOf(node, schemas) ++ optional(node, "expressions").fold(IndexedSeq.empty[ColumnEntry])(entries)
     def one(field: String, kind: String) = optional(node, field).map(objectRef(_, kind))
     nullableText(node, "frequencies_asked")
     Snapshot(
-      text(node, "id"), text(node, "analyzed_at"), computed(node), truth(node, "exact"),
-      columns, long(node, "files"), long(node, "files_total"), optionalLong(node, "rows"),
-      optionalLong(node, "physical_rows"), long(node, "size_bytes"), optionalLong(node, "live_size_bytes"),
-      objectRef(child(node, "table_files"), "table-files"), one("summary", "table-summary"), one("sketches", "table-sketches"),
-      optionalList(node, "frequencies").map(list => withColumns(list, "table-frequencies", columns).copy(part = part(list))),
-      one("histograms", "table-histograms"), optionalList(node, "ranks").map(ranksRef(_, columns)),
-      ordinals(optionalList(node, "distribution"), "distribution", columns), one("placed", "table-placed"))
+      text(node, "id"),
+      text(node, "analyzed_at"),
+      computed(node),
+      truth(node, "exact"),
+      columns,
+      long(node, "files"),
+      long(node, "files_total"),
+      optionalLong(node, "rows"),
+      optionalLong(node, "physical_rows"),
+      long(node, "size_bytes"),
+      optionalLong(node, "live_size_bytes"),
+      objectRef(child(node, "table_files"), "table-files"),
+      one("summary", "table-summary"),
+      one("sketches", "table-sketches"),
+      optionalList(node, "frequencies").map(list =>
+        withColumns(list, "table-frequencies", columns).copy(part = part(list))),
+      one("histograms", "table-histograms"),
+      optionalList(node, "ranks").map(ranksRef(_, columns)),
+      ordinals(optionalList(node, "distribution"), "distribution", columns),
+      one("placed", "table-placed"))
   }
 
   private def part(node: JsonNode): Option[HashPart] = optional(node, "part").map { _ =>
@@ -171,7 +203,8 @@ private final class ManifestReader(name: String) {
   private def ranksRef(node: JsonNode, columns: IndexedSeq[ColumnEntry]): RanksRef = {
     val part = withColumns(node, "table-ranks", columns)
     val before = array(node, "before").map(wholeOf(_, "before"))
-    if (before.size != part.columns.size || before.exists(_ < 0)) damaged("ranks do not say what comes before them")
+    if (before.size != part.columns.size || before.exists(_ < 0))
+      damaged("ranks do not say what comes before them")
     RanksRef(part.ref, part.columns, before)
   }
 
@@ -179,13 +212,20 @@ private final class ManifestReader(name: String) {
     val footer = long(node, "footer_length")
     if (footer > Int.MaxValue || long(node, "rows") < 0) damaged("an object has sizes that none has")
     val ref = ObjectRef(
-      text(node, "name"), long(node, "length"), text(node, "sha256"), long(node, "rows"), footer.toInt, text(node, "footer_sha256"))
+      text(node, "name"),
+      long(node, "length"),
+      text(node, "sha256"),
+      long(node, "rows"),
+      footer.toInt,
+      text(node, "footer_sha256"))
     requireName(ref, kind)
-    if (!Sha256.matcher(ref.sha256).matches || !Sha256.matcher(ref.footerSha256).matches) damaged(s"no digest of ${ref.name}")
+    if (!Sha256.matcher(ref.sha256).matches || !Sha256.matcher(ref.footerSha256).matches)
+      damaged(s"no digest of ${ref.name}")
     ref
   }
 
-  private def optional(node: JsonNode, field: String): Option[JsonNode] = Option(node.get(field)).filterNot(_.isNull)
+  private def optional(node: JsonNode, field: String): Option[JsonNode] =
+    Option(node.get(field)).filterNot(_.isNull)
 
   private def child(node: JsonNode, field: String): JsonNode =
     optional(node, field).getOrElse(damaged(s"it has no field $field"))
@@ -197,7 +237,8 @@ private final class ManifestReader(name: String) {
     value.asText
   }
 
-  private def nullableText(node: JsonNode, field: String): Option[String] = optional(node, field).map(textOf(_, field))
+  private def nullableText(node: JsonNode, field: String): Option[String] =
+    optional(node, field).map(textOf(_, field))
 
   private def truth(node: JsonNode, field: String): Boolean = {
     val value = child(node, field)
@@ -208,7 +249,8 @@ private final class ManifestReader(name: String) {
   private def long(node: JsonNode, field: String): Long = wholeOf(child(node, field), field)
 
   /** A number that may be null. */
-  private def optionalLong(node: JsonNode, field: String): Option[Long] = optional(node, field).map(wholeOf(_, field))
+  private def optionalLong(node: JsonNode, field: String): Option[Long] =
+    optional(node, field).map(wholeOf(_, field))
 
   private def wholeOf(value: JsonNode, field: String): Long = {
     if (!value.isIntegralNumber || !value.canConvertToLong) damaged(s"its field $field is not an integer")
@@ -247,7 +289,9 @@ private[statistics] final class ManifestLog(folder: StoreFolder) {
     firstWhole((later ++ found).toList, None)
   }
 
-  private def firstWhole(candidates: List[FileStatus], damage: Option[DamagedObjectException]): Option[Manifest] =
+  private def firstWhole(
+      candidates: List[FileStatus],
+      damage: Option[DamagedObjectException]): Option[Manifest] =
     candidates match {
       case Nil => damage.map(throw _)
       case status :: older =>
@@ -266,7 +310,8 @@ private[statistics] final class ManifestLog(folder: StoreFolder) {
 
   /** All manifests, the newest first. A number beyond all that a log can have come to is none of it. */
   private def listManifests(): Seq[FileStatus] = {
-    val found = folder.files().filter(file => Name.matcher(file.getPath.getName).matches && numberOf(file) > 0).sortBy(numberOf)
+    val found = folder.files().filter(file =>
+      Name.matcher(file.getPath.getName).matches && numberOf(file) > 0).sortBy(numberOf)
     val before = BigInt(0) +: found.map(numberOf)
     found.zip(before).takeWhile { case (file, last) => numberOf(file) - last <= Farthest }.map(_._1).reverse
   }
@@ -279,7 +324,8 @@ private[statistics] final class ManifestLog(folder: StoreFolder) {
 
   private def read(status: FileStatus): Manifest = {
     val name = s"manifest ${status.getPath.getName}"
-    if (status.getLen > ManifestReader.MaxBytes) throw new DamagedObjectException(name, s"it has ${status.getLen} bytes")
+    if (status.getLen > ManifestReader.MaxBytes)
+      throw new DamagedObjectException(name, s"it has ${status.getLen} bytes")
     val bytes = new Array[Byte](status.getLen.toInt)
     val stream = folder.open(status.getPath.getName, status.getLen)
     try stream.readFully(0, bytes)

@@ -53,7 +53,8 @@ object NameMapping {
     val found = mutable.Map.empty[String, String]
     def walk(fields: JsonNode, above: Vector[JsonNode]): Unit = fields.elements.asScala.foreach { field =>
       val path = above :+ sortedNames(field)
-      if (field.hasNonNull("field-id")) found(field.get("field-id").asText) = json.writeValueAsString(arrayOf(path ++ below(field)))
+      if (field.hasNonNull("field-id"))
+        found(field.get("field-id").asText) = json.writeValueAsString(arrayOf(path ++ below(field)))
       walk(field.path("fields"), path)
     }
     walk(fields, Vector.empty)
@@ -68,7 +69,10 @@ object NameMapping {
 
   private def describe(field: JsonNode): JsonNode = {
     val id = if (field.hasNonNull("field-id")) field.get("field-id") else nodes.nullNode
-    arrayOf(Vector(id, sortedNames(field), arrayOf(field.path("fields").elements.asScala.map(describe).toVector)))
+    arrayOf(Vector(
+      id,
+      sortedNames(field),
+      arrayOf(field.path("fields").elements.asScala.map(describe).toVector)))
   }
 
   private def sortedNames(field: JsonNode): ArrayNode =

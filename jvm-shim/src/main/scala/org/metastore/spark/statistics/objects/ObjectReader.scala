@@ -21,12 +21,15 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
     val found = cachedFooter(ref).get()
     if (ref.rows != ObjectRef.AnyRows && ref.rows != found.rows)
       throw damaged(ref, s"it has ${found.rows} rows where ${ref.rows} were named")
-    if (found.decodedBytes > mostBytes(ref.length)) throw damaged(ref, s"it has ${found.decodedBytes} bytes when decoded")
+    if (found.decodedBytes > mostBytes(ref.length))
+      throw damaged(ref, s"it has ${found.decodedBytes} bytes when decoded")
     found
   }
 
   def cachedFooter(ref: ObjectRef): CacheEntry[ParquetFooter] =
-    CacheEntry[ParquetFooter](s"footer:${ref.name}:${ref.footerSha256}", _ => ref.footerLength * 3L)(asDamage(ref)(readFooter(ref)))
+    CacheEntry[ParquetFooter](
+      s"footer:${ref.name}:${ref.footerSha256}",
+      _ => ref.footerLength * 3L)(asDamage(ref)(readFooter(ref)))
 
   /** Some columns of one row group, verified. Neighbouring column chunks come by one request. */
   def chunks(ref: ObjectRef, footer: ParquetFooter, rowGroup: Int, leaves: Seq[Int]): Map[Int, ChunkPages] =
@@ -40,11 +43,16 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
 
   /** As `chunks`, parts of some of them. */
   def parts(
-      ref: ObjectRef, footer: ParquetFooter, wanted: Seq[(Int, ColumnChunk)], expected: Array[Byte]): Map[Int, ChunkPages] =
+      ref: ObjectRef,
+      footer: ParquetFooter,
+      wanted: Seq[(Int, ColumnChunk)],
+      expected: Array[Byte]): Map[Int, ChunkPages] =
     asDamage(ref) {
       val pieces = read(ref, wanted).map(piece => piece.leaf -> piece).toMap
       val digest = MessageDigest.getInstance("SHA-256")
-      wanted.foreach { case (leaf, chunk) => digest.update(pieces(leaf).bytes, pieces(leaf).offset, chunk.length.toInt) }
+      wanted.foreach { case (leaf, chunk) =>
+        digest.update(pieces(leaf).bytes, pieces(leaf).offset, chunk.length.toInt)
+      }
       if (!java.util.Arrays.equals(digest.digest(), 0, expected.length, expected, 0, expected.length))
         throw damaged(ref, "a page's digest does not agree")
       pieces.map { case (leaf, piece) => leaf -> piece.pages(ref, footer) }
@@ -53,7 +61,8 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
   private def read(ref: ObjectRef, chunks: Seq[(Int, ColumnChunk)]): Seq[ChunkBytes] = {
     val wanted = chunks.map { case (leaf, chunk) => ByteRange(leaf, chunk) }.sortBy(_.start)
     wanted.foreach { range =>
-      if (range.start < 4 || range.length > ref.length - range.start) throw damaged(ref, "a column lies outside of it")
+      if (range.start < 4 || range.length > ref.length - range.start)
+        throw damaged(ref, "a column lies outside of it")
     }
     val byLeaf = chunks.toMap
     val source = new ObjectFile(ref)
@@ -72,7 +81,8 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
       try source.read(ref.length - ref.footerLength, ref.footerLength)
       finally source.close()
     val digest = Hex.encodeHexString(ManifestReader.sha256(bytes, 0, bytes.length))
-    if (!MessageDigest.isEqual(digest.getBytes, ref.footerSha256.getBytes)) throw damaged(ref, "its footer's digest does not agree")
+    if (!MessageDigest.isEqual(digest.getBytes, ref.footerSha256.getBytes))
+      throw damaged(ref, "its footer's digest does not agree")
     ParquetFooter.read(bytes)
   }
 
@@ -117,7 +127,8 @@ private[statistics] object ObjectReader {
 
   /** A column chunk, or a part of one, in bytes that were read. */
   private final case class ChunkBytes(leaf: Int, chunk: ColumnChunk, bytes: Array[Byte], offset: Int) {
-    def pages(ref: ObjectRef, footer: ParquetFooter): ChunkPages = new ChunkPages(ref.name, chunk, footer.leaves(leaf), bytes, offset)
+    def pages(ref: ObjectRef, footer: ParquetFooter): ChunkPages =
+      new ChunkPages(ref.name, chunk, footer.leaves(leaf), bytes, offset)
   }
 
   private object ByteRange {
@@ -127,19 +138,22 @@ private[statistics] object ObjectReader {
 
   /** Refuses sizes that no object has, before anything is allocated. */
   def requireSizes(ref: ObjectRef): Unit = {
-    val possible = ref.length > 12 && ref.length <= MaxLength && ref.footerLength > 8 && ref.footerLength < ref.length &&
-      ref.footerLength <= MaxFooter && ref.rows >= ObjectRef.AnyRows && ref.rows <= MaxRows
+    val possible =
+      ref.length > 12 && ref.length <= MaxLength && ref.footerLength > 8 && ref.footerLength < ref.length &&
+        ref.footerLength <= MaxFooter && ref.rows >= ObjectRef.AnyRows && ref.rows <= MaxRows
     if (!possible) throw new DamagedObjectException(ref.name, "its sizes in the manifest are impossible")
   }
 
   /** How many bytes an object of that length may become when decoded. */
   private def mostBytes(length: Long): Long = math.min(MaxBytes, FewBytes + MostExpansion * length)
 
-  private def damaged(ref: ObjectRef, what: String): DamagedObjectException = new DamagedObjectException(ref.name, what)
+  private def damaged(ref: ObjectRef, what: String): DamagedObjectException =
+    new DamagedObjectException(ref.name, what)
 
   private def spans(wanted: Seq[ByteRange]): Seq[Seq[ByteRange]] =
     wanted.foldLeft(List.empty[List[ByteRange]]) {
-      case (last :: before, range) if range.start - last.head.end <= Gap && range.end - last.last.start < Int.MaxValue / 2 =>
+      case (last :: before, range)
+          if range.start - last.head.end <= Gap && range.end - last.last.start < Int.MaxValue / 2 =>
         (range :: last) :: before
       case (spans, range) => List(range) :: spans
     }.map(_.reverse)
@@ -183,7 +197,8 @@ private[statistics] final class StoreFolder(fs: FileSystem, store: Path, name: S
   private def requireFolders(): Unit =
     if (isLocal) Seq(store, folder).foreach { path =>
       attributes(path).filterNot(_.isDirectory)
-        .foreach(found => throw new IOException(s"$path is ${kind(found)}: only plain files in plain folders are statistics"))
+        .foreach(found =>
+          throw new IOException(s"$path is ${kind(found)}: only plain files in plain folders are statistics"))
     }
 
 }
@@ -192,7 +207,10 @@ private object StoreFolder {
 
   /** What lies at a local path; `None` where there is nothing, or where Java does not get at it, as opening will tell. */
   private def attributes(path: Path): Option[BasicFileAttributes] =
-    try Some(Files.readAttributes(Paths.get(path.toUri.getPath), classOf[BasicFileAttributes], LinkOption.NOFOLLOW_LINKS))
+    try Some(Files.readAttributes(
+        Paths.get(path.toUri.getPath),
+        classOf[BasicFileAttributes],
+        LinkOption.NOFOLLOW_LINKS))
     catch { case _: FileSystemException | _: InvalidPathException => None }
 
   private def kind(found: BasicFileAttributes): String =

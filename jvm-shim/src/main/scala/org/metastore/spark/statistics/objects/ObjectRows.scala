@@ -6,14 +6,18 @@ import org.apache.parquet.example.data.Group
 import org.apache.parquet.example.data.simple.convert.GroupRecordConverter
 import org.apache.parquet.io.ColumnIOFactory
 import org.apache.parquet.schema.{LogicalTypeAnnotation, MessageType, PrimitiveType}
-import org.apache.parquet.schema.LogicalTypeAnnotation.{DecimalLogicalTypeAnnotation, StringLogicalTypeAnnotation}
+import org.apache.parquet.schema.LogicalTypeAnnotation.{
+  DecimalLogicalTypeAnnotation, StringLogicalTypeAnnotation
+}
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 
 /** Reads whole rows of objects, lists and maps included: for answers to people, where a row is an object anyway. */
 private[statistics] final class RowReader(objects: ObjectReader) {
 
   /** The rows of some row groups. */
-  def rows[T](ref: ObjectRef, groups: ParquetFooter => Seq[Int])(make: ObjectRow => Option[T]): IndexedSeq[T] = {
+  def rows[T](
+      ref: ObjectRef,
+      groups: ParquetFooter => Seq[Int])(make: ObjectRow => Option[T]): IndexedSeq[T] = {
     val footer = objects.footer(ref)
     objects.asDamage(ref) {
       groups(footer).flatMap(group => readGroup(ref, footer, group, make)).toIndexedSeq
@@ -24,7 +28,10 @@ private[statistics] final class RowReader(objects: ObjectReader) {
     rows(ref, _.rowGroups.indices)(row => Some(make(row)))
 
   private def readGroup[T](
-      ref: ObjectRef, footer: ParquetFooter, group: Int, make: ObjectRow => Option[T]): Seq[T] = {
+      ref: ObjectRef,
+      footer: ParquetFooter,
+      group: Int,
+      make: ObjectRow => Option[T]): Seq[T] = {
     val schema = footer.schema
     val pages = objects.chunks(ref, footer, group, footer.leaves.indices)
     val count = footer.rowGroups(group).rows
@@ -80,7 +87,8 @@ private[statistics] final class ObjectRow(schema: MessageType, row: Group) {
       case nested =>
         val entries = entriesOf(group.getGroup(field, 0))
         if (entries.isEmpty) null
-        else if (nested.getLogicalTypeAnnotation == LogicalTypeAnnotation.mapType) entries.map(e => read(e, 0) -> read(e, 1)).toMap
+        else if (nested.getLogicalTypeAnnotation == LogicalTypeAnnotation.mapType)
+          entries.map(e => read(e, 0) -> read(e, 1)).toMap
         else entries.map(read(_, 0))
     }
 
@@ -92,14 +100,18 @@ private[statistics] final class ObjectRow(schema: MessageType, row: Group) {
     case _ => stored.getLogicalTypeAnnotation match {
         case _: StringLogicalTypeAnnotation => group.getString(field, 0)
         case decimal: DecimalLogicalTypeAnnotation =>
-          new java.math.BigDecimal(new java.math.BigInteger(group.getBinary(field, 0).getBytes), decimal.getScale)
+          new java.math.BigDecimal(
+            new java.math.BigInteger(group.getBinary(field, 0).getBytes),
+            decimal.getScale)
         case _ => group.getBinary(field, 0).getBytes
       }
   }
 
-  private def repeated(field: String): IndexedSeq[Group] = value(field)(i => entriesOf(row.getGroup(i, 0))).getOrElse(IndexedSeq.empty)
+  private def repeated(field: String): IndexedSeq[Group] =
+    value(field)(i => entriesOf(row.getGroup(i, 0))).getOrElse(IndexedSeq.empty)
 
-  private def entriesOf(outer: Group): IndexedSeq[Group] = (0 until outer.getFieldRepetitionCount(0)).map(outer.getGroup(0, _))
+  private def entriesOf(outer: Group): IndexedSeq[Group] =
+    (0 until outer.getFieldRepetitionCount(0)).map(outer.getGroup(0, _))
 
   private def value[T](field: String)(get: Int => T): Option[T] =
     if (!schema.containsField(field)) None
@@ -113,19 +125,29 @@ private[statistics] final class ObjectRow(schema: MessageType, row: Group) {
 private[statistics] object ObjectRows {
 
   def dataFile(row: ObjectRow): DataFileRow = DataFileRow(
-    row.int("file").get, row.text("path").get, row.long("size").get, row.long("modified"), row.long("rows"),
-    row.map("partition")(entry => if (entry.getFieldRepetitionCount(1) == 0) None else Some(entry.getString(1, 0)))
+    row.int("file").get,
+    row.text("path").get,
+    row.long("size").get,
+    row.long("modified"),
+    row.long("rows"),
+    row.map("partition")(entry =>
+      if (entry.getFieldRepetitionCount(1) == 0) None else Some(entry.getString(1, 0)))
       .collect { case (name, Some(value)) => name -> value },
-    withFile(row, "frequencies"), withFile(row, "histograms"))
+    withFile(row, "frequencies"),
+    withFile(row, "histograms"))
 
-  private def detail(row: ObjectRow, kind: String): Option[ObjectRef] = row.text(s"${kind}_name").map { name =>
-    val ref = ObjectRef(
-      name, row.long(s"${kind}_length").get, row.text(s"${kind}_sha256").get, rows = ObjectRef.AnyRows,
-      row.long(s"${kind}_footer_length").orElse(row.int(s"${kind}_footer_length").map(_.toLong)).get.toInt,
-      row.text(s"${kind}_footer_sha256").get)
-    ManifestReader.requireName(ref, kind)
-    ref
-  }
+  private def detail(row: ObjectRow, kind: String): Option[ObjectRef] =
+    row.text(s"${kind}_name").map { name =>
+      val ref = ObjectRef(
+        name,
+        row.long(s"${kind}_length").get,
+        row.text(s"${kind}_sha256").get,
+        rows = ObjectRef.AnyRows,
+        row.long(s"${kind}_footer_length").orElse(row.int(s"${kind}_footer_length").map(_.toLong)).get.toInt,
+        row.text(s"${kind}_footer_sha256").get)
+      ManifestReader.requireName(ref, kind)
+      ref
+    }
 
   private def withFile(row: ObjectRow, kind: String): Option[DetailRef] =
     detail(row, kind).flatMap(ref => row.int(s"${kind}_file").map(DetailRef(ref, _)))
@@ -135,24 +157,37 @@ private[statistics] object ObjectRows {
       .map(ValueCount(_, row.long("frequency").getOrElse(0), row.long("error").getOrElse(0), filesOf(row)))
 
   private def filesOf(row: ObjectRow): Map[Int, Long] = {
-    val dense = row.list("files_dense")(_.getLong(0, 0)).zipWithIndex.collect { case (count, file) if count > 0 => file -> count }
+    val dense = row.list("files_dense")(_.getLong(0, 0)).zipWithIndex.collect {
+      case (count, file) if count > 0 => file -> count
+    }
     (row.list("files_sparse")(entry => entry.getInteger(0, 0) -> entry.getLong(1, 0)) ++ dense).toMap
   }
 
   def histogram(row: ObjectRow): HistogramRow = HistogramRow(
-    row.text("kind").getOrElse(""), typedList(row, "edges"), row.list("counts")(_.getLong(0, 0)), row.list("distincts")(_.getLong(0, 0)),
+    row.text("kind").getOrElse(""),
+    typedList(row, "edges"),
+    row.list("counts")(_.getLong(0, 0)),
+    row.list("distincts")(_.getLong(0, 0)),
     row.list("errors")(_.getLong(0, 0)))
 
   def tableFile(row: ObjectRow): TableFileRow = TableFileRow(
-    row.text("block"), row.int("file"), row.text("path").get, row.long("size").get, row.long("rows"), row.text("deletes"),
-    row.long("deleted_rows"), row.long("modified"))
+    row.text("block"),
+    row.int("file"),
+    row.text("path").get,
+    row.long("size").get,
+    row.long("rows"),
+    row.text("deletes"),
+    row.long("deleted_rows"),
+    row.long("modified"))
 
   def summary(row: ObjectRow): SummaryRow = new SummaryRow(row.fields)
 
   private def typedList(row: ObjectRow, field: String): IndexedSeq[Any] = {
     def of(encoding: String)(item: Group => Any): IndexedSeq[Any] = row.list(s"${field}_$encoding")(item)
     Seq(
-      of("long")(_.getLong(0, 0)), of("double")(_.getDouble(0, 0)), of("binary")(_.getBinary(0, 0).getBytes))
+      of("long")(_.getLong(0, 0)),
+      of("double")(_.getDouble(0, 0)),
+      of("binary")(_.getBinary(0, 0).getBytes))
       .find(_.nonEmpty).getOrElse(IndexedSeq.empty)
   }
 }
@@ -162,8 +197,14 @@ final case class FileKey(path: String, size: Long, modified: Option[Long])
 
 /** A row of `files`: a data file of a block. Column names as in docs/format.md. */
 final case class DataFileRow(
-    file: Int, path: String, size: Long, modified: Option[Long], rows: Option[Long], partition: Map[String, String],
-    frequencies: Option[DetailRef] = None, histograms: Option[DetailRef] = None) {
+    file: Int,
+    path: String,
+    size: Long,
+    modified: Option[Long],
+    rows: Option[Long],
+    partition: Map[String, String],
+    frequencies: Option[DetailRef] = None,
+    histograms: Option[DetailRef] = None) {
 
   def key: FileKey = FileKey(path, size, modified)
 }
@@ -178,18 +219,28 @@ final case class ValueCount(value: Any, frequency: Long, error: Long, files: Map
 
 /** A histogram as it is stored. Lists are empty where null. */
 final case class HistogramRow(
-    kind: String, edges: IndexedSeq[Any], counts: IndexedSeq[Long], distincts: IndexedSeq[Long],
+    kind: String,
+    edges: IndexedSeq[Any],
+    counts: IndexedSeq[Long],
+    distincts: IndexedSeq[Long],
     errors: IndexedSeq[Long] = IndexedSeq.empty)
 
 /** A row of `table-files`: a live data file of a snapshot. `deletedRows = None`: unknown. */
 final case class TableFileRow(
-    block: Option[String], file: Option[Int], path: String, size: Long, rows: Option[Long], deletes: Option[String],
-    deletedRows: Option[Long], modified: Option[Long]) {
+    block: Option[String],
+    file: Option[Int],
+    path: String,
+    size: Long,
+    rows: Option[Long],
+    deletes: Option[String],
+    deletedRows: Option[Long],
+    modified: Option[Long]) {
 
   def key: FileKey = FileKey(path, size, modified)
 
   /** Rows that nothing deletes; `None` where not known. */
-  def liveRows: Option[Long] = if (deletes.isEmpty) rows else for (all <- rows; deleted <- deletedRows) yield all - deleted
+  def liveRows: Option[Long] =
+    if (deletes.isEmpty) rows else for (all <- rows; deleted <- deletedRows) yield all - deleted
 }
 
 /**
@@ -209,7 +260,8 @@ final class SummaryRow(stored: String => Option[Any]) {
 
   /** How many values are -Infinity, and how many Infinity; `None` where not counted. */
   def infinities: Option[(Long, Long)] =
-    for (below <- get[Long]("negative_infinities"); above <- get[Long]("positive_infinities")) yield (below, above)
+    for (below <- get[Long]("negative_infinities"); above <- get[Long]("positive_infinities"))
+      yield (below, above)
 
   /** How many values there are, null and NaN excluded. */
   def numbers: Option[Long] = for (all <- rows; missing <- nulls) yield all - missing - nans.getOrElse(0L)
@@ -220,7 +272,8 @@ final class SummaryRow(stored: String => Option[Any]) {
   def hiExact: Boolean = get[Boolean]("hi_exact").contains(true)
   def distinct: Option[Long] = get("distinct")
   def frequencies: Option[String] = get("frequencies")
-  def percentiles: IndexedSeq[Any] = encoded("percentiles").fold(IndexedSeq.empty[Any])(_.asInstanceOf[IndexedSeq[Any]])
+  def percentiles: IndexedSeq[Any] =
+    encoded("percentiles").fold(IndexedSeq.empty[Any])(_.asInstanceOf[IndexedSeq[Any]])
   def extra: Map[String, Array[Byte]] = get[Map[String, Array[Byte]]]("extra").getOrElse(Map.empty)
   def files: Int = get[Int]("files").getOrElse(1)
 
@@ -248,6 +301,13 @@ object SummaryRow {
 
   /** What is known of a column in a table without rows. */
   def ofNoRows(column: Int): SummaryRow = new SummaryRow(Map[String, Any](
-      "column" -> column, "rows" -> 0L, "nulls" -> 0L, "nans" -> 0L, "lo_exact" -> true, "hi_exact" -> true, "distinct" -> 0L,
-      "frequencies" -> "complete", "files" -> 0).get)
+    "column" -> column,
+    "rows" -> 0L,
+    "nulls" -> 0L,
+    "nans" -> 0L,
+    "lo_exact" -> true,
+    "hi_exact" -> true,
+    "distinct" -> 0L,
+    "frequencies" -> "complete",
+    "files" -> 0).get)
 }

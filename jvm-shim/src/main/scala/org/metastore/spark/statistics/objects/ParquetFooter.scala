@@ -7,19 +7,29 @@ import java.util.{Base64, Collections}
 import scala.collection.JavaConverters._
 
 import org.apache.parquet.column.ColumnDescriptor
-import org.apache.parquet.format.{ColumnChunk => StoredChunk, CompressionCodec, FileMetaData, RowGroup => StoredGroup, Util}
+import org.apache.parquet.format.{
+  ColumnChunk => StoredChunk, CompressionCodec, FileMetaData, RowGroup => StoredGroup, Util
+}
 import org.apache.parquet.format.converter.ParquetMetadataConverter
 import org.apache.parquet.schema.MessageType
 
 /** A column chunk, where it lies and how it is packed. */
 private[statistics] final case class ColumnChunk(
-    start: Long, length: Long, values: Long, codec: CompressionCodec, decoded: Long, ints: Option[(Int, Int)])
+    start: Long,
+    length: Long,
+    values: Long,
+    codec: CompressionCodec,
+    decoded: Long,
+    ints: Option[(Int, Int)])
 
 private[statistics] final case class RowGroupEntry(rows: Long, chunks: IndexedSeq[ColumnChunk])
 
 /** The verified footer of an object: where its column chunks lie, and the digest of each. */
 private[statistics] final class ParquetFooter(
-    val schema: MessageType, val rowGroups: IndexedSeq[RowGroupEntry], digests: Array[Byte], texts: Map[String, String]) {
+    val schema: MessageType,
+    val rowGroups: IndexedSeq[RowGroupEntry],
+    digests: Array[Byte],
+    texts: Map[String, String]) {
   import ParquetFooter._
 
   val leaves: IndexedSeq[ColumnDescriptor] = schema.getColumns.asScala.toIndexedSeq
@@ -51,13 +61,16 @@ private[statistics] final class ParquetFooter(
 
   /** Row groups that may hold one of these values of `column`, by the footer's statistics. */
   def groupsOf(columns: Set[Int]): Seq[Int] = rowGroups.indices.filter { group =>
-    chunk(group, leaf("column")).ints.forall { case (least, most) => columns.exists(c => least <= c && c <= most) }
+    chunk(group, leaf("column")).ints.forall { case (least, most) =>
+      columns.exists(c => least <= c && c <= most)
+    }
   }
 
   /** The least hash of the values of each row group, where they are cut by it; raises where the footer's text is not that. */
   lazy val leastHashes: Option[IndexedSeq[Long]] = texts.get(Hashes).map { text =>
     val numbers = ByteBuffer.wrap(Base64.getDecoder.decode(text))
-    if (numbers.remaining != rowGroups.size * 8) throw new IllegalArgumentException("it has not one hash a row group")
+    if (numbers.remaining != rowGroups.size * 8)
+      throw new IllegalArgumentException("it has not one hash a row group")
     rowGroups.indices.map(i => numbers.getLong(i * 8))
   }
 
@@ -102,9 +115,15 @@ private[statistics] object ParquetFooter {
 
   private def columnChunk(stored: StoredChunk): ColumnChunk = {
     val told = stored.getMeta_data
-    val range = Option(told.getStatistics).flatMap(found => int32(found.getMin_value).zip(int32(found.getMax_value)).headOption)
+    val range = Option(told.getStatistics).flatMap(found =>
+      int32(found.getMin_value).zip(int32(found.getMax_value)).headOption)
     ColumnChunk(
-      told.getData_page_offset, told.getTotal_compressed_size, told.getNum_values, told.getCodec, told.getTotal_uncompressed_size, range)
+      told.getData_page_offset,
+      told.getTotal_compressed_size,
+      told.getNum_values,
+      told.getCodec,
+      told.getTotal_uncompressed_size,
+      range)
   }
 
   private def int32(bytes: Array[Byte]): Option[Int] =

@@ -13,7 +13,8 @@ private[statistics] final class ColumnRows(val from: Int, val until: Int, ordina
   /** Values by file, `missing` where a file has no row. */
   def scatter(values: Array[Long], missing: Long): Array[Long] = byFile(values, Fill.longs(files, missing))
 
-  def scatter(values: Array[Double], missing: Double): Array[Double] = byFile(values, Fill.doubles(files, missing))
+  def scatter(values: Array[Double], missing: Double): Array[Double] =
+    byFile(values, Fill.doubles(files, missing))
 
   def scatter(values: Array[Byte]): Array[Byte] = byFile(values, new Array[Byte](files))
 
@@ -36,7 +37,8 @@ private[statistics] final class ColumnRows(val from: Int, val until: Int, ordina
         val file = ordinals(row).toInt
         var next = row + 1
         while (next < until && ordinals(next) == ordinals(row) + next - row) next += 1
-        if (file < 0 || file + next - row > files) throw new IllegalArgumentException(s"it has a row for file ${ordinals(next - 1)}")
+        if (file < 0 || file + next - row > files)
+          throw new IllegalArgumentException(s"it has a row for file ${ordinals(next - 1)}")
         System.arraycopy(values, row, found, file, next - row)
         row = next
       }
@@ -45,14 +47,20 @@ private[statistics] final class ColumnRows(val from: Int, val until: Int, ordina
 }
 
 /** Some fields of one row group of a summary, or of some of its rows, decoded when asked. */
-private[statistics] final class RowGroup(footer: ParquetFooter, rows: Int, pages: Map[Int, ChunkPages], first: Int) {
+private[statistics] final class RowGroup(
+    footer: ParquetFooter,
+    rows: Int,
+    pages: Map[Int, ChunkPages],
+    first: Int) {
   private def leaves(field: String): Int = footer.leaf(field)
 
   def has(field: String): Boolean = footer.has(field)
 
-  def longs(field: String, missing: Long): Array[Long] = ColumnDecoder.longs(pages(leaves(field)), rows, missing)
+  def longs(field: String, missing: Long): Array[Long] =
+    ColumnDecoder.longs(pages(leaves(field)), rows, missing)
 
-  def presentLongs(field: String): (Array[Long], Array[Boolean]) = ColumnDecoder.longsWithPresence(pages(leaves(field)), rows)
+  def presentLongs(field: String): (Array[Long], Array[Boolean]) =
+    ColumnDecoder.longsWithPresence(pages(leaves(field)), rows)
 
   def doubles(field: String): Array[Double] = ColumnDecoder.doubles(pages(leaves(field)), rows)
 
@@ -69,7 +77,8 @@ private[statistics] final class RowGroup(footer: ParquetFooter, rows: Int, pages
       var until = from + 1
       while (until < rows && columns(until) == columns(from)) until += 1
       val column = columns(from).toInt
-      if (spans.contains(column)) throw new IllegalArgumentException(s"its rows of column $column do not stand together")
+      if (spans.contains(column))
+        throw new IllegalArgumentException(s"its rows of column $column do not stand together")
       spans += column -> new ColumnRows(from, until, ordinals, files)
       from = until
     }
@@ -80,7 +89,11 @@ private[statistics] final class RowGroup(footer: ParquetFooter, rows: Int, pages
 private[statistics] object RowGroup {
 
   /** Decodes fields of one row group ; what goes wrong is damage of the object. */
-  def read[T](objects: ObjectReader, ref: ObjectRef, group: Int, fields: Seq[String])(decode: RowGroup => T): T =
+  def read[T](
+      objects: ObjectReader,
+      ref: ObjectRef,
+      group: Int,
+      fields: Seq[String])(decode: RowGroup => T): T =
     objects.asDamage(ref) {
       val footer = objects.footer(ref)
       val pages = objects.chunks(ref, footer, group, fields.map(footer.leaf))

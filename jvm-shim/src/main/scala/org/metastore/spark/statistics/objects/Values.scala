@@ -54,7 +54,9 @@ private[statistics] object Fill {
 
 /** Elements of an array, by their places. Without boxing. */
 private[statistics] object Gather {
-  def apply[@specialized(Long, Int, Byte, Boolean) T: ClassTag](values: Array[T], places: Array[Int]): Array[T] = {
+  def apply[@specialized(Long, Int, Byte, Boolean) T: ClassTag](
+      values: Array[T],
+      places: Array[Int]): Array[T] = {
     val out = new Array[T](places.length)
     var i = 0
     while (i < out.length) {
@@ -150,7 +152,8 @@ object Values {
 private[statistics] final class ValueHash(dataType: DataType) {
   private val isDouble = dataType == DoubleType || dataType == FloatType
   private val isDecimal = dataType.isInstanceOf[DecimalType]
-  private val hasher = new BlockSplitBloomFilter(BlockSplitBloomFilter.LOWER_BOUND_BYTES) // not for several threads
+  // not for several threads
+  private val hasher = new BlockSplitBloomFilter(BlockSplitBloomFilter.LOWER_BOUND_BYTES)
 
   def of(values: Values): Array[Long] = values match {
     case Values.Longs(array) => array.map(value => hasher.hash(if (isDouble) bitsOf(value) else value))

@@ -71,7 +71,8 @@ final class Axis(dataType: DataType, common: Array[Byte]) {
     val order = UnsignedOrder.compare(Arrays.copyOf(bytes, math.min(bytes.length, common.length)), common)
     if (order < 0) -1
     else if (order > 0) Axis.Edge
-    else (0 until Axis.Bytes).map(i => bytes.lift(common.length + i).fold(0)(_ & 0xff)).foldLeft(0.0)(_ * 256 + _)
+    else (0 until Axis.Bytes).map(i => bytes.lift(common.length + i).fold(0)(_ & 0xff)).foldLeft(0.0)(
+      _ * 256 + _)
   }
 }
 
@@ -95,7 +96,11 @@ object Axis {
  * @param nans rows that are NaN: no bucket has them
  */
 final class ColumnHistogram(
-    val dataType: DataType, val axis: Axis, val buckets: Array[Bucket], val nulls: Double, val nans: Double,
+    val dataType: DataType,
+    val axis: Axis,
+    val buckets: Array[Bucket],
+    val nulls: Double,
+    val nans: Double,
     val isComplete: Boolean) {
 
   /** What conditions leave of it, and how it meets others. */
@@ -109,7 +114,8 @@ final class ColumnHistogram(
   lazy val distinct: Double = buckets.iterator.map(_.distinct).sum + (if (nans > 0) 1 else 0)
 
   private lazy val sums: Array[Double] = buckets.scanLeft(0.0)(_ + _.rows)
-  private lazy val lasts: Array[Double] = buckets.map(_.until).scanLeft(Double.NegativeInfinity)(math.max).tail
+  private lazy val lasts: Array[Double] =
+    buckets.map(_.until).scanLeft(Double.NegativeInfinity)(math.max).tail
 
   /** Rows with values between two places, both included. */
   def between(least: Double, most: Double): Double = {
@@ -186,7 +192,8 @@ final class ColumnHistogram(
     low
   }
 
-  private[statistics] def weight: Long = 200 + buckets.iterator.map(bucket => 120L + textBytes(bucket.lo) + textBytes(bucket.hi)).sum
+  private[statistics] def weight: Long =
+    200 + buckets.iterator.map(bucket => 120L + textBytes(bucket.lo) + textBytes(bucket.hi)).sum
 
   private def textBytes(value: Any): Int = value match {
     case text: UTF8String => text.numBytes
@@ -199,33 +206,49 @@ object ColumnHistogram {
   private val MostFiles = 2048
 
   /** Of a column of a table; none where neither values nor bins of all of them are kept. */
-  def of(dataType: DataType, row: SummaryRow, listed: IndexedSeq[ValueCount], bins: Option[Histogram]): Option[ColumnHistogram] =
-    for (rows <- row.rows; nulls <- row.nulls; if bins.isDefined || row.frequencies.contains("complete")) yield {
-      def catalyst(value: Any) = CatalystValue.catalyst(value, dataType)
-      val nans = row.nans.getOrElse(0L).toDouble
-      val axis = Axis.of(dataType, row.lo.map(catalyst), row.hi.map(catalyst))
-      // What files left out of their lists may be most of a value's rows: its range tells more then.
-      val counted = withInfinities(listed, bins).filterNot(entry => isNaN(entry.value) || entry.error > entry.frequency)
-      val singles = counted.map { entry =>
-        val value = catalyst(entry.value)
-        Bucket.single(value, axis.at(value), entry.frequency.toDouble)
-      }.toArray.sorted(Bucket.order)
-      val rest = rows - nulls - nans - singles.iterator.map(_.rows).sum
-      val isComplete = row.frequencies.contains("complete") && rest == 0
-      val unlisted = math.max(1.0, row.distinct.getOrElse(rest.toLong).toDouble - singles.length - (if (nans > 0) 1 else 0))
-      val ranges = if (rest <= 0) Array.empty[Bucket]
-      else bins.fold(Array.empty[Bucket]) { known =>
-        val inBins = if (known.below + known.above > 0) singles.filterNot(bucket => isInfinite(bucket.lo)) else singles
-        residual(known, inBins, listed.forall(_.error == 0), axis, catalyst)
+  def of(
+      dataType: DataType,
+      row: SummaryRow,
+      listed: IndexedSeq[ValueCount],
+      bins: Option[Histogram]): Option[ColumnHistogram] =
+    for (rows <- row.rows; nulls <- row.nulls; if bins.isDefined || row.frequencies.contains("complete"))
+      yield {
+        def catalyst(value: Any) = CatalystValue.catalyst(value, dataType)
+        val nans = row.nans.getOrElse(0L).toDouble
+        val axis = Axis.of(dataType, row.lo.map(catalyst), row.hi.map(catalyst))
+        // What files left out of their lists may be most of a value's rows: its range tells more then.
+        val counted =
+          withInfinities(listed, bins).filterNot(entry => isNaN(entry.value) || entry.error > entry.frequency)
+        val singles = counted.map { entry =>
+          val value = catalyst(entry.value)
+          Bucket.single(value, axis.at(value), entry.frequency.toDouble)
+        }.toArray.sorted(Bucket.order)
+        val rest = rows - nulls - nans - singles.iterator.map(_.rows).sum
+        val isComplete = row.frequencies.contains("complete") && rest == 0
+        val unlisted = math.max(
+          1.0,
+          row.distinct.getOrElse(rest.toLong).toDouble - singles.length - (if (nans > 0) 1 else 0))
+        val ranges = if (rest <= 0) Array.empty[Bucket]
+        else bins.fold(Array.empty[Bucket]) { known =>
+          val inBins =
+            if (known.below + known.above > 0) singles.filterNot(bucket => isInfinite(bucket.lo)) else singles
+          residual(known, inBins, listed.forall(_.error == 0), axis, catalyst)
+        }
+        new ColumnHistogram(
+          dataType,
+          axis,
+          (singles ++ scaled(ranges, rest, unlisted)).sorted(Bucket.order),
+          nulls.toDouble,
+          nans,
+          isComplete)
       }
-      new ColumnHistogram(
-        dataType, axis, (singles ++ scaled(ranges, rest, unlisted)).sorted(Bucket.order), nulls.toDouble,
-        nans, isComplete)
-    }
 
   /** Values of which counts are kept, the infinite ones among them: they are in no bin. */
-  private def withInfinities(listed: IndexedSeq[ValueCount], bins: Option[Histogram]): IndexedSeq[ValueCount] = {
-    val infinite = bins.toSeq.flatMap(one => Seq(Double.NegativeInfinity -> one.below, Double.PositiveInfinity -> one.above))
+  private def withInfinities(
+      listed: IndexedSeq[ValueCount],
+      bins: Option[Histogram]): IndexedSeq[ValueCount] = {
+    val infinite = bins.toSeq.flatMap(one =>
+      Seq(Double.NegativeInfinity -> one.below, Double.PositiveInfinity -> one.above))
       .filter(_._2 > 0)
     listed.filterNot(entry => infinite.exists(_._1 == entry.value)) ++
       infinite.map { case (value, rows) => ValueCount(value, rows, 0, Map.empty) }
@@ -233,24 +256,38 @@ object ColumnHistogram {
 
   /** Of the data files among some that have bounds and counts: each is a bucket, or of very many every n-th for n of them. */
   def ofFiles(
-      dataType: DataType, summary: ColumnSummary, sizes: ColumnSizes, files: Array[Int], isComplete: Boolean): Option[ColumnHistogram] = {
+      dataType: DataType,
+      summary: ColumnSummary,
+      sizes: ColumnSizes,
+      files: Array[Int],
+      isComplete: Boolean): Option[ColumnHistogram] = {
     val told = files.filter(f => summary.hasStatistics(f) && summary.nulls(f) >= 0 && sizes.distinct(f) >= 0)
     val filled = told.filter(f => summary.rows(f) > summary.nulls(f))
     val some = if (isComplete) filled else sample(filled)
     val bounded = some.flatMap { f =>
-      for (lo <- CatalystValue.lo(summary, f); hi <- CatalystValue.hiNumber(summary, f) if !isNaN(hi)) yield (f, lo, hi)
+      for (lo <- CatalystValue.lo(summary, f); hi <- CatalystValue.hiNumber(summary, f) if !isNaN(hi))
+        yield (f, lo, hi)
     }
-    if (told.isEmpty || bounded.length < some.length || !filled.forall(f => summary.bounds.hasLo(f) && summary.bounds.hasHi(f))) None
+    if (told.isEmpty || bounded.length < some.length || !filled.forall(f =>
+        summary.bounds.hasLo(f) && summary.bounds.hasHi(f))) None
     else {
-      val (places, weight) = (new Axis(dataType, Array.empty), filled.length.toDouble / math.max(1, some.length))
+      val (places, weight) =
+        (new Axis(dataType, Array.empty), filled.length.toDouble / math.max(1, some.length))
       val buckets = bounded.map { case (f, lo, hi) =>
         val (from, until) = (places.at(lo) - places.unit, places.at(hi))
-        val rows = weight * math.max(1.0, (summary.rows(f) - summary.nulls(f) - math.max(0L, summary.nans(f))).toDouble)
-        if (sizes.distinct(f) == 1) Bucket.single(lo, until, rows) else Bucket(lo, hi, from, until, rows, weight * sizes.distinct(f))
+        val rows = weight * math.max(
+          1.0,
+          (summary.rows(f) - summary.nulls(f) - math.max(0L, summary.nans(f))).toDouble)
+        if (sizes.distinct(f) == 1) Bucket.single(lo, until, rows)
+        else Bucket(lo, hi, from, until, rows, weight * sizes.distinct(f))
       }
       Some(new ColumnHistogram(
-          dataType, places, buckets.sorted(Bucket.order), stream(told).mapToDouble(summary.nulls(_).toDouble).sum,
-          stream(told).mapToDouble(f => math.max(0L, summary.nans(f)).toDouble).sum, isComplete))
+        dataType,
+        places,
+        buckets.sorted(Bucket.order),
+        stream(told).mapToDouble(summary.nulls(_).toDouble).sum,
+        stream(told).mapToDouble(f => math.max(0L, summary.nans(f)).toDouble).sum,
+        isComplete))
     }
   }
 
@@ -260,7 +297,12 @@ object ColumnHistogram {
   }
 
   /** The bins without the values that have buckets of their own, which may have more rows where they are not `counted`. */
-  private def residual(bins: Histogram, singles: Array[Bucket], counted: Boolean, axis: Axis, catalyst: Any => Any): Array[Bucket] = {
+  private def residual(
+      bins: Histogram,
+      singles: Array[Bucket],
+      counted: Boolean,
+      axis: Axis,
+      catalyst: Any => Any): Array[Bucket] = {
     val edges = bins.edges.map(catalyst)
     val places = edges.map(axis.at)
     var next = 0
@@ -275,7 +317,13 @@ object ColumnHistogram {
       val left = if (isListed) 0.0 else math.max(0.0, bins.counts(i) - rows)
       val distinct = math.max(1.0, bins.distincts.lift(i).fold(left)(_.toDouble) - number)
       if (bins.isLone(i)) Bucket.single(edges(i + 1), places(i + 1), left)
-      else Bucket(edges(i), edges(i + 1), places(i), places(i + 1), left, math.min(distinct, math.max(left, 1.0)))
+      else Bucket(
+        edges(i),
+        edges(i + 1),
+        places(i),
+        places(i + 1),
+        left,
+        math.min(distinct, math.max(left, 1.0)))
     }.filter(_.rows > 0).toArray
   }
 
@@ -283,7 +331,9 @@ object ColumnHistogram {
     val (counted, told) = (ranges.iterator.map(_.rows).sum, ranges.iterator.map(_.distinct).sum)
     ranges.map { one =>
       val share = one.rows * rows / counted
-      one.copy(rows = share, distinct = math.max(math.min(1.0, share), math.min(share, one.distinct * distinct / told)))
+      one.copy(
+        rows = share,
+        distinct = math.max(math.min(1.0, share), math.min(share, one.distinct * distinct / told)))
     }
   }
 

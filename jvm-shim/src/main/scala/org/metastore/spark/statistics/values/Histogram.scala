@@ -4,7 +4,8 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.statistics.cache.CacheEntry
 import org.metastore.spark.statistics.objects.{
-  HistogramRow, ObjectReader, ObjectRef, ObjectRows, RanksRef, RowGroup, RowReader, Snapshot, SummaryRow, ValueCount
+  HistogramRow, ObjectReader, ObjectRef, ObjectRows, RanksRef, RowGroup, RowReader, Snapshot, SummaryRow,
+  ValueCount
 }
 
 /**
@@ -14,8 +15,13 @@ import org.metastore.spark.statistics.objects.{
  * @param above how many values are Infinity: they have the last ranks
  */
 final case class Histogram(
-    kind: String, edges: IndexedSeq[Any], counts: IndexedSeq[Long], distincts: IndexedSeq[Long], errors: IndexedSeq[Long],
-    below: Long = 0, above: Long = 0) {
+    kind: String,
+    edges: IndexedSeq[Any],
+    counts: IndexedSeq[Long],
+    distincts: IndexedSeq[Long],
+    errors: IndexedSeq[Long],
+    below: Long = 0,
+    above: Long = 0) {
   private val ends = counts.scanLeft(0L)(_ + _).tail
   private val finite: Long = counts.sum
 
@@ -37,11 +43,15 @@ final case class Histogram(
     if (bins >= counts.length) this
     else {
       val starts =
-        (if (kind == Histogram.EquiHeight) byRank(bins) else (0 to bins).map(i => (i.toLong * counts.length / bins).toInt)).distinct
+        (if (kind == Histogram.EquiHeight) byRank(bins)
+         else (0 to bins).map(i => (i.toLong * counts.length / bins).toInt)).distinct
       val spans = starts.zip(starts.tail)
-      def joined(of: IndexedSeq[Long]) = if (of.isEmpty) of else spans.map { case (from, until) => of.slice(from, until).sum }
+      def joined(of: IndexedSeq[Long]) =
+        if (of.isEmpty) of else spans.map { case (from, until) => of.slice(from, until).sum }
       copy(
-        edges = starts.map(edges), counts = joined(counts), distincts = joined(distincts),
+        edges = starts.map(edges),
+        counts = joined(counts),
+        distincts = joined(distincts),
         errors = if (errors.isEmpty) errors else starts.map(errors))
     }
 
@@ -60,7 +70,8 @@ final case class Histogram(
     val inside = rank - (ends(place) - count)
     if (rank == 1) Quantile(edges(place), errors.headOption)
     else {
-      val value = if (isLone(place) || inside == count) edges(place + 1) else within(edges(place), edges(place + 1), inside, count)
+      val value = if (isLone(place) || inside == count) edges(place + 1)
+      else within(edges(place), edges(place + 1), inside, count)
       Quantile(value, if (errors.isEmpty) None else Some(error(place, inside, count)))
     }
   }
@@ -77,7 +88,8 @@ final case class Histogram(
     (0 to Histogram.Percent).map(i => at(Histogram.rankOf(i, number)).value)
 
   /** What tells ranks of its column: bins of equal width do not where percentiles were kept. */
-  def ofRanks(row: SummaryRow): Histogram = if (kind == Histogram.EquiHeight) this else Histogram.ofPercentiles(row).getOrElse(this)
+  def ofRanks(row: SummaryRow): Histogram =
+    if (kind == Histogram.EquiHeight) this else Histogram.ofPercentiles(row).getOrElse(this)
 
   private def error(place: Int, inside: Long, count: Long): Long = {
     val (below, above) = (errors(place), errors(place + 1))
@@ -91,13 +103,16 @@ final case class Histogram(
 
   private def within(lower: Any, upper: Any, inside: Long, count: Long): Any = (lower, upper) match {
     case (lo: Long, hi: Long) => (BigInt(lo) + ((BigInt(hi) - lo) * inside + count - 1) / count).toLong
-    case (lo: Double, hi: Double) => if ((hi - lo).isInfinite || (hi - lo).isNaN) hi else lo + (hi - lo) * (inside.toDouble / count)
+    case (lo: Double, hi: Double) =>
+      if ((hi - lo).isInfinite || (hi - lo).isNaN) hi else lo + (hi - lo) * (inside.toDouble / count)
     case (lo, hi) => if (2 * inside > count) hi else lo
   }
 
   /** Whether a bin holds its upper edge alone. */
   private[statistics] def isLone(place: Int): Boolean =
-    kind == Histogram.EquiHeight && (distincts.lift(place).contains(1L) || ((edges(place), edges(place + 1)) match {
+    kind == Histogram.EquiHeight && (distincts.lift(place).contains(1L) || ((
+      edges(place),
+      edges(place + 1)) match {
       case (lo: Array[Byte], hi: Array[Byte]) => lo.sameElements(hi)
       case (lo, hi) => lo == hi
     }))
@@ -124,7 +139,8 @@ object Histogram {
     else {
       val bins = edges.length - 1
       val implied = (0 to bins).map(i => (BigInt(i) * finite / bins).toLong)
-      val counts = if (stored.counts.nonEmpty) stored.counts else implied.zip(implied.tail).map { case (from, to) => to - from }
+      val counts = if (stored.counts.nonEmpty) stored.counts
+      else implied.zip(implied.tail).map { case (from, to) => to - from }
       Some(Histogram(stored.kind, edges, counts, stored.distincts, stored.errors, below, above))
     }
   }
@@ -132,7 +148,14 @@ object Histogram {
   /** The histogram of a column of which all values are infinite: it has no bins. */
   def ofInfinities(row: SummaryRow): Option[Histogram] = row.infinities.collect {
     case (below, above) if below + above > 0 && row.numbers.contains(below + above) =>
-      Histogram(EquiHeight, IndexedSeq.empty, IndexedSeq.empty, IndexedSeq.empty, IndexedSeq.empty, below, above)
+      Histogram(
+        EquiHeight,
+        IndexedSeq.empty,
+        IndexedSeq.empty,
+        IndexedSeq.empty,
+        IndexedSeq.empty,
+        below,
+        above)
   }
 
   /** The percentiles of a column as bins: infinite values are in these. */
@@ -148,7 +171,8 @@ object Histogram {
     math.max(1L, ((BigInt(percent) * number + Percent - 1) / Percent).toLong)
 
   private def equalWidths(row: SummaryRow, bins: Int): IndexedSeq[Any] = (row.lo, row.hi) match {
-    case (Some(lo: Long), Some(hi: Long)) if bins > 0 => (0 to bins).map(i => (BigInt(lo) + (BigInt(hi) - lo) * i / bins).toLong)
+    case (Some(lo: Long), Some(hi: Long)) if bins > 0 =>
+      (0 to bins).map(i => (BigInt(lo) + (BigInt(hi) - lo) * i / bins).toLong)
     case (Some(lo: Double), Some(hi: Double)) if bins > 0 =>
       (0 to bins).map(i => if (i == 0) lo else if (i == bins) hi else lo + (hi / bins - lo / bins) * i)
     case _ => IndexedSeq.empty
@@ -162,14 +186,23 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
   private val rows = new RowReader(objects)
 
   /** None in the option where no more is kept than counts. */
-  def histogram(snapshot: Snapshot, column: Int, summary: ObjectRef, dataType: DataType): CacheEntry[Option[ColumnHistogram]] =
+  def histogram(
+      snapshot: Snapshot,
+      column: Int,
+      summary: ObjectRef,
+      dataType: DataType): CacheEntry[Option[ColumnHistogram]] =
     CacheEntry[Option[ColumnHistogram]](
-      s"histogram:${summary.name}:${summary.footerSha256}:$column:${dataType.catalogString}", _.fold(16L)(_.weight)) {
+      s"histogram:${summary.name}:${summary.footerSha256}:$column:${dataType.catalogString}",
+      _.fold(16L)(_.weight)) {
       val row = rows.rows(summary, _.groupsOf(Set(column))) { row =>
         if (row.int("column").contains(column)) Some(ObjectRows.summary(row)) else None
       }.headOption
       row.flatMap(known =>
-        ColumnHistogram.of(dataType, known, readValues(snapshot, column, known, dataType), bins(snapshot, column, known)))
+        ColumnHistogram.of(
+          dataType,
+          known,
+          readValues(snapshot, column, known, dataType),
+          bins(snapshot, column, known)))
     }
 
   private def bins(snapshot: Snapshot, column: Int, row: SummaryRow): Option[Histogram] =
@@ -181,23 +214,34 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
     }.flatMap(Histogram.of(_, row)).orElse(Histogram.ofPercentiles(row))
 
   /** The values whose counts are kept: of very many the most frequent ones, of lists that are cut by hashes the first ten. */
-  private def readValues(snapshot: Snapshot, column: Int, row: SummaryRow, dataType: DataType): IndexedSeq[ValueCount] =
+  private def readValues(
+      snapshot: Snapshot,
+      column: Int,
+      row: SummaryRow,
+      dataType: DataType): IndexedSeq[ValueCount] =
     if (!row.frequencies.exists(_ != "none")) IndexedSeq.empty
     else {
       val all = snapshot.frequencies.filter(_.columns.contains(column)).map(_.ref)
       val isShort = row.distinct.exists(_ <= MostValues) || !snapshot.distribution.contains(column)
-      if (isShort) all.iterator.flatMap(values(_, column, dataType, few = false)).take(MostValues).toIndexedSeq
-      else snapshot.frequencies.headOption.toIndexedSeq.flatMap(head => values(head.ref, column, dataType, few = true))
+      if (isShort)
+        all.iterator.flatMap(values(_, column, dataType, few = false)).take(MostValues).toIndexedSeq
+      else snapshot.frequencies.headOption.toIndexedSeq.flatMap(head =>
+        values(head.ref, column, dataType, few = true))
     }
 
-  private def values(ref: ObjectRef, column: Int, dataType: DataType, few: Boolean): IndexedSeq[ValueCount] = {
+  private def values(
+      ref: ObjectRef,
+      column: Int,
+      dataType: DataType,
+      few: Boolean): IndexedSeq[ValueCount] = {
     val field = ValueCountReader.fieldOf(dataType)
     val groups = objects.footer(ref).groupsOf(Set(column)).filter(_ == 0 || !few)
     var found = 0
     groups.flatMap { group =>
       if (found >= MostValues) IndexedSeq.empty
       else RowGroup.read(objects, ref, group, Seq("column", field, "frequency", "error")) { part =>
-        val (columns, counts, errors) = (part.longs("column", -1), part.longs("frequency", 0), part.longs("error", 0))
+        val (columns, counts, errors) =
+          (part.longs("column", -1), part.longs("frequency", 0), part.longs("error", 0))
         val value: Int => Any = field match {
           case "value_binary" =>
             val bytes = part.bytes(field)
@@ -211,7 +255,7 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
         }
         val places = columns.indices.filter(i => columns(i) == column).take(MostValues - found)
         found += places.length
-        places.map(i => ValueCount(value(i), counts(i), errors(i), Map.empty)).filter(_.value != null) // scalastyle:ignore
+        places.map(i => ValueCount(value(i), counts(i), errors(i), Map.empty)).filter(_.value != null)
       }
     }.toIndexedSeq
   }
@@ -229,7 +273,8 @@ private[statistics] final class RankReader(objects: ObjectReader, rows: RowReade
     val parts = all.filter(_.columns.contains(column)).sortBy(_.valuesBefore(column))
     parts.lastOption.map { last =>
       val number = lastRank(last.ref, column)
-      probabilities.map(p => number.flatMap(n => atRank(parts, column, math.max(1L, math.ceil(p * n).toLong))))
+      probabilities.map(p =>
+        number.flatMap(n => atRank(parts, column, math.max(1L, math.ceil(p * n).toLong))))
     }
   }
 
@@ -259,10 +304,13 @@ private[statistics] final class RankReader(objects: ObjectReader, rows: RowReade
   private def lastRank(ref: ObjectRef, column: Int): Option[Long] =
     groups(ref, column).lastOption.flatMap(group => read(ref, column, group).lastOption.map(_._1))
 
-  private def read(ref: ObjectRef, column: Int, group: Int): IndexedSeq[(Long, Any)] = rows.rows(ref, _ => Seq(group)) { row =>
-    val value = row.long("value_long").orElse[Any](row.double("value_double")).orElse(row.bytes("value_binary"))
-    value.filter(_ => row.int("column").contains(column)).flatMap(v => row.long("rank").map(_ -> v))
-  }
+  private def read(ref: ObjectRef, column: Int, group: Int): IndexedSeq[(Long, Any)] =
+    rows.rows(ref, _ => Seq(group)) { row =>
+      val value =
+        row.long("value_long").orElse[Any](row.double("value_double")).orElse(row.bytes("value_binary"))
+      value.filter(_ => row.int("column").contains(column)).flatMap(v => row.long("rank").map(_ -> v))
+    }
 
-  private def groups(ref: ObjectRef, column: Int): IndexedSeq[Int] = objects.footer(ref).groupsOf(Set(column)).toIndexedSeq
+  private def groups(ref: ObjectRef, column: Int): IndexedSeq[Int] =
+    objects.footer(ref).groupsOf(Set(column)).toIndexedSeq
 }

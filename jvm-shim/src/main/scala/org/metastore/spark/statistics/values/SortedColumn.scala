@@ -12,7 +12,8 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
   import SortedColumn._
 
   private val dataType = column.dataType
-  private val order: Ordering[Any] = (a, b) => CatalystValue.point(a, dataType).compare(0, CatalystValue.point(b, dataType), 0)
+  private val order: Ordering[Any] =
+    (a, b) => CatalystValue.point(a, dataType).compare(0, CatalystValue.point(b, dataType), 0)
 
   // Different values may share a place on the axis.
   private val buckets = if (column.isComplete) column.buckets.sortBy(_.lo)(order) else column.buckets
@@ -28,13 +29,24 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
     val ends = values.flatMap(endsOf)
     def bound(of: Seq[Any] => Any) = if (ends.isEmpty) None else Some(of(ends))
     val summary = FileSummary(
-      until - from, count(0), count(buckets.length + 1), bound(_.min(order)), bound(_.max(order)), column.isComplete, column.isComplete,
-      None, None, None)
+      until - from,
+      count(0),
+      count(buckets.length + 1),
+      bound(_.min(order)),
+      bound(_.max(order)),
+      column.isComplete,
+      column.isComplete,
+      None,
+      None,
+      None)
     val inside = parts match {
       case Seq(one) if others.nonEmpty || buckets(one.item - 1).isSingle => Some(one)
       case _ => None
     }
-    new SortedRun(summary, if (column.isComplete) Some(listed(values)) else None, inside.map(one => (one.from, one.until, one.of)))
+    new SortedRun(
+      summary,
+      if (column.isComplete) Some(listed(values)) else None,
+      inside.map(one => (one.from, one.until, one.of)))
   }
 
   /** How many of at most so many files of equally many rows, in their order, have a value between their bounds. */
@@ -50,12 +62,14 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
       low
     }
     def isNaN(run: FileSummary) = run.nans.exists(_ > 0)
-    first(run => run.lo.fold(isNaN(run))(order.gt(_, value))) - first(run => run.hi.fold(isNaN(run))(order.gteq(_, value)))
+    first(run => run.lo.fold(isNaN(run))(order.gt(_, value))) - first(run =>
+      run.hi.fold(isNaN(run))(order.gteq(_, value)))
   }
 
   private def partsOf(from: Long, until: Long, rows: Long): Seq[Part] = {
     val scale = if (sums.last > 0) rows / sums.last else 0.0
-    def place(item: Int): Long = if (item + 1 == sums.length) rows else math.min(rows, math.round(sums(item) * scale))
+    def place(item: Int): Long =
+      if (item + 1 == sums.length) rows else math.min(rows, math.round(sums(item) * scale))
     var (low, high) = (0, sums.length - 2)
     while (low < high) {
       val middle = (low + high) / 2
@@ -78,7 +92,8 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
 
   private def listed(values: Seq[Part]): Values = {
     val all = values.map(part => buckets(part.item - 1).lo)
-    if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) Values.Bytes(all.map(CatalystValue.orderedBytes).toArray)
+    if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues))
+      Values.Bytes(all.map(CatalystValue.orderedBytes).toArray)
     else Values.Longs(all.map(CatalystValue.orderedLong(_, dataType)).toArray)
   }
 }
@@ -97,4 +112,7 @@ private object SortedColumn {
  * @param listed all of their values but NULL and NaN, sorted, where they are known
  * @param inside where they have one value: their places among the rows with it, and how many these are
  */
-private[spark] final class SortedRun(val summary: FileSummary, val listed: Option[Values], val inside: Option[(Long, Long, Long)])
+private[spark] final class SortedRun(
+    val summary: FileSummary,
+    val listed: Option[Values],
+    val inside: Option[(Long, Long, Long)])

@@ -7,9 +7,12 @@ object Sparkline {
 
   /** Bars for equally wide ranges of finite values; `None` where values are no numbers. */
   def of(percentiles: IndexedSeq[Any]): Option[String] = {
-    val all = percentiles.collect { case whole: Long => whole.toDouble; case number: Double if !number.isInfinite => number }.sorted
+    val all = percentiles.collect {
+      case whole: Long => whole.toDouble; case number: Double if !number.isInfinite => number
+    }.sorted
     val step = if (percentiles.headOption.exists(_.isInstanceOf[Long])) 1.0 else 0.0
-    val values = if (all.length > 2 && (step == 0 || all.last - all.head >= Bars)) all.slice(1, all.length - 1) else all
+    val values =
+      if (all.length > 2 && (step == 0 || all.last - all.head >= Bars)) all.slice(1, all.length - 1) else all
     val heights = if (values.length < 2) IndexedSeq.empty else countEvenly(values, step)
     if (heights.isEmpty) None
     else {
@@ -27,7 +30,8 @@ object Sparkline {
     val ends = spread.init :+ high
     if (low.isInfinite || (high - low).isInfinite) IndexedSeq.empty
     else {
-      val number = if (step > 0 || high == low) math.max(1.0, math.min(Bars.toDouble, high - low)).toInt else Bars
+      val number =
+        if (step > 0 || high == low) math.max(1.0, math.min(Bars.toDouble, high - low)).toInt else Bars
       val inner = (1 until number).map(i => countBelow(low + (high - low) * i / number, ends))
       val below = 0.0 +: inner :+ (values.length - 1).toDouble
       below.zip(below.tail).map { case (before, after) => after - before }

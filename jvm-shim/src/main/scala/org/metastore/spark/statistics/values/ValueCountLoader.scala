@@ -9,7 +9,9 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.statistics.cache.{Budget, CacheEntry, PlanningPool}
 import org.metastore.spark.statistics.columns.{BlockJoin, TypePromotion}
-import org.metastore.spark.statistics.objects.{Block, Fill, ManifestReader, ObjectReader, ObjectRef, ParquetFooter, Values, RowGroup}
+import org.metastore.spark.statistics.objects.{
+  Block, Fill, ManifestReader, ObjectReader, ObjectRef, ParquetFooter, Values, RowGroup
+}
 
 /**
  * Finds out what is known of single values of a column in some files of one scan: first where it stands, then the footers,
@@ -18,16 +20,26 @@ import org.metastore.spark.statistics.objects.{Block, Fill, ManifestReader, Obje
  * @param counted whether lists are to tell how often each value occurs, instead of being looked up
  */
 private[statistics] final class ValueCountLoader(
-    reader: ValueCountReader, blocks: Seq[BlockJoin], budget: Budget, most: Long, counted: Boolean = false) {
+    reader: ValueCountReader,
+    blocks: Seq[BlockJoin],
+    budget: Budget,
+    most: Long,
+    counted: Boolean = false) {
   import ValueCountLoader._
 
-  def load(key: String, dataType: DataType, among: Array[Int], filters: Boolean): collection.Map[Int, FileValues] = {
+  def load(
+      key: String,
+      dataType: DataType,
+      among: Array[Int],
+      filters: Boolean): collection.Map[Int, FileValues] = {
     val found = mutable.HashMap.empty[Int, FileValues]
     val parts = locate(key, dataType, among, filters)
     val sizes = footersOf(parts)
     val allowance = new Allowance
-    val (reads, wanted) = parts.flatMap(part => part.reads.filter(read => allowance.take(read, sizes)).map(_ -> part)).unzip
-    for (((read, part), Right(lists)) <- reads.zip(wanted).zip(CacheEntry.all(reads.map(_.lists), budget))) part.fill(found, read, lists)
+    val (reads, wanted) =
+      parts.flatMap(part => part.reads.filter(read => allowance.take(read, sizes)).map(_ -> part)).unzip
+    for (((read, part), Right(lists)) <- reads.zip(wanted).zip(CacheEntry.all(reads.map(_.lists), budget)))
+      part.fill(found, read, lists)
     found
   }
 
@@ -43,40 +55,63 @@ private[statistics] final class ValueCountLoader(
       summary <- joined.block.summaryOf(ordinal)
     } yield new BlockSource(joined, files, ordinal, summary)
     val kinds = if (filters) Seq("frequencies", "sketches") else Seq("frequencies")
-    val details = CacheEntry.all(sources.flatMap(source => kinds.map(reader.details(source.joined.block, _))), budget)
+    val details =
+      CacheEntry.all(sources.flatMap(source => kinds.map(reader.details(source.joined.block, _))), budget)
     val known = sources.zip(details.grouped(kinds.size).toSeq).map { case (source, of) =>
       (source, of.head.toOption, of.drop(1).flatMap(_.toOption).headOption)
     }.filter { case (source, lists, blooms) => source.hasSome(lists) || source.hasSome(blooms) }
     val counts = CacheEntry.all(known.map { case (source, _, _) => source.counts }, budget)
-    known.zip(counts).collect { case ((source, lists, blooms), Right(listed)) => new BlockRead(source, dataType, listed, lists, blooms) }
+    known.zip(counts).collect { case ((source, lists, blooms), Right(listed)) =>
+      new BlockRead(source, dataType, listed, lists, blooms)
+    }
   }
 
   private def footersOf(parts: Seq[BlockRead]): Map[ObjectRef, ParquetFooter] = {
     val refs = parts.flatMap(_.reads).filter(_.lists.find.isEmpty).map(_.ref).distinct.take(MostObjects)
-    refs.zip(CacheEntry.all(refs.map(reader.footer), budget)).collect { case (ref, Right(footer)) => ref -> footer }.toMap
+    refs.zip(CacheEntry.all(refs.map(reader.footer), budget)).collect { case (ref, Right(footer)) =>
+      ref -> footer
+    }.toMap
   }
 
   /** Lists or bloom filters of one object. */
   private final class ObjectRead(
-      val ref: ObjectRef, val isBloom: Boolean, val place: Int, val lists: CacheEntry[ValueCountLists], val size: ParquetFooter => ReadSize)
+      val ref: ObjectRef,
+      val isBloom: Boolean,
+      val place: Int,
+      val lists: CacheEntry[ValueCountLists],
+      val size: ParquetFooter => ReadSize)
 
   /** One column of one block, and the files that are asked about in it. */
-  private final class BlockSource(val joined: BlockJoin, val files: Array[Int], val column: Int, summary: ObjectRef) {
+  private final class BlockSource(
+      val joined: BlockJoin,
+      val files: Array[Int],
+      val column: Int,
+      summary: ObjectRef) {
     def counts: CacheEntry[Array[Long]] = reader.listedValueCounts(joined.block, column, summary)
 
-    def hasSome(details: Option[DetailObjects]): Boolean = details.exists(d => files.exists(i => d.place(joined.ordinals(i)) >= 0))
+    def hasSome(details: Option[DetailObjects]): Boolean =
+      details.exists(d => files.exists(i => d.place(joined.ordinals(i)) >= 0))
   }
 
   /** What is read of a source: where all values are listed the list, else the filter. */
   private final class BlockRead(
-      source: BlockSource, dataType: DataType, listed: Array[Long], lists: Option[DetailObjects], blooms: Option[DetailObjects]) {
+      source: BlockSource,
+      dataType: DataType,
+      listed: Array[Long],
+      lists: Option[DetailObjects],
+      blooms: Option[DetailObjects]) {
     import source.{column, files, joined}
 
     val reads: Seq[ObjectRead] =
       lists.toSeq.flatMap(details =>
         objectsOf(details, listed(_) >= 0).map { place =>
           val ref = details.objects(place)
-          new ObjectRead(ref, false, place, reader.lists(ref, column, dataType, counted), reader.sizeOfLists(_, column, dataType))
+          new ObjectRead(
+            ref,
+            false,
+            place,
+            reader.lists(ref, column, dataType, counted),
+            reader.sizeOfLists(_, column, dataType))
         }) ++ blooms.toSeq.flatMap(details =>
         objectsOf(details, listed(_) < 0).map { place =>
           val ref = details.objects(place)
@@ -121,7 +156,10 @@ private object ValueCountLoader {
 }
 
 /** Finds how often a value occurs in the files of one scan, where a list of values tells. */
-private[statistics] final class ValueFrequencies(reader: ValueCountReader, blocks: Seq[BlockJoin], budget: Budget) {
+private[statistics] final class ValueFrequencies(
+    reader: ValueCountReader,
+    blocks: Seq[BlockJoin],
+    budget: Budget) {
 
   def load(key: String, dataType: DataType, point: Values, among: Array[Int]): Array[Long] = {
     val found = Fill.longs(among.length, -1)
@@ -131,8 +169,13 @@ private[statistics] final class ValueFrequencies(reader: ValueCountReader, block
       if TypePromotion.of(entry, dataType) == TypePromotion.Full
       details <- CacheEntry.all(Seq(reader.details(joined.block, "frequencies")), budget).flatMap(_.toOption)
       place <- placesOf(details, joined, among)
-    } yield (joined, details, place, () => reader.frequencies(details.objects(place), ordinal, dataType, point))
-    for (((joined, details, place, _), Right(counts)) <- reads.zip(PlanningPool.run(reads.map(_._4), budget)); i <- among.indices) {
+    } yield (
+      joined,
+      details,
+      place,
+      () => reader.frequencies(details.objects(place), ordinal, dataType, point))
+    for (((joined, details, place, _), Right(counts)) <- reads.zip(PlanningPool.run(reads.map(_._4), budget));
+      i <- among.indices) {
       val file = joined.ordinals(among(i))
       if (file >= 0 && details.place(file) == place) counts.get(details.inside(file)).foreach(found(i) = _)
     }
@@ -149,7 +192,9 @@ private[statistics] final class ValueFrequencies(reader: ValueCountReader, block
  * @param place by file: which of them holds its details, or -1
  */
 private[statistics] final class DetailObjects(
-    val objects: IndexedSeq[ObjectRef], val place: Array[Int], val inside: Array[Int]) {
+    val objects: IndexedSeq[ObjectRef],
+    val place: Array[Int],
+    val inside: Array[Int]) {
   def weight: Long = objects.size * DetailObjects.ObjectBytes + place.length * DetailObjects.FileBytes
 }
 
@@ -161,7 +206,8 @@ private[statistics] object DetailObjects {
   def read(reader: ObjectReader, block: Block, kind: String): DetailObjects = {
     val footer = reader.footer(block.files)
     val files = Math.toIntExact(block.files.rows)
-    val fields = Seq("name", "length", "footer_length", "footer_sha256", "file").map(field => s"${kind}_$field")
+    val fields =
+      Seq("name", "length", "footer_length", "footer_sha256", "file").map(field => s"${kind}_$field")
     val found = new Builder(files, kind)
     if (fields.forall(footer.has)) footer.rowGroups.indices.foreach { group =>
       RowGroup.read(reader, block.files, group, "file" +: fields)(found.add)
@@ -183,7 +229,13 @@ private[statistics] object DetailObjects {
         val file = Math.toIntExact(ordinals(i))
         if (file < 0 || file >= files) throw new IllegalArgumentException(s"it has a row for file $file")
         // Only the footer's digest is asked for: it vouches for every part that is read.
-        val ref = ObjectRef(text(names(i)), lengths(i), "", ObjectRef.AnyRows, Math.toIntExact(footers(i)), text(digests(i)))
+        val ref = ObjectRef(
+          text(names(i)),
+          lengths(i),
+          "",
+          ObjectRef.AnyRows,
+          Math.toIntExact(footers(i)),
+          text(digests(i)))
         place(file) = places.getOrElseUpdate(ref, register(ref))
         inside(file) = Math.toIntExact(insides(i))
       }

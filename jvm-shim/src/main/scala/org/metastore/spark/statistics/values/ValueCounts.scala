@@ -21,7 +21,9 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
 
   /** How many values each data file of a block has in a column, null excluded, where all are listed; -1 elsewhere. */
   def listedValueCounts(block: Block, column: Int, summary: ObjectRef): CacheEntry[Array[Long]] =
-    CacheEntry[Array[Long]](key("listed", summary, s":$column"), _.length * 8L)(readCounts(summary, column, filesOf(block)))
+    CacheEntry[Array[Long]](
+      key("listed", summary, s":$column"),
+      _.length * 8L)(readCounts(summary, column, filesOf(block)))
 
   /** Where the details of a kind are. */
   def details(block: Block, kind: String): CacheEntry[DetailObjects] =
@@ -48,44 +50,54 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
     if (!footer.has(field)) ReadSize(0, 0)
     else {
       val groups = footer.groupsOf(Set(column))
-      ReadSize(groups.map(footer.rowGroups(_).rows).sum, groups.map(footer.chunk(_, footer.leaf(field)).length).sum)
+      ReadSize(
+        groups.map(footer.rowGroups(_).rows).sum,
+        groups.map(footer.chunk(_, footer.leaf(field)).length).sum)
     }
 
   private def filesOf(block: Block): Int = Math.toIntExact(block.files.rows)
 
   private def readCounts(summary: ObjectRef, column: Int, files: Int): Array[Long] = {
     val out = Fill.longs(files, -1)
-    for (group <- objects.footer(summary).groupsOf(Set(column))) RowGroup.read(objects, summary, group, CountFields) { rows =>
-      for (span <- rows.spans(files).get(column)) {
-        val kinds = span.scatter(rows.bytes("frequencies"))
-        val (counts, nulls) = (span.scatter(rows.longs("rows", -1), -1), span.scatter(rows.longs("nulls", -1), -1))
-        kinds.indices.filter(file => Arrays.equals(kinds(file), Complete) && nulls(file) >= 0)
-          .foreach(file => out(file) = counts(file) - nulls(file))
+    for (group <- objects.footer(summary).groupsOf(Set(column)))
+      RowGroup.read(objects, summary, group, CountFields) { rows =>
+        for (span <- rows.spans(files).get(column)) {
+          val kinds = span.scatter(rows.bytes("frequencies"))
+          val (counts, nulls) =
+            (span.scatter(rows.longs("rows", -1), -1), span.scatter(rows.longs("nulls", -1), -1))
+          kinds.indices.filter(file => Arrays.equals(kinds(file), Complete) && nulls(file) >= 0)
+            .foreach(file => out(file) = counts(file) - nulls(file))
+        }
       }
-    }
     out
   }
 
-  private def readLists(ref: ObjectRef, column: Int, dataType: DataType, counted: Boolean): ValueCountLists = {
+  private def readLists(
+      ref: ObjectRef,
+      column: Int,
+      dataType: DataType,
+      counted: Boolean): ValueCountLists = {
     val field = fieldOf(dataType)
     val found = mutable.HashMap.empty[Int, ListBuilder]
     val fields = Seq("column", "file", field, "frequency")
-    for (group <- objects.footer(ref).groupsOf(Set(column))) RowGroup.read(objects, ref, group, fields) { rows =>
-      val (files, frequencies) = (rows.longs("file", -1), rows.longs("frequency", 0))
-      val builder = (file: Long) => found.getOrElseUpdate(Math.toIntExact(file), ListBuilder(dataType, counted))
-      val add: (Int, Int) => Unit =
-        if (field == Bytes) {
-          val values = rows.bytes(field)
-          (from, until) => builder(files(from)).add(values, from, until)
-        } else {
-          val values = rows.longs(field, 0)
-          (from, until) => builder(files(from)).add(values, from, until)
+    for (group <- objects.footer(ref).groupsOf(Set(column)))
+      RowGroup.read(objects, ref, group, fields) { rows =>
+        val (files, frequencies) = (rows.longs("file", -1), rows.longs("frequency", 0))
+        val builder =
+          (file: Long) => found.getOrElseUpdate(Math.toIntExact(file), ListBuilder(dataType, counted))
+        val add: (Int, Int) => Unit =
+          if (field == Bytes) {
+            val values = rows.bytes(field)
+            (from, until) => builder(files(from)).add(values, from, until)
+          } else {
+            val values = rows.longs(field, 0)
+            (from, until) => builder(files(from)).add(values, from, until)
+          }
+        runs(rows.longs("column", -1), files, column).foreach { case (from, until) =>
+          add(from, until)
+          builder(files(from)).count(frequencies.slice(from, until))
         }
-      runs(rows.longs("column", -1), files, column).foreach { case (from, until) =>
-        add(from, until)
-        builder(files(from)).count(frequencies.slice(from, until))
       }
-    }
     ValueCountLists.of(found.map { case (file, list) => (file, list.result(), list.total) })
   }
 
@@ -94,7 +106,8 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
     val field = fieldOf(dataType)
     val fields = Seq("column", "file", field, "frequency")
     objects.footer(ref).groupsOf(Set(column)).flatMap(RowGroup.read(objects, ref, _, fields) { rows =>
-      val (columns, files, counts) = (rows.longs("column", -1), rows.longs("file", -1), rows.longs("frequency", 0))
+      val (columns, files, counts) =
+        (rows.longs("column", -1), rows.longs("file", -1), rows.longs("frequency", 0))
       val isIt: Int => Boolean = point match {
         case _: Values.Longs =>
           val values = Values.Longs(rows.longs(field, 0))
@@ -111,10 +124,10 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
     val footer = objects.footer(ref)
     val groups = if (footer.has(Bloom)) footer.groupsOf(Set(column)) else Nil
     ValueCountLists.of(groups.flatMap(RowGroup.read(objects, ref, _, Seq("column", "file", Bloom)) { rows =>
-    val (columns, files, bits) = (rows.longs("column", -1), rows.longs("file", -1), rows.bytes(Bloom))
-    columns.indices.filter(i => columns(i) == column && isBloom(bits(i)))
-      .map(i => (Math.toIntExact(files(i)), new FileValues.Bloom(bits(i)), -1L))
-  }))
+      val (columns, files, bits) = (rows.longs("column", -1), rows.longs("file", -1), rows.bytes(Bloom))
+      columns.indices.filter(i => columns(i) == column && isBloom(bits(i)))
+        .map(i => (Math.toIntExact(files(i)), new FileValues.Bloom(bits(i)), -1L))
+    }))
   }
 }
 
@@ -124,7 +137,8 @@ private[statistics] object ValueCountReader {
   private val CountFields = Seq("column", "file", "rows", "nulls", "frequencies")
   private val Complete = "complete".getBytes
 
-  private def key(what: String, ref: ObjectRef, of: String = ""): String = s"$what:${ref.name}:${ref.footerSha256}$of"
+  private def key(what: String, ref: ObjectRef, of: String = ""): String =
+    s"$what:${ref.name}:${ref.footerSha256}$of"
 
   /** The column of lists that holds values of a type. */
   def fieldOf(dataType: DataType): String = TypePromotion.encoding(dataType) match {
@@ -138,7 +152,8 @@ private[statistics] object ValueCountReader {
     if (dataType.isInstanceOf[DecimalType]) DecimalBytes.ordered(stored) else stored
 
   private def isBloom(bits: Array[Byte]): Boolean =
-    bits != null && bits.length >= BlockSplitBloomFilter.LOWER_BOUND_BYTES && Integer.bitCount(bits.length) == 1
+    bits != null && bits.length >= BlockSplitBloomFilter.LOWER_BOUND_BYTES && Integer.bitCount(
+      bits.length) == 1
 
   /** Rows of the column that stand together and belong to one data file. */
   private def runs(columns: Array[Long], files: Array[Long], column: Int): Seq[(Int, Int)] = {
@@ -146,7 +161,8 @@ private[statistics] object ValueCountReader {
     var from = 0
     while (from < columns.length) {
       var until = from + 1
-      while (until < columns.length && columns(until) == columns(from) && files(until) == files(from)) until += 1
+      while (until < columns.length && columns(until) == columns(from) && files(until) == files(from))
+        until += 1
       if (columns(from) == column) found += from -> until
       from = until
     }
@@ -161,7 +177,8 @@ private[statistics] final case class ReadSize(rows: Long, bytes: Long)
 private[statistics] final class ValueCountLists(values: Array[FileValues], totals: Array[Long]) {
 
   /** The values of a data file; null where there are none, or not for so many rows. */
-  def of(file: Int, total: Long): FileValues = if (file < values.length && totals(file) == total) values(file) else null
+  def of(file: Int, total: Long): FileValues =
+    if (file < values.length && totals(file) == total) values(file) else null
 
   def weight: Long = values.iterator.map(list => 16L + (if (list == null) 0 else list.weight)).sum
 }
@@ -186,9 +203,11 @@ private sealed abstract class ListBuilder(counted: Boolean) {
   private val frequencies = Array.newBuilder[Long]
   var total = 0L
 
-  def add(values: Array[Long], from: Int, until: Int): Unit = throw new IllegalArgumentException("its values are integers")
+  def add(values: Array[Long], from: Int, until: Int): Unit =
+    throw new IllegalArgumentException("its values are integers")
 
-  def add(values: Array[Array[Byte]], from: Int, until: Int): Unit = throw new IllegalArgumentException("its values are bytes")
+  def add(values: Array[Array[Byte]], from: Int, until: Int): Unit =
+    throw new IllegalArgumentException("its values are bytes")
 
   /** How many rows have each of the values that were added last. */
   final def count(rows: Array[Long]): Unit = {
@@ -208,7 +227,8 @@ private sealed abstract class ListBuilder(counted: Boolean) {
 
 private object ListBuilder {
   def apply(dataType: DataType, counted: Boolean): ListBuilder =
-    if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) new OfBytes(dataType, counted) else new OfLongs(counted)
+    if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) new OfBytes(dataType, counted)
+    else new OfLongs(counted)
 
   private final class OfLongs(counted: Boolean) extends ListBuilder(counted) {
     private val found = Array.newBuilder[Long]
@@ -250,7 +270,8 @@ private object ListBuilder {
 }
 
 /** The values of some files. */
-private[statistics] final class ListValues(dataType: DataType, files: collection.Map[Int, FileValues]) extends ColumnValues {
+private[statistics] final class ListValues(dataType: DataType, files: collection.Map[Int, FileValues])
+  extends ColumnValues {
 
   override def lack(points: Values): Int => Boolean = {
     lazy val hashes = new ValueHash(dataType).of(points)
@@ -306,7 +327,8 @@ private[statistics] object FileValues {
 
   /** Byte strings by their hashes: what has another hash is not among them. */
   final class HashList(sorted: Array[Long]) extends FileValues {
-    override def lack(points: Values, hashes: => Array[Long]): Boolean = !hashes.exists(Arrays.binarySearch(sorted, _) >= 0)
+    override def lack(points: Values, hashes: => Array[Long]): Boolean =
+      !hashes.exists(Arrays.binarySearch(sorted, _) >= 0)
     override def within(points: Values): Boolean = false
     override def known: ValueEvidence = ValueEvidence.InList(sorted.length)
     override def weight: Long = 24 + 8L * sorted.length

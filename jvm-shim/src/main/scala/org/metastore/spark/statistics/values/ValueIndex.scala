@@ -3,12 +3,19 @@ package org.metastore.spark.statistics.values
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.statistics.cache.{Budget, CacheEntry, PlanningPool}
-import org.metastore.spark.statistics.columns.{BlockReader, ColumnSummary, ColumnValues, FileJoin, FileList, TypePromotion, ValueEvidence}
+import org.metastore.spark.statistics.columns.{
+  BlockReader, ColumnSummary, ColumnValues, FileJoin, FileList, TypePromotion, ValueEvidence
+}
 import org.metastore.spark.statistics.objects.{Gather, Manifest, Values, Snapshot, ValueHash}
 
 /** Finds the values of a column in the data files of one scan where a snapshot's lists tell in which of them each value lives. */
 private[statistics] final class ValueIndex(
-    files: BlockReader, places: ValueIndexReader, manifest: Manifest, joined: FileJoin, scan: FileList, budget: Budget) {
+    files: BlockReader,
+    places: ValueIndexReader,
+    manifest: Manifest,
+    joined: FileJoin,
+    scan: FileList,
+    budget: Budget) {
   import ValueIndex._
 
   /** What a snapshot tells of a column, as far as planning may wait for it. */
@@ -51,7 +58,9 @@ private[statistics] final class ValueIndex(
     def coveredRows: Option[Array[Long]] = snapshot.placed match {
       case Some(ref) =>
         val key = s"told:${ref.name}:${ref.footerSha256}:$column:$number"
-        CacheEntry.all(Seq(CacheEntry[Array[Long]](key, _.length * 8L)(places.coveredRows(ref, column, number))), budget).head.toOption
+        CacheEntry.all(
+          Seq(CacheEntry[Array[Long]](key, _.length * 8L)(places.coveredRows(ref, column, number))),
+          budget).head.toOption
       case None => sum(None, _.total)
     }
 
@@ -64,7 +73,9 @@ private[statistics] final class ValueIndex(
       val asked = refs.map(ref => ref -> hashes.map(of => ref.part.fold(of)(part => of.filter(part.has(_)))))
         .filterNot { case (_, of) => of.exists(_.isEmpty) }
       for {
-        found <- all(PlanningPool.run(asked.map { case (ref, of) => () => places.groups(ref.ref, column, dataType, of) }, budget))
+        found <- all(PlanningPool.run(
+          asked.map { case (ref, of) => () => places.groups(ref.ref, column, dataType, of) },
+          budget))
         groups = found.flatten.map(group => group -> places.cached(group, column, dataType, number))
         if fits(groups.collect { case (group, values) if values.find.isEmpty => group.size })
         read <- all(PlanningPool.run(groups.map { case (_, values) => () => counts(values.get()) }, budget))
@@ -75,13 +86,15 @@ private[statistics] final class ValueIndex(
 }
 
 private object ValueIndex {
-  private val Share = 8 // of fewer data files their own lists are read sooner than lists that are not cut by hashes
+  // of fewer data files their own lists are read sooner than lists that are not cut by hashes
+  private val Share = 8
   private val Many = 1024 // more lists than that are not read
   private val MostEntries = 8L << 20
   private val MostBytes = 32L << 20
 
   /** Whether planning may wait for so much. */
-  private def fits(sizes: Seq[ReadSize]): Boolean = sizes.map(_.rows).sum <= MostEntries && sizes.map(_.bytes).sum <= MostBytes
+  private def fits(sizes: Seq[ReadSize]): Boolean =
+    sizes.map(_.rows).sum <= MostEntries && sizes.map(_.bytes).sum <= MostBytes
 
   private def all[T](found: Seq[Either[_, T]]): Option[Seq[T]] =
     if (found.exists(_.isLeft)) None else Some(found.flatMap(_.toOption))
@@ -94,7 +107,10 @@ private object ValueIndex {
  * @param find by data file of the snapshot: how many of its rows have one of some points; `None`: not known
  */
 private[statistics] final class IndexFiles(
-    told: Array[Long], where: Array[Int], summary: ColumnSummary, find: Values => Option[Array[Long]]) {
+    told: Array[Long],
+    where: Array[Int],
+    summary: ColumnSummary,
+    find: Values => Option[Array[Long]]) {
 
   /** Whether it is known of a file which values it has. */
   def tells(file: Int): Boolean = {
@@ -111,7 +127,11 @@ private[statistics] final class IndexFiles(
 }
 
 /** Single values by where they live; of the other files what else is known. */
-private[statistics] final class IndexValues(placed: IndexFiles, among: Array[Int], load: Array[Int] => ColumnValues) extends ColumnValues {
+private[statistics] final class IndexValues(
+    placed: IndexFiles,
+    among: Array[Int],
+    load: Array[Int] => ColumnValues)
+  extends ColumnValues {
   private lazy val others = load(among.filterNot(placed.tells(_)))
 
   override def lack(points: Values): Int => Boolean = decided(points, _.lack(points))((rows, _) => rows == 0)
@@ -123,9 +143,12 @@ private[statistics] final class IndexValues(placed: IndexFiles, among: Array[Int
 
   override def listed(file: Int): Option[Values] = lists.listed(file)
 
-  override def evidence(file: Int): Option[ValueEvidence] = if (placed.tells(file)) Some(ValueEvidence.InIndex) else others.evidence(file)
+  override def evidence(file: Int): Option[ValueEvidence] =
+    if (placed.tells(file)) Some(ValueEvidence.InIndex) else others.evidence(file)
 
-  private def decided(points: Values, otherwise: ColumnValues => Int => Boolean)(told: (Long, Int) => Boolean): Int => Boolean =
+  private def decided(
+      points: Values,
+      otherwise: ColumnValues => Int => Boolean)(told: (Long, Int) => Boolean): Int => Boolean =
     placed.rows(points) match {
       case Some(rows) =>
         lazy val open = otherwise(others)
@@ -135,7 +158,11 @@ private[statistics] final class IndexValues(placed: IndexFiles, among: Array[Int
 }
 
 /** In which data files of a snapshot each of some values of one column lives, and in how many of their rows: one row group. */
-private[statistics] final class Postings(values: Values, starts: Array[Int], files: Array[Int], counts: Array[Long]) {
+private[statistics] final class Postings(
+    values: Values,
+    starts: Array[Int],
+    files: Array[Int],
+    counts: Array[Long]) {
 
   /** Rows with one of the points, by data file. */
   def of(points: Values): PostingCounts = {
@@ -158,7 +185,8 @@ private[statistics] object PostingCounts {
   /** All of them together, by data file. */
   def sum(found: Seq[PostingCounts], number: Int): Array[Long] = {
     val sums = new Array[Long](number)
-    for (PostingCounts(files, counts) <- found; i <- files.indices) sums(files(i)) = Math.addExact(sums(files(i)), counts(i))
+    for (PostingCounts(files, counts) <- found; i <- files.indices)
+      sums(files(i)) = Math.addExact(sums(files(i)), counts(i))
     sums
   }
 }

@@ -34,7 +34,11 @@ private[statistics] final class ValueIndexReader(objects: ObjectReader) {
   }
 
   /** The row groups of an object in which values of a column may be. */
-  def groups(ref: ObjectRef, column: Int, dataType: DataType, hashes: Option[Array[Long]]): Seq[PostingRowGroup] = objects.asDamage(ref) {
+  def groups(
+      ref: ObjectRef,
+      column: Int,
+      dataType: DataType,
+      hashes: Option[Array[Long]]): Seq[PostingRowGroup] = objects.asDamage(ref) {
     val footer = objects.footer(ref)
     val of = footer.groupsOf(Set(column))
     val chosen = (hashes, footer.leastHashes) match {
@@ -53,7 +57,9 @@ private[statistics] final class ValueIndexReader(objects: ObjectReader) {
 
   /** The values of a column in a row group. */
   def cached(from: PostingRowGroup, column: Int, dataType: DataType, files: Int): CacheEntry[Postings] =
-    CacheEntry[Postings](s"places:${from.ref.name}:${from.ref.footerSha256}:${from.group}:$column:$files", _.weight) {
+    CacheEntry[Postings](
+      s"places:${from.ref.name}:${from.ref.footerSha256}:${from.group}:$column:$files",
+      _.weight) {
       objects.asDamage(from.ref)(readGroup(from.ref, from.group, column, dataType, files))
     }
 
@@ -66,15 +72,18 @@ private[statistics] final class ValueIndexReader(objects: ObjectReader) {
     val values = valuesOf(pages(leaves(1)), rows, from, until, dataType)
     val lists = leaves.drop(2).map(pages)
     val store = new ColumnReadStoreImpl(
-      new PageStore(lists, rows), new GroupRecordConverter(footer.schema).getRootConverter,
-      footer.schema, "")
+      new PageStore(lists, rows),
+      new GroupRecordConverter(footer.schema).getRootConverter,
+      footer.schema,
+      "")
     val entries = lists.map(new ListEntries(store, _))
     val built = new Builder(files)
     for (row <- 0 until rows) {
       val wanted = row >= from && row < until
       if (wanted) built.next()
       val (files, counts, everywhere) = (entries.head.next(), entries(1).next(), entries(2).next())
-      if (files.length != counts.length) throw new IllegalArgumentException("a map has other keys than values")
+      if (files.length != counts.length)
+        throw new IllegalArgumentException("a map has other keys than values")
       if (wanted) {
         files.indices.foreach(i => built.place(files(i), counts(i)))
         everywhere.indices.filter(everywhere(_) != 0).foreach(i => built.place(i, everywhere(i)))
@@ -95,7 +104,12 @@ private[statistics] final class ValueIndexReader(objects: ObjectReader) {
     }
 
   private def leavesOf(footer: ParquetFooter, dataType: DataType): Seq[Int] =
-    Seq(Seq("column"), Seq(ValueCountReader.fieldOf(dataType)), MapKey, MapValue, ListElement).map(footer.leafAt)
+    Seq(
+      Seq("column"),
+      Seq(ValueCountReader.fieldOf(dataType)),
+      MapKey,
+      MapValue,
+      ListElement).map(footer.leafAt)
 
   /** Where the rows of a column are: they stand together. */
   private def span(columns: Array[Long], column: Int): (Int, Int) = {

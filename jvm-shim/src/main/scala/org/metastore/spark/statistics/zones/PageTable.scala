@@ -10,13 +10,18 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.reason.Reason
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
-import org.metastore.spark.statistics.columns.{BlockColumn, BlockJoin, BlockPart, BlockRows, ColumnLoader, ColumnSource}
+import org.metastore.spark.statistics.columns.{
+  BlockColumn, BlockJoin, BlockPart, BlockRows, ColumnLoader, ColumnSource
+}
 import org.metastore.spark.statistics.objects.{ColumnChunk, ParquetFooter}
 
 /**
  * Where the pages of a summary lie that planning reads, with one digest for those of the same rows (docs/format.md, "Objects").
  */
-private[statistics] final class PageTable private (footer: ParquetFooter, val rows: Int, entries: ByteBuffer) {
+private[statistics] final class PageTable private (
+    footer: ParquetFooter,
+    val rows: Int,
+    entries: ByteBuffer) {
   import PageTable._
 
   private val before = footer.rowGroups.map(group => pagesOf(group.rows, rows)).scanLeft(0)(_ + _)
@@ -28,7 +33,8 @@ private[statistics] final class PageTable private (footer: ParquetFooter, val ro
   def count(group: Int): Int = before(group + 1) - before(group)
 
   /** How many rows a page has. */
-  def rowsOf(group: Int, page: Int): Int = math.min(rows, footer.rowGroups(group).rows - page.toLong * rows).toInt
+  def rowsOf(group: Int, page: Int): Int =
+    math.min(rows, footer.rowGroups(group).rows - page.toLong * rows).toInt
 
   /** A page as a column chunk of its own, by leaf; in the order of the digest. */
   def chunks(group: Int, page: Int): Seq[(Int, ColumnChunk)] = leaves.zipWithIndex.map { case (leaf, field) =>
@@ -58,8 +64,19 @@ private[statistics] object PageTable {
 
   /** The columns whose pages stand in the table. */
   private val Fields: IndexedSeq[String] = IndexedSeq(
-    "column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary", "hi_binary",
-    "lo_exact", "hi_exact")
+    "column",
+    "file",
+    "rows",
+    "nulls",
+    "nans",
+    "lo_long",
+    "hi_long",
+    "lo_double",
+    "hi_double",
+    "lo_binary",
+    "hi_binary",
+    "lo_exact",
+    "hi_exact")
 
   private val DigestBytes = 16
   private val EntryBytes = DigestBytes + Fields.size * 4
@@ -70,7 +87,8 @@ private[statistics] object PageTable {
   def of(footer: ParquetFooter): Option[PageTable] = Try {
     for (rows <- footer.text(RowsKey).map(_.toInt); text <- footer.text(Key)) yield {
       val bytes = Base64.getDecoder.decode(text)
-      require(rows > 0 && footer.rowGroups.map(group => pagesOf(group.rows, rows).toLong).sum * EntryBytes == bytes.length)
+      require(rows > 0 && footer.rowGroups.map(group =>
+        pagesOf(group.rows, rows).toLong).sum * EntryBytes == bytes.length)
       new PageTable(footer, rows, ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN))
     }
   }.toOption.flatten
@@ -78,7 +96,10 @@ private[statistics] object PageTable {
 
 /** Columns of few files of a scan: of a large block only the pages that hold them, of other blocks all. */
 private[statistics] final class PageLoader(
-    reader: ZoneReader, joined: IndexedSeq[BlockJoin], whole: ColumnLoader[BlockColumn], budget: Budget) {
+    reader: ZoneReader,
+    joined: IndexedSeq[BlockJoin],
+    whole: ColumnLoader[BlockColumn],
+    budget: Budget) {
   import PageLoader._
 
   private type Column = (String, DataType)
@@ -120,14 +141,20 @@ private[statistics] final class PageLoader(
       if all.size == 1
     } yield (place, column, all.head)
     val tables = PlanningPool.run(
-      sources.map { case (_, _, source) => () => reader.pages(source.block, source.ref, source.ordinal) }, budget)
+      sources.map { case (_, _, source) => () => reader.pages(source.block, source.ref, source.ordinal) },
+      budget)
     sources.zip(tables).collect { case ((place, column, source), Right(Some((group, table)))) =>
       new Read(place, column, source, group, table)
     }
   }
 
   /** The pages of one column of a block that hold files which are asked for. */
-  private final class Read(val place: Int, val column: Column, source: ColumnSource, group: Int, table: PageTable) {
+  private final class Read(
+      val place: Int,
+      val column: Column,
+      source: ColumnSource,
+      group: Int,
+      table: PageTable) {
     private val ordinals = joined(place).ordinals
 
     val pages: Seq[Int] = ordinals.filter(_ >= 0).map(_ / table.rows).distinct.toSeq
@@ -139,7 +166,8 @@ private[statistics] final class PageLoader(
       budget.reserve(column.weight)
       val first = page * table.rows
       val rows = joined(place).rows.slice(first, first + table.rowsOf(group, page))
-      val inside = ordinals.map(ordinal => if (ordinal >= first && ordinal < first + rows.length) ordinal - first else -1)
+      val inside = ordinals.map(ordinal =>
+        if (ordinal >= first && ordinal < first + rows.length) ordinal - first else -1)
       BlockPart(new BlockJoin(source.block, new BlockRows(rows), inside), source.served, column)
     }
   }

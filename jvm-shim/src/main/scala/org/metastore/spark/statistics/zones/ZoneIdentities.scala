@@ -15,7 +15,8 @@ import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.Reason
 import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.columns.{
-  BlockColumn, BlockJoin, BlockRows, ColumnLoader, ColumnSummary, FileGroupStatistics, FileList, SummaryAssembler
+  BlockColumn, BlockJoin, BlockRows, ColumnLoader, ColumnSummary, FileGroupStatistics, FileList,
+  SummaryAssembler
 }
 import org.metastore.spark.statistics.objects.ParquetFooter
 
@@ -35,7 +36,8 @@ private[statistics] final class ZoneIdentities private (entries: ByteBuffer) {
     var (at, zone, alone) = (0, 0, files.length / Alone + Zone.Files)
     while (at < files.length && alone > 0) {
       if (zone == zones || !fits(zone, at, files, blockFiles))
-        zone = byFirst.getOrElse(crc(files.paths(at)), Nil).find(z => found(z) < 0 && fits(z, at, files, blockFiles)).getOrElse(zones)
+        zone = byFirst.getOrElse(crc(files.paths(at)), Nil).find(z =>
+          found(z) < 0 && fits(z, at, files, blockFiles)).getOrElse(zones)
       if (zone < zones && found(zone) < 0) {
         found(zone) = at
         at += Zone.length(zone, blockFiles)
@@ -53,7 +55,8 @@ private[statistics] final class ZoneIdentities private (entries: ByteBuffer) {
     val identity = new Identity(files)
     some.filter { zone =>
       identity.read(places(zone), places(zone) + Zone.length(zone, blockFiles))
-      identity.ofFacts == entries.getLong(zone * EntryBytes + 8) && identity.ofPaths == entries.getLong(zone * EntryBytes)
+      identity.ofFacts == entries.getLong(zone * EntryBytes + 8) && identity.ofPaths == entries.getLong(
+        zone * EntryBytes)
     }
   }
 
@@ -101,12 +104,13 @@ private[statistics] object ZoneIdentities {
       while (i < count) {
         val path = files.paths(from + i)
         val length = path.length
-        if (length > chars.length - used) chars = Arrays.copyOf(chars, math.max(chars.length * 2, used + length))
+        if (length > chars.length - used)
+          chars = Arrays.copyOf(chars, math.max(chars.length * 2, used + length))
         path.getChars(0, length, chars, used)
         used += length
         facts(i * Facts) = length
         facts(i * Facts + 1) = files.sizes(from + i)
-        facts(i * Facts + 2) = if (files.modified == null) -1L else files.modified(from + i) // scalastyle:ignore
+        facts(i * Facts + 2) = if (files.modified == null) -1L else files.modified(from + i)
         i += 1
       }
     }
@@ -150,8 +154,9 @@ private[statistics] final class ZoneJoin(identities: ZoneIdentities, files: File
   private val places = identities.places(files, blockFiles)
 
   /** Tasks that give the zones whose files stand where they may stand. */
-  def checks: Seq[() => Seq[Int]] = places.indices.filter(places(_) >= 0).grouped(AtOnce).toVector.map { zones => () =>
-    identities.confirm(zones, places, files, blockFiles)
+  def checks: Seq[() => Seq[Int]] = places.indices.filter(places(_) >= 0).grouped(AtOnce).toVector.map {
+    zones => () =>
+      identities.confirm(zones, places, files, blockFiles)
   }
 
   /** Whether these zones tell of all files whether they are in the block. */
@@ -179,11 +184,14 @@ private object ZoneJoin {
 }
 
 /** The zones of one block as groups of a scan's files. */
-private[statistics] final class ZoneGroups(joined: BlockJoin, loader: ColumnLoader[BlockColumn]) extends FileGroupStatistics {
+private[statistics] final class ZoneGroups(joined: BlockJoin, loader: ColumnLoader[BlockColumn])
+  extends FileGroupStatistics {
   private lazy val asFiles = {
     val files = joined.block.files
     val rows =
-      StatisticsCache.getOrLoad[Array[Long]](s"zone-rows:${files.name}:${files.footerSha256}", _.length * 8L)(Zone.rows(joined.rows))
+      StatisticsCache.getOrLoad[Array[Long]](
+        s"zone-rows:${files.name}:${files.footerSha256}",
+        _.length * 8L)(Zone.rows(joined.rows))
     new BlockJoin(joined.block, new BlockRows(rows), Array.range(0, length))
   }
 

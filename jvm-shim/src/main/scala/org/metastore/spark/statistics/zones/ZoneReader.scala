@@ -19,14 +19,22 @@ private[statistics] final class ZoneReader(objects: ObjectReader) {
     val footer = objects.footer(ref)
     footer.groupsOf(Set(column)) match {
       case Seq(group) if footer.rowGroups(group).rows == block.files.rows =>
-        StatisticsCache.getOrLoad[Option[PageTable]](s"pages:${ref.name}:${ref.footerSha256}", _.fold(0L)(_.weight))(PageTable.of(footer))
+        StatisticsCache.getOrLoad[Option[PageTable]](
+          s"pages:${ref.name}:${ref.footerSha256}",
+          _.fold(0L)(_.weight))(PageTable.of(footer))
           .map(group -> _)
       case _ => None
     }
   }
 
   /** One page of a column: by file, the first of them is that of its first row. */
-  def readPage(block: Block, ref: ObjectRef, column: Int, group: Int, table: PageTable, page: Int): BlockColumn =
+  def readPage(
+      block: Block,
+      ref: ObjectRef,
+      column: Int,
+      group: Int,
+      table: PageTable,
+      page: Int): BlockColumn =
     StatisticsCache.getOrLoad[BlockColumn](s"${BlockReader.columnKey(ref, column)}:$page", _.weight) {
       objects.asDamage(ref) {
         val footer = objects.footer(ref)
@@ -38,7 +46,9 @@ private[statistics] final class ZoneReader(objects: ObjectReader) {
 
   /** What tells the files of each zone from others, where the list of a block's files says so. */
   def identities(block: Block): Option[ZoneIdentities] =
-    StatisticsCache.getOrLoad[Option[ZoneIdentities]](s"identities:${block.files.name}:${block.files.footerSha256}", _.fold(0L)(_.weight)) {
+    StatisticsCache.getOrLoad[Option[ZoneIdentities]](
+      s"identities:${block.files.name}:${block.files.footerSha256}",
+      _.fold(0L)(_.weight)) {
       ZoneIdentities.of(objects.footer(block.files)).filter(_.zones == Zone.count(filesOf(block)))
     }
 
@@ -47,5 +57,15 @@ private[statistics] final class ZoneReader(objects: ObjectReader) {
 
 private object ZoneReader {
   private val ZoneFields = Seq(
-    "column", "zone", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary", "hi_binary")
+    "column",
+    "zone",
+    "rows",
+    "nulls",
+    "nans",
+    "lo_long",
+    "hi_long",
+    "lo_double",
+    "hi_double",
+    "lo_binary",
+    "hi_binary")
 }
