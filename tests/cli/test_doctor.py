@@ -318,7 +318,7 @@ def test_doctor_finds_settings_that_do_nothing(healthy, monkeypatch, tmp_path, s
 
 def test_doctor_tells_of_table_formats_that_are_too_old():
     row = Row("format", "found", "oldest", "refusal")
-    found = doctor_checks._formats(
+    found = doctor_checks._check_formats(
         [row("Delta", "4.4", "3.2", None), row("Iceberg", "1.4", "1.6", "needs Iceberg 1.6")]
     )
     assert (found.state, found.detail) == (WARNING, "Delta 4.4, needs Iceberg 1.6")

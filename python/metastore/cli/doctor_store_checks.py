@@ -1,4 +1,4 @@
-"""What `metastore doctor` looks at of statistics: whether they can be written, and whose they are."""
+"""Checks of `metastore doctor` about statistics: whether they can be written, and are of the table as it is."""
 
 from __future__ import annotations
 
@@ -24,65 +24,85 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from metastore.answers import Answer
+    from metastore.reading.discovery import Discovery
 
 _PROPERTIES = "table properties"
 
 
 def check_store(location: str | None) -> CheckResult:
-    """The place of statistics can be read and written; nothing is made to find that out."""
+    """Check that statistics can be read and written, without making anything."""
     try:
         root = configuration.get("spark.metastore.store")
     except MetastoreError:  # the check of the settings says why
         return CheckResult("store", WARNING, "not looked at, for the settings cannot be read")
+    if root is None and location is None:
+        return CheckResult("store", OK, "beside each table; metastore doctor <table location> tries one")
     try:
-        if root is None and location is None:
-            return CheckResult("store", OK, "beside each table; metastore doctor <table location> tries one")
-        where = root or default_store_uri(str(location))
-        if needs_hadoop(where):
-            return CheckResult("store", OK, f"{where} is not tried: only Spark reaches it")
+        uri = root or default_store_uri(str(location))
+        if needs_hadoop(uri):
+            return CheckResult("store", OK, f"{uri} is not tried: only Spark reaches it")
         if location is not None and not Folder(location).exists():
             return CheckResult("store", BROKEN, f"there is nothing at {location}", "Check the address.")
-        hadoop = {key.removeprefix("spark.hadoop."): value for key, value in read_spark_defaults().items()}
-        Store.open(where, access=find_credentials(where, hadoop.get)).read()
+        _read_store(uri)
     except MetastoreError as error:
         return CheckResult("store", BROKEN, error.message, error.hint or "Check the address and the permissions.")
-    return _writable(where)
+    return _check_writing(uri)
 
 
-def _writable(where: str) -> CheckResult:
-    path = local_path(where)
+def _read_store(uri: str) -> None:
+    hadoop_settings = {key.removeprefix("spark.hadoop."): value for key, value in read_spark_defaults().items()}
+    Store.open(uri, access=find_credentials(uri, hadoop_settings.get)).read()
+
+
+def _check_writing(uri: str) -> CheckResult:
+    path = local_path(uri)
     if path is None:
-        return CheckResult(
-            "store", OK, f"{where} can be read; ANALYZE tries, before all else, whether it can be written"
-        )
-    place = next(one for one in (Path(path), *Path(path).absolute().parents) if one.exists())
-    if not os.access(place, os.W_OK | os.X_OK):
-        return CheckResult("store", BROKEN, f"{where} cannot be written: {place} is not writable", f"chmod u+w {place}")
-    return CheckResult("store", OK, f"{where} can be read and written")
+        detail = f"{uri} can be read; ANALYZE tries, before all else, whether it can be written"
+        return CheckResult("store", OK, detail)
+    folder = _nearest_existing(Path(path))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        detail = f"{uri} cannot be written: {folder} is not writable"
+        return CheckResult("store", BROKEN, detail, f"chmod u+w {folder}")
+    return CheckResult("store", OK, f"{uri} can be read and written")
+
+
+def _nearest_existing(path: Path) -> Path:
+    folders = iter((path, *path.absolute().parents))
+    folder = next(folders)
+    while not folder.exists():
+        folder = next(folders)
+    return folder
 
 
 def check_statistics(location: str) -> CheckResult:
-    """The statistics of a location are of the table that lies there now, and no writer has left anything behind."""
+    """Check that statistics are of the table as it is now, and that no writer has left files behind."""
     if needs_hadoop(location):
         return CheckResult("statistics", OK, f"{location} is not looked at: only Spark reaches it")
     try:
-        place = discover(location)
-        snapshots = Statistics(place).snapshots()
-        left = [path for path in place.store.list_entries() if is_leftover(path)] if place.store else []
+        discovery = discover(location)
+        snapshots = Statistics(discovery).snapshots()
+        leftovers = _list_leftovers(discovery)
     except StoreNotReadable as error:  # with credentials of Spark it may be
         fix = error.hint or "Check the address, and the credentials of this shell: a location is read without Spark's."
         return CheckResult("statistics", WARNING, error.message, fix)
     except MetastoreError as error:
         return CheckResult("statistics", BROKEN, error.message, phrase_hint(error))
-    found = _currency(snapshots) if snapshots else CheckResult("statistics", OK, "none so far: ANALYZE makes them")
-    if found.state != OK or not left:
-        return found
-    fix = f"If none is at work, they go a week later with: metastore gc {location} --delete"
-    return CheckResult("statistics", WARNING, f"{len(left)} files that a writer needs for a moment: {left[0]}", fix)
+    result = _check_currency(snapshots)
+    if result.state == OK and leftovers:
+        detail = f"{len(leftovers)} files that a writer needs for a moment: {leftovers[0]}"
+        fix = f"If none is at work, they go a week later with: metastore gc {location} --delete"
+        return CheckResult("statistics", WARNING, detail, fix)
+    return result
+
+
+def _list_leftovers(discovery: Discovery) -> list[str]:
+    if not discovery.store:
+        return []
+    return list(filter(is_leftover, discovery.store.list_entries()))
 
 
 def check_table_properties(location: str) -> CheckResult:
-    """Table properties that begin with `metastore.` exist and have values that they can have."""
+    """Check that table properties that begin with `metastore.` exist and have valid values."""
     if needs_hadoop(location):
         return CheckResult(_PROPERTIES, OK, f"{location} is not looked at: only Spark reaches it")
     try:
@@ -91,19 +111,20 @@ def check_table_properties(location: str) -> CheckResult:
         return CheckResult(_PROPERTIES, WARNING, f"not looked at: {error.message}", error.hint)
     if properties is None:
         return CheckResult(_PROPERTIES, OK, "only its catalog knows them")
-    return _judge_properties(properties)
+    return _check_properties(properties)
 
 
-def _judge_properties(properties: Mapping[str, str]) -> CheckResult:
+def _check_properties(properties: Mapping[str, str]) -> CheckResult:
     problems = configuration.find_wrong_properties(properties)
-    if not problems:
-        ours = sorted(filter(configuration.is_property_name, properties))
-        detail = ", ".join(f"{name}={properties[name]}" for name in ours)
-        return CheckResult(_PROPERTIES, OK, detail or "none of the Metastore's is set")
-    detail = "; ".join(f"{name}: {problems[name]}" for name in sorted(problems))
-    names = ", ".join(f"'{name}'" for name in sorted(problems))
-    fix = f"Set what is meant, and remove the other: ALTER TABLE ... UNSET TBLPROPERTIES ({names})"
-    return CheckResult(_PROPERTIES, WARNING, detail, fix)
+    if problems:
+        names = sorted(problems)
+        detail = "; ".join(f"{name}: {problems[name]}" for name in names)
+        quoted_names = ", ".join(f"'{name}'" for name in names)
+        fix = f"Set what is meant, and remove the other: ALTER TABLE ... UNSET TBLPROPERTIES ({quoted_names})"
+        return CheckResult(_PROPERTIES, WARNING, detail, fix)
+    names = sorted(filter(configuration.is_property_name, properties))
+    detail = ", ".join(f"{name}={properties[name]}" for name in names)
+    return CheckResult(_PROPERTIES, OK, detail or "none of the Metastore's is set")
 
 
 def _read_properties(location: str) -> Mapping[str, str] | None:
@@ -119,14 +140,17 @@ def _read_properties(location: str) -> Mapping[str, str] | None:
     return {name: value for properties in readable for name, value in properties.items()}
 
 
-def _currency(snapshots: Answer) -> CheckResult:
-    """Whether they tell of the table's snapshot and of all its data files."""
-    current = next((one for one in snapshots if one["current"]), None)
+def _check_currency(snapshots: Answer) -> CheckResult:
+    """Check that statistics are of the table's snapshot and of all its data files."""
+    if not snapshots:
+        return CheckResult("statistics", OK, "none so far: ANALYZE makes them")
     fix = write_analyze(snapshots.subject)
-    if current is None and snapshots[-1]["current"] is None:
-        return CheckResult("statistics", OK, "only its catalog knows whether the table has moved on")
+    current = next((snapshot for snapshot in snapshots if snapshot["current"]), None)
     if current is None:
-        return CheckResult("statistics", WARNING, f"the table has moved on since {snapshots[-1]['analyzed_at']}", fix)
+        newest = snapshots[-1]
+        if newest["current"] is None:
+            return CheckResult("statistics", OK, "only its catalog knows whether the table has moved on")
+        return CheckResult("statistics", WARNING, f"the table has moved on since {newest['analyzed_at']}", fix)
     if current["files"] < current["files_total"]:
         detail = f"{current['files']} of {current['files_total']} data files are analyzed"
         return CheckResult("statistics", WARNING, detail, fix)
