@@ -1,7 +1,7 @@
-"""What the shell offers for names of tables and columns: analyzed tables, found without starting Spark.
+"""Names of tables and columns that the shell offers: of analyzed tables, without starting Spark.
 
 Tables are those of the root of stores (`spark.metastore.store`) and of local warehouses that Spark's settings name.
-A name that is not found is no mistake: then the shell completes paths.
+A name that does not exist is no mistake: then the shell completes paths.
 """
 
 from __future__ import annotations
@@ -13,85 +13,117 @@ from typing import TYPE_CHECKING, Any
 from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from metastore.reading.discovery import Discovery
 
 
 _MOST = 1000
+"""The number of folders of warehouses that are looked at for one completion."""
 _DEPTHS = ("*", "*/*", "*/*/*")
 
 
 def complete_table(ctx: Any, incomplete: str) -> list[str]:
-    """Names of analyzed tables that begin like this; none for a path, which the shell completes itself."""
+    """List the names of analyzed tables that begin like this; none for a path, which the shell completes itself."""
     from metastore.path_names import is_location  # noqa: PLC0415 - the program imports this module at every start
 
     if is_location(incomplete):
         return []
-    return _offered((name for name, _ in _tables(_conf(ctx))), incomplete)
+    names = (name for name, _ in _list_tables(_read_conf(ctx)))
+    return _offer(names, incomplete)
 
 
 def complete_column(ctx: Any, incomplete: str) -> list[str]:
-    """Names of the columns of the table that the line names, as its statistics know them."""
-    # Behind an option that still waits for its value, no word has been given to an argument.
-    table = ctx.params.get("table") or next((word for word in ctx.args if not word.startswith("-")), "")
-    return _offered(_columns_of(table, _conf(ctx)), incomplete)
+    """List the columns of the table on the command line, by its statistics."""
+    table = ctx.params.get("table") or _first_argument(ctx.args)
+    return _offer(_list_columns(table, _read_conf(ctx)), incomplete)
+
+
+def _first_argument(words: Iterable[str]) -> str:
+    # The parser has assigned no word to an argument while an option at the end waits for its value.
+    return next((word for word in words if not word.startswith("-")), "")
 
 
 def complete_columns(ctx: Any, incomplete: str) -> list[str]:
-    """The same for the last one of a list with commas between."""
+    """List the same for the last name of a comma-separated list."""
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in complete_column(ctx, last)]
 
 
-def _offered(names: Iterator[str], incomplete: str) -> list[str]:
-    # The shell is in the middle of a line: what cannot be read or seen is not offered, and no message disturbs it.
+def _offer(names: Iterable[str], incomplete: str) -> list[str]:
+    # The shell is in the middle of a line: names that cannot be read or seen are left out, and no message disturbs it.
     logging.disable()
+    offered = set()
     try:
-        return sorted({name for name in names if name.startswith(incomplete) and make_visible(name) == name})
+        for name in names:
+            if name.startswith(incomplete) and make_visible(name) == name:
+                offered.add(name)
     except Exception:  # noqa: BLE001 - as above
         return []
+    return sorted(offered)
 
 
-def _columns_of(table: str, conf: dict[str, str]) -> Iterator[str]:
+def _list_columns(table: str, conf: dict[str, str]) -> Iterator[str]:
+    for discovery in _find_table(table, conf):
+        snapshots = discovery.manifest.snapshots if discovery.manifest else ()
+        if snapshots:
+            yield from (column.name for column in snapshots[-1].columns)
+
+
+def _find_table(table: str, conf: dict[str, str]) -> Iterator[Discovery]:
     from metastore.path_names import is_location  # noqa: PLC0415 - as above
     from metastore.reading.discovery import discover  # noqa: PLC0415 - slow to import
 
-    places = [discover(table)] if is_location(table) else [place for name, place in _tables(conf) if name == table]
-    for place in places:
-        snapshots = place.manifest.snapshots if place.manifest else ()
-        yield from (column.name for snapshot in snapshots[-1:] for column in snapshot.columns)
+    if is_location(table):
+        yield discover(table)
+        return
+    for name, discovery in _list_tables(conf):
+        if name == table:
+            yield discovery
 
 
-def _tables(conf: dict[str, str]) -> Iterator[tuple[str, Discovery]]:
+def _list_tables(conf: dict[str, str]) -> Iterator[tuple[str, Discovery]]:
+    for discovery in _discover_tables(conf):
+        if discovery.manifest is not None and discovery.manifest.table.name:
+            yield discovery.manifest.table.name, discovery
+
+
+def _discover_tables(conf: dict[str, str]) -> Iterator[Discovery]:
     from metastore import configuration  # noqa: PLC0415 - slow to import
-    from metastore.reading.discovery import (  # noqa: PLC0415 - spares every other use its time
-        discover,
-        discover_all,
-    )
-    from metastore.reading.folder import Folder  # noqa: PLC0415 - as above
+    from metastore.reading.discovery import discover, discover_all  # noqa: PLC0415 - slow to import
+    from metastore.reading.folder import Folder  # noqa: PLC0415 - slow to import
 
     root = conf.get("spark.metastore.store") or configuration.get("spark.metastore.store")
-    places = discover_all(Folder(root)) if root else []
-    folders = (folder for warehouse in _warehouses(conf) for depth in _DEPTHS for folder in warehouse.glob(depth))
-    analyzed = (folder for folder in islice(folders, _MOST) if (folder / "_metastore").is_dir())
-    for place in [*places, *(discover(str(folder)) for folder in analyzed)]:
-        if place.manifest is not None and place.manifest.table.name:
-            yield place.manifest.table.name, place
+    if root:
+        yield from discover_all(Folder(root))
+    for folder in islice(_warehouse_folders(conf), _MOST):
+        if (folder / "_metastore").is_dir():
+            yield discover(str(folder))
 
 
-def _warehouses(conf: dict[str, str]) -> list[Path]:
-    from pathlib import Path  # noqa: PLC0415 - as above
-
-    from metastore.spark.session import read_spark_defaults  # noqa: PLC0415 - as above
-    from metastore.store.location import local_path  # noqa: PLC0415 - as above
-
-    known = {"spark.sql.warehouse.dir": "spark-warehouse", **read_spark_defaults(), **conf}
-    named = [text for key, text in known.items() if key.endswith((".warehouse", ".warehouse.dir"))]
-    return [Path(path) for path in map(local_path, named) if path]
+def _warehouse_folders(conf: dict[str, str]) -> Iterator[Path]:
+    for warehouse in _list_warehouses(conf):
+        for depth in _DEPTHS:
+            yield from warehouse.glob(depth)
 
 
-def _conf(ctx: Any) -> dict[str, str]:
-    pairs = (text.partition("=") for text in ctx.params.get("conf") or ())
-    return {key.strip(): value.strip() for key, _, value in pairs}
+def _list_warehouses(conf: dict[str, str]) -> Iterator[Path]:
+    from pathlib import Path  # noqa: PLC0415 - slow to import
+
+    from metastore.spark.session import read_spark_defaults  # noqa: PLC0415 - slow to import
+    from metastore.store.location import local_path  # noqa: PLC0415 - slow to import
+
+    settings = {"spark.sql.warehouse.dir": "spark-warehouse", **read_spark_defaults(), **conf}
+    for key, text in settings.items():
+        path = local_path(text) if key.endswith((".warehouse", ".warehouse.dir")) else None
+        if path:
+            yield Path(path)
+
+
+def _read_conf(ctx: Any) -> dict[str, str]:
+    settings = {}
+    for text in ctx.params.get("conf") or ():
+        key, _, value = text.partition("=")
+        settings[key.strip()] = value.strip()
+    return settings

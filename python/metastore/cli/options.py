@@ -1,4 +1,4 @@
-"""What several commands share: arguments, and the options that `command` adds."""
+"""Arguments that several commands share, and the options that `command` adds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from metastore.cli.output import open_output
 from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
     from pyspark.sql import SparkSession
@@ -41,63 +41,85 @@ _Jars = Annotated[str | None, typer.Option(help="Jars for Spark, with commas bet
 
 
 class Command(TyperCommand):
-    """A command that takes a negative number for a value, and says of a wrong value nothing but what is wrong."""
+    """A command that takes a negative number for a value, and whose errors name only what is wrong with a value."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override] # of its own click
-        """Reads the words of a command line."""
-        has_value = any(one.name == "value" for one in self.params)
-        if has_value and "--" not in args and (numbers := [one for one in args if _NEGATIVE.match(one)]):
-            args = [*(one for one in args if one not in numbers), "--", *numbers]
+        """Read the words of a command line."""
+        if self._has_value() and "--" not in args:
+            args = _move_numbers_to_end(args)
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
             error.message = error.message.removeprefix("Value error, ")
             raise
 
+    def _has_value(self) -> bool:
+        return any(parameter.name == "value" for parameter in self.params)
+
+
+def _move_numbers_to_end(words: list[str]) -> list[str]:
+    """The words, with negative numbers behind `--`, where they are not taken for options."""
+    numbers = list(filter(_NEGATIVE.match, words))
+    if not numbers:
+        return words
+    other_words = [word for word in words if word not in numbers]
+    return [*other_words, "--", *numbers]
+
 
 @dataclass(frozen=True)
 class LocalSpark:
-    """The Spark that a command starts where it needs one, as `--conf` and `--jars` say."""
+    """The Spark that a command starts if it needs one, with the settings of `--conf` and `--jars`."""
 
     conf: Sequence[str] = ()
     jars: str | None = None
 
     def start(self) -> AbstractContextManager[SparkSession]:
-        """Starts it; it ends with the block."""
+        """Start it; it ends with the block."""
         from metastore.spark.local_session import start_local_spark  # noqa: PLC0415 - not needed for --help
 
         return start_local_spark(self.settings())
 
     def settings(self) -> dict[str, str]:
-        """The settings of both options.
+        """Return the settings of both options.
 
         Raises:
             InvalidArgument: A setting without `=`.
         """
-        pairs = [text.partition("=") for text in self.conf]
-        for key, equals, _ in pairs:
+        settings = {}
+        for text in self.conf:
+            key, equals, value = text.partition("=")
             if not equals or not key.strip():
                 raise InvalidArgument("--conf", f"{key} is not of the form KEY=VALUE")
-        found = {key.strip(): value.strip() for key, _, value in pairs}
-        return {**found, "spark.jars": self.jars} if self.jars else found
+            settings[key.strip()] = value.strip()
+        if self.jars:
+            settings["spark.jars"] = self.jars
+        return settings
 
 
 def command(verb: Callable[..., None]) -> Callable[..., None]:
-    """Makes a verb a command: `--json` makes its `output`, `--conf` and `--jars` its `local` if it takes one."""
+    """Make a verb a command: `--json` makes its `output`, `--conf` and `--jars` its `local` if it takes one."""
     hints = get_type_hints(verb, include_extras=True)
-    shared: Mapping[str, Any] = {"conf": _Conf, "jars": _Jars} if "local" in hints else {}
+    takes_spark = "local" in hints
 
-    def run(*, json: bool, **given: Any) -> None:
-        if "local" in hints:
-            given["local"] = LocalSpark(given.pop("conf") or (), given.pop("jars"))
+    def run(*, json: bool, **values: Any) -> None:
+        if takes_spark:
+            values["local"] = LocalSpark(values.pop("conf") or (), values.pop("jars"))
         with open_output(as_json=json) as output:
-            verb(output=output, **given)
+            verb(output=output, **values)
 
-    own = [one.replace(annotation=hints[one.name]) for one in signature(verb).parameters.values()]
-    options = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=one) for name, one in shared.items()]
-    options.append(Parameter("json", Parameter.KEYWORD_ONLY, default=False, annotation=_Json))
-    listed = [*(one for one in own if one.name not in ("output", "local")), *options]
-    run.__name__, run.__doc__ = verb.__name__, verb.__doc__
-    run.__annotations__ = {one.name: one.annotation for one in listed}
-    run.__signature__ = Signature(listed)  # type: ignore[attr-defined] # typer reads it
+    arguments = [
+        argument for argument in signature(verb).parameters.values() if argument.name not in ("output", "local")
+    ]
+    parameters = [argument.replace(annotation=hints[argument.name]) for argument in arguments]
+    if takes_spark:
+        parameters += [_make_option("conf", _Conf), _make_option("jars", _Jars)]
+    parameters.append(_make_option("json", _Json, default=False))
+    run.__name__ = verb.__name__
+    run.__doc__ = verb.__doc__
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined] # typer reads it
     return run
+
+
+def _make_option(name: str, annotation: Any, *, default: object = None) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
