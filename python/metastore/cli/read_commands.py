@@ -13,10 +13,13 @@ from metastore.cli.output import STALE, PlainOutput, end_stale, show
 from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from metastore.answers import Answer
+    from metastore.cli.thresholds import Unknown
 
+    Rows = Sequence[Mapping[str, Any]]
 
 File = Annotated[str | None, typer.Option(help="Path of one data file, as `files` lists it.", show_default=False)]
 Top = Annotated[int, typer.Option(help="How many values.")]
@@ -81,10 +84,10 @@ def frequencies(
     at: At = None,
 ) -> None:
     """The most frequent values of a column."""
-    found = _ask(local, "frequencies", table, column=column, top=top, file=file, at=at)
-    if not found:
+    answer = _ask(local, "frequencies", table, column=column, top=top, file=file, at=at)
+    if not answer:
         output.note(f"No value of {column} is known to occur twice: all may be different, or null.")
-    show(output, found)
+    show(output, answer)
 
 
 @command
@@ -98,10 +101,10 @@ def histogram(
     at: At = None,
 ) -> None:
     """How the values of a column are distributed; bars are as long as values lie densely."""
-    found = _ask(local, "histogram", table, column=column, bins=bins, file=file, at=at)
-    if not found:
+    answer = _ask(local, "histogram", table, column=column, bins=bins, file=file, at=at)
+    if not answer:
         output.note(f"There is no histogram of {column}: all of it may be null, or its type has none.")
-    show(output, found)
+    show(output, answer)
 
 
 @command
@@ -114,8 +117,8 @@ def quantiles(
     at: At = None,
 ) -> None:
     """Quantiles of a column: the median, the quartiles, or those that you ask for."""
-    asked = {"probabilities": probability} if probability else {}
-    show(output, _ask(local, "quantiles", table, column=column, at=at, **asked))
+    arguments = {"probabilities": probability} if probability else {}
+    show(output, _ask(local, "quantiles", table, column=column, at=at, **arguments))
 
 
 @command
@@ -124,15 +127,17 @@ def locate(
 ) -> None:
     """The data files that may hold a value, and how many of their rows have it."""
     if (value is None) != null:
-        raise InvalidArgument("value", "both are given" if null else "none is given", "Give a value or --null.")
+        reason = "both are given" if null else "none is given"
+        raise InvalidArgument("value", reason, "Give a value or --null.")
     if _is_location(table):
         show(output, _ask(local, "locate", table, column=column, value=value))
-    else:
-        from metastore.answers import Answer  # noqa: PLC0415 - as below
-        from metastore.spark.session import call_function  # noqa: PLC0415 - pyarrow is slow to import
+        return
+    from metastore.answers import Answer  # noqa: PLC0415 - as below
+    from metastore.spark.session import call_function  # noqa: PLC0415 - pyarrow is slow to import
 
-        with local.start() as spark:
-            output.answer(call_function(spark, "locate", table, {"column": column, "value": value}, Answer))
+    with local.start() as spark:
+        answer = call_function(spark, "locate", table, {"column": column, "value": value}, Answer)
+        output.answer(answer)
 
 
 @command
@@ -186,22 +191,39 @@ def diff(  # noqa: PLR0913 - what differs, and what of it fails
     from metastore.cli.thresholds import parse_threshold  # noqa: PLC0415 - not needed for --help
 
     thresholds = [parse_threshold(text) for text in fail_on or ()]
-    is_wanted = distributions or any(one.needs_distributions for one in thresholds)
-    with _asking(local, table) as ask:
-        answer = ask("diff", before=before, after=after, distributions=is_wanted, added=added)
-        has_others = not all(one.needs_distributions for one in thresholds)
-        sides = [ask("summary", at=at).rows if has_others else () for at in (before, after)]
-    crossed = [line for one in thresholds for line in one.tell_crossed(answer.rows)]
-    unknown = {one.measure: one.list_unknown(answer.rows, *sides) for one in thresholds}
-    lines = [found.tell(measure, table) for measure, found in unknown.items() if found.reasons]
-    unknown_table = [row["reason"] for row in answer.rows if row["column_name"] is None and row["reason"]]
-    lines += [f"nothing is known of the added data files: {reason}" for reason in unknown_table]
+    are_distances = [threshold.needs_distributions for threshold in thresholds]
+    distributions = distributions or any(are_distances)
+    rows_before: Rows = ()
+    rows_after: Rows = ()
+    with _open_table(local, table) as ask:
+        answer = ask("diff", before=before, after=after, distributions=distributions, added=added)
+        if not all(are_distances):
+            rows_before = ask("summary", at=before).rows
+            rows_after = ask("summary", at=after).rows
+    crossings = []
+    unknown_measures = {}
+    for threshold in thresholds:
+        crossings += threshold.describe_crossings(answer.rows)
+        unknown_measures[threshold.measure] = threshold.list_unknown(answer.rows, rows_before, rows_after)
+    unknowns = [*_describe_unknown(unknown_measures, table), *_describe_unknown_files(answer.rows)]
     output.answer(answer)
-    for line in [*crossed, *lines]:
+    for line in (*crossings, *unknowns):
         output.note(line)
-    if crossed or (strict and lines):
+    if crossings or (strict and unknowns):
         raise typer.Exit(STALE)
     end_stale(output, current=answer.current)
+
+
+def _describe_unknown(measures: Mapping[str, Unknown], table: str) -> Iterator[str]:
+    for measure, unknown in measures.items():
+        if unknown.reasons:
+            yield unknown.describe(measure, table)
+
+
+def _describe_unknown_files(rows: Rows) -> Iterator[str]:
+    for row in rows:
+        if row["column_name"] is None and row["reason"]:
+            yield f"nothing is known of the added data files: {row['reason']}"
 
 
 @command
@@ -212,9 +234,9 @@ def tables(output: PlainOutput, local: LocalSpark, database: Database = None) ->
         return
     from metastore.reading.table_answers import list_tables  # noqa: PLC0415 - pyarrow is slow to import
 
-    found = list_tables(database)
-    output.answer(found)
-    if not found:
+    answer = list_tables(database)
+    output.answer(answer)
+    if not answer:
         output.note(
             f"No statistics lie in {database} itself. Only the root of stores (spark.metastore.store) or the "
             "folder of one table is looked at: name a table below, or a database of a catalog."
@@ -248,8 +270,8 @@ def estimates(output: PlainOutput, local: LocalSpark, query: Query, *, analyze: 
 
 
 @contextmanager
-def _asking(local: LocalSpark, table: str) -> Iterator[Callable[..., Answer]]:
-    """What answers verbs about a table: its location, or one Spark for all of them."""
+def _open_table(local: LocalSpark, table: str) -> Iterator[Callable[..., Answer]]:
+    """Open a table for several verbs: at its location, or with one Spark."""
     import metastore  # noqa: PLC0415 - pyarrow is slow to import
 
     if _is_location(table):
@@ -261,7 +283,7 @@ def _asking(local: LocalSpark, table: str) -> Iterator[Callable[..., Answer]]:
 
 
 def _ask(local: LocalSpark, verb: str, table: str, **arguments: str | int | bool | Sequence[float] | None) -> Answer:
-    with _asking(local, table) as ask:
+    with _open_table(local, table) as ask:
         return ask(verb, **arguments)
 
 

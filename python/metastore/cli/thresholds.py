@@ -17,29 +17,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 _FORM = re.compile(r"\s*([a-z0-9_]+)\s*(>=|<=|>|<)\s*([-+]?\d+(?:\.\d*)?)\s*(%?)\s*")
-_SHOWN = 3
+_MOST_NAMES = 3
 _COMPARE = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """Columns of which a measure is not known.
+    """Columns whose values of a measure are unknown.
 
     Attributes:
-        among: How many columns may have it.
-        reasons: Why, by the column's name.
+        columns: The number of columns that may have it.
+        reasons: The reasons, by the names of the columns without it.
     """
 
-    among: int
+    columns: int
     reasons: Mapping[str, str]
 
-    def tell(self, measure: str, table: str) -> str:
-        """A line that says so, and what would help."""
-        names = [*list(self.reasons)[:_SHOWN], *(["..."] if len(self.reasons) > _SHOWN else [])]
-        why = "; ".join(dict.fromkeys(self.reasons.values()))
+    def describe(self, measure: str, table: str) -> str:
+        """Write a line about them, with the command that would help."""
+        names = list(self.reasons)
+        if len(names) > _MOST_NAMES:
+            names = [*names[:_MOST_NAMES], "..."]
+        reasons = "; ".join(dict.fromkeys(self.reasons.values()))
         return (
-            f"{measure} is unknown for {len(self.reasons)} of {self.among} columns and crosses nothing there: "
-            f"{', '.join(names)} ({why}). {write_analyze(table)} keeps it of the current snapshot."
+            f"{measure} is unknown for {len(self.reasons)} of {self.columns} columns and crosses nothing there: "
+            f"{', '.join(names)} ({reasons}). {write_analyze(table)} keeps it of the current snapshot."
         )
 
 
@@ -48,11 +50,11 @@ class Threshold:
     """A bound for the change of a measure.
 
     Attributes:
-        text: As it was given.
-        measure: Which measure of `diff`.
-        sign: How the change compares with the limit where it is crossed.
-        limit: The limit: a difference, or a share of the value before where it was given in percent.
-        is_share: Whether that.
+        text: The words of the user.
+        measure: The name of a measure of `diff`.
+        sign: The comparison of the change with the limit.
+        limit: The limit: a difference, or a percentage of the value before.
+        is_share: Whether the limit is a percentage.
     """
 
     text: str
@@ -65,47 +67,68 @@ class Threshold:
         """Whether a row of `diff` crosses it; an unknown change does not."""
         if row["measure"] != self.measure or row["change"] is None:
             return False
-        return bool(_COMPARE[self.sign](self._measured(row), self.limit))
+        return bool(_COMPARE[self.sign](self._measured_change(row), self.limit))
 
-    def _measured(self, row: Mapping[str, Any]) -> float:
-        """The change in the threshold's unit: percent of what was before, or the difference."""
+    def _measured_change(self, row: Mapping[str, Any]) -> float:
+        """The change in the threshold's unit: a difference, or a percentage of the value before."""
         change: float = row["change"]
         if not self.is_share:
             return change
-        whole = abs(float(row["before"]))
-        return 100 * change / whole if whole else change * float("inf")
+        before = abs(float(row["before"]))
+        if not before:
+            return change * float("inf")
+        return 100 * change / before
 
-    def tell_crossed(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
-        """A line for each column whose change crosses it; what is true of the whole table is told once."""
+    def describe_crossings(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Write a line for each column whose change crosses it; one line for a measure of the whole table."""
         unit = " %" if self.is_share else ""
-        told: dict[str, None] = {}
+        is_of_table = self.measure in summary_changes.TABLE_MEASURES
+        lines: dict[str, None] = {}
         for row in filter(self.is_crossed, rows):
-            subject = "" if self.measure in summary_changes.TABLE_MEASURES else f"{row['column_name']}: "
-            told[f"{subject}{self.text}, the change is {self._measured(row):.6g}{unit}"] = None
-        return list(told)
+            subject = "" if is_of_table else f"{row['column_name']}: "
+            lines[f"{subject}{self.text}, the change is {self._measured_change(row):.6g}{unit}"] = None
+        return list(lines)
 
     def list_unknown(
         self, rows: Iterable[Mapping[str, Any]], before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
     ) -> Unknown:
-        """Of which columns its measure is not known, though they may have it.
+        """List the columns whose values of the measure are unknown, though they may have it.
 
         Args:
-            rows: Those of `diff`.
-            before: The summary before; needed where the measure is none of distributions.
-            after: The one after.
+            rows: The rows of `diff`.
+            before: The summary before; needed unless the measure is one of distributions.
+            after: The summary after.
         """
         if self.needs_distributions:
-            own = [row for row in rows if row["measure"] == self.measure and row["reason"] != ONLY_COUNTS]
-            return Unknown(len(own), {row["column_name"]: row["reason"] for row in own if row["change"] is None})
-        former = {row["column_name"]: row for row in before}
-        both = [(former[row["column_name"]], row) for row in after if row["column_name"] in former]
-        asked = [sides for sides in both if all(summary_changes.has_measure(self.measure, side) for side in sides)]
+            return self._list_unknown_distances(rows)
+        rows_before = {row["column_name"]: row for row in before}
+        columns = 0
         missing = {}
-        for old, new in asked:
-            lacking = [when for when, row in (("before", old), ("after", new)) if row[self.measure] is None]
+        for row_after in after:
+            name = row_after["column_name"]
+            row_before = rows_before.get(name)
+            if row_before is None or not self._is_measure_of(row_before, row_after):
+                continue
+            columns += 1
+            sides = {"before": row_before, "after": row_after}
+            lacking = [side for side, row in sides.items() if row[self.measure] is None]
             if lacking:
-                missing[new["column_name"]] = f"not known {' and '.join(lacking)}"
-        return Unknown(len(asked), missing)
+                missing[name] = f"not known {' and '.join(lacking)}"
+        return Unknown(columns, missing)
+
+    def _list_unknown_distances(self, rows: Iterable[Mapping[str, Any]]) -> Unknown:
+        columns = 0
+        missing = {}
+        for row in rows:
+            if row["measure"] != self.measure or row["reason"] == ONLY_COUNTS:
+                continue
+            columns += 1
+            if row["change"] is None:
+                missing[row["column_name"]] = row["reason"]
+        return Unknown(columns, missing)
+
+    def _is_measure_of(self, *rows: Mapping[str, Any]) -> bool:
+        return all(summary_changes.has_measure(self.measure, row) for row in rows)
 
     @property
     def needs_distributions(self) -> bool:
@@ -114,24 +137,27 @@ class Threshold:
 
 
 def parse_threshold(text: str) -> Threshold:
-    """A threshold as it is typed: a measure, `>` or `<`, with `=` or without, and a number, or a number with `%`.
+    """Parse a threshold: a measure, `>`, `>=`, `<` or `<=`, and a number, or a number with `%`.
 
     Raises:
         InvalidArgument: It is not of that form, names no measure, or holds where nothing has changed.
     """
-    found = _FORM.fullmatch(text)
-    if found is None:
-        raise InvalidArgument(
-            "--fail-on", f"{text} is not of the form MEASURE>NUMBER", "Such as psi>0.2 or count<-10%."
-        )
-    measure, sign, number, percent = found.groups()
-    known = [*distribution_changes.MEASURES, *summary_changes.MEASURES]
-    if measure not in known:
-        hint = suggest_names(measure, known) or f"Known: {', '.join(known)}."
-        raise InvalidArgument("--fail-on", f"{measure} is no measure of diff", hint)
+    match = _FORM.fullmatch(text)
+    if match is None:
+        reason = f"{text} is not of the form MEASURE>NUMBER"
+        raise InvalidArgument("--fail-on", reason, "Such as psi>0.2 or count<-10%.")
+    measure, sign, number, percent = match.groups()
+    _require_measure(measure)
     if percent and measure in distribution_changes.MEASURES:
         raise InvalidArgument("--fail-on", f"{measure} has no value before that {number} % could be a share of")
-    threshold = Threshold(text.strip(), measure, sign, float(number), bool(percent))
-    if _COMPARE[sign](0, threshold.limit):
+    limit = float(number)
+    if _COMPARE[sign](0, limit):
         raise InvalidArgument("--fail-on", f"{text} holds without a change", f"For any growth say {measure}>0.")
-    return threshold
+    return Threshold(text=text.strip(), measure=measure, sign=sign, limit=limit, is_share=bool(percent))
+
+
+def _require_measure(name: str) -> None:
+    measures = [*distribution_changes.MEASURES, *summary_changes.MEASURES]
+    if name not in measures:
+        hint = suggest_names(name, measures) or f"Known: {', '.join(measures)}."
+        raise InvalidArgument("--fail-on", f"{name} is no measure of diff", hint)
