@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Runs the command line; the entry point of the installed program."""
+    """Run the command line; the entry point of the installed program."""
     from metastore.cli import termination  # noqa: PLC0415 - an import of the package alone costs nothing
 
     termination.listen_for_signals()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,9 @@ from metastore.cli.completion import complete_columns, complete_table
 from metastore.cli.options import LocalSpark, command
 from metastore.cli.output import PlainOutput
 from metastore.errors import InvalidArgument, UnsupportedTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Name = Annotated[
     str,
@@ -84,15 +87,20 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         if other:
             raise UnsupportedTable(table, other)
         raise InvalidArgument("table", f"{table} is a location", phrase_names(table))
-    wanted = None if columns is None else _names("--columns", columns, "Leave it out for all columns.")
+    names = None if columns is None else _split_names("--columns", columns, "Leave it out for all columns.")
     configuration.get("spark.metastore.frequencies.algorithm", argument=frequencies)  # before Spark is started for it
-    ranked, indexed = _some_or_all("--ranks", ranks), _some_or_all("--distribution", distribution)
+    rank_columns = _read_columns("--ranks", ranks)
+    distribution_columns = _read_columns("--distribution", distribution)
+    partition_values = _read_partition(partition or ())
     with local.start() as spark:
         report = metastore.analyze(
-            *(spark, table, wanted, _partition(partition)),
+            spark,
+            table,
+            columns=names,
+            partition=partition_values,
             depth=depth,
-            ranks=ranked,
-            distribution=indexed,
+            ranks=rank_columns,
+            distribution=distribution_columns,
             frequencies=frequencies,
             repair=repair,
             expressions=expressions or (),
@@ -100,7 +108,7 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
     output.facts("analyze", report.to_dict())
 
 
-def _names(option: str, text: str, hint: str) -> list[str]:
+def _split_names(option: str, text: str, hint: str) -> list[str]:
     """The names of a list; a comma within back-quotes belongs to a name."""
     names = [name.strip() for name in _COMMA.split(text)]
     if not all(names):
@@ -108,15 +116,20 @@ def _names(option: str, text: str, hint: str) -> list[str]:
     return names
 
 
-def _some_or_all(option: str, text: str | None) -> bool | list[str]:
+def _read_columns(option: str, text: str | None) -> bool | list[str]:
+    """The names of columns, True for all, or False for none."""
     if text is None:
         return False
-    return text.strip() == "*" or _names(option, text, "* stands for all columns.")
+    if text.strip() == "*":
+        return True
+    return _split_names(option, text, "* stands for all columns.")
 
 
-def _partition(given: list[str] | None) -> dict[str, str] | None:
-    pairs = [text.partition("=") for text in given or ()]
-    for name, equals, _ in pairs:
+def _read_partition(texts: Iterable[str]) -> dict[str, str] | None:
+    values = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
         if not equals:
             raise InvalidArgument("--partition", f"{name} is not of the form COLUMN=VALUE")
-    return {name.strip(): value.strip() for name, _, value in pairs} or None
+        values[name.strip()] = value.strip()
+    return values or None

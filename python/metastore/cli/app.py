@@ -18,7 +18,7 @@ from metastore.cli import (
 from metastore.cli.options import Command
 from metastore.contract import read_contract
 
-_EXIT_CODES = (f"{one['code']} {one['meaning']}" for one in read_contract("errors")["exit_codes"])
+_EXIT_CODES = [f"{code['code']} {code['meaning']}" for code in read_contract("errors")["exit_codes"]]
 
 app = typer.Typer(
     name="metastore",

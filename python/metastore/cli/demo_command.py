@@ -25,64 +25,74 @@ def demo(output: PlainOutput, *, scale: Scale = 0.1, keep: Keep = None) -> None:
     """Real Iceberg tables, analyzed, and three queries with and without the Metastore."""
     from metastore.demo.story import Comparison, StoryLine, tell_story  # noqa: PLC0415 - not needed for --help
 
-    began = time.perf_counter()
-    told: list[dict[str, Any]] = []
+    start = time.perf_counter()
+    queries: list[dict[str, Any]] = []
     for part in tell_story(scale, keep):
         if isinstance(part, StoryLine):
             output.say(part.text, heading=part.heading)
         elif isinstance(part, Comparison):
-            output.comparison(
-                part.number, part.question.title, part.question.shown, comparison_lines(part), explain_comparison(part)
-            )
-            told.append(_document(part))
+            _show_comparison(output, part)
+            queries.append(_document(part))
         else:
             output.glance(part)
-    output.note(f"{time.perf_counter() - began:.0f} s in all")
-    output.end("demo", {"scale": scale, "queries": told})
+    output.note(f"{time.perf_counter() - start:.0f} s in all")
+    output.end("demo", {"scale": scale, "queries": queries})
+
+
+def _show_comparison(output: PlainOutput, comparison: Comparison) -> None:
+    question = comparison.question
+    lines = comparison_lines(comparison)
+    output.comparison(comparison.number, question.title, question.shown, lines, explain_comparison(comparison))
 
 
 def comparison_lines(compared: Comparison) -> list[tuple[str, str, str]]:
-    """The comparison as lines of name, without, with."""
-    one, two, total = compared.without, compared.with_us, compared.files_total
-    shown = [
-        ("data files read", f"{one.files} of {total}", f"{two.files} of {total}"),
-        ("rows read", f"{one.rows:,}", f"{two.rows:,}"),
-        (f"rows expected ({compared.found:,} in truth)", _expected(one), _expected(two)),
-        ("time, best of three", f"{one.seconds:.2f} s", f"{two.seconds:.2f} s"),
+    """Return the comparison as lines of name, without, with."""
+    without = compared.without
+    with_us = compared.with_us
+    total = compared.files_total
+    lines = [
+        ("data files read", f"{without.files} of {total}", f"{with_us.files} of {total}"),
+        ("rows read", f"{without.rows:,}", f"{with_us.rows:,}"),
+        (f"rows expected ({compared.found:,} in truth)", _format_expected(without), _format_expected(with_us)),
     ]
-    if one.join or two.join:
-        shown.insert(3, ("join planned as", one.join, two.join))
-    return shown
+    if without.join or with_us.join:
+        lines.append(("join planned as", without.join, with_us.join))
+    lines.append(("time, best of three", f"{without.seconds:.2f} s", f"{with_us.seconds:.2f} s"))
+    return lines
 
 
 def explain_comparison(compared: Comparison) -> list[str]:
-    """What explains the numbers."""
+    """Return the sentences that explain the numbers."""
     from metastore.demo.questions import explain_difference  # noqa: PLC0415 - as above
 
-    skipped = compared.without.files > compared.with_us.files
-    example = f"One of the skipped files has {compared.reason}." if skipped and compared.reason else ""
-    return [
-        text for text in (explain_difference(compared.question, compared.without, compared.with_us), example) if text
-    ]
+    sentences = []
+    difference = explain_difference(compared.question, compared.without, compared.with_us)
+    if difference:
+        sentences.append(difference)
+    if compared.reason and compared.without.files > compared.with_us.files:
+        sentences.append(f"One of the skipped files has {compared.reason}.")
+    return sentences
 
 
-def _expected(measured: Measurement) -> str:
+def _format_expected(measurement: Measurement) -> str:
     from metastore.display.cells import format_bytes  # noqa: PLC0415 - as above
 
-    return (
-        f"{measured.expected:,}"
-        if measured.expected is not None
-        else f"unknown ({format_bytes(measured.expected_bytes)})"
-    )
+    if measurement.expected is None:
+        return f"unknown ({format_bytes(measurement.expected_bytes)})"
+    return f"{measurement.expected:,}"
 
 
 def _document(compared: Comparison) -> dict[str, Any]:
-    both = {"without": compared.without, "with": compared.with_us}
-    numbers = ("files", "rows", "expected", "expected_bytes", "join", "seconds")
     return {
         "title": compared.question.title,
         "sql": compared.question.sql,
         "files_total": compared.files_total,
         "found": compared.found,
-        **{name: {key: getattr(one, key) for key in numbers} for name, one in both.items()},
+        "without": _numbers(compared.without),
+        "with": _numbers(compared.with_us),
     }
+
+
+def _numbers(measurement: Measurement) -> dict[str, Any]:
+    names = ("files", "rows", "expected", "expected_bytes", "join", "seconds")
+    return {name: getattr(measurement, name) for name in names}

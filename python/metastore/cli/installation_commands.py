@@ -25,16 +25,19 @@ def version(output: PlainOutput) -> None:
     from metastore import __version__  # noqa: PLC0415 - as above
 
     libraries = ("pyspark", "pyarrow", "obstore")
-    output.facts("version", {"metastore": __version__, **{name: _version(name) for name in libraries}})
+    versions: dict[str, str | None] = {"metastore": __version__}
+    for library in libraries:
+        versions[library] = _version(library)
+    output.facts("version", versions)
 
 
-def print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it
-    """Answers the option --version and ends.
+def print_version(is_set: bool) -> None:  # noqa: FBT001 - typer calls it
+    """Answer the option --version and end.
 
     Raises:
-        typer.Exit: It was asked for.
+        typer.Exit: The option is set.
     """
-    if asked:
+    if is_set:
         from metastore import __version__  # noqa: PLC0415 - as above
 
         typer.echo(f"metastore {__version__}")
@@ -50,7 +53,8 @@ def config(output: PlainOutput) -> None:
 
     settings = metastore.settings()
     output.answer(settings)
-    for file in sorted({row["file"] for row in settings if row["file"]}):
+    files = {row["file"] for row in settings}
+    for file in sorted(filter(None, files)):
         output.note(f"Settings are taken from {file}.")
     try:
         configuration.resolve()
@@ -78,13 +82,15 @@ def doctor(output: PlainOutput, location: Location = None, *, spark: Spark = Fal
     """Check the installation; one line to fix each problem, exit code 1 if there is one."""
     from metastore.cli import doctor_checks, doctor_store_checks  # noqa: PLC0415 - not needed for --help
 
-    found = [check() for check in doctor_checks.QUICK]
-    found.append(doctor_store_checks.check_store(location))
-    if location is not None and found[-1].state == doctor_checks.OK:
-        found.append(doctor_store_checks.check_statistics(location))
-        found.append(doctor_store_checks.check_table_properties(location))
+    results = [check() for check in doctor_checks.QUICK]
+    store = doctor_store_checks.check_store(location)
+    results.append(store)
+    if location is not None and store.state == doctor_checks.OK:
+        results.append(doctor_store_checks.check_statistics(location))
+        results.append(doctor_store_checks.check_table_properties(location))
     if spark:
-        found += doctor_checks.check_spark()
-    output.findings(found)
-    if any(one.state == doctor_checks.BROKEN for one in found):
+        results += doctor_checks.check_spark()
+    output.findings(results)
+    states = [result.state for result in results]
+    if doctor_checks.BROKEN in states:
         raise typer.Exit(FAILED)

@@ -41,41 +41,41 @@ TEXT_WIDTH = 100
 
 
 class PlainOutput:
-    """How a command tells its result: text without colours and frames, every row in full, for pipes."""
+    """Text without colours and frames, every row in full, for pipes."""
 
     def answer(self, answer: Answer) -> None:
-        """Shows an answer."""
+        """Show an answer."""
         from metastore.display.plain_text import render_complete  # noqa: PLC0415 - pyarrow is slow to import
 
         _write(render_complete(answer))
 
     def listing(self, answer: Answer, nothing: str) -> None:
-        """Shows an answer, or says what it means that it has no rows."""
+        """Show an answer, or a note if it has no rows."""
         if answer:
             self.answer(answer)
         else:
             self.note(nothing)
 
     def glance(self, answer: Answer) -> None:
-        """Shows an answer among other things: what fits a page."""
+        """Show an answer between other texts, as far as it fits a page."""
         from metastore.display.plain_text import render  # noqa: PLC0415 - as above
 
         _write(render(answer, TEXT_WIDTH))
 
     def facts(self, kind: str, facts: Mapping[str, Any]) -> None:  # noqa: ARG002 - text needs no kind
-        """Shows named values."""
+        """Show named values."""
         width = max(map(len, facts), default=0)
         for name, value in facts.items():
-            _write(make_visible(f"{name.ljust(width)}  {_shown(name, value)}".rstrip()))
+            _write(make_visible(f"{name.ljust(width)}  {_format_fact(name, value)}".rstrip()))
 
     def say(self, text: str, *, heading: bool = False) -> None:
-        """Tells the next line of a story."""
+        """Show the next line of a story."""
         _write(f"\n{text}" if heading else textwrap.fill(text, TEXT_WIDTH))
 
     def comparison(
         self, number: int, title: str, sql: str, lines: Sequence[tuple[str, str, str]], remarks: Sequence[str]
     ) -> None:
-        """Shows a query and its measurements without and with the Metastore."""
+        """Show a query and its measurements without and with the Metastore."""
         from metastore.display.plain_text import align_cells  # noqa: PLC0415 - not needed for --help
 
         _write(f"\nQuery {number}: {title}\n")
@@ -86,33 +86,33 @@ class PlainOutput:
             _write(textwrap.fill(remark, TEXT_WIDTH, initial_indent="  ", subsequent_indent="  "))
 
     def end(self, kind: str, facts: Mapping[str, Any]) -> None:
-        """Ends a story; its facts stand in the one document of `--json`."""
+        """End a story; its facts stand in the one document of `--json`."""
 
     def findings(self, findings: Sequence[CheckResult]) -> None:
-        """Shows what the doctor found."""
-        width = max(len(one.check) for one in findings)
-        for one in findings:
-            _write(make_visible(f"{one.state.ljust(7)}  {one.check.ljust(width)}  {one.detail}"))
-            if one.fix and one.state != "ok":
-                _write(f"{'':7}  {'':{width}}  fix: {one.fix}")
+        """Show the results of the doctor's checks."""
+        width = max(len(result.check) for result in findings)
+        for result in findings:
+            _write(make_visible(f"{result.state.ljust(7)}  {result.check.ljust(width)}  {result.detail}"))
+            if result.fix and result.state != "ok":
+                _write(f"{'':7}  {'':{width}}  fix: {result.fix}")
 
     def text(self, kind: str, text: str) -> None:  # noqa: ARG002 - as above
-        """Shows one value alone, for scripts to take."""
+        """Show one value alone, for scripts to take."""
         _write(make_visible(text))
 
     def paths(self, files: PrunedFiles) -> None:
-        """Names data files, for another program to read."""
+        """List data files, for another program to read."""
         for path in files:
             _write(make_visible(path))
         for line in repr(files).splitlines():
             self.note(line)
 
     def note(self, text: str) -> None:
-        """Says something beside the result."""
+        """Write a remark beside the result."""
         _write(make_visible(text), err=True)
 
     def error(self, error: MetastoreError) -> None:
-        """Says why there is no result."""
+        """Write why there is no result."""
         _write(f"error: [{error.code}] {error.message}", err=True)
         if error.hint:
             _write(f"  {error.hint}", err=True)
@@ -128,7 +128,9 @@ class ConsoleOutput(PlainOutput):
         self.answer(answer)
 
     def say(self, text: str, *, heading: bool = False) -> None:
-        _console().print(make_lines_visible(f"\n{text}" if heading else text), style="bold" if heading else "")
+        if heading:
+            text = f"\n{text}"
+        _console().print(make_lines_visible(text), style="bold" if heading else "")
 
     def comparison(
         self, number: int, title: str, sql: str, lines: Sequence[tuple[str, str, str]], remarks: Sequence[str]
@@ -161,7 +163,7 @@ class JsonOutput(PlainOutput):
         self.facts("prune", {name: getattr(files, name) for name in names})
 
     def findings(self, findings: Sequence[CheckResult]) -> None:
-        self.facts("doctor", {"findings": [vars(one) for one in findings]})
+        self.facts("doctor", {"findings": list(map(vars, findings))})
 
     def text(self, kind: str, text: str) -> None:
         self.facts(kind, {kind: text})
@@ -176,52 +178,64 @@ class JsonOutput(PlainOutput):
 
 @contextmanager
 def open_output(*, as_json: bool) -> Iterator[PlainOutput]:
-    """The output of one command; an error of ours or of Spark, or a Ctrl-C, is shown and becomes the exit code.
+    """Open the output of one command; an error of ours or of Spark, or a Ctrl-C, is shown and becomes the exit code.
 
     Raises:
         typer.Exit: With the code that stands for the error.
     """
-    output: PlainOutput = JsonOutput() if as_json else ConsoleOutput() if sys.stdout.isatty() else PlainOutput()
+    output = _choose_output(as_json=as_json)
     try:
         yield output
     except KeyboardInterrupt as stop:
-        _write(describe_stop(stop), err=True)
-        raise typer.Exit(stop_exit_code(stop)) from stop
+        raise _exit_stopped(stop) from stop
     except MetastoreError as error:
-        output.error(_with_folder(_in_shell_words(error)))
+        error.hint = make_visible(_phrase_hint(error))
+        _mention_folder(error)
+        output.error(error)
         raise typer.Exit(error_exit_code(error)) from error
     except Exception as error:
-        behind = _stop_behind(error)
-        if behind is not None:
-            _write(describe_stop(behind), err=True)
-            raise typer.Exit(stop_exit_code(behind)) from error
+        interrupt = _find_stop(error)
+        if interrupt is not None:
+            raise _exit_stopped(interrupt) from error
         if not _is_of_spark(error):
             raise
         output.error(_SparkError(_first_line(error)))
         raise typer.Exit(FAILED) from error
 
 
-def _in_shell_words(error: MetastoreError) -> MetastoreError:
-    """The error, with a hint that names commands."""
+def _choose_output(*, as_json: bool) -> PlainOutput:
+    if as_json:
+        return JsonOutput()
+    if sys.stdout.isatty():
+        return ConsoleOutput()
+    return PlainOutput()
+
+
+def _exit_stopped(stop: KeyboardInterrupt) -> typer.Exit:
+    _write(describe_stop(stop), err=True)
+    return typer.Exit(stop_exit_code(stop))
+
+
+def _phrase_hint(error: MetastoreError) -> str:
+    """The hint of an error, with commands."""
     from metastore.cli.shell_hints import phrase_hint  # noqa: PLC0415 - not needed for --help
 
-    error.hint = make_visible(phrase_hint(error))
-    return error
+    return phrase_hint(error)
 
 
-def _with_folder(error: MetastoreError) -> MetastoreError:
-    """The error; of a name that no table and no database has it tells of the folder of that name."""
+def _mention_folder(error: MetastoreError) -> None:
+    """Add to the hint of a missing table or database the folder of the same name, if there is one."""
     is_missing = isinstance(error, TableNotFound) or "there is no database" in error.message
     name = str(getattr(error, "table", "")) if is_missing else ""
-    if name and not is_location(name) and Path(name).is_dir():
-        named = name_folder(f"./{name}")
-        also = f", in statements {named}" if named else ""
-        error.hint = f"{error.hint} The folder of that name is ./{name}{also}.".lstrip()
-    return error
+    if not name or is_location(name) or not Path(name).is_dir():
+        return
+    sql_name = name_folder(f"./{name}")
+    in_statements = f", in statements {sql_name}" if sql_name else ""
+    error.hint = f"{error.hint} The folder of that name is ./{name}{in_statements}.".lstrip()
 
 
-def _stop_behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The Ctrl-C while whose consequences were undone an error was raised: a Spark that ends answers no more."""
+def _find_stop(error: BaseException | None) -> KeyboardInterrupt | None:
+    """The Ctrl-C that an error followed from: a Spark that ends answers no more."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return error
@@ -235,25 +249,29 @@ class _SparkError(MetastoreError):
 
 def _is_of_spark(error: Exception) -> bool:
     # By name: importing Spark takes a second, and the reading commands do without.
-    modules = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
-    return not modules.isdisjoint({"pyspark", "py4j"})
+    packages = {ancestor.__module__.partition(".")[0] for ancestor in type(error).__mro__}
+    return not packages.isdisjoint({"pyspark", "py4j"})
 
 
 def _first_line(error: Exception) -> str:
-    # What py4j says begins with "An error occurred while calling o12.sql."; the Java exception is in the next line.
-    lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if not line.startswith("An error occurred while calling")] or lines
-    return told[0] if told else type(error).__name__
+    # A text of py4j begins with "An error occurred while calling o12.sql."; the Java exception is in the next line.
+    first = ""
+    for text in str(error).splitlines():
+        line = text.strip().removeprefix(": ")
+        if text.strip() and not line.startswith("An error occurred while calling"):
+            return line
+        first = first or line
+    return first or type(error).__name__
 
 
 def error_exit_code(error: MetastoreError) -> int:
-    """The exit code that stands for an error."""
-    codes: Mapping[str, int] = {one["code"]: one["exit_code"] for one in read_contract("errors")["errors"]}
+    """Return the exit code that stands for an error."""
+    codes: Mapping[str, int] = {entry["code"]: entry["exit_code"] for entry in read_contract("errors")["errors"]}
     return codes.get(error.code, FAILED)
 
 
 def show(output: PlainOutput, answer: Answer) -> None:
-    """Shows an answer and leaves with 3 where the table has changed since.
+    """Show an answer and leave with 3 if the table has changed since.
 
     Raises:
         typer.Exit: The answer is stale.
@@ -263,7 +281,7 @@ def show(output: PlainOutput, answer: Answer) -> None:
 
 
 def end_stale(output: PlainOutput, *, current: bool | None) -> None:
-    """Leaves with 3 where the table has changed since.
+    """Leave with 3 if the table has changed since.
 
     Raises:
         typer.Exit: It has.
@@ -274,11 +292,12 @@ def end_stale(output: PlainOutput, *, current: bool | None) -> None:
 
 
 def _dump(document: Mapping[str, Any]) -> None:
-    typer.echo(make_json_visible(json.dumps(_plain(document), ensure_ascii=False, allow_nan=False, default=str)))
+    text = json.dumps(_to_json(document), ensure_ascii=False, allow_nan=False, default=str)
+    typer.echo(make_json_visible(text))
 
 
 def _write(text: str, *, err: bool = False) -> None:
-    """Writes lines for people; whatever they quote was written by others."""
+    """Write lines for people; characters that others wrote and nobody sees are escaped."""
     typer.echo(make_lines_visible(text), err=err)
 
 
@@ -289,27 +308,33 @@ def _console() -> Console:
     return Console(width=size.columns, height=size.lines, highlight=False, markup=False, emoji=False)
 
 
-def _plain(value: Any) -> Any:
-    """JSON knows no NaN, no times, no bytes and no numbers of numpy."""
+def _to_json(value: Any) -> Any:
+    """The value in types of JSON, which has no NaN, no times, no bytes and no numbers of numpy."""
     if hasattr(value, "item"):
         value = value.item()
+    if isinstance(value, dict):
+        return {str(key): _to_json(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(_to_json, value))
     if isinstance(value, bytes):
         return value.hex().upper()
-    if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
     if isinstance(value, datetime):
         return value.isoformat()
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
 
 
-def _shown(name: str, value: Any) -> str:
-    from metastore.display.cells import (  # noqa: PLC0415 - spares every other use its time
-        format_bytes,
-        format_cell,
-    )
+def _format_fact(name: str, value: Any) -> str:
+    from metastore.display.cells import format_bytes, format_cell  # noqa: PLC0415 - not needed for --help
 
-    if isinstance(value, list | tuple):  # of texts, or of pairs of a subject and a reason
-        return "; ".join(one if isinstance(one, str) else ": ".join(one) for one in value)
-    return format_bytes(value) if name.startswith("bytes_") and isinstance(value, int) else format_cell(name, value)
+    if isinstance(value, list | tuple):
+        return "; ".join(map(_format_entry, value))
+    if name.startswith("bytes_") and isinstance(value, int):
+        return format_bytes(value)
+    return format_cell(name, value)
+
+
+def _format_entry(entry: str | Sequence[str]) -> str:
+    """A text, or a pair of a subject and a reason."""
+    return entry if isinstance(entry, str) else ": ".join(entry)

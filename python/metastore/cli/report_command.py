@@ -38,13 +38,13 @@ def report(
     before: Before = None,
 ) -> None:
     """One HTML page about a table: distributions, what stands out, layout. It needs no network."""
-    made = _make(local, table, at=at, before=before, other=other)
+    page = _make(local, table, at=at, before=before, other=other)
     try:
-        made.save(file)
-    except OSError as e:
-        raise InvalidArgument("--output", f"{file} cannot be written: {e.strerror}") from e
-    output.facts("report", {"file": str(file), "columns": made.columns, "bytes_written": file.stat().st_size})
-    end_stale(output, current=made.current)
+        page.save(file)
+    except OSError as error:
+        raise InvalidArgument("--output", f"{file} cannot be written: {error.strerror}") from error
+    output.facts("report", {"file": str(file), "columns": page.columns, "bytes_written": file.stat().st_size})
+    end_stale(output, current=page.current)
 
 
 def _make(local: LocalSpark, table: str, **arguments: str | None) -> Report:
@@ -52,15 +52,15 @@ def _make(local: LocalSpark, table: str, **arguments: str | None) -> Report:
     from metastore.path_names import is_location  # noqa: PLC0415 - as above
 
     if is_location(table):
-        with _shown(table):
+        with _show_progress(table):
             return metastore.report(table, **arguments)
-    with local.start() as spark, _shown(table):
+    with local.start() as spark, _show_progress(table):
         return metastore.report(spark, table, **arguments)
 
 
 @contextmanager
-def _shown(table: str) -> Iterator[None]:
-    """Says on stderr that pages of thousands of columns take their time."""
+def _show_progress(table: str) -> Iterator[None]:
+    """Show progress on stderr: pages of thousands of columns take their time."""
     from metastore.spark_jobs.progress import make_progress  # noqa: PLC0415 - as above
 
     with closing(make_progress(asked=True, label=table)) as progress:

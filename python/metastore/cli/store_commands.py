@@ -40,15 +40,17 @@ def verify(output: PlainOutput, local: LocalSpark, where: Where, table: Table = 
     from metastore.display.cells import format_bytes  # noqa: PLC0415 - as above
 
     with _open_subject(local, where, table) as subject:
-        found = metastore.verify(*subject)
-    output.answer(found)
-    checked = [row for row in found if row["state"] != "unknown"]
-    wrong = sum(1 for row in checked if row["state"] != "ok")
+        objects = metastore.verify(*subject)
+    output.answer(objects)
+    checked = [row for row in objects if row["state"] != "unknown"]
+    problems = len([row for row in checked if row["state"] != "ok"])
     total = format_bytes(sum(row["size"] for row in checked))
-    output.note(f"{len(checked)} objects of {total}: " + (f"{wrong} with problems" if wrong else "all is well"))
-    if len(found) > len(checked):
-        output.note(f"{len(found) - len(checked)} more are passed over")
-    if wrong:
+    verdict = f"{problems} with problems" if problems else "all is well"
+    output.note(f"{len(checked)} objects of {total}: {verdict}")
+    unchecked = len(objects) - len(checked)
+    if unchecked:
+        output.note(f"{unchecked} more are passed over")
+    if problems:
         output.note(f"{write_command('analyze', where)} --repair mends them")
         raise typer.Exit(FAILED)
 
@@ -70,11 +72,13 @@ def gc(
     if grace_days < 0:
         raise InvalidArgument("--grace-days", f"{grace_days:g} is less than 0")
     with _open_subject(local, where, table) as subject:
-        found = metastore.gc(*subject, delete=delete, grace_days=grace_days)
-    output.listing(found, "There is nothing to delete.")
-    total = f"{len(found)} files of {format_bytes(sum(row['size'] for row in found))}"
-    if found:
-        output.note(f"{total} deleted" if delete else f"{total} can be deleted: run this again with --delete")
+        files = metastore.gc(*subject, delete=delete, grace_days=grace_days)
+    output.listing(files, "There is nothing to delete.")
+    if not files:
+        return
+    size = format_bytes(sum(row["size"] for row in files))
+    outcome = "deleted" if delete else "can be deleted: run this again with --delete"
+    output.note(f"{len(files)} files of {size} {outcome}")
 
 
 @command
@@ -83,13 +87,13 @@ def compact(output: PlainOutput, local: LocalSpark, where: Where, table: Table =
     import metastore  # noqa: PLC0415 - pyarrow is slow to import
 
     with _open_subject(local, where, table) as subject:
-        done = metastore.compact(*subject)
-    output.facts("compact", done)
+        facts = metastore.compact(*subject)
+    output.facts("compact", facts)
 
 
 @contextmanager
 def _open_subject(local: LocalSpark, where: str, table: str | None) -> Iterator[tuple[SparkSession | str, str | None]]:
-    """What the functions of the package take: a location, or a Spark and a name in its catalogs."""
+    """The first arguments of the package's functions: a location and a table's name, or a Spark and a name."""
     from metastore.path_names import is_location  # noqa: PLC0415 - as above
 
     if is_location(where):

@@ -31,7 +31,7 @@ class TerminationSignal(KeyboardInterrupt):
 
 
 def listen_for_signals() -> None:
-    """Lets signals end this process from now on; one that its parent had it ignore stays ignored."""
+    """Let signals end this process from now on; signals that the parent process ignores stay ignored."""
     watched = [number for number in _LINES if signal.getsignal(number) is not signal.SIG_IGN]
     for number in watched:
         signal.signal(number, _raise)
@@ -42,7 +42,7 @@ def listen_for_signals() -> None:
 
 
 def stop_exit_code(stop: KeyboardInterrupt) -> int:
-    """The exit code of a command that was stopped.
+    """Return the exit code of a command that was stopped.
 
     Example:
         >>> stop_exit_code(KeyboardInterrupt()), stop_exit_code(TerminationSignal())
@@ -52,7 +52,7 @@ def stop_exit_code(stop: KeyboardInterrupt) -> int:
 
 
 def describe_stop(stop: KeyboardInterrupt) -> str:
-    """What is said of a command that was stopped.
+    """Return the line that a stopped command prints.
 
     Example:
         >>> describe_stop(KeyboardInterrupt())
@@ -71,7 +71,7 @@ def _raise(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what
 
 
 def _insist(reader: int) -> None:
-    """Ends the process where the main thread does not do so in time."""
+    """End the process if the main thread does not do so in time."""
     number = _next(reader)
     while number not in _LINES:
         number = _next(reader)
