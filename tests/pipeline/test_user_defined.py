@@ -96,7 +96,7 @@ def test_only_what_lacks_it_is_read(spark, filled, warehouse):
     assert analyzed(spark, filled, counting(2)).files_read == 3
     assert opened(warehouse, filled)["id"]["seen"] == 402
     assert not analyzed(spark, filled, counting(2)).committed
-    store = metastore.open(f"{warehouse}/{filled.removeprefix('ice.').replace('.', '/')}")._place
+    store = metastore.open(f"{warehouse}/{filled.removeprefix('ice.').replace('.', '/')}")._table.discovery
     assert store.manifest.settings["statistics"] == {"seen": 2}
     assert {one for block in store.manifest.blocks for one in block.statistics.items()} == {("seen", 2)}
 

@@ -29,7 +29,7 @@ def night(tmp_path_factory):
 
 def _list_snapshots(opened, *lists):
     """The table's snapshot with other lists of files: rows of `table-files`, by their paths."""
-    store, whole = opened._store, opened._snapshots[-1]
+    store, whole = opened._table.store, opened._table.snapshots[-1]
     rows = store.get(whole.table_files)
     made = []
     writable = type(store).open(store.uri, writable=True)
@@ -83,17 +83,17 @@ def test_a_bad_night_shows_undiluted(tmp_path):
 def _analyze_two_snapshots(folder, usual, shifted):
     """One store: snapshot 0 is of the usual files, snapshot 1 of all."""
     opened = columns.analyze(folder, [*usual, shifted], {"x": "double"})
-    whole = replace(opened._snapshots[-1], id="1")
+    whole = replace(opened._table.snapshots[-1], id="1")
     first = columns.analyze(folder / "first", usual, {"x": "double"})
-    store, former = type(opened._store).open(str(folder), writable=True), first._snapshots[-1]
+    store, former = type(opened._table.store).open(str(folder), writable=True), first._table.snapshots[-1]
     paths = {row["path"].rpartition("/")[2]: row["path"] for row in opened.files()}
-    rows = first._store.get(former.table_files)
+    rows = first._table.store.get(former.table_files)
     moved = pa.Table.from_pylist(
         [{**row, "path": paths[row["path"].rpartition("/")[2]], "block": None} for row in rows.to_pylist()], rows.schema
     )
     refs = {}
     for name, kind in (("summary", "table-summary"), ("histograms", "table-histograms")):
-        stored = first._store.get(getattr(former, name))
+        stored = first._table.store.get(getattr(former, name))
         refs[name] = store.put(kind, stored, [stored.num_rows])
     before = replace(
         former,
@@ -103,6 +103,6 @@ def _analyze_two_snapshots(folder, usual, shifted):
         frequencies=(),
         **refs,
     )
-    manifest = opened._place.manifest
+    manifest = opened._table.manifest
     store.commit(manifest.table, lambda _: Manifest(manifest.table, manifest.blocks, (before, whole)))
     return metastore.open(str(folder))

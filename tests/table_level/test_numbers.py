@@ -62,7 +62,7 @@ def test_numbers_are_near_and_of_one_source(analyzed, name):
     if not len(ordered):
         assert {(row["value"], row["exact"], row["error"]) for row in rows} == {(None, True, 0.0)}
         return
-    details, _ = opened._details(shown, None, opened._at(None))
+    details = opened.details(shown)
     bars = details.histogram()
     assert bars.counts.sum() == len(ordered)
     ranks = [max(1, math.ceil(p * len(ordered))) for p in PROBABILITIES]

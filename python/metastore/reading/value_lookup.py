@@ -1,7 +1,8 @@
-"""Which data files hold a given value: from lists of the table that tell where each value lives."""
+"""The data files that hold a value, by lists of the table that name the files of each value."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from metastore.format.value_postings import (
 from metastore.reading.candidates import CandidateFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from metastore.format.hashing import UInt64Array
     from metastore.format.manifest import Snapshot, SummaryRef
@@ -30,67 +31,140 @@ if TYPE_CHECKING:
     from metastore.store import Store
 
 
+_GREATEST_HASH = np.uint64((1 << 64) - 1)
+_NO_FILES = np.empty((2, 0), np.int64)
+
+
 def look_up_value(
     store: Store, snapshot: Snapshot, column: Column, value: Any, distinct: int | None, number: int | None
 ) -> CandidateFiles | None:
-    """Find the data files that hold a value, and no others."""
-    ordinal = next((i for i in snapshot.distribution if snapshot.columns[i].key == column.key), None)
-    if ordinal is None or value is None or not is_compatible(snapshot.columns[ordinal], column):
+    """Find the data files that hold a value, and no others.
+
+    Args:
+        store: The store.
+        snapshot: The analyzed snapshot.
+        column: The column.
+        value: The value as the format stores it.
+        distinct: The column's number of different values.
+        number: The column's number of values without nulls.
+
+    Returns:
+        The files, or None if the lists are not of as many values or rows as the column has.
+    """
+    ordinal = _find_indexed_column(snapshot, column)
+    if ordinal is None or value is None:
         return None
-    lists = [ref for ref in snapshot.frequencies if ordinal in ref.columns]
+    hashes = None if snapshot.placed is None else _hash_value(value, column)
+    search = _ValueSearch(store, column, ordinal, value, hashes)
+    hits = list(search.read_lists(snapshot.frequencies))
     if snapshot.placed is None:
-        asked, told, expected = None, 0, distinct
+        is_complete = sum(hit.listed_values for hit in hits) == distinct
     else:
-        asked = hash_column_values(pa.table({f"value_{column.encoding}": _array(value, column)}), column)
-        told, expected = _told(store.open_part(snapshot.placed), ordinal), number
-        lists = [ref for ref in lists if ref.part is None or choose_part(asked, ref.part[1])[0] == ref.part[0]]
-    places: list[np.ndarray] = []
-    for ref in lists:
-        part = store.open_part(ref.object)
-        for group in _groups(part, ref, ordinal, asked):
-            listed, found = _of_group(part, group, ordinal, column, value)
-            told += listed if asked is None else 0
-            places.append(found)
-    if told != expected:
+        is_complete = _count_indexed_rows(store.open_part(snapshot.placed), ordinal) == number
+    if not is_complete:
         return None
-    files, counts = np.concatenate([np.empty((2, 0), np.int64), *places], axis=1)
-    return CandidateFiles(files, counts)
+    files, frequencies = np.concatenate([_NO_FILES, *(hit.files for hit in hits)], axis=1)
+    return CandidateFiles(files, frequencies)
 
 
-def _told(part: ObjectPart, ordinal: int) -> int:
-    """Of how many rows the lists of a column tell."""
+def _find_indexed_column(snapshot: Snapshot, column: Column) -> int | None:
+    """The number of the column, if lists name the files of its values."""
+    for ordinal in snapshot.distribution:
+        indexed = snapshot.columns[ordinal]
+        if indexed.key == column.key:
+            return ordinal if is_compatible(indexed, column) else None
+    return None
+
+
+def _hash_value(value: Any, column: Column) -> UInt64Array:
+    return hash_column_values(pa.table({f"value_{column.encoding}": _to_array(value, column)}), column)
+
+
+def _count_indexed_rows(part: ObjectPart, ordinal: int) -> int:
+    """The number of rows that the lists of a column name files of."""
     rows = part.read_rows(part.groups_of_column(ordinal), ["column", "rows"])
-    return int(pc.sum(rows["rows"].filter(pc.equal(rows["column"], ordinal))).as_py() or 0)
+    counts = rows["rows"].filter(pc.equal(rows["column"], ordinal))
+    return int(pc.sum(counts).as_py() or 0)
 
 
-def _groups(part: ObjectPart, ref: SummaryRef, ordinal: int, asked: UInt64Array | None) -> Iterator[int]:
-    """The row groups that may have a value with a hash; without one all that have the column."""
-    groups, text = part.groups_of_column(ordinal), part.footer_text(STARTS_KEY)
-    if asked is None or text is None:
-        yield from groups
-        return
-    try:
-        starts = decode_hash_starts(text)[groups]
-    except (ValueError, IndexError) as e:
-        raise DamagedObject(ref.object.name, f"its footer does not say which values row groups have ({e})") from e
-    behind = np.append(starts[1:], np.uint64(-1 & (1 << 64) - 1))
-    yield from np.array(groups)[(starts <= asked[0]) & (asked[0] <= behind)].tolist()
+@dataclass(frozen=True)
+class _Hits:
+    """Result of a search in one row group.
+
+    Attributes:
+        listed_values: The number of the column's values in the row group.
+        files: The files that hold the searched value, and its frequencies in them.
+    """
+
+    listed_values: int
+    files: np.ndarray
 
 
-def _of_group(part: ObjectPart, group: int, ordinal: int, column: Column, value: Any) -> tuple[int, np.ndarray]:
-    """How many values of the column a row group lists; data files and frequencies of the one that is asked for."""
-    name = f"value_{column.encoding}"
-    rows = part.read_rows([group], ["column", name])
-    mine = pc.equal(rows["column"], ordinal)
-    is_nan = isinstance(value, float) and np.isnan(value)
-    same = pc.is_nan(rows[name]) if is_nan else pc.equal(rows[name], _array(value, column)[0])
-    hits = np.flatnonzero(np.asarray(pc.and_(mine, same.fill_null(False))))  # noqa: FBT003 - pyarrow's
-    number = int(pc.sum(mine).as_py() or 0)
-    if not len(hits):
-        return number, np.empty((2, 0), np.int64)
-    _, file, frequency = read_postings(part.read_rows([group], POSTING_COLUMNS).take(pa.array(hits)))
-    return number, np.array([file, frequency])[:, frequency > 0]
+@dataclass(frozen=True)
+class _ValueSearch:
+    """A search for one value of a column.
+
+    Attributes:
+        ordinal: The column's number.
+        value: The value as the format stores it.
+        hashes: The value's hash, if lists are cut by hashes.
+    """
+
+    store: Store
+    column: Column
+    ordinal: int
+    value: Any
+    hashes: UInt64Array | None
+
+    def read_lists(self, lists: Iterable[SummaryRef]) -> Iterator[_Hits]:
+        """Search all row groups that may have the value."""
+        for ref in lists:
+            if self._may_hold(ref):
+                part = self.store.open_part(ref.object)
+                for group in self._choose_groups(part, ref.object.name):
+                    yield self._search_group(part, group)
+
+    def _may_hold(self, ref: SummaryRef) -> bool:
+        if self.ordinal not in ref.columns:
+            return False
+        if self.hashes is None or ref.part is None:
+            return True
+        number, parts = ref.part
+        return bool(choose_part(self.hashes, parts)[0] == number)
+
+    def _choose_groups(self, part: ObjectPart, name: str) -> list[int]:
+        groups = part.groups_of_column(self.ordinal)
+        text = part.footer_text(STARTS_KEY)
+        if self.hashes is None or text is None:
+            return groups
+        try:
+            starts = decode_hash_starts(text)[groups]
+        except (ValueError, IndexError) as e:
+            raise DamagedObject(name, f"its footer does not say which values row groups have ({e})") from e
+        ends = np.append(starts[1:], _GREATEST_HASH)
+        chosen = (starts <= self.hashes[0]) & (self.hashes[0] <= ends)
+        return [groups[position] for position in np.flatnonzero(chosen)]
+
+    def _search_group(self, part: ObjectPart, group: int) -> _Hits:
+        name = f"value_{self.column.encoding}"
+        rows = part.read_rows([group], ["column", name])
+        is_column = pc.equal(rows["column"], self.ordinal)
+        is_hit = pc.and_(is_column, self._compare(rows[name]))
+        hits = np.flatnonzero(np.asarray(is_hit))
+        listed_values = int(pc.sum(is_column).as_py() or 0)
+        if not len(hits):
+            return _Hits(listed_values, _NO_FILES)
+        _, files, frequencies = read_postings(part.read_rows([group], POSTING_COLUMNS).take(pa.array(hits)))
+        return _Hits(listed_values, np.array([files, frequencies])[:, frequencies > 0])
+
+    def _compare(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Whether each value is the searched one; NaN is equal to NaN."""
+        if isinstance(self.value, float) and np.isnan(self.value):
+            is_equal = pc.is_nan(values)
+        else:
+            is_equal = pc.equal(values, _to_array(self.value, self.column)[0])
+        return is_equal.fill_null(False)  # noqa: FBT003 - pyarrow's
 
 
-def _array(value: Any, column: Column) -> pa.Array:
+def _to_array(value: Any, column: Column) -> pa.Array:
     return pa.array([value], ENCODED_TYPES[str(column.encoding)])

@@ -16,10 +16,11 @@ from metastore.reading import distribution_rows
 from metastore.reading.summary_rows import Row, render_edge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from metastore.format.table_column import Column
     from metastore.reading.column_details import ColumnDetails
+    from metastore.reading.column_distributions import ColumnDistribution
 
 
 _ARROW = {
@@ -44,26 +45,32 @@ _UNSHOWN = ("column", "files", "frequencies")
 """Stored fields that a text of the same row says better."""
 
 
-def _schema(columns: Iterable[str]) -> pa.Schema:
-    pairs = (column.split(" ", 1) for column in columns)
-    return pa.schema([(name, _ARROW[kind]) for name, kind in pairs])
+def _make_schema(columns: Iterable[str]) -> pa.Schema:
+    """The schema of columns such as `path STRING`."""
+    fields = []
+    for column in columns:
+        name, kind = column.split(" ", 1)
+        fields.append((name, _ARROW[kind]))
+    return pa.schema(fields)
 
 
-FUNCTIONS = {one["name"]: _schema(one["columns"]) for one in _CONTRACT["functions"]}
+FUNCTIONS = {function["name"]: _make_schema(function["columns"]) for function in _CONTRACT["functions"]}
 """Schema by SQL function."""
 SUMMARY, COLUMNS = FUNCTIONS["summary"], FUNCTIONS["columns"]
 
-NARROWED = {one["name"]: tuple(one["narrowed_by"]) for one in _CONTRACT["views"] if "narrowed_by" in one}
-"""Which options of the data source narrow a view."""
+NARROWED = {view["name"]: tuple(view["narrowed_by"]) for view in _CONTRACT["views"] if "narrowed_by" in view}
+"""Options of the data source that narrow a view, by view."""
 
 
-def _view(declared: Mapping[str, Any]) -> pa.Schema:
-    told = FUNCTIONS[declared["function"]] if "function" in declared else _schema(declared["columns"])
-    stored = SCHEMAS[declared["object"]] if "object" in declared else ()
-    return pa.schema([*told, *(field for field in stored if field.name not in (*_UNSHOWN, *told.names))])
+def _make_view_schema(view: Mapping[str, Any]) -> pa.Schema:
+    """The columns of a view: those of its function, then the typed ones of its object."""
+    schema = FUNCTIONS[view["function"]] if "function" in view else _make_schema(view["columns"])
+    stored = SCHEMAS[view["object"]] if "object" in view else ()
+    left_out = {*_UNSHOWN, *schema.names}
+    return pa.schema([*schema, *(field for field in stored if field.name not in left_out)])
 
 
-VIEWS = {one["name"]: _view(one) for one in _CONTRACT["views"]}
+VIEWS = {view["name"]: _make_view_schema(view) for view in _CONTRACT["views"]}
 """Schema by view of the data source."""
 RANKS = VIEWS["ranks"]
 
@@ -71,62 +78,91 @@ FREQUENCIES, HISTOGRAMS, WIDE = "frequencies", "histograms", "histograms_wide"
 NAMES = (FREQUENCIES, HISTOGRAMS, WIDE)
 
 
-def build_view(name: str, rows: Iterable[Row], own_fields: Iterable[pa.Field] = ()) -> pa.Table:
-    """The columns of a view, null where a row does not have them."""
-    schema = pa.schema([*VIEWS[name], *own_fields])
-    return to_arrow_table([{column: row.get(column) for column in schema.names} for row in rows], schema.names, schema)
+def build_view(name: str, rows: Iterable[Row], fields: Iterable[pa.Field] = ()) -> pa.Table:
+    """Build a view with more fields; a column is null if a row does not have it."""
+    schema = pa.schema([*VIEWS[name], *fields])
+    selected = [{column: row.get(column) for column in schema.names} for row in rows]
+    return to_arrow_table(selected, schema.names, schema)
 
 
-def build_frequencies_view(found: Iterable[tuple[ColumnDetails, bool]], zone: str) -> pa.Table:
+def build_distribution_view(
+    name: str, distributions: Sequence[ColumnDistribution], columns: Iterable[Column], zone: str
+) -> pa.Table:
+    """Build `frequencies`, `histograms` or `histograms_wide` of columns."""
+    if name == FREQUENCIES:
+        return _build_frequencies(distributions, zone)
+    if name == HISTOGRAMS:
+        return _build_histograms(distributions)
+    return _build_wide_histograms(distributions, columns, zone)
+
+
+def _build_frequencies(distributions: Iterable[ColumnDistribution], zone: str) -> pa.Table:
     """One row per column and value."""
     rows = []
-    for details, exact in found:
-        encoding = details.column.encoding
-        typed = details.read_value_list(None)["value"].to_pylist() if details.has_value_list else []
-        described = (
-            distribution_rows.build_frequency_rows(details, None, zone, exact=exact) if details.has_value_list else []
-        )
-        files = [one and list(one.items()) for one in details.read_value_files()] if details.has_value_list else []
-        rows += [
-            {"column_name": details.column.name, **row, f"value_{encoding}": value, "files": holding}
-            for row, value, holding in zip(described, typed, files, strict=True)
-        ]
+    for distribution in distributions:
+        if distribution.details.has_value_list:
+            rows += _list_frequencies(distribution, zone)
     return build_view(FREQUENCIES, rows)
 
 
-def build_histograms_view(found: Iterable[tuple[ColumnDetails, bool]]) -> pa.Table:
+def _list_frequencies(distribution: ColumnDistribution, zone: str) -> list[Row]:
+    details = distribution.details
+    column = details.column
+    values = details.read_value_list(None)["value"].to_pylist()
+    frequencies = distribution_rows.build_frequency_rows(details, None, zone, exact=distribution.exact)
+    rows = []
+    for row, value, files in zip(frequencies, values, details.read_value_files(), strict=True):
+        typed = {f"value_{column.encoding}": value, "files": list(files.items()) if files else files}
+        rows.append({"column_name": column.name, **row, **typed})
+    return rows
+
+
+def _build_histograms(distributions: Iterable[ColumnDistribution]) -> pa.Table:
     """One row per column, its edges and counts as lists."""
     rows = []
-    for details, exact in found:
-        bars = details.histogram()
-        if bars is not None:
-            rows.append(
-                {
-                    "column_name": details.column.name,
-                    "kind": bars.kind,
-                    "bins": len(bars.counts),
-                    f"edges_{details.column.encoding}": list(bars.edges),
-                    "counts": bars.counts.tolist(),
-                    "distincts": None if bars.distincts is None else bars.distincts.tolist(),
-                    "exact": exact and bool(bars.exact_bins.all()),
-                }
-            )
+    for distribution in distributions:
+        column = distribution.details.column
+        histogram = distribution.details.histogram()
+        if histogram is None:
+            continue
+        row = {
+            "column_name": column.name,
+            "kind": histogram.kind,
+            "bins": len(histogram.counts),
+            f"edges_{column.encoding}": list(histogram.edges),
+            "counts": histogram.counts.tolist(),
+            "distincts": None if histogram.distincts is None else histogram.distincts.tolist(),
+            "exact": distribution.exact and bool(histogram.exact_bins.all()),
+        }
+        rows.append(row)
     return build_view(HISTOGRAMS, rows)
 
 
-def build_wide_schema(columns: Iterable[Column]) -> pa.Schema:
-    """The columns of `histograms_wide`: the number of an edge, and the edges of each column as texts."""
-    return pa.schema([*VIEWS[WIDE], *(pa.field(one.name, pa.string()) for one in columns if one.encoding)])
+def make_wide_schema(columns: Iterable[Column]) -> pa.Schema:
+    """Make the columns of `histograms_wide`: the number of an edge, and the edges of each column as texts."""
+    fields = [pa.field(column.name, pa.string()) for column in columns if column.encoding]
+    return pa.schema([*VIEWS[WIDE], *fields])
 
 
-def build_wide_view(found: Iterable[tuple[ColumnDetails, bool]], columns: Iterable[Column], zone: str) -> pa.Table:
+def _build_wide_histograms(
+    distributions: Iterable[ColumnDistribution], columns: Iterable[Column], zone: str
+) -> pa.Table:
     """One row per edge, one column per column of the table."""
     edges = {}
-    for details, _ in found:
-        bars = details.histogram()
-        texts = [] if bars is None else [render_edge(details.column, details.summary, one, zone) for one in bars.edges]
-        edges[details.column.name] = texts
-    longest = max(map(len, edges.values()), default=0)
-    schema = build_wide_schema(columns)
-    filled = {name: [*edges.get(name, []), *[None] * (longest - len(edges.get(name, [])))] for name in schema.names[1:]}
-    return pa.table({"edge": list(range(longest)), **filled}, schema=schema)
+    for distribution in distributions:
+        details = distribution.details
+        edges[details.column.name] = _render_edges(details, zone)
+    rows = max(map(len, edges.values()), default=0)
+    schema = make_wide_schema(columns)
+    table: dict[str, Sequence[Any]] = {"edge": range(rows)}
+    for name in schema.names[1:]:
+        texts = edges.get(name, [])
+        table[name] = texts + [None] * (rows - len(texts))
+    return pa.table(table, schema=schema)
+
+
+def _render_edges(details: ColumnDetails, zone: str) -> list[str | None]:
+    histogram = details.histogram()
+    if histogram is None:
+        return []
+    return [render_edge(details.column, details.summary, edge, zone) for edge in histogram.edges]

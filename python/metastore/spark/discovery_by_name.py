@@ -1,8 +1,7 @@
-"""Where the statistics of a table are, by its name in a session."""
+"""Finds the statistics of a table by its name in a session."""
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from metastore import configuration
@@ -17,23 +16,13 @@ from metastore.store.location import needs_hadoop, store_uri
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from metastore.adapters.lineage import Lineage
-
-
-class StatisticsByName(Statistics):
-    """The statistics of a table that Spark knows: what it says of the table's history is asked of it, not read here."""
-
-    @cached_property
-    def _lineage(self) -> Lineage | None:
-        return None
-
 
 def open_by_name(spark: SparkSession, table: str, zone: str) -> Statistics:
     """Opens the statistics of a table, whose snapshots are then named by the ids that Spark's answers give.
 
     A function asked through the session first tells whether its user may see the table.
     """
-    return StatisticsByName(discover_by_name(spark, table), zone)
+    return Statistics(discover_by_name(spark, table), zone, reads_lineage=False)
 
 
 def discover_by_name(spark: SparkSession, table: str) -> Discovery:

@@ -173,7 +173,7 @@ def _reduce(
         snapshot = facts.name_mapping.resolve_snapshot(snapshot)
     number = len(facts.files)
     shown = SnapshotAnswer(
-        snapshot, current=True, columns=facts.columns, is_requested=True, files=FileCounts(number, number, number)
+        snapshot, current=True, columns=facts.columns, is_requested=True, files=FileCounts.of_same_files(number)
     )
     place = Discovery(facts.name, store, replace(manifest, snapshots=(snapshot,)))
     zone = read_time_zone(spark)
