@@ -15,122 +15,160 @@ from metastore.errors import AccessDenied, UnsupportedTable
 from metastore.store.location import local_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-_MILLISECOND = 1_000_000
-_LISTED = ("_metadata", "_common_metadata")
-"""How hidden names begin that Spark lists: folders of such a name are looked into."""
-_NOWHERE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+_NANOSECONDS_A_MILLISECOND = 1_000_000
+_VISIBLE_PREFIXES = ("_metadata", "_common_metadata")
+"""Beginnings of hidden names that Spark lists all the same: it looks into folders of such names."""
+_NO_TARGET = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
+FolderNames = tuple[str, ...]
+"""A folder by the names on the way from the root."""
 Identity = tuple[int, int]
+"""Device and inode of a folder."""
 
 
 def list_parquet_files(location: str, *, by_path: bool = True) -> tuple[DataFile, ...] | None:
-    """The data files that Spark reads of a local folder; None where the location is none that can be listed.
+    """List the data files of a local folder as Spark reads them.
 
-    Those are the files that lie in the folder itself, or, where it has partitions, those of the partitions. Of a
-    table of a catalog, which may say itself where its partitions are, all are told where these rules find none.
+    These are the files in the folder itself or, if it has partitions, those of the partitions. A table of a catalog may
+    say itself where its partitions are: all files are listed if these rules find none.
+
+    Returns:
+        The files, or None if the location is no local folder.
 
     Raises:
-        AccessDenied: A folder or file below cannot be looked at.
+        AccessDenied: A folder or file below cannot be read.
         UnsupportedTable: Spark refuses a table that is read by its path: its folders are partitioned in different ways.
     """
     root = local_path(location)
     if root is None or not Path(root).is_dir():
         return None
+    listing = _Listing()
     try:
-        listed = _Listing.of_folder(str(root))
+        listing.add_folder(str(root))
     except OSError as error:
         raise AccessDenied(location, f"{error.filename}: {error.strerror}") from error
-    conflict = listed.find_conflict()
-    if conflict and by_path:
+    conflict = listing.find_conflict()
+    if conflict is None:
+        files = listing.list_files()
+        return files if files or by_path else listing.list_all_files()
+    if by_path:
         hint = "Move what does not belong to the table elsewhere, or name one of the folders below."
         raise UnsupportedTable(location, f"as Spark, the data files were looked for in partitions, {conflict}", hint)
-    found = () if conflict else listed.files()
-    return found if found or by_path else listed.files(everywhere=True)
+    return listing.list_all_files()
+
+
+@dataclass(frozen=True)
+class _Partitioning:
+    """Partition columns in the path of a folder.
+
+    Attributes:
+        columns: The names in lower case, the outermost first.
+        base: The folder in which the partitions begin; without partition columns the folder itself.
+    """
+
+    columns: tuple[str, ...]
+    base: FolderNames
+
+    @classmethod
+    def of_folder(cls, names: FolderNames) -> _Partitioning:
+        """Read the partition columns of a folder."""
+        columns: list[str] = []
+        for depth in range(len(names), 0, -1):
+            column, equals, _ = names[depth - 1].partition("=")
+            if equals:
+                columns.insert(0, unquote(column).lower())
+            elif columns:
+                return cls(tuple(columns), names[:depth])
+        return cls(tuple(columns), () if columns else names)
+
+    def fits(self, partitions: _Partitioning) -> bool:
+        """Whether a folder can be in a table with these partitions."""
+        return self.base == partitions.base and self.columns in ((), partitions.columns)
 
 
 @dataclass(frozen=True)
 class _Listing:
-    """What lies below a folder.
+    """Data files below a folder.
 
     Attributes:
-        folders: Those with data files, empty ones included: their names below the root, and the files.
+        folders: The data files of each folder that has any, empty files included.
         loops: Links to a folder that they lie in, which Spark follows some forty times.
     """
 
-    folders: dict[tuple[str, ...], list[DataFile]] = field(default_factory=dict)
+    folders: dict[FolderNames, list[DataFile]] = field(default_factory=dict)
     loops: list[str] = field(default_factory=list)
 
-    @classmethod
-    def of_folder(cls, root: str) -> _Listing:
-        """Look everywhere below a folder."""
-        found = cls()
-        found._add(root, (), ())
-        return found
+    def add_folder(self, folder: str, names: FolderNames = (), parents: tuple[Identity, ...] = ()) -> None:
+        """Add the data files of a folder and of all folders below it."""
+        status = Path(folder).stat()
+        identity = (status.st_dev, status.st_ino)
+        if identity in parents:
+            self.loops.append(folder)
+            return
+        for name, entry in _scan_folder(folder):
+            if stat.S_ISDIR(entry.st_mode):
+                self.add_folder(f"{folder}/{name}", (*names, name), (*parents, identity))
+            elif not _is_hidden(name):
+                self.folders.setdefault(names, []).append(_make_data_file((*names, name), entry))
 
     def find_conflict(self) -> str | None:
-        """Why Spark does not take the folders for partitions of one table, if it does not."""
-        layouts = {_read_partition(names): "/".join(names) for names in self.folders}
-        partitioned = next((one for one in layouts if one[0]), None)
-        if partitioned is None:
+        """The reason why Spark does not take the folders for partitions of one table, or None."""
+        folders = {_Partitioning.of_folder(names): "/".join(names) for names in self.folders}
+        partitions = next((partitioning for partitioning in folders if partitioning.columns), None)
+        if partitions is None:
             return None
         if self.loops:
             return f"but {self.loops[0]} is a link to a folder that it lies in"
-        columns, base = partitioned
-        other = next((one for one in layouts if one[1] != base or (one[0] and one[0] != columns)), None)
-        if other is None:
-            return None
-        return f"but they lie in {layouts[partitioned]} as well as in {layouts[other] or 'the folder itself'}"
+        for partitioning, folder in folders.items():
+            if not partitioning.fits(partitions):
+                return f"but they lie in {folders[partitions]} as well as in {folder or 'the folder itself'}"
+        return None
 
-    def files(self, *, everywhere: bool = False) -> tuple[DataFile, ...]:
-        """The data files that have bytes: of the partitions, or of the root where there are none."""
-        partitions = [names for names in self.folders if _read_partition(names)[0]]
-        wanted = self.folders if everywhere else partitions or [names for names in self.folders if not names]
-        return tuple(file for names in wanted for file in self.folders[names] if file.size)
+    def list_files(self) -> tuple[DataFile, ...]:
+        """The data files of the partitions, or of the root if there are no partitions."""
+        partitions = [names for names in self.folders if _Partitioning.of_folder(names).columns]
+        if partitions:
+            return self._take_files(partitions)
+        return self._take_files([()] if () in self.folders else [])
 
-    def _add(self, folder: str, names: tuple[str, ...], above: tuple[Identity, ...]) -> None:
-        about = Path(folder).stat()
-        identity = (about.st_dev, about.st_ino)
-        if identity in above:
-            self.loops.append(folder)
-            return
-        for name, status in _scan(folder):
-            if stat.S_ISDIR(status.st_mode):
-                self._add(f"{folder}/{name}", (*names, name), (*above, identity))
-            elif not _is_hidden(name):
-                modified = status.st_mtime_ns // _MILLISECOND
-                file = DataFile("/".join((*names, name)), status.st_size, None, "parquet", modified=modified)
-                self.folders.setdefault(names, []).append(file)
+    def list_all_files(self) -> tuple[DataFile, ...]:
+        """The data files of all folders."""
+        return self._take_files(self.folders)
+
+    def _take_files(self, folders: Iterable[FolderNames]) -> tuple[DataFile, ...]:
+        """The files that are not empty."""
+        return tuple(file for names in folders for file in self.folders[names] if file.size)
 
 
-def _scan(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """What lies in a folder, where links lead to; links to nowhere and what is deleted meanwhile are left out."""
-    with os.scandir(folder) as found:
-        listed = (one for one in found if not _is_hidden(one.name) or one.name.startswith(_LISTED))
-        entries = sorted(listed, key=lambda one: one.name)
+def _make_data_file(names: FolderNames, status: os.stat_result) -> DataFile:
+    return DataFile(
+        path="/".join(names),
+        size=status.st_size,
+        rows=None,
+        format="parquet",
+        modified=status.st_mtime_ns // _NANOSECONDS_A_MILLISECOND,
+    )
+
+
+def _scan_folder(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """List a folder by name; links are followed, and those without a target are left out, as are deleted files."""
+    with os.scandir(folder) as scan:
+        entries = sorted(scan, key=lambda entry: entry.name)
     for entry in entries:
+        if _is_hidden(entry.name) and not entry.name.startswith(_VISIBLE_PREFIXES):
+            continue
         try:
             status = entry.stat()
         except OSError as error:
-            if error.errno not in _NOWHERE:
+            if error.errno not in _NO_TARGET:
                 raise
         else:
             yield entry.name, status
 
 
-def _read_partition(names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The partition columns of a folder, and the folder below which they begin: itself where there are none."""
-    columns: list[str] = []
-    for place in range(len(names), 0, -1):
-        column, equals, _ = names[place - 1].partition("=")
-        if equals:
-            columns.insert(0, unquote(column).lower())
-        elif columns:
-            return tuple(columns), names[:place]
-    return tuple(columns), () if columns else names
-
-
 def _is_hidden(name: str) -> bool:
-    # A folder of a partition may begin with an underscore.
-    return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
+    if name.startswith("_"):
+        return "=" not in name or name.endswith("._COPYING_")  # a folder of a partition may begin with an underscore
+    return name.startswith(".") or name.endswith("._COPYING_")
