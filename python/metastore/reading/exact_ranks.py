@@ -1,4 +1,4 @@
-"""Exact ranks: which value stands at a place among all values of a column."""
+"""Exact ranks: the value at each position among all values of a column in order."""
 
 from __future__ import annotations
 
@@ -9,53 +9,60 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.adapters.identifiers import find_column
-from metastore.format.table_column import Column, is_compatible
 from metastore.format.value_rendering import render_value
+from metastore.reading.column_details import find_ordinal
 from metastore.reading.views import RANKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from metastore.format.manifest import RanksRef, Snapshot
+    from metastore.format.table_column import Column
     from metastore.reading.snapshot import SnapshotAnswer
     from metastore.reading.summary_rows import Row
     from metastore.store import Store
 
 
 def list_rank_columns(snapshot: Snapshot) -> tuple[Column, ...]:
-    """The columns of a snapshot that have exact ranks."""
-    held = sorted({ordinal for ref in snapshot.ranks for ordinal in ref.columns})
-    return tuple(snapshot.columns[ordinal] for ordinal in held)
+    """List the columns of a snapshot that have exact ranks."""
+    ordinals: set[int] = set()
+    for ref in snapshot.ranks:
+        ordinals.update(ref.columns)
+    return tuple(snapshot.columns[ordinal] for ordinal in sorted(ordinals))
 
 
-def build_ranks_view(store: Store, shown: SnapshotAnswer, column: str | None, table: str) -> pa.Table:
-    """The view `ranks` of a table."""
-    keys = {one.key for one in list_rank_columns(shown.snapshot)}
-    held = [one for one in shown.columns if one.key in keys]
+def build_ranks_view(store: Store, answer: SnapshotAnswer, column: str | None, table: str) -> pa.Table:
+    """Build the view `ranks` of a table."""
+    keys = {ranked.key for ranked in list_rank_columns(answer.snapshot)}
+    columns = [candidate for candidate in answer.columns if candidate.key in keys]
+    if column:
+        columns = [find_column(columns, column, table)]
     parts = [RANKS.empty_table()]
-    for one in [find_column(held, column, table)] if column else held:
-        for rows in read_ranks(store, shown.snapshot, one):
-            names = pa.array([one.name] * rows.num_rows, pa.string())
+    for ranked in columns:
+        for rows in read_ranks(store, answer.snapshot, ranked):
+            names = pa.array([ranked.name] * rows.num_rows, pa.string())
             parts.append(rows.set_column(0, RANKS.field(0), names).cast(RANKS))
     return pa.concat_tables(parts)
 
 
 def build_exact_quantile_rows(
-    store: Store, shown: SnapshotAnswer, column: Column, probabilities: Sequence[float], zone: str
+    store: Store, answer: SnapshotAnswer, column: Column, probabilities: Sequence[float], zone: str
 ) -> list[Row] | None:
-    """The rows of `quantiles`, None where the column has no ranks."""
-    found = read_exact_quantiles(store, shown.snapshot, column, probabilities)
-    if found is None:
+    """Build the rows of `quantiles`, or None if the column has no ranks."""
+    quantiles = read_exact_quantiles(store, answer.snapshot, column, probabilities)
+    if quantiles is None:
         return None
-    return [
-        {
+    error = 0.0 if answer.is_requested else None
+    rows = []
+    for probability, value in zip(probabilities, quantiles, strict=True):
+        row = {
             "probability": probability,
             "value": render_value(value, column, zone=zone),
-            "exact": shown.is_requested,
-            "error": 0.0 if shown.is_requested else None,
+            "exact": answer.is_requested,
+            "error": error,
         }
-        for probability, value in zip(probabilities, found, strict=True)
-    ]
+        rows.append(row)
+    return rows
 
 
 def read_exact_quantiles(
@@ -65,49 +72,68 @@ def read_exact_quantiles(
 
     The quantile of p among n values that are neither null nor NaN is the value of rank max(1, ceil(p n)).
     """
-    ordinal, parts = _parts(snapshot, column)
-    if not parts:
+    ranks = _ColumnRanks.find(store, snapshot, column)
+    if ranks is None:
         return None
-    last = _Part(store, parts[-1], ordinal, column)
-    total = last.last
+    total = ranks.count_values()
     if not total:
         return [None] * len(probabilities)
-    ranks = [max(1, math.ceil(p * total)) for p in probabilities]
-    starts = [ref.before(ordinal) for ref in parts]
-    places = [int(np.searchsorted(starts, rank, side="left")) - 1 for rank in ranks]
-    read = {place: last if place == len(parts) - 1 else _Part(store, parts[place], ordinal, column) for place in places}
-    return [read[place].at(rank) for place, rank in zip(places, ranks, strict=True)]
+    return [ranks.look_up(max(1, math.ceil(probability * total))) for probability in probabilities]
 
 
 def read_ranks(store: Store, snapshot: Snapshot, column: Column) -> Iterator[pa.Table]:
-    """The distinct values of a column in order, each with its last rank: the columns of `table-ranks`."""
-    ordinal, parts = _parts(snapshot, column)
-    for ref in parts:
-        yield _rows(store, ref, ordinal)
+    """Read the distinct values of a column in order, each with its last rank: the columns of `table-ranks`."""
+    ranks = _ColumnRanks.find(store, snapshot, column)
+    if ranks is not None:
+        for number in range(len(ranks.refs)):
+            yield ranks.read_rows(number)
 
 
-def _parts(snapshot: Snapshot, column: Column) -> tuple[int, list[RanksRef]]:
-    """The column's place in the snapshot, and what holds its ranks, in order."""
-    ordinal = next((i for i, one in enumerate(snapshot.columns) if is_compatible(one, column)), -1)
-    parts = (ref for ref in snapshot.ranks if ordinal in ref.columns)
-    return ordinal, sorted(parts, key=lambda ref: ref.before(ordinal))
+class _ColumnRanks:
+    """The exact ranks of one column, in several objects.
 
+    Attributes:
+        refs: The objects in the order of their ranks.
+    """
 
-def _rows(store: Store, ref: RanksRef, ordinal: int) -> pa.Table:
-    rows = store.get(ref.object)
-    start, end = np.searchsorted(rows.column("column").to_numpy(), [ordinal, ordinal + 1])
-    return rows.slice(start, end - start)
+    def __init__(self, store: Store, refs: Sequence[RanksRef], ordinal: int, column: Column) -> None:
+        self.refs = refs
+        self._store = store
+        self._ordinal = ordinal
+        self._value_field = f"value_{column.encoding}"
+        self._first_ranks = [ref.before(ordinal) for ref in refs]
+        self._parts: dict[int, pa.Table] = {}
 
+    @classmethod
+    def find(cls, store: Store, snapshot: Snapshot, column: Column) -> _ColumnRanks | None:
+        """The ranks of a column, or None if it has none."""
+        ordinal = find_ordinal(snapshot.columns, column)
+        if ordinal is None:
+            return None
+        refs = [ref for ref in snapshot.ranks if ordinal in ref.columns]
+        if not refs:
+            return None
+        refs.sort(key=lambda ref: ref.before(ordinal))
+        return cls(store, refs, ordinal, column)
 
-class _Part:
-    def __init__(self, store: Store, ref: RanksRef, ordinal: int, column: Column) -> None:
-        rows = _rows(store, ref, ordinal)
-        self._values = rows.column(f"value_{column.encoding}")
-        self._ranks = rows.column("rank").to_numpy()
+    def read_rows(self, number: int) -> pa.Table:
+        """Read the column's rows of one object."""
+        rows = self._store.get(self.refs[number].object)
+        start, end = np.searchsorted(rows.column("column").to_numpy(), [self._ordinal, self._ordinal + 1])
+        return rows.slice(start, end - start)
 
-    @property
-    def last(self) -> int:
-        return int(self._ranks[-1]) if len(self._ranks) else 0
+    def _read_part(self, number: int) -> pa.Table:
+        if number not in self._parts:
+            self._parts[number] = self.read_rows(number)
+        return self._parts[number]
 
-    def at(self, rank: int) -> Any:
-        return self._values[int(np.searchsorted(self._ranks, rank, side="left"))].as_py()
+    def count_values(self) -> int:
+        """The last rank: the number of values that are neither null nor NaN."""
+        ranks = self._read_part(len(self.refs) - 1).column("rank")
+        return int(ranks[-1].as_py()) if len(ranks) else 0
+
+    def look_up(self, rank: int) -> Any:
+        """The value of a rank, which begins at 1."""
+        part = self._read_part(int(np.searchsorted(self._first_ranks, rank, side="left")) - 1)
+        position = int(np.searchsorted(part.column("rank").to_numpy(), rank, side="left"))
+        return part.column(self._value_field)[position].as_py()
