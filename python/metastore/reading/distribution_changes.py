@@ -1,4 +1,4 @@
-"""How far the values of a column are distributed otherwise than they were: drift, told by what is stored of both.
+"""Distances between two distributions of a column's values, or drift, computed from stored statistics.
 
 Two measures of the same shares p (before) and q (after) of the values in some bins:
 
@@ -23,7 +23,7 @@ all that tells of a distribution does.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -42,11 +42,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore.format.histogram_bins import Histogram
+    from metastore.format.table_column import Column
     from metastore.reading.column_details import ColumnDetails
     from metastore.reading.summary_rows import Row
 
-    DetailsOf = Callable[[str], ColumnDetails]
-    """What is kept of the column of a name; raises NoStatistics or InvalidArgument where nothing is."""
+    ReadDetails = Callable[[str], ColumnDetails]
+    """Reads the details of a column by name; raises NoStatistics, ColumnNotFound or InvalidArgument without any."""
     Floats = NDArray[np.float64]
 
 
@@ -56,50 +57,66 @@ EMPTY = 0.0001
 """The share that the index takes for a bin without values."""
 PSI, JS_DISTANCE = "psi", "js_distance"
 MEASURES = (PSI, JS_DISTANCE)
-"""Each is a change already: no value before is there to take a share of."""
+"""The measures; each is a change already, without a value before and after."""
 REASON = "reason"
-"""Why a measure is null."""
+"""The field of a row with the reason why its measure is null."""
 ONLY_COUNTS = "of values of its type only counts are kept"
-"""The reason of columns that never have one."""
+"""The reason of columns that never have a distribution."""
 
 
 class _UnknownDistributionError(Exception):
-    """Why the distributions of a column cannot be compared."""
+    """The reason why the distributions of a column cannot be compared."""
 
 
-def compare_distributions(names: Iterable[str], before: DetailsOf, after: DetailsOf) -> list[Row]:
-    """Both measures of each column that both sides have; `reason` says why one is null."""
-    return [row for name in names for row in _compare_column(name, before, after)]
+def compare_distributions(names: Iterable[str], before: ReadDetails, after: ReadDetails) -> list[Row]:
+    """Compute both measures of each column that both sides have; `reason` says why one is null."""
+    rows = []
+    for name in names:
+        rows += _compare_column(name, before, after)
+    return rows
 
 
-def _compare_column(name: str, before: DetailsOf, after: DetailsOf) -> list[Row]:
-    reason, found = None, {}
+def _compare_column(name: str, before: ReadDetails, after: ReadDetails) -> list[Row]:
     try:
-        counts = _count(_details(before, name, "before"), _details(after, name, "after"))
-        found = {PSI: measure_psi(*counts), JS_DISTANCE: measure_js_distance(*counts)}
+        old, new = _read_side(before, name, "before"), _read_side(after, name, "after")
+        counts = _count_bins(old, new)
     except _UnknownDistributionError as e:
-        reason = str(e)
-    return [{**explain_unknown(name, one, reason), "change": found.get(one)} for one in MEASURES]
+        return [explain_unknown(name, measure, str(e)) for measure in MEASURES]
+    psi = measure_psi(counts.before, counts.after)
+    distance = measure_js_distance(counts.before, counts.after)
+    return [_make_row(name, PSI, change=psi), _make_row(name, JS_DISTANCE, change=distance)]
 
 
-def explain_unknown(name: str | None, measure: str, reason: str | None) -> Row:
-    """The row of a measure of a column that is not known, and why."""
-    return {"column_name": name, "measure": measure, "before": None, "after": None, "change": None, REASON: reason}
+def explain_unknown(name: str | None, measure: str, reason: str) -> Row:
+    """Make the row of a measure of a column that is unknown for a reason."""
+    return _make_row(name, measure, reason=reason)
+
+
+def _make_row(name: str | None, measure: str, *, change: float | None = None, reason: str | None = None) -> Row:
+    return {
+        "column_name": name,
+        "measure": measure,
+        "before": None,
+        "after": None,
+        "change": change,
+        REASON: reason,
+    }
 
 
 def measure_psi(before: Sequence[float], after: Sequence[float]) -> float:
-    """The population stability index of two counts of the same bins.
+    """Compute the population stability index of two counts of the same bins.
 
     Example:
         >>> round(measure_psi([50, 50], [60, 40]), 6)
         0.040547
     """
-    p, q = (np.maximum(_shares(one), EMPTY) for one in (before, after))
+    p = np.maximum(_shares(before), EMPTY)
+    q = np.maximum(_shares(after), EMPTY)
     return float(np.sum((q - p) * np.log(q / p)))
 
 
 def measure_js_distance(before: Sequence[float], after: Sequence[float]) -> float:
-    """The Jensen-Shannon distance of two counts of the same bins, to the base 2.
+    """Compute the Jensen-Shannon distance of two counts of the same bins, to the base 2.
 
     Example:
         >>> measure_js_distance([10, 0], [0, 3])
@@ -107,18 +124,28 @@ def measure_js_distance(before: Sequence[float], after: Sequence[float]) -> floa
     """
     p, q = _shares(before), _shares(after)
     middle = (p + q) / 2
-    halves = (np.sum(one[one > 0] * np.log2(one[one > 0] / middle[one > 0])) for one in (p, q))
-    return float(np.sqrt(min(max(sum(halves) / 2, 0.0), 1.0)))
+    divergence = (_measure_divergence(p, middle) + _measure_divergence(q, middle)) / 2
+    return float(np.sqrt(min(max(divergence, 0.0), 1.0)))
+
+
+def _measure_divergence(p: Floats, q: Floats) -> float:
+    """The Kullback-Leibler divergence, to the base 2."""
+    is_positive = p > 0
+    return float(np.sum(p[is_positive] * np.log2(p[is_positive] / q[is_positive])))
 
 
 def _shares(counts: Sequence[float]) -> Floats:
-    found: Floats = np.asarray(counts, np.float64) / sum(counts)
-    return found
+    shares: Floats = np.asarray(counts, np.float64) / sum(counts)
+    return shares
 
 
 @dataclass(frozen=True)
 class _Side:
-    """The values of a column on one side."""
+    """The values of a column on one side.
+
+    Attributes:
+        when: `before` or `after`.
+    """
 
     details: ColumnDetails
     when: str
@@ -126,98 +153,147 @@ class _Side:
     @property
     def is_listed(self) -> bool:
         """Whether all of its values are listed, and they are not too many."""
+        if not self.details.has_value_list or self.details.summary.get("frequencies") != COMPLETE:
+            return False
         distinct = self.details.summary.get("distinct")
-        is_complete = self.details.summary.get("frequencies") == COMPLETE
-        return is_complete and self.details.has_value_list and distinct is not None and distinct <= LISTED
+        return distinct is not None and distinct <= LISTED
 
     def read_values(self) -> Counter[Any]:
-        """Its values with their counts."""
+        """Its values without NaN, and their counts."""
         rows = self.details.read_value_list(None)
-        pairs = zip(rows["value"].to_pylist(), rows["frequency"].to_pylist(), strict=True)
-        return Counter({value: count for value, count in pairs if value == value})  # noqa: PLR0124 - NaN
+        counts: Counter[Any] = Counter()
+        for value, count in zip(rows["value"].to_pylist(), rows["frequency"].to_pylist(), strict=True):
+            is_nan = value != value  # noqa: PLR0124 - the only value that differs from itself
+            if not is_nan:
+                counts[value] = count
+        return counts
 
     def read_histogram(self) -> Histogram:
         """Its histogram."""
-        found = self.details.histogram()
-        if found is None:
+        histogram = self.details.histogram()
+        if histogram is None:
             raise _UnknownDistributionError(f"neither a histogram nor all values are kept {self.when}")
-        return self.details.choose_rank_histogram(found)
+        return self.details.choose_rank_histogram(histogram)
 
 
-def _details(of: DetailsOf, name: str, when: str) -> _Side:
+def _read_side(read: ReadDetails, name: str, when: str) -> _Side:
     try:
-        found = _Side(of(name), when)
+        details = read(name)
     except InvalidArgument as e:
         raise _UnknownDistributionError(ONLY_COUNTS) from e
     except (NoStatistics, ColumnNotFound) as e:
         raise _UnknownDistributionError(f"the column has no statistics {when}") from e
-    values = found.details.value_count
+    values = details.value_count
     if values is None:
         raise _UnknownDistributionError(f"the number of values is not known {when}")
-    if values <= (found.details.summary.get("nans") or 0):
+    if values <= details.nan_count:
         raise _UnknownDistributionError(f"the column has no values {when}")
-    return found
+    return _Side(details, when)
 
 
-def _count(before: _Side, after: _Side) -> tuple[Sequence[float], Sequence[float]]:
-    """How many values of both sides each bin has."""
+@dataclass(frozen=True)
+class _BinCounts:
+    """The numbers of values in the same bins on both sides."""
+
+    before: Sequence[float]
+    after: Sequence[float]
+
+
+def _count_bins(before: _Side, after: _Side) -> _BinCounts:
     old, new = before.details.column, after.details.column
     same_key = replace(old, key=new.key)
-    if not (is_compatible(same_key, new) or is_compatible(new, same_key)):
+    if not is_compatible(same_key, new) and not is_compatible(new, same_key):
         raise _UnknownDistributionError(f"the type was {old.type} and is {new.type}")
     if before.is_listed and after.is_listed:
-        values = before.read_values(), after.read_values()
-        both = values[0] + values[1]
-        if len(both) <= VALUES or is_text(new):
-            ranked = sorted(both, key=lambda value: (-both[value], value))
-            return _count_values(*values, ranked if len(both) <= VALUES else ranked[: VALUES - 1])
-    bars = before.read_histogram(), after.read_histogram()
-    number = bars[0].number
-    ranks = [-(-place * number // DECILES) for place in range(1, DECILES)]
-    ends = [one.value for one in find_quantiles(bars[0], ranks, str(old.encoding))]
-    key = make_comparison_key(new)
-    edges = sorted({key(end) for end in ends})
-    return tuple(_count_up_to(one, edges, key) for one in bars)  # type: ignore[return-value] # of two
+        counts = _count_listed_values(before.read_values(), after.read_values(), are_texts=is_text(new))
+        if counts is not None:
+            return counts
+    return _count_deciles(before.read_histogram(), after.read_histogram(), new, str(old.encoding))
 
 
-def _count_values(before: Counter[Any], after: Counter[Any], bins: Sequence[Any]) -> tuple[list[int], list[int]]:
-    """The counts of some values, and of all others where there are any."""
-    of_both = [[one[value] for value in bins] for one in (before, after)]
-    others = [one.total() - sum(counts) for one, counts in zip((before, after), of_both, strict=True)]
-    shown = [[*counts, rest] for counts, rest in zip(of_both, others, strict=True)] if any(others) else of_both
-    return shown[0], shown[1]
+def _count_listed_values(before: Counter[Any], after: Counter[Any], *, are_texts: bool) -> _BinCounts | None:
+    """Count one bin a value; None if there are too many values, unless they are texts."""
+    both = before + after
+    has_many = len(both) > VALUES
+    if has_many and not are_texts:
+        return None
+    values = sorted(both, key=lambda value: (-both[value], value))
+    if has_many:
+        values = values[: VALUES - 1]
+    old, new = [before[value] for value in values], [after[value] for value in values]
+    old_others, new_others = before.total() - sum(old), after.total() - sum(new)
+    if old_others or new_others:
+        return _BinCounts([*old, old_others], [*new, new_others])
+    return _BinCounts(old, new)
 
 
-def _count_up_to(histogram: Histogram, edges: Sequence[Any], key: Callable[[Any], Any]) -> list[float]:
-    """How many values each bin between some edges has; what is above the last is one more.
+def _count_deciles(before: Histogram, after: Histogram, column: Column, encoding: str) -> _BinCounts:
+    """Count the values between the deciles of the earlier histogram."""
+    number = before.number
+    ranks = [-(-decile * number // DECILES) for decile in range(1, DECILES)]
+    to_key = make_comparison_key(column)
+    edges = sorted({to_key(quantile.value) for quantile in find_quantiles(before, ranks, encoding)})
+    return _BinCounts(
+        _count_between(_CumulatedBins.of(before, to_key), edges),
+        _count_between(_CumulatedBins.of(after, to_key), edges),
+    )
 
-    Infinite values are in the first and in the last.
+
+def _count_between(bins: _CumulatedBins, edges: Sequence[Any]) -> list[float]:
+    """The number of values in each bin between edges, and above the last; infinite values are in the first and last."""
+    counts = [0.0, *(bins.count_up_to(edge) for edge in edges), bins.number]
+    differences: list[float] = np.diff(counts).tolist()
+    return differences
+
+
+@dataclass(frozen=True)
+class _CumulatedBins:
+    """The bins of a histogram by the number of values up to their ends.
+
+    Attributes:
+        ends: The edges as values that compare.
+        counts: The number of values up to each edge.
+        hold_one_value: Whether each bin holds its upper edge alone.
+        number: The number of values.
     """
-    ends = [key(edge.as_py() if hasattr(edge, "as_py") else edge) for edge in histogram.edges]
-    sums = (histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])).tolist()
-    lone = histogram.single_value_bins.tolist()
-    upto = [0.0]
-    for edge in edges:
-        place = bisect_left(ends, edge, 1)  # the bin whose upper edge is the first that is not below
+
+    ends: Sequence[Any]
+    counts: Sequence[float]
+    hold_one_value: Sequence[bool]
+    number: float
+
+    @classmethod
+    def of(cls, histogram: Histogram, to_key: Callable[[Any], Any]) -> _CumulatedBins:
+        """Add up the bins of a histogram."""
+        edges = [edge.as_py() if hasattr(edge, "as_py") else edge for edge in histogram.edges]
+        counts = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
+        return cls(
+            ends=[to_key(edge) for edge in edges],
+            counts=counts.tolist(),
+            hold_one_value=histogram.single_value_bins.tolist(),
+            number=histogram.number,
+        )
+
+    def count_up_to(self, edge: Any) -> float:
+        """The number of values up to an edge."""
         if edge == np.inf:
-            upto.append(histogram.number)
-        elif place >= len(ends):
-            upto.append(sums[-1])
-        elif edge == ends[place]:
-            last = place + 1
-            while last < len(ends) and ends[last] == edge:  # a value that fills several bins
-                last += 1
-            upto.append(sums[last - 1])
-        else:
-            inside = 0.0 if lone[place - 1] or edge < ends[place - 1] else _part(ends[place - 1], ends[place], edge)
-            upto.append(sums[place - 1] + inside * histogram.counts[place - 1])
-    found: list[float] = np.diff([*upto, histogram.number]).tolist()
-    return found
+            return self.number
+        upper = bisect_left(self.ends, edge, 1)  # the first upper edge that is not below
+        if upper >= len(self.ends):
+            return self.counts[-1]
+        if edge == self.ends[upper]:
+            last = bisect_right(self.ends, edge, upper) - 1  # a value may fill several bins
+            return self.counts[last]
+        lower = upper - 1
+        if self.hold_one_value[lower] or edge < self.ends[lower]:
+            return self.counts[lower]
+        share = _estimate_share(self.ends[lower], self.ends[upper], edge)
+        return self.counts[lower] + share * (self.counts[upper] - self.counts[lower])
 
 
-def _part(lo: Any, hi: Any, edge: Any) -> float:
-    """The part of a bin's values that lies up to a place inside of it."""
+def _estimate_share(low: Any, high: Any, edge: Any) -> float:
+    """The share of a bin's values up to an edge inside of it."""
     if isinstance(edge, bytes):
         return 0.5
-    found = float((edge - lo) / (hi - lo))
-    return found if np.isfinite(found) else 0.5
+    share = float((edge - low) / (high - low))
+    return share if np.isfinite(share) else 0.5
