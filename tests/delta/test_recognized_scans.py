@@ -7,7 +7,7 @@ import pytest
 import metastore
 from planner.plans import conf, files_read, plain, rows, scans
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 PREPARED = "org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex"
 JOIN = "SELECT a.id, a.v FROM {t} a JOIN (SELECT id FROM {t} WHERE s = 's00250') b ON a.id = b.id"

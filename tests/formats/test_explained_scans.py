@@ -8,7 +8,7 @@ import pytest
 
 from planner.plans import conf
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SAME = "SELECT id, v FROM {t} WHERE id < 50"
 SCANS = {

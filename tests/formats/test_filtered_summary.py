@@ -8,7 +8,7 @@ import metastore
 from lakes import SPARK
 from metastore.errors import InvalidArgument, NoStatistics
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 LEAVES = ("id", "v", "s", "x", "st.a", "st.b", "day")
 NULLS = (

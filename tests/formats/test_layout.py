@@ -8,7 +8,7 @@ import metastore
 from formats.kinds import each_format
 from planner.plans import conf
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 FILES, ROWS = 16, 2000
 

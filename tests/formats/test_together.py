@@ -8,7 +8,7 @@ from formats.conftest import Asked
 from formats.kinds import FORMATS, KINDS
 from planner.plans import check, labels
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -181,6 +181,7 @@ def test_random_orders(spark, sixteen, adaptive, queries):
         assert compare_random(spark, sixteen, f"orders {adaptive}", queries) > queries // 5
 
 
+@pytest.mark.slow
 def test_deleted_and_new_rows(spark, kind, tmp_path):
     table = kind.name.format("top_deleted")
     kind.create(spark, table, tmp_path / "table", COLUMNS)

@@ -15,7 +15,7 @@ from metastore.pipeline.published_sketches import SUBJECT
 from pipeline.internals import java, loaded
 from planner.plans import conf
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 _PUFFIN = "spark.metastore.iceberg.puffin"
 _THETA = "apache-datasketches-theta-v1"

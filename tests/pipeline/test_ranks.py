@@ -15,7 +15,7 @@ from metastore.reading.discovery import discover
 from metastore.reading.exact_ranks import read_exact_quantiles
 from metastore.table_level.rank_sort import RankSort
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 COLUMNS = "n BIGINT, d DOUBLE, p DECIMAL(12, 2), w DECIMAL(30, 3), s STRING, day DATE, at TIMESTAMP, b BINARY, void INT"
 ROWS = """SELECT /*+ COALESCE(1) */

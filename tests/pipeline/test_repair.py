@@ -13,7 +13,7 @@ from metastore.store import Store, block_merge
 from metastore.store.verification import find_damage
 from store.made import bounds
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from metastore.pipeline.request import AnalyzeStatement
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture

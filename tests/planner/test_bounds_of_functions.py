@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nightly import others_nightly
 from planner.plans import check, conf, plain
 
 pytestmark = pytest.mark.spark
@@ -106,12 +107,14 @@ def ordered(spark):
 
 @pytest.mark.parametrize(
     ("zone", "ansi", "predicates"),
-    [
-        ("UTC", "true", PREDICATES),
-        ("America/Los_Angeles", "false", PREDICATES),
-        ("Europe/Berlin", "true", OF_TIMES),
-        ("Pacific/Apia", "true", OF_TIMES),
-    ],
+    others_nightly(
+        [
+            ("UTC", "true", PREDICATES),
+            ("America/Los_Angeles", "false", PREDICATES),
+            ("Europe/Berlin", "true", OF_TIMES),
+            ("Pacific/Apia", "true", OF_TIMES),
+        ]
+    ),
 )
 def test_only_files_with_a_matching_row_are_read(spark, ordered, zone, ansi, predicates):
     settings = {"spark__sql__session__timeZone": zone, "spark__sql__ansi__enabled": ansi}

@@ -12,7 +12,7 @@ from parquet.conftest import settle
 from planner.plans import check
 from pruning.scala import module
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 NAME = "char_columns"
 COLUMNS = "id BIGINT, c CHAR(5), v VARCHAR(9), st STRUCT<k: CHAR(3), n: INT>"
 ROW = "id, concat('c', id % 10) AS c, concat('v', lpad(id, 3, '0')) AS v, named_struct('k', 'x', 'n', 1) AS st"

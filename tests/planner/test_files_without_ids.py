@@ -10,6 +10,7 @@ import pytest
 from pyarrow import orc, parquet
 
 import metastore
+from nightly import others_nightly
 from planner.plans import check, conf
 
 pytestmark = pytest.mark.spark
@@ -132,7 +133,7 @@ def bounds(rows, column: str) -> tuple:
     return row["min"], row["max"], row["null_count"]
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", others_nightly(CHANGES, 5))
 def test_a_changed_mapping_makes_columns_unknown_until_the_next_analyze(spark, imported, change):
     statements, changed, kept = CHANGES[change]
     before = metastore.summary(spark, imported)

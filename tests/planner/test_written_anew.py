@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import metastore
+from nightly import others_nightly
 from parquet.conftest import settle
 from planner.plans import check, conf, rows
 
@@ -54,7 +55,7 @@ def listed(spark, folder, request):
 
 
 @pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("length", [10, 13, 4])
+@pytest.mark.parametrize("length", others_nightly([10, 13, 4]))
 def test_they_are_read_as_they_are(spark, folder, listed, query, length):
     write(folder / "p=1", "b.parquet", 40, length)
     asked = query.format(t=listed)

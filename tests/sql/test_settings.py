@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import metastore
+from nightly import others_nightly
 from planner.plans import check, conf
 from pruning.scala import items, module
 
@@ -38,7 +39,7 @@ def is_told(ask, told):
     return False
 
 
-@pytest.mark.parametrize("key", INVALID)
+@pytest.mark.parametrize("key", others_nightly(INVALID, 2))
 def test_an_invalid_setting_is_told_to_who_uses_it_and_fails_no_query(spark, analyzed, key):
     value, users = INVALID[key]
     told = rf"METASTORE_INVALID_SETTING\] spark.metastore.{key} = '{value}'"

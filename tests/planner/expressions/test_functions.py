@@ -11,7 +11,7 @@ from metastore.errors import InvalidArgument
 from planner.expressions.made import COLUMNS, ROWS, four_files
 from planner.plans import check, conf, files_read
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 # Where the points of a file lie, no column's bounds tell.
 BOX = "cell_of(lon, lat) BETWEEN 2003 AND 2004"

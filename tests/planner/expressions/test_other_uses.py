@@ -11,7 +11,7 @@ from metastore.errors import InvalidArgument
 from planner.expressions.made import CELL, COLUMNS, ROWS, four_files, open_table
 from planner.plans import check, conf, files_read, plain, rows, truth
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_answers_tell_of_them_and_compacting_keeps_them(spark, make_table, warehouse):
