@@ -14,7 +14,7 @@ from metastore.format.time_zones import parse_time_zone
 from metastore.pruning import filters
 from metastore.pruning.exclusion import ColumnFacts, exclude_by_bounds
 from metastore.pruning.filter_text import parse_condition
-from metastore.pruning.literals import read_literals
+from metastore.pruning.literal_cuts import read_literals
 from metastore.pruning.sql_literals import read_literal
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from metastore.adapters.identifiers import find_column
 from metastore.format.table_column import Column
-from metastore.pruning.conditions import Unknown
+from metastore.pruning.conditions import NoRuleError, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,17 +47,22 @@ class ColumnNames:
     def _has_metadata_column(self) -> bool:
         return any(column.path[0].lower() == _METADATA for column in self._columns)
 
-    def find_comparable(self, tree: exp.Expr) -> Column | Unknown:
-        """Return the column if its values are compared by bounds, else the reason that they are not."""
+    def find_comparable(self, tree: exp.Expr) -> Column:
+        """Return the column of a name, whose values are compared by bounds.
+
+        Raises:
+            ColumnNotFound: The table has no column of that name.
+            NoRuleError: Bounds do not say how values compare, or the name is of no leaf.
+        """
         column = self.find(tree)
         if column is None:
-            return self.explain(tree)
+            raise NoRuleError(self.explain(tree))
         if column.collation not in (None, "UTF8_BINARY"):
-            return Unknown("COLLATION", column.name)
+            raise NoRuleError(Unknown("COLLATION", column.name))
         if column.type.startswith("char("):
-            return Unknown("CHAR_PADDING", column.name)
+            raise NoRuleError(Unknown("CHAR_PADDING", column.name))
         if column.encoding is None or column.type.startswith("interval"):
-            return self.explain(tree)
+            raise NoRuleError(self.explain(tree))
         return column
 
     def explain(self, tree: exp.Expr) -> Unknown:

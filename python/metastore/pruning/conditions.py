@@ -48,6 +48,28 @@ class Unknown:
     subject: str
 
 
+class NoRuleError(Exception):
+    """An expression of a filter has no rule.
+
+    Attributes:
+        reason: The reason, or None if it is explained by the expression alone.
+    """
+
+    def __init__(self, reason: Unknown | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def require_rule(*, applies: bool) -> None:
+    """Go on if a rule applies.
+
+    Raises:
+        NoRuleError: It does not.
+    """
+    if not applies:
+        raise NoRuleError
+
+
 @dataclass(frozen=True)
 class AllOf:
     """All parts hold; without any, of every row."""

@@ -11,6 +11,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.parsers.spark import SparkParser
 
 from metastore.errors import InvalidArgument
+from metastore.pruning.conditions import require_rule
 from metastore.pruning.literals import NOT_UTF8
 
 if TYPE_CHECKING:
@@ -104,5 +105,14 @@ def unwrap(tree: exp.Expr) -> exp.Expr:
 
 
 def has_only(tree: exp.Expr, *names: str) -> bool:
-    """Whether a node says nothing but what a rule looks at: parsers learn new words."""
+    """Return whether a node says nothing but the parts that a rule looks at: parsers learn new words."""
     return all(name in names for name, value in tree.args.items() if value not in (None, False, []))
+
+
+def require_only(tree: exp.Expr, *names: str) -> None:
+    """Go on if a node says nothing but the parts that a rule looks at.
+
+    Raises:
+        NoRuleError: It says more.
+    """
+    require_rule(applies=has_only(tree, *names))

@@ -1,4 +1,4 @@
-"""LIKE patterns as sets of values."""
+"""LIKE patterns, and beginnings, ends and parts of texts, as sets of values."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import re
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from metastore.pruning.conditions import NoRuleError, require_rule
 from metastore.pruning.literals import NOT_UTF8
 from metastore.pruning.value_sets import ValueSet
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from metastore.pruning.value_sets import Key
 
 _WILDCARDS = {"%": ".*", "_": "."}
@@ -24,31 +27,29 @@ class _Character(NamedTuple):
 _ANY_TEXT = _Character("%", is_wildcard=True)
 
 
-def texts_like(pattern: str, escape: str, *, negated: bool = False) -> ValueSet | None:
+def texts_like(pattern: str, escape: str, *, negated: bool = False) -> ValueSet:
     r"""Return the texts that match a pattern, or those that do not.
 
-    None for a pattern that Spark refuses, or that is not plain text.
+    Raises:
+        NoRuleError: Spark refuses the pattern, or it is not plain text.
 
     Example:
         >>> b"pear" in texts_like("p%r", "\\"), b"peat" in texts_like("p%r", "\\")
         (True, False)
     """
-    if NOT_UTF8 in pattern:
-        return None
+    require_rule(applies=NOT_UTF8 not in pattern)
     characters = _split(pattern, escape)
-    if characters is None:
-        return None
-    literal_characters = list(takewhile(lambda character: not character.is_wildcard, characters))
-    remaining = characters[len(literal_characters) :]
+    literal_text = _literal_beginning(characters)
     try:
-        prefix = "".join(character.text for character in literal_characters).encode()
+        prefix = literal_text.encode()
     except UnicodeEncodeError:
-        return None
+        raise NoRuleError from None
+    remaining = set(characters[len(literal_text) :])
     if not remaining:
         return _complement_if(ValueSet.of([prefix]), negated=negated)
-    if all(character == _ANY_TEXT for character in remaining):
+    if remaining == {_ANY_TEXT}:
         return _complement_if(texts_from(prefix), negated=negated)
-    matching = ValueSet(begins_inside=True, test=_matcher(characters, negated=negated))
+    matching = ValueSet(begins_inside=True, test=_PatternTest(characters, negated=negated))
     return matching if negated else texts_from(prefix) & matching
 
 
@@ -64,39 +65,56 @@ def texts_from(prefix: bytes) -> ValueSet:
     return ValueSet.between(prefix, increasable[:-1] + bytes([increasable[-1] + 1]))
 
 
-def texts_with(part: bytes, *, at_end: bool) -> ValueSet:
-    """Return the byte strings that contain a part, or end with it."""
-    return ValueSet(begins_inside=True, test=lambda key: key.endswith(part) if at_end else part in key)
+def texts_to(suffix: bytes) -> ValueSet:
+    """Return the byte strings that end with a suffix."""
+    return ValueSet(begins_inside=True, test=lambda key: key.endswith(suffix))
 
 
-def _split(pattern: str, escape: str) -> list[_Character] | None:
-    """Return the characters of a pattern; None if an escape precedes no character to escape."""
+def texts_with(part: bytes) -> ValueSet:
+    """Return the byte strings that contain a part."""
+    return ValueSet(begins_inside=True, test=lambda key: part in key)
+
+
+def _split(pattern: str, escape: str) -> list[_Character]:
+    """Return the characters of a pattern."""
     characters = []
     texts = iter(pattern)
     for text in texts:
-        if text != escape:
+        if text == escape:
+            characters.append(_Character(_next_escaped(texts, escape), is_wildcard=False))
+        else:
             characters.append(_Character(text, text in _WILDCARDS))
-            continue
-        escaped = next(texts, None)
-        if escaped is None or escaped not in (escape, *_WILDCARDS):
-            return None
-        characters.append(_Character(escaped, is_wildcard=False))
     return characters
+
+
+def _next_escaped(texts: Iterator[str], escape: str) -> str:
+    escaped = next(texts, None)
+    if escaped is None or escaped not in (escape, *_WILDCARDS):
+        raise NoRuleError
+    return escaped
+
+
+def _literal_beginning(characters: list[_Character]) -> str:
+    """Return the text before the first wildcard."""
+    literal_characters = takewhile(lambda character: not character.is_wildcard, characters)
+    return "".join(character.text for character in literal_characters)
 
 
 def _to_regex(character: _Character) -> str:
     return _WILDCARDS[character.text] if character.is_wildcard else re.escape(character.text)
 
 
-class _matcher:  # noqa: N801 - it is called
+class _PatternTest:
     """Test whether a text matches, or does not; bytes that are no UTF-8 pass."""
 
     def __init__(self, characters: list[_Character], *, negated: bool) -> None:
         self._negated = negated
-        self._pattern = re.compile("".join(_to_regex(character) for character in characters), re.DOTALL)
+        self._pattern = re.compile("".join(map(_to_regex, characters)), re.DOTALL)
 
     def __call__(self, key: Key) -> bool:
         try:
-            return (self._pattern.fullmatch(key.decode()) is None) == self._negated
+            text = key.decode()
         except UnicodeDecodeError:
             return True
+        is_match = self._pattern.fullmatch(text) is not None
+        return is_match != self._negated

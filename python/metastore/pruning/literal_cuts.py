@@ -1,0 +1,165 @@
+"""Finds the position of a literal among the keys of a column, as Spark compares the two."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor, inf, isfinite
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from metastore.format.table_column import INTEGERS, Column, decimal_type
+from metastore.pruning.conditions import NoRuleError, require_rule
+from metastore.pruning.keys import key_of_double
+from metastore.pruning.literals import (
+    BINARY,
+    BOOLEAN,
+    DECIMAL,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    MOST_DIGITS,
+    NOT_UTF8,
+    NUMBERS,
+    STRING,
+    Literal,
+)
+from metastore.pruning.time_literals import read_time
+from metastore.pruning.value_sets import Key, ValueSet, following
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Cut = tuple[Key, Key]
+"""Keys below the first are less than the literal, keys from the second on are greater, and keys between are equal."""
+Reading = tuple[Cut, ...]
+"""The cuts of several literals."""
+
+_EXACT_DOUBLES = 1 << 53
+_BELOW_INTEGERS, _ABOVE_INTEGERS = (-(1 << 64), -(1 << 64)), (1 << 64, 1 << 64)
+_DIGITS = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
+
+
+def read_literals(literals: Sequence[Literal], column: Column, zone: str) -> tuple[Reading, ...]:
+    """Return the cuts of literals that a column is compared with.
+
+    There are two readings where engines compare in different ways: a condition may hold by either.
+
+    Raises:
+        NoRuleError: Spark's comparison is unknown.
+    """
+    kinds = {literal.kind for literal in literals}
+    if column.encoding == "double":
+        require_rule(applies=kinds <= set(NUMBERS))
+        return _read_doubles(literals, column)
+    are_decimals = kinds <= {INTEGER, DECIMAL}
+    if not are_decimals:
+        require_rule(applies=len(kinds) == 1)
+    if DECIMAL in kinds or decimal_type(column.type):
+        require_rule(applies=are_decimals and _fit_one_decimal_type(literals, column))
+    return (tuple(_find_cut(literal, column, zone) for literal in literals),)
+
+
+def _find_cut(literal: Literal, column: Column, zone: str) -> Cut:
+    if column.type in INTEGERS:
+        return _find_integer_cut(literal, column)
+    decimal = decimal_type(column.type)
+    if decimal:
+        _require_kind(literal, INTEGER, DECIMAL)
+        _, scale = decimal
+        return _cut(Fraction(literal.value) * 10**scale)
+    if column.type == "boolean":
+        _require_kind(literal, BOOLEAN)
+        return _cut_at(int(literal.value))
+    if column.type == "binary":
+        _require_kind(literal, BINARY)
+        return _cut_at(literal.value)
+    if is_plain_text(column):
+        return _find_text_cut(literal)
+    return _cut_at(read_time(literal, column.type, zone))
+
+
+def _require_kind(literal: Literal, *kinds: str) -> None:
+    require_rule(applies=literal.kind in kinds)
+
+
+def is_plain_text(column: Column) -> bool:
+    """Return whether texts compare by their bytes: CHAR is padded, and collations have other orders."""
+    is_text = column.type == "string" or column.type.startswith("varchar")
+    return is_text and column.collation in (None, "UTF8_BINARY")
+
+
+def equal_to(cuts: Reading) -> ValueSet:
+    """Return the values that equal one of the literals.
+
+    Example:
+        >>> 15 in equal_to(((15, 16),)), 15 in equal_to(((16, 16),))
+        (True, False)
+    """
+    return ValueSet.of([start for start, end in cuts if start < end])
+
+
+def _cut_at(key: Key) -> Cut:
+    return key, following(key)
+
+
+def _cut(value: Fraction) -> Cut:
+    return ceil(value), floor(value) + 1
+
+
+def _find_text_cut(literal: Literal) -> Cut:
+    _require_kind(literal, STRING)
+    require_rule(applies=NOT_UTF8 not in literal.value)
+    try:
+        return _cut_at(literal.value.encode())
+    except UnicodeEncodeError:
+        raise NoRuleError from None
+
+
+def _find_integer_cut(literal: Literal, column: Column) -> Cut:
+    _require_kind(literal, INTEGER, DECIMAL, DOUBLE)
+    value = literal.value
+    if literal.kind != DOUBLE:
+        return _cut(Fraction(value))
+    if value == -inf:
+        return _BELOW_INTEGERS
+    if not isfinite(value):  # infinity, or NaN, which is greater
+        return _ABOVE_INTEGERS
+    if column.type == "bigint":
+        # Spark casts the column to a double, which may round it.
+        require_rule(applies=abs(value) < _EXACT_DOUBLES)
+    return _cut(Fraction(value))
+
+
+def _fit_one_decimal_type(literals: Sequence[Literal], column: Column) -> bool:
+    """Return whether one decimal type holds the column and all literals: else Spark rounds."""
+    precision, scale = decimal_type(column.type) or (_DIGITS.get(column.type, 0), 0)
+    if not precision:
+        return False
+    integer_digits, fraction_digits = precision - scale, scale
+    for literal in literals:
+        _, digits, exponent = Decimal(literal.value).as_tuple()
+        least_digits = _DIGITS["bigint"] if literal.kind == INTEGER else 0
+        integer_digits = max(integer_digits, len(digits) + int(exponent), least_digits)
+        fraction_digits = max(fraction_digits, -int(exponent))
+    return integer_digits + fraction_digits <= MOST_DIGITS
+
+
+def _read_doubles(literals: Sequence[Literal], column: Column) -> tuple[Reading, ...]:
+    try:
+        values = [float(literal.value) for literal in literals]
+    except OverflowError:
+        raise NoRuleError from None
+    doubles = _cut_at_doubles(values)
+    are_floats = all(literal.kind == FLOAT for literal in literals)
+    if column.type != "float" or are_floats:
+        return (doubles,)
+    # Spark compares most as doubles, other engines round the literal to a float.
+    with np.errstate(over="ignore"):
+        rounded = [float(np.float32(value)) for value in values]
+    return doubles, _cut_at_doubles(rounded)
+
+
+def _cut_at_doubles(values: Sequence[float]) -> Reading:
+    return tuple(_cut_at(key_of_double(value)) for value in values)
