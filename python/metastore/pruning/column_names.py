@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _METADATA = "_metadata"
+_REASONS: dict[str, tuple[type[exp.Expr], ...]] = {
+    "SUBQUERY": (exp.Query, exp.Exists, exp.Subquery),
+    "NOT_DETERMINISTIC": (exp.Rand, exp.Randn, exp.Uuid),
+}
+"""Expressions without a rule, by the reason; the first that applies is shown."""
 
 
 class ColumnNames:
@@ -37,7 +42,7 @@ class ColumnNames:
         parts = _name_parts(tree)
         if parts is None:
             return None
-        name = tuple(part.lower() for part in parts)
+        name = _lower(parts)
         if any(_is_no_leaf(name, column) for column in self._columns):
             return None
         if name[0] == _METADATA and not self._has_metadata_column():
@@ -73,16 +78,18 @@ class ColumnNames:
         """
         # Names in sub-queries and lambdas are not the table's.
         if not tree.find(exp.Query, exp.Lambda):
-            for column in tree.find_all(exp.Column):
-                self.find(column)
+            self._require_columns(tree)
         text = tree.sql("spark")
-        if tree.find(exp.Query, exp.Exists, exp.Subquery):
-            return Unknown("SUBQUERY", text)
-        if tree.find(exp.Rand, exp.Randn, exp.Uuid):
-            return Unknown("NOT_DETERMINISTIC", text)
-        if any(_is_metadata(column) for column in tree.find_all(exp.Column)):
+        for reason, expression_types in _REASONS.items():
+            if tree.find(*expression_types):
+                return Unknown(reason, text)
+        if any(map(_is_metadata, tree.find_all(exp.Column))):
             return Unknown("METADATA_COLUMN", text)
         return Unknown("UNSUPPORTED_EXPRESSION", text)
+
+    def _require_columns(self, tree: exp.Expr) -> None:
+        for column in tree.find_all(exp.Column):
+            self.find(column)
 
 
 def is_name(tree: exp.Expr) -> bool:
@@ -92,10 +99,11 @@ def is_name(tree: exp.Expr) -> bool:
 
 def _is_no_leaf(name: tuple[str, ...], column: Column) -> bool:
     """Return whether a name means a struct that the column is in, or a part of a column of a nested type."""
-    path = tuple(part.lower() for part in column.path)
-    if len(name) > len(path):
-        return name[: len(path)] == path and column.encoding is None
-    return len(name) < len(path) and path[: len(name)] == name
+    path = _lower(column.path)
+    if len(name) < len(path):
+        return path[: len(name)] == name
+    is_part = len(name) > len(path) and name[: len(path)] == path
+    return is_part and column.encoding is None
 
 
 def _is_metadata(column: exp.Expr) -> bool:
@@ -103,15 +111,20 @@ def _is_metadata(column: exp.Expr) -> bool:
     return parts is not None and parts[0].lower() == _METADATA
 
 
+def _lower(parts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(str.lower, parts))
+
+
 def _name_parts(tree: exp.Expr) -> tuple[str, ...] | None:
     """Return the parts of a column's name; None if the expression is no name."""
     if isinstance(tree, exp.Dot):
         parent = _name_parts(tree.this)
-        if parent is None or not isinstance(tree.expression, exp.Identifier):
-            return None
-        return (*parent, tree.expression.name)
-    if not isinstance(tree, exp.Column):
-        return None
-    if not all(isinstance(part, exp.Identifier) for part in tree.parts):
-        return None
-    return tuple(part.name for part in tree.parts)
+        return None if parent is None else _add_parts(parent, [tree.expression])
+    if isinstance(tree, exp.Column):
+        return _add_parts((), tree.parts)
+    return None
+
+
+def _add_parts(parent: tuple[str, ...], trees: Sequence[exp.Expr]) -> tuple[str, ...] | None:
+    parts = [tree.name for tree in trees if isinstance(tree, exp.Identifier)]
+    return (*parent, *parts) if len(parts) == len(trees) else None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _CELLS = re.compile(r"^(?:array<|map<\w+,)")
 _NUMBER, _TEXT, _OTHER = "number", "text", "other"
+_COMPARED = (_NUMBER, _TEXT)
 _FUNCTIONS: dict[type[exp.Expr], tuple[str, str]] = {
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Floor, exp.Ceil), (_NUMBER, _NUMBER)),
     **dict.fromkeys((exp.Lower, exp.Upper, exp.Trim, exp.Concat, exp.DPipe), (_TEXT, _TEXT)),
@@ -45,11 +46,8 @@ def index_expressions(expressions: Iterable[Column], columns: Sequence[Column]) 
     names = ColumnNames(columns, "the table")
     by_spelling = {}
     for expression in expressions:
-        try:
-            spelling = _spell(parse_condition(expression.name), names)
-        except (MetastoreError, RecursionError):  # Spark reads more than this parser does, and columns are renamed
-            continue
-        if spelling is not None and not decimal_type(expression.type):
+        spelling = _spell_stored(expression, names)
+        if spelling is not None:
             by_spelling[spelling] = expression
     return by_spelling
 
@@ -58,24 +56,40 @@ def find_expression(expressions: Mapping[str, Column], names: ColumnNames, tree:
     """Return the statistics of an expression, or None."""
     if not expressions:
         return None
-    spelling = _spell(tree, names)
+    spelling = _spell(tree, names, _COMPARED)
     return None if spelling is None else expressions.get(spelling)
 
 
-def _spell(tree: exp.Expr, names: ColumnNames, kind: str = "") -> str | None:
+def _spell_stored(expression: Column, names: ColumnNames) -> str | None:
+    if decimal_type(expression.type):
+        return None
+    try:
+        return _spell(parse_condition(expression.name), names, _COMPARED)
+    except (MetastoreError, RecursionError):  # Spark reads more than this parser does, and columns are renamed
+        return None
+
+
+def _spell(tree: exp.Expr, names: ColumnNames, kinds: Sequence[str]) -> str | None:
     """Write an expression in one spelling; None if its value depends on more than columns, or is of another kind."""
     tree = unwrap(tree)
     if isinstance(tree, exp.Literal):
-        if tree.is_string and kind not in ("", _TEXT):
-            return None
-        return repr((tree.this, tree.is_string))
+        return _spell_literal(tree, kinds)
     if is_name(tree) or isinstance(tree, exp.Bracket):
-        spelling, value_kind = _spell_value(tree, names)
-        return spelling if kind in ("", value_kind) else None
-    if type(tree) not in _FUNCTIONS:
+        return _spell_value(tree, names, kinds)
+    if type(tree) in _FUNCTIONS:
+        return _spell_function(tree, names, kinds)
+    return None
+
+
+def _spell_literal(tree: exp.Literal, kinds: Sequence[str]) -> str | None:
+    if tree.is_string and _TEXT not in kinds:
         return None
+    return repr((tree.this, tree.is_string))
+
+
+def _spell_function(tree: exp.Expr, names: ColumnNames, kinds: Sequence[str]) -> str | None:
     argument_kind, result_kind = _FUNCTIONS[type(tree)]
-    if kind not in ("", result_kind):
+    if result_kind not in kinds:
         return None
     arguments = {}
     for name, argument in sorted(tree.args.items()):
@@ -89,24 +103,23 @@ def _spell_argument(argument: Any, names: ColumnNames, kind: str) -> str | None:
         spellings = [_spell_argument(element, names, kind) for element in argument]
         return None if None in spellings else repr(spellings)
     if isinstance(argument, exp.Expr):
-        return _spell(argument, names, kind)
+        return _spell(argument, names, (kind,))
     return repr(argument)
 
 
-def _spell_value(tree: exp.Expr, names: ColumnNames) -> tuple[str | None, str]:
-    """Write a column, or a cell of a map or an array, and return the kind of its values."""
+def _spell_value(tree: exp.Expr, names: ColumnNames, kinds: Sequence[str]) -> str | None:
+    """Write a column, or a cell of a map or an array."""
     cell = _literal_indexes(tree)
     column = names.find(tree.this if cell else tree)
     if column is None or column.collation not in (None, "UTF8_BINARY"):
-        return None, _OTHER
+        return None
     value_type = column.type
     if cell:
         value_type = _CELLS.sub("", value_type).removesuffix(">")
-    kind = _kind_of(value_type)
-    if kind == _OTHER:
-        return None, kind
+    if _kind_of(value_type) not in kinds:
+        return None
     options = [tree.args.get(name) for name in ("offset", "safe")]
-    return repr((column.key, column.type, cell, options)), kind
+    return repr((column.key, column.type, cell, options))
 
 
 def _literal_indexes(tree: exp.Expr) -> list[str]:

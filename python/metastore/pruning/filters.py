@@ -32,7 +32,7 @@ from metastore.pruning.filter_text import has_only, parse_condition, require_onl
 from metastore.pruning.keys import NAN
 from metastore.pruning.like_patterns import texts_from, texts_like, texts_to, texts_with
 from metastore.pruning.literal_cuts import Reading, equal_to, is_plain_text, read_literals
-from metastore.pruning.sql_literals import read_literal
+from metastore.pruning.sql_literals import find_literal, read_literal
 from metastore.pruning.term_reader import TermReader, require_term
 from metastore.pruning.terms import Term
 from metastore.pruning.value_sets import ALL_VALUES, ONLY_NULL, ValueSet, join_sets
@@ -149,10 +149,10 @@ class _Compiler:
         """A comparison of a term with a literal on either side, or of two columns."""
         require_only(tree, "this", "expression")
         left, right = unwrap(tree.this), unwrap(tree.expression)
-        literal = read_literal(right)
+        literal = find_literal(right)
         if literal is not None:
             return self._comparison_with_literal(left, operator, literal, negated=negated)
-        literal = read_literal(left)
+        literal = find_literal(left)
         if literal is not None:
             mirrored = _MIRRORED.get(operator, operator)
             return self._comparison_with_literal(right, mirrored, literal, negated=negated)
@@ -208,7 +208,7 @@ class _Compiler:
         """Membership in a list of literals; with NULL in the list, NOT IN is never true."""
         require_only(tree, "this", "expressions")
         term = self._terms.read(tree.this)
-        listed = [_require_literal(unwrap(element)) for element in tree.expressions]
+        listed = [read_literal(unwrap(element)) for element in tree.expressions]
         require_rule(applies=bool(listed))
         values = [literal for literal in listed if literal.kind != literals.NULL]
         has_null = len(values) < len(listed)
@@ -230,7 +230,7 @@ class _Compiler:
         term = self._terms.read(tree.this)
         require_only(tree, "this", "expression", "negate")
         require_rule(applies=is_plain_text(term.result))
-        pattern, escape_character = _require_text(tree.expression), _require_text(escape)
+        pattern, escape_character = _read_text(tree.expression), _read_text(escape)
         require_rule(applies=len(escape_character) == 1)
         is_negated = negated != bool(tree.args.get("negate"))
         return term.where(texts_like(pattern, escape_character, negated=is_negated))
@@ -245,7 +245,7 @@ class _Compiler:
         term = self._terms.read(tree.this)
         require_only(tree, "this", "expression")
         require_rule(applies=is_plain_text(term.result))
-        part = _require_text(tree.expression)
+        part = _read_text(tree.expression)
         require_rule(applies=literals.NOT_UTF8 not in part)
         values = _TEXTS_WITH_PART[type(tree)](part.encode("utf-8", "surrogatepass"))
         return term.where(values.complement() if negated else values)
@@ -283,15 +283,8 @@ def _may_compare_times_as_texts(term: Term, values: Sequence[Literal]) -> bool:
     return term.type.startswith("timestamp") and any(literal.kind == literals.STRING for literal in values)
 
 
-def _require_literal(tree: exp.Expr) -> Literal:
+def _read_text(tree: exp.Expr) -> str:
     literal = read_literal(tree)
-    if literal is None:
-        raise NoRuleError
-    return literal
-
-
-def _require_text(tree: exp.Expr) -> str:
-    literal = _require_literal(tree)
     require_rule(applies=literal.kind == literals.STRING)
     text: str = literal.value
     return text

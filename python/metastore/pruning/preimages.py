@@ -9,7 +9,7 @@ from collections.abc import Callable
 from operator import or_
 
 from metastore.pruning.like_patterns import texts_from
-from metastore.pruning.value_sets import ALL_VALUES, NO_VALUE, Key, ValueSet, join_sets
+from metastore.pruning.value_sets import ALL_VALUES, NO_VALUE, Key, ValueSet, add_boundary, join_sets
 
 Preimage = Callable[[ValueSet], ValueSet]
 """From a set of results to the set of values that have them; NULL has the result NULL."""
@@ -34,12 +34,7 @@ def of_rising(function: Callable[[int], int], within: Limits) -> Preimage:
     def preimage(results: ValueSet) -> ValueSet:
         boundaries: list[int] = []
         for result in results.boundaries:
-            boundary = _find_first(function, lo, hi, result)
-            is_empty_interval = bool(boundaries) and boundaries[-1] == boundary
-            if is_empty_interval:
-                boundaries.pop()
-            else:
-                boundaries.append(boundary)
+            add_boundary(boundaries, _find_first(function, lo, hi, result))
 
         def may_be_result(key: int) -> bool:
             return not lo <= key <= hi or function(key) in results

@@ -10,7 +10,8 @@ import numpy as np
 from sqlglot import exp
 
 from metastore.pruning import literals
-from metastore.pruning.filter_text import has_only, unwrap
+from metastore.pruning.conditions import NoRuleError, require_rule
+from metastore.pruning.filter_text import require_only, unwrap
 from metastore.pruning.literals import Literal
 
 _INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
@@ -24,62 +25,82 @@ _TIMES = {
 }
 
 
-def read_literal(tree: exp.Expr, sign: int = 1) -> Literal | None:
-    """Return a constant, times `sign` if it is a number; None if it is none, or Spark may read it otherwise."""
+def find_literal(tree: exp.Expr) -> Literal | None:
+    """Return a constant; None if the expression is none, or Spark may read it otherwise."""
+    try:
+        return read_literal(tree)
+    except NoRuleError:
+        return None
+
+
+def read_literal(tree: exp.Expr, sign: int = 1) -> Literal:
+    """Return a constant, times `sign` if it is a number.
+
+    Raises:
+        NoRuleError: The expression is no constant, or Spark may read it otherwise.
+    """
     if isinstance(tree, exp.Neg):
         number = read_literal(unwrap(tree.this), -sign)
-        return number if number and number.kind in literals.NUMBERS else None
+        require_rule(applies=number.kind in literals.NUMBERS)
+        return number
     if isinstance(tree, exp.Literal):
-        return Literal(literals.STRING, tree.this) if tree.is_string else _number(tree.this, sign)
-    if isinstance(tree, exp.Cast) and isinstance(tree.this, exp.Literal):
-        return _cast(tree, sign)
+        return Literal(literals.STRING, tree.this) if tree.is_string else _read_number(tree.this, sign)
+    if isinstance(tree, exp.Cast):
+        return _read_cast(tree, sign)
     return _read_other_literal(tree)
 
 
-def _read_other_literal(tree: exp.Expr) -> Literal | None:
+def _read_other_literal(tree: exp.Expr) -> Literal:
     if isinstance(tree, exp.Null):
         return Literal(literals.NULL, None)
     if isinstance(tree, exp.Boolean):
         return Literal(literals.BOOLEAN, bool(tree.this))
-    if isinstance(tree, exp.HexString) and has_only(tree, "this"):
-        return _binary(str(tree.this))
-    return None
+    if isinstance(tree, exp.HexString):
+        require_only(tree, "this")
+        return _read_binary(str(tree.this))
+    raise NoRuleError
 
 
-def read_type(tree: exp.Expr) -> str | None:
-    """Return a number's or a time's type as Spark writes it; None for any other type."""
+def read_type(tree: exp.Expr) -> str:
+    """Return a number's or a time's type as Spark writes it.
+
+    Raises:
+        NoRuleError: It is another type.
+    """
     name = _type_name(tree)
     if name == "DECIMAL":
-        size = _decimal_size(tree)
-        return size and "decimal({},{})".format(*size)
-    if name in (*_INTEGER_BITS, "FLOAT", "DOUBLE"):
-        return name.lower()
-    return _TIMES.get(name)
+        return "decimal({},{})".format(*_decimal_size(tree))
+    if name in _TIMES:
+        return _TIMES[name]
+    require_rule(applies=name in (*_INTEGER_BITS, "FLOAT", "DOUBLE"))
+    return name.lower()
 
 
 def _type_name(tree: Any) -> str:
-    name = tree.this.value if hasattr(tree.this, "value") else tree.this
+    name = getattr(tree.this, "value", tree.this)
     return str(name).rpartition(".")[2].upper()
 
 
-def _decimal_size(tree: Any) -> tuple[int, int] | None:
-    """Return precision and scale of a decimal type; None if Spark has no such type."""
+def _decimal_size(tree: Any) -> tuple[int, int]:
+    """Return precision and scale of a decimal type that Spark has."""
     match = _DECIMAL.fullmatch(tree.sql("spark"))
     if match is None:
-        return None
+        raise NoRuleError
     precision, scale = int(match[1] or 10), int(match[2] or 0)
-    return (precision, scale) if scale <= precision and 0 < precision <= literals.MOST_DIGITS else None
+    require_rule(applies=scale <= precision and 0 < precision <= literals.MOST_DIGITS)
+    return precision, scale
 
 
-def _binary(digits: str) -> Literal | None:
-    whole_bytes = digits if len(digits) % 2 == 0 else f"0{digits}"
+def _read_binary(digits: str) -> Literal:
+    if len(digits) % 2 == 1:
+        digits = f"0{digits}"
     try:
-        return Literal(literals.BINARY, bytes.fromhex(whole_bytes))
+        return Literal(literals.BINARY, bytes.fromhex(digits))
     except ValueError:
-        return None
+        raise NoRuleError from None
 
 
-def _number(text: str, sign: int) -> Literal | None:
+def _read_number(text: str, sign: int) -> Literal:
     try:
         if text.isdecimal():
             return Literal(literals.INTEGER, sign * int(text))
@@ -87,49 +108,47 @@ def _number(text: str, sign: int) -> Literal | None:
             return Literal(literals.DOUBLE, sign * float(text))
         return Literal(literals.DECIMAL, sign * Decimal(text))
     except (ValueError, InvalidOperation):
-        return None
+        raise NoRuleError from None
 
 
-def _cast(tree: exp.Cast, sign: int) -> Literal | None:
-    constant = tree.this
-    name = _type_name(tree.to)
+def _read_cast(tree: exp.Cast, sign: int) -> Literal:
+    constant, name = tree.this, _type_name(tree.to)
+    require_rule(applies=isinstance(constant, exp.Literal))
     if name in _TIMES:
-        return Literal(_TIMES[name], constant.this) if constant.is_string else None
+        require_rule(applies=constant.is_string)
+        return Literal(_TIMES[name], constant.this)
     if name in ("DOUBLE", "FLOAT"):
-        return _floating(constant.this, name.lower(), sign)
-    number = _number(constant.this, sign)
-    if number is None:
-        return None
-    if name in _INTEGER_BITS and not constant.is_string:
-        return number if _fits_integer(number, _INTEGER_BITS[name]) else None
-    if name == "DECIMAL" and number.kind in (literals.INTEGER, literals.DECIMAL):
-        return _decimal(Decimal(number.value), tree.to)
-    return None
+        return _read_floating(constant.this, name.lower(), sign)
+    number = _read_number(constant.this, sign)
+    if name == "DECIMAL":
+        return _to_decimal(number, tree.to)
+    require_rule(applies=name in _INTEGER_BITS and not constant.is_string)
+    _require_integer(number, _INTEGER_BITS[name])
+    return number
 
 
-def _fits_integer(number: Literal, bits: int) -> bool:
+def _require_integer(number: Literal, bits: int) -> None:
     limit = 1 << (bits - 1)
-    return number.kind == literals.INTEGER and -limit <= number.value < limit
+    require_rule(applies=number.kind == literals.INTEGER and -limit <= number.value < limit)
 
 
-def _floating(text: str, kind: str, sign: int) -> Literal | None:
+def _read_floating(text: str, kind: str, sign: int) -> Literal:
     try:
         value = sign * float(text)
     except ValueError:
-        return None
+        raise NoRuleError from None
     if kind == literals.FLOAT:
         with np.errstate(over="ignore"):
             value = float(np.float32(value))
     return Literal(kind, value)
 
 
-def _decimal(value: Decimal, to: exp.DataType) -> Literal | None:
-    """Return a decimal literal; None if the type would round it or is too small."""
-    size = _decimal_size(to)
-    if size is None:
-        return None
-    precision, scale = size
+def _to_decimal(number: Literal, target: exp.DataType) -> Literal:
+    """Return a decimal literal of a type that neither rounds it nor is too small."""
+    require_rule(applies=number.kind in (literals.INTEGER, literals.DECIMAL))
+    precision, scale = _decimal_size(target)
+    value = Decimal(number.value)
     _, digits, exponent = value.as_tuple()
-    is_rounded = -int(exponent) > scale
-    is_too_large = len(digits) + int(exponent) > precision - scale
-    return None if is_rounded or is_too_large else Literal(literals.DECIMAL, value)
+    require_rule(applies=-int(exponent) <= scale)
+    require_rule(applies=len(digits) + int(exponent) <= precision - scale)
+    return Literal(literals.DECIMAL, value)

@@ -114,10 +114,7 @@ class TermReader:
 
     def _cast(self, tree: exp.Cast) -> Term:
         require_only(tree, "this", "to", "safe")
-        target = read_type(tree.to)
-        if target is None:
-            raise NoRuleError
-        return self._read_as(target, tree.this)
+        return self._read_as(read_type(tree.to), tree.this)
 
     def _to_date(self, tree: exp.TsOrDsToDate) -> Term:
         require_only(tree, "this", "safe")
@@ -301,29 +298,27 @@ class _Integer(NamedTuple):
     type: str
 
 
-def _read_integer(tree: exp.Expr) -> _Integer:
-    integer = _find_integer(tree)
-    if integer is None:
-        raise NoRuleError
-    return integer
-
-
 def _find_integer(tree: exp.Expr) -> _Integer | None:
+    try:
+        return _read_integer(tree)
+    except NoRuleError:
+        return None
+
+
+def _read_integer(tree: exp.Expr) -> _Integer:
     tree = unwrap(tree)
     literal = read_literal(tree)
-    if literal is None or literal.kind != literals.INTEGER:
-        return None
+    require_rule(applies=literal.kind == literals.INTEGER)
     # Spark may read the least int as a bigint.
-    if literal.value == INT_LIMITS[0]:
-        return None
+    require_rule(applies=literal.value != INT_LIMITS[0])
     cast = tree.find(exp.Cast)
     integer_type = _smallest_type(literal.value) if cast is None else read_type(cast.to)
-    return None if integer_type is None else _Integer(literal.value, integer_type)
+    return _Integer(literal.value, integer_type)
 
 
-def _smallest_type(value: int) -> str | None:
+def _smallest_type(value: int) -> str:
     """Return the type that Spark gives a number without a suffix."""
     for integer_type in ("int", "bigint"):
         if abs(value) <= limits_of(integer_type)[1]:
             return integer_type
-    return None
+    raise NoRuleError

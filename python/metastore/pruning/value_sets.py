@@ -33,6 +33,14 @@ def following(key: Key) -> Key:
     return key + 1 if isinstance(key, int) else key + b"\0"
 
 
+def add_boundary(boundaries: list[Key], key: Key) -> None:
+    """Add a boundary to ascending ones; it cancels an equal one, as the interval between them is empty."""
+    if boundaries[-1:] == [key]:
+        boundaries.pop()
+    else:
+        boundaries.append(key)
+
+
 @dataclass(frozen=True)
 class ValueSet:
     """A set of a column's values, and perhaps NULL.
@@ -67,11 +75,7 @@ class ValueSet:
         """Return the set of these keys."""
         boundaries: list[Key] = []
         for key in sorted(set(keys)):
-            follows_the_last = bool(boundaries) and boundaries[-1] == key
-            if follows_the_last:
-                boundaries.pop()
-            else:
-                boundaries.append(key)
+            add_boundary(boundaries, key)
             boundaries.append(following(key))
         return cls(tuple(boundaries))
 
@@ -84,14 +88,10 @@ class ValueSet:
         return self.begins_inside != (number % 2 == 1)
 
     def __or__(self, other: ValueSet) -> ValueSet:
-        has_test = self.test is not None or other.test is not None
-        test = (lambda key: key in self or key in other) if has_test else None
-        return self._merge(other, operator.or_, null=self.null or other.null, test=test)
+        return self._merge(other, operator.or_, lambda key: key in self or key in other)
 
     def __and__(self, other: ValueSet) -> ValueSet:
-        has_test = self.test is not None or other.test is not None
-        test = (lambda key: key in self and key in other) if has_test else None
-        return self._merge(other, operator.and_, null=self.null and other.null, test=test)
+        return self._merge(other, operator.and_, lambda key: key in self and key in other)
 
     def with_null(self) -> ValueSet:
         """Return the set with NULL."""
@@ -119,6 +119,19 @@ class ValueSet:
 
     def points(self, lo: Key | None, hi: Key | None, most: int) -> list[Key] | None:
         """Return the keys of the set from `lo` to `hi`; None if they are too many, or cannot be listed."""
+        intervals = self._list_intervals(lo, hi)
+        if intervals is None:
+            return None
+        keys: list[Key] = []
+        for start, end in intervals:
+            interval = _list_interval(start, end, most)
+            if interval is None:
+                return None
+            keys += interval
+        return None if len(keys) > most else keys
+
+    def _list_intervals(self, lo: Key | None, hi: Key | None) -> list[tuple[Key, Key]] | None:
+        """Return the intervals of the set that meet the keys from `lo` to `hi`; None if one has no limit."""
         boundaries = self.boundaries
         first = 0 if lo is None else bisect_right(boundaries, lo)
         last = len(boundaries) if hi is None else bisect_right(boundaries, hi)
@@ -128,21 +141,10 @@ class ValueSet:
         has_no_end = last == len(boundaries) and self._is_inside_after(last)
         if has_no_start or has_no_end:
             return None
-        keys: list[Key] = []
-        for number in range(first, last, 2):
-            interval = _list_interval(boundaries[number], boundaries[number + 1], most)
-            if interval is None:
-                return None
-            keys += interval
-        return None if len(keys) > most else keys
+        return [(boundaries[number], boundaries[number + 1]) for number in range(first, last, 2)]
 
     def _merge(
-        self,
-        other: ValueSet,
-        join: Callable[[bool, bool], bool],
-        *,
-        null: bool,
-        test: Callable[[Key], bool] | None,
+        self, other: ValueSet, join: Callable[[bool, bool], bool], joined_test: Callable[[Key], bool]
     ) -> ValueSet:
         own_boundaries, other_boundaries = frozenset(self.boundaries), frozenset(other.boundaries)
         is_in_self, is_in_other = self.begins_inside, other.begins_inside
@@ -154,15 +156,17 @@ class ValueSet:
             if join(is_in_self, is_in_other) != is_inside:
                 boundaries.append(key)
                 is_inside = not is_inside
-        return ValueSet(tuple(boundaries), begins_inside, null, test)
+        has_test = self.test is not None or other.test is not None
+        null = join(self.null, other.null)
+        return ValueSet(tuple(boundaries), begins_inside, null, joined_test if has_test else None)
 
     def _comparable_boundaries(self, dtype: np.dtype[Any]) -> tuple[NDArray[Any], bool]:
         """Return the boundaries as an array of this type, and whether the keys before the first are in the set."""
         if dtype == np.int64:
             # No 64-bit integer reaches the other boundaries.
-            below = sum(1 for key in self.boundaries if key <= _INT64.min)
-            reachable = [key for key in self.boundaries[below:] if key <= _INT64.max]
-            return np.array(reachable, np.int64), self._is_inside_after(below)
+            below = bisect_right(self.boundaries, int(_INT64.min))
+            above = bisect_right(self.boundaries, int(_INT64.max))
+            return np.array(self.boundaries[below:above], np.int64), self._is_inside_after(below)
         boundaries = np.empty(len(self.boundaries), object)
         boundaries[:] = self.boundaries
         return boundaries, self.begins_inside
