@@ -79,7 +79,7 @@ def test_a_damaged_block_is_computed_again(lake):
     assert (plan.base, plan.work) == ((), (work(lake.files),))
     assert plan.reason is not None
     shallow = lake.plan(state, depth="footer")
-    assert shallow.state.damage.left == {block.id}
+    assert shallow.state.damage.skipped == {block.id}
     assert shallow.work == (work(lake.files, depth="footer"),)
 
 

@@ -26,7 +26,7 @@ NOW = 1_700_000_000_000
 def test_the_rest_follows_from_the_clock_that_stamps_the_file(monkeypatch, modified, clock, rest):
     monkeypatch.setattr(young_files, "time_ns", lambda: NOW * 1_000_000)
     file = DataFile("a.parquet", 1, None, "parquet", modified=modified)
-    assert young_files._find_missing_rest(file, clock) == rest
+    assert young_files._find_wait(file, clock) == rest
 
 
 def test_another_file_system_has_another_clock(monkeypatch, tmp_path):

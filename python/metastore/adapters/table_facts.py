@@ -13,6 +13,7 @@ from metastore.format.table_column import CASTING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from metastore.format.manifest import Block, Snapshot
     from metastore.format.name_mapping import NameMapping
     from metastore.format.table_column import Column
 
@@ -190,3 +191,15 @@ class TableFacts:
     def identity(self) -> TableIdentity:
         """The table's identity and location, as manifests have it."""
         return TableIdentity(self.format, self.uuid, self.root, self.name)
+
+    def resolve_block(self, block: Block) -> Block:
+        """Give the columns of unchanged meaning in a block the keys that the table uses now."""
+        if self.name_mapping is None:
+            return block
+        return self.name_mapping.resolve_block(block)
+
+    def resolve_snapshot(self, snapshot: Snapshot) -> Snapshot:
+        """Give the columns of unchanged meaning in a snapshot's entry the keys that the table uses now."""
+        if self.name_mapping is None:
+            return snapshot
+        return self.name_mapping.resolve_snapshot(snapshot)

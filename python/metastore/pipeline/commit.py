@@ -55,23 +55,27 @@ class ManifestChange:
         manifest = old or Manifest(table=self.identity)
         self.base = frozenset(block.id for block in manifest.blocks)
         blocks = (*self._replace_blocks(manifest.blocks), *self._select_new_blocks())
-        entries = []
-        for entry in manifest.snapshots:
-            repaired = repair_snapshot(entry, self.damaged)
-            if repaired is not None:
-                entries.append(repaired)
+        entries = self._repair_entries(manifest.snapshots)
         other_entries = [entry for entry in entries if entry.id != self.snapshot.id]
-        settings = dict(self.settings)
-        versions = newest_versions(block.statistics for block in blocks)
-        if versions:
-            settings["statistics"] = versions
         return replace(
             manifest,
             blocks=blocks,
             snapshots=(*other_entries, self._with_ranks(entries)),
-            settings=settings,
+            settings=self._with_versions(blocks),
             nodes=self.nodes,
         )
+
+    def _repair_entries(self, entries: Sequence[Snapshot]) -> list[Snapshot]:
+        repaired = [repair_snapshot(entry, self.damaged) for entry in entries]
+        return [entry for entry in repaired if entry is not None]
+
+    def _with_versions(self, blocks: Sequence[Block]) -> dict[str, Any]:
+        """Return the settings with the versions of user-defined statistics, if there are any."""
+        settings = dict(self.settings)
+        versions = newest_versions(block.statistics for block in blocks)
+        if versions:
+            settings["statistics"] = versions
+        return settings
 
     def _replace_blocks(self, blocks: Sequence[Block]) -> list[Block]:
         replaced = [self.replacements.get(block.id, block) for block in blocks]
@@ -109,6 +113,7 @@ def commit_plan(
     snapshot = level.snapshot
     for extra in extras:
         snapshot = extra.add_to(snapshot)
+    replaced = replacements.keys() | damage.skipped
     change = ManifestChange(
         identity=inputs.facts.identity,
         blocks=new,
@@ -116,14 +121,14 @@ def commit_plan(
         snapshot=snapshot,
         settings=inputs.block_settings,
         nodes=level.nodes,
-        damaged=damage.found.objects,
+        damaged=damage.findings.objects,
     )
-    inputs.store.commit(change.identity, change, keep=inputs.keep, over=state.over)
+    inputs.store.commit(change.identity, change, keep=inputs.keep, over=state.replaceable)
     return replace(
         state,
         damage=damage,
         extras=extras,
-        is_stale=not change.base <= {block.id for block in base} | replacements.keys() | damage.left,
+        is_stale=not change.base <= replaced.union(block.id for block in base),
         failed={**state.failed, **level.failed},
         objects=state.objects + level.objects,
         is_committed=True,
@@ -134,23 +139,29 @@ def commit_plan(
 def _write_level(inputs: PlanInputs, plan: Plan, state: RoundState, coverage: Coverage) -> TableLevel:
     nodes = plan.manifest.nodes if plan.manifest else ()
     jobs = inputs.jobs
-    for extra in state.extras:
-        jobs = jobs and extra.extend_jobs(jobs, plan.manifest)
-    statistics = inputs.user_statistics.statistics
+    if jobs is not None:
+        for extra in state.extras:
+            jobs = extra.extend_jobs(jobs, plan.manifest)
     options = replace(inputs.options, expressions=_list_expressions(inputs, plan.manifest))
     with raise_as_ours(inputs.facts.name):
-        return write_table_level(inputs.store, inputs.facts, coverage, options, statistics, jobs, nodes)
+        return write_table_level(
+            inputs.store,
+            inputs.facts,
+            coverage,
+            options,
+            statistics=inputs.user_statistics.statistics,
+            jobs=jobs,
+            nodes=nodes,
+        )
 
 
 def _list_expressions(inputs: PlanInputs, manifest: Manifest | None) -> tuple[Column, ...]:
     """Return the requested expressions, and others that are stored for the same snapshot and columns."""
     facts = inputs.facts
-    entries = manifest.snapshots if manifest else ()
-    if facts.name_mapping is not None:
-        entries = tuple(map(facts.name_mapping.resolve_snapshot, entries))
     expressions = list(inputs.request.expressions)
     requested = {column.key for column in expressions} | {column.name for column in expressions}
-    for entry in entries:
+    entries = manifest.snapshots if manifest else ()
+    for entry in map(facts.resolve_snapshot, entries):
         if (entry.id, entry.columns) != (snapshot_id(facts), facts.columns):
             continue
         stored = [column for column in entry.expressions if column.is_expression]

@@ -1,4 +1,4 @@
-"""The deleted rows of data files: as they were counted before, or counted now where other files delete rows."""
+"""Counts the deleted rows of data files, and reuses the numbers that are stored."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class DeletedRows:
     """A table whose deleted rows are counted.
 
     Attributes:
-        counted: Paths of the data files whose rows were counted by this run.
-        read: Paths of those that were read for it.
+        counted: Paths of the data files whose deleted rows this run counted.
+        read: Paths of the data files that it read to count them.
     """
 
     facts: TableFacts
@@ -39,16 +39,18 @@ class DeletedRows:
 
 
 def recall_deleted_rows(facts: TableFacts, store: Store) -> TableFacts:
-    """Take over what analyzed snapshots say of data files that the same files delete rows of."""
-    wanted = {(file.key, file.delete_files) for file in _find_uncounted(facts)}
-    manifest = store.read() if wanted else None
+    """Reuse the stored numbers of deleted rows, for data files whose delete files have not changed."""
+    uncounted = {(file.key, file.delete_files) for file in _find_uncounted(facts)}
+    if not uncounted:
+        return facts
+    manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
         return facts
-    return _with_counts(facts, _read_counts(store, manifest, wanted))
+    return _with_counts(facts, _read_counts(store, manifest, uncounted))
 
 
 def count_deleted_rows(spark: SparkSession, facts: TableFacts) -> DeletedRows:
-    """Count the deleted rows of the data files that do not have their number yet."""
+    """Count the deleted rows of the data files whose number is unknown."""
     uncounted = _find_uncounted(facts)
     count = describe_format(facts.format).count_deleted_rows
     if not uncounted or count is None:
@@ -61,21 +63,22 @@ def count_deleted_rows(spark: SparkSession, facts: TableFacts) -> DeletedRows:
 
 
 def _find_uncounted(facts: TableFacts) -> list[DataFile]:
+    """The data files whose number of deleted rows is unknown and can be counted."""
     if describe_format(facts.format).count_deleted_rows is None:
         return []
     return [file for file in facts.files if file.deleted_rows is None]
 
 
 def _read_counts(
-    store: Store, manifest: Manifest, wanted: Iterable[tuple[FileKey, str | None]]
+    store: Store, manifest: Manifest, files: Iterable[tuple[FileKey, str | None]]
 ) -> dict[DeletedFile, int]:
-    """The numbers that snapshots have, the newest first, until all that are wanted are there."""
-    missing = set(wanted)
+    """The stored numbers of these files, from the newest snapshot that has them."""
+    missing = set(files)
     counts: dict[DeletedFile, int] = {}
     for snapshot in reversed(manifest.snapshots):
         stored = _read_snapshot_counts(store, snapshot)
         counts |= {file: rows for file, rows in stored.items() if file in missing}
-        missing -= counts.keys()
+        missing.difference_update(stored)
         if not missing:
             break
     return counts
@@ -86,16 +89,19 @@ def _read_snapshot_counts(store: Store, snapshot: Snapshot) -> dict[DeletedFile,
         listed = store.get(snapshot.table_files, [*FileKey._fields, "delete_files", "deleted_rows"])
     except DamagedObject:
         return {}
-    digests, rows = (listed.column(name).to_pylist() for name in ("delete_files", "deleted_rows"))
-    return {
-        (key, digest): deleted
-        for key, digest, deleted in zip(read_file_keys(listed), digests, rows, strict=True)
-        if digest is not None and deleted is not None
-    }
+    keys = read_file_keys(listed)
+    digests = listed.column("delete_files").to_pylist()
+    deleted_rows = listed.column("deleted_rows").to_pylist()
+    counts = {}
+    for key, digest, deleted in zip(keys, digests, deleted_rows, strict=True):
+        if digest is not None and deleted is not None:
+            counts[key, digest] = deleted
+    return counts
 
 
 def _with_counts(facts: TableFacts, counts: Mapping[DeletedFile, int]) -> TableFacts:
-    return replace(facts, files=tuple(_with_count(file, counts) for file in facts.files))
+    files = tuple(_with_count(file, counts) for file in facts.files)
+    return replace(facts, files=files)
 
 
 def _with_count(file: DataFile, counts: Mapping[DeletedFile, int]) -> DataFile:
@@ -104,4 +110,5 @@ def _with_count(file: DataFile, counts: Mapping[DeletedFile, int]) -> DataFile:
     deleted = counts.get((file.key, str(file.delete_files)))
     if deleted is None:
         return file
-    return replace(file, deletes=file.delete_files if deleted else None, deleted_rows=deleted)
+    deletes = file.delete_files if deleted else None
+    return replace(file, deletes=deletes, deleted_rows=deleted)

@@ -1,4 +1,4 @@
-"""What a statement asks for column by column besides statistics: exact ranks, and lists of where each value lives."""
+"""Exact ranks and value indexes: what a snapshot may have of chosen columns besides their statistics."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from metastore.visible_text import get_logger
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from metastore.adapters.table_facts import DataFile, TableFacts
     from metastore.format.manifest import Manifest, RanksRef, Snapshot
     from metastore.format.table_column import Column
@@ -36,11 +38,11 @@ _File = tuple[FileKey, str | None]
 
 @dataclass(frozen=True)
 class Extra(ABC):
-    """Something that a snapshot's entry has of chosen columns.
+    """A part of a snapshot's entry that exists for chosen columns only.
 
     Attributes:
-        ordinals: The columns that are to have it.
-        failed: Columns without it that should have it, and why.
+        ordinals: The chosen columns.
+        failed: Chosen columns that cannot have it, and why.
     """
 
     facts: TableFacts
@@ -53,32 +55,36 @@ class Extra(ABC):
         """The columns of an entry that have it."""
 
     def is_current(self, entry: Snapshot) -> bool:
-        """Tell whether a snapshot's entry has all that is wanted."""
+        """Return whether a snapshot's entry has all chosen columns."""
         return self.ordinals <= self.stored_ordinals(entry)
 
     def with_lost(self, entry: Snapshot) -> Extra:
-        """Want what a damaged entry has, too: it cannot be taken from it."""
-        return replace(self, ordinals=self.ordinals.union(self._present_ordinals(entry).values()))
+        """Choose the columns of a damaged entry, too: they have to be computed again."""
+        present = self._present_ordinals(entry).values()
+        return replace(self, ordinals=self.ordinals.union(present))
 
     def extend_jobs(self, jobs: ValueJobs, manifest: Manifest | None) -> ValueJobs:  # noqa: ARG002 - most do not
-        """Have the jobs of the table level make it."""
+        """Add the work to the jobs of the table level."""
         return jobs
 
     @abstractmethod
     def finish(self, made: Snapshot, manifest: Manifest | None) -> Extra:
-        """Make what those jobs did not make, and note what could not be made."""
+        """Compute what the jobs left to do, and note the columns that failed."""
 
     def add_to(self, entry: Snapshot) -> Snapshot:
-        """Put into a snapshot's entry what is not there yet."""
+        """Put the result into a snapshot's entry, where the jobs did not."""
         return entry
 
     def _present_ordinals(self, entry: Snapshot) -> dict[int, int]:
-        """The columns of an entry that have it and are still there, to where they are now."""
-        now = {_identity(column): ordinal for ordinal, column in enumerate(self.facts.columns)}
-        mapping = self.facts.name_mapping
-        columns = entry.columns if mapping is None else mapping.resolve_snapshot(entry).columns
-        found = {ordinal: now.get(_identity(columns[ordinal])) for ordinal in self.stored_ordinals(entry)}
-        return {then: ordinal for then, ordinal in found.items() if ordinal is not None}
+        """Map the stored ordinals of an entry to today's; columns that the table has lost are left out."""
+        ordinals = {_identity(column): ordinal for ordinal, column in enumerate(self.facts.columns)}
+        columns = self.facts.resolve_snapshot(entry).columns
+        present = {}
+        for stored in self.stored_ordinals(entry):
+            ordinal = ordinals.get(_identity(columns[stored]))
+            if ordinal is not None:
+                present[stored] = ordinal
+        return present
 
 
 def _identity(column: Column) -> tuple[str, str, str | None]:
@@ -87,38 +93,60 @@ def _identity(column: Column) -> tuple[str, str, str | None]:
 
 @dataclass(frozen=True)
 class ValueIndexExtra(Extra):
-    """Lists of where each value lives: they are made with the value counts of the table level."""
+    """Value indexes: the jobs of the table level make them with the value counts."""
 
     def stored_ordinals(self, entry: Snapshot) -> frozenset[int]:
         return frozenset(entry.distribution)
 
     def is_current(self, entry: Snapshot) -> bool:
-        return not self.ordinals or (super().is_current(entry) and entry.placed is not None)
+        if not self.ordinals:
+            return True
+        return entry.placed is not None and super().is_current(entry)
 
     def extend_jobs(self, jobs: ValueJobs, manifest: Manifest | None) -> ValueJobs:
-        """Have jobs make what is wanted, and what the newest entry has of the same snapshot."""
+        """Have the jobs index the chosen columns, and those that entries of the same snapshot index."""
         entries = manifest.snapshots if manifest else ()
-        same = (entry for entry in entries if entry.id == snapshot_id(self.facts))
-        wanted = self.ordinals.union(*(self._present_ordinals(entry).values() for entry in same))
-        if not wanted:
+        ordinals = set(self.ordinals)
+        for entry in entries:
+            if entry.id == snapshot_id(self.facts):
+                ordinals.update(self._present_ordinals(entry).values())
+        if not ordinals:
             return jobs
-        earlier = next((found for entry in reversed(entries) if (found := self._find_earlier(entry, wanted))), ())
-        return replace(jobs, distribution=wanted, earlier=earlier)
+        return replace(jobs, distribution=frozenset(ordinals), earlier=self._find_earlier(entries, ordinals))
 
     def finish(self, made: Snapshot, manifest: Manifest | None) -> Extra:  # noqa: ARG002 - as of `Extra`
-        names = (self.facts.columns[ordinal].name for ordinal in sorted(self.ordinals.difference(made.distribution)))
-        failed = {f"distribution of {name}": refusals.NOT_DISTRIBUTED for name in names}
-        return replace(self, failed={**self.failed, **failed})
+        failed = dict(self.failed)
+        for ordinal in sorted(self.ordinals.difference(made.distribution)):
+            failed[f"distribution of {self.facts.columns[ordinal].name}"] = refusals.NOT_DISTRIBUTED
+        return replace(self, failed=failed)
 
-    def _find_earlier(self, entry: Snapshot, wanted: frozenset[int]) -> tuple[EarlierIndex, ...]:
-        now = {then: ordinal for then, ordinal in self._present_ordinals(entry).items() if ordinal in wanted}
-        keys = (_read_table_files(self.store, entry) or []) if now else []
-        live = {file.key: place for place, file in enumerate(self.facts.files)}
-        files = np.array([live.get(key, -1) for key, _ in keys], np.int64)
+    def _find_earlier(self, entries: Sequence[Snapshot], ordinals: set[int]) -> tuple[EarlierIndex, ...]:
+        """Find the newest stored indexes of these columns that cover live data files."""
+        for entry in reversed(entries):
+            indexes = self._select_indexes(entry, ordinals)
+            if indexes:
+                return indexes
+        return ()
+
+    def _select_indexes(self, entry: Snapshot, ordinals: set[int]) -> tuple[EarlierIndex, ...]:
+        present = {stored: now for stored, now in self._present_ordinals(entry).items() if now in ordinals}
+        if not present:
+            return ()
+        files = self._locate_files(entry)
         if not (files >= 0).any():
             return ()
-        lists = [(ref.object, {i: now[i] for i in ref.columns if i in now}) for ref in entry.frequencies]
-        return tuple(EarlierIndex(ref, ordinals, files) for ref, ordinals in lists if ordinals)
+        indexes = []
+        for ref in entry.frequencies:
+            columns = {stored: present[stored] for stored in ref.columns if stored in present}
+            if columns:
+                indexes.append(EarlierIndex(ref.object, columns, files))
+        return tuple(indexes)
+
+    def _locate_files(self, entry: Snapshot) -> NDArray[np.int64]:
+        """The position of each of an entry's data files in the table now, or -1."""
+        positions = {file.key: position for position, file in enumerate(self.facts.files)}
+        listed = _read_table_files(self.store, entry) or ()
+        return np.array([positions.get(key, -1) for key, _ in listed], np.int64)
 
 
 @dataclass(frozen=True)
@@ -127,7 +155,7 @@ class RanksExtra(Extra):
 
     Attributes:
         sort: The jobs that make them.
-        made: What was made; None before.
+        made: The ranks of this run, or None before they are sorted.
     """
 
     sort: RankSort
@@ -137,7 +165,7 @@ class RanksExtra(Extra):
         return _ranked_ordinals(entry.ranks)
 
     def finish(self, made: Snapshot, manifest: Manifest | None) -> Extra:  # noqa: ARG002 - as of `Extra`
-        """Sort what is wanted and is not there, once for all rounds."""
+        """Sort the columns without stored ranks, once for all rounds."""
         if self.made is not None:
             return self
         failed = dict(self.failed)
@@ -148,8 +176,8 @@ class RanksExtra(Extra):
 
     def _make(self, manifest: Manifest | None, failed: dict[str, str]) -> tuple[RanksRef, ...]:
         files = {(file.key, file.deletes): file for file in self.facts.files}
-        base, before = self._find_base(manifest, frozenset(files))
-        added = [file for key, file in files.items() if key not in before]
+        base, ranked_files = self._find_base(manifest, frozenset(files))
+        added = [file for key, file in files.items() if key not in ranked_files]
         stored = _ranked_ordinals(base)
         if added or not base:
             base = self._sort(sorted(self.ordinals & stored), added, base, failed)
@@ -158,31 +186,40 @@ class RanksExtra(Extra):
     def _find_base(
         self, manifest: Manifest | None, live: frozenset[_File]
     ) -> tuple[tuple[RanksRef, ...], frozenset[_File]]:
-        """The newest stored ranks of files that are all still there as they were, and these files."""
-        for entry in reversed(manifest.snapshots if manifest else ()):
-            stored = self.stored_ordinals(entry)
-            if not stored or self._present_ordinals(entry) != {one: one for one in stored}:
-                continue
-            listed = _read_table_files(self.store, entry)
-            keys = frozenset(listed or ())
-            is_sound = listed is not None and keys <= live
-            if is_sound and not self.store.find_absent({ref.object.name: ref.object.length for ref in entry.ranks}):
-                return entry.ranks, keys
+        """The newest stored ranks to which files can be added, and the files that they cover."""
+        entries = manifest.snapshots if manifest else ()
+        for entry in reversed(entries):
+            files = self._find_ranked_files(entry, live)
+            if files is not None:
+                return entry.ranks, files
         return (), frozenset()
 
+    def _find_ranked_files(self, entry: Snapshot, live: frozenset[_File]) -> frozenset[_File] | None:
+        """The files that an entry's ranks cover, or None if a column, a file or an object has changed or is gone."""
+        stored = self.stored_ordinals(entry)
+        unchanged = {ordinal: ordinal for ordinal in stored}
+        if not stored or self._present_ordinals(entry) != unchanged:
+            return None
+        listed = _read_table_files(self.store, entry)
+        if listed is None or not live.issuperset(listed):
+            return None
+        lengths = {ref.object.name: ref.object.length for ref in entry.ranks}
+        return None if self.store.find_absent(lengths) else frozenset(listed)
+
     def _sort(
-        self, ordinals: Sequence[int], files: Sequence[DataFile], known: tuple[RanksRef, ...], failed: dict[str, str]
+        self, ordinals: Sequence[int], files: Sequence[DataFile], base: tuple[RanksRef, ...], failed: dict[str, str]
     ) -> tuple[RanksRef, ...]:
         if not ordinals:
             return ()
         try:
-            return self.sort.sort_columns(ordinals, files, known)
+            return self.sort.sort_columns(ordinals, files, base)
         except (PySparkException, Py4JError) as failure:
             cause = find_cause(failure)
-        if known:
+        if base:
             _LOG.warning("ranks are computed anew: %s", cause)
             return self._sort(ordinals, self.facts.files, (), failed)
-        failed |= {f"ranks of {self.facts.columns[ordinal].name}": cause for ordinal in ordinals}
+        for ordinal in ordinals:
+            failed[f"ranks of {self.facts.columns[ordinal].name}"] = cause
         return ()
 
 
@@ -191,7 +228,7 @@ def _ranked_ordinals(ranks: Iterable[RanksRef]) -> frozenset[int]:
 
 
 def _read_table_files(store: Store, entry: Snapshot) -> list[_File] | None:
-    """The data files of a snapshot with their deletes; None where the list is damaged."""
+    """The data files of a snapshot with their deletes, or None if the list is damaged."""
     try:
         listed = store.get(entry.table_files, [*FileKey._fields, "deletes"])
     except DamagedObject:

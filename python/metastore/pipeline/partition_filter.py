@@ -33,17 +33,13 @@ def is_in_partition(file: DataFile, field: str, value: Any, column: Column | Non
     """
     file_value = file.partition[field]
     is_null = value is None or value == _NULL
-    if file_value is None or is_null:
-        return file_value is None and is_null
+    if file_value is None:
+        return is_null
+    if is_null:
+        return False
     if column is not None and column.type in _TYPED:
         return _is_same_typed_value(file, file_value, value, column, zone)
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    if file_value == text:
-        return True
-    if column is None or column.type in _NUMBERS or decimal_type(column.type):
-        number = _number(text)
-        return number is not None and number == _number(file_value)
-    return False
+    return _is_same_text_or_number(file_value, value, column)
 
 
 def _is_same_typed_value(file: DataFile, file_value: str, value: Any, column: Column, zone: str) -> bool:
@@ -51,28 +47,49 @@ def _is_same_typed_value(file: DataFile, file_value: str, value: Any, column: Co
     stored = file.constants.get(column.key)
     if stored is None:
         stored = _stored(file_value, column, zone)
-    return stored is not None and stored == _stored(_complete(value, column.type), column, zone)
+    clause_value = _stored(_complete(value, column.type), column, zone)
+    return stored is not None and clause_value == stored
+
+
+def _is_same_text_or_number(file_value: str, value: Any, column: Column | None) -> bool:
+    text = str(value)
+    if isinstance(value, bool):
+        text = text.lower()
+    if file_value == text:
+        return True
+    if column is not None and not _is_number(column):
+        return False
+    number = _number(text)
+    return number is not None and number == _number(file_value)
+
+
+def _is_number(column: Column) -> bool:
+    return column.type in _NUMBERS or decimal_type(column.type) is not None
 
 
 def _complete(value: Any, column_type: str) -> Any:
     """Write out a text that Spark casts to the type, such as `2024-2-29` or `2024`; other values stay."""
-    text = value.strip() if isinstance(value, str) else ""
-    if column_type == "boolean":
-        return _BOOLEANS.get(text.lower(), value)
-    day_match = _DAY.fullmatch(text)
-    if day_match is None:
+    if not isinstance(value, str):
         return value
-    year, month, day_of_month, time = day_match.groups()
-    day = f"{year}-{month or '1':>02}-{day_of_month or '1':>02}"
+    if column_type == "boolean":
+        return _BOOLEANS.get(value.strip().lower(), value)
+    match = _DAY.fullmatch(value.strip())
+    if match is None:
+        return value
+    year, month, day_of_month, _ = match.groups(default="1")
+    day = f"{year}-{month:>02}-{day_of_month:>02}"
     if column_type == "date":
         return day
-    if not time:
-        return f"{day} 00:00:00"
-    time_match = _TIME.fullmatch(time)
-    if time_match is None:
-        return value
-    hour, minute, second, fraction, zone = time_match.groups()
-    return f"{day} {hour:>02}:{minute:>02}:{second or '0':>02}.{fraction or '':<06}{zone}"
+    time = _complete_time(match[4] or "0:0")
+    return value if time is None else f"{day} {time}"
+
+
+def _complete_time(text: str) -> str | None:
+    match = _TIME.fullmatch(text)
+    if match is None:
+        return None
+    hour, minute, second, fraction, zone = match.groups(default="0")
+    return f"{hour:>02}:{minute:>02}:{second:>02}.{fraction:<06}{zone}"
 
 
 def _number(text: str) -> Decimal | None:
@@ -83,7 +100,7 @@ def _number(text: str) -> Decimal | None:
     return number if number.is_finite() else None
 
 
-def _stored(value: Any, column: Column, zone: str) -> Any:
+def _stored(value: object, column: Column, zone: str) -> object:
     try:
         return to_stored_value(value, column, zone)
     except ValueError:

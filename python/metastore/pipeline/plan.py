@@ -1,4 +1,4 @@
-"""What an ANALYZE is going to do: read from the table and its statistics, before anything is computed or written."""
+"""Plans one round of an ANALYZE, before anything is computed or written."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from metastore.pipeline.repair_plan import (
     drop_damaged_parts,
     examine_manifest,
     find_damaged_entry,
-    leave_deeper_blocks,
     make_repair_requests,
+    skip_deeper_blocks,
 )
 from metastore.store.block_files import DEPTHS, column_keys, list_block_objects
 from metastore.store.coverage import Coverage, FileKnowledge, union_columns
@@ -45,8 +45,8 @@ class MissingStatistics:
     """Files that miss the same columns.
 
     Attributes:
-        depth: How deep they are to be computed.
-        columns: What to compute; none where files are only to be listed.
+        depth: `full`, `footer` or `files`.
+        columns: The columns to compute; none if the files are only to be listed.
         is_listed: Whether some block lists the files already.
     """
 
@@ -58,23 +58,23 @@ class MissingStatistics:
 
 @dataclass(frozen=True)
 class RoundState:
-    """What an ANALYZE has learned and done so far.
+    """The knowledge and the work of an ANALYZE so far.
 
     Attributes:
-        damage: What of the stored statistics is damaged.
-        extras: What is wanted besides statistics.
-        over: Ids of the tables whose statistics may be replaced; None before the first manifest was read.
+        damage: The damage of the stored statistics.
+        extras: The ranks and value indexes to make besides statistics.
+        replaceable: Ids of the tables whose statistics may be replaced; None before the first manifest was read.
         is_stale: Whether the newest manifest lacks something, whatever it says.
-        result: What was computed.
+        result: The results of the tasks.
         failed: User-defined statistics that failed, and why.
-        objects: Objects of the table level that were written.
+        objects: The number of objects of the table level that were written.
         is_committed: Whether a manifest was written.
-        coverage: What the statistics cover in the end.
+        coverage: The files and columns that the statistics cover in the end.
     """
 
     damage: KnownDamage = field(default_factory=KnownDamage)
     extras: tuple[Extra, ...] = ()
-    over: frozenset[str] | None = None
+    replaceable: frozenset[str] | None = None
     is_stale: bool = False
     result: ComputeResult = field(default_factory=ComputeResult)
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -84,27 +84,30 @@ class RoundState:
 
     @classmethod
     def of(cls, inputs: PlanInputs) -> RoundState:
-        """Nothing learned, nothing done."""
-        damage = KnownDamage(is_looked_for=inputs.is_repair)
-        return cls(damage, inputs.extras, failed=inputs.user_statistics.failed)
+        """The state before the first round."""
+        return cls(
+            damage=KnownDamage(is_looked_for=inputs.is_repair),
+            extras=inputs.extras,
+            failed=inputs.user_statistics.failed,
+        )
 
     def with_damage(self, blocks: Iterable[str]) -> RoundState:
-        """Know of damaged blocks: what they held is missing."""
+        """Note damaged blocks, by their ids: another round has to replace them."""
         return replace(self, damage=self.damage.with_blocks(blocks), is_stale=True)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What one round of an ANALYZE does.
+    """The work of one round of an ANALYZE.
 
     Attributes:
         manifest: The sound parts of the manifest that it begins with.
         base: The blocks that stay.
         adopted: Blocks that a killed ANALYZE finished and nobody has committed.
-        coverage: What these blocks cover.
-        work: What is to be computed.
-        reason: Why there is to be a commit even where nothing is computed; None if there need not be one.
-        state: What is known after planning.
+        coverage: The files and columns that these blocks cover.
+        work: The statistics to compute.
+        reason: The reason to commit even if nothing is computed, or None.
+        state: The state after planning.
     """
 
     manifest: Manifest | None
@@ -124,32 +127,46 @@ def make_plan(inputs: PlanInputs, state: RoundState, manifest: Manifest | None) 
     if manifest is not None:
         state = _examine(inputs, state, manifest)
         sound = drop_damaged_parts(state.damage, manifest)
-    damage = leave_deeper_blocks(state.damage, sound, inputs.request.depth)
-    base = tuple(block for block in sound.blocks if block.id not in damage.blocks) if sound else ()
+    damage = skip_deeper_blocks(state.damage, sound, inputs.request.depth)
+    state = replace(state, damage=damage)
+    base = _select_sound_blocks(sound, damage)
     adopted = _find_adoptable_blocks(inputs, damage, sound, inputs.cover(base))
     coverage = inputs.cover([*base, *adopted])
-    state = replace(state, damage=damage)
     reason = "blocks of a killed ANALYZE" if adopted else _find_reason(inputs, state, sound, coverage)
     if reason is None:
         broken = _find_broken_blocks(inputs, coverage)
         if broken:
             _LOG.warning("blocks %s are computed again: objects of theirs are not there", ", ".join(sorted(broken)))
             return make_plan(inputs, state.with_damage(broken), manifest)
-        if sound and inputs.store.find_absent(list_snapshot_objects(sound.snapshots[-1])):
-            reason = "objects of the table level are not there"
-            _LOG.warning("the table level is written again: %s", reason)
+        reason = _find_missing_objects(inputs, sound)
     repairs = make_repair_requests(damage, inputs.store, inputs.facts, sound, inputs.request)
-    work = plan_work(coverage, [inputs.request, *inputs.request.of_expressions(), *repairs])
-    return Plan(sound, base, adopted, coverage, work, reason, state)
+    requests = [inputs.request, *inputs.request.of_expressions(), *repairs]
+    return Plan(
+        manifest=sound,
+        base=base,
+        adopted=adopted,
+        coverage=coverage,
+        work=plan_work(coverage, requests),
+        reason=reason,
+        state=state,
+    )
 
 
 def _examine(inputs: PlanInputs, state: RoundState, manifest: Manifest) -> RoundState:
-    """Look for damage; what this snapshot's entry lost is wanted again."""
+    """Look for damage; extras that this snapshot's entry lost are made again."""
     snapshot = snapshot_id(inputs.facts)
     damage = examine_manifest(state.damage, inputs.store, manifest, snapshot)
-    lost = find_damaged_entry(damage, manifest, snapshot)
-    extras = state.extras if lost is None else tuple(extra.with_lost(lost) for extra in state.extras)
+    entry = find_damaged_entry(damage, manifest, snapshot)
+    if entry is None:
+        return replace(state, damage=damage)
+    extras = tuple(extra.with_lost(entry) for extra in state.extras)
     return replace(state, damage=damage, extras=extras)
+
+
+def _select_sound_blocks(manifest: Manifest | None, damage: KnownDamage) -> tuple[Block, ...]:
+    if manifest is None:
+        return ()
+    return tuple(block for block in manifest.blocks if block.id not in damage.blocks)
 
 
 def _find_adoptable_blocks(
@@ -159,26 +176,25 @@ def _find_adoptable_blocks(
     if damage.is_looked_for:  # they may name the details that are damaged
         return ()
 
-    def wanted(block: Block, files: pa.Table) -> bool:
-        mapping = inputs.facts.name_mapping
-        block = block if mapping is None else mapping.resolve_block(block)
-        gains = coverage.adds_knowledge(block, files, inputs.facts.columns, inputs.request.statistics)
-        return gains and block.id not in damage.blocks
+    def is_useful(block: Block, files: pa.Table) -> bool:
+        if block.id in damage.blocks:
+            return False
+        resolved = inputs.facts.resolve_block(block)
+        return coverage.adds_knowledge(resolved, files, inputs.facts.columns, inputs.request.statistics)
 
     settings = dict(inputs.block_settings)
-    return tuple(find_orphan_blocks(inputs.store, inputs.facts.identity, manifest, settings=settings, wanted=wanted))
+    orphans = find_orphan_blocks(inputs.store, inputs.facts.identity, manifest, settings=settings, wanted=is_useful)
+    return tuple(orphans)
 
 
 def _find_reason(inputs: PlanInputs, state: RoundState, manifest: Manifest | None, coverage: Coverage) -> str | None:
     """Return the reason to write the table level again though no block is missing, or None."""
-    if state.is_stale or state.damage.found:
+    if state.is_stale or state.damage.findings:
         return "damage, or a commit of another writer"
     entry = _find_current_entry(inputs, manifest)
     if entry is None:
         return "another snapshot"
-    has_new_counts = inputs.deleted is not None and bool(inputs.deleted.counted)
-    analyzed_files = [file for file in inputs.facts.files if coverage.holds(file)]
-    if has_new_counts or entry.files != len(analyzed_files):
+    if _has_new_counts(inputs, entry, coverage):
         return "data files or their deleted rows are known that were not"
     if not _has_all_extras(inputs, state, entry):
         return "something that is wanted besides the statistics of columns is not there"
@@ -192,35 +208,55 @@ def _find_current_entry(inputs: PlanInputs, manifest: Manifest | None) -> Snapsh
     if manifest is None or not manifest.snapshots:
         return None
     # Readers without a catalog take the last entry: a rollback has to make it the last one again.
-    entry = manifest.snapshots[-1]
-    mapping = inputs.facts.name_mapping
-    if mapping is not None:
-        entry = mapping.resolve_snapshot(entry)
-    is_current = entry.id == snapshot_id(inputs.facts) and entry.columns == inputs.facts.columns
-    return entry if is_current else None
+    entry = inputs.facts.resolve_snapshot(manifest.snapshots[-1])
+    expected = (snapshot_id(inputs.facts), inputs.facts.columns)
+    return entry if (entry.id, entry.columns) == expected else None
+
+
+def _has_new_counts(inputs: PlanInputs, entry: Snapshot, coverage: Coverage) -> bool:
+    """Return whether data files were analyzed, or their deleted rows counted, after the entry was written."""
+    if inputs.deleted is not None and inputs.deleted.counted:
+        return True
+    analyzed_files = [file for file in inputs.facts.files if coverage.holds(file)]
+    return entry.files != len(analyzed_files)
 
 
 def _has_all_extras(inputs: PlanInputs, state: RoundState, entry: Snapshot) -> bool:
+    requested_keys = {column.key for column in inputs.request.expressions}
     stored_keys = {column.key for column in entry.expressions}
-    has_expressions = all(column.key in stored_keys for column in inputs.request.expressions)
-    return has_expressions and all(extra.is_current(entry) for extra in state.extras)
+    if not requested_keys <= stored_keys:
+        return False
+    return all(extra.is_current(entry) for extra in state.extras)
 
 
 def _find_broken_blocks(inputs: PlanInputs, coverage: Coverage) -> set[str]:
     """Name the blocks of live files whose objects are missing or have another length."""
-    used = {block_files.block.id: list_block_objects(block_files) for block_files in coverage.live_blocks}
-    absent = inputs.store.find_absent({name: length for objects in used.values() for name, length in objects.items()})
-    return {block for block, objects in used.items() if not absent.isdisjoint(objects)}
+    objects = {block_files.block.id: list_block_objects(block_files) for block_files in coverage.live_blocks}
+    lengths: dict[str, int] = {}
+    for block_objects in objects.values():
+        lengths.update(block_objects)
+    absent = inputs.store.find_absent(lengths)
+    return {block for block, block_objects in objects.items() if not absent.isdisjoint(block_objects)}
+
+
+def _find_missing_objects(inputs: PlanInputs, manifest: Manifest | None) -> str | None:
+    """Return the reason to write the table level again if objects of the last entry are missing."""
+    if manifest is None or not inputs.store.find_absent(list_snapshot_objects(manifest.snapshots[-1])):
+        return None
+    reason = "objects of the table level are not there"
+    _LOG.warning("the table level is written again: %s", reason)
+    return reason
 
 
 def plan_work(coverage: Coverage, requests: Sequence[AnalyzeRequest]) -> tuple[MissingStatistics, ...]:
-    """Find what requests ask for and no block holds; what a request before is going to compute counts as there."""
-    knowledge = {key: tuple(known) for key, known in coverage.knowledge.items()}
+    """Find the requested statistics that no block holds; work for one request counts as done for the next."""
+    knowledge = {key: tuple(parts) for key, parts in coverage.knowledge.items()}
     work: list[MissingStatistics] = []
     for request in requests:
         for part in find_missing(knowledge, request):
             planned = FileKnowledge(DEPTHS[part.depth], column_keys(part.columns), request.statistics)
-            knowledge |= {file.key: (*knowledge[file.key], planned) for file in part.files}
+            for file in part.files:
+                knowledge[file.key] = (*knowledge[file.key], planned)
             work.append(part)
     return tuple(work)
 
@@ -228,26 +264,29 @@ def plan_work(coverage: Coverage, requests: Sequence[AnalyzeRequest]) -> tuple[M
 def find_missing(
     knowledge: Mapping[FileKey, tuple[FileKnowledge, ...]], request: AnalyzeRequest
 ) -> list[MissingStatistics]:
-    """Find what a request asks for and is not known, files that miss the same together."""
+    """Find the requested statistics that are not known, together for the files that miss the same columns."""
     groups: dict[tuple[FileKnowledge, ...], list[DataFile]] = defaultdict(list)
     for file in request.files:
         groups[knowledge[file.key]].append(file)
     work: dict[tuple[tuple[Column, ...], bool], list[DataFile]] = defaultdict(list)
-    for known, files in groups.items():
-        columns = _find_unknown_columns(known, request)
-        if columns or not known:
-            work[columns, bool(known)] += files
-    return [
-        MissingStatistics(request.depth if columns else FILES, columns, tuple(files), is_listed)
-        for (columns, is_listed), files in work.items()
-    ]
+    for file_knowledge, files in groups.items():
+        columns = _find_unknown_columns(file_knowledge, request)
+        is_listed = bool(file_knowledge)
+        if columns or not is_listed:
+            work[columns, is_listed] += files
+    missing = []
+    for (columns, is_listed), files in work.items():
+        depth = request.depth if columns else FILES
+        missing.append(MissingStatistics(depth, columns, tuple(files), is_listed))
+    return missing
 
 
 def _find_unknown_columns(knowledge: Sequence[FileKnowledge], request: AnalyzeRequest) -> tuple[Column, ...]:
     if request.depth == FILES:
         return ()
-    known = union_columns(knowledge, DEPTHS[request.depth])
+    computed = union_columns(knowledge, DEPTHS[request.depth])
     if request.depth == FULL:
-        for one in request.statistics:
-            known &= union_columns((some for some in knowledge if one in some.statistics), DEPTHS[FULL])
-    return tuple(column for column in request.columns if (column.key, column.type) not in known)
+        for statistic in request.statistics:
+            with_statistic = [part for part in knowledge if statistic in part.statistics]
+            computed &= union_columns(with_statistic, DEPTHS[FULL])
+    return tuple(column for column in request.columns if (column.key, column.type) not in computed)

@@ -1,4 +1,4 @@
-"""What ANALYZE tells other engines: sketches of the snapshot's columns, where the table's own metadata has a place."""
+"""Publishes sketches of columns in the table's own metadata, for other engines to read."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from metastore.adapters.table_facts import TableFacts
+    from metastore.format.manifest import Snapshot
+    from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
     from metastore.pipeline.plan_inputs import PlanInputs
+    from metastore.store import Store
 
 
 SUBJECT = "distinct counts for other engines"
@@ -34,35 +37,44 @@ _NO_SKETCH = (
 
 
 @dataclass(frozen=True)
-class WholeColumns:
-    """What is known of the columns that are analyzed in every data file, by their keys.
+class CompleteColumns:
+    """The columns that are analyzed in every data file.
 
     Attributes:
-        sketches: Those with a sketch.
-        others: Those that only something else than a sketch counts.
+        sketches: Sketches by the keys of their columns.
+        without_sketch: Columns that only something else than a sketch counts.
     """
 
     sketches: Mapping[str, ThetaSketch] = field(default_factory=dict)
-    others: tuple[Column, ...] = ()
+    without_sketch: tuple[Column, ...] = ()
 
 
 def publish_sketches(spark: SparkSession, inputs: PlanInputs) -> tuple[Refusal, ...]:
-    """Publish the sketches of whole columns where that is asked for, and say what is left out."""
+    """Publish the sketches of complete columns if the settings ask for it, and return why columns are left out."""
     facts = inputs.facts
-    publish = describe_format(facts.format).publish_sketches
-    if not inputs.is_publishing or publish is None or inputs.request.depth != FULL or not facts.files:
+    if not inputs.is_publishing or inputs.request.depth != FULL or not facts.files:
         return ()
     if not facts.is_physical:
         return (Refusal(SUBJECT, _DELETED),)
     try:
-        known = _read_columns(inputs)
-        if not known.sketches and not known.others:
-            return (Refusal(SUBJECT, _PARTIAL.format(facts.in_statements)),)
-        told = publish(spark, facts, known.sketches)
+        problem = _publish(spark, inputs)
     except Exception as failure:  # noqa: BLE001 - the statistics are committed: whatever others do with theirs
-        return (Refusal(SUBJECT, f"they could not be published: {find_cause(failure)}"),)
-    missing = [column.name for column in known.others if column.key not in told]
-    return (Refusal(SUBJECT, _explain_missing(facts, missing)),) if missing else ()
+        problem = f"they could not be published: {find_cause(failure)}"
+    return () if problem is None else (Refusal(SUBJECT, problem),)
+
+
+def _publish(spark: SparkSession, inputs: PlanInputs) -> str | None:
+    """Publish what can be published; return the reason that something cannot."""
+    facts = inputs.facts
+    publish = describe_format(facts.format).publish_sketches
+    if publish is None:
+        return None
+    columns = _read_columns(inputs)
+    if not columns.sketches and not columns.without_sketch:
+        return _PARTIAL.format(facts.in_statements)
+    published = publish(spark, facts, columns.sketches)
+    missing = [column.name for column in columns.without_sketch if column.key not in published]
+    return _explain_missing(facts, missing) if missing else None
 
 
 def _explain_missing(facts: TableFacts, missing: list[str]) -> str:
@@ -71,24 +83,38 @@ def _explain_missing(facts: TableFacts, missing: list[str]) -> str:
     return _NO_SKETCH.format(", ".join(missing), quote_name([catalog]), escape_literal(quote_name(names)), listed)
 
 
-def _read_columns(inputs: PlanInputs) -> WholeColumns:
-    manifest = inputs.store.read()
-    entries = manifest.snapshots if manifest else ()
-    snapshot = next((one for one in entries if one.id == snapshot_id(inputs.facts)), None)
+def _read_columns(inputs: PlanInputs) -> CompleteColumns:
+    snapshot = _find_snapshot(inputs)
     if snapshot is None or snapshot.summary is None:
-        return WholeColumns()
-    rows = inputs.store.get(snapshot.summary, ["column", "files", "distinct"]).to_pylist()
-    mapping = inputs.facts.name_mapping
-    described = snapshot if mapping is None else mapping.resolve_snapshot(snapshot)
+        return CompleteColumns()
+    described = inputs.facts.resolve_snapshot(snapshot)
     columns = dict(enumerate(described.columns))  # expressions come behind them
-    counted = {
-        row["column"]
-        for row in rows
-        if row["files"] == snapshot.files_total and row["distinct"] is not None and row["column"] in columns
-    }
-    stored = inputs.store.get(snapshot.sketches).to_pylist() if snapshot.sketches else ()
-    sketches = {row["column"]: ThetaSketch.from_bytes(row["theta"]) for row in stored if row["column"] in counted}
-    return WholeColumns(
-        {columns[place].key: sketch for place, sketch in sketches.items()},
-        tuple(columns[place] for place in sorted(counted - sketches.keys())),
+    counted = _list_counted_ordinals(inputs.store, snapshot.summary, snapshot.files_total) & columns.keys()
+    sketches = {}
+    if snapshot.sketches is not None:
+        for row in inputs.store.get(snapshot.sketches).to_pylist():
+            if row["column"] in counted:
+                sketches[row["column"]] = ThetaSketch.from_bytes(row["theta"])
+    return CompleteColumns(
+        sketches={columns[ordinal].key: sketch for ordinal, sketch in sketches.items()},
+        without_sketch=tuple(columns[ordinal] for ordinal in sorted(counted - sketches.keys())),
     )
+
+
+def _find_snapshot(inputs: PlanInputs) -> Snapshot | None:
+    manifest = inputs.store.read()
+    if manifest is None:
+        return None
+    for snapshot in manifest.snapshots:
+        if snapshot.id == snapshot_id(inputs.facts):
+            return snapshot
+    return None
+
+
+def _list_counted_ordinals(store: Store, summary: ObjectRef, files: int) -> set[int]:
+    """The ordinals of the columns and expressions whose distinct values are counted in so many data files."""
+    counted = set()
+    for row in store.get(summary, ["column", "files", "distinct"]).to_pylist():
+        if row["files"] == files and row["distinct"] is not None:
+            counted.add(row["column"])
+    return counted

@@ -46,18 +46,21 @@ _LOG = get_logger(__name__)
 def run_statement(spark: SparkSession, statement: AnalyzeStatement, progress: bool | Progress) -> AnalyzeReport:  # noqa: FBT001 - passed on
     """Run a statement."""
     started = time.monotonic()
-    with _running(spark, statement, progress) as shown:
-        return _run(spark, read_inputs(spark, statement), shown, started)
+    with _running(spark, statement, progress) as running_progress:
+        inputs = read_inputs(spark, statement)
+        return _run(spark, inputs, running_progress, started)
 
 
 def run_in_turn(spark: SparkSession, statement: AnalyzeStatement, progress: bool | Progress) -> AnalyzeReport | None:  # noqa: FBT001 - passed on
-    """Run a statement that nobody typed; None where another driver is at the same, of which it may leave nothing."""
+    """Run a statement that nobody typed; return None if another driver already runs the same one."""
     started = time.monotonic()
-    with _running(spark, statement, progress) as shown:
+    with _running(spark, statement, progress) as running_progress:
         inputs = replace(read_inputs(spark, statement), is_unasked=True)
         with claim(inputs.store, statement.depth) as is_ours:
-            report = _run(spark, inputs, shown, started) if is_ours else None
-        if report is not None and report.committed:
+            if not is_ours:
+                return None
+            report = _run(spark, inputs, running_progress, started)
+        if report.committed:
             _tidy(inputs.store)
         return report
 
@@ -68,25 +71,25 @@ def _running(spark: SparkSession, statement: AnalyzeStatement, progress: bool | 
     with (
         raise_as_ours(statement.table),
         use_driver_python(spark.sparkContext),
-        closing(_begin(statement, progress)) as shown,
+        closing(_begin(statement, progress)) as running_progress,
     ):
-        yield shown
+        yield running_progress
 
 
 def _tidy(store: Store) -> None:
-    """Delete now and then what nobody has needed for a day: each write leaves two manifests, and queries list them."""
+    """Delete now and then objects that were unused for a day: each commit adds manifests, and queries list them."""
     try:
         manifest = store.read()
         if manifest is not None and manifest.sequence % _TIDY_EVERY == 0:
             store.writable().run(collect_garbage(_TIDY_GRACE))
-    except MetastoreError as e:
-        _LOG.warning("nothing was tidied in %s: %s", store.uri, e)
+    except MetastoreError as error:
+        _LOG.warning("nothing was tidied in %s: %s", store.uri, error)
 
 
 def _begin(statement: AnalyzeStatement, progress: bool | Progress) -> Progress:  # noqa: FBT001 - passed on
-    shown = make_progress(progress, statement.table)
-    shown.begin("looking up what changed")
-    return shown
+    running_progress = make_progress(progress, statement.table)
+    running_progress.begin("looking up what changed")
+    return running_progress
 
 
 def _run(spark: SparkSession, inputs: PlanInputs, progress: Progress, started: float) -> AnalyzeReport:
@@ -96,7 +99,7 @@ def _run(spark: SparkSession, inputs: PlanInputs, progress: Progress, started: f
 
 
 def _run_rounds(spark: SparkSession, inputs: PlanInputs, progress: Progress) -> RoundState:
-    """Compute and commit what is missing; again when other writers committed meanwhile, or where damage is met."""
+    """Compute and commit missing statistics; repeat this if other writers committed meanwhile or damage appears."""
     state = RoundState.of(inputs)
     for _ in range(_ROUNDS):
         manifest = inputs.store.read()
@@ -105,7 +108,8 @@ def _run_rounds(spark: SparkSession, inputs: PlanInputs, progress: Progress) -> 
             plan = make_plan(inputs, state, manifest)
             computed = compute_missing(spark, inputs, plan.work, progress)
             state = replace(plan.state, result=plan.state.result + computed)
-            if plan.reason is None and not computed.blocks:
+            has_changes = plan.reason is not None or computed.blocks
+            if not has_changes:
                 return replace(state, coverage=plan.coverage)
             state = commit_plan(inputs, plan, state, computed.blocks, progress)
         except BlockDamageError as damage:
@@ -119,17 +123,30 @@ def _run_rounds(spark: SparkSession, inputs: PlanInputs, progress: Progress) -> 
 
 
 def _refuse_other_table(inputs: PlanInputs, state: RoundState, manifest: Manifest | None) -> RoundState:
-    """Refuse a manifest of a table that took this one's place after the first manifest was read."""
-    if state.over is None:
-        state = replace(state, over=frozenset({manifest.table.uuid} if manifest else ()))
+    """Refuse a manifest of a table that replaced this one after the first manifest was read."""
+    replaceable = state.replaceable
+    if replaceable is None:
+        replaceable = frozenset({manifest.table.uuid} if manifest else ())
+        state = replace(state, replaceable=replaceable)
     if manifest is not None:
-        refuse_other_table(manifest, inputs.facts.identity, state.over or frozenset())
+        refuse_other_table(manifest, inputs.facts.identity, replaceable)
     return state
 
 
 def _report(inputs: PlanInputs, state: RoundState, unpublished: tuple[Refusal, ...], seconds: float) -> AnalyzeReport:
-    facts, result, coverage = inputs.facts, state.result, state.coverage or inputs.cover(())
-    read = result.read | (inputs.deleted.read if inputs.deleted else frozenset())
+    facts = inputs.facts
+    result = state.result
+    coverage = state.coverage or inputs.cover(())
+    read = result.read
+    if inputs.deleted is not None:
+        read |= inputs.deleted.read
+    refused = (
+        *facts.refused,
+        *result.refused,
+        *_list_failures(inputs, state),
+        *list_refusals(state.damage),
+        *unpublished,
+    )
     return AnalyzeReport(
         table=facts.name,
         format=facts.format,
@@ -142,22 +159,20 @@ def _report(inputs: PlanInputs, state: RoundState, unpublished: tuple[Refusal, .
         bytes_read=sum(file.size for file in facts.files if file.path in read),
         objects=result.objects + state.objects,
         committed=state.is_committed,
-        refused=facts.refused
-        + result.refused
-        + _list_failures(inputs, state)
-        + list_refusals(state.damage)
-        + unpublished,
+        refused=refused,
         seconds=seconds,
     )
 
 
 def _list_failures(inputs: PlanInputs, state: RoundState) -> tuple[Refusal, ...]:
-    """What user-defined statistics and what else was wanted failed with; the first failure of a task is told."""
+    """List failed user-defined statistics, each with its first failure in a task, and then other failures."""
     statistics = {**dict(reversed(state.result.failed)), **state.failed}
-    others = {subject: reason for extra in state.extras for subject, reason in extra.failed.items()}
-    others |= {f"expression {text}": reason for text, reason in inputs.failed_expressions.items()}
-    others |= inputs.wrong_names
-    return (
-        *(Refusal(f"statistic {subject}", reason) for subject, reason in sorted(statistics.items())),
-        *(Refusal(subject, reason) for subject, reason in sorted(others.items())),
-    )
+    failures: dict[str, str] = {}
+    for extra in state.extras:
+        failures.update(extra.failed)
+    for text, reason in inputs.failed_expressions.items():
+        failures[f"expression {text}"] = reason
+    failures.update(inputs.wrong_names)
+    failed_statistics = [Refusal(f"statistic {subject}", reason) for subject, reason in sorted(statistics.items())]
+    other_failures = [Refusal(subject, reason) for subject, reason in sorted(failures.items())]
+    return (*failed_statistics, *other_failures)

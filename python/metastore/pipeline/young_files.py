@@ -1,6 +1,6 @@
-"""Data files that were written a moment ago: a file that replaces one may get the same modification time.
+"""Waits for data files that were written a moment ago: a file that replaces one may get the same modification time.
 
-Statistics know such a file by path, size and modification time. They may be kept once the clock that stamps the file
+Statistics identify such a file by path, size and modification time. They are safe once the clock that stamps the file
 has passed the file's time: whoever writes the file from then on gives it a later time.
 """
 
@@ -17,7 +17,7 @@ from metastore.adapters.table_facts import Refusal
 from metastore.store.location import local_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection
 
     from metastore.adapters.table_facts import DataFile, TableFacts
     from metastore.store import Store
@@ -25,59 +25,66 @@ if TYPE_CHECKING:
 
 _SECOND = 1000  # all times here are milliseconds
 _NANOSECONDS = 1_000_000
-_COARSE_REST = 2 * _SECOND
+_COARSE_AGE = 2 * _SECOND
 """No file system in use has a clock that is coarser, and clocks of two machines are mostly nearer to each other."""
-_FINE_REST = 100
+_FINE_AGE = 100
 """Where a time has parts of a second the file system's clock ticks at least every 10 ms."""
-_LONGEST_WAIT = _COARSE_REST + 100
+_LONGEST_WAIT = _COARSE_AGE + 100
 
 
 def wait_for_young_files(facts: TableFacts, store: Store, load: Callable[[], TableFacts]) -> TableFacts:
-    """Wait until young data files can be told from later ones; leave out those that cannot.
+    """Wait until young data files can be distinguished from later ones; leave out those that stay too young.
 
     Args:
         facts: The table.
-        store: Its store, whose file system tells its clock.
+        store: Its store, whose file system has a clock.
         load: Lists the table again, after a wait in which files may have been replaced.
     """
     if not facts.unsettled:
         return facts
-    rests = _find_missing_rests(facts, store)
-    longest = max((rest for rest in rests.values() if rest <= _LONGEST_WAIT), default=0)
+    waits = [wait for wait in _find_waits(facts, store).values() if wait <= _LONGEST_WAIT]
+    longest = max(waits, default=0)
     if longest > 0:
         sleep(longest / _SECOND)
-    if longest > _FINE_REST:
+    if longest > _FINE_AGE:
         facts = load()
-    return _leave_out(facts, _find_missing_rests(facts, store))
+    return _leave_out(facts, _find_waits(facts, store))
 
 
-def _find_missing_rests(facts: TableFacts, store: Store) -> dict[str, int]:
-    """Find the milliseconds that young data files have to rest still, by path; none of those that have rested."""
+def _find_waits(facts: TableFacts, store: Store) -> dict[str, int]:
+    """Map the paths of data files that are still too young to the milliseconds until they are not."""
     young = [file for file in facts.files if file.path in facts.unsettled]
     if not young:
         return {}
     clock = _read_common_clock(young, store)
-    rests = {file.path: _find_missing_rest(file, clock) for file in young}
-    return {path: rest for path, rest in rests.items() if rest > 0}
+    waits = {}
+    for file in young:
+        wait = _find_wait(file, clock)
+        if wait > 0:
+            waits[file.path] = wait
+    return waits
 
 
-def _find_missing_rest(file: DataFile, clock: int | None) -> int:
-    """Find how many milliseconds a file has to rest still; none are left where that is 0 or less.
+def _find_wait(file: DataFile, clock: int | None) -> int:
+    """Return the milliseconds until a file is old enough; 0 or less if it is.
 
     Args:
         file: The file.
-        clock: What the clock says that stamps the file; None where only another one can be read.
+        clock: The time by the clock that stamps the file, or None if only another clock can be read.
     """
     modified = file.modified or 0
     if clock is None:
-        return modified + _COARSE_REST - time_ns() // _NANOSECONDS
+        now = time_ns() // _NANOSECONDS
+        return modified + _COARSE_AGE - now
     is_fine = modified % _SECOND != 0
-    return modified + (_FINE_REST if is_fine else _COARSE_REST) - clock
+    age = _FINE_AGE if is_fine else _COARSE_AGE
+    return modified + age - clock
 
 
 def _read_common_clock(files: list[DataFile], store: Store) -> int | None:
-    """Read the clock of the files' file system; None where the store lies on another one."""
-    paths = [local_path(store.uri), *(local_path(file.location) for file in files)]
+    """Read the clock of the files' file system, or return None if the store lies on another one."""
+    paths = [local_path(store.uri)]
+    paths += [local_path(file.location) for file in files]
     if None in paths:
         return None
     now = store.read_clock()
@@ -94,20 +101,20 @@ def _find_device(path: str) -> int | None:
         return None
 
 
-def _leave_out(facts: TableFacts, young: Mapping[str, int]) -> TableFacts:
-    """The table without some data files, at the snapshot that the others are."""
+def _leave_out(facts: TableFacts, young: Collection[str]) -> TableFacts:
+    """Return the table without some data files, under the snapshot name of the other files."""
     if not young:
         return replace(facts, unsettled=frozenset())
     files = tuple(file for file in facts.files if file.path not in young)
+    snapshot = facts.snapshot
     name_snapshot = describe_format(facts.format).name_snapshot
+    if name_snapshot is not None:
+        snapshot = name_snapshot(files)
+    refused = [Refusal(path, refusals.UNSETTLED) for path in young]
     return replace(
         facts,
         files=files,
-        snapshot=facts.snapshot if name_snapshot is None else name_snapshot(files),
-        refused=(*facts.refused, *_refuse(young)),
+        snapshot=snapshot,
+        refused=(*facts.refused, *refused),
         unsettled=frozenset(),
     )
-
-
-def _refuse(paths: Mapping[str, int]) -> Iterator[Refusal]:
-    return (Refusal(path, refusals.UNSETTLED) for path in paths)
