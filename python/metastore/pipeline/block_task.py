@@ -1,4 +1,4 @@
-"""What one task does: opens its data files, runs the kernel, writes a block. Needs numpy and pyarrow alone."""
+"""Runs one task: opens data files, runs the kernel, writes a block. Executors need numpy and pyarrow alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,12 +46,12 @@ if TYPE_CHECKING:
 
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt
-_KEPT, _LARGEST = 256 << 20, 32 << 20  # glibc takes no more for the second
+_FREE_BYTES, _LARGEST = 256 << 20, 32 << 20  # glibc takes no more for the second
 
 
 @contextmanager
 def use_system_allocator() -> Iterator[None]:
-    """Let Arrow take memory from where numpy takes it: what one of them has given back serves the other."""
+    """Let Arrow and numpy share the system's allocator, so that memory that one of them frees serves the other."""
     _keep_freed()
     before = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
@@ -62,30 +63,30 @@ def use_system_allocator() -> Iterator[None]:
 
 @cache  # it is a setting of the process
 def _keep_freed() -> None:
-    """Let glibc keep what a column has given back for the next one: the system's pages take as long as reading.
+    """Let glibc keep freed memory for the next column: new pages of the system take as long as reading.
 
-    It stays so after the task, for the next one: Spark ends workers that have been idle for a minute.
+    The setting outlives the task: Spark ends workers that have been idle for a minute.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # another C library, which has its own ways
         return
     mallopt(_MMAP_THRESHOLD, _LARGEST)
-    mallopt(_TRIM_THRESHOLD, _KEPT)
+    mallopt(_TRIM_THRESHOLD, _FREE_BYTES)
 
 
 @dataclass(frozen=True)
 class BlockDestination:
-    """Where blocks go and what is written into them besides statistics.
+    """The store that blocks go to, and the settings that they are computed with.
 
     Attributes:
-        table: Whose statistics these are.
-        budget: Bytes that a task may hold.
-        statistics: User-defined ones to compute.
-        allowance: What the statistics of a data file may take of its size.
+        table: The table that the statistics describe.
+        budget: Bytes of memory for one task.
+        statistics: User-defined statistics to compute.
+        allowance: The share of a data file's size that its statistics may take.
     """
 
-    place: TaskStore
+    store: TaskStore
     table: TableIdentity
     settings: Mapping[str, Any]
     budget: int
@@ -93,10 +94,14 @@ class BlockDestination:
     allowance: Allowance = LARGE_TABLE
 
     def detail(self, file: DataFile) -> DetailLimits:
-        """How much detail the settings ask of a data file."""
-        bins, top = (int(self.settings[name]) for name in ("histogram_bins", "frequencies_top"))
-        kind = str(self.settings.get("histogram_kind", EQUI_HEIGHT))
-        return DetailLimits(bins, top, budget_for_lists(file.size), kind, self.allowance.whole)
+        """The limits that the settings put on the details of a data file."""
+        return DetailLimits(
+            bins=int(self.settings["histogram_bins"]),
+            top=int(self.settings["frequencies_top"]),
+            list_bytes=budget_for_lists(file.size),
+            kind=str(self.settings.get("histogram_kind", EQUI_HEIGHT)),
+            whole=self.allowance.whole,
+        )
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ class BlockTask:
         depth: `full` or `footer`.
         defaults: Column key to the value in files without the column.
         absent_is_null: Whether a column absent from a file with field ids is null in all its rows.
-        name_mapping: How files without field ids are read, where such files may be among them.
+        name_mapping: The names of columns in files without field ids, if there may be such files.
     """
 
     depth: str
@@ -121,16 +126,32 @@ class BlockTask:
 
 
 @dataclass(frozen=True)
-class BlockTaskResult:
-    """What a task hands back.
+class CastColumn:
+    """A column whose values readers cast from the type that a data file has.
 
     Attributes:
-        block: What it wrote; None when every file was left out.
+        file_type: The type in the data file.
+        knowledge: The statistics that are known in spite of the cast, in the words of `refusals`.
+        path: The data file.
+    """
+
+    column: Column
+    file_type: str
+    knowledge: str
+    path: str
+
+
+@dataclass(frozen=True)
+class BlockTaskResult:
+    """The result of one task.
+
+    Attributes:
+        block: The block that it wrote; None when every file was left out.
         paths: The files that the block holds.
         unread: The files left out.
-        objects: How many objects were written.
+        objects: The number of objects written.
         failed: User-defined statistics that failed, as `name` or `name(column)`, and why.
-        cast_columns: Columns whose values do not follow from what a file holds: its type, what is known, the file.
+        cast_columns: Columns whose values readers cast from another type.
     """
 
     block: Block | None
@@ -138,7 +159,7 @@ class BlockTaskResult:
     unread: tuple[Refusal, ...] = ()
     objects: int = 0
     failed: tuple[tuple[str, str], ...] = ()
-    cast_columns: tuple[tuple[Column, str, str, str], ...] = ()
+    cast_columns: tuple[CastColumn, ...] = ()
 
 
 @dataclass
@@ -153,33 +174,38 @@ class BlockBuilder:
     _rows: dict[str, list[pa.Table]] = field(default_factory=lambda: defaultdict(list))
     _unread: list[Refusal] = field(default_factory=list)
     _failed: dict[str, str] = field(default_factory=dict)
-    _cast_columns: list[tuple[Column, str, str, str]] = field(default_factory=list)
+    _cast_columns: list[CastColumn] = field(default_factory=list)
 
     @cached_property
     def statistics(self) -> tuple[Statistic, ...]:
         """The user-defined statistics that can be loaded here."""
         if self.depth != FULL:
             return ()
-        found, failed = unpickle_statistics(self.destination.statistics)
+        statistics, failed = unpickle_statistics(self.destination.statistics)
         self._failed |= failed
-        return found
+        return statistics
 
     def add(self, file: DataFile, statistics: Iterable[tuple[int, ColumnStatistics]]) -> None:
-        """Note a file and the statistics of its columns by ordinal."""
+        """Add a file with the statistics of its columns by ordinal."""
         if self.depth != FULL:  # lists of constants are known then, and no object holds them
-            statistics = ((column, found.with_value_counts(None)) for column, found in statistics)
-        place, detail = len(self._files), self.destination.detail(file)
+            statistics = ((ordinal, one_column.with_value_counts(None)) for ordinal, one_column in statistics)
+        detail = self.destination.detail(file)
         fitted = fit_to_file_size(statistics, file.size, detail.top, self.destination.allowance)
-        rows = [(column, place, found) for column, found in fitted]
-        for column, _, found in rows:
-            for name, reason in found.failed.items():
-                self._failed.setdefault(f"{name}({self.columns[column].name})", reason)
-            if found.cast_type is not None:
-                self._cast_columns.append((self.columns[column], *found.cast_type, file.path))
+        position = len(self._files)
+        rows = [(ordinal, position, one_column) for ordinal, one_column in fitted]
+        for ordinal, _, one_column in rows:
+            self._note_problems(self.columns[ordinal], one_column, file)
         self._files.append(file)
-        for kind, some in block_rows(rows).items():
+        for kind, table in block_rows(rows).items():
             if self.depth == FULL or kind != "frequencies":
-                self._rows[kind].append(some)
+                self._rows[kind].append(table)
+
+    def _note_problems(self, column: Column, statistics: ColumnStatistics, file: DataFile) -> None:
+        for name, reason in statistics.failed.items():
+            self._failed.setdefault(f"{name}({column.name})", reason)
+        if statistics.cast_type is not None:
+            file_type, knowledge = statistics.cast_type
+            self._cast_columns.append(CastColumn(column, file_type, knowledge, file.path))
 
     def refuse(self, unread: Refusal) -> None:
         """Note a file that is left out."""
@@ -190,22 +216,29 @@ class BlockBuilder:
         unread = tuple(self._unread)
         if not self._files:
             return BlockTaskResult(None, (), unread)
-        tried = {one.name: one.version for one in self.statistics}
-        made = {kind: pa.concat_tables(some) for kind, some in self._rows.items()}
-        columns = self.columns if self.name_mapping is None else self.name_mapping.map_columns(self.columns)
-        content = BlockContent(self.depth, columns, tuple(self._files), made, tried)
-        to = self.destination
+        columns = self.columns
+        if self.name_mapping is not None:
+            columns = self.name_mapping.map_columns(columns)
+        content = BlockContent(
+            computed=self.depth,
+            columns=columns,
+            files=tuple(self._files),
+            rows={kind: pa.concat_tables(tables) for kind, tables in self._rows.items()},
+            statistics={statistic.name: statistic.version for statistic in self.statistics},
+        )
+        destination = self.destination
         written: list[ObjectRef] = []
 
         def put(kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str]) -> ObjectRef:
-            written.append(to.place.write(kind, table, row_groups, extra))
-            return written[-1]
+            ref = destination.store.write(kind, table, row_groups, extra)
+            written.append(ref)
+            return ref
 
-        block = write_block(put, content, to.table, to.settings)
+        block = write_block(put, content, destination.table, destination.settings)
         return BlockTaskResult(
-            block,
-            tuple(file.path for file in self._files),
-            unread,
+            block=block,
+            paths=tuple(file.path for file in self._files),
+            unread=unread,
             objects=len(written),
             failed=tuple(self._failed.items()),
             cast_columns=tuple(self._cast_columns),
@@ -217,12 +250,13 @@ def run_block_task(destination: BlockDestination, task: BlockTask) -> BlockTaskR
     builder = BlockBuilder(destination, task.depth, task.columns)
     with use_system_allocator():
         for file in task.files:
+            detail = destination.detail(file)
             try:
-                builder.add(
-                    file, analyze_file(task, file, destination.budget, builder.statistics, destination.detail(file))
-                )
+                column_statistics = analyze_file(task, file, destination.budget, builder.statistics, detail)
             except UnsupportedDataFile as refusal:
                 builder.refuse(Refusal(file.path, str(refusal)))
+            else:
+                builder.add(file, column_statistics)
         return builder.finish()
 
 
@@ -234,43 +268,51 @@ def analyze_file(
     detail: DetailLimits = DEFAULT_DETAIL_LIMITS,
 ) -> list[tuple[int, ColumnStatistics]]:
     """Compute the statistics of one file."""
-    found = []
-    wanted = []
+    if not file.rows:
+        return [(ordinal, _constant(column, None, 0, statistics)) for ordinal, column in enumerate(task.columns)]
+    results = []
+    remaining = []
     for ordinal, column in enumerate(task.columns):
-        known = metadata_statistics(column, file, statistics) if file.rows else _constant(column, None, 0, statistics)
-        if known is None:
-            wanted.append((ordinal, column))
+        from_metadata = metadata_statistics(column, file, statistics)
+        if from_metadata is None:
+            remaining.append((ordinal, column))
         else:
-            found.append((ordinal, known))
-    if not wanted:
-        return found
-    columns = [FileColumn.of(column, task.field_ids, file.names) for _, column in wanted]
+            results.append((ordinal, from_metadata))
+    if not remaining:
+        return results
     path = str(local_path(file.location))
-    full = task.depth == FULL
+    columns = [FileColumn.of(column, task.field_ids, file.names) for _, column in remaining]
     _require_same(file, path)
-    read = analyze_parquet(path, columns, budget, statistics, detail) if full else analyze_footer(path, columns)
+    if task.depth == FULL:
+        contents = analyze_parquet(path, columns, budget, statistics, detail)
+    else:
+        contents = analyze_footer(path, columns)
     _require_same(file, path)
-    if read.rows != file.rows:
+    if contents.rows != file.rows:
         raise UnsupportedDataFile(refusals.ROWS_DIFFER)
-    schema = cache(partial(pq.read_schema, path))
-    for (ordinal, column), known in zip(wanted, read.columns, strict=True):
-        found.append((ordinal, known or _absent(task, column, file.physical_rows, schema, statistics)))
-    return found
+    read_schema = cache(partial(pq.read_schema, path))
+    for (ordinal, column), from_file in zip(remaining, contents.columns, strict=True):
+        result = from_file or _absent(task, column, file.physical_rows, read_schema, statistics)
+        results.append((ordinal, result))
+    return results
 
 
 def _require_same(file: DataFile, path: str) -> None:
     if file.modified is None:
         return
     now = Path(path).stat()
-    if (now.st_size, now.st_mtime_ns // 1_000_000) != (file.size, file.modified):
+    modified = now.st_mtime_ns // 1_000_000
+    if (now.st_size, modified) != (file.size, file.modified):
         raise UnsupportedDataFile(refusals.REPLACED)
 
 
 def metadata_statistics(column: Column, file: DataFile, statistics: Sequence[Statistic]) -> ColumnStatistics | None:
-    """The statistics of a column whose values the table's metadata decides, None of one that the file holds."""
+    """The statistics of a column whose values the table's metadata decides, or None if the file has to be read."""
     if column.key in file.constants:
         return _constant(column, file.constants[column.key], file.physical_rows, statistics)
-    return unknown_statistics(column, file.physical_rows) if column.key in file.unknown else None
+    if column.key in file.unknown:
+        return unknown_statistics(column, file.physical_rows)
+    return None
 
 
 def _constant(column: Column, value: Any, rows: int, statistics: Sequence[Statistic]) -> ColumnStatistics:
@@ -278,29 +320,33 @@ def _constant(column: Column, value: Any, rows: int, statistics: Sequence[Statis
 
 
 def _absent(
-    task: BlockTask, column: Column, rows: int, schema: Callable[[], pa.Schema], statistics: Sequence[Statistic]
+    task: BlockTask, column: Column, rows: int, read_schema: Callable[[], pa.Schema], statistics: Sequence[Statistic]
 ) -> ColumnStatistics:
+    """The statistics of a column that the file does not have."""
     if column.key in task.defaults:
         if len(column.path) > 1:
             raise UnsupportedDataFile(refusals.NESTED_DEFAULT)
         return _constant(column, task.defaults[column.key], rows, statistics)
-    is_null = task.absent_is_null or (column.key in task.nameless_is_null and not _has_name(schema(), column.path))
+    is_null = task.absent_is_null
+    if not is_null and column.key in task.nameless_is_null:
+        is_null = not _has_name(read_schema(), column.path)
     return _constant(column, None, rows, statistics) if is_null else unknown_statistics(column, rows)
 
 
 def _has_name(schema: pa.Schema, path: Sequence[str]) -> bool:
-    """Whether a file may have a column of that path, in any case."""
+    """Return whether a file may have a column of that path; the case of names does not count."""
     fields = list(schema)
     for part in path:
-        alike = [field for field in fields if field.name.lower() == part.lower()]
-        if not alike:
+        matching = [field for field in fields if field.name.lower() == part.lower()]
+        if not matching:
             return False
-        fields = [below for field in alike if pa.types.is_struct(field.type) for below in field.type]
+        structs = [field.type for field in matching if pa.types.is_struct(field.type)]
+        fields = list(chain.from_iterable(structs))
         if not fields:
             return True
     return True
 
 
 def unknown_statistics(column: Column, rows: int) -> ColumnStatistics:
-    """Note that a column was looked for in a file, and that nothing is known of it."""
+    """The statistics of a column whose values in a file are unknown: the number of rows alone."""
     return ColumnStatistics(rows, column.encoding)

@@ -1,4 +1,4 @@
-"""Cuts the work into tasks, runs them as Spark jobs, and sends what Python cannot read the general way."""
+"""Computes missing statistics by Spark jobs: tasks open data files; Spark reads the files that Python cannot."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class ComputeResult:
     def __add__(self, other: ComputeResult) -> ComputeResult:
         """Join two results."""
         return ComputeResult(
-            self.blocks + other.blocks,
-            self.read | other.read,
-            self.refused + other.refused,
-            self.objects + other.objects,
-            self.failed + other.failed,
+            blocks=self.blocks + other.blocks,
+            read=self.read | other.read,
+            refused=self.refused + other.refused,
+            objects=self.objects + other.objects,
+            failed=self.failed + other.failed,
         )
 
 
@@ -74,7 +74,15 @@ def compute_missing(
 
     def compute(part: MissingStatistics) -> ComputeResult:
         destination = _choose_destination(inputs, part.columns)
-        return BlockComputation(spark, inputs.facts, inputs.store, destination, progress, at_once).run(part)
+        computation = BlockComputation(
+            spark=spark,
+            facts=inputs.facts,
+            store=inputs.store,
+            destination=destination,
+            progress=progress,
+            at_once=at_once,
+        )
+        return computation.run(part)
 
     with raise_as_ours(inputs.facts.name):
         return sum(map(compute, work), ComputeResult())
@@ -84,10 +92,16 @@ def _choose_destination(inputs: PlanInputs, columns: Sequence[Column]) -> BlockD
     """Return the destination of blocks of columns or expressions, with the user-defined statistics of these."""
     keys = {column.key if column.is_expression else None for column in columns}
     statistics = tuple(pickle for pickle in inputs.user_statistics.pickles if pickle.expression in keys)
-    place, identity = inputs.task_store, inputs.facts.identity
-    allowance = choose_allowance(sum(file.size for file in inputs.facts.files))
-    allowance = replace(allowance, keeps_sketches=inputs.is_publishing)
-    return BlockDestination(place, identity, inputs.block_settings, BUDGET, statistics, allowance)
+    table_bytes = sum(file.size for file in inputs.facts.files)
+    allowance = replace(choose_allowance(table_bytes), keeps_sketches=inputs.is_publishing)
+    return BlockDestination(
+        store=inputs.task_store,
+        table=inputs.facts.identity,
+        settings=inputs.block_settings,
+        budget=BUDGET,
+        statistics=statistics,
+        allowance=allowance,
+    )
 
 
 @dataclass(frozen=True)
@@ -108,7 +122,7 @@ class BlockComputation:
     at_once: int | None = None
 
     def run(self, work: MissingStatistics) -> ComputeResult:
-        """Compute the missing statistics of some files."""
+        """Compute the missing statistics of files."""
         if any(column.is_expression for column in work.columns):
             return ExpressionComputation(self, work).run()
         if not work.columns:
@@ -132,13 +146,18 @@ class BlockComputation:
                 reasons[refusal.subject] = refusal.reason
         result = _join_results(results) + ComputeResult(refused=tuple(replaced))
         remaining = tuple(file for file in work.files if file.path in reasons)
-        if not remaining:
-            return result
+        if remaining:
+            result += self._read_remaining(replace(work, files=remaining), reasons)
+        return result
+
+    def _read_remaining(self, work: MissingStatistics, reasons: Mapping[str, str]) -> ComputeResult:
+        """Read by Spark the data files that the kernel cannot read; if only values serve, list the files alone."""
         if work.depth == FULL and not self.facts.field_ids:
-            return result + self._read_by_spark(replace(work, files=remaining), reasons)
+            return self._read_by_spark(work, reasons)
         refused = tuple(Refusal(path, reason) for path, reason in reasons.items())
-        listed = () if work.is_listed else (self._list(remaining),)
-        return result + ComputeResult(listed, refused=refused, objects=len(listed))
+        if work.is_listed:
+            return ComputeResult(refused=refused)
+        return ComputeResult((self._list(work.files),), refused=refused, objects=1)
 
     def _find_spark_only_reasons(self, files: Sequence[DataFile]) -> dict[str, str]:
         """Return by path the reasons that the kernel cannot read data files."""
@@ -163,11 +182,11 @@ class BlockComputation:
         return result + ComputeResult(refused=unreadable)
 
     def _read_rows(self, work: MissingStatistics) -> ComputeResult:
-        """Read data files by Spark; some may have left the table."""
+        """Read data files by Spark; a file that has left the table meanwhile is refused."""
         if not work.files:
             return ComputeResult()
-        cast_columns: tuple[Refusal, ...] = ()
         groups = group_by_file_schema(self.spark, work.files) if self.facts.casts else []
+        cast_columns: tuple[Refusal, ...] = ()
         if groups:
             files, cast_columns = mark_unknown_columns(groups, work.columns)
             work = replace(work, files=files)
@@ -183,8 +202,15 @@ class BlockComputation:
     def make_task(self, work: MissingStatistics, files: tuple[DataFile, ...]) -> BlockTask:
         """Return the work of one task."""
         facts = self.facts
-        of_absent = (facts.defaults, facts.absent_is_null, facts.field_ids, facts.nameless_is_null)
-        return BlockTask(work.depth, work.columns, files, *of_absent)
+        return BlockTask(
+            depth=work.depth,
+            columns=work.columns,
+            files=files,
+            defaults=facts.defaults,
+            absent_is_null=facts.absent_is_null,
+            field_ids=facts.field_ids,
+            nameless_is_null=facts.nameless_is_null,
+        )
 
     def run_job(self, work: MissingStatistics, chosen: tuple[DataFile, ...]) -> list[BlockTaskResult]:
         """Read data files by tasks that open them."""
@@ -192,7 +218,9 @@ class BlockComputation:
         ship_package(context)
         tasks = [self.make_task(work, files) for files in pack_files(chosen, context.defaultParallelism)]
         destination = self.destination
-        files, rows, weight = context.accumulator(0), context.accumulator(0), context.accumulator(0)
+        files = context.accumulator(0)
+        rows = context.accumulator(0)
+        weight = context.accumulator(0)
 
         def run(task: BlockTask) -> BlockTaskResult:
             result = run_block_task(destination, task)
@@ -201,16 +229,19 @@ class BlockComputation:
             weight.add(weigh_files(task.files))
             return result
 
-        total, total_weight = len(chosen), weigh_files(chosen)
-        self.progress.begin(
-            "reading", lambda: StageProgress(files.value, total, rows.value, weight.value / total_weight)
-        )
+        total = len(chosen)
+        total_weight = weigh_files(chosen)
+
+        def read_progress() -> StageProgress:
+            return StageProgress(files.value, total, rows.value, weight.value / total_weight)
+
+        self.progress.begin("reading", read_progress)
         step = self.at_once or len(tasks)
         results: list[BlockTaskResult] = []
         for first in range(0, len(tasks), step):
             wave = tasks[first : first + step]
             job = context.parallelize(wave, len(wave)).map(run)
-            results += run_cancellable(self.spark, partial(destination.place.collect, job))
+            results += run_cancellable(self.spark, partial(destination.store.collect, job))
         return results
 
 
@@ -236,7 +267,7 @@ class ExpressionComputation:
         return sum(map(self._compute_settled, self.work.columns, unsettled), ComputeResult())
 
     def _compute_settled(self, expression: Column, unsettled: Sequence[Refusal]) -> ComputeResult:
-        """Compute an expression of the files whose values every reader shows alike."""
+        """Compute an expression of the files whose values are the same for every reader."""
         unsettled_paths = {refusal.subject for refusal in unsettled}
         settled = tuple(file for file in self.work.files if file.path not in unsettled_paths)
         work = replace(self.work, columns=(expression,), files=settled)
@@ -255,19 +286,16 @@ class ExpressionComputation:
         return _join_results(results) + ComputeResult(refused=self._name_files(work, _list_unread(results)))
 
     def _divide(self, work: MissingStatistics, failure: Exception) -> ComputeResult:
-        """Go on with parts of what failed, one expression by itself and then half of the files."""
+        """Compute parts of the work that failed: each expression by itself, then half of the files."""
         if "SPARK_JOB_CANCELLED" in str(failure):
             raise failure
         self.attempts -= 1
         if self.attempts < 0:
             reason = f"jobs over its rows fail too often: {find_cause(failure)}"
-            return ComputeResult(refused=self._name_files(work, (Refusal(f"{len(work.files)} data files", reason),)))
-        if len(work.columns) > 1:
-            parts = [replace(work, columns=(column,)) for column in work.columns]
-        elif len(work.files) > 1:
-            middle = len(work.files) // 2
-            parts = [replace(work, files=files) for files in (work.files[:middle], work.files[middle:])]
-        else:
+            refusal = Refusal(f"{len(work.files)} data files", reason)
+            return ComputeResult(refused=self._name_files(work, (refusal,)))
+        parts = _split(work)
+        if not parts:
             return self._note_failure(work, Refusal(work.files[0].path, find_cause(failure)))
         return sum(map(self._compute, parts), ComputeResult())
 
@@ -281,6 +309,16 @@ class ExpressionComputation:
     def _name_files(self, work: MissingStatistics, refused: Sequence[Refusal]) -> tuple[Refusal, ...]:
         subject = f"expression {', '.join(column.path[0] for column in work.columns)}"
         return tuple(Refusal(subject, f"{refusal.subject}: {refusal.reason}") for refusal in refused)
+
+
+def _split(work: MissingStatistics) -> list[MissingStatistics]:
+    """Split work by expressions, else into two halves of its files; a single file is not split."""
+    if len(work.columns) > 1:
+        return [replace(work, columns=(column,)) for column in work.columns]
+    if len(work.files) > 1:
+        middle = len(work.files) // 2
+        return [replace(work, files=work.files[:middle]), replace(work, files=work.files[middle:])]
+    return []
 
 
 def _list_unread(results: Sequence[BlockTaskResult]) -> list[Refusal]:
@@ -306,8 +344,8 @@ def _refuse_cast_columns(results: Sequence[BlockTaskResult]) -> list[Refusal]:
     """Name each column that files have in another type, once for all files with that type."""
     files: dict[tuple[Column, str, str], list[str]] = defaultdict(list)
     for result in results:
-        for column, file_type, knowledge, path in result.cast_columns:
-            files[column, file_type, knowledge].append(path)
+        for cast in result.cast_columns:
+            files[cast.column, cast.file_type, cast.knowledge].append(cast.path)
     refused = []
     for (column, file_type, knowledge), paths in files.items():
         reason = refusals.describe_other_type(file_type, column.type, paths, knowledge)

@@ -1,10 +1,10 @@
-"""The general path: Spark reads the rows of files that Python does not open; the same kernel runs on its batches."""
+"""Runs the kernel on rows that Spark has read, of data files that Python does not open."""
 
 from __future__ import annotations
 
 import pickle
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from metastore.adapters import refusals
 from metastore.adapters.shim_calls import require_unchanged
 from metastore.adapters.table_facts import DataFile, Refusal
-from metastore.kernel.budget import BUDGET, DEFAULT_DETAIL_LIMITS, DetailLimits
+from metastore.kernel.budget import BUDGET, DetailLimits
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.pipeline.block_task import BlockBuilder, metadata_statistics, unknown_statistics
 
@@ -29,15 +29,20 @@ if TYPE_CHECKING:
     from metastore.statistics import Statistic
 
 
+_RECORD_SCHEMA = "record binary"
+
+
 def analyze_spark_rows(rows: DataFrame, destination: BlockDestination, task: BlockTask) -> list[BlockTaskResult]:
     """Run the kernel on rows read by Spark; every partition writes a block."""
+    store = destination.store
 
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        for record in destination.place.pack_results(analyze_row_batches(batches, destination, task) for _ in range(1)):
-            yield pa.record_batch([pa.array([record], pa.binary())], names=["record"])
+    def analyze(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        results = (analyze_row_batches(batches, destination, task) for _ in range(1))
+        for record in store.pack_results(results):
+            yield _record_batch(record)
 
-    done = require_unchanged(rows.mapInArrow(work, "record binary"), destination.table.name)
-    return destination.place.collect_rows(done)
+    records = require_unchanged(rows.mapInArrow(analyze, _RECORD_SCHEMA), destination.table.name)
+    return store.collect_rows(records)
 
 
 def analyze_row_batches(
@@ -46,52 +51,68 @@ def analyze_row_batches(
     """Compute the statistics of files whose rows come one file after the other."""
     builder = BlockBuilder(destination, task.depth, task.columns, task.name_mapping)
     expected = {file.location: file for file in task.files}
-    runs = ((path, rows) for batch in batches for path, rows in _by_file(batch))
+    runs = chain.from_iterable(map(_split_by_file, batches))
     for path, group in groupby(runs, key=itemgetter(0)):
         file = expected.get(path)
-        detail = DEFAULT_DETAIL_LIMITS if file is None else destination.detail(file)
-        reading = _Reading(task.columns, (destination.budget, detail), builder.statistics)
+        if file is None:
+            continue
+        aggregator = _RowAggregator(task.columns, destination.budget, destination.detail(file), builder.statistics)
         for _, rows in group:
-            reading.add(rows)
-        if file is not None and file.rows == reading.rows:
-            found = reading.statistics(absent_is_null=task.absent_is_null)
-            builder.add(file, _with_constants(found, task, file, builder.statistics))
-        elif file is not None:
+            aggregator.add(rows)
+        if aggregator.rows != file.rows:
             builder.refuse(Refusal(file.path, refusals.ROWS_DIFFER))
+            continue
+        column_statistics = aggregator.finish(absent_is_null=task.absent_is_null)
+        builder.add(file, _with_constants(column_statistics, task, file, builder.statistics))
     return builder.finish()
 
 
 def analyze_matching_rows(
     rows: DataFrame, columns: Sequence[Column], detail: DetailLimits, table: str
 ) -> list[tuple[int, list[ColumnStatistics]]]:
-    """Run the kernel on rows of any data files: of every partition that has some, how many and their statistics."""
+    """Run the kernel on rows of any data files; return the number of rows and the statistics of each partition."""
 
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        reading = _Reading(columns, (BUDGET, detail), ())
+    def analyze(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        aggregator = _RowAggregator(columns, BUDGET, detail, ())
         for batch in batches:
-            reading.add(batch)
-        if reading.rows:
-            found = [replace(known, bloom=None) for _, known in reading.statistics(absent_is_null=True)]
-            yield pa.record_batch([pa.array([pickle.dumps((reading.rows, found))], pa.binary())], names=["record"])
+            aggregator.add(batch)
+        if aggregator.rows == 0:
+            return
+        column_statistics = [
+            replace(statistics, bloom=None) for _, statistics in aggregator.finish(absent_is_null=True)
+        ]
+        yield _record_batch(pickle.dumps((aggregator.rows, column_statistics)))
 
-    done = require_unchanged(rows.mapInArrow(work, "record binary"), table)
-    return [pickle.loads(row[0]) for row in done.collect()]  # noqa: S301 - written by our own task
+    records = require_unchanged(rows.mapInArrow(analyze, _RECORD_SCHEMA), table)
+    return [pickle.loads(row[0]) for row in records.collect()]  # noqa: S301 - written by our own task
+
+
+def _record_batch(record: bytes) -> pa.RecordBatch:
+    return pa.record_batch([pa.array([record], pa.binary())], names=["record"])
 
 
 def _with_constants(
-    found: Sequence[tuple[int, ColumnStatistics]], task: BlockTask, file: DataFile, statistics: Sequence[Statistic]
+    column_statistics: Iterable[tuple[int, ColumnStatistics]],
+    task: BlockTask,
+    file: DataFile,
+    user_defined: Sequence[Statistic],
 ) -> Iterator[tuple[int, ColumnStatistics]]:
-    """Put in what the table's metadata decides: files that are read by themselves do not hold it."""
-    for ordinal, known in found:
+    """Replace statistics by those that the table's metadata decides: a file that is read alone does not hold them."""
+    for ordinal, statistics in column_statistics:
         column = task.columns[ordinal]
         if column.key.isdecimal():
-            yield ordinal, known
+            yield ordinal, statistics
+            continue
+        from_metadata = metadata_statistics(column, file, user_defined)
+        if from_metadata is not None:
+            yield ordinal, from_metadata
+        elif column.encoding is not None:
+            yield ordinal, statistics
         else:
-            held = known if column.encoding else unknown_statistics(column, file.physical_rows)
-            yield ordinal, metadata_statistics(column, file, statistics) or held
+            yield ordinal, unknown_statistics(column, file.physical_rows)
 
 
-def _by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+def _split_by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
     if batch.num_rows == 0:
         return
     codes = batch.column(0).dictionary_encode()
@@ -100,11 +121,10 @@ def _by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         yield codes[int(start)].as_py(), batch.slice(start, end - start)
 
 
-class _Reading:
+class _RowAggregator:
     def __init__(
-        self, columns: Sequence[Column], limits: tuple[int, DetailLimits], statistics: Sequence[Statistic]
+        self, columns: Sequence[Column], budget: int, detail: DetailLimits, statistics: Sequence[Statistic]
     ) -> None:
-        budget, detail = limits
         self.rows = 0
         self._columns = columns
         share = max(budget // max(len(columns), 1), 1)
@@ -115,12 +135,11 @@ class _Reading:
         for kernel, values in zip(self._kernels, rows.columns[2:], strict=True):
             kernel.add(values)
 
-    def statistics(self, *, absent_is_null: bool) -> list[tuple[int, ColumnStatistics]]:
-        found = [kernel.finish(self.rows) for kernel in self._kernels]
+    def finish(self, *, absent_is_null: bool) -> list[tuple[int, ColumnStatistics]]:
+        column_statistics = [kernel.finish(self.rows) for kernel in self._kernels]
         if not absent_is_null:
             # A column of nulls may be absent, and a name mapping may change what that means.
-            found = [
-                unknown_statistics(column, self.rows) if known.nulls == self.rows else known
-                for column, known in zip(self._columns, found, strict=True)
-            ]
-        return list(enumerate(found))
+            for ordinal, column in enumerate(self._columns):
+                if column_statistics[ordinal].nulls == self.rows:
+                    column_statistics[ordinal] = unknown_statistics(column, self.rows)
+        return list(enumerate(column_statistics))
