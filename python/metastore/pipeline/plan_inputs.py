@@ -1,4 +1,4 @@
-"""What an ANALYZE works with: the table, its statistics, what the statement asks for."""
+"""Reads the inputs of an ANALYZE: the table, its statistics, the settings, and the checked statement."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from metastore.table_level.value_jobs import ValueJobs
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -50,32 +50,33 @@ BLOCK_SETTINGS: Mapping[str, Any] = {"theta_lgk": 12, "theta_hash": "iceberg"}
 
 @dataclass(frozen=True)
 class UserStatistics:
-    """The user-defined statistics that can be computed, the same for tasks, and why others cannot."""
+    """The user-defined statistics that can be computed, their pickles for tasks, and why the remaining ones fail."""
 
     statistics: tuple[Statistic, ...] = ()
     pickles: tuple[StatisticPickle, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, expression: str | None) -> frozenset[tuple[str, int]]:
-        """Names and versions of those of an expression, by its key; None: of columns."""
-        return frozenset((one.name, one.version) for one in self.statistics if one.expression == expression)
+        """The names and versions of the statistics of an expression, by its key; None selects those of columns."""
+        selected = [statistic for statistic in self.statistics if statistic.expression == expression]
+        return frozenset((statistic.name, statistic.version) for statistic in selected)
 
 
 @dataclass(frozen=True)
 class PlanInputs:
-    """What every step of an ANALYZE works with, from its beginning to its end.
+    """The inputs of every step of an ANALYZE; they do not change from its beginning to its end.
 
     Attributes:
         task_store: The store as tasks reach it.
-        keep: So many snapshots stay.
+        keep: The number of snapshots to keep.
         is_repair: Whether all stored statistics are read first to find damage.
-        extras: What is wanted besides statistics.
-        jobs: Jobs that the table level is made with.
+        extras: The ranks and value indexes to make besides statistics.
+        jobs: The jobs that the table level is made with.
         failed_expressions: Expressions that have no statistics, and why.
-        is_publishing: Whether other engines are told the columns' distinct counts, for which the format has a place.
-        is_unasked: Whether nobody typed it: what people ask meanwhile does not wait for all of its tasks.
+        is_publishing: Whether the columns' distinct counts are published for other engines in the table's metadata.
+        is_unasked: Whether nobody typed the statement: people's queries do not wait for all of its tasks.
         deleted: The data files whose deleted rows were counted.
-        wrong_names: Table properties and settings of the session that say nothing, and why.
+        wrong_names: Table properties and settings of the session that have no effect, and why.
     """
 
     facts: TableFacts
@@ -97,13 +98,12 @@ class PlanInputs:
 
     @property
     def block_settings(self) -> Mapping[str, Any]:
-        """What blocks are computed with."""
+        """The settings that blocks are computed with."""
         return describe_block_settings(self.options)
 
     def cover(self, blocks: Sequence[Block]) -> Coverage:
-        """What blocks know of the table's data files."""
-        mapping = self.facts.name_mapping
-        resolved = blocks if mapping is None else [mapping.resolve_block(block) for block in blocks]
+        """The statistics that blocks have of the table's data files."""
+        resolved = [self.facts.resolve_block(block) for block in blocks]
         return Coverage(self.block_files.read(resolved), self.facts.files)
 
 
@@ -111,7 +111,7 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
     """Look up the table and its statistics, and check the statement against them."""
     values = _resolve_settings(spark, statement)
     facts = load_facts(spark, statement.table)
-    store, place = open_table_store(spark, facts.identity, writable=True)
+    store, task_store = open_table_store(spark, facts.identity, writable=True)
     facts = wait_for_young_files(facts, store, lambda: load_facts(spark, statement.table))
     block_files = BlockFilesCache(store)
     facts = count_rows(spark, facts, store, block_files)
@@ -125,9 +125,26 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
     statistics, unusable = _list_statistics(statement)
     expressions = _resolve_expressions(spark, facts, statement, request, values, statistics)
     users = _load_user_statistics(statistics, expressions, unusable)
-    ranks, index = request.ranks, request.distribution
-    sort = RankSort(spark, facts, place)
-    files = {file.path: file for file in facts.files}
+    ranks = RanksExtra(
+        facts=facts,
+        store=store,
+        ordinals=request.ranks.ordinals,
+        failed=request.ranks.failed,
+        sort=RankSort(spark, facts, task_store),
+    )
+    value_index = ValueIndexExtra(
+        facts=facts,
+        store=store,
+        ordinals=request.distribution.ordinals,
+        failed=request.distribution.failed,
+    )
+    jobs = ValueJobs(
+        spark.sparkContext,
+        task_store,
+        {file.path: file for file in facts.files},
+        facts.local,
+        field_ids=facts.field_ids,
+    )
     return PlanInputs(
         facts=facts,
         request=replace(
@@ -137,7 +154,7 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
             expression_statistics={column.key: users.of(column.key) for column in expressions.columns},
         ),
         store=store,
-        task_store=place,
+        task_store=task_store,
         block_files=block_files,
         options=choose_options(values),
         keep=values["spark.metastore.snapshots.keep"],
@@ -145,18 +162,15 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
         user_statistics=users,
         failed_expressions=expressions.failed,
         is_publishing=values[PUFFIN] and describe_format(facts.format).publish_sketches is not None,
-        extras=(
-            RanksExtra(facts, store, ranks.ordinals, ranks.failed, sort),
-            ValueIndexExtra(facts, store, index.ordinals, index.failed),
-        ),
-        jobs=ValueJobs(spark.sparkContext, place, files, facts.local, field_ids=facts.field_ids),
+        extras=(ranks, value_index),
+        jobs=jobs,
         deleted=deleted,
         wrong_names=_find_wrong_names(spark, facts),
     )
 
 
 def _find_wrong_names(spark: SparkSession, facts: TableFacts) -> dict[str, str]:
-    """What the table's properties and the session's conf have that begins as ours does and is not read."""
+    """Find table properties and settings that begin like ours and have no effect."""
     properties = configuration.find_wrong_properties(facts.properties)
     settings = configuration.find_unknown_settings(spark)
     problems = {f"table property {name}": problem for name, problem in properties.items()}
@@ -167,9 +181,12 @@ def _find_wrong_names(spark: SparkSession, facts: TableFacts) -> dict[str, str]:
 
 
 def _resolve_settings(spark: SparkSession, statement: AnalyzeStatement) -> Mapping[str, Any]:
-    """The values of all settings: one that has no value it can have is told before anything is read."""
-    asked = {} if statement.frequencies is None else {"spark.metastore.frequencies.algorithm": statement.frequencies}
-    return {one.setting.key: one.value for one in configuration.resolve(spark, asked, "analyze")}
+    """Read the values of all settings; a wrong one raises before anything is read."""
+    arguments = {}
+    if statement.frequencies is not None:
+        arguments["spark.metastore.frequencies.algorithm"] = statement.frequencies
+    resolved = configuration.resolve(spark, arguments, "analyze")
+    return {entry.setting.key: entry.value for entry in resolved}
 
 
 def _resolve_expressions(
@@ -183,18 +200,28 @@ def _resolve_expressions(
     """Look up the expressions that arguments, statistics, a setting and a property of the table name."""
     if statement.depth != FULL or not facts.files:
         return TableExpressions()
-    listed = split_expressions(facts.properties.get("metastore.expressions", ""))
-    asked = [*(("expressions", text) for text in statement.expressions), *_name_expressions(statement.statistics)]
-    others = (*values["spark.metastore.expressions"], *listed, *(text for _, text in _name_expressions(statistics)))
-    found = resolve_expressions(spark, facts, (*(text for _, text in asked), *others), request.columns)
-    for argument, text in asked:
-        if text in found.failed:
-            raise InvalidArgument(argument, f"{text}: {found.failed[text]}")
-    return found
+    texts = (
+        *statement.expressions,
+        *_list_expressions(statement.statistics),
+        *values["spark.metastore.expressions"],
+        *split_expressions(facts.properties.get("metastore.expressions", "")),
+        *_list_expressions(statistics),
+    )
+    expressions = resolve_expressions(spark, facts, texts, request.columns)
+    _require_expressions("expressions", statement.expressions, expressions)
+    _require_expressions("statistics", _list_expressions(statement.statistics), expressions)
+    return expressions
 
 
-def _name_expressions(statistics: Sequence[Statistic]) -> Iterator[tuple[str, str]]:
-    return (("statistics", one.expression) for one in statistics if one.expression is not None)
+def _list_expressions(statistics: Sequence[Statistic]) -> list[str]:
+    return [statistic.expression for statistic in statistics if statistic.expression is not None]
+
+
+def _require_expressions(argument: str, texts: Sequence[str], expressions: TableExpressions) -> None:
+    """Raise `InvalidArgument` if an expression of an argument failed."""
+    for text in texts:
+        if text in expressions.failed:
+            raise InvalidArgument(argument, f"{text}: {expressions.failed[text]}")
 
 
 def _list_statistics(statement: AnalyzeStatement) -> tuple[tuple[Statistic, ...], Mapping[str, str]]:
@@ -204,17 +231,24 @@ def _list_statistics(statement: AnalyzeStatement) -> tuple[tuple[Statistic, ...]
 
 
 def _load_user_statistics(
-    given: Sequence[Statistic], expressions: TableExpressions, unusable: Mapping[str, str]
+    declared: Sequence[Statistic], expressions: TableExpressions, unusable: Mapping[str, str]
 ) -> UserStatistics:
-    """Pack statistics for the job, those of expressions under the keys that the table's have."""
-    keys = expressions.keys
-    statistics = [replace(one, expression=one.expression and keys.get(one.expression, one.expression)) for one in given]
+    """Pack statistics for the job, with the table's keys in place of the texts of expressions."""
+    statistics = [_with_expression_key(statistic, expressions.keys) for statistic in declared]
     pickles, failed = pickle_statistics(statistics)
-    return UserStatistics(tuple(one for one in statistics if one.name not in failed), pickles, {**failed, **unusable})
+    usable = tuple(statistic for statistic in statistics if statistic.name not in failed)
+    return UserStatistics(usable, pickles, {**failed, **unusable})
+
+
+def _with_expression_key(statistic: Statistic, keys: Mapping[str, str]) -> Statistic:
+    text = statistic.expression
+    if text is None:
+        return statistic
+    return replace(statistic, expression=keys.get(text, text))
 
 
 def describe_block_settings(options: TableLevelOptions) -> Mapping[str, Any]:
-    """What blocks are computed with, as they say it."""
+    """The settings that blocks are computed with, by the names that blocks store."""
     return {
         **BLOCK_SETTINGS,
         "histogram_bins": options.bins,
@@ -224,7 +258,7 @@ def describe_block_settings(options: TableLevelOptions) -> Mapping[str, Any]:
 
 
 def choose_options(values: Mapping[str, Any]) -> TableLevelOptions:
-    """How the settings want the table level to be made."""
+    """Read the options of the table level from the settings."""
     return TableLevelOptions(
         bins=values["spark.metastore.histogram.bins"],
         kind=values["spark.metastore.histogram.kind"],
@@ -235,47 +269,47 @@ def choose_options(values: Mapping[str, Any]) -> TableLevelOptions:
 
 
 def count_rows(spark: SparkSession, facts: TableFacts, store: Store, indexed: BlockFilesCache) -> TableFacts:
-    """Count the rows of the data files that do not have their number yet.
+    """Count the rows of the data files whose number of rows is unknown.
 
-    Statistics remember it; of other files Spark reads the footers. A file that it cannot read is refused.
+    Statistics remember it; Spark reads the footers of the remaining files. A file that it cannot read is refused.
     """
     if all(file.rows is not None for file in facts.files):
         return facts
-    known = _remembered(facts, store, indexed)
-    files = [file if file.rows is not None else replace(file, rows=known.get(file.key)) for file in facts.files]
+    stored = _read_row_counts(facts, store, indexed)
+    files = [_with_rows(file, stored.get(file.key)) for file in facts.files]
     uncounted = [file for file in files if file.rows is None]
-    read, unreadable = leave_out_unreadable(uncounted, partial(_footers, spark))
-    paths = {refusal.subject for refusal in unreadable}
-    counted = tuple(
-        replace(file, rows=read.get(file.location, 0)) if file.rows is None else file
-        for file in files
-        if file.path not in paths
-    )
+    counts, unreadable = leave_out_unreadable(uncounted, partial(_count_by_footers, spark))
+    refused_paths = {refusal.subject for refusal in unreadable}
+    readable = [file for file in files if file.path not in refused_paths]
+    counted = tuple(_with_rows(file, counts.get(file.location, 0)) for file in readable)
     return replace(facts, files=counted, refused=facts.refused + unreadable)
 
 
-def _remembered(facts: TableFacts, store: Store, indexed: BlockFilesCache) -> Mapping[FileKey, int]:
+def _with_rows(file: DataFile, rows: int | None) -> DataFile:
+    """Return the file with this number of rows, if its own is unknown."""
+    return replace(file, rows=rows) if file.rows is None else file
+
+
+def _read_row_counts(facts: TableFacts, store: Store, indexed: BlockFilesCache) -> Mapping[FileKey, int]:
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
         return {}
-    found: dict[FileKey, int] = {}
+    counts: dict[FileKey, int] = {}
     for block in manifest.blocks:
         try:
-            (one,) = indexed.read([block])
+            (block_files,) = indexed.read([block])
         except BlockDamageError:
             continue
-        rows = one.files.column("rows").to_pylist()
-        found |= {key: rows[file] for key, file in one.ordinals.items() if rows[file] is not None}
-    return found
+        rows = block_files.files.column("rows").to_pylist()
+        counts |= {key: rows[file] for key, file in block_files.ordinals.items() if rows[file] is not None}
+    return counts
 
 
-def _footers(spark: SparkSession, files: Sequence[DataFile]) -> Mapping[str, int]:
+def _count_by_footers(spark: SparkSession, files: Sequence[DataFile]) -> Mapping[str, int]:
     if not files:
         return {}
+    paths = [escape_glob(file.location) for file in files]
     # Without a schema Spark would infer one, and not name the file that it cannot read.
-    rows = (
-        spark.read.schema("`any` INT")
-        .parquet(*(escape_glob(file.location) for file in files))
-        .selectExpr(f"{LOCATION} AS path")
-    )
-    return {row.path: row["count"] for row in rows.groupBy("path").count().collect()}
+    rows = spark.read.schema("`any` INT").parquet(*paths).selectExpr(f"{LOCATION} AS path")
+    counts = rows.groupBy("path").count().collect()
+    return {row["path"]: row["count"] for row in counts}

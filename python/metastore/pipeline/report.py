@@ -1,4 +1,4 @@
-"""What ANALYZE tells about its work."""
+"""The report of an ANALYZE."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class AnalyzeReport:
         table: Full name of the table.
         format: Its format.
         snapshot: The snapshot that was analyzed; "none" for a table that was never written, as in summary.
-        files: Data files that statistics cover now.
+        files: Number of data files that statistics cover now.
         files_read: Data files that were read by this run: for their values, or to count the rows that equality deletes
             delete.
         files_total: Data files of the snapshot.
@@ -32,8 +32,8 @@ class AnalyzeReport:
         bytes_read: Size of the data files that were read.
         objects: Objects written to the store.
         committed: Whether a new manifest was written: False when everything was there.
-        refused: What was left out, with the reason.
-        seconds: How long it took.
+        refused: Columns, data files and other subjects that were left out, with the reason.
+        seconds: Duration.
     """
 
     table: str
@@ -57,27 +57,30 @@ class AnalyzeReport:
         return values
 
     def _repr_html_(self) -> str:
-        from metastore.answers import Answer  # noqa: PLC0415 - only what is shown needs it
+        from metastore.answers import Answer  # noqa: PLC0415 - only notebooks need it
         from metastore.display.cells import format_brief_cell  # noqa: PLC0415
 
-        numbers = {name: value for name, value in self.to_dict().items() if name not in ("table", "refused")}
-        shown = [(name, format_brief_cell(name, value)) for name, value in numbers.items()]
-        shown += [("refused", f"{one.subject}: {one.reason}") for one in self.refused]
-        rows = tuple({"measure": name.replace("_", " "), "value": value} for name, value in shown)
-        return Answer("ANALYZE", self.table, ("measure", "value"), rows)._repr_html_()
+        rows = []
+        for name, value in self.to_dict().items():
+            if name not in ("table", "refused"):
+                rows.append({"measure": name.replace("_", " "), "value": format_brief_cell(name, value)})
+        rows += [{"measure": "refused", "value": f"{refusal.subject}: {refusal.reason}"} for refusal in self.refused]
+        return Answer("ANALYZE", self.table, ("measure", "value"), tuple(rows))._repr_html_()
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> AnalyzeReport:
-        """Read the row that SQL shows, refusals as texts."""
+        """Read a row of SQL's answer, whose refusals are texts."""
         values = {field.name: row[field.name] for field in fields(cls)}
-        values["refused"] = tuple(map(_refusal, values["refused"]))
+        values["refused"] = tuple(map(_parse_refusal, values["refused"]))
         return cls(**values)
 
 
-def _refusal(text: str) -> Refusal:
-    """Split `subject: reason`; a subject that holds a colon itself comes in double quotes, doubled inside."""
-    parts = _REFUSED.fullmatch(text)
-    if parts is None:
+def _parse_refusal(text: str) -> Refusal:
+    """Split `subject: reason`; a subject with a colon in it stands in double quotes, and quotes in it are doubled."""
+    match = _REFUSED.fullmatch(text)
+    if match is None:
         return Refusal("", text)
-    quoted, plain, reason = parts.groups()
-    return Refusal(plain if quoted is None else quoted.replace('""', '"'), reason)
+    quoted, plain, reason = match.groups()
+    if quoted is None:
+        return Refusal(plain, reason)
+    return Refusal(quoted.replace('""', '"'), reason)

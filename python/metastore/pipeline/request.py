@@ -34,12 +34,12 @@ class AnalyzeStatement:
         columns: Names of columns; None means all.
         partition: Partition column to value.
         depth: `full`, `footer` or `files`.
-        frequencies: How the table's frequencies are made; as the setting says if None.
+        frequencies: The algorithm for the table's frequencies, or None for the setting's.
         statistics: User-defined statistics passed by the caller.
-        ranks: Whether all columns get exact ranks, or which.
-        distribution: Whether all columns get lists that tell where each value lives, or which.
-        partition_columns: Columns that are to be partition columns, whatever their value.
-        repair: Whether all stored statistics are read first, to compute again what is missing or damaged.
+        ranks: Names of the columns that get exact ranks; True means all.
+        distribution: Names of the columns that get a value index; True means all.
+        partition_columns: Columns that the statement requires to be partition columns, whatever their value.
+        repair: Whether all stored statistics are read first, to compute missing or damaged ones again.
         expressions: Expressions over columns to compute besides those that the setting and the table name.
     """
 
@@ -58,7 +58,7 @@ class AnalyzeStatement:
 
 @dataclass(frozen=True)
 class ExtraColumns:
-    """Ordinals of the columns that get ranks or a distribution, and why others cannot."""
+    """Ordinals of the columns that get ranks or a distribution, and the reasons that chosen columns cannot."""
 
     ordinals: frozenset[int] = frozenset()
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -70,11 +70,11 @@ class AnalyzeRequest:
 
     Attributes:
         depth: `full`, `footer` or `files`.
-        statistics: User-defined statistics to have, with versions.
-        ranks: What is to have exact ranks.
-        distribution: What is to have lists that tell where each value lives.
+        statistics: User-defined statistics to compute, with versions.
+        ranks: The columns that get exact ranks.
+        distribution: The columns that get a value index.
         expressions: Expressions over the columns to compute of each file.
-        expression_statistics: User-defined statistics to have of each, by its key.
+        expression_statistics: User-defined statistics of each expression, by its key.
     """
 
     depth: str
@@ -87,7 +87,7 @@ class AnalyzeRequest:
     expression_statistics: Mapping[str, frozenset[tuple[str, int]]] = field(default_factory=dict)
 
     def of_expressions(self) -> list[AnalyzeRequest]:
-        """Return requests for the expressions as columns, one for those with the same user-defined statistics."""
+        """Return requests for the expressions as columns: one request per set of user-defined statistics."""
         groups: dict[frozenset[tuple[str, int]], list[Column]] = defaultdict(list)
         for column in self.expressions:
             statistics = self.expression_statistics.get(column.key, frozenset())
@@ -129,31 +129,38 @@ def _find_extra_columns(
     fold: Any,
 ) -> ExtraColumns:
     """Find the columns that an argument, a setting or a property of the table chooses for ranks or distribution."""
-    if choice is True:
-        columns = {column for column in request.columns if column.encoding is not None}
-    else:
-        columns = set(_columns(facts, choice or (), fold))
+    columns = _choose_columns(facts, request, choice, fold)
     failed: dict[str, str] = {}
     for name in _configured_names(statistic, facts, settings):
         try:
-            columns |= set(_columns(facts, [name], fold)) & set(request.columns)
+            configured = _columns(facts, [name], fold)
         except ColumnNotFound as error:
             failed[f"{statistic} of {name}"] = error.message
-    refused = {}
-    for column in columns:
+        else:
+            columns |= set(configured) & set(request.columns)
+    ordinals = set()
+    for ordinal, column in enumerate(facts.columns):
+        if column not in columns:
+            continue
         refusal = _refuse_column(statistic, column, facts, request)
-        if refusal is not None:
-            refused[column] = refusal
+        if refusal is None:
+            ordinals.add(ordinal)
+        else:
             failed[f"{statistic} of {column.name}"] = refusal
-    accepted = columns.difference(refused)
-    ordinals = [ordinal for ordinal, column in enumerate(facts.columns) if column in accepted]
     return ExtraColumns(frozenset(ordinals), failed)
+
+
+def _choose_columns(facts: TableFacts, request: AnalyzeRequest, choice: ColumnChoice, fold: Any) -> set[Column]:
+    """The columns that an argument of the statement chooses."""
+    if choice is True:
+        return {column for column in request.columns if column.encoding is not None}
+    return set(_columns(facts, choice or (), fold))
 
 
 def _configured_names(statistic: str, facts: TableFacts, settings: Mapping[str, Any]) -> list[str]:
     """The names of columns in the setting and in the table's property."""
-    of_table = facts.properties.get(f"metastore.{statistic}.columns", "").split(",")
-    names = [*settings[f"spark.metastore.{statistic}.columns"], *map(str.strip, of_table)]
+    in_property = facts.properties.get(f"metastore.{statistic}.columns", "").split(",")
+    names = [*settings[f"spark.metastore.{statistic}.columns"], *map(str.strip, in_property)]
     return list(filter(None, names))
 
 
@@ -200,10 +207,11 @@ def _files(facts: TableFacts, partition: Mapping[str, Any], fold: Any, zone: str
     files = facts.files
     for name, value in partition.items():
         _require_partition_column(facts, name, fold)
+        column = columns.get(fold(name))
         selected = []
         for file in files:
             field_name = _find_partition_field(file, name, fold)
-            if field_name is not None and is_in_partition(file, field_name, value, columns.get(fold(name)), zone):
+            if field_name is not None and is_in_partition(file, field_name, value, column, zone):
                 selected.append(file)
         files = tuple(selected)
     if facts.files and not files:
@@ -218,9 +226,11 @@ def _find_partition_field(file: DataFile, name: str, fold: Any) -> str | None:
 
 
 def _require_partition_column(facts: TableFacts, name: str, fold: Any) -> None:
-    names = {field_name for file in facts.files for field_name in file.partition}
-    if not facts.files or fold(name) in {fold(field_name) for field_name in names}:
+    if not facts.files:
+        return
+    field_names = set[str]().union(*(file.partition for file in facts.files))
+    if fold(name) in map(fold, field_names):
         return
     if fold(name) in {fold(column.path[0]) for column in facts.columns}:
         raise InvalidArgument("PARTITION", f"{name} is not a partition column of {facts.name}")
-    raise ColumnNotFound(name, facts.name, near=find_similar_names(name, sorted(names)))
+    raise ColumnNotFound(name, facts.name, near=find_similar_names(name, sorted(field_names)))
