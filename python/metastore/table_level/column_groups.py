@@ -1,4 +1,4 @@
-"""Partial merges: the statistics of groups of data files, found again by what they merge.
+"""Partial merges: the statistics of groups of data files, each stored under a key that follows from its files.
 
 The data files of a column are grouped as they follow each other by path, about `FAN_OUT` to a group, groups to larger
 ones, and so on. A group ends with the file whose hash is the largest among its neighbours'. So the groups follow from
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,12 +46,12 @@ _MERGED = [field for field in TABLE_NODES if field.name not in ("node", "theta",
 
 @dataclass(frozen=True)
 class ReductionInput:
-    """What a column's statistics are merged from.
+    """The rows and sketches that a column's statistics are merged from.
 
     Attributes:
-        every: A row of the schema `summary` for each file, in order or not; percentiles may be missing.
+        every: A row of the schema `summary` for each file, in any order; percentiles may be missing.
         rows: The rows of the files that `ColumnGroups.files_to_read` names, in their order, with percentiles.
-        sketches: That of each of these.
+        sketches: The sketch of each of these rows.
     """
 
     every: pa.Table
@@ -60,11 +61,11 @@ class ReductionInput:
 
 @dataclass(frozen=True)
 class GroupAggregate:
-    """What a group of data files was merged to; or some data files that follow each other.
+    """The merged statistics of a group of data files, or the statistics of consecutive data files.
 
     Attributes:
         rows: A row with the fields of `aggregate_schema`, and perhaps those of other columns; or a row for each file.
-        sketches: That of each row.
+        sketches: The sketch of each row.
     """
 
     rows: pa.Table
@@ -77,15 +78,18 @@ _SKETCHES = ["theta", "registers"]
 
 def encode_group_aggregate(group: GroupAggregate) -> pa.Table:
     """The row of `table-nodes` of a group, without its key."""
-    rows, stored = group.rows, [sketch_fields(one) for one in group.sketches]
+    rows = group.rows
+    stored = [sketch_fields(sketch) for sketch in group.sketches]
     for name in _SKETCHES:
-        rows = rows.append_column(name, pa.array([one.get(name) for one in stored], pa.binary()))
+        sketches = pa.array([fields.get(name) for fields in stored], pa.binary())
+        rows = rows.append_column(name, sketches)
     return rows
 
 
 def decode_group_aggregate(row: pa.Table) -> GroupAggregate:
-    """What a group was merged to, as `encode_group_aggregate` has put it."""
-    return GroupAggregate(row.drop_columns(_SKETCHES), parse_sketches(*(row[name].to_pylist() for name in _SKETCHES)))
+    """Read a row of `encode_group_aggregate`."""
+    sketches = parse_sketches(row["theta"].to_pylist(), row["registers"].to_pylist())
+    return GroupAggregate(row.drop_columns(_SKETCHES), sketches)
 
 
 _CODEC = GroupCodec(encode_group_aggregate, decode_group_aggregate)
@@ -97,69 +101,72 @@ def aggregate_schema(column: Column) -> pa.Schema:
 
 
 @cache
-def _fields_of(kept: str | None) -> pa.Schema:
-    others = tuple(f"_{encoding}" for encoding in ENCODINGS if encoding != kept)
-    return pa.schema([field for field in _MERGED if not field.name.endswith(others)])
+def _fields_of(encoding: str | None) -> pa.Schema:
+    other_endings = tuple(f"_{other}" for other in ENCODINGS if other != encoding)
+    return pa.schema([field for field in _MERGED if not field.name.endswith(other_endings)])
 
 
 class ColumnGroups:
-    """The reduction of a column: which groups are known, which files have to be merged again."""
+    """The reduction of a column by groups of files: stored groups are reused, other files are merged again."""
 
     def __init__(self, column: Column, groups: FileGroups, cache: GroupCache) -> None:
-        """Look for what is known."""
+        """Look up which groups are stored."""
         self.column = column
         self.groups = groups
         self._fields = aggregate_schema(column)
         self._cache = cache
-        what = group_cache_key(AGGREGATE_KIND, _MERGING, column, identify_merged_statistics())
-        self._tree = cache.make_tree(groups, np.arange(groups.count(0)), what)
+        content_key = group_cache_key(AGGREGATE_KIND, _MERGING, column, identify_merged_statistics())
+        self._tree = cache.make_tree(groups, np.arange(groups.count(0)), content_key)
 
     @property
     def files_to_read(self) -> Longs:
-        """The places of the files of which rows and sketches are needed, ascending."""
+        """The positions of the files whose rows and sketches are needed, ascending."""
         return self._tree.files_to_read
 
     @property
     def is_flat(self) -> bool:
-        """Whether files are so few that there are no groups of them."""
+        """Return whether the files are too few for groups."""
         return self._tree.is_flat
 
-    def reduce(self, given: ReductionInput) -> ColumnStatistics:
-        """Merge what is not known, and all of it to the statistics of the table."""
+    def reduce(self, column_input: ReductionInput) -> ColumnStatistics:
+        """Merge groups that are not stored, and all groups to the statistics of the table."""
 
-        def files(some: Longs) -> Sequence[GroupAggregate]:
-            start = int(np.searchsorted(self.files_to_read, some[0])) if len(some) else 0
-            return [GroupAggregate(given.rows.slice(start, len(some)), given.sketches[start : start + len(some)])]
+        def take_files(files: Longs) -> Sequence[GroupAggregate]:
+            start = int(np.searchsorted(self.files_to_read, files[0])) if len(files) else 0
+            rows = column_input.rows.slice(start, len(files))
+            return [GroupAggregate(rows, column_input.sketches[start : start + len(files)])]
 
         def merge(parts: Sequence[GroupAggregate]) -> GroupAggregate:
-            found = self._merged(parts)
-            return GroupAggregate(partial_aggregate_row(found, self._fields), [found.sketch])
+            statistics = self._merge(parts)
+            row = partial_aggregate_row(statistics, self._fields)
+            return GroupAggregate(row, [statistics.sketch])
 
-        found = self._merged(self._cache.merge(self._tree, files, merge, _CODEC))
-        # Whether files lie apart shows between files alone.
-        return replace(found, **count_distinct(self.column, given.every, found.sketch))
+        statistics = self._merge(self._cache.merge(self._tree, take_files, merge, _CODEC))
+        # Only the rows of single files show whether files lie apart.
+        return replace(statistics, **count_distinct(self.column, column_input.every, statistics.sketch))
 
-    def _merged(self, parts: Sequence[GroupAggregate]) -> ColumnStatistics:
+    def _merge(self, parts: Sequence[GroupAggregate]) -> ColumnStatistics:
         rows = parts[0].rows
         if len(parts) > 1:
-            rows = pa.concat_tables(self._own(part.rows) for part in parts).combine_chunks()
-        return merge_column(self.column, rows, [sketch for part in parts for sketch in part.sketches])
+            rows = pa.concat_tables(self._select_fields(part.rows) for part in parts).combine_chunks()
+        sketches = list(chain.from_iterable(part.sketches for part in parts))
+        return merge_column(self.column, rows, sketches)
 
-    def _own(self, rows: pa.Table) -> pa.Table:
-        """Rows with the fields of the column alone: stored ones have those of all."""
+    def _select_fields(self, rows: pa.Table) -> pa.Table:
+        """Select the fields of the column: stored rows have the fields of every type."""
         return rows if rows.num_columns == len(self._fields) else rows.select(self._fields.names)
 
 
-def reduce_groups(merges: Sequence[ColumnGroups], given: Sequence[ReductionInput]) -> list[ColumnStatistics]:
-    """Merge columns to the statistics of the table; those with few files at once."""
-    flat = [place for place, merge in enumerate(merges) if merge.is_flat]
-    together = reduce_columns(
-        [merges[place].column for place in flat],
-        [given[place].rows for place in flat],
-        [given[place].sketches for place in flat],
+def reduce_groups(merges: Sequence[ColumnGroups], inputs: Sequence[ReductionInput]) -> list[ColumnStatistics]:
+    """Merge columns to the statistics of the table; columns without groups are merged together."""
+    flat = [number for number, merge in enumerate(merges) if merge.is_flat]
+    flat_statistics = reduce_columns(
+        [merges[number].column for number in flat],
+        [inputs[number].rows for number in flat],
+        [inputs[number].sketches for number in flat],
     )
-    found = dict(zip(flat, together, strict=True))
-    return [
-        found.get(place) or merge.reduce(of_column)
-        for place, (merge, of_column) in enumerate(zip(merges, given, strict=True))
-    ]
+    statistics = dict(zip(flat, flat_statistics, strict=True))
+    for number, (merge, column_input) in enumerate(zip(merges, inputs, strict=True)):
+        if number not in statistics:
+            statistics[number] = merge.reduce(column_input)
+    return [statistics[number] for number in range(len(merges))]

@@ -1,4 +1,4 @@
-"""From which detail objects the rows of a table's columns come."""
+"""Selects the detail objects, and the rows in them, that the columns of a table need."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DetailSlice:
-    """The wanted rows of one detail object.
+    """The selected rows of one detail object.
 
     Attributes:
         block: Id of the block that names it.
-        ordinals: For each column of the block its place in the snapshot's schema; -1: not wanted.
-        numbers: A row for each wanted column in the order of the block's, a column for each file of the object: a
-            number that goes with the file's rows; -1: not wanted.
+        ordinals: For each column of the block its ordinal in the snapshot's schema, or -1 to leave it out.
+        numbers: A row for each selected column in the order of the block's columns, a column for each file of the
+            object: the caller's number for the file's rows, or -1 to leave them out.
     """
 
     block: str
@@ -54,61 +54,75 @@ class DetailSlice:
             yield read_listed_values(self, read_detail_object(self, content))
 
     def select_rows(self, rows: pa.Table) -> tuple[pa.Table, Longs, Longs]:
-        """Choose the wanted rows."""
-        columns, files = rows["column"].to_numpy(), rows["file"].to_numpy()
-        lines = np.where(self.ordinals >= 0, np.cumsum(self.ordinals >= 0) - 1, -1)
-        known = (columns < len(lines)) & (files < self.numbers.shape[1])
-        line = np.where(known, lines[np.where(known, columns, 0)], -1)
-        numbers = np.where(line >= 0, self.numbers[line, np.where(known, files, 0)], -1)
-        keep = numbers >= 0
-        if keep.all():
+        """Select rows; return them with the ordinals of their columns in the snapshot's schema and their numbers."""
+        columns = rows["column"].to_numpy()
+        files = rows["file"].to_numpy()
+        is_selected = self.ordinals >= 0
+        lines = np.where(is_selected, np.cumsum(is_selected) - 1, -1)
+        is_inside = (columns < len(lines)) & (files < self.numbers.shape[1])
+        line = np.where(is_inside, lines[np.where(is_inside, columns, 0)], -1)
+        numbers = np.where(line >= 0, self.numbers[line, np.where(is_inside, files, 0)], -1)
+        has_number = numbers >= 0
+        if has_number.all():
             return rows, self.ordinals[columns], numbers
-        return rows.filter(pa.array(keep)), self.ordinals[columns[keep]], numbers[keep]
+        return rows.filter(pa.array(has_number)), self.ordinals[columns[has_number]], numbers[has_number]
 
 
 def read_listed_values(part: DetailSlice, rows: pa.Table) -> pa.Table:
-    """The wanted value lists of a `frequencies` object, as `VALUE_ROWS`."""
-    chosen, ordinals, floors = part.select_rows(rows)
-    made = {"column": pa.array(ordinals, pa.int32()), "listed": pa.array(floors, pa.int64())}
-    return pa.table([made[name] if name in made else chosen[name] for name in VALUE_ROWS.names], schema=VALUE_ROWS)
+    """The selected value lists of a `frequencies` object, as `VALUE_ROWS`."""
+    selected, ordinals, floors = part.select_rows(rows)
+    columns = {name: selected[name] for name in selected.column_names}
+    columns["column"] = pa.array(ordinals, pa.int32())
+    columns["listed"] = pa.array(floors, pa.int64())
+    return pa.table([columns[name] for name in VALUE_ROWS.names], schema=VALUE_ROWS)
 
 
 def read_detail_object(part: DetailSlice, content: ReadContent, names: Sequence[str] | None = None) -> pa.Table:
-    """The rows of a detail object, with all of their fields or some."""
+    """The rows of a detail object, with all fields or the named ones."""
     return decode_detail(part.name, part.sha256, content(), names)
 
 
 class DetailSelection:
-    """The rows of one kind of detail object that a table takes, collected column by column."""
+    """The rows of one kind of detail object that a table needs, collected column by column."""
 
     def __init__(self, kind: str) -> None:
-        """Begin with none."""
+        """Select nothing yet."""
         self._kind = kind
         self._lines: dict[str, dict[int, tuple[int, Longs, Longs]]] = defaultdict(dict)
         self._blocks: dict[str, BlockFiles] = {}
 
     def add(self, ordinal: int, sources: Sequence[RowSource], numbers: Longs) -> None:
-        """Take a column's rows."""
-        at = 0
+        """Select a column's rows, with a number for each row."""
+        start = 0
         for source in sources:
-            of_files = numbers[at : at + len(source.files)]
-            at += len(source.files)
-            self._blocks[source.indexed.block.id] = source.indexed
-            self._lines[source.indexed.block.id][source.ordinal] = (ordinal, source.files, of_files)
+            of_files = numbers[start : start + len(source.files)]
+            start += len(source.files)
+            block_id = source.block_files.block.id
+            self._blocks[block_id] = source.block_files
+            self._lines[block_id][source.ordinal] = (ordinal, source.files, of_files)
 
     def make_slices(self) -> Iterator[DetailSlice]:
         """The objects to read."""
-        for block, lines in self._lines.items():
-            yield from self._of_block(self._blocks[block], lines)
+        for block_id, lines in self._lines.items():
+            yield from self._slice_block(self._blocks[block_id], lines)
 
-    def _of_block(self, indexed: BlockFiles, lines: dict[int, tuple[int, Longs, Longs]]) -> Iterator[DetailSlice]:
-        ordinals = np.full(len(indexed.block.columns), -1, np.int64)
-        numbers = np.full((len(lines), indexed.files.num_rows), -1, np.int64)
+    def _slice_block(
+        self, block_files: BlockFiles, lines: dict[int, tuple[int, Longs, Longs]]
+    ) -> Iterator[DetailSlice]:
+        ordinals = np.full(len(block_files.block.columns), -1, np.int64)
+        numbers = np.full((len(lines), block_files.files.num_rows), -1, np.int64)
         for line, (column, (ordinal, files, of_files)) in enumerate(sorted(lines.items())):
             ordinals[column] = ordinal
             numbers[line, files] = of_files
-        for ref, files, inside in find_detail_files(indexed.files, self._kind):
-            of_object = np.full((len(lines), int(inside.max()) + 1), -1, np.int64)
-            of_object[:, inside] = numbers[:, files]
+        for ref, files, positions in find_detail_files(block_files.files, self._kind):
+            of_object = np.full((len(lines), int(positions.max()) + 1), -1, np.int64)
+            of_object[:, positions] = numbers[:, files]
             if (of_object >= 0).any():
-                yield DetailSlice(indexed.block.id, ref.name, ref.length, ref.sha256, ordinals, of_object)
+                yield DetailSlice(
+                    block=block_files.block.id,
+                    name=ref.name,
+                    length=ref.length,
+                    sha256=ref.sha256,
+                    ordinals=ordinals,
+                    numbers=of_object,
+                )

@@ -1,8 +1,8 @@
-"""Partial merges in the store: what one ANALYZE merged, the next one takes from there."""
+"""Partial merges in the store: the merged groups of one ANALYZE serve the next one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -29,15 +29,15 @@ _GROUPS_AT_HAND = 8
 _FLUSH_BYTES, _GROUP_BYTES, _SMALL_BYTES = 64 << 20, 16 << 20, 8 << 20
 _MOST_SMALL = 8
 ROW_GROUP_BYTES = 4 << 20
-"""Of rows that are read a few at a time."""
+"""The size of row groups of rows that are read a few at a time."""
 
 T = TypeVar("T")
 
 
 def group_cache_key(kind: str, version: int, column: Column, *more: object) -> bytes:
-    """Says what is kept of a group of a column's data files.
+    """The part of a group's key that identifies its column, its fields and the way in which it is merged.
 
-    The version is raised whenever groups would be merged otherwise than before though they have the same fields.
+    The version is raised whenever groups are merged in another way but have the same fields as before.
     """
     fields = [(field.name, str(field.type)) for field in SCHEMAS[kind]]
     return digest_of_facts(kind, version, fields, column.key, column.type, *more)
@@ -45,10 +45,10 @@ def group_cache_key(kind: str, version: int, column: Column, *more: object) -> b
 
 @dataclass(frozen=True)
 class GroupCodec(Generic[T]):
-    """How what is kept of a group of data files becomes a row without its key, and comes back.
+    """The conversion of a merged group to a row of the store and back.
 
     Attributes:
-        encode: Makes a row, whose columns may be some of the object's; None: it is not kept.
+        encode: Makes a row without the key; it may lack columns. None if the group is not to be stored.
         decode: Reads a row.
     """
 
@@ -57,9 +57,9 @@ class GroupCodec(Generic[T]):
 
 
 class GroupCache(Mapping[bytes, pa.Table]):
-    """What groups of data files were merged to: rows of one kind of object by their `node`, and those made anew.
+    """Merged groups of data files: the stored rows of one kind of object by their `node`, and new rows.
 
-    An object that is not what was written counts as absent.
+    A damaged object counts as absent.
     """
 
     def __init__(
@@ -71,11 +71,19 @@ class GroupCache(Mapping[bytes, pa.Table]):
         number: str | None = None,
         group_bytes: int | None = None,
     ) -> None:
-        """Read the keys, and the numbers that go with them."""
+        """Read the keys of the stored rows.
+
+        Args:
+            store: The store.
+            kind: The kind of object.
+            refs: The stored objects; those of other kinds are ignored.
+            number: The name of a field to read into `numbers` together with the keys.
+            group_bytes: The size of row groups to write.
+        """
         self.numbers: dict[bytes, int] = {}
         self.refs: list[ObjectRef] = []
         self._store, self._kind, self._group_bytes = store, kind, group_bytes
-        self._with_keys = ["node", *([number] if number else [])]
+        self._with_keys = ["node"] if number is None else ["node", number]
         self._names = [name for name in SCHEMAS[kind].names if name != "node"]
         self._parts: list[ObjectPart] = []
         self._sizes: list[list[int]] = []
@@ -91,11 +99,11 @@ class GroupCache(Mapping[bytes, pa.Table]):
 
     def __getitem__(self, key: bytes) -> pa.Table:
         """Read a row, without its key."""
-        at, group, row = self._keys[key]
-        return self._rows(at, group).slice(row, 1)
+        part, group, row = self._keys[key]
+        return self._rows(part, group).slice(row, 1)
 
     def __contains__(self, key: object) -> bool:
-        """Whether there is such a row; nothing is read."""
+        """Return whether there is such a row; nothing is read."""
         return key in self._keys
 
     def __iter__(self) -> Iterator[bytes]:
@@ -103,55 +111,64 @@ class GroupCache(Mapping[bytes, pa.Table]):
         return iter(self._keys)
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """The number of stored rows."""
         return len(self._keys)
 
     def read_rows_of(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, pa.Table]]:
-        """Read rows with their keys, in an order in which nothing is read twice."""
+        """Read rows with their keys, ordered so that nothing is read twice."""
         for key in sorted(keys, key=self._keys.__getitem__):
             yield key, self[key]
 
     def locate_row(self, key: bytes) -> tuple[ObjectRef, int]:
-        """The object that has a row, and the row's place in it."""
-        at, group, row = self._keys[key]
-        return self.refs[at], sum(self._sizes[at][:group]) + row
+        """The object that has a row, and the row's position in it."""
+        part, group, row = self._keys[key]
+        return self.refs[part], sum(self._sizes[part][:group]) + row
 
     def make_tree(
-        self, groups: FileGroups, order: Longs, what: bytes, known: Container[bytes] | None = None
+        self, groups: FileGroups, order: Longs, content_key: bytes, stored: Container[bytes] | None = None
     ) -> GroupTree:
-        """The groups of a column's data files; what is there of them is kept."""
-        tree = GroupTree(groups, order, what, self if known is None else known)
+        """Make the tree of a column's groups, and keep the stored rows of these groups.
+
+        Args:
+            groups: The groups of the data files.
+            order: The data files in the order of the groups.
+            content_key: The result of `group_cache_key`.
+            stored: The keys of the stored groups to use; None means all.
+        """
+        tree = GroupTree(groups, order, content_key, self if stored is None else stored)
         self._live.update(tree.keys())
         return tree
 
     def merge(
         self,
         tree: GroupTree,
-        files: Callable[[Longs], Sequence[T]],
+        take_files: Callable[[Longs], Sequence[T]],
         merge: Callable[[Sequence[T]], T],
         codec: GroupCodec[T],
     ) -> Sequence[T]:
-        """Merge the data files of a column by groups, of which those that were not known are put."""
-        known = {key: codec.decode(row) for key, row in self.read_rows_of(tree.known_groups)}
-        parts, made = tree.merge(files, known, merge)
-        for key, one in made.items():
-            if key not in self and (row := codec.encode(one)) is not None:
+        """Merge the data files of a column by groups, and store the new groups."""
+        stored = {key: codec.decode(row) for key, row in self.read_rows_of(tree.stored_groups)}
+        parts, merged = tree.merge(take_files, stored, merge)
+        for key, group in merged.items():
+            if key in self:
+                continue
+            row = codec.encode(group)
+            if row is not None:
                 self._put(key, row)
         return parts
 
     def finish(self) -> tuple[ObjectRef, ...]:
-        """Write the rest, and choose which objects are kept: those of which more than half is, if not too small."""
-        used: dict[ObjectRef, set[bytes]] = {ref: set() for ref in self.refs}
+        """Write the remaining rows; return the objects to refer to, old and new."""
+        live_keys: dict[ObjectRef, set[bytes]] = {ref: set() for ref in self.refs}
         for key in self._live & self._keys.keys():
-            used[self.refs[self._keys[key][0]]].add(key)
-        kept = [ref for ref in used if 2 * len(used[ref]) > ref.rows]
-        large = [ref for ref in kept if ref.length >= _SMALL_BYTES]
-        kept = large if len(kept) - len(large) > _MOST_SMALL else kept
-        for ref in used.keys() - set(kept):
-            for key, row in self.read_rows_of(used[ref]):
-                self._put(key, row.take(pa.array([0])))  # a slice would keep its whole row group in memory
+            part, _, _ = self._keys[key]
+            live_keys[self.refs[part]].add(key)
+        reused = _select_objects(live_keys)
+        for ref in live_keys.keys() - set(reused):
+            for key, row in self.read_rows_of(live_keys[ref]):
+                self._put(key, row.take(pa.array([0])))  # a slice would keep its row group in memory
         self._flush()
-        return (*kept, *self._written)
+        return (*reused, *self._written)
 
     def _put(self, key: bytes, row: pa.Table) -> None:
         self._pending[key] = row
@@ -169,13 +186,14 @@ class GroupCache(Mapping[bytes, pa.Table]):
         for group, rows in enumerate(groups):
             keys, *numbers = (column.to_pylist() for column in rows.columns)
             self._keys |= {key: (len(self.refs), group, row) for row, key in enumerate(keys)}
-            self.numbers |= dict(zip(keys, *numbers, strict=True)) if numbers else {}
+            if numbers:
+                self.numbers |= dict(zip(keys, *numbers, strict=True))
         self._sizes.append([rows.num_rows for rows in groups])
         self.refs.append(ref)
         self._parts.append(part)
 
-    def _read(self, at: int, group: int) -> pa.Table:
-        return self._parts[at].read_rows([group], self._names).combine_chunks()
+    def _read(self, part: int, group: int) -> pa.Table:
+        return self._parts[part].read_rows([group], self._names).combine_chunks()
 
     def _flush(self) -> None:
         if not self._pending:
@@ -187,3 +205,11 @@ class GroupCache(Mapping[bytes, pa.Table]):
         groups = split_evenly(table.num_rows, -(-self._bytes // (self._group_bytes or _GROUP_BYTES)))
         self._written.append(self._store.put(self._kind, table, groups))
         self._pending, self._bytes = {}, 0
+
+
+def _select_objects(live_keys: Mapping[ObjectRef, Collection[bytes]]) -> list[ObjectRef]:
+    """Select the objects of which more than half is live; small ones only if they are few."""
+    mostly_live = [ref for ref, keys in live_keys.items() if 2 * len(keys) > ref.rows]
+    large = [ref for ref in mostly_live if ref.length >= _SMALL_BYTES]
+    has_few_small = len(mostly_live) - len(large) <= _MOST_SMALL
+    return mostly_live if has_few_small else large

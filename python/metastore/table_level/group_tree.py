@@ -1,4 +1,4 @@
-"""The groups in which the data files of a column are merged, and what is kept of what they were merged to."""
+"""The groups in which the data files of a column are merged."""
 
 from __future__ import annotations
 
@@ -21,126 +21,141 @@ T = TypeVar("T")
 
 
 class GroupTree:
-    """The groups of a column: which are known, which data files have to be read."""
+    """The groups of a column, and the data files that no stored group covers."""
 
-    def __init__(self, groups: FileGroups, order: Longs, what: bytes, known: Container[bytes]) -> None:
-        """Look for what is known."""
+    def __init__(self, groups: FileGroups, order: Longs, content_key: bytes, stored: Container[bytes]) -> None:
+        """Look up the stored groups, from the top.
+
+        Args:
+            groups: The groups of the data files.
+            order: The data files in the order of the groups.
+            content_key: Identifies the values that are stored of a group; see `group_cache_key`.
+            stored: The keys of stored groups.
+        """
         self._groups = groups
         self._order = order
-        self._what = what
-        self.known_groups: list[bytes] = []
-        """The keys of the groups that are known and in no other such group."""
+        self._content_key = content_key
+        self.stored_groups: list[bytes] = []
+        """The keys of the stored groups that are in no other stored group."""
         self.leaves: list[Longs] = []
-        """The data files in no such group, in the order of the groups, those of one group together."""
-        self._look(groups.top, self._top, known)
+        """The data files in no stored group, in the order of the groups, those of one group together."""
+        self._look_up(groups.top, self._top, stored)
 
     def keys(self) -> Iterator[bytes]:
         """The keys of all groups."""
         for level in range(self._groups.top, 0, -1):
-            yield from (self._key(level, group) for group in range(self._groups.count(level)))
+            for group in range(self._groups.count(level)):
+                yield self._key(level, group)
 
     def merge(
-        self, files: Callable[[Longs], Sequence[T]], known: Mapping[bytes, T], merge: Callable[[Sequence[T]], T]
+        self, take_files: Callable[[Longs], Sequence[T]], stored: Mapping[bytes, T], merge: Callable[[Sequence[T]], T]
     ) -> tuple[Sequence[T], dict[bytes, T]]:
-        """Merge what is not known: what the uppermost groups, or files without any, became; what was made, by key."""
-        made: dict[bytes, T] = {}
+        """Merge the groups that are not stored.
 
-        def parts(level: int, places: range) -> Sequence[T]:
-            return [one(level, place) for place in places] if level else files(self._order[places.start : places.stop])
+        Returns:
+            The parts of the uppermost level, or of the files if there are no groups, and the merged groups by key.
+        """
+        merged: dict[bytes, T] = {}
 
-        def one(level: int, place: int) -> T:
-            key = self._key(level, place)
-            if key in known:
-                return known[key]
-            made[key] = merge(parts(level - 1, self._groups.members(level, place)))
-            return made[key]
+        def take_parts(level: int, members: range) -> Sequence[T]:
+            if level == 0:
+                return take_files(self._order[members.start : members.stop])
+            return [take_group(level, group) for group in members]
 
-        return parts(self._groups.top, self._top), made
+        def take_group(level: int, group: int) -> T:
+            key = self._key(level, group)
+            if key in stored:
+                return stored[key]
+            merged[key] = merge(take_parts(level - 1, self._groups.members(level, group)))
+            return merged[key]
+
+        return take_parts(self._groups.top, self._top), merged
 
     @cached_property
     def files_to_read(self) -> Longs:
-        """The data files in no group that is known, in the order of the groups."""
+        """The data files in no stored group, in the order of the groups."""
         return np.concatenate([self._order[:0], *self.leaves])
 
     @property
     def is_flat(self) -> bool:
-        """Whether there are no groups."""
+        """Return whether there are no groups."""
         return not self._groups.top
 
-    def select_files(self, wanted: Longs) -> Longs:
-        """For each data file of the column what is given, -1 for those in known groups."""
-        found = np.full(len(wanted), -1)
-        found[self.files_to_read] = wanted[self.files_to_read]
-        return found
+    def select_files(self, numbers: Longs) -> Longs:
+        """Replace the numbers of the data files in stored groups by -1."""
+        selected = np.full(len(numbers), -1)
+        selected[self.files_to_read] = numbers[self.files_to_read]
+        return selected
 
     @cached_property
     def ranks(self) -> Longs:
-        """The place of each data file in the order of the groups."""
-        found = np.empty(len(self._order), np.int64)
-        found[self._order] = np.arange(len(self._order))
-        return found
+        """The position of each data file in the order of the groups."""
+        ranks = np.empty(len(self._order), np.int64)
+        ranks[self._order] = np.arange(len(self._order))
+        return ranks
 
-    def with_known(self, known: Container[bytes]) -> GroupTree:
-        """The same groups where others are known."""
-        return GroupTree(self._groups, self._order, self._what, known)
+    def with_stored(self, stored: Container[bytes]) -> GroupTree:
+        """Return the same groups with another set of stored ones."""
+        return GroupTree(self._groups, self._order, self._content_key, stored)
 
     @property
     def _top(self) -> range:
         return range(self._groups.count(self._groups.top))
 
     def _key(self, level: int, group: int) -> bytes:
-        return self._groups.key(level, group) + self._what
+        return self._groups.key(level, group) + self._content_key
 
-    def _look(self, level: int, places: range, known: Container[bytes]) -> None:
-        if not level:
-            self.leaves.append(self._order[places.start : places.stop])
+    def _look_up(self, level: int, members: range, stored: Container[bytes]) -> None:
+        if level == 0:
+            self.leaves.append(self._order[members.start : members.stop])
             return
-        for place in places:
-            key = self._key(level, place)
-            if key in known:
-                self.known_groups.append(key)
+        for group in members:
+            key = self._key(level, group)
+            if key in stored:
+                self.stored_groups.append(key)
             else:
-                self._look(level - 1, self._groups.members(level, place), known)
+                self._look_up(level - 1, self._groups.members(level, group), stored)
 
 
 FAN_OUT = 64
-"""So many files, or groups of them, make a group on average."""
+"""The average number of files, or of groups, in a group."""
 
 _BYTES = 16
 
 
 def digest_of_facts(*facts: object) -> bytes:
-    """Sixteen bytes that tell a data file and what is known of it from all others."""
+    """A digest of sixteen bytes, such as that of a data file and the digests of its details."""
     return hashlib.blake2b(repr(facts).encode(), digest_size=_BYTES).digest()
 
 
 def find_group_ends(words: Words) -> list[Longs]:
-    """Group files, groups of files, and so on, until few are left."""
-    found = []
+    """Group files, groups of files, and so on, until few remain; return the ends of the groups of each level."""
+    levels = []
     while len(words) > FAN_OUT:
         last = words == _largest_near(words, FAN_OUT // 2)
         last[-1] = True
         ends = np.flatnonzero(last) + 1
-        if len(ends) == len(words):  # of one hash
+        if len(ends) == len(words):  # all have the same hash
             break
-        found.append(ends)
+        levels.append(ends)
         words = words[ends - 1]
-    return found
+    return levels
 
 
 def _largest_near(words: Words, reach: int) -> Words:
-    """The largest of each word and of so many before and after it, in a few passes whatever the reach."""
-    width, span = 2 * reach + 1, 1
-    found = np.pad(words, reach)
+    """The maximum of each word and the words up to `reach` before and after it, in log(reach) passes."""
+    width = 2 * reach + 1
+    span = 1
+    maxima = np.pad(words, reach)
     while 2 * span <= width:
-        found = np.maximum(found[:-span], found[span:])
+        maxima = np.maximum(maxima[:-span], maxima[span:])
         span *= 2
-    rest = width - span
-    return np.maximum(found[: len(words)], found[rest : rest + len(words)])
+    shift = width - span
+    return np.maximum(maxima[: len(words)], maxima[shift : shift + len(words)])
 
 
 class FileGroups:
-    """The groups of data files, each with a key that says what it merges."""
+    """The groups of data files, each with a key that follows from its files."""
 
     def __init__(self, identities: Words) -> None:
         """Group files."""
@@ -152,18 +167,19 @@ class FileGroups:
 
     @property
     def top(self) -> int:
-        """The uppermost level; 0 is that of files."""
+        """The uppermost level; level 0 is the files."""
         return len(self._ends)
 
     def count(self, level: int) -> int:
-        """How many groups a level has."""
+        """The number of groups of a level."""
         return len(self._sums[level]) // _BYTES
 
     def members(self, level: int, group: int) -> range:
-        """What a group has of the level below."""
+        """The members of a group on the level below."""
         ends = self._ends[level - 1]
-        return range(int(ends[group - 1]) if group else 0, int(ends[group]))
+        start = int(ends[group - 1]) if group else 0
+        return range(start, int(ends[group]))
 
     def key(self, level: int, group: int) -> bytes:
-        """What says which files a group merges, and how."""
+        """The sum of the identities of a group's files, with the level."""
         return self._sums[level][group * _BYTES : (group + 1) * _BYTES] + bytes([level])

@@ -1,10 +1,11 @@
-"""Histograms of data files as they are stored, and those of a table made of them."""
+"""Makes the histograms of a table from the stored histograms of data files and of groups of files."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from metastore.table_level.group_cache import ROW_GROUP_BYTES, GroupCache, Group
 from metastore.table_level.histogram_sum import merge_histograms, merge_to_equal_width
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Sequence, Sized
 
     from numpy.typing import NDArray
 
@@ -34,23 +35,23 @@ if TYPE_CHECKING:
 
 HISTOGRAM_GROUP_KIND = "table-histogram-nodes"
 GROUP_BIN_FACTOR = 4
-"""Histograms of groups have so many times the bins of the table's, so that each level of groups adds little."""
+"""The bins of a group's histogram for each bin of the table's, so that each level of groups adds little error."""
 EMPTY_HISTOGRAM = Histogram(EQUI_HEIGHT, (), np.zeros(0, np.int64))
-"""That of files without values."""
+"""The histogram of files without values."""
 _MERGING = 4
 
 
 @dataclass(frozen=True)
 class HistogramFiles:
-    """The data files of a column whose histograms make that of the table.
+    """The data files of a column whose histograms are merged to the table's histogram.
 
     Attributes:
-        values: How many finite values each has; -1: not known.
-        los: Their lower bounds.
-        his: Their upper bounds.
-        distinct: Distinct finite values of the table; None if not known.
-        estimated: Which of them were analyzed in parts, so that the ranks of their edges are near.
-        mixed: Which of them may have infinite values in their bins: these were not counted when they were analyzed.
+        values: The number of finite values of each file, or -1 if unknown.
+        los: The lower bound of each file.
+        his: The upper bound of each file.
+        distinct: Distinct finite values of the table, or None if unknown.
+        estimated: Whether the ranks of the edges are estimates, because the file was analyzed in parts.
+        mixed: Whether bins may hold infinite values, because these were not counted.
     """
 
     column: Column
@@ -62,142 +63,191 @@ class HistogramFiles:
     mixed: NDArray[np.bool_]
 
 
-def read_file_histograms(
-    part: DetailSlice, rows: pa.Table, columns: dict[int, HistogramFiles]
-) -> list[tuple[int, int, Histogram]]:
-    """Read the wanted rows of a `histograms` object; the files' numbers are their places in `HistogramFiles`."""
-    chosen, ordinals, places = part.select_rows(rows)
-    kinds = chosen["kind"].to_pylist()
-    lists = {
-        name: _lists(chosen[name]) for name in chosen.column_names if name.startswith(("edges_", "counts", "dist"))
-    }
-    found = []
-    for row, (ordinal, place) in enumerate(zip(ordinals.tolist(), places.tolist(), strict=True)):
+class FileHistogram(NamedTuple):
+    """The histogram of one data file of a column.
+
+    Attributes:
+        ordinal: The column's ordinal in the snapshot's schema.
+        file: The file's position in `HistogramFiles`.
+    """
+
+    ordinal: int
+    file: int
+    histogram: Histogram
+
+
+def read_file_histograms(part: DetailSlice, rows: pa.Table, columns: dict[int, HistogramFiles]) -> list[FileHistogram]:
+    """Read the selected rows of a `histograms` object; their numbers are positions in `HistogramFiles`."""
+    selected, ordinals, positions = part.select_rows(rows)
+    kinds = selected["kind"].to_pylist()
+    list_names = [name for name in selected.column_names if name.startswith(("edges_", "counts", "dist"))]
+    lists = {name: _lists(selected[name]) for name in list_names}
+    histograms = []
+    for row, (ordinal, file) in enumerate(zip(ordinals.tolist(), positions.tolist(), strict=True)):
         files = columns[ordinal]
-        if files.mixed[place]:
+        if files.mixed[file]:
             continue
-        edges, counts = lists[f"edges_{files.column.encoding}"][row], lists["counts"][row]
-        number, bounds = int(files.values[place]), (files.los[place], files.his[place])
-        found_bins = restore_bins(edges, counts, bounds, number, files.column.encoding)
-        if found_bins is None:
-            continue
-        bins = len(found_bins[1])
-        # Where counts are implied, as earlier versions wrote, the values equal to an edge may go on behind it.
-        near = bins if counts is None else FINE if files.estimated[place] else 0
-        errors = np.full(bins + 1, -(-number // near)) if near else None
-        found.append((ordinal, place, Histogram(kinds[row], *found_bins, lists["distincts"][row], errors)))
-    return found
+        histogram = _restore_histogram(
+            files,
+            file,
+            kind=kinds[row],
+            edges=lists[f"edges_{files.column.encoding}"][row],
+            counts=lists["counts"][row],
+            distincts=lists["distincts"][row],
+        )
+        if histogram is not None:
+            histograms.append(FileHistogram(ordinal, file, histogram))
+    return histograms
+
+
+def _restore_histogram(
+    files: HistogramFiles, file: int, *, kind: str, edges: Any, counts: Any, distincts: Any
+) -> Histogram | None:
+    values = int(files.values[file])
+    bounds = (files.los[file], files.his[file])
+    restored = restore_bins(edges, counts, bounds, values, files.column.encoding)
+    if restored is None:
+        return None
+    bins = len(restored[1])
+    steps = 0
+    if counts is None:
+        # If counts are implied, as earlier versions wrote, values equal to an edge may continue behind it.
+        steps = bins
+    elif files.estimated[file]:
+        steps = FINE
+    errors = np.full(bins + 1, -(-values // steps)) if steps else None
+    return Histogram(kind, *restored, distincts, errors)
 
 
 class HistogramGroups:
-    """How the histograms of a column's data files become that of the table, by those of groups of files."""
+    """Merges the histograms of a column's data files to those of groups, and these to the table's.
+
+    Args:
+        files: The data files.
+        bins: The number of bins of the table's histogram.
+        kind: The kind of the table's histogram.
+    """
 
     def __init__(self, files: HistogramFiles, bins: int, kind: str) -> None:
-        """Say what is wanted."""
         self._files, self._bins, self._kind = files, bins, kind
 
     @property
     def cache_key(self) -> bytes:
-        """Says what is kept of a group."""
+        """The part of a group's key that identifies its histogram."""
         return group_cache_key(HISTOGRAM_GROUP_KIND, _MERGING, self._files.column, self._bins, self._kind)
 
-    def files_with_values(self, places: Longs) -> Longs:
-        """The data files among these that hold values."""
-        found: Longs = places[self._files.values[places] != 0]
-        return found
+    def files_with_values(self, files: Longs) -> Longs:
+        """Select the data files that hold values."""
+        with_values: Longs = files[self._files.values[files] != 0]
+        return with_values
 
     def merge_group(self, parts: Sequence[Histogram | None]) -> Histogram | None:
-        """That of a group of data files, or of groups; None where it is not known of all of it."""
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
+        """Merge the histograms of a group; None if a member has none."""
+        histograms = [part for part in parts if part is not None]
+        if len(histograms) < len(parts):
             return None
-        return self._whole(known, None, self._bins * GROUP_BIN_FACTOR) or EMPTY_HISTOGRAM
+        merged = self._merge(histograms, None, self._bins * GROUP_BIN_FACTOR)
+        return EMPTY_HISTOGRAM if merged is None else merged
 
     def merge_table(self, parts: Sequence[Histogram | None]) -> Histogram | None:
-        """That of the table; None where there is none."""
-        known = [part for part in parts if part is not None]
-        return self._whole(known, self._files.distinct, self._bins) if len(known) == len(parts) else None
+        """Merge the histograms of the uppermost groups to the table's; None if one is missing or all are empty."""
+        histograms = [part for part in parts if part is not None]
+        if len(histograms) < len(parts):
+            return None
+        return self._merge(histograms, self._files.distinct, self._bins)
 
-    def _whole(self, parts: Sequence[Histogram], distinct: int | None, bins: int) -> Histogram | None:
+    def _merge(self, parts: Sequence[Histogram], distinct: int | None, bins: int) -> Histogram | None:
         column = self._files.column
-        if self._kind == EQUI_WIDTH and (widths := merge_to_equal_width(parts, column, bins)) is not None:
-            return widths
+        if self._kind == EQUI_WIDTH:
+            merged = merge_to_equal_width(parts, column, bins)
+            if merged is not None:
+                return merged
         return merge_histograms(parts, column, bins, distinct)
 
 
 class GroupHistograms:
-    """The histograms of a column's data files as they are read: once a group has all of its own they become one."""
+    """Collects the histograms of a column's data files; a group is merged as soon as its files are complete.
 
-    def __init__(self, how: HistogramGroups, tree: GroupTree) -> None:
-        """Begin with none."""
-        self._how = how
-        self._found: dict[int, Histogram] = {}
+    Args:
+        merger: Merges histograms.
+        tree: The groups of the column's data files.
+    """
+
+    def __init__(self, merger: HistogramGroups, tree: GroupTree) -> None:
+        self._merger = merger
+        self._histograms: dict[int, Histogram] = {}
         self._groups: dict[int, Histogram | None] = {}
-        leaves = () if tree.is_flat else tree.leaves
-        self._lacking = {int(leaf[0]): set(how.files_with_values(leaf).tolist()) for leaf in leaves}
-        self._leaves = {place: leaf for leaf in leaves for place in leaf.tolist()}
+        """The histograms of groups, by the first file of each."""
+        self._leaves: dict[int, Longs] = {}
+        self._missing: dict[int, set[int]] = {}
+        if not tree.is_flat:
+            for leaf in tree.leaves:
+                self._leaves.update(dict.fromkeys(leaf.tolist(), leaf))
+                self._missing[int(leaf[0])] = set(merger.files_with_values(leaf).tolist())
 
-    def add(self, place: int, histogram: Histogram) -> None:
-        """Take that of a data file."""
-        self._found[place] = histogram
-        leaf = self._leaves.get(place)
+    def add(self, file: int, histogram: Histogram) -> None:
+        """Add the histogram of a data file."""
+        self._histograms[file] = histogram
+        leaf = self._leaves.get(file)
         if leaf is None:
             return
-        lacking = self._lacking[int(leaf[0])]
-        lacking.discard(place)
-        if not lacking:
-            self._groups[int(leaf[0])] = self._how.merge_group(self.of_files(leaf))
-            for file in leaf.tolist():
-                self._found.pop(file, None)
+        first = int(leaf[0])
+        self._missing[first].discard(file)
+        if not self._missing[first]:
+            self._groups[first] = self._merger.merge_group(self.take_files(leaf))
+            for member in leaf.tolist():
+                self._histograms.pop(member, None)
 
-    def of_files(self, places: Longs) -> list[Histogram | None]:
-        """Those of data files, or that of their group; None where a file holds values and has none."""
-        if len(places) and int(places[0]) in self._groups:
-            return [self._groups[int(places[0])]]
-        holding = set(self._how.files_with_values(places).tolist())
-        return [self._found.get(place) if place in holding else EMPTY_HISTOGRAM for place in places.tolist()]
+    def take_files(self, files: Longs) -> list[Histogram | None]:
+        """The histograms of data files, or of their group; None for a file with values and without a histogram."""
+        if len(files) and int(files[0]) in self._groups:
+            return [self._groups[int(files[0])]]
+        histograms = {file: self._histograms.get(file) for file in self._merger.files_with_values(files).tolist()}
+        return [histograms.get(file, EMPTY_HISTOGRAM) for file in files.tolist()]
 
 
 class TableHistograms:
-    """The histograms of a table's columns: made of those of data files and of groups of them."""
+    """The histograms of a table's columns, merged from those of data files and of stored groups."""
 
     def __init__(
         self, store: Store, refs: Sequence[ObjectRef], read: Callable[[DetailSlice], pa.Table], bins: int, kind: str
     ) -> None:
-        """Read which groups are kept."""
+        """Look up the stored groups."""
         self._cache = GroupCache(store, HISTOGRAM_GROUP_KIND, refs, group_bytes=ROW_GROUP_BYTES)
         self._read, self._bins, self._kind = read, bins, kind
         self._selection = DetailSelection("histograms")
         self._columns: dict[int, HistogramFiles] = {}
         self._groups: dict[int, tuple[HistogramGroups, GroupTree]] = {}
 
-    def add(self, ordinal: int, known: ColumnLevel, files: HistogramFiles) -> None:
-        """Take a column."""
-        how = HistogramGroups(files, self._bins, self._kind)
-        tree = self._cache.make_tree(known.groups.groups, known.order, how.cache_key)
-        self._columns[ordinal], self._groups[ordinal] = files, (how, tree)
-        self._selection.add(ordinal, known.sources, tree.select_files(np.arange(known.rows.num_rows)))
+    def add(self, ordinal: int, level: ColumnLevel, files: HistogramFiles) -> None:
+        """Add a column."""
+        merger = HistogramGroups(files, self._bins, self._kind)
+        tree = self._cache.make_tree(level.groups.groups, level.order, merger.cache_key)
+        self._columns[ordinal] = files
+        self._groups[ordinal] = (merger, tree)
+        self._selection.add(ordinal, level.sources, tree.select_files(np.arange(level.rows.num_rows)))
 
     def merge(self) -> dict[int, Histogram]:
-        """Those of the columns that have one; those of groups are made on the way."""
-        read = {ordinal: GroupHistograms(how, tree) for ordinal, (how, tree) in self._groups.items()}
-        for stored in prefetch(self._read_files, self._selection.make_slices()):
-            for ordinal, place, one in stored:
-                read[ordinal].add(place, one)
-        found: dict[int, Histogram] = {}
-        for ordinal, (how, tree) in sorted(self._groups.items()):
+        """The histograms of the columns that have one, by ordinal; new histograms of groups are stored."""
+        collected = {ordinal: GroupHistograms(merger, tree) for ordinal, (merger, tree) in self._groups.items()}
+        for histograms in prefetch(self._read_files, self._selection.make_slices()):
+            for read in histograms:
+                collected[read.ordinal].add(read.file, read.histogram)
+        merged: dict[int, Histogram] = {}
+        for ordinal, (merger, tree) in sorted(self._groups.items()):
             column = self._columns[ordinal].column
             codec = GroupCodec(partial(encode_group_histogram, column), partial(decode_group_histogram, column))
-            parts = self._cache.merge(tree, read.pop(ordinal).of_files, how.merge_group, codec)
-            if (whole := how.merge_table(parts)) is not None:
-                found[ordinal] = whole
-        return found
+            take_files = collected.pop(ordinal).take_files
+            histogram = merger.merge_table(self._cache.merge(tree, take_files, merger.merge_group, codec))
+            if histogram is not None:
+                merged[ordinal] = histogram
+        return merged
 
     def finish(self) -> tuple[ObjectRef, ...]:
-        """Write those of groups."""
+        """Write the histograms of groups."""
         return self._cache.finish()
 
-    def _read_files(self, part: DetailSlice) -> list[tuple[int, int, Histogram]]:
+    def _read_files(self, part: DetailSlice) -> list[FileHistogram]:
         return read_file_histograms(part, self._read(part), self._columns)
 
 
@@ -205,40 +255,49 @@ def encode_group_histogram(column: Column, histogram: Histogram | None) -> pa.Ta
     """The row of `table-histogram-nodes` of a group, without its key."""
     if histogram is None:
         return None
-    given = histogram_fields([(column.encoding, histogram)])
-    return pa.table(given if len(histogram.counts) else {**given, "kind": pa.nulls(1, pa.string())})
+    fields = dict(histogram_fields([(column.encoding, histogram)]))
+    if not len(histogram.counts):
+        fields["kind"] = pa.nulls(1, pa.string())
+    return pa.table(fields)
 
 
 def decode_group_histogram(column: Column, row: pa.Table) -> Histogram:
-    """The histogram of a group as `encode_group_histogram` has put it."""
+    """Read a row of `encode_group_histogram`."""
     kind = row["kind"][0].as_py()
     if kind is None:
         return EMPTY_HISTOGRAM
     names = (f"edges_{column.encoding}", "counts", "distincts", "errors")
-    lists = [_lists(row[name])[0] for name in names]
-    edges, counts, distincts, errors = lists
-    bins = 0 if counts is None else len(counts)
-    lengths = [expected if one is None else len(one) for one, expected in zip(lists[2:], (bins, bins + 1), strict=True)]
-    if (
-        kind not in (EQUI_HEIGHT, EQUI_WIDTH)
-        or counts is None
-        or edges is None
-        or [len(edges), *lengths] != [bins + 1, bins, bins + 1]
-        or any(row[name].combine_chunks().flatten().null_count for name in names)
-    ):
+    edges, counts, distincts, errors = (_lists(row[name])[0] for name in names)
+    is_sound = kind in (EQUI_HEIGHT, EQUI_WIDTH) and _have_matching_lengths(edges, counts, distincts, errors)
+    has_nulls = any(row[name].combine_chunks().flatten().null_count for name in names)
+    if not is_sound or has_nulls:
         raise DamagedObject(HISTOGRAM_GROUP_KIND, "a histogram that no writer of this format makes")
     return Histogram(kind, edges, counts, distincts, errors)
 
 
+def _have_matching_lengths(
+    edges: Sized | None, counts: Sized | None, distincts: Sized | None, errors: Sized | None
+) -> bool:
+    """Return whether there are edges and counts, and each list has the length that its number of bins requires."""
+    if edges is None or counts is None:
+        return False
+    bins = len(counts)
+    if distincts is not None and len(distincts) != bins:
+        return False
+    if errors is not None and len(errors) != bins + 1:
+        return False
+    return len(edges) == bins + 1
+
+
 def _lists(column: pa.ChunkedArray) -> list[Any]:
-    """Each list as numpy values, or as bytes; None where there is none."""
-    column = column.combine_chunks()
-    texts = column.type.value_type == "binary"
-    offsets, flat = column.offsets.to_numpy(), column.values
-    valid = column.is_valid().to_pylist()
-    values = flat if texts else flat.to_numpy(zero_copy_only=False)
-    spans = zip(valid, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-    return [
-        None if not present else values.slice(start, end - start).to_pylist() if texts else values[start:end]
-        for present, start, end in spans
-    ]
+    """The lists of a column: texts as lists of bytes, numbers as arrays; None for a null."""
+    array = column.combine_chunks()
+    spans = list(pairwise(array.offsets.to_numpy().tolist()))
+    if array.type.value_type == "binary":
+        lists = [array.values.slice(start, end - start).to_pylist() for start, end in spans]
+    else:
+        values = array.values.to_numpy(zero_copy_only=False)
+        lists = [values[start:end] for start, end in spans]
+    for row in np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)).tolist():
+        lists[row] = None
+    return lists

@@ -1,8 +1,9 @@
-"""Histograms of many data files made into one, by adding their distribution functions."""
+"""Merges the histograms of many data files into one, by adding their distribution functions."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,45 +33,61 @@ _ROUNDS = 20
 def merge_histograms(
     histograms: Sequence[Histogram], column: Column, bins: int, distinct: int | None = None
 ) -> Histogram | None:
-    """The histogram of the whole.
+    """Merge histograms; None if none of them has values.
 
-    Equi-width histograms with the same edges add up. All others add their distribution functions at each other's edges:
-    how many values of a part are not greater than one of its own edges is known, of a value inside one of its bins to
-    half of the bin. What that leaves open is added up for each edge.
+    Equi-width histograms with the same edges add up. Others add their distribution functions at each other's edges. A
+    part knows how many of its values are not greater than one of its own edges; for a value inside one of its bins it
+    knows the number up to half of the bin. These errors are added up for each edge.
     """
     parts = [part for part in histograms if int(part.counts.sum())]
     if not parts:
         return None
     first = parts[0]
-    if len(parts) == 1 and len(first.counts) <= bins and _has(first, distinct):
-        return first if first.errors is not None else replace(first, errors=np.zeros(len(first.edges), np.int64))
-    if len(first.counts) <= bins and all(
-        part.kind == EQUI_WIDTH and list(part.edges) == list(first.edges) for part in parts
-    ):
+    is_short = len(first.counts) <= bins
+    if len(parts) == 1 and is_short and _has_distinct(first, distinct):
+        return first if first.errors is not None else replace(first, errors=_zeros(len(first.edges)))
+    if is_short and _have_equal_edges(parts):
         counts = sum((part.counts for part in parts[1:]), first.counts)
-        return Histogram(EQUI_WIDTH, first.edges, counts, errors=np.zeros(len(first.edges), np.int64))
-    most = (_MOST_TEXTS if column.encoding == "binary" else _MOST_NUMBERS) // len(parts)
-    edges = _Edges([coarsen(part, max(most, 1)) for part in parts], column)
-    return edges.histogram(bins, distinct)
+        return Histogram(EQUI_WIDTH, first.edges, counts, errors=_zeros(len(first.edges)))
+    most_edges = _MOST_TEXTS if column.encoding == "binary" else _MOST_NUMBERS
+    most_bins = max(most_edges // len(parts), 1)
+    edges = _Edges([coarsen(part, most_bins) for part in parts], column)
+    return edges.make_histogram(bins, distinct)
 
 
-def _has(histogram: Histogram, distinct: int | None) -> bool:
-    """Whether its bins have so many distinct values: those of groups are estimates."""
-    return distinct is None or histogram.distincts is None or int(histogram.distincts.sum()) == distinct
+def _has_distinct(histogram: Histogram, distinct: int | None) -> bool:
+    """Return whether the bins have this number of distinct values: histograms of groups have estimates."""
+    if distinct is None or histogram.distincts is None:
+        return True
+    return int(histogram.distincts.sum()) == distinct
+
+
+def _have_equal_edges(parts: Sequence[Histogram]) -> bool:
+    """Return whether all parts have bins of equal width with the same edges."""
+    edges = list(parts[0].edges)
+    return all(part.kind == EQUI_WIDTH and list(part.edges) == edges for part in parts)
+
+
+def _zeros(number: int) -> Longs:
+    return np.zeros(number, np.int64)
 
 
 def merge_to_equal_width(histograms: Sequence[Histogram], column: Column, bins: int) -> Histogram | None:
-    """The histogram of the whole with bins of equal width, off by what one bin of every part leaves open."""
+    """Merge histograms to bins of equal width, each exact up to one bin of every part; None if that is impossible."""
     parts = [part for part in histograms if int(part.counts.sum())]
-    if len(parts) == 1 and parts[0].kind == EQUI_WIDTH and len(parts[0].counts) <= bins:
-        return parts[0]
-    found = merge_equal_width_bins(parts, column, bins) if parts else None
-    return None if found is None else Histogram(EQUI_WIDTH, *found)
+    if not parts:
+        return None
+    first = parts[0]
+    if len(parts) == 1 and first.kind == EQUI_WIDTH and len(first.counts) <= bins:
+        return first
+    merged = merge_equal_width_bins(parts, column, bins)
+    return None if merged is None else Histogram(EQUI_WIDTH, *merged)
 
 
 def make_histogram_of_counts(rows: pa.Table, column: Column, bins: int) -> Histogram:
-    """The histogram of a column of which all values are listed, one of them finite: nothing in it is near."""
-    values, counts = rows[f"value_{column.encoding}"].combine_chunks(), rows["frequency"].to_numpy()
+    """The exact histogram of a column whose values are all listed; at least one of them is finite."""
+    values = rows[f"value_{column.encoding}"].combine_chunks()
+    counts = rows["frequency"].to_numpy()
     if sortable_values.is_text(column):
         order = pc.sort_indices(values).to_numpy()
         ordered = pc.binary_slice(values.take(pa.array(order)), 0, CUT_BYTES)
@@ -81,115 +98,138 @@ def make_histogram_of_counts(rows: pa.Table, column: Column, bins: int) -> Histo
             order = order[np.isfinite(numbers[order])]
         ordered = sortable_values.sortable_to_arrow(numbers[order], column)
     counts = counts[order]
-    found = make_equal_height_histogram(counts, np.cumsum(counts), bins, lambda at: ordered.take(pa.array(at)))
-    edges = [] if found.edges is None else found.edges.to_pylist()
-    return Histogram(found.kind, edges, found.counts, found.distincts, np.zeros(len(edges), np.int64))
+    histogram = make_equal_height_histogram(
+        counts, np.cumsum(counts), bins, lambda positions: ordered.take(pa.array(positions))
+    )
+    edges = [] if histogram.edges is None else histogram.edges.to_pylist()
+    return Histogram(histogram.kind, edges, histogram.counts, histogram.distincts, _zeros(len(edges)))
 
 
 class _Edges:
-    """The edges of all parts, each distinct value once and in order, and what the parts tell of it.
+    """The distinct edges of all parts in order, and the sums of the parts up to each edge.
 
-    Half of the values of a bin are taken to follow its lower edge (in the first bin, which has it, to be at it), half
-    to be at its upper one; in a bin that holds its upper edge alone all are there. Sums are doubled: halves are whole.
+    Half of the values of a bin count as behind its lower edge (in a first bin, which includes this edge, as at it),
+    half as at its upper edge. In a bin that holds its upper edge alone all values are at it. Sums are doubled, so that
+    halves are integers.
     """
 
     def __init__(self, parts: Sequence[Histogram], column: Column) -> None:
         self._parts, self._column = parts, column
-        self._values, places = _values_of(parts, column)
+        self._values, positions = _merge_edges(parts, column)
         firsts = np.cumsum([0, *(len(part.edges) for part in parts)])
-        self._lo, self._hi = np.delete(places, firsts[1:] - 1), np.delete(places, firsts[:-1])
+        self._lo = np.delete(positions, firsts[1:] - 1)
+        self._hi = np.delete(positions, firsts[:-1])
         self._is_first = np.zeros(len(self._lo), np.bool_)
         self._is_first[firsts[:-1] - np.arange(len(parts))] = True
-        self._lone = np.concatenate([part.single_value_bins for part in parts]) | (self._lo == self._hi)
+        is_point = self._lo == self._hi
+        self._is_single = np.concatenate([part.single_value_bins for part in parts]) | is_point
         counts = np.concatenate([part.counts for part in parts])
-        errors = [np.zeros(len(part.edges), np.int64) if part.errors is None else part.errors for part in parts]
-        inside = np.where(self._lone, 0, counts) + 2 * np.concatenate([np.maximum(e[1:], e[:-1]) for e in errors])
-        inside[self._lo == self._hi] = 0
-        self._exact = _at(self._hi, np.where(self._lone, 2 * counts, 0), len(self._values))
+        errors = [_zeros(len(part.edges)) if part.errors is None else part.errors for part in parts]
+        bin_errors = np.concatenate([np.maximum(of_part[1:], of_part[:-1]) for of_part in errors])
+        inside = np.where(self._is_single, 0, counts) + 2 * bin_errors
+        inside[is_point] = 0
+        self._exact = self._add_at(self._hi, np.where(self._is_single, 2 * counts, 0))
         self._sums = self._spread(counts)
-        self._errors = self._up_to(inside, -inside) + _at(places, 2 * np.concatenate(errors), len(self._values))
+        self._errors = self._sum_up(inside, -inside) + self._add_at(positions, 2 * np.concatenate(errors))
 
-    def histogram(self, bins: int, distinct: int | None) -> Histogram:
-        """The histogram of about so many bins."""
-        is_short = len(self._values) <= bins
-        chosen = np.arange(len(self._values)) if is_short else choose_bin_ends(self._sums, self._exact, bins)
-        ranks, errors, exact = self._sums[chosen], self._errors[chosen], self._exact[chosen]
-        # What little may lie between a frequent value and its neighbour goes to the bin before: the value stays alone.
-        others = np.diff(ranks, prepend=0) - exact
-        lone = (np.diff(chosen, prepend=-1) == 1) & (exact > others)
-        moved = np.where(lone[1:], others[1:], 0)
+    def make_histogram(self, bins: int, distinct: int | None) -> Histogram:
+        """Make a histogram of about this number of bins."""
+        if len(self._values) <= bins:
+            ends = np.arange(len(self._values))
+        else:
+            ends = choose_bin_ends(self._sums, self._exact, bins)
+        ranks, errors, exact = self._sums[ends], self._errors[ends], self._exact[ends]
+        # Values that may lie between a frequent value and its neighbour go to the bin before: the value stays alone.
+        beside = np.diff(ranks, prepend=0) - exact
+        is_single = (np.diff(ends, prepend=-1) == 1) & (exact > beside)
+        moved = np.where(is_single[1:], beside[1:], 0)
         ranks[:-1] += moved
         errors[:-1] += moved
-        holds = np.diff(ranks, append=ranks[-1] + 1) > 0  # of edges of one rank the last
-        holds &= ranks > 0
-        chosen, ranks, errors, lone = chosen[holds], ranks[holds], errors[holds], lone[holds]
+        has_values = np.diff(ranks, append=ranks[-1] + 1) > 0  # the last of several edges with one rank
+        has_values &= ranks > 0
+        ends, ranks, errors, is_single = ends[has_values], ranks[has_values], errors[has_values], is_single[has_values]
         counts = np.diff(ranks // 2, prepend=0)
-        places = np.append(0, chosen)
-        kept = [0, *(-(-errors // 2) + ranks % 2).tolist()]
-        distincts = self._distincts(places, counts, lone, distinct)
-        return Histogram(EQUI_HEIGHT, self._edges(places), counts, distincts, np.array(kept, np.int64))
+        edges = np.append(0, ends)
+        edge_errors = np.append(0, -(-errors // 2) + ranks % 2).astype(np.int64)
+        distincts = self._count_distinct(edges, counts, is_single, distinct)
+        return Histogram(EQUI_HEIGHT, self._take_values(edges), counts, distincts, edge_errors)
 
-    def _edges(self, places: Longs) -> Sequence[Any]:
+    def _take_values(self, positions: Longs) -> Sequence[Any]:
         if isinstance(self._values, pa.Array):
-            return list(self._values.take(pa.array(places)).to_pylist())
+            return list(self._values.take(pa.array(positions)).to_pylist())
         if sortable_values.is_wide_decimal(self._column):
-            return [sortable_values.sortable_to_stored(value, self._column) for value in self._values[places]]
-        numbers: Sequence[Any] = self._values[places]
+            return [sortable_values.sortable_to_stored(value, self._column) for value in self._values[positions]]
+        numbers: Sequence[Any] = self._values[positions]
         return numbers
 
-    def _distincts(self, places: Longs, counts: Longs, lone: NDArray[np.bool_], distinct: int | None) -> Longs | None:
-        """The distinct values of bins; those of several parts are counted several times before they are fitted."""
+    def _count_distinct(
+        self, edges: Longs, counts: Longs, is_single: NDArray[np.bool_], distinct: int | None
+    ) -> Longs | None:
+        """Estimate the distinct values of bins; a value of several parts counts several times before the fit."""
         if all(part.distincts is None for part in self._parts):
             return None
         of_parts = [part.counts if part.distincts is None else part.distincts for part in self._parts]
-        estimates = np.diff(self._spread(np.concatenate(of_parts))[places[1:]], prepend=0) / 2
-        return _fitted(estimates, lone, counts, distinct)
+        sums = self._spread(np.concatenate(of_parts))
+        estimates = np.diff(sums[edges[1:]], prepend=0) / 2
+        return _fit_distincts(estimates, is_single, counts, distinct)
 
     def _spread(self, of_bins: Longs) -> Longs:
-        """Twice how much of what is counted in bins lies up to each value."""
-        return self._up_to(np.where(self._lone, 0, of_bins), np.where(self._lone, 2 * of_bins, of_bins))
+        """Twice the sum, up to each value, of an amount in each bin."""
+        behind_lower = np.where(self._is_single, 0, of_bins)
+        at_upper = np.where(self._is_single, 2 * of_bins, of_bins)
+        return self._sum_up(behind_lower, at_upper)
 
-    def _up_to(self, after: Longs, at: Longs) -> Longs:
-        """The sums of what follows the lower edges of bins before each value, and of what is at their upper edges."""
-        number = len(self._values)
-        begun = _at(self._lo, np.where(self._is_first, 0, after), number)
-        inclusive = _at(self._hi, at, number) + _at(self._lo, np.where(self._is_first, after, 0), number)
-        found: Longs = np.cumsum(begun) - begun + np.cumsum(inclusive)
-        return found
+    def _sum_up(self, behind_lower: Longs, at_upper: Longs) -> Longs:
+        """The sums up to each value of amounts behind the lower edges of bins and at their upper edges."""
+        behind = self._add_at(self._lo, np.where(self._is_first, 0, behind_lower))
+        at_first = self._add_at(self._lo, np.where(self._is_first, behind_lower, 0))
+        inclusive = self._add_at(self._hi, at_upper) + at_first
+        sums: Longs = np.cumsum(behind) - behind + np.cumsum(inclusive)
+        return sums
+
+    def _add_at(self, positions: Longs, amounts: Longs) -> Longs:
+        """Add up amounts by the positions of their values."""
+        sums = _zeros(len(self._values))
+        np.add.at(sums, positions, amounts)
+        return sums
 
 
-def _values_of(parts: Sequence[Histogram], column: Column) -> tuple[Any, Longs]:
-    """The distinct edges of all parts in order, and the place of each edge of each part among them."""
+def _merge_edges(parts: Sequence[Histogram], column: Column) -> tuple[Any, Longs]:
+    """The distinct edges of all parts in order, and the position of each part's edges among them."""
     if sortable_values.is_text(column):
-        places, values = rank_values(pa.array([edge for part in parts for edge in part.edges], pa.large_binary()))
-        return values, places
-    flat = np.concatenate([sortable_values.stored_to_sortable(part.edges, column) for part in parts])
-    values, codes = np.unique(flat, return_inverse=True)
+        edges = list(chain.from_iterable(part.edges for part in parts))
+        positions, values = rank_values(pa.array(edges, pa.large_binary()))
+        return values, positions
+    numbers = np.concatenate([sortable_values.stored_to_sortable(part.edges, column) for part in parts])
+    values, codes = np.unique(numbers, return_inverse=True)
     return values, codes.astype(np.int64)
 
 
-def _at(places: Longs, amounts: Longs, number: int) -> Longs:
-    """What is added at each of so many places."""
-    found = np.zeros(number, np.int64)
-    np.add.at(found, places, amounts)
-    return found
+def _fit_distincts(
+    estimates: NDArray[np.float64], is_single: NDArray[np.bool_], counts: Longs, distinct: int | None
+) -> Longs:
+    """Fit estimates to the number of values in each bin, and their sum to the table's distinct values if known.
 
-
-def _fitted(estimates: NDArray[np.float64], lone: NDArray[np.bool_], counts: Longs, distinct: int | None) -> Longs:
-    """Distinct values of each bin: their sum that of the whole where that is known, none more than there are values.
-
-    One is said of bins that hold a single value and of no others that can hold two.
+    Bins of a single value have one distinct value; bins of several values have at least two.
     """
-    most = np.where(lone, 1, counts)
+    most = np.where(is_single, 1, counts)
     least = np.minimum(most, 2)
     fitted = np.clip(estimates, least, most)
-    for _ in range(_ROUNDS if distinct is not None else 0):
-        short = min(max(distinct or 0, int(least.sum())), int(most.sum())) - fitted.sum()
-        room = fitted < most if short > 0 else fitted > least
-        share = fitted[room].sum()
-        if abs(short) < 0.5 or not share:
+    if distinct is not None:
+        target = min(max(distinct, int(least.sum())), int(most.sum()))
+        fitted = _scale_to(fitted, target, least, most)
+    rounded: Longs = np.diff(np.rint(np.cumsum(np.append(0, fitted)))).astype(np.int64)
+    return rounded
+
+
+def _scale_to(fitted: NDArray[np.float64], target: int, least: Longs, most: Longs) -> NDArray[np.float64]:
+    """Scale values until their sum is the target, within their limits."""
+    for _ in range(_ROUNDS):
+        missing = target - fitted.sum()
+        has_room = fitted < most if missing > 0 else fitted > least
+        share = fitted[has_room].sum()
+        if abs(missing) < 0.5 or not share:
             break
-        fitted[room] *= 1 + short / share
+        fitted[has_room] *= 1 + missing / share
         fitted = np.clip(fitted, least, most)
-    whole: Longs = np.diff(np.rint(np.cumsum(np.concatenate([[0], fitted])))).astype(np.int64)
-    return whole
+    return fitted

@@ -1,4 +1,4 @@
-"""The value lists of a table's columns by those of groups of files: what is kept of these, and what is made anew."""
+"""Merges the value lists of data files to those of groups of files, which are stored for the next ANALYZE."""
 
 from __future__ import annotations
 
@@ -40,16 +40,17 @@ if TYPE_CHECKING:
 
 LIST_GROUP_KIND = "table-list-nodes"
 MOST_GROUP_VALUES, MOST_GROUP_BYTES = 1 << 16, 4 << 20
-"""A group of files keeps its list up to so many values and bytes."""
+"""The values and bytes of the longest list that is stored for a group of files."""
 NOT_KEPT = -1
+"""The number of values in the row of a group whose list is too long."""
 
 _MERGING = 1
 
 
 class NoGroupList(Enum):
-    """Why a group has no list."""
+    """The reason that a group has no list."""
 
-    ABSENT = "that of a data file was not read"
+    ABSENT = "the list of a data file was not read"
     TOO_LONG = "it has too many values"
 
 
@@ -57,48 +58,56 @@ _Group: TypeAlias = "pa.Table | NoGroupList"
 
 
 def list_cache_key(column: Column) -> bytes:
-    """Says what is kept of a group of a column's data files."""
+    """The part of a group's key that identifies its list."""
     return group_cache_key(LIST_GROUP_KIND, _MERGING, column)
 
 
 def encode_group_list(rows: _Group) -> pa.Table | None:
-    """The row of `table-list-nodes` of a group, without its key; its list stays away where it is too long."""
+    """The row of `table-list-nodes` of a group, without its key; it has no list if that is too long."""
     if rows is NoGroupList.ABSENT:
         return None
     if rows is NoGroupList.TOO_LONG or rows.num_rows > MOST_GROUP_VALUES or rows.nbytes > MOST_GROUP_BYTES:
         return pa.table({"number": pa.array([NOT_KEPT], pa.int64())})
-    given = {"number": pa.array([rows.num_rows], pa.int64())}
+    fields = {"number": pa.array([rows.num_rows], pa.int64())}
     for name in ENCODINGS:
         if rows.num_rows and not rows[f"value_{name}"].null_count:
             rows = rows.take(pc.sort_indices(rows[f"value_{name}"]))  # neighbours are stored as their difference
-            given[f"values_{name}"] = _as_list(rows[f"value_{name}"])
-    given["frequencies"] = _as_list(rows["frequency"])
+            fields[f"values_{name}"] = _as_list(rows[f"value_{name}"])
+    fields["frequencies"] = _as_list(rows["frequency"])
     if pc.any(pc.not_equal(rows["listed"], 0)).as_py():
-        given["listed"] = _as_list(rows["listed"])
-    return pa.table(given)
+        fields["listed"] = _as_list(rows["listed"])
+    return pa.table(fields)
 
 
 def decode_group_list(ordinal: int, row: pa.Table) -> _Group:
-    """The list of a group, as `VALUE_ROWS`, of what `encode_group_list` has put."""
-    lists = {name: row[name].combine_chunks().flatten() for name in row.column_names if name not in ("node", "number")}
+    """Read a row of `encode_group_list` as `VALUE_ROWS`."""
     number = row["number"][0].as_py()
     if number < 0:
         return NoGroupList.TOO_LONG
-    values = {f"value_{name}": lists[f"values_{name}"] for name in ENCODINGS if len(lists.get(f"values_{name}", ()))}
-    lone = lists["listed"] if len(lists.get("listed", ())) else pa.array(np.zeros(number, np.int64))
-    arrays = values | {"frequency": lists["frequencies"], "listed": lone}
-    if len(values) != min(number, 1) or any(len(one) != number or one.null_count for one in arrays.values()):
+    arrays = {f"value_{name}": _flatten_list(row, f"values_{name}") for name in ENCODINGS}
+    arrays = {name: values for name, values in arrays.items() if len(values)}
+    has_values = len(arrays) == min(number, 1)
+    arrays["frequency"] = _flatten_list(row, "frequencies")
+    arrays["listed"] = _flatten_list(row, "listed")
+    if not len(arrays["listed"]):
+        arrays["listed"] = pa.array(np.zeros(number, np.int64))
+    is_sound = all(len(array) == number and not array.null_count for array in arrays.values())
+    if not has_values or not is_sound:
         raise DamagedObject(LIST_GROUP_KIND, "a list that no writer of this format makes")
     arrays["column"] = pa.array(np.full(number, ordinal, np.int32))
     return fill_schema(VALUE_ROWS, arrays, number)
 
 
+def _flatten_list(row: pa.Table, name: str) -> pa.Array:
+    return row[name].combine_chunks().flatten()
+
+
 @dataclass(frozen=True)
 class GroupListSource:
-    """Lists of groups in one object.
+    """The lists of groups in one object.
 
     Attributes:
-        ordinals: For the wanted rows of the object the place of their column in the snapshot's schema.
+        ordinals: The rows to read, each with the ordinal of its column in the snapshot's schema.
     """
 
     name: str
@@ -114,19 +123,24 @@ class GroupListSource:
 
     def read_values(self, content: ReadContent) -> Iterator[pa.Table]:
         stored = decode_detail(self.name, self.sha256, content())
-        lists = (decode_group_list(ordinal, stored.slice(row, 1)) for row, ordinal in self.ordinals.items())
-        yield pa.concat_tables([VALUE_ROWS.empty_table(), *(one for one in lists if isinstance(one, pa.Table))])
+        yield _concatenate(decode_group_list(ordinal, stored.slice(row, 1)) for row, ordinal in self.ordinals.items())
 
 
-def find_group_sources(known: GroupCache, wanted: Mapping[int, Sequence[bytes]]) -> Iterator[GroupListSource]:
-    """Where lists of groups are."""
+def find_group_sources(cache: GroupCache, keys_by_ordinal: Mapping[int, Sequence[bytes]]) -> Iterator[GroupListSource]:
+    """Find the objects that hold the lists of groups."""
     objects: dict[ObjectRef, dict[int, int]] = defaultdict(dict)
-    for ordinal, keys in wanted.items():
+    for ordinal, keys in keys_by_ordinal.items():
         for key in keys:
-            ref, row = known.locate_row(key)
+            ref, row = cache.locate_row(key)
             objects[ref][row] = ordinal
     for ref, ordinals in objects.items():
         yield GroupListSource(ref.name, ref.length, ref.sha256, ordinals)
+
+
+def _concatenate(groups: Iterable[_Group]) -> pa.Table:
+    """The rows of the groups that have a list."""
+    tables = [group for group in groups if isinstance(group, pa.Table)]
+    return pa.concat_tables([VALUE_ROWS.empty_table(), *tables])
 
 
 def _as_list(values: pa.ChunkedArray) -> pa.Array:
@@ -136,8 +150,9 @@ def _as_list(values: pa.ChunkedArray) -> pa.Array:
 
 _BYTES_OF_A_VALUE = 8
 _VALUES_AT_ONCE = 1 << 21
-"""Lists of groups are made of so many values at most: decoded and merged they take some hundred bytes each."""
+"""The values of which lists of groups are made at once: decoded and merged a value takes some hundred bytes."""
 NOWHERE = -1
+"""The part of a data file whose list is not read."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +160,8 @@ class ColumnLists:
     """The lists of one column's data files.
 
     Attributes:
-        tree: The groups of the files, and which of these have a list.
+        sources: The blocks that have the files' statistics.
+        tree: The groups of the files, with those that have a stored list.
     """
 
     lists: FileValueCounts
@@ -154,149 +170,169 @@ class ColumnLists:
 
     @property
     def is_complete(self) -> bool:
-        """Whether no list is cut."""
+        """Return whether no list is cut."""
         return not self.lists.is_truncated.any()
 
     def without_groups(self) -> ColumnLists:
-        """The same without groups."""
-        return replace(self, tree=self.tree.with_known(()))
+        """Return the lists without stored groups."""
+        return replace(self, tree=self.tree.with_stored(()))
 
 
 class ListGroups:
-    """The lists of groups of data files: which are in the store, and which are made."""
+    """The lists of groups of data files: stored ones are reused, others are made and stored."""
 
     def __init__(self, store: Store, refs: Sequence[ObjectRef], read: Callable[[DetailSlice], pa.Table]) -> None:
-        """Read which are kept."""
+        """Look up the stored groups."""
         self._cache = GroupCache(store, LIST_GROUP_KIND, refs, number="number", group_bytes=ROW_GROUP_BYTES)
         self._short = {key for key, number in self._cache.numbers.items() if number >= 0}
         self._read = read
 
-    def make_tree(self, known: ColumnLevel) -> GroupTree:
+    def make_tree(self, level: ColumnLevel) -> GroupTree:
         """The groups of a column's data files."""
-        return self._cache.make_tree(known.groups.groups, known.order, list_cache_key(known.column), self._short)
+        return self._cache.make_tree(level.groups.groups, level.order, list_cache_key(level.column), self._short)
 
     def select_details(self, columns: Iterable[ColumnLists], *, floors: bool = False) -> list[DetailSlice]:
-        """The objects with lists of files that are in no list of a group."""
-        wanted = DetailSelection("frequencies")
-        for one in columns:
-            numbers = one.lists.floors if floors or one.tree.is_flat else np.arange(len(one.lists.kinds))
-            wanted.add(one.lists.ordinal, one.sources, one.tree.select_files(numbers))
-        return list(wanted.make_slices())
+        """Select the lists of files that are in no list of a group.
+
+        Their number is the file's floor, or its position where groups are to be made.
+        """
+        selection = DetailSelection("frequencies")
+        for column in columns:
+            use_floors = floors or column.tree.is_flat
+            numbers = column.lists.floors if use_floors else np.arange(len(column.lists.kinds))
+            selection.add(column.lists.ordinal, column.sources, column.tree.select_files(numbers))
+        return list(selection.make_slices())
 
     def group_sources(self, columns: Iterable[ColumnLists]) -> list[GroupListSource]:
-        """The objects with the lists of groups."""
-        return list(find_group_sources(self._cache, {one.lists.ordinal: one.tree.known_groups for one in columns}))
+        """The objects with the stored lists of groups."""
+        keys = {column.lists.ordinal: column.tree.stored_groups for column in columns}
+        return list(find_group_sources(self._cache, keys))
 
     def estimate_bytes(self, columns: Iterable[ColumnLists]) -> int:
-        """About how many bytes the lists of groups take."""
-        return _BYTES_OF_A_VALUE * sum(self._cache.numbers[key] for one in columns for key in one.tree.known_groups)
+        """Estimate the bytes of the stored lists of groups."""
+        values = 0
+        for column in columns:
+            values += sum(map(self._cache.numbers.__getitem__, column.tree.stored_groups))
+        return _BYTES_OF_A_VALUE * values
 
     def merge_lists(self, columns: Sequence[ColumnLists], parts: Sequence[DetailSlice]) -> pa.Table:
-        """What the lists of the table are to be made of, as `VALUE_ROWS`; lists of groups are made on the way."""
-        if all(one.tree.is_flat for one in columns):
-            return pa.concat_tables([VALUE_ROWS.empty_table(), *self._listed(parts)])
-        read = self._rows(parts)
-        found: list[_Group] = []
-        for one in columns:
-            rows = read.get(one.lists.ordinal, VALUE_ROWS.empty_table())
-            found += [rows] if one.tree.is_flat else self._grouped(one, rows, frozenset())
-        return pa.concat_tables([VALUE_ROWS.empty_table(), *(group for group in found if isinstance(group, pa.Table))])
+        """Merge the lists of files to those of groups, and return the lists to merge for the table as `VALUE_ROWS`."""
+        if all(column.tree.is_flat for column in columns):
+            return _concatenate(self._read_lists(parts))
+        rows_by_column = self._read_columns(parts)
+        lists: list[_Group] = []
+        for column in columns:
+            rows = rows_by_column.get(column.lists.ordinal, VALUE_ROWS.empty_table())
+            if column.tree.is_flat:
+                lists.append(rows)
+            else:
+                lists += self._merge_groups(column, rows, frozenset())
+        return _concatenate(lists)
 
     def make_groups(self, columns: Iterable[ColumnLists], budget: int) -> None:
-        """Make lists of groups that are neither kept nor known to be too long."""
-        tried = [replace(one, tree=one.tree.with_known(self._cache)) for one in columns if not one.tree.is_flat]
-        parts = self.select_details(tried)
-        of_files = _parts_of_files(tried, parts)
-        taken = _affordable(tried, parts, of_files, budget)
-        read = self._rows([part for at, part in enumerate(parts) if at in taken])
-        for one in tried if taken else ():
-            absent = np.flatnonzero(~np.isin(of_files[one.lists.ordinal], [NOWHERE, *taken]))
-            rows = read.get(one.lists.ordinal, VALUE_ROWS.empty_table())
-            self._grouped(one, rows, frozenset(absent.tolist()))
+        """Make the lists of groups that are not stored, except those that were too long before."""
+        with_groups = [column for column in columns if not column.tree.is_flat]
+        missing = [replace(column, tree=column.tree.with_stored(self._cache)) for column in with_groups]
+        selection = _PartSelection.of(missing, self.select_details(missing))
+        selected = selection.select_parts(missing, budget)
+        if not selected:
+            return
+        rows_by_column = self._read_columns([selection.parts[part] for part in sorted(selected)])
+        for column in missing:
+            ordinal = column.lists.ordinal
+            is_read = np.isin(selection.parts_of_files[ordinal], [NOWHERE, *selected])
+            rows = rows_by_column.get(ordinal, VALUE_ROWS.empty_table())
+            self._merge_groups(column, rows, frozenset(np.flatnonzero(~is_read).tolist()))
 
     def finish(self) -> tuple[ObjectRef, ...]:
-        """Write what was made."""
+        """Write the new lists of groups."""
         return self._cache.finish()
 
-    def _listed(self, parts: Sequence[DetailSlice]) -> Iterator[pa.Table]:
+    def _read_lists(self, parts: Sequence[DetailSlice]) -> Iterator[pa.Table]:
         return prefetch(lambda part: read_listed_values(part, self._read(part)), parts)
 
-    def _rows(self, parts: Sequence[DetailSlice]) -> dict[int, pa.Table]:
-        """The rows of each column, as `VALUE_ROWS` but with the numbers of the data files in `listed`."""
+    def _read_columns(self, parts: Sequence[DetailSlice]) -> dict[int, pa.Table]:
+        """The rows of each column, as `VALUE_ROWS` but with the positions of the data files in `listed`."""
         batches: dict[int, list[pa.RecordBatch]] = defaultdict(list)
-        for rows in self._listed(parts):
-            for ordinal, some in split_by_column(rows).items():
-                batches[ordinal] += some
-        return {ordinal: pa.Table.from_batches(some) for ordinal, some in batches.items()}
+        for rows in self._read_lists(parts):
+            for ordinal, column_batches in split_by_column(rows).items():
+                batches[ordinal] += column_batches
+        return {ordinal: pa.Table.from_batches(column_batches) for ordinal, column_batches in batches.items()}
 
-    def _grouped(self, one: ColumnLists, rows: pa.Table, absent: AbstractSet[int]) -> Sequence[_Group]:
-        """The lists of the uppermost groups; those of which a file is absent, or a list is too long, are not kept."""
-        ordinal, wide = one.lists.ordinal, [one.lists.ordinal] if is_wide_decimal(one.lists.column) else []
-        places = rows["listed"].to_numpy()
-        rows = rows.set_column(VALUE_ROWS.get_field_index("listed"), "listed", pa.array(one.lists.floors[places]))
-        order = np.argsort(one.tree.ranks[places], kind="stable")
-        rows, ranks = rows.take(pa.array(order)), one.tree.ranks[places[order]]
+    def _merge_groups(self, column: ColumnLists, rows: pa.Table, absent: AbstractSet[int]) -> Sequence[_Group]:
+        """The lists of the uppermost groups; a group with an absent file has none, nor has one with a too long list."""
+        lists, tree = column.lists, column.tree
+        wide = [lists.ordinal] if is_wide_decimal(lists.column) else []
+        files = rows["listed"].to_numpy()
+        floors = pa.array(lists.floors[files])
+        order = np.argsort(tree.ranks[files], kind="stable")
+        rows = rows.set_column(VALUE_ROWS.get_field_index("listed"), "listed", floors).take(pa.array(order))
+        ranks = tree.ranks[files[order]]
 
-        def of_files(some: Longs) -> list[_Group]:
-            if not absent.isdisjoint(some.tolist()):
+        def take_files(members: Longs) -> list[_Group]:
+            if not absent.isdisjoint(members.tolist()):
                 return [NoGroupList.ABSENT]
-            first = one.tree.ranks[some[0]]
-            start, end = np.searchsorted(ranks, [first, first + len(some)])
+            first = tree.ranks[members[0]]
+            start, end = np.searchsorted(ranks, [first, first + len(members)])
             return [rows.slice(start, end - start)]
 
         def merge(parts: Sequence[_Group]) -> _Group:
-            unmade = {part for part in parts if isinstance(part, NoGroupList)}
-            if NoGroupList.TOO_LONG in unmade:  # so is that of the group, whatever else it has
+            reasons = {part for part in parts if isinstance(part, NoGroupList)}
+            if NoGroupList.TOO_LONG in reasons:  # then the group's list is too long, whatever else is in it
                 return NoGroupList.TOO_LONG
-            return NoGroupList.ABSENT if unmade else sum_value_rows(pa.concat_tables(parts), wide)
+            if reasons:
+                return NoGroupList.ABSENT
+            return sum_value_rows(pa.concat_tables(parts), wide)
 
-        return self._cache.merge(
-            one.tree, of_files, merge, GroupCodec(encode_group_list, partial(decode_group_list, ordinal))
-        )
-
-
-def _parts_of_files(columns: Sequence[ColumnLists], parts: Sequence[DetailSlice]) -> dict[int, Longs]:
-    """For each data file of each column the place of the part that holds its list."""
-    found = {one.lists.ordinal: np.full(len(one.lists.kinds), NOWHERE) for one in columns}
-    for at, part in enumerate(parts):
-        for ordinal, places in zip(part.ordinals[part.ordinals >= 0].tolist(), part.numbers, strict=True):
-            found[ordinal][places[places >= 0]] = at
-    return found
+        codec = GroupCodec(encode_group_list, partial(decode_group_list, lists.ordinal))
+        return self._cache.merge(tree, take_files, merge, codec)
 
 
-def _affordable(
-    columns: Sequence[ColumnLists], parts: Sequence[DetailSlice], of_files: Mapping[int, Longs], budget: int
-) -> set[int]:
-    """The parts of so many groups of files as may be read; a group that is too much alone is passed over.
+@dataclass(frozen=True)
+class _PartSelection:
+    """The objects with lists of files, of which some are selected to be read.
 
-    So is a group of which one file has more values than are kept.
+    Attributes:
+        parts_of_files: For each data file of each column the number of the part with its list.
+        values: An estimate of the values that each part has of these columns.
     """
-    values = _values_of_parts(columns, parts, of_files)
-    taken: set[int] = set()
-    for together in zip_longest(*(one.tree.leaves for one in columns)):
-        for one, files in zip(columns, together, strict=True):
-            if files is None or one.lists.estimates[files].max() > MOST_GROUP_VALUES:
-                continue
-            needed = set(of_files[one.lists.ordinal][files].tolist()) - {NOWHERE}
-            if _is_too_much(needed, parts, values, budget):
-                continue
-            if _is_too_much(taken | needed, parts, values, budget):
-                return taken
-            taken |= needed
-    return taken
 
+    parts: Sequence[DetailSlice]
+    parts_of_files: Mapping[int, Longs]
+    values: Longs
 
-def _is_too_much(some: AbstractSet[int], parts: Sequence[DetailSlice], values: Longs, budget: int) -> bool:
-    return sum(parts[at].length for at in some) > budget or int(values[list(some)].sum()) > _VALUES_AT_ONCE
+    @classmethod
+    def of(cls, columns: Sequence[ColumnLists], parts: Sequence[DetailSlice]) -> _PartSelection:
+        parts_of_files = {column.lists.ordinal: np.full(len(column.lists.kinds), NOWHERE) for column in columns}
+        for number, part in enumerate(parts):
+            ordinals = part.ordinals[part.ordinals >= 0].tolist()
+            for ordinal, files in zip(ordinals, part.numbers, strict=True):
+                parts_of_files[ordinal][files[files >= 0]] = number
+        values = np.zeros(len(parts), np.int64)
+        for column in columns:
+            numbers = parts_of_files[column.lists.ordinal]
+            has_part = numbers != NOWHERE
+            np.add.at(values, numbers[has_part], column.lists.estimates[has_part])
+        return cls(parts, parts_of_files, values)
 
+    def select_parts(self, columns: Sequence[ColumnLists], budget: int) -> set[int]:
+        """Select the parts of as many groups as the budget allows, in turn for each column.
 
-def _values_of_parts(
-    columns: Sequence[ColumnLists], parts: Sequence[DetailSlice], of_files: Mapping[int, Longs]
-) -> Longs:
-    """About how many values of these columns each part has."""
-    found = np.zeros(len(parts), np.int64)
-    for one in columns:
-        places = of_files[one.lists.ordinal]
-        inside = places != NOWHERE
-        np.add.at(found, places[inside], one.lists.estimates[inside])
-    return found
+        Groups are passed over that exceed the budget alone, or of which a file has more values than a list may have.
+        """
+        selected: set[int] = set()
+        for leaves in zip_longest(*(column.tree.leaves for column in columns)):
+            for column, files in zip(columns, leaves, strict=True):
+                if files is None or column.lists.estimates[files].max() > MOST_GROUP_VALUES:
+                    continue
+                needed = set(self.parts_of_files[column.lists.ordinal][files].tolist()) - {NOWHERE}
+                if self._is_too_much(needed, budget):
+                    continue
+                if self._is_too_much(selected | needed, budget):
+                    return selected
+                selected |= needed
+        return selected
+
+    def _is_too_much(self, numbers: AbstractSet[int], budget: int) -> bool:
+        length = sum(self.parts[number].length for number in numbers)
+        return length > budget or int(self.values[list(numbers)].sum()) > _VALUES_AT_ONCE

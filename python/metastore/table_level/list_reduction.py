@@ -1,4 +1,4 @@
-"""The first of the three algorithms, and what all of them end with: a column's list and what is known of it."""
+"""Reduces the value lists of data files to those of the table: the first of the three algorithms."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ COMPLETE, DUPLICATES, TOP, NONE = "complete", "duplicates", "top", "none"
 
 @dataclass(frozen=True)
 class OmittedCountBounds:
-    """The data files whose list of a column is cut: between which bounds they may hold how much more of a value.
+    """Bounds of the frequencies of values that the cut lists of a column's data files leave out.
 
     Attributes:
-        floors: No value that the file's list leaves out is more frequent.
-        los: Lower bound of each file's values; None where it is not known.
-        his: Upper bound, likewise.
-        key: Maps a stored value to what compares as it does.
+        floors: The greatest possible frequency of a value that the file's list leaves out.
+        los: The lower bound of each file's values, or None if it is unknown.
+        his: The upper bound of each file's values, or None if it is unknown.
+        key: Maps a stored value to a key that compares in the same way.
     """
 
     floors: Longs
@@ -46,77 +46,93 @@ class OmittedCountBounds:
 
     @cached_property
     def most_of_unlisted(self) -> int:
-        """No value that every list leaves out is more frequent in the table."""
-        if len(self.floors) < 2 or not self._bounded:
+        """The greatest possible frequency in the table of a value that every list leaves out."""
+        if len(self.floors) < 2 or not self._has_bounds:
             return int(self.floors.sum())
-        los, his = self._reached
-        # A value in no list lies inside of some files' ranges: the deepest overlap begins at a lower bound.
-        return int((los.at(los.ends, "right") - his.at(los.ends, "left")).max())
+        los, his = self._sums
+        # Such a value lies in the ranges of the files that have it: the deepest overlap begins at a lower bound.
+        overlaps = los.sum_up_to(los.bounds, "right") - his.sum_up_to(los.bounds, "left")
+        return int(overlaps.max())
 
     def bound_beside_lists(self, values: Sequence[Any] | NDArray[Any]) -> Longs:
-        """How often values may occur in these files all told, listed or not; NaN may be in any of them."""
+        """The sum of the floors of the files whose range holds each value; NaN may be in every file."""
         total = int(self.floors.sum())
-        if not len(self.floors) or not len(values) or not self._bounded:
+        if not len(self.floors) or not len(values) or not self._has_bounds:
             return np.full(len(values), total)
-        los, his = self._reached
+        los, his = self._sums
         keys = values if isinstance(values, np.ndarray) else self._keys(values)
-        found: Longs = los.at(keys, "right") - his.at(keys, "left")
-        return np.where(np.isnan(keys), total, found) if keys.dtype.kind == "f" else found
+        sums: Longs = los.sum_up_to(keys, "right") - his.sum_up_to(keys, "left")
+        if keys.dtype.kind == "f":
+            sums = np.where(np.isnan(keys), total, sums)
+        return sums
 
     @property
-    def _bounded(self) -> bool:
-        return all(bound is not None for bound in (*self.los, *self.his))
+    def _has_bounds(self) -> bool:
+        return None not in self.los and None not in self.his
 
     @cached_property
-    def _reached(self) -> tuple[_Sums, _Sums]:
-        """The floors of the files by where their values begin, and by where they end."""
-        return _Sums.of(self._keys(self.los), self.floors), _Sums.of(self._keys(self.his), self.floors)
+    def _sums(self) -> tuple[_FloorSums, _FloorSums]:
+        """The floors of the files by their lower bounds, and by their upper bounds."""
+        by_lo = _FloorSums.of(self._keys(self.los), self.floors)
+        by_hi = _FloorSums.of(self._keys(self.his), self.floors)
+        return by_lo, by_hi
 
     def _keys(self, values: Sequence[Any]) -> NDArray[Any]:
-        return _array(list(values) if self.key is identity_key else [self.key(value) for value in values])
+        if self.key is identity_key:
+            return _make_key_array(list(values))
+        return _make_key_array([self.key(value) for value in values])
 
 
 @dataclass(frozen=True)
-class _Sums:
+class _FloorSums:
     """Floors added up in the order of their files' bounds."""
 
-    ends: NDArray[Any]
+    bounds: NDArray[Any]
     sums: Longs
 
     @classmethod
-    def of(cls, ends: NDArray[Any], floors: Longs) -> _Sums:
-        order = np.argsort(ends, kind="stable")
-        return cls(ends[order], np.concatenate([[0], np.cumsum(floors[order])]))
+    def of(cls, bounds: NDArray[Any], floors: Longs) -> _FloorSums:
+        order = np.argsort(bounds, kind="stable")
+        sums = np.concatenate([[0], np.cumsum(floors[order])])
+        return cls(bounds[order], sums)
 
-    def at(self, keys: NDArray[Any], side: Any) -> Longs:
-        """The floors of the files whose bound is passed at each key."""
-        found: Longs = self.sums[np.searchsorted(self.ends, keys, side=side)]
-        return found
+    def sum_up_to(self, keys: NDArray[Any], side: Any) -> Longs:
+        """The sum of the floors of the files whose bound is less than each key, or equal to it if `side` is right."""
+        sums: Longs = self.sums[np.searchsorted(self.bounds, keys, side=side)]
+        return sums
 
 
-def _array(values: list[Any]) -> NDArray[Any]:
-    if values and isinstance(values[0], float):
-        return np.array(values, np.float64)
-    if values and all(isinstance(value, int) and -(1 << 63) <= value < 1 << 63 for value in values):
-        return np.array(values, np.int64)
-    found = np.empty(len(values), object)
-    found[:] = values
-    return found
+def _make_key_array(keys: list[Any]) -> NDArray[Any]:
+    if not keys:
+        return np.empty(0, object)
+    if isinstance(keys[0], float):
+        return np.array(keys, np.float64)
+    if all(_is_long(key) for key in keys):
+        return np.array(keys, np.int64)
+    array = np.empty(len(keys), object)
+    array[:] = keys
+    return array
+
+
+def _is_long(key: Any) -> bool:
+    return isinstance(key, int) and -(1 << 63) <= key < 1 << 63
 
 
 @dataclass(frozen=True)
 class FileValueCounts:
-    """What is known of the lists of one column's data files.
+    """The counts of values in one column's data files, and the kinds of their lists.
 
     Attributes:
-        ordinal: Its place in the snapshot's schema.
-        kinds: What each file's list is.
-        floors: The floor of each; 0 where the list is complete.
-        values: How many values each file has, null excluded; -1 where that is not known.
-        distincts: How many distinct ones; -1 where that is not known exactly.
-        singles: How many of them occur once; -1 where not known.
-        estimates: As `distincts`, or else what sketches estimate.
-        width: Bytes of a value, on average.
+        ordinal: The column's ordinal in the snapshot's schema.
+        kinds: The kind of each file's list.
+        floors: The floor of each list; 0 if the list is complete.
+        values: The number of values of each file, without nulls; -1 if it is unknown.
+        distincts: The number of distinct values; -1 if it is not known exactly.
+        singles: The number of values that occur once; -1 if it is unknown.
+        estimates: The number of distinct values, exact or estimated by sketches.
+        los: The lower bound of each file's values, or None if it is unknown.
+        his: The upper bound of each file's values, or None if it is unknown.
+        width: The average bytes of a value.
     """
 
     column: Column
@@ -133,22 +149,27 @@ class FileValueCounts:
 
     @cached_property
     def is_truncated(self) -> NDArray[np.bool_]:
-        """Which files hold values that their list leaves out."""
-        is_cut: NDArray[np.bool_] = np.array([kind != COMPLETE for kind in self.kinds], np.bool_)
-        found: NDArray[np.bool_] = is_cut & (self.values != 0)
-        return found
+        """For each file, whether it holds values that its list leaves out."""
+        is_complete = np.array([kind == COMPLETE for kind in self.kinds], np.bool_)
+        is_truncated: NDArray[np.bool_] = ~is_complete & (self.values != 0)
+        return is_truncated
 
     @property
-    def is_known(self) -> bool:
-        """Whether every file with values has a list."""
-        return not any(kind == NONE for kind, cut in zip(self.kinds, self.is_truncated, strict=True) if cut)
+    def truncated_kinds(self) -> list[str]:
+        """The kinds of the lists of these files."""
+        return [self.kinds[file] for file in np.flatnonzero(self.is_truncated).tolist()]
+
+    @property
+    def have_lists(self) -> bool:
+        """Return whether every file with values has a list."""
+        return NONE not in self.truncated_kinds
 
     @property
     def duplicates(self) -> Longs:
-        """How many values of each file occur more than once, at most."""
-        at_most = np.minimum(self.estimates, np.maximum(self.values - self.estimates, 0))
-        known = (self.distincts >= 0) & (self.singles >= 0)
-        return np.where(known, self.distincts - self.singles, at_most)
+        """The number of values of each file that occur more than once, or an upper bound of it."""
+        upper_bounds = np.minimum(self.estimates, np.maximum(self.values - self.estimates, 0))
+        is_exact = (self.distincts >= 0) & (self.singles >= 0)
+        return np.where(is_exact, self.distincts - self.singles, upper_bounds)
 
 
 REDUCE, DUPLICATES_ONLY, SCATTER = "reduce", "duplicates", "scatter"
@@ -158,14 +179,14 @@ THRESHOLD = 1_000_000
 
 @dataclass(frozen=True)
 class ListFacts:
-    """What is known of a column's list at table level.
+    """The kind of a column's list at table level, and the exact counts that follow from it.
 
     Attributes:
         kind: `complete`, `duplicates`, `top` or `none`.
-        floor: No value that it leaves out is more frequent.
+        floor: The greatest possible frequency of a value that it leaves out.
         algorithm: `reduce`, `duplicates` or `scatter`.
-        distinct: How many distinct values the table has, NaN as one; None where that is not certain.
-        singles: How many of them occur once, likewise.
+        distinct: The number of distinct values of the table, NaN as one; None if it is not certain.
+        singles: The number of values that occur once; None if it is not certain.
     """
 
     kind: str
@@ -174,47 +195,54 @@ class ListFacts:
     distinct: int | None = None
     singles: int | None = None
 
-    def apply_to(self, known: ColumnStatistics) -> ColumnStatistics:
-        """Put it into the statistics of the column."""
-        found = replace(
-            known,
+    def apply_to(self, statistics: ColumnStatistics) -> ColumnStatistics:
+        """Put the facts into the statistics of the column."""
+        with_list = replace(
+            statistics,
             frequencies=self.kind,
             frequencies_floor=self.floor,
             frequencies_algorithm=self.algorithm,
             singles=self.singles,
         )
-        return found if self.distinct is None else replace(found, distinct=self.distinct, distinct_error=0.0)
+        if self.distinct is None:
+            return with_list
+        return replace(with_list, distinct=self.distinct, distinct_error=0.0)
 
 
 def choose_algorithm(lists: FileValueCounts, threshold: int = THRESHOLD) -> str:
-    """Choose by the sums of the files' distinct values and of those that occur more than once."""
+    """Choose by the number of distinct values in all files, and of values that occur more than once in a file."""
     if int(lists.estimates.sum()) < threshold:
         return REDUCE
-    return DUPLICATES_ONLY if int(lists.duplicates.sum()) < threshold else SCATTER
+    if int(lists.duplicates.sum()) < threshold:
+        return DUPLICATES_ONLY
+    return SCATTER
 
 
 def choose_job_algorithm(lists: FileValueCounts, option: str, threshold: int) -> str:
     """The algorithm for a column.
 
-    Lists that are cut are reduced as they are, unless exact frequencies are asked for: finding what they lack means
-    to read the column again in every data file.
+    Cut lists are reduced as they are, unless the option asks for exact frequencies: to complete them, a job reads the
+    column again in every data file.
     """
-    if option == EXACT:
-        found = choose_algorithm(lists, threshold)
-        return SCATTER if found == REDUCE and lists.is_truncated.any() else found
-    if option == AUTO:
-        return REDUCE if lists.is_truncated.any() else choose_algorithm(lists, threshold)
-    return option
+    if option not in (EXACT, AUTO):
+        return option
+    has_cut_lists = lists.is_truncated.any()
+    if option == AUTO and has_cut_lists:
+        return REDUCE
+    algorithm = choose_algorithm(lists, threshold)
+    if algorithm == REDUCE and has_cut_lists:
+        return SCATTER
+    return algorithm
 
 
 def bound_omitted_counts(lists: FileValueCounts) -> OmittedCountBounds:
-    """The files of a column whose lists leave values out."""
-    places = np.flatnonzero(lists.is_truncated).tolist()
+    """The bounds of the files whose lists leave values out."""
+    files = np.flatnonzero(lists.is_truncated).tolist()
     return OmittedCountBounds(
-        lists.floors[lists.is_truncated],
-        [lists.los[place] for place in places],
-        [lists.his[place] for place in places],
-        make_comparison_key(lists.column),
+        floors=lists.floors[lists.is_truncated],
+        los=[lists.los[file] for file in files],
+        his=[lists.his[file] for file in files],
+        key=make_comparison_key(lists.column),
     )
 
 
@@ -222,71 +250,86 @@ def reduce_lists(rows: pa.Table, columns: Sequence[FileValueCounts], top: int) -
     """Reduce the lists of data files to those of the table."""
     wide = [lists.ordinal for lists in columns if is_wide_decimal(lists.column)]
     rows = sum_value_rows(rows, wide).combine_chunks()
-    ordinals, frequencies, listed = (rows[name].to_numpy() for name in ("column", "frequency", "listed"))
-    errors, kept = np.zeros(len(ordinals), np.int64), np.zeros(len(ordinals), np.bool_)
-    found = {}
-    columns = sorted(columns, key=lambda one: one.ordinal)
-    wanted = np.array([lists.ordinal for lists in columns], ordinals.dtype)
-    starts, ends = (ordinals.searchsorted(wanted, side).tolist() for side in ("left", "right"))
+    ordinals = rows["column"].to_numpy()
+    frequencies = rows["frequency"].to_numpy()
+    floor_sums = rows["listed"].to_numpy()
+    errors = np.zeros(len(ordinals), np.int64)
+    is_selected = np.zeros(len(ordinals), np.bool_)
+    facts = {}
+    columns = sorted(columns, key=lambda lists: lists.ordinal)
+    column_ordinals = np.array([lists.ordinal for lists in columns], ordinals.dtype)
+    starts = ordinals.searchsorted(column_ordinals, "left").tolist()
+    ends = ordinals.searchsorted(column_ordinals, "right").tolist()
     for lists, start, end in zip(columns, starts, ends, strict=True):
-        at = slice(start, end)
-        one = _Merged(rows.slice(start, end - start), frequencies[at], listed[at], errors[at], kept[at])
-        found[lists.ordinal] = one.finished(lists, top)
+        reduction = _ColumnReduction(
+            rows=rows.slice(start, end - start),
+            frequencies=frequencies[start:end],
+            floor_sums=floor_sums[start:end],
+            errors=errors[start:end],
+            is_selected=is_selected[start:end],
+        )
+        facts[lists.ordinal] = reduction.run(lists, top)
     table = table_frequency_rows(rows, errors)
-    return table if kept.all() else table.filter(pa.array(kept)), found
+    if not is_selected.all():
+        table = table.filter(pa.array(is_selected))
+    return table, facts
 
 
 @dataclass(frozen=True)
-class _Merged:
-    """The values of one column.
+class _ColumnReduction:
+    """The reduction of one column; it fills in the errors of values and selects those of the table's list.
 
     Attributes:
-        rows: Of the schema `VALUE_ROWS`.
-        frequencies: Of the values.
-        listed: The sum of the floors of those cut lists that hold each value.
-        errors: To be filled: by how much more frequent each may be.
-        kept: To be filled: whether each belongs to the list.
+        rows: The values, as `VALUE_ROWS`.
+        frequencies: The frequencies of the values.
+        floor_sums: For each value the sum of the floors of the cut lists that hold it.
+        errors: The greatest possible frequencies of the values beyond `frequencies`.
+        is_selected: Whether the table's list has the value.
     """
 
     rows: pa.Table
     frequencies: Longs
-    listed: Longs
+    floor_sums: Longs
     errors: Longs
-    kept: NDArray[np.bool_]
+    is_selected: NDArray[np.bool_]
 
-    def finished(self, lists: FileValueCounts, top: int) -> ListFacts:
-        if not lists.is_known or lists.column.encoding is None:
+    def run(self, lists: FileValueCounts, top: int) -> ListFacts:
+        if not lists.have_lists or lists.column.encoding is None:
             return ListFacts(NONE)
-        cuts = bound_omitted_counts(lists)
-        if not len(cuts.floors):
-            self.kept[:] = True
-            return ListFacts(COMPLETE, 0, REDUCE, len(self.kept), int((self.frequencies == 1).sum()))
-        self.errors[:] = np.maximum(cuts.bound_beside_lists(self._values(lists.column)) - self.listed, 0)
-        if cuts.most_of_unlisted <= 1 and not self.errors.any():
-            # All floors are 1 then, and their sums say how many of the cut lists hold a value.
-            return self._duplicates(lists)
-        return self._shortened(lists, cuts.most_of_unlisted, top)
+        omitted = bound_omitted_counts(lists)
+        if not len(omitted.floors):
+            return self._select_all()
+        upper_bounds = omitted.bound_beside_lists(self._take_values(lists.column))
+        self.errors[:] = np.maximum(upper_bounds - self.floor_sums, 0)
+        if omitted.most_of_unlisted <= 1 and not self.errors.any():
+            # All floors are 1 then: their sums are the numbers of cut lists that hold a value.
+            return self._select_duplicates(lists)
+        return self._select_top(lists, omitted.most_of_unlisted, top)
 
-    def _values(self, column: Column) -> Any:
+    def _take_values(self, column: Column) -> Any:
         values = self.rows[f"value_{column.encoding}"]
         return values.to_pylist() if column.encoding == "binary" else values.to_numpy()
 
-    def _duplicates(self, lists: FileValueCounts) -> ListFacts:
-        """The list of a column where every value that a file's list leaves out occurs once in the table."""
-        self.kept[:] = self.frequencies > 1
+    def _select_all(self) -> ListFacts:
+        self.is_selected[:] = True
+        singles = int((self.frequencies == 1).sum())
+        return ListFacts(COMPLETE, 0, REDUCE, len(self.frequencies), singles)
+
+    def _select_duplicates(self, lists: FileValueCounts) -> ListFacts:
+        """Select repeated values; every value that a file's list leaves out occurs once in the table."""
+        self.is_selected[:] = self.frequencies > 1
         distincts = lists.distincts[lists.is_truncated]
         if (distincts < 0).any():
             return ListFacts(DUPLICATES, 1, REDUCE)
-        left_out = int(distincts.sum()) - int(self.listed.sum())
-        singles = int((~self.kept).sum()) + left_out
-        return ListFacts(DUPLICATES, 1, REDUCE, len(self.kept) + left_out, singles)
+        omitted = int(distincts.sum()) - int(self.floor_sums.sum())
+        singles = int((~self.is_selected).sum()) + omitted
+        return ListFacts(DUPLICATES, 1, REDUCE, len(self.frequencies) + omitted, singles)
 
-    def _shortened(self, lists: FileValueCounts, floor: int, top: int) -> ListFacts:
-        kinds = [kind for kind, cut in zip(lists.kinds, lists.is_truncated, strict=True) if cut]
-        if TOP not in kinds or len(self.kept) <= top:
-            self.kept[:] = True
+    def _select_top(self, lists: FileValueCounts, floor: int, top: int) -> ListFacts:
+        if TOP not in lists.truncated_kinds or len(self.frequencies) <= top:
+            self.is_selected[:] = True
             return ListFacts(TOP, floor, REDUCE)
-        self.kept[:top] = True
+        self.is_selected[:top] = True
         most = int((self.frequencies[top:] + self.errors[top:]).max())
         return ListFacts(TOP, max(floor, most), REDUCE)
 

@@ -1,12 +1,11 @@
-"""Table level: the reduction of what is known of the live files of one snapshot."""
+"""Reads the statistics of a snapshot's live files column by column, and merges them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -37,43 +36,45 @@ if TYPE_CHECKING:
     from metastore.table_level.column_groups import Words
     from metastore.table_level.group_cache import GroupCache
 
+    Longs = NDArray[np.int64]
+
 
 T = TypeVar("T")
 
 _ROWS_AT_ONCE = 200_000
 _FEWEST_COLUMNS = 16
-_SKETCHES = ["column", "file", "theta", "registers"]
-_VALUES = ["column", "file", "value_long", "value_double", "value_binary"]
-_ALL = [name for name in SUMMARY.names if name != "extra"]
-_SOME = [name for name in _ALL if not name.startswith("percentiles_")]
-_NOTHING = pa.schema([SUMMARY.field(name) for name in _ALL]).empty_table()
+_SKETCH_FIELDS = ["column", "file", "theta", "registers"]
+_VALUE_FIELDS = ["column", "file", "value_long", "value_double", "value_binary"]
+_ALL_FIELDS = [name for name in SUMMARY.names if name != "extra"]
+_FIELDS_WITHOUT_PERCENTILES = [name for name in _ALL_FIELDS if not name.startswith("percentiles_")]
+_NO_ROWS = pa.schema([SUMMARY.field(name) for name in _ALL_FIELDS]).empty_table()
 
 
 @dataclass(frozen=True)
 class RowSource:
-    """Where some rows of a column come from.
+    """The data files of one block that rows of a column describe.
 
     Attributes:
-        ordinal: The column's place in the block.
+        ordinal: The column's ordinal in the block.
         files: The ordinals of the rows' data files in the block.
     """
 
-    indexed: BlockFiles
+    block_files: BlockFiles
     ordinal: int
-    files: NDArray[np.int64]
+    files: Longs
 
 
 @dataclass(frozen=True)
 class ColumnLevel:
-    """What is known of one column.
+    """The merged statistics of one column, and the rows that they were merged from.
 
     Attributes:
         rows: Rows of the `summary` schema, one for each file with statistics; percentiles may be missing.
         computed: `full` or `footer`: the deepest among the rows.
-        sources: Where the rows come from, in their order.
-        statistics: What they were merged to.
-        groups: How, with the groups of files that were merged anew.
-        order: The rows as the groups have them: by the path of their files.
+        sources: The blocks and files that the rows come from, in the order of the rows.
+        statistics: The merged statistics.
+        groups: The groups of files that they were merged in.
+        order: The positions of the rows in the order of the groups, which is by the path of their files.
     """
 
     column: Column
@@ -82,16 +83,77 @@ class ColumnLevel:
     sources: tuple[RowSource, ...]
     statistics: ColumnStatistics
     groups: ColumnGroups
-    order: NDArray[np.int64]
+    order: Longs
+
+
+@dataclass(frozen=True)
+class UserDefinedRows:
+    """User-defined statistics of one column that one block holds.
+
+    Attributes:
+        files: The positions of the live data files.
+        values: For each of these files the stored values by the names of their statistics.
+    """
+
+    block_files: BlockFiles
+    column: Column
+    files: list[int]
+    values: list[dict[str, bytes]]
+
+
+@dataclass(frozen=True)
+class _SummaryRows(Generic[T]):
+    """Rows of one column of one block.
+
+    Attributes:
+        target: The caller's value for the column.
+        ordinal: The column's ordinal in the block.
+        files: The ordinals of the rows' data files in the block.
+    """
+
+    block_files: BlockFiles
+    target: T
+    ordinal: int
+    files: Longs
+    rows: pa.Table
+
+
+@dataclass(frozen=True)
+class _SummaryPart(Generic[T]):
+    """A summary object of a block.
+
+    Attributes:
+        targets: The caller's values for columns, by their ordinals in the block.
+    """
+
+    block_files: BlockFiles
+    targets: Mapping[int, T]
+    ref: SummaryRef
+
+    def split(self, rows: pa.Table) -> Iterator[_SummaryRows[T]]:
+        """Split the rows of the object by column."""
+        columns = rows.column("column").to_numpy().astype(np.int64)
+        files = rows.column("file").to_numpy().astype(np.int64)
+        ordinals = sorted(self.targets.keys() & set(self.ref.columns))
+        starts = columns.searchsorted(ordinals, "left").tolist()
+        ends = columns.searchsorted(ordinals, "right").tolist()
+        for ordinal, start, end in zip(ordinals, starts, ends, strict=True):
+            yield _SummaryRows(
+                block_files=self.block_files,
+                target=self.targets[ordinal],
+                ordinal=ordinal,
+                files=files[start:end],
+                rows=rows.slice(start, end - start),
+            )
 
 
 @dataclass
-class _Found:
-    """Rows of one column as they are met.
+class _ColumnRows:
+    """The rows of one column, collected block by block.
 
     Attributes:
         computed: The deepest among the rows.
-        rows: Of each source.
+        rows: The rows of each source.
     """
 
     column: Column
@@ -100,21 +162,75 @@ class _Found:
     sources: list[RowSource] = field(default_factory=list)
 
     def add(self, rows: pa.Table, source: RowSource) -> None:
-        self.rows.append(_widened(rows, self.column) if self.is_narrow(source) else rows)
+        if self.is_narrow(source):
+            rows = _widen(rows, self.column)
+        self.rows.append(rows)
         self.sources.append(source)
 
     def is_narrow(self, source: RowSource) -> bool:
-        """Whether the rows were written under a narrower type."""
-        return source.indexed.block.columns[source.ordinal].type != self.column.type
+        """Return whether the rows were written under a narrower type."""
+        return source.block_files.block.columns[source.ordinal].type != self.column.type
 
-    def chosen(self, places: NDArray[np.int64]) -> list[RowSource]:
-        """The sources of some rows only."""
-        ends = np.cumsum([0, *(len(source.files) for source in self.sources)])
-        cuts = np.searchsorted(places, ends).tolist()
-        return [
-            replace(source, files=source.files[places[start:end] - first])
-            for source, first, (start, end) in zip(self.sources, ends.tolist(), pairwise(cuts), strict=False)
-        ]
+    def select_sources(self, positions: Longs) -> list[RowSource]:
+        """The sources, with the files of the rows at these ascending positions only."""
+        firsts = np.cumsum([0, *(len(source.files) for source in self.sources)])
+        cuts = np.searchsorted(positions, firsts).tolist()
+        selected = []
+        for number, source in enumerate(self.sources):
+            in_source = positions[cuts[number] : cuts[number + 1]] - firsts[number]
+            selected.append(replace(source, files=source.files[in_source]))
+        return selected
+
+
+@dataclass(frozen=True)
+class _ColumnMerge:
+    """The rows of one column, and the groups of files in which they are merged.
+
+    Attributes:
+        order: The positions of the rows in the order of the groups.
+        to_merge: The positions of the rows that no stored group covers, ascending.
+        sources: The sources with the files of these rows only.
+    """
+
+    collected: _ColumnRows
+    order: Longs
+    groups: ColumnGroups
+    to_merge: Longs
+    sources: list[RowSource]
+
+    def number_rows(self) -> Longs:
+        """Number the rows to merge; -1 for a row that was written under a narrower type."""
+        lengths = [len(source.files) for source in self.sources]
+        narrow = np.repeat([self.collected.is_narrow(source) for source in self.sources], lengths)
+        return np.where(narrow, -1, np.arange(len(narrow)))
+
+    def have_complete_lists(self) -> NDArray[np.bool_]:
+        """Return for each row to merge whether its list of values is complete."""
+        kinds = pa.concat_tables([rows.select(["frequencies"]) for rows in self.collected.rows])
+        is_complete = pc.equal(kinds.column("frequencies"), COMPLETE)
+        return np.asarray(is_complete.to_numpy())[self.to_merge]
+
+    def make_input(self, rows: pa.Table | None, sketches: Sequence[DistinctSketch | None]) -> ReductionInput:
+        """Bring the rows to merge, all if None, and their sketches into the order of the groups."""
+        every_row = pa.concat_tables(self.collected.rows)
+        if rows is None:
+            rows = every_row
+        in_order = np.searchsorted(self.to_merge, self.order[self.groups.files_to_read])
+        is_ascending = (in_order[1:] > in_order[:-1]).all()
+        if not is_ascending:
+            rows = rows.take(pa.array(in_order))
+        return ReductionInput(every_row, rows, [sketches[row] for row in in_order.tolist()])
+
+    def make_level(self, rows: pa.Table, statistics: ColumnStatistics) -> ColumnLevel:
+        return ColumnLevel(
+            column=self.collected.column,
+            rows=rows,
+            computed=self.collected.computed,
+            sources=tuple(self.collected.sources),
+            statistics=statistics,
+            groups=self.groups,
+            order=self.order,
+        )
 
 
 class LiveStatistics:
@@ -130,238 +246,245 @@ class LiveStatistics:
         files: Sequence[DataFile],
         nodes: GroupCache,
     ) -> None:
-        """Look where statistics are; nothing is read yet."""
+        """Choose the blocks; nothing is read yet."""
         self._store = store
         self._nodes = nodes
-        self._live = {file.key: place for place, file in enumerate(files)}
-        self._ranks = np.zeros(len(files), np.int64)
-        self._ranks[[self._live[key] for key in sorted(self._live)]] = np.arange(len(self._live))
-        ranked = sorted(enumerate(blocks), key=lambda item: (DEPTHS[item[1].block.computed], item[0]), reverse=True)
-        self._blocks = [indexed for _, indexed in ranked if not indexed.ordinals.keys().isdisjoint(self._live)]
-        self._places = {one.block.id: find_live_places(one, self._live) for one in self._blocks}
-        self._orders: dict[bytes, tuple[NDArray[np.int64], FileGroups]] = {}
-        self._identities = {one.block.id: _identities(one) for one in self._blocks}
+        self._live = {file.key: position for position, file in enumerate(files)}
+        by_path = [self._live[key] for key in sorted(self._live)]
+        self._path_ranks = np.zeros(len(files), np.int64)
+        self._path_ranks[by_path] = np.arange(len(by_path))
+        self._blocks = [block for block in _rank_blocks(blocks) if not block.ordinals.keys().isdisjoint(self._live)]
+        self._positions = {block.block.id: find_live_positions(block, self._live) for block in self._blocks}
+        self._identities = {block.block.id: _identify_files(block) for block in self._blocks}
+        self._orders: dict[bytes, tuple[Longs, FileGroups]] = {}
 
     def read_columns(self, columns: Sequence[Column]) -> Iterator[ColumnLevel]:
-        """Read what is known of columns, a few at a time, and merge it."""
+        """Read the statistics of columns, a few columns at a time, and merge them."""
         step = max(_FEWEST_COLUMNS, _ROWS_AT_ONCE // max(len(self._live), 1))
         for start in range(0, len(columns), step):
-            yield from self._known(columns[start : start + step])
+            yield from self._merge_columns(columns[start : start + step])
 
-    def read_user_defined(
-        self, columns: Sequence[Column]
-    ) -> Iterator[tuple[BlockFiles, Column, list[int], list[dict[str, bytes]]]]:
-        """Read user-defined statistics, those of the latest blocks first: places of live files, and what each has."""
+    def read_user_defined(self, columns: Sequence[Column]) -> Iterator[UserDefinedRows]:
+        """Read user-defined statistics, those of the latest blocks first."""
         by_type = {(column.key, column.type): column for column in columns}
-        wanted = []
-        for indexed in self._blocks:
-            if indexed.block.computed == FULL and indexed.block.statistics:
-                known = (by_type.get((one.key, one.type)) for one in indexed.block.columns)
-                wanted.append((indexed, {at: column for at, column in enumerate(known) if column is not None}))
-        for indexed, column, _, files, rows in self._summaries(wanted, ["column", "file", "extra"]):
-            places = self._places[indexed.block.id][files]
-            live = rows.filter(pa.array(places >= 0))
-            yield indexed, column, places[places >= 0].tolist(), [dict(one or ()) for one in live["extra"].to_pylist()]
+        selection = []
+        for block_files in self._blocks:
+            block = block_files.block
+            if block.computed == FULL and block.statistics:
+                targets = {}
+                for ordinal, column in enumerate(block.columns):
+                    target = by_type.get((column.key, column.type))
+                    if target is not None:
+                        targets[ordinal] = target
+                selection.append((block_files, targets))
+        for part in self._read_summaries(selection, ["column", "file", "extra"]):
+            positions = self._positions[part.block_files.block.id][part.files]
+            is_live = positions >= 0
+            extras = part.rows["extra"].filter(pa.array(is_live)).to_pylist()
+            yield UserDefinedRows(
+                block_files=part.block_files,
+                column=part.target,
+                files=positions[is_live].tolist(),
+                values=[dict(extra or ()) for extra in extras],
+            )
 
-    def _known(self, columns: Sequence[Column]) -> Iterator[ColumnLevel]:
-        # Where nothing was merged before, all is read at once.
-        found = self._found(columns, _SOME if self._nodes else _ALL)
-        merges = [self._merge(one) for one in found]
-        places = [np.sort(order[merge.files_to_read]) for order, merge in merges]
-        wanted = [one.chosen(some) for one, some in zip(found, places, strict=True)]
-        sketches = self._sketches(found, wanted, places)
-        again = self._again(found, wanted) if self._nodes else None
-        given = []
-        for at, (one, (order, merge)) in enumerate(zip(found, merges, strict=True)):
-            rows = pa.concat_tables(one.rows)
-            chosen = rows if again is None else again[at]
-            by_path = np.searchsorted(places[at], order[merge.files_to_read])
-            in_order = chosen if (by_path[1:] > by_path[:-1]).all() else chosen.take(pa.array(by_path))
-            given.append(ReductionInput(rows, in_order, [sketches[at][row] for row in by_path.tolist()]))
-        reduced = reduce_groups([merge for _, merge in merges], given)
-        for one, of_column, known, (order, merge) in zip(found, given, reduced, merges, strict=True):
-            yield ColumnLevel(one.column, of_column.every, one.computed, tuple(one.sources), known, merge, order)
+    def _merge_columns(self, columns: Sequence[Column]) -> Iterator[ColumnLevel]:
+        # Without stored groups every row is merged: all fields are read at once.
+        fields = _FIELDS_WITHOUT_PERCENTILES if self._nodes else _ALL_FIELDS
+        merges = [self._plan_merge(collected) for collected in self._collect_rows(columns, fields)]
+        sketches = self._read_sketches(merges)
+        rows_to_merge: Sequence[pa.Table | None] = [None] * len(merges)
+        if self._nodes:
+            rows_to_merge = self._read_all_fields(merges)
+        inputs = []
+        for merge, rows, column_sketches in zip(merges, rows_to_merge, sketches, strict=True):
+            inputs.append(merge.make_input(rows, column_sketches))
+        reduced = reduce_groups([merge.groups for merge in merges], inputs)
+        for merge, column_input, statistics in zip(merges, inputs, reduced, strict=True):
+            yield merge.make_level(column_input.every, statistics)
 
-    def _found(self, columns: Sequence[Column], names: Sequence[str]) -> list[_Found]:
-        """The rows of live files, each from the best block that has it."""
+    def _collect_rows(self, columns: Sequence[Column], names: Sequence[str]) -> list[_ColumnRows]:
+        """Collect the rows of live files, each from the best block that has it."""
         by_key = {column.key: column for column in columns}
-        found: dict[str, _Found] = {}
-        taken = {key: np.zeros(len(self._live), bool) for key in by_key}
-        wanted = ((indexed, _serving(indexed.block.columns, by_key)) for indexed in self._blocks)
-        for indexed, column, ordinal, given, rows in self._summaries(wanted, names):
-            chosen, files = _fresh(rows, given, self._places[indexed.block.id], taken[column.key])
+        covered = {key: np.zeros(len(self._live), bool) for key in by_key}
+        collected: dict[str, _ColumnRows] = {}
+        selection = [(block, _select_columns(block.block.columns, by_key)) for block in self._blocks]
+        for part in self._read_summaries(selection, names):
+            block, column = part.block_files.block, part.target
+            rows, files = _select_uncovered(part.rows, part.files, self._positions[block.id], covered[column.key])
             if len(files):
-                one = found.setdefault(column.key, _Found(column, indexed.block.computed))
-                one.add(chosen, RowSource(indexed, ordinal, files))
-        return [found[key] for key in by_key if key in found]
+                column_rows = collected.setdefault(column.key, _ColumnRows(column, block.computed))
+                column_rows.add(rows, RowSource(part.block_files, part.ordinal, files))
+        return [collected[key] for key in by_key if key in collected]
 
-    def _merge(self, one: _Found) -> tuple[NDArray[np.int64], ColumnGroups]:
-        """The order of a column's rows by path, and how they are merged in it."""
-        sources = b"".join(source.indexed.block.id.encode() + source.files.tobytes() for source in one.sources)
-        if sources not in self._orders:  # mostly columns have the same files
-            self._orders = {sources: self._order(one)}
-        order, groups = self._orders[sources]
-        return order, ColumnGroups(one.column, groups, self._nodes)
-
-    def _order(self, one: _Found) -> tuple[NDArray[np.int64], FileGroups]:
-        places, words = (
-            np.concatenate([of_block[source.indexed.block.id][source.files] for source in one.sources])
-            for of_block in (self._places, self._identities)
+    def _plan_merge(self, collected: _ColumnRows) -> _ColumnMerge:
+        order, file_groups = self._order_rows(collected.sources)
+        groups = ColumnGroups(collected.column, file_groups, self._nodes)
+        to_merge = np.sort(order[groups.files_to_read])
+        return _ColumnMerge(
+            collected=collected,
+            order=order,
+            groups=groups,
+            to_merge=to_merge,
+            sources=collected.select_sources(to_merge),
         )
-        order = np.argsort(self._ranks[places], kind="stable")
-        return order, FileGroups(words[order])
 
-    def _again(self, found: Sequence[_Found], wanted: Sequence[Sequence[RowSource]]) -> list[pa.Table]:
-        """The wanted rows of each column, with everything in them."""
-        full = [_Found(one.column, one.computed) for one in found]
-        for _, (at, source), _, files, rows in self._summaries(self._by_block(wanted), _ALL):
-            full[at].add(rows.filter(pa.array(np.isin(files, source.files))), source)
-        return [pa.concat_tables([_NOTHING, *one.rows]) for one in full]
+    def _order_rows(self, sources: Sequence[RowSource]) -> tuple[Longs, FileGroups]:
+        """Order the rows of these sources by path, and group their files."""
+        key = b"".join(source.block_files.block.id.encode() + source.files.tobytes() for source in sources)
+        if key not in self._orders:  # mostly the next column has the same files
+            positions = _concatenate(self._positions, sources)
+            order = np.argsort(self._path_ranks[positions], kind="stable")
+            words = _concatenate(self._identities, sources)
+            self._orders = {key: (order, FileGroups(words[order]))}
+        return self._orders[key]
 
-    def _summaries(
-        self, wanted: Iterable[tuple[BlockFiles, Mapping[int, T]]], names: Sequence[str]
-    ) -> Iterator[tuple[BlockFiles, T, int, NDArray[np.int64], pa.Table]]:
-        """The rows of columns of blocks: the block, what is given for the column, its ordinal, the files, the rows."""
+    def _read_all_fields(self, merges: Sequence[_ColumnMerge]) -> list[pa.Table]:
+        """Read the rows to merge of each column, with their percentiles."""
+        columns = [_ColumnRows(merge.collected.column, merge.collected.computed) for merge in merges]
+        for part in self._read_summaries(self._group_by_block(merges), _ALL_FIELDS):
+            number, source = part.target
+            rows = part.rows.filter(pa.array(np.isin(part.files, source.files)))
+            columns[number].add(rows, source)
+        return [pa.concat_tables([_NO_ROWS, *column_rows.rows]) for column_rows in columns]
 
-        def read(part: tuple[BlockFiles, Mapping[int, T], SummaryRef]) -> pa.Table:
-            with attribute_damage(part[0].block.id):
-                return self._store.get(part[2].object, names)
+    def _read_summaries(
+        self, selection: Iterable[tuple[BlockFiles, Mapping[int, T]]], names: Sequence[str]
+    ) -> Iterator[_SummaryRows[T]]:
+        """Read columns of blocks, each with a value for the caller by its ordinal."""
+        parts: list[_SummaryPart[T]] = []
+        for block_files, targets in selection:
+            refs = [ref for ref in block_files.block.summary if not targets.keys().isdisjoint(ref.columns)]
+            parts += [_SummaryPart(block_files, targets, ref) for ref in refs]
 
-        parts = [
-            (indexed, columns, ref)
-            for indexed, columns in wanted
-            for ref in indexed.block.summary
-            if not columns.keys().isdisjoint(ref.columns)
-        ]
-        for (indexed, columns, ref), table in zip(parts, prefetch(read, parts), strict=True):
-            ordinals, files = (table.column(name).to_numpy().astype(np.int64) for name in ("column", "file"))
-            held = sorted(columns.keys() & set(ref.columns))
-            starts, ends = (ordinals.searchsorted(held, side).tolist() for side in ("left", "right"))
-            for ordinal, start, end in zip(held, starts, ends, strict=True):
-                yield indexed, columns[ordinal], ordinal, files[start:end], table.slice(start, end - start)
+        def read(part: _SummaryPart[T]) -> pa.Table:
+            with attribute_damage(part.block_files.block.id):
+                return self._store.get(part.ref.object, names)
 
-    def _sketches(
-        self, found: Sequence[_Found], wanted: Sequence[Sequence[RowSource]], places: Sequence[NDArray[np.int64]]
-    ) -> list[list[DistinctSketch | None]]:
-        """The sketches of the wanted rows of each column: those that are stored, others of complete lists."""
-        made: list[list[DistinctSketch | None]] = [[None] * len(some) for some in places]
+        for part, rows in zip(parts, prefetch(read, parts), strict=True):
+            yield from part.split(rows)
+
+    def _read_sketches(self, merges: Sequence[_ColumnMerge]) -> list[list[DistinctSketch | None]]:
+        """The sketches of the rows to merge: stored ones, else those made of complete lists of values."""
+        sketches: list[list[DistinctSketch | None]] = [[None] * len(merge.to_merge) for merge in merges]
         # Sketches of a narrower type hold other hashes.
-        rows = [_number_rows(one, sources) for one, sources in zip(found, wanted, strict=True)]
-        for part, table in self._details("sketches", wanted, rows, _SKETCHES):
-            stored, columns, numbers = part.select_rows(table)
-            sketches = parse_sketches(*(stored[name].to_pylist() for name in ("theta", "registers")))
-            for column, number, sketch in zip(columns.tolist(), numbers.tolist(), sketches, strict=True):
-                made[column][number] = sketch
-        unmade = [
-            np.where(_are_complete(one, at) & np.array([sketch is None for sketch in known], np.bool_), numbers, -1)
-            for one, at, known, numbers in zip(found, places, made, rows, strict=True)
-        ]
-        for part, table in self._details("frequencies", wanted, unmade, _VALUES):
-            listed, columns, numbers = part.select_rows(table)
-            for column in np.unique(columns).tolist():
-                of_column = columns == column
-                name = f"value_{found[column].column.encoding}"
-                values = listed[name].filter(pa.array(of_column)).combine_chunks()
-                for number, sketch in make_sketches(values, numbers[of_column], found[column].column):
-                    made[column][number] = sketch
-        return made
+        numbers = [merge.number_rows() for merge in merges]
+        for part, table in self._read_details("sketches", merges, numbers, _SKETCH_FIELDS):
+            stored, columns, rows = part.select_rows(table)
+            parsed = parse_sketches(stored["theta"].to_pylist(), stored["registers"].to_pylist())
+            for column, row, sketch in zip(columns.tolist(), rows.tolist(), parsed, strict=True):
+                sketches[column][row] = sketch
+        listed_numbers = []
+        for merge, of_column, row_numbers in zip(merges, sketches, numbers, strict=True):
+            is_missing = np.array([sketch is None for sketch in of_column], np.bool_)
+            listed_numbers.append(np.where(merge.have_complete_lists() & is_missing, row_numbers, -1))
+        for part, table in self._read_details("frequencies", merges, listed_numbers, _VALUE_FIELDS):
+            listed, columns, rows = part.select_rows(table)
+            for number in np.unique(columns).tolist():
+                column = merges[number].collected.column
+                in_column = columns == number
+                values = listed[f"value_{column.encoding}"].filter(pa.array(in_column)).combine_chunks()
+                for row, sketch in make_sketches(values, rows[in_column], column):
+                    sketches[number][row] = sketch
+        return sketches
 
-    def _details(
-        self,
-        kind: str,
-        wanted: Sequence[Sequence[RowSource]],
-        numbers: Sequence[NDArray[np.int64]],
-        names: Sequence[str],
+    def _read_details(
+        self, kind: str, merges: Sequence[_ColumnMerge], numbers: Sequence[Longs], names: Sequence[str]
     ) -> Iterator[tuple[DetailSlice, pa.Table]]:
-        """The detail objects that hold rows of columns, with their rows."""
+        """Read the detail objects that hold rows to merge."""
         selection = DetailSelection(kind)
-        for at, (sources, of_column) in enumerate(zip(wanted, numbers, strict=True)):
-            selection.add(at, sources, of_column)
+        for column, (merge, row_numbers) in enumerate(zip(merges, numbers, strict=True)):
+            selection.add(column, merge.sources, row_numbers)
         parts = list(selection.make_slices())
-        yield from zip(parts, prefetch(lambda part: self._stored(part, names), parts), strict=True)
+        tables = prefetch(partial(self._read_detail, names=names), parts)
+        yield from zip(parts, tables, strict=True)
 
-    def _stored(self, part: DetailSlice, names: Sequence[str]) -> pa.Table:
+    def _read_detail(self, part: DetailSlice, names: Sequence[str]) -> pa.Table:
         with attribute_damage(part.block):
             return read_detail_object(part, partial(self._store.read_bytes, part.name), names)
 
-    def _by_block(
-        self, wanted: Sequence[Sequence[RowSource]]
+    def _group_by_block(
+        self, merges: Sequence[_ColumnMerge]
     ) -> Iterator[tuple[BlockFiles, dict[int, tuple[int, RowSource]]]]:
-        """The sources with files of each block, by ordinal, with the place of their column in what is wanted.
+        """Group the sources of the rows to merge by block and ordinal, each with the number of its column.
 
         Blocks come in the order in which every column has its sources.
         """
-        of_blocks: dict[str, dict[int, tuple[int, RowSource]]] = defaultdict(dict)
-        for at, sources in enumerate(wanted):
-            for source in sources:
+        by_block: dict[str, dict[int, tuple[int, RowSource]]] = defaultdict(dict)
+        for number, merge in enumerate(merges):
+            for source in merge.sources:
                 if len(source.files):
-                    of_blocks[source.indexed.block.id][source.ordinal] = (at, source)
-        for indexed in self._blocks:
-            if indexed.block.id in of_blocks:
-                yield indexed, of_blocks[indexed.block.id]
+                    by_block[source.block_files.block.id][source.ordinal] = (number, source)
+        for block_files in self._blocks:
+            if block_files.block.id in by_block:
+                yield block_files, by_block[block_files.block.id]
 
 
-def _are_complete(found: _Found, places: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether the lists of values that some rows tell of are complete."""
-    kinds = pa.concat_tables([rows.select(["frequencies"]) for rows in found.rows]).column("frequencies")
-    return np.asarray(pc.equal(kinds, COMPLETE).to_numpy())[places]
+def _rank_blocks(blocks: Sequence[BlockFiles]) -> list[BlockFiles]:
+    """The deepest blocks first, and of equally deep ones the latest."""
+    numbered = list(enumerate(blocks))
+    numbered.sort(key=lambda item: (DEPTHS[item[1].block.computed], item[0]), reverse=True)
+    return [block_files for _, block_files in numbered]
 
 
-def _number_rows(found: _Found, sources: Sequence[RowSource]) -> NDArray[np.int64]:
-    """The places of a column's rows; -1: it was written under a narrower type."""
-    lengths = [len(source.files) for source in sources]
-    narrow = np.repeat([found.is_narrow(source) for source in sources], lengths)
-    return np.where(narrow, -1, np.arange(len(narrow)))
+def _concatenate(of_blocks: Mapping[str, NDArray[Any]], sources: Sequence[RowSource]) -> NDArray[Any]:
+    """The values of the sources' files, from an array for each block."""
+    return np.concatenate([of_blocks[source.block_files.block.id][source.files] for source in sources])
 
 
-def _serving(held: Sequence[Column], wanted: Mapping[str, Column]) -> dict[int, Column]:
-    """The wanted columns that a block's tell of, by their ordinals in it."""
-    return {
-        ordinal: wanted[column.key]
-        for ordinal, column in enumerate(held)
-        if column.key in wanted and is_compatible(column, wanted[column.key])
-    }
+def _select_columns(block_columns: Sequence[Column], columns: Mapping[str, Column]) -> dict[int, Column]:
+    """The columns whose statistics a block has, by their ordinals in the block."""
+    selected = {}
+    for ordinal, block_column in enumerate(block_columns):
+        column = columns.get(block_column.key)
+        if column is not None and is_compatible(block_column, column):
+            selected[ordinal] = column
+    return selected
 
 
-def find_live_places(indexed: BlockFiles, live: Mapping[FileKey, int]) -> NDArray[np.int64]:
-    """For each data file of a block its place among the live ones; -1: it is gone."""
-    places = np.full(indexed.files.num_rows, -1, np.int64)
-    for key, ordinal in indexed.ordinals.items():
-        places[ordinal] = live.get(key, -1)
-    return places
+def find_live_positions(block_files: BlockFiles, live: Mapping[FileKey, int]) -> Longs:
+    """For each data file of a block its position among the live ones, or -1."""
+    positions = np.full(block_files.files.num_rows, -1, np.int64)
+    for key, ordinal in block_files.ordinals.items():
+        positions[ordinal] = live.get(key, -1)
+    return positions
 
 
-def _identities(indexed: BlockFiles) -> Words:
-    """What tells each file of a block, and what is known of it, from all others; details tell one run from another."""
-    mapped = [column.mapped_key for column in indexed.block.columns if column.mapped_key]
-    computed = (indexed.block.computed, *mapped)
-    details = (f"{kind}_{name}" for kind in DETAILS for name in ("sha256", "file"))
-    names = ("file", "path", "size", "modified", *details)
-    found = np.empty((indexed.files.num_rows, 2), np.uint64)
-    for file, *facts in zip(*(indexed.files.column(name).to_pylist() for name in names), strict=True):
-        found[file] = np.frombuffer(digest_of_facts(*computed, *facts), np.uint64)
-    return found
+def _identify_files(block_files: BlockFiles) -> Words:
+    """A digest of each data file of a block and its statistics; the details' digests differ from run to run."""
+    block = block_files.block
+    mapped = [column.mapped_key for column in block.columns if column.mapped_key]
+    names = ["file", "path", "size", "modified"]
+    for kind in DETAILS:
+        names += [f"{kind}_sha256", f"{kind}_file"]
+    columns = [block_files.files.column(name).to_pylist() for name in names]
+    identities = np.empty((block_files.files.num_rows, 2), np.uint64)
+    for file, *facts in zip(*columns, strict=True):
+        digest = digest_of_facts(block.computed, *mapped, *facts)
+        identities[file] = np.frombuffer(digest, np.uint64)
+    return identities
 
 
-def _fresh(
-    rows: pa.Table, files: NDArray[np.int64], places: NDArray[np.int64], taken: NDArray[np.bool_]
-) -> tuple[pa.Table, NDArray[np.int64]]:
-    """Keep the rows of live files that no better block has given, and mark them as given."""
-    live = places[files]
-    keep = (live >= 0) & ~taken[live]
-    taken[live[keep]] = True
-    if keep.all():
+def _select_uncovered(
+    rows: pa.Table, files: Longs, positions: Longs, covered: NDArray[np.bool_]
+) -> tuple[pa.Table, Longs]:
+    """Select the rows of live files that no better block covers, and mark these files as covered."""
+    live = positions[files]
+    is_new = (live >= 0) & ~covered[live]
+    covered[live[is_new]] = True
+    if is_new.all():
         return rows, files
-    return rows.filter(pa.array(keep)), files[keep]
+    return rows.filter(pa.array(is_new)), files[is_new]
 
 
-def _widened(rows: pa.Table, column: Column) -> pa.Table:
-    """Rows written under a narrower type: values are stored alike, only their lengths are others."""
+def _widen(rows: pa.Table, column: Column) -> pa.Table:
+    """Adapt rows that were written under a narrower type: stored values are the same, only their lengths differ."""
     if decimal_type(column.type) is not None:
         return rows
     for name in ("avg_len", "max_len"):
-        place = rows.schema.get_field_index(name)
-        kind = rows.schema.field(place)
-        length = pc.if_else(rows.column(name).is_valid(), pa.scalar(value_width(column), kind.type), None)
-        rows = rows.set_column(place, kind, length.cast(kind.type))
+        index = rows.schema.get_field_index(name)
+        length_field = rows.schema.field(index)
+        width = pa.scalar(value_width(column), length_field.type)
+        lengths = pc.if_else(rows.column(name).is_valid(), width, None)
+        rows = rows.set_column(index, length_field, lengths.cast(length_field.type))
     return rows

@@ -1,4 +1,4 @@
-"""The statistics of a snapshot: what its live data files have in common, written as table-level objects."""
+"""Reduces the statistics of a snapshot's live data files, and writes the result as table-level objects."""
 
 from __future__ import annotations
 
@@ -39,10 +39,13 @@ if TYPE_CHECKING:
     from metastore.table_level.value_jobs import ValueJobs
 
 
+NEVER_WRITTEN = "none"
+
+_LOG = get_logger(__name__)
 _VALUES_AT_ONCE = 1 << 20
 
 ValuesByFile = dict[int, bytes]
-"""Stored value by place of the data file."""
+"""Stored values by the position of their data file."""
 
 
 class UserDefinedLevel:
@@ -51,57 +54,66 @@ class UserDefinedLevel:
     def __init__(
         self, live: LiveStatistics, blocks: Sequence[BlockFiles], count: int, statistics: Sequence[Statistic]
     ) -> None:
-        """Look which versions there are; no value is read yet. There are so many live files."""
-        self._live, self._count = live, count
-        self._known = {one.name: one for one in statistics}
-        stored = (one.block.statistics for one in blocks if one.block.computed == FULL)
-        self._versions = {name: version for versions in stored for name, version in versions.items()}
-        """Of each statistic the version that counts: that of the function at hand, else the newest stored."""
+        """Look up the versions of statistics; no value is read yet."""
+        self._live = live
+        self._file_count = count
+        self._functions = {statistic.name: statistic for statistic in statistics}
+        self._versions: dict[str, int] = {}
+        """The version of each statistic that counts: the declared function's, else the newest stored."""
+        for block_files in blocks:
+            if block_files.block.computed == FULL:
+                self._versions.update(block_files.block.statistics)
         self._has_values = bool(self._versions)
-        self._versions |= {name: one.version for name, one in self._known.items()}
+        self._versions.update((statistic.name, statistic.version) for statistic in statistics)
         self.failed: dict[str, str] = {}
 
     def reduce(self, columns: Sequence[Column]) -> dict[ColumnKey, dict[str, bytes]]:
-        """Reduce what is known of some columns."""
-        step = max(1, _VALUES_AT_ONCE // max(self._count, 1)) if self._has_values else len(columns) or 1
-        found: dict[ColumnKey, dict[str, bytes]] = {}
+        """Reduce the values of columns, a few columns at a time."""
+        if not columns:
+            return {}
+        step = len(columns)
+        if self._has_values:
+            step = max(1, _VALUES_AT_ONCE // max(self._file_count, 1))
+        reduced: dict[ColumnKey, dict[str, bytes]] = {}
         for start in range(0, len(columns), step):
-            found |= self._reduced(columns[start : start + step])
-        return found
-
-    def _reduced(self, columns: Sequence[Column]) -> dict[ColumnKey, dict[str, bytes]]:
-        found: dict[tuple[ColumnKey, str], ValuesByFile] = defaultdict(dict)
-        for indexed, column, places, extras in self._live.read_user_defined(columns):
-            stored = indexed.block.statistics.items()
-            names = {name for name, version in stored if self._versions[name] == version}
-            for place, extra in zip(places, extras, strict=True):
-                for name in names & extra.keys():
-                    found[(column.key, column.type), name].setdefault(place, extra[name])
-        labels = {(column.key, column.type): column.name for column in columns}
-        reduced: dict[ColumnKey, dict[str, bytes]] = defaultdict(dict)
-        for (key, name), values in found.items():
-            whole = self._whole(name, labels[key], values) if len(values) == self._count else None
-            reduced[key][name] = encode_value(None) if whole is None else whole
+            reduced |= self._reduce_columns(columns[start : start + step])
         return reduced
 
-    def _whole(self, name: str, column: str, values: ValuesByFile) -> bytes | None:
-        """The value of the table; None where the files' values do not tell it."""
+    def _reduce_columns(self, columns: Sequence[Column]) -> dict[ColumnKey, dict[str, bytes]]:
+        labels = {(column.key, column.type): column.name for column in columns}
+        reduced: dict[ColumnKey, dict[str, bytes]] = defaultdict(dict)
+        for (key, name), values in self._read_values(columns).items():
+            value = None
+            if len(values) == self._file_count:
+                value = self._merge_values(name, labels[key], values)
+            reduced[key][name] = encode_value(None) if value is None else value
+        return reduced
+
+    def _read_values(self, columns: Sequence[Column]) -> dict[tuple[ColumnKey, str], ValuesByFile]:
+        """Read the values of each statistic of columns; of several values of a file the latest counts."""
+        values: dict[tuple[ColumnKey, str], ValuesByFile] = defaultdict(dict)
+        for rows in self._live.read_user_defined(columns):
+            key = (rows.column.key, rows.column.type)
+            stored = rows.block_files.block.statistics.items()
+            names = {name for name, version in stored if self._versions[name] == version}
+            for file, file_values in zip(rows.files, rows.values, strict=True):
+                for name in names & file_values.keys():
+                    values[key, name].setdefault(file, file_values[name])
+        return values
+
+    def _merge_values(self, name: str, column: str, values: ValuesByFile) -> bytes | None:
+        """The value of the table, or None if it does not follow from the values of the files."""
         if len(values) == 1:
             return next(iter(values.values()))
-        statistic = self._known.get(name)
+        statistic = self._functions.get(name)
         if statistic is None or statistic.merge is None:
             return None
         try:
-            parts = [decode_value(values[place]).as_py() for place in sorted(values)]
+            parts = [decode_value(values[file]).as_py() for file in sorted(values)]
             return encode_user_value(merge_user_values(statistic, parts))
         except (UserFunctionError, DamagedObject) as failure:
             self.failed[f"{name}({column})"] = f"merge: {failure}"
             return None
-
-
-_LOG = get_logger(__name__)
-
-NEVER_WRITTEN = "none"
 
 
 @dataclass(frozen=True)
@@ -110,7 +122,7 @@ class TableLevel:
 
     Attributes:
         snapshot: Its entry for the manifest.
-        objects: How many objects were written for it.
+        objects: The number of objects that were written for it.
         failed: User-defined statistics that could not be merged, and why.
         nodes: The objects with its partial merges.
     """
@@ -130,56 +142,83 @@ def write_table_level(
     jobs: ValueJobs | None = None,
     nodes: Sequence[ObjectRef] = (),
 ) -> TableLevel:
-    """Reduce what is known of the live files and write it."""
+    """Reduce the statistics of the live files, and write the result."""
+    reduction = _Reduction(store, facts, coverage, options, statistics, jobs)
     try:
-        return _written(store, facts, coverage, options, statistics, jobs, nodes)
-    except DamagedObject as damage:  # a block's are told in another way
+        return reduction.write(nodes)
+    except DamagedObject as damage:  # damage of blocks is an error of another class
         _LOG.warning("partial merges are made again: %s", damage)
-        return _written(store, facts, coverage, options, statistics, jobs, ())
+        return reduction.write(())
 
 
-def _written(
-    store: Store,
-    facts: TableFacts,
-    coverage: Coverage,
-    options: TableLevelOptions,
-    statistics: Sequence[Statistic],
-    jobs: ValueJobs | None,
-    refs: Sequence[ObjectRef],
-) -> TableLevel:
-    columns = facts.columns + options.expressions
-    nodes = GroupCache(store, AGGREGATE_KIND, refs)
-    live = LiveStatistics(store, coverage.blocks, facts.files, nodes)
-    own = UserDefinedLevel(live, coverage.blocks, len(facts.files), statistics)
-    extra = own.reduce(columns)
-    rows, depth = [], 0
-    ordinals = {column.key: place for place, column in enumerate(columns)}
-    with ThreadPoolExecutor() as threads:
-        early = DetailPrefetch(store, () if refs else coverage.live_blocks, threads)
-        details = TableDetailWriter(store, options, threads, early, refs, jobs)
-        for known in live.read_columns(columns):
-            reduced = replace(known.statistics, extra=extra.get((known.column.key, known.column.type), {}))
-            rows.append((ordinals[known.column.key], reduced, known.rows.num_rows))
-            details.add(ordinals[known.column.key], known, reduced)
-            depth = max(depth, DEPTHS[known.computed])
-        store.ensure_writable()
-        sketches = threads.submit(_put, store, "table-sketches", table_sketch_rows(rows))
-        files = threads.submit(store.put, "table-files", *_files_table(facts.files, coverage))
-        written = details.write()
-        rows = [(place, _with_details(found, place, written), covered) for place, found, covered in rows]
-        summary = _put(store, "table-summary", table_summary_rows(rows))
-    snapshot = Snapshot(
-        computed=next(name for name, rank in DEPTHS.items() if rank == depth),
-        table_files=files.result(),
-        summary=summary,
-        sketches=sketches.result(),
-        expressions=options.expressions,
-        **_refer_details(written, options),
-        **_describe(facts, coverage),
-    )
-    kept = (*nodes.finish(), *written.nodes)
-    objects = len(list_snapshot_objects(snapshot)) + len(set(kept).difference(refs))
-    return TableLevel(snapshot, objects, own.failed, kept)
+@dataclass(frozen=True)
+class _Reduction:
+    """The reduction of one snapshot: its inputs."""
+
+    store: Store
+    facts: TableFacts
+    coverage: Coverage
+    options: TableLevelOptions
+    statistics: Sequence[Statistic]
+    jobs: ValueJobs | None
+
+    def write(self, refs: Sequence[ObjectRef]) -> TableLevel:
+        """Reduce and write, with the partial merges of these objects."""
+        facts, options = self.facts, self.options
+        nodes = GroupCache(self.store, AGGREGATE_KIND, refs)
+        live = LiveStatistics(self.store, self.coverage.blocks, facts.files, nodes)
+        user_defined = UserDefinedLevel(live, self.coverage.blocks, len(facts.files), self.statistics)
+        with ThreadPoolExecutor() as threads:
+            details = self._make_detail_writer(threads, refs)
+            rows, depth = self._reduce_columns(live, user_defined, details)
+            self.store.ensure_writable()
+            sketches = threads.submit(_put, self.store, "table-sketches", table_sketch_rows(rows))
+            files = threads.submit(self.store.put, "table-files", *_files_table(facts.files, self.coverage))
+            written = details.write()
+            rows = [(ordinal, _with_details(column, ordinal, written), count) for ordinal, column, count in rows]
+            summary = _put(self.store, "table-summary", table_summary_rows(rows))
+        snapshot = Snapshot(
+            computed=next(name for name, rank in DEPTHS.items() if rank == depth),
+            table_files=files.result(),
+            summary=summary,
+            sketches=sketches.result(),
+            expressions=options.expressions,
+            **_refer_details(written, options),
+            **_describe(facts, self.coverage),
+        )
+        all_nodes = (*nodes.finish(), *written.nodes)
+        objects = len(list_snapshot_objects(snapshot)) + len(set(all_nodes).difference(refs))
+        return TableLevel(snapshot, objects, user_defined.failed, all_nodes)
+
+    def _make_detail_writer(self, threads: ThreadPoolExecutor, refs: Sequence[ObjectRef]) -> TableDetailWriter:
+        # Partial merges replace most of the detail objects: these are read only where they are needed.
+        blocks = () if refs else self.coverage.live_blocks
+        return TableDetailWriter(
+            store=self.store,
+            options=self.options,
+            threads=threads,
+            early=DetailPrefetch(self.store, blocks, threads),
+            nodes=refs,
+            jobs=self.jobs,
+        )
+
+    def _reduce_columns(
+        self, live: LiveStatistics, user_defined: UserDefinedLevel, details: TableDetailWriter
+    ) -> tuple[list[tuple[int, ColumnStatistics, int]], int]:
+        """Reduce all columns; return the ordinal, statistics and number of files of each, and the deepest depth."""
+        columns = self.facts.columns + self.options.expressions
+        ordinals = {column.key: ordinal for ordinal, column in enumerate(columns)}
+        extra = user_defined.reduce(columns)
+        rows = []
+        depth = 0
+        for level in live.read_columns(columns):
+            ordinal = ordinals[level.column.key]
+            column_extra = extra.get((level.column.key, level.column.type), {})
+            statistics = replace(level.statistics, extra=column_extra)
+            rows.append((ordinal, statistics, level.rows.num_rows))
+            details.add(ordinal, level, statistics)
+            depth = max(depth, DEPTHS[level.computed])
+        return rows, depth
 
 
 def _refer_details(written: TableDetailResult, options: TableLevelOptions) -> Mapping[str, Any]:
@@ -192,15 +231,18 @@ def _refer_details(written: TableDetailResult, options: TableLevelOptions) -> Ma
     }
 
 
-def _with_details(known: ColumnStatistics, place: int, written: TableDetailResult) -> ColumnStatistics:
-    """A column with what its list and its histogram say of it: summaries and details are of one source."""
-    listed = written.lists.get(place)
-    found = known if listed is None else listed.apply_to(known)
-    return replace(found, percentiles=written.percentiles.get(place, found.percentiles))
+def _with_details(statistics: ColumnStatistics, ordinal: int, written: TableDetailResult) -> ColumnStatistics:
+    """Take the facts of the column's list and histogram over, so that its summary agrees with its details."""
+    list_facts = written.lists.get(ordinal)
+    if list_facts is not None:
+        statistics = list_facts.apply_to(statistics)
+    percentiles = written.percentiles.get(ordinal, statistics.percentiles)
+    return replace(statistics, percentiles=percentiles)
 
 
 def _describe(facts: TableFacts, coverage: Coverage) -> Mapping[str, Any]:
-    files, live = facts.files, facts.live_rows
+    files = facts.files
+    live_rows = facts.live_rows
     return {
         "id": snapshot_id(facts),
         "analyzed_at": datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z"),
@@ -208,37 +250,48 @@ def _describe(facts: TableFacts, coverage: Coverage) -> Mapping[str, Any]:
         "exact": facts.is_physical,
         "files": sum(1 for file in files if coverage.holds(file)),
         "files_total": len(files),
-        "rows": live,
+        "rows": live_rows,
         "physical_rows": sum(file.physical_rows for file in files),
         "size_bytes": sum(file.size for file in files),
-        "live_size_bytes": None if live is None else sum(map(_live_size, files)),
+        "live_size_bytes": None if live_rows is None else sum(map(_live_size, files)),
     }
 
 
 def _name_columns(facts: TableFacts, coverage: Coverage) -> tuple[Column, ...]:
-    """The table's columns, with the names that they have in data files without field ids, where there are any."""
-    blocks = (indexed.block for indexed in coverage.live_blocks)
-    mapped = {column.key: column.mapped_key for block in blocks for column in block.columns if column.mapped_key}
+    """The table's columns, under their names in data files without field ids, if there are such files."""
+    mapped = {}
+    for block_files in coverage.live_blocks:
+        for column in block_files.block.columns:
+            if column.mapped_key:
+                mapped[column.key] = column.mapped_key
     return tuple(replace(column, key=mapped.get(column.key, column.key)) for column in facts.columns)
 
 
 def _live_size(file: DataFile) -> int:
-    live = file.live_rows
-    return file.size * live // file.rows if file.rows and live is not None else file.size
+    live_rows = file.live_rows
+    if not file.rows or live_rows is None:
+        return file.size
+    return file.size * live_rows // file.rows
 
 
 def _put(store: Store, kind: str, table: pa.Table) -> ObjectRef | None:
     if table.num_rows == 0:
         return None
     ordered = table.sort_by("column")
-    return store.put(kind, ordered, size_row_groups(ordered.column("column"), -(-ordered.num_rows // ROW_GROUPS)))
+    per_group = -(-ordered.num_rows // ROW_GROUPS)
+    return store.put(kind, ordered, size_row_groups(ordered.column("column"), per_group))
 
 
 def _files_table(files: Sequence[DataFile], coverage: Coverage) -> tuple[pa.Table, list[int]]:
-    best = [coverage.deepest_block(file) for file in files]
+    blocks: list[str | None] = []
+    ordinals: list[int | None] = []
+    for file in files:
+        deepest = coverage.deepest_block(file)
+        blocks.append(None if deepest is None else deepest.block.id)
+        ordinals.append(None if deepest is None else deepest.ordinals[file.key])
     values = {
-        "block": [found and found.block.id for found in best],
-        "file": [found and found.ordinals[file.key] for file, found in zip(files, best, strict=True)],
+        "block": blocks,
+        "file": ordinals,
         "path": [file.path for file in files],
         "size": [file.size for file in files],
         "rows": [file.rows for file in files],
@@ -258,5 +311,5 @@ def list_snapshot_objects(snapshot: Snapshot) -> dict[str, int]:
 
 
 def snapshot_id(facts: TableFacts) -> str:
-    """Name the snapshot in the manifest; a table that was never written has one too."""
+    """The snapshot's name in the manifest; a table that was never written has one, too."""
     return facts.snapshot or NEVER_WRITTEN

@@ -1,4 +1,4 @@
-"""The value lists and histograms of a table: collected column by column, reduced, written."""
+"""Collects the value lists and histograms of a table column by column, reduces and writes them."""
 
 from __future__ import annotations
 
@@ -58,15 +58,16 @@ _INFINITIES = ("negative_infinities", "positive_infinities")
 
 @dataclass(frozen=True)
 class TableLevelOptions:
-    """How the table level is made.
+    """The options of the table level.
 
     Attributes:
-        top: Values kept of a column of which some file keeps its most frequent ones only.
+        bins: The number of bins of a histogram.
+        top: The length of a list whose data files list their most frequent values only.
         algorithm: `auto`, `exact`, `reduce`, `duplicates` or `scatter`.
-        threshold: Below it a sum of the files' distinct (or duplicate) counts is small.
+        threshold: The sum of the files' distinct (or duplicate) values from which on there are too many for a list.
         driver_bytes: Bytes of stored lists that the driver reduces itself.
-        kind: Of histograms, `equi_height` or `equi_width`.
-        expressions: What it tells of besides the columns.
+        kind: The kind of histograms, `equi_height` or `equi_width`.
+        expressions: The expressions that have statistics besides the columns.
     """
 
     bins: int = 1000
@@ -80,16 +81,16 @@ class TableLevelOptions:
 
 @dataclass(frozen=True)
 class TableDetailResult:
-    """What was written.
+    """The written objects, and the facts that follow from lists and histograms.
 
     Attributes:
         frequencies: The objects of value lists, once they are written.
-        histograms: That of histograms, if any, likewise.
-        lists: What is known of the lists, by the column's place in the snapshot's schema.
-        percentiles: Those of the columns that have a histogram of equal height: they are taken from it.
-        distribution: Columns, by their place, of which the lists tell where each value lives.
-        index_coverage: The object that says of how many rows of each data file they tell, if any.
-        nodes: The objects that keep what groups of data files were merged to.
+        histograms: The object of histograms, if any, once it is written.
+        lists: The facts of each list, by the column's ordinal in the snapshot's schema.
+        percentiles: The percentiles of the columns with a histogram of equal height, from this histogram.
+        distribution: The ordinals of the columns whose lists are value indexes.
+        index_coverage: The object with the number of indexed rows of each data file, if any.
+        nodes: The objects with merged groups of data files.
     """
 
     frequencies: Future[tuple[SummaryRef, ...]]
@@ -106,23 +107,23 @@ class TableLists:
     """The value lists of a table's columns.
 
     Attributes:
-        table: Those made here, to be written.
-        made: Those that tasks wrote, and what is known of all.
+        table: The lists that the driver reduced, still to be written.
+        result: The lists that tasks wrote, and the facts of all lists.
     """
 
     table: pa.Table
-    made: JobResult
+    result: JobResult
 
 
 @dataclass
 class TableDetailWriter:
-    """Collects what is known of columns, and writes their lists and histograms.
+    """Collects the levels of columns, and writes their lists and histograms.
 
     Attributes:
-        store: Where detail objects are and the result goes.
+        store: The store of the detail objects and the result.
         early: Objects that are being read.
-        nodes: Objects that keep what groups of data files were merged to.
-        jobs: Where lists that are too long for one place are reduced; None: all are reduced here.
+        nodes: The objects with merged groups of data files.
+        jobs: The jobs that reduce lists too long for the driver; None if the driver reduces all.
     """
 
     store: Store
@@ -136,215 +137,263 @@ class TableDetailWriter:
     _infinities: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Read which groups are kept."""
+        """Look up the stored groups."""
         self._histograms = TableHistograms(self.store, self.nodes, self._read, self.options.bins, self.options.kind)
-        self._kept = ListGroups(self.store, self.nodes, self._read)
+        self._groups = ListGroups(self.store, self.nodes, self._read)
 
-    def add(self, ordinal: int, known: ColumnLevel, found: ColumnStatistics) -> None:
-        """Take a column."""
-        if known.column.encoding is None:
+    def add(self, ordinal: int, level: ColumnLevel, statistics: ColumnStatistics) -> None:
+        """Add a column."""
+        if level.column.encoding is None:
             return
-        lists = _lists_of(ordinal, known)
-        self._lists[ordinal] = ColumnLists(lists, known.sources, self._kept.make_tree(known))
-        below, above = (_longs(known.rows, name, 0) for name in _INFINITIES)
-        others = _longs(known.rows, "nans", 0) + below + above
-        values = np.where(lists.values < 0, -1, lists.values - others)
-        infinities = [found.numbers.get(name) or 0 for name in _INFINITIES]
-        without_bin = sum(map(bool, (found.nans, *infinities)))
-        distinct = None if found.distinct is None else found.distinct - without_bin
-        los, his = (tuple(known.rows[f"{end}_{known.column.encoding}"].to_pylist()) for end in ("lo", "hi"))
-        estimated = known.rows["distinct_error"].fill_null(0.0).to_numpy() > 0
-        mixed = _may_mix_infinities(known.rows, known.column)
-        self._infinities[ordinal] = (infinities[0], infinities[1])
-        self._files[ordinal] = HistogramFiles(
-            column=known.column,
-            values=values,
-            los=los,
-            his=his,
-            distinct=distinct,
-            estimated=estimated,
-            mixed=mixed,
-        )
-        self._histograms.add(ordinal, known, self._files[ordinal])
+        lists = _count_values(ordinal, level)
+        self._lists[ordinal] = ColumnLists(lists, level.sources, self._groups.make_tree(level))
+        negative, positive = (statistics.numbers.get(name) or 0 for name in _INFINITIES)
+        self._infinities[ordinal] = (negative, positive)
+        self._files[ordinal] = _describe_histogram_files(level, lists.values, statistics)
+        self._histograms.add(ordinal, level, self._files[ordinal])
 
     def write(self) -> TableDetailResult:
-        """Reduce and write what was collected."""
+        """Reduce the lists and histograms of the added columns, and write them."""
         merged = self.threads.submit(self._histograms.merge)
         lists = self._make_lists(merged)
         frequencies = self.threads.submit(self._put_lists, lists)
-        histograms = self._with_lists(merged.result(), lists)
-        ref = self.threads.submit(self._put_histograms, histograms)
-        indexed = lists.made.indexed_rows
-        placed = self.store.put("table-placed", *index_coverage_rows(indexed)) if indexed else None
-        nodes = (*self._histograms.finish(), *self._kept.finish())
-        percentiles = self._percentiles(histograms)
-        return TableDetailResult(frequencies, ref, lists.made.lists, percentiles, tuple(sorted(indexed)), placed, nodes)
+        histograms = self._replace_by_lists(merged.result(), lists)
+        histogram_ref = self.threads.submit(self._put_histograms, histograms)
+        indexed = lists.result.indexed_rows
+        index_coverage = None
+        if indexed:
+            index_coverage = self.store.put("table-placed", *index_coverage_rows(indexed))
+        return TableDetailResult(
+            frequencies=frequencies,
+            histograms=histogram_ref,
+            lists=lists.result.lists,
+            percentiles=self._compute_percentiles(histograms),
+            distribution=tuple(sorted(indexed)),
+            index_coverage=index_coverage,
+            nodes=(*self._histograms.finish(), *self._groups.finish()),
+        )
 
     def _make_lists(self, histograms: Future[dict[int, Histogram]]) -> TableLists:
-        indexed = self._placed_targets()
-        targets = self._targets(histograms, indexed.keys())
+        results = self._run_jobs(self.jobs, histograms) if self.jobs is not None else []
+        done: set[int] = set()
+        for result in results:
+            done.update(result.lists.keys() - result.skipped)
+        lists = self._reduce(self._lists.keys() - done)
+        total = lists.result
+        for result in results:
+            total += result.select_columns(done)
+        return replace(lists, result=total)
+
+    def _run_jobs(self, jobs: ValueJobs, histograms: Future[dict[int, Histogram]]) -> list[JobResult]:
+        """Count and index values by jobs, as far as columns need it."""
+        to_index = self._choose_indexed_columns(jobs)
+        to_count = self._choose_counted_columns(jobs, histograms, to_index.keys())
         results = []
-        if self.jobs is not None and targets:
-            results.append(self._by_job(self.jobs, targets))
-        if self.jobs is not None and indexed:
-            results.append(self.jobs.index_values(self._only(indexed), indexed))
-        done = {ordinal for result in results for ordinal in result.lists.keys() - result.skipped}
-        found = self._reduce(self._lists.keys() - done)
-        return replace(found, made=sum((one.select_columns(done) for one in results), found.made))
+        if to_count:
+            results.append(self._count_by_job(jobs, to_count))
+        if to_index:
+            results.append(jobs.index_values(self._select(to_index), to_index))
+        return results
 
-    def _by_job(self, jobs: ValueJobs, targets: dict[int, CountTarget]) -> JobResult:
-        columns = self._only(targets)
-        whole = [one for one in columns.values() if one.is_complete]
-        self._kept.make_groups(whole, self.options.driver_bytes)
-        by_files = {ordinal: one if one.is_complete else one.without_groups() for ordinal, one in columns.items()}
-        return jobs.count_values(by_files, targets, self._kept.group_sources(whole))
+    def _count_by_job(self, jobs: ValueJobs, targets: dict[int, CountTarget]) -> JobResult:
+        complete = {}
+        incomplete = {}
+        for ordinal, column in self._select(targets).items():
+            if column.is_complete:
+                complete[ordinal] = column
+            else:
+                incomplete[ordinal] = column.without_groups()
+        self._groups.make_groups(complete.values(), self.options.driver_bytes)
+        sources = self._groups.group_sources(complete.values())
+        return jobs.count_values({**complete, **incomplete}, targets, sources)
 
-    def _only(self, targets: Collection[int]) -> dict[int, ColumnLists]:
-        return {ordinal: self._lists[ordinal] for ordinal in targets}
+    def _select(self, ordinals: Collection[int]) -> dict[int, ColumnLists]:
+        return {ordinal: self._lists[ordinal] for ordinal in ordinals}
 
-    def _placed_targets(self) -> dict[int, CountTarget]:
-        """The columns of which it is asked where each value lives, as far as every data file can tell."""
-        if self.jobs is None:
-            return {}
-        return {
-            ordinal: CountTarget(one.lists.column, SCATTER, _number(one.lists))
-            for ordinal, one in self._only(self.jobs.distribution & self._lists.keys()).items()
-            if len(one.lists.kinds) == len(self.jobs.files) and (one.is_complete or self.jobs.can_read_all_values(one))
-        }
+    def _choose_indexed_columns(self, jobs: ValueJobs) -> dict[int, CountTarget]:
+        """Choose the requested columns whose values can be read in every data file."""
+        targets = {}
+        for ordinal, column in self._select(jobs.distribution & self._lists.keys()).items():
+            has_all_files = len(column.lists.kinds) == len(jobs.files)
+            if has_all_files and (column.is_complete or jobs.can_read_all_values(column)):
+                targets[ordinal] = CountTarget(column.lists.column, SCATTER, _estimate_values(column.lists))
+        return targets
 
-    def _targets(self, histograms: Future[dict[int, Histogram]], but: Collection[int]) -> dict[int, CountTarget]:
-        """The columns that a job reduces."""
-        found: dict[int, CountTarget] = {}
-        for ordinal, one in self._lists.items():
-            lists = one.lists
+    def _choose_counted_columns(
+        self, jobs: ValueJobs, histograms: Future[dict[int, Histogram]], indexed: Collection[int]
+    ) -> dict[int, CountTarget]:
+        """Choose the columns whose values a job counts."""
+        targets: dict[int, CountTarget] = {}
+        for ordinal, column in self._lists.items():
+            lists = column.lists
             algorithm = choose_job_algorithm(lists, self.options.algorithm, self.options.threshold)
-            if self.jobs is None or algorithm == REDUCE or not lists.values.any() or ordinal in but:
+            if algorithm == REDUCE or not lists.values.any() or ordinal in indexed:
                 continue
-            if self.jobs.can_read_all_values(one):
-                found[ordinal] = CountTarget(lists.column, algorithm, _number(lists), histograms.result().get(ordinal))
-        return found
+            if jobs.can_read_all_values(column):
+                histogram = histograms.result().get(ordinal)
+                targets[ordinal] = CountTarget(lists.column, algorithm, _estimate_values(lists), histogram)
+        return targets
 
     def _reduce(self, ordinals: Collection[int]) -> TableLists:
-        """The first algorithm, here or in tasks."""
+        """Reduce stored lists by the first algorithm, in the driver or, if they are too large, by a job."""
         columns = [self._lists[ordinal] for ordinal in sorted(ordinals)]
-        lists, known = [one.lists for one in columns], [one for one in columns if one.lists.is_known]
-        parts = self._kept.select_details(known)
-        size = sum(part.length for part in parts) + self._kept.estimate_bytes(known)
-        none = TABLE_FREQUENCIES.empty_table()
+        lists = [column.lists for column in columns]
+        listed = [column for column in columns if column.lists.have_lists]
+        parts = self._groups.select_details(listed)
+        size = sum(part.length for part in parts) + self._groups.estimate_bytes(listed)
+        no_rows = TABLE_FREQUENCIES.empty_table()
         if self.jobs is not None and size > self.options.driver_bytes:
-            self._kept.make_groups(known, self.options.driver_bytes)
-            slices = self._kept.select_details(known, floors=True)
-            sources: list[ValueSource] = [*self._kept.group_sources(known), *slices]
-            return TableLists(none, self.jobs.reduce_lists(sources, lists, self.options.top))
-        table, facts = reduce_lists(self._kept.merge_lists(known, parts), lists, self.options.top)
-        return TableLists(table, JobResult((), facts, none))
+            self._groups.make_groups(listed, self.options.driver_bytes)
+            slices = self._groups.select_details(listed, floors=True)
+            sources: list[ValueSource] = [*self._groups.group_sources(listed), *slices]
+            return TableLists(no_rows, self.jobs.reduce_lists(sources, lists, self.options.top))
+        table, facts = reduce_lists(self._groups.merge_lists(listed, parts), lists, self.options.top)
+        return TableLists(table, JobResult((), facts, no_rows))
 
     def _put_lists(self, lists: TableLists) -> tuple[SummaryRef, ...]:
-        ordered, groups = object_layout.table_lists_layout(lists.table, lists.made.heads)
+        ordered, groups = object_layout.table_lists_layout(lists.table, lists.result.heads)
         if not groups:
             return ()
         columns = tuple(sorted(lists.table["column"].unique().to_pylist()))
-        return (SummaryRef(self.store.put("table-frequencies", ordered, groups), columns), *lists.made.objects)
+        ref = self.store.put("table-frequencies", ordered, groups)
+        return (SummaryRef(ref, columns), *lists.result.objects)
 
-    def _with_lists(self, histograms: dict[int, Histogram], lists: TableLists) -> dict[int, Histogram]:
-        """The histograms, but for columns of which all values are listed: theirs say what the lists say."""
-        found, table = dict(histograms), lists.table
-        ordinals = table["column"].to_numpy()
-        for ordinal, one in histograms.items():
+    def _replace_by_lists(self, histograms: dict[int, Histogram], lists: TableLists) -> dict[int, Histogram]:
+        """Replace the histograms of columns whose values are all listed: those made of lists are exact."""
+        replaced = dict(histograms)
+        ordinals = lists.table["column"].to_numpy()
+        for ordinal, histogram in histograms.items():
             start, end = ordinals.searchsorted([ordinal, ordinal + 1]).tolist()
-            known = lists.made.lists.get(ordinal)
-            if known and known.kind == COMPLETE and one.kind == EQUI_HEIGHT and end > start:
-                listed = make_histogram_of_counts(
-                    table.slice(start, end - start), self._files[ordinal].column, self.options.bins
-                )
-                if int(listed.counts.sum()) == int(one.counts.sum()):
-                    found[ordinal] = listed
-        return found
+            facts = lists.result.lists.get(ordinal)
+            is_complete = facts is not None and facts.kind == COMPLETE
+            if not is_complete or histogram.kind != EQUI_HEIGHT or start == end:
+                continue
+            values = lists.table.slice(start, end - start)
+            exact = make_histogram_of_counts(values, self._files[ordinal].column, self.options.bins)
+            if int(exact.counts.sum()) == int(histogram.counts.sum()):
+                replaced[ordinal] = exact
+        return replaced
 
-    def _percentiles(self, histograms: dict[int, Histogram]) -> dict[int, list[Any]]:
-        found = {}
+    def _compute_percentiles(self, histograms: dict[int, Histogram]) -> dict[int, list[Any]]:
+        percentiles = {}
         for ordinal, histogram in histograms.items():
             if histogram.kind == EQUI_HEIGHT:
                 below, above = self._infinities[ordinal]
-                of_all_values = replace(histogram, below=below, above=above)
-                found[ordinal] = compute_percentiles(of_all_values, str(self._files[ordinal].column.encoding))
-        return found
+                with_infinities = replace(histogram, below=below, above=above)
+                encoding = str(self._files[ordinal].column.encoding)
+                percentiles[ordinal] = compute_percentiles(with_infinities, encoding)
+        return percentiles
 
     def _put_histograms(self, histograms: dict[int, Histogram]) -> ObjectRef | None:
-        rows = ((ordinal, self._files[ordinal].column, one) for ordinal, one in histograms.items())
+        rows = ((ordinal, self._files[ordinal].column, histogram) for ordinal, histogram in histograms.items())
         table = object_layout.table_histogram_rows(rows)
+        if not table.num_rows:
+            return None
         groups = split_evenly(table.num_rows, object_layout.HISTOGRAM_GROUPS)
-        return self.store.put("table-histograms", table, groups) if table.num_rows else None
+        return self.store.put("table-histograms", table, groups)
 
     def _read(self, part: DetailSlice) -> pa.Table:
         with attribute_damage(part.block):
-            early = self.early.take_rows(part.name)
-            return read_detail_object(part, partial(self.store.read_bytes, part.name)) if early is None else early
+            rows = self.early.take_rows(part.name)
+            if rows is None:
+                rows = read_detail_object(part, partial(self.store.read_bytes, part.name))
+            return rows
+
+
+def _describe_histogram_files(level: ColumnLevel, values: Longs, statistics: ColumnStatistics) -> HistogramFiles:
+    rows = level.rows
+    encoding = level.column.encoding
+    numbers_without_bin = [statistics.nans, *(statistics.numbers.get(name) for name in _INFINITIES)]
+    distinct = statistics.distinct
+    if distinct is not None:
+        distinct -= sum(map(bool, numbers_without_bin))
+    without_bin = _longs(rows, "nans", 0)
+    for name in _INFINITIES:
+        without_bin = without_bin + _longs(rows, name, 0)
+    return HistogramFiles(
+        column=level.column,
+        values=np.where(values < 0, -1, values - without_bin),
+        los=tuple(rows[f"lo_{encoding}"].to_pylist()),
+        his=tuple(rows[f"hi_{encoding}"].to_pylist()),
+        distinct=distinct,
+        estimated=rows["distinct_error"].fill_null(0.0).to_numpy() > 0,
+        mixed=_may_mix_infinities(rows, level.column),
+    )
 
 
 def _may_mix_infinities(rows: pa.Table, column: Column) -> NDArray[np.bool_]:
-    """Of which files infinite values were not counted, and may be in the bins: a bound of theirs is infinite."""
+    """For each file, whether its bins may hold infinite values: a bound is infinite, and they were not counted."""
     if column.encoding != "double":
         return np.zeros(rows.num_rows, np.bool_)
     is_counted = np.asarray(rows[_INFINITIES[0]].is_valid())
-    bounds = [rows[f"{end}_double"].fill_null(0.0).to_numpy() for end in ("lo", "hi")]
-    found: NDArray[np.bool_] = ~is_counted & (np.isinf(bounds[0]) | np.isinf(bounds[1]))
-    return found
+    has_infinite_lo = np.isinf(rows["lo_double"].fill_null(0.0).to_numpy())
+    has_infinite_hi = np.isinf(rows["hi_double"].fill_null(0.0).to_numpy())
+    mixed: NDArray[np.bool_] = ~is_counted & (has_infinite_lo | has_infinite_hi)
+    return mixed
 
 
-def _number(lists: FileValueCounts) -> int:
-    """About how many values the files' lists and the files behind cut lists hold."""
+def _estimate_values(lists: FileValueCounts) -> int:
+    """Estimate the number of values in complete lists and in the data files of cut lists."""
     return int(np.where(lists.is_truncated, np.maximum(lists.values, 0), lists.estimates).sum())
 
 
-def _lists_of(ordinal: int, known: ColumnLevel) -> FileValueCounts:
-    rows, encoding = known.rows, known.column.encoding
-    nulls, nans = _longs(rows, "nulls", -1), _longs(rows, "nans", -1)
-    values = np.where(nulls < 0, -1, _longs(rows, "rows", 0) - nulls)
+def _count_values(ordinal: int, level: ColumnLevel) -> FileValueCounts:
+    rows = level.rows
+    nulls = _longs(rows, "nulls", -1)
     floors = _longs(rows, "frequencies_floor", -1)
-    stored = zip(rows["frequencies"].to_pylist(), floors.tolist(), _has_lists(known), strict=True)
-    kinds = [_kind(kind, floor) if has else NONE for kind, floor, has in stored]
-    is_cut = np.array([kind != COMPLETE for kind in kinds], np.bool_)
+    kinds = _list_kinds(level, floors)
+    is_complete = np.array([kind == COMPLETE for kind in kinds], np.bool_)
     estimates = _longs(rows, "distinct", 0)
-    exact = rows["distinct_error"].fill_null(1.0).to_numpy() == 0
-    # NaN lies outside of all bounds.
-    bounded = nans == 0
-    los, his = (
-        tuple(
-            value if inside else None
-            for value, inside in zip(rows[f"{end}_{encoding}"].to_pylist(), bounded, strict=True)
-        )
-        for end in ("lo", "hi")
-    )
+    is_exact = rows["distinct_error"].fill_null(1.0).to_numpy() == 0
     lengths = rows["avg_len"].drop_null().to_numpy()
     return FileValueCounts(
-        known.column,
-        ordinal,
-        tuple(kinds),
-        np.where(is_cut, np.maximum(floors, 0), 0),
-        values,
-        np.where(exact, estimates, -1),
-        _longs(rows, "singles", -1),
-        estimates,
-        los,
-        his,
-        float(lengths.max()) if len(lengths) else 0.0,
+        column=level.column,
+        ordinal=ordinal,
+        kinds=kinds,
+        floors=np.where(is_complete, 0, np.maximum(floors, 0)),
+        values=np.where(nulls < 0, -1, _longs(rows, "rows", 0) - nulls),
+        distincts=np.where(is_exact, estimates, -1),
+        singles=_longs(rows, "singles", -1),
+        estimates=estimates,
+        los=_list_bounds(rows, f"lo_{level.column.encoding}"),
+        his=_list_bounds(rows, f"hi_{level.column.encoding}"),
+        width=float(lengths.max()) if len(lengths) else 0.0,
     )
 
 
-def _has_lists(known: ColumnLevel) -> Iterator[bool]:
-    """Whether each row's block has lists: those of footers alone once said so of constants, and had none."""
-    for source in known.sources:
-        yield from repeat(source.indexed.block.computed == FULL, len(source.files))
+def _list_kinds(level: ColumnLevel, floors: Longs) -> tuple[str, ...]:
+    """The kind of each file's list."""
+    stored = level.rows["frequencies"].to_pylist()
+    columns = zip(stored, floors.tolist(), _has_lists(level), strict=True)
+    return tuple(_classify_list(kind, floor) if has_list else NONE for kind, floor, has_list in columns)
 
 
-def _kind(kind: str | None, floor: int) -> str:
-    if kind is None or (floor < 0 and kind != COMPLETE):
+def _has_lists(level: ColumnLevel) -> Iterator[bool]:
+    """For each row, whether its block has lists: blocks of footers have none, whatever old rows of constants say."""
+    for source in level.sources:
+        yield from repeat(source.block_files.block.computed == FULL, len(source.files))
+
+
+def _classify_list(kind: str | None, floor: int) -> str:
+    if kind is None:
         return NONE
-    return COMPLETE if floor == 0 and kind != NONE else kind
+    if kind in (COMPLETE, NONE):
+        return kind
+    if floor < 0:
+        return NONE
+    return COMPLETE if floor == 0 else kind
+
+
+def _list_bounds(rows: pa.Table, name: str) -> tuple[Any, ...]:
+    """The bounds of files without NaN, which lies outside of all bounds; None for other files."""
+    has_no_nans = (_longs(rows, "nans", -1) == 0).tolist()
+    bounds = rows[name].to_pylist()
+    return tuple(bound if is_valid else None for bound, is_valid in zip(bounds, has_no_nans, strict=True))
 
 
 def _longs(rows: pa.Table, name: str, missing: int) -> Longs:
-    known = rows[name]
-    found: Longs = (known.fill_null(missing) if known.null_count else known).to_numpy().astype(np.int64)
-    return found
+    column = rows[name]
+    if column.null_count:
+        column = column.fill_null(missing)
+    longs: Longs = column.to_numpy().astype(np.int64)
+    return longs

@@ -128,4 +128,4 @@ class ValueJobs:
 
 def _paths(sources: Sequence[RowSource]) -> Iterator[str]:
     for source in sources:
-        yield from source.indexed.files["path"].take(source.files).to_pylist()
+        yield from source.block_files.files["path"].take(source.files).to_pylist()
