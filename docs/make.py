@@ -17,35 +17,53 @@ _SETTINGS = """# Settings
 Made from `contract/settings.json` by `python docs/make.py`.
 
 The first place that has a setting wins: an argument, the Spark conf, the environment, the nearest `metastore.toml` (or
-`[tool.metastore]` of a `pyproject.toml`) at or above the working folder, the default. In TOML a setting is called what
-follows `spark.metastore.`: `pruning.enabled = false`. `metastore config` shows every value and where it comes from.
-`spark.metastore.python` and `spark.metastore.store` are taken only from a file that you or root own and nobody else can
-write, in folders of which the same holds; from any other file they are left out, with one line that says so
-([security.md](security.md)).
-The planner inside a running Spark reads the Spark conf and the environment of the driver;
-`metastore.configure(builder)` hands it the settings of a file. `spark.metastore.python` is read from the conf that
-Spark was started with, never from a session's: it names a program that runs as the driver's user.
+`[tool.metastore]` of a `pyproject.toml`) at or above the working folder, the default. TOML names a setting without
+`spark.metastore.`: `pruning.enabled = false`.
 
-`metastore.settings()`, in SQL and in Python, and `metastore config` show the value in force of each, where it comes
-from, and what is wrong. A value that a setting cannot have is an error where it is set (`SET`, an argument, a file) or
-first used; queries go on with the default.
+The planner inside a running Spark reads the Spark conf and the environment of the driver.
+`metastore.configure(builder)` passes the settings of a file to it.
 
-A name that is no setting is refused in a file, as an argument, and by `SET` where it is near to one. ANALYZE names
-under `refused` what the conf has of such names, and table properties that begin with `metastore.` and say nothing.
-A variable of the environment that is near to one of these is named in the log and by `metastore doctor`.
+`metastore.settings()`, in SQL and in Python, and `metastore config` show each value in force, where it comes from, and
+what is wrong with it.
 
-Where Spark is started with neither `spark.sql.cbo.enabled` nor `spark.sql.cbo.joinReorder.enabled` set, both are
-switched on in the conf of the SparkContext, and with them `spark.sql.iceberg.report-column-stats` is set to false
-unless it is set: from Iceberg's own distinct counts, which come without bounds, Spark estimates zero rows. These are
-defaults that any session may change. They stay when a session sets `spark.metastore.enabled` or
-`spark.metastore.cbo.enabled` to false: its plans are then those of a Spark without the Metastore and with the same
-three settings. Where one of the two is false from the start, none of the three is touched. Where the user has
-switched cost-based optimization on, Iceberg's setting is left alone, and the Metastore itself keeps Iceberg's counts
-from the optimizer, in every batch read and in the targets of UPDATE, DELETE and MERGE, as long as both of its
-settings are true.
+## All settings
 
 | Spark conf | environment | default | meaning |
 |---|---|---|---|"""
+
+_SETTING_RULES = """
+## Settings that need trust
+
+- `spark.metastore.python` and `spark.metastore.store` count in a file only if you or root own it and nobody else
+  can write it; the same holds for its folders. From any other file they are left out, and one line says so
+  ([security.md](security.md)).
+- `spark.metastore.python` names a program that runs as the driver's user. It is read from the conf that Spark was
+  started with, never from a session's.
+
+## Mistakes
+
+- A value that a setting cannot have is an error where it is set (`SET`, an argument, a file) or first used. Queries
+  go on with the default.
+- An unknown name is refused in a file and as an argument. `SET` refuses it if it is near to a setting's name.
+- ANALYZE lists unknown names of the conf under `refused`, and unknown table properties that begin with
+  `metastore.`.
+- A variable of the environment with a name near to a setting's is named in the log and by `metastore doctor`.
+
+## Settings of Spark that change
+
+The Metastore switches on `spark.sql.cbo.enabled` and `spark.sql.cbo.joinReorder.enabled` in the conf of the
+SparkContext, if Spark is started with neither of them set. It then also sets
+`spark.sql.iceberg.report-column-stats` to false, unless that is set: Iceberg's own distinct counts come without
+bounds, and from these Spark estimates zero rows.
+
+- These are defaults that any session may change.
+- They stay when a session sets `spark.metastore.enabled` or `spark.metastore.cbo.enabled` to false. Its plans are
+  then those of a Spark without the Metastore and with the same three settings.
+- If one of these two is false from the start, none of the three is touched.
+- If the user has switched cost-based optimization on, Iceberg's setting is left alone. The Metastore then keeps
+  Iceberg's counts from the optimizer itself, in every batch read and in the targets of UPDATE, DELETE and MERGE, as
+  long as both of its settings are true.
+"""
 
 _FUNCTIONS = """# Table functions
 
@@ -101,7 +119,7 @@ def render_settings() -> str:
         f"| `{one.key}` | `{one.environment}` | {f'`{one.default}`' if one.default else '(none)'} | {one.meaning} |"
         for one in REGISTRY.values()
     )
-    return _join(_SETTINGS, *rows)
+    return _join(_SETTINGS, *rows, _SETTING_RULES)
 
 
 def render_functions() -> str:
