@@ -34,5 +34,5 @@ def test_shapes(percentiles, shown):
 def test_no_value_is_lost():
     ends, sums = [0.0, 1.0, 1.0, 4.0, 10.0], [0, 5, 9, 9, 30]
     for bars in (1, 2, 3, 7, 100):
-        assert sum(count_evenly(ends, sums, bars, whole=False)) == pytest.approx(30)
-    assert count_evenly(ends, sums, 10, whole=True)[:4] == pytest.approx([9, 0, 0, 0])
+        assert sum(count_evenly(ends, sums, bars, integers=False)) == pytest.approx(30)
+    assert count_evenly(ends, sums, 10, integers=True)[:4] == pytest.approx([9, 0, 0, 0])

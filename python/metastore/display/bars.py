@@ -102,7 +102,7 @@ def measure_shape(answer: Answer) -> Shape | None:
         return None
     are_integers = all(edge.is_integer() for edge in edges)
     ends, sums = _accumulate_counts(answer, edges, step=1.0 if are_integers else 0.0)
-    counts = count_evenly(ends, sums, _SHAPE, whole=are_integers)
+    counts = count_evenly(ends, sums, _SHAPE, integers=are_integers)
     if len(counts) < 2:
         return None
     width = (ends[-1] - ends[0]) / len(counts)

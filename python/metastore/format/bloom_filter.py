@@ -35,24 +35,23 @@ _SALT = np.array(
 
 
 def bloom_hashes(values: pa.Array) -> UInt64Array:
-    """The hashes under which stored values are added: XXH64 of their eight bytes, little-endian, or of their own.
+    """Hash stored values as filters do: XXH64 of the eight bytes of a number, little-endian, or of a value's bytes.
 
     So a value has the same hash whether its column was an int or a bigint, a float or a double, when it was written.
     """
-    if not pa.types.is_integer(values.type) and not pa.types.is_floating(values.type):
-        values = values.cast(pa.large_binary())
-        _, offsets, data = values.buffers()
-        bounds = np.frombuffer(offsets, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
-        raw = np.frombuffer(data, dtype=np.uint8) if data else np.empty(0, dtype=np.uint8)
-        return xxhash_bytes(pad_buffer(raw[bounds[0] : bounds[-1]]), bounds[:-1] - bounds[0], np.diff(bounds))
-    return xxhash_words(values.to_numpy().view(np.uint64))
+    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+        return xxhash_words(values.to_numpy().view(np.uint64))
+    values = values.cast(pa.large_binary())
+    _, offset_buffer, data_buffer = values.buffers()
+    offsets = np.frombuffer(offset_buffer, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
+    data = np.frombuffer(data_buffer, dtype=np.uint8) if data_buffer else np.empty(0, dtype=np.uint8)
+    return xxhash_bytes(pad_buffer(data[offsets[0] : offsets[-1]]), offsets[:-1] - offsets[0], np.diff(offsets))
 
 
 class BloomBuilder:
     """Collects the hashes of a column's values."""
 
     def __init__(self, most_values: int, most_bytes: int = _MOST_BYTES) -> None:
-        """Make room."""
         blocks = _blocks_for(most_values, BITS_PER_VALUE)
         while blocks > 1 and blocks * BLOCK_BYTES > min(most_bytes, _MOST_BYTES):
             blocks //= 2
@@ -69,14 +68,16 @@ class BloomBuilder:
 
     def add_values(self, values: pa.Array) -> None:
         """Add values as the format stores them, without nulls."""
-        found = bloom_writer.build_filter(values, self._blocks.nbytes) if bloom_writer.writes_bloom_filters() else None
-        if found is None:
+        bloom = None
+        if bloom_writer.writes_bloom_filters():
+            bloom = bloom_writer.build_filter(values, self._blocks.nbytes)
+        if bloom is None:
             self.add(bloom_hashes(values))
         else:
-            self._blocks |= found.view("<u4").reshape(-1, _WORDS)
+            self._blocks |= bloom.view("<u4").reshape(-1, _WORDS)
 
     def finish(self, distinct: int, most_bytes: int = _MOST_BYTES) -> bytes | None:
-        """The filter."""
+        """Return the filter, or None if it would be too large or say too little."""
         size = choose_filter_size(distinct, min(most_bytes, self._blocks.nbytes))
         if size is None:
             return None
@@ -84,7 +85,7 @@ class BloomBuilder:
 
 
 def choose_filter_size(distinct: int, most_bytes: int = _MOST_BYTES) -> int | None:
-    """Bytes of the filter of so many values; None if those that it may take would tell too little."""
+    """Choose the bytes of the filter of so many values; None if the most bytes would make it say too little."""
     size = _blocks_for(distinct, BITS_PER_VALUE) * BLOCK_BYTES
     while size > max(most_bytes, BLOCK_BYTES):
         size //= 2
@@ -92,7 +93,7 @@ def choose_filter_size(distinct: int, most_bytes: int = _MOST_BYTES) -> int | No
 
 
 def error_rate(distinct: NDArray[np.int64]) -> NDArray[np.float64]:
-    """About which share of values that are absent the filters of so many values take for present."""
+    """Estimate the share of absent values that filters of so many values take for present."""
     bits = np.maximum(distinct, 1) * BITS_PER_VALUE / (8 * BLOCK_BYTES)
     blocks = 2.0 ** np.maximum(np.ceil(np.log2(bits)), 0)
     errors: NDArray[np.float64] = (1 - np.exp(-_WORDS * distinct / (blocks * 8 * BLOCK_BYTES))) ** _WORDS
@@ -100,7 +101,7 @@ def error_rate(distinct: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def fold_filter(bloom: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """A filter of the same values with fewer bytes."""
+    """Fold a filter into fewer bytes."""
     joined: NDArray[np.uint8] = np.bitwise_or.reduce(bloom.reshape(size // BLOCK_BYTES, -1, BLOCK_BYTES), axis=1)
     return joined.reshape(-1)
 
@@ -109,18 +110,18 @@ def may_hold(bloom: bytes | NDArray[np.uint8], hashes: UInt64Array) -> NDArray[n
     """Whether values may be among those added; false is certain."""
     words = np.frombuffer(bloom, dtype="<u4").reshape(-1, _WORDS)
     set_bits = words[choose_hash_range(hashes, len(words))] >> _bit_of(hashes) & _ONE
-    found: NDArray[np.bool_] = set_bits.all(axis=1)
-    return found
+    is_set: NDArray[np.bool_] = set_bits.all(axis=1)
+    return is_set
 
 
 def choose_hash_range(hashes: UInt64Array, blocks: int) -> NDArray[np.int64]:
-    """Which of so many equal ranges of hashes, blocks of a filter for one, each is in."""
+    """Choose the range of each hash among so many equal ones, such as the blocks of a filter."""
     block: NDArray[np.int64] = ((hashes >> np.uint64(32)) * np.uint64(blocks) >> np.uint64(32)).astype(np.int64)
     return block
 
 
 def _bit_of(hashes: UInt64Array) -> NDArray[np.uint32]:
-    """The bit of each of a block's words."""
+    """Choose the bit of each of a block's words."""
     bits: NDArray[np.uint32] = hashes.astype(np.uint32)[:, None] * _SALT >> np.uint32(27)
     return bits
 

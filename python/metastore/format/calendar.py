@@ -16,27 +16,31 @@ _EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _EPOCH_DAY = _EPOCH.toordinal()
 _DAY_MICROS = 86_400_000_000
 _NOT_A_TIME = -(1 << 63)
-_CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
+_CYCLE_YEARS = 400
+_CYCLE_DAYS = 146_097
+_CYCLE_MICROS = _CYCLE_DAYS * _DAY_MICROS
 _UNITS = {"day": _DAY_MICROS, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
 
 
 def to_date(days: int) -> dt.date | np.datetime64:
-    """The date so many days after 1970-01-01."""
+    """Return the date so many days after 1970-01-01."""
     ordinal = days + _EPOCH_DAY
-    inside = 1 <= ordinal <= dt.date.max.toordinal()
-    return dt.date.fromordinal(ordinal) if inside else np.datetime64(days, "D")
+    if 1 <= ordinal <= dt.date.max.toordinal():
+        return dt.date.fromordinal(ordinal)
+    return np.datetime64(days, "D")
 
 
 def to_datetime(micros: int, *, utc: bool) -> dt.datetime | np.datetime64 | int:
-    """The instant (or, without a zone, the wall clock) so many microseconds after 1970-01-01T00:00:00."""
+    """Return the instant (or, without a zone, the wall clock) so many microseconds after 1970-01-01T00:00:00."""
+    epoch = _EPOCH_UTC if utc else _EPOCH
     try:
-        return (_EPOCH_UTC if utc else _EPOCH) + dt.timedelta(microseconds=micros)
+        return epoch + dt.timedelta(microseconds=micros)
     except OverflowError:
         return np.datetime64(micros, "us") if micros > _NOT_A_TIME else micros
 
 
 def to_interval(value: int, kind: str) -> dt.timedelta | np.timedelta64 | int:
-    """An interval: months as they are, microseconds as a `timedelta`."""
+    """Return an interval: months as they are, microseconds as a `timedelta`."""
     if _is_year_month(kind):
         return value
     try:
@@ -46,72 +50,90 @@ def to_interval(value: int, kind: str) -> dt.timedelta | np.timedelta64 | int:
 
 
 def render_date(days: int) -> str:
-    """A date as text, e.g. 2026-01-31, +10000-01-01, -0001-12-31."""
+    """Write a date as text, e.g. 2026-01-31, +10000-01-01, -0001-12-31."""
     # The calendar repeats every 400 years: any day has a twin in a year that datetime knows.
     cycles, day = divmod(days, _CYCLE_DAYS)
     date = dt.date.fromordinal(day + _EPOCH_DAY)
-    year = date.year + cycles * _CYCLE_YEARS
-    return f"{_year(year)}-{date.month:02}-{date.day:02}"
+    year = _render_year(date.year + cycles * _CYCLE_YEARS)
+    return f"{year}-{date.month:02}-{date.day:02}"
 
 
 def render_timestamp(micros: int, zone: tzinfo | None) -> str:
-    """A timestamp as text in a zone (None: as a wall clock), without trailing zeros."""
+    """Write a timestamp as text in a zone (None: as a wall clock), without trailing zeros."""
     if zone is not None:
-        micros += _offset_micros(micros, zone)
-    days, of_day = divmod(micros, _DAY_MICROS)
-    return f"{render_date(days)} {_clock(of_day)}"
+        micros += _find_offset_micros(micros, zone)
+    days, micros_of_day = divmod(micros, _DAY_MICROS)
+    return f"{render_date(days)} {_render_clock(micros_of_day)}"
 
 
 def render_interval(value: int, kind: str) -> str:
-    """An interval as Spark's ANSI literal, e.g. INTERVAL '1-2' YEAR TO MONTH."""
-    first, _, last = kind.removeprefix("interval ").partition(" to ")
-    last = last or first
-    sign, size = ("-" if value < 0 else ""), abs(value)
-    text = _months(size, first, last) if _is_year_month(kind) else _day_time(size, first, last)
-    return f"INTERVAL '{sign}{text}' {kind.removeprefix('interval ').upper()}"
+    """Write an interval as Spark's ANSI literal, e.g. INTERVAL '1-2' YEAR TO MONTH."""
+    unit = kind.removeprefix("interval ")
+    first, _, last = unit.partition(" to ")
+    render = _render_months if _is_year_month(kind) else _render_day_time
+    text = render(abs(value), first, last or first)
+    sign = "-" if value < 0 else ""
+    return f"INTERVAL '{sign}{text}' {unit.upper()}"
 
 
 def _is_year_month(kind: str) -> bool:
     return "year" in kind or "month" in kind
 
 
-def _year(year: int) -> str:
+def _render_year(year: int) -> str:
     if year > 9999:
         return f"+{year}"
-    return f"-{-year:04}" if year < 0 else f"{year:04}"
+    if year < 0:
+        return f"-{-year:04}"
+    return f"{year:04}"
 
 
-def _offset_micros(micros: int, zone: tzinfo) -> int:
-    cycle_micros = _CYCLE_DAYS * _DAY_MICROS
+def _find_offset_micros(micros: int, zone: tzinfo) -> int:
     try:
-        instant = _EPOCH_UTC + dt.timedelta(microseconds=micros)
-        offset = instant.astimezone(zone).utcoffset()
+        offset = _find_offset(micros, zone)
     except OverflowError:
         # Far before the first rule the first one holds, far after the last one the rules of a like year.
-        twin = micros % cycle_micros + (4 * cycle_micros if micros > 0 else -4 * cycle_micros)
-        offset = (_EPOCH_UTC + dt.timedelta(microseconds=twin)).astimezone(zone).utcoffset()
-    return int((offset or dt.timedelta()) / dt.timedelta(microseconds=1))
+        cycles = 4 if micros > 0 else -4
+        offset = _find_offset(micros % _CYCLE_MICROS + cycles * _CYCLE_MICROS, zone)
+    return int(offset / dt.timedelta(microseconds=1))
 
 
-def _clock(micros: int) -> str:
+def _find_offset(micros: int, zone: tzinfo) -> dt.timedelta:
+    instant = _EPOCH_UTC + dt.timedelta(microseconds=micros)
+    return instant.astimezone(zone).utcoffset() or dt.timedelta()
+
+
+def _render_clock(micros: int) -> str:
     seconds, fraction = divmod(micros, 1_000_000)
     text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    return text + (f".{fraction:06}".rstrip("0") if fraction else "")
+    return text + _render_fraction(fraction)
 
 
-def _months(months: int, first: str, last: str) -> str:
+def _render_fraction(micros: int) -> str:
+    return f".{micros:06}".rstrip("0") if micros else ""
+
+
+def _render_months(months: int, first: str, last: str) -> str:
     if first == "month":
         return str(months)
-    return str(months // 12) if last == "year" else f"{months // 12}-{months % 12}"
+    if last == "year":
+        return str(months // 12)
+    return f"{months // 12}-{months % 12}"
 
 
-def _day_time(micros: int, first: str, last: str) -> str:
+def _render_day_time(micros: int, first: str, last: str) -> str:
+    """Write days, and the other units as a clock; a fraction of the last unit is cut, unless this is the second."""
     units = list(_UNITS)
-    parts, rest = [], micros
+    days = []
+    clock = []
     for unit in units[units.index(first) : units.index(last) + 1]:
-        count, rest = divmod(rest, _UNITS[unit])
-        parts.append(str(count) if unit == "day" else f"{count:02}")
-    if last == "second" and rest:
-        parts[-1] += f".{rest:06}".rstrip("0")
-    days, clock = (parts[:1], parts[1:]) if first == "day" else ([], parts)
-    return " ".join(days + [":".join(clock)] * bool(clock))
+        count, micros = divmod(micros, _UNITS[unit])
+        if unit == "day":
+            days.append(str(count))
+        else:
+            clock.append(f"{count:02}")
+    if last == "second":
+        clock[-1] += _render_fraction(micros)
+    if clock:
+        days.append(":".join(clock))
+    return " ".join(days)

@@ -13,16 +13,23 @@ _LIMITS = read_contract("limits")
 MAX_BYTES: int = _LIMITS["extra_bytes"]
 _MAX_DECODED: int = _LIMITS["extra_decoded_bytes"]
 _VALUE = "value"
-_PLAIN = (
-    *(pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal),
-    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary),
+_IS_PLAIN = (
+    pa.types.is_boolean,
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_temporal,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
 )
 
 
 def encode_value(value: Any) -> bytes:
-    """A value as it is stored."""
+    """Encode a value for the store."""
     try:
-        array = pa.array([value.as_py()], value.type) if isinstance(value, pa.Scalar) else pa.array([value])
+        array = _to_array(value)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"a {type(value).__name__} is no value that can be kept") from error
     if not _is_storable(array.type):
@@ -37,15 +44,18 @@ def encode_value(value: Any) -> bytes:
     return bytes(data)
 
 
+def _to_array(value: Any) -> pa.Array:
+    if isinstance(value, pa.Scalar):
+        return pa.array([value.as_py()], value.type)
+    return pa.array([value])
+
+
 def decode_value(data: bytes) -> pa.Scalar:
-    """The value that was stored."""
+    """Decode a value that was stored."""
     if len(data) > MAX_BYTES:
         raise DamagedObject("extra", f"a value of {len(data)} bytes")
     try:
-        with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
-            if len(reader.schema) != 1 or not _is_storable(reader.schema.field(0).type):
-                raise DamagedObject("extra", "a value of a type that no writer keeps")
-            batch = reader.read_next_batch()
+        batch = _read_batch(data)
         if batch.nbytes > _MAX_DECODED:
             raise DamagedObject("extra", f"a value of {batch.nbytes} bytes when decoded")
         if batch.num_rows != 1:
@@ -58,6 +68,13 @@ def decode_value(data: bytes) -> pa.Scalar:
     return value
 
 
+def _read_batch(data: bytes) -> pa.RecordBatch:
+    with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
+        if len(reader.schema) != 1 or not _is_storable(reader.schema.field(0).type):
+            raise DamagedObject("extra", "a value of a type that no writer keeps")
+        return reader.read_next_batch()
+
+
 def _is_storable(kind: pa.DataType) -> bool:
     """Whether every element takes memory of the stream: nothing small can become large."""
     return pa.types.is_null(kind) or _is_solid(kind)
@@ -67,5 +84,6 @@ def _is_solid(kind: pa.DataType) -> bool:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return _is_solid(kind.value_type)
     if pa.types.is_struct(kind):
-        return kind.num_fields > 0 and all(_is_solid(kind.field(i).type) for i in range(kind.num_fields))
-    return any(check(kind) for check in _PLAIN)
+        fields = [kind.field(i) for i in range(kind.num_fields)]
+        return bool(fields) and all(_is_solid(field.type) for field in fields)
+    return any(is_plain(kind) for is_plain in _IS_PLAIN)

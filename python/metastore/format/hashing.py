@@ -24,27 +24,28 @@ _BATCH = 16_384
 
 
 def pad_buffer(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The buffer followed by a block of zeros, as hashes of bytes want it."""
+    """Append a block of zeros to a buffer, as hashes of bytes need it."""
     return np.concatenate([data, np.zeros(BLOCK, dtype=np.uint8)])
 
 
 def view_unaligned(data: NDArray[np.uint8]) -> UInt64Array:
-    """The little-endian word that begins at every byte of a buffer (a view: nothing is copied)."""
+    """View the little-endian word that begins at every byte of a buffer, without a copy."""
     words: UInt64Array = np.ndarray((max(len(data) - WORD + 1, 0),), dtype="<u8", buffer=data, strides=(1,))
     return words
 
 
 def split_batches(length: int) -> Iterator[slice]:
-    """Slices of so many rows that the work on one stays in the processor's cache."""
+    """Split rows into slices so short that the work on a slice stays in the processor's cache."""
     return (slice(at, at + _BATCH) for at in range(0, length, _BATCH))
 
 
 def order_by_length(lengths: NDArray[np.int64]) -> NDArray[np.intp]:
-    """The order by decreasing length, so that the values that have an i-th block are a prefix."""
+    """Order values by decreasing length, so that the values with an i-th block are a prefix."""
     longest = int(lengths.max()) if len(lengths) else 0
-    if longest <= LONG_VALUE:  # numpy sorts 8 and 16 bits by radix
-        return np.argsort((longest - lengths).astype(np.uint8 if longest < 256 else np.uint16), kind="stable")
-    return np.argsort(-lengths, kind="stable")
+    if longest > LONG_VALUE:
+        return np.argsort(-lengths, kind="stable")
+    narrow = np.uint8 if longest < 256 else np.uint16  # numpy sorts 8 and 16 bits by radix
+    return np.argsort((longest - lengths).astype(narrow), kind="stable")
 
 
 def rotate_left(x: UInt64Array, bits: int) -> None:
@@ -70,7 +71,7 @@ _BYTE = np.uint64(0xFF)
 
 
 def xxhash_words(words: UInt64Array) -> UInt64Array:
-    """Hashes of values of 8 bytes."""
+    """Hash values of 8 bytes."""
     out = np.empty(len(words), dtype=np.uint64)
     for batch in split_batches(len(words)):
         h = np.full(len(words[batch]), int(_P5) + WORD, dtype=np.uint64)
@@ -80,7 +81,7 @@ def xxhash_words(words: UInt64Array) -> UInt64Array:
 
 
 def xxhash_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> UInt64Array:
-    """Hashes of values of any length that lie in one buffer."""
+    """Hash values of any length that lie in one buffer."""
     out = np.empty(len(starts), dtype=np.uint64)
     words = view_unaligned(data)
     for first in range(0, len(starts), _WINDOW):
@@ -92,19 +93,20 @@ def xxhash_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: ND
 
 
 def _hash_batch(words: UInt64Array, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> UInt64Array:
-    """Hashes of values that come longest first."""
+    """Hash values that come longest first."""
     stripes = lengths // STRIPE
     h = np.full(len(starts), _P5, dtype=np.uint64)
     striped = int(np.searchsorted(-stripes, 0, side="left"))
     if striped:
         h[:striped] = _hash_stripes(words, starts[:striped], stripes[:striped])
     h += lengths.astype(np.uint64)
-    at, left = starts + STRIPE * stripes, lengths - STRIPE * stripes
+    at = starts + STRIPE * stripes
+    remaining = lengths - STRIPE * stripes
     for _ in range(STRIPE // WORD - 1):
-        at, left = _add_tails(h, words, at, left, WORD)
-    at, left = _add_tails(h, words, at, left, WORD // 2)
+        at, remaining = _add_tails(h, words, at, remaining, WORD)
+    at, remaining = _add_tails(h, words, at, remaining, WORD // 2)
     for _ in range(WORD // 2 - 1):
-        at, left = _add_tails(h, words, at, left, 1)
+        at, remaining = _add_tails(h, words, at, remaining, 1)
     return _spread(h)
 
 
@@ -128,20 +130,20 @@ def _hash_stripes(words: UInt64Array, starts: NDArray[np.int64], stripes: NDArra
 
 
 def _add_tails(
-    h: UInt64Array, words: UInt64Array, at: NDArray[np.int64], left: NDArray[np.int64], size: int
+    h: UInt64Array, words: UInt64Array, at: NDArray[np.int64], remaining: NDArray[np.int64], size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Add the next `size` bytes of the values that have as many left; return where the rest is."""
-    if int(left.max()) < size:
-        return at, left
-    if int(left.min()) >= size:
+    """Add the next `size` bytes of the values that have as many; return position and number of the remaining bytes."""
+    if int(remaining.max()) < size:
+        return at, remaining
+    if int(remaining.min()) >= size:
         _add_tail(h, words[at], size)
-        return at + size, left - size
-    rows = np.flatnonzero(left >= size)
+        return at + size, remaining - size
+    rows = np.flatnonzero(remaining >= size)
     part = h[rows]
     _add_tail(part, words[at[rows]], size)
     h[rows] = part
-    taken = np.where(left >= size, size, 0)
-    return at + taken, left - taken
+    taken = np.where(remaining >= size, size, 0)
+    return at + taken, remaining - taken
 
 
 def _add_tail(part: UInt64Array, word: UInt64Array, size: int) -> None:

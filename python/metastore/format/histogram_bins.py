@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
     Longs = NDArray[np.int64]
 
 
-EQUI_HEIGHT, EQUI_WIDTH = "equi_height", "equi_width"
+EQUI_HEIGHT = "equi_height"
+EQUI_WIDTH = "equi_width"
 FINE = 100
-"""From so many bins on the ends of the distribution have finer ones, and a heavy value has one for itself."""
+"""From so many bins on the ends of the distribution have finer ones, and a heavy value has a bin for itself."""
 _TAILS = (1, 5, 10, 15, 30)  # ten-thousandths
 
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """A histogram of one column: a bin holds what is greater than its lower edge, up to its upper one.
+    """A histogram of one column: a bin holds the values greater than its lower edge, up to its upper one.
 
     The first bin holds its lower edge too. A bin of equal height with one distinct value holds its upper edge alone.
     Infinite values are in no bin.
@@ -33,12 +34,12 @@ class Histogram:
     Attributes:
         kind: `equi_height` or `equi_width`.
         edges: One more than there are bins, ascending, as the format stores them: numbers, bytes, or an Arrow array of
-            them; None where they follow from the bounds.
-        counts: Values of each bin.
-        distincts: How many values have their first rank in each bin, so that they add up; None where not known.
-        errors: By how many values the rank of each edge may be off; None where that is not known.
-        below: How many values are -Infinity: they have the first ranks.
-        above: How many values are Infinity: they have the last ranks.
+            them; None if they follow from the bounds.
+        counts: Number of values of each bin.
+        distincts: Number of distinct values with their first rank in each bin, so that they add up; None if unknown.
+        errors: By how many values the rank of each edge may be off; None if unknown.
+        below: Number of values -Infinity: they have the first ranks.
+        above: Number of values Infinity: they have the last ranks.
     """
 
     kind: str
@@ -50,104 +51,123 @@ class Histogram:
     above: int = 0
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same histogram."""
-        return isinstance(other, Histogram) and self._parts() == other._parts()
+        """Whether two histograms are equal, whatever their errors."""
+        return isinstance(other, Histogram) and self._compared() == other._compared()
 
     __hash__ = None  # type: ignore[assignment] # histograms are not keys
 
-    def _parts(self) -> tuple[Any, ...]:
-        lists = (None if one is None else list(one) for one in (self.edges, self.counts, self.distincts))
-        return (self.kind, *lists, self.below, self.above)
+    def _compared(self) -> tuple[Any, ...]:
+        edges = None if self.edges is None else list(self.edges)
+        distincts = None if self.distincts is None else list(self.distincts)
+        return (self.kind, edges, list(self.counts), distincts, self.below, self.above)
 
     @property
     def number(self) -> int:
-        """How many values there are, infinite ones among them."""
+        """Number of values, including infinite ones."""
         return self.below + int(self.counts.sum()) + self.above
 
     @property
     def upper_ends(self) -> list[tuple[Any, int]]:
         """The upper edge of each bin with its count, in order; infinite values make bins of their own."""
-        ends = [plain_number(self.edges[place + 1]) for place in range(len(self.counts))]
-        found = list(zip(ends, self.counts.tolist(), strict=True))
+        ends: list[tuple[Any, int]] = []
         if self.below:
-            found.insert(0, (-np.inf, self.below))
+            ends.append((-np.inf, self.below))
+        for bin_number, count in enumerate(self.counts.tolist()):
+            upper_edge = plain_number(self.edges[bin_number + 1])
+            ends.append((upper_edge, count))
         if self.above:
-            found.append((np.inf, self.above))
-        return found
+            ends.append((np.inf, self.above))
+        return ends
 
     @property
     def single_value_bins(self) -> NDArray[np.bool_]:
-        """Which bins hold their upper edge alone."""
+        """A mask of the bins that hold their upper edge alone."""
         if self.kind != EQUI_HEIGHT:
             return np.zeros(len(self.counts), np.bool_)
         if isinstance(self.edges, np.ndarray):
-            found: NDArray[np.bool_] = self.edges[1:] == self.edges[:-1]
+            is_single: NDArray[np.bool_] = self.edges[1:] == self.edges[:-1]
         else:
-            found = np.array([lo == hi for lo, hi in pairwise(self.edges)], np.bool_)
-        return found if self.distincts is None else found | (self.distincts == 1)
+            is_single = np.array([lo == hi for lo, hi in pairwise(self.edges)], np.bool_)
+        if self.distincts is not None:
+            is_single |= self.distincts == 1
+        return is_single
 
     @property
     def exact_bins(self) -> NDArray[np.bool_]:
-        """Which bins are known to hold as many values as they say."""
+        """A mask of the bins whose counts are certain."""
         if self.errors is None:
             return np.zeros(len(self.counts), np.bool_)
-        found: NDArray[np.bool_] = (self.errors[:-1] == 0) & (self.errors[1:] == 0)
-        return found
+        is_exact: NDArray[np.bool_] = (self.errors[:-1] == 0) & (self.errors[1:] == 0)
+        return is_exact
 
 
 def derive_counts(number: int, bins: int) -> Longs:
-    """The counts of an equi-height histogram: of bin i, floor((i + 1) n / b) - floor(i n / b)."""
+    """Compute the counts of an equi-height histogram: of bin i, floor((i + 1) n / b) - floor(i n / b)."""
     return np.diff(last_ranks(number, bins))
 
 
 def restore_bins(
     edges: Any, counts: Any, bounds: tuple[Any, Any], number: int, encoding: str | None
 ) -> tuple[Any, Longs] | None:
-    """Edges and counts of a stored histogram with what the format leaves out; None where they are not known."""
-    if edges is None and counts is not None and None not in bounds:
-        edges = divide_range(*bounds, len(counts), str(encoding))
+    """Restore the edges and counts that the format leaves out of a stored histogram; None if they are unknown."""
     if edges is None:
-        return None
-    return edges, derive_counts(number, len(edges) - 1) if counts is None else np.asarray(counts, np.int64)
+        if counts is None or None in bounds:
+            return None
+        edges = divide_range(*bounds, len(counts), str(encoding))
+    if counts is None:
+        return edges, derive_counts(number, len(edges) - 1)
+    return edges, np.asarray(counts, np.int64)
 
 
 def divide_range(lo: float, hi: float, bins: int, encoding: str) -> list[Any]:
-    """The edges of equi-width bins."""
+    """Compute the edges of equi-width bins."""
     if encoding == "long":
-        return [int(lo) + (int(hi) - int(lo)) * i // bins for i in range(bins + 1)]
+        width = int(hi) - int(lo)
+        return [int(lo) + width * i // bins for i in range(bins + 1)]
     inner = [lo + (hi / bins - lo / bins) * i for i in range(1, bins)]
     return [lo, *inner, hi]
 
 
 def last_ranks(number: int, bins: int) -> Longs:
-    """The last rank of each bin of equal height, and 0 before them."""
+    """Compute the last rank of each bin of equal height, and 0 before them."""
     if number * bins < 1 << 63:
-        found: Longs = np.arange(bins + 1, dtype=np.int64) * number // bins
-        return found
+        ranks: Longs = np.arange(bins + 1, dtype=np.int64) * number // bins
+        return ranks
     return np.array([i * number // bins for i in range(bins + 1)], np.int64)
 
 
 def target_ranks(number: int, bins: int) -> Longs:
-    """The ranks at which bins of equal height end; the first and last of many are divided further."""
-    found = last_ranks(number, bins)[1:]
+    """Compute the ranks at which bins of equal height end; the first and last of many are divided further."""
+    ranks = last_ranks(number, bins)[1:]
     if bins >= FINE:
         tails = np.array(_TAILS, np.int64)
-        lower, upper = -(-number * tails // 10_000), number - number * tails // 10_000
-        found = np.concatenate([[1], lower, found, upper])
-    return np.unique(found)
+        lower_ranks = -(-number * tails // 10_000)
+        upper_ranks = number - number * tails // 10_000
+        ranks = np.concatenate([[1], lower_ranks, ranks, upper_ranks])
+    return np.unique(ranks)
 
 
-def choose_bin_ends(sums: Longs, lone: Longs, bins: int) -> Longs:
-    """The places of values that are the upper edges of bins."""
+def choose_bin_ends(sums: Longs, single_counts: Longs, bins: int) -> Longs:
+    """Choose the positions of the upper edges of bins in an ascending sequence of values and ranges of values.
+
+    Args:
+        sums: The last rank of each position.
+        single_counts: Rows of the value at a position; 0 at a range of several values.
+        bins: Number of bins of equal height.
+    """
     number = int(sums[-1])
-    places, ended = np.unique(np.searchsorted(sums, target_ranks(number, bins), side="left"), return_counts=True)
-    is_heavy = (ended > 1) | (lone[places] * bins >= number) if bins >= FINE else ended > 1
-    before = places[is_heavy & (lone[places] > 0)] - 1
-    return np.unique(np.concatenate([places, before[before >= 0]]))
+    positions_of_ranks = np.searchsorted(sums, target_ranks(number, bins), side="left")
+    positions, ranks_at_position = np.unique(positions_of_ranks, return_counts=True)
+    is_heavy = ranks_at_position > 1
+    if bins >= FINE:
+        is_heavy |= single_counts[positions] * bins >= number
+    # A heavy value has a bin for itself: the bin before it ends at the previous position.
+    previous = positions[is_heavy & (single_counts[positions] > 0)] - 1
+    return np.unique(np.concatenate([positions, previous[previous >= 0]]))
 
 
 def coarsen(histogram: Histogram, bins: int) -> Histogram:
-    """The same with fewer bins, each made of neighbours."""
+    """Join neighbouring bins until so many remain."""
     if bins >= len(histogram.counts):
         return histogram
     starts = last_ranks(len(histogram.counts), bins)
@@ -159,17 +179,23 @@ def coarsen(histogram: Histogram, bins: int) -> Histogram:
     return join_bins(histogram, starts)
 
 
-def join_bins(histogram: Histogram, places: Longs) -> Histogram:
-    """The same with the edges at some places alone, the first and the last among them."""
-    edges = histogram.edges
-    if isinstance(edges, pa.Array):
-        edges = edges.take(pa.array(places))
-    elif edges is not None:
-        edges = edges[places] if isinstance(edges, np.ndarray) else [edges[at] for at in places.tolist()]
-    counts = np.add.reduceat(histogram.counts, places[:-1])
-    distincts = None if histogram.distincts is None else np.add.reduceat(histogram.distincts, places[:-1])
-    errors = None if histogram.errors is None else histogram.errors[places]
+def join_bins(histogram: Histogram, positions: Longs) -> Histogram:
+    """Join bins so that the edges at these positions remain, including the first and the last."""
+    edges = _take_edges(histogram.edges, positions)
+    counts = np.add.reduceat(histogram.counts, positions[:-1])
+    distincts = None if histogram.distincts is None else np.add.reduceat(histogram.distincts, positions[:-1])
+    errors = None if histogram.errors is None else histogram.errors[positions]
     return replace(histogram, edges=edges, counts=counts, distincts=distincts, errors=errors)
+
+
+def _take_edges(edges: Any, positions: Longs) -> Any:
+    if edges is None:
+        return None
+    if isinstance(edges, pa.Array):
+        return edges.take(pa.array(positions))
+    if isinstance(edges, np.ndarray):
+        return edges[positions]
+    return [edges[position] for position in positions.tolist()]
 
 
 @dataclass(frozen=True)
@@ -177,8 +203,8 @@ class Quantile:
     """The value at a rank.
 
     Attributes:
-        value: As the format stores it.
-        error: By how many values its rank may be off; None where that is not known.
+        value: The value as the format stores it.
+        error: By how many values its rank may be off; None if unknown.
     """
 
     value: Any
@@ -186,74 +212,116 @@ class Quantile:
 
 
 def find_quantiles(histogram: Histogram, ranks: Sequence[int], encoding: str) -> list[Quantile]:
-    """The values at ranks, infinite values among them.
+    """Find the values at ranks, including infinite ones.
 
-    Numbers are taken to be spread evenly over their bin, of others the nearer edge is taken.
+    Numbers are taken to be spread evenly over their bin; of other values the nearer edge is taken.
     """
     last_finite = histogram.below + int(histogram.counts.sum())
-    inner = [rank - histogram.below for rank in ranks if histogram.below < rank <= last_finite]
-    inside = iter(_find_finite_quantiles(histogram, inner, encoding))
-    found = []
+    finite_ranks = [rank - histogram.below for rank in ranks if histogram.below < rank <= last_finite]
+    finite_quantiles = iter(_find_finite_quantiles(histogram, finite_ranks, encoding))
+    quantiles = []
     for rank in ranks:
         if rank <= histogram.below:
-            found.append(Quantile(-np.inf, 0))
+            quantiles.append(Quantile(-np.inf, 0))
         elif rank > last_finite:
-            found.append(Quantile(np.inf, 0))
+            quantiles.append(Quantile(np.inf, 0))
         else:
-            found.append(next(inside))
-    return found
+            quantiles.append(next(finite_quantiles))
+    return quantiles
 
 
 def _find_finite_quantiles(histogram: Histogram, ranks: Sequence[int], encoding: str) -> list[Quantile]:
-    sums, lone = np.cumsum(histogram.counts), histogram.single_value_bins
-    found = []
-    for rank, place in zip(ranks, np.searchsorted(sums, ranks, side="left").tolist(), strict=True):
-        after, count = int(sums[place]), int(histogram.counts[place])
-        ends = (plain_number(histogram.edges[place]), plain_number(histogram.edges[place + 1]))
-        inside = rank - after + count
+    """Find the values at ranks that count finite values alone."""
+    sums = np.cumsum(histogram.counts)
+    is_single = histogram.single_value_bins
+    bins = np.searchsorted(sums, ranks, side="left").tolist()
+    quantiles = []
+    for rank, bin_number in zip(ranks, bins, strict=True):
         if rank == 1:
-            found.append(Quantile(ends[0], None if histogram.errors is None else int(histogram.errors[0])))
+            quantiles.append(_find_first(histogram, bin_number))
             continue
-        alone = bool(lone[place])
-        value = ends[1] if alone or inside == count else _within(*ends, inside, count, encoding)
-        errors = None if histogram.errors is None else histogram.errors[place : place + 2].tolist()
-        error = None if errors is None else _error(inside, count, *errors, alone=alone, between=encoding != "binary")
-        found.append(Quantile(value, error))
-    return found
+        count = int(histogram.counts[bin_number])
+        rank_in_bin = _RankInBin(
+            rank=rank - int(sums[bin_number]) + count,
+            bin_size=count,
+            is_single=bool(is_single[bin_number]),
+            encoding=encoding,
+        )
+        quantiles.append(_find_in_bin(histogram, bin_number, rank_in_bin))
+    return quantiles
 
 
-def _error(inside: int, count: int, below: int, above: int, *, alone: bool, between: bool) -> int:
-    """By how much the rank `inside` of a bin may be off, where those of its edges are by `below` and `above`."""
-    if alone:
-        return max(below - inside + 1, above - (count - inside), 0)
-    if inside == count:
-        return above
-    of_lower, of_upper = inside + below, count - inside + above
-    if between:
-        return max(of_lower, of_upper)
-    return of_upper if 2 * inside > count else of_lower
+def _find_first(histogram: Histogram, bin_number: int) -> Quantile:
+    value = plain_number(histogram.edges[bin_number])
+    error = None if histogram.errors is None else int(histogram.errors[0])
+    return Quantile(value, error)
+
+
+def _find_in_bin(histogram: Histogram, bin_number: int, rank: _RankInBin) -> Quantile:
+    lo = plain_number(histogram.edges[bin_number])
+    hi = plain_number(histogram.edges[bin_number + 1])
+    value = rank.interpolate(lo, hi)
+    if histogram.errors is None:
+        return Quantile(value, None)
+    lower_error, upper_error = histogram.errors[bin_number : bin_number + 2].tolist()
+    return Quantile(value, rank.estimate_error(lower_error, upper_error))
+
+
+class _RankInBin(NamedTuple):
+    """The rank of a value in its bin.
+
+    Attributes:
+        rank: The rank among the values of the bin, from 1.
+        bin_size: Number of values of the bin.
+        is_single: Whether the bin holds its upper edge alone.
+        encoding: The encoding of the values.
+    """
+
+    rank: int
+    bin_size: int
+    is_single: bool
+    encoding: str
+
+    def interpolate(self, lo: Any, hi: Any) -> Any:
+        """Estimate the value at the rank from the edges of the bin."""
+        if self.is_single or self.rank == self.bin_size:
+            return hi
+        if self.encoding == "binary":
+            return hi if self._is_nearer_to_upper_edge() else lo
+        if self.encoding == "long":
+            return lo - (lo - hi) * self.rank // self.bin_size
+        if not np.isfinite(hi - lo):
+            return hi
+        return lo + (hi - lo) * (self.rank / self.bin_size)
+
+    def estimate_error(self, lower_error: int, upper_error: int) -> int:
+        """Estimate by how much the value's rank may be off, from the errors of the edges' ranks."""
+        remaining = self.bin_size - self.rank
+        if self.is_single:
+            return max(lower_error - self.rank + 1, upper_error - remaining, 0)
+        if remaining == 0:
+            return upper_error
+        from_lower = self.rank + lower_error
+        from_upper = remaining + upper_error
+        if self.encoding != "binary":
+            return max(from_lower, from_upper)
+        return from_upper if self._is_nearer_to_upper_edge() else from_lower
+
+    def _is_nearer_to_upper_edge(self) -> bool:
+        return 2 * self.rank > self.bin_size
 
 
 def compute_percentiles(histogram: Histogram, encoding: str) -> list[Any]:
-    """The values at each hundredth of a histogram's ranks: of n values those of rank max(1, ceil(i n / 100))."""
+    """Compute the values at each hundredth of a histogram's ranks: for n values those of max(1, ceil(i n / 100))."""
     ranks = percentile_ranks(histogram.number)
-    return [found.value for found in find_quantiles(histogram, ranks, encoding)]
+    return [quantile.value for quantile in find_quantiles(histogram, ranks, encoding)]
 
 
 def percentile_ranks(number: int) -> list[int]:
-    """The ranks of the 101 percentiles of so many values."""
+    """Compute the ranks of the 101 percentiles of so many values."""
     return [max(-(-i * number // 100), 1) for i in range(101)]
 
 
-def _within(lo: Any, hi: Any, inside: int, count: int, encoding: str) -> Any:
-    """The value of the rank `inside` among the `count` values of a bin."""
-    if encoding == "binary":
-        return hi if 2 * inside > count else lo
-    if encoding == "long":
-        return lo - (lo - hi) * inside // count
-    return lo + (hi - lo) * (inside / count) if np.isfinite(hi - lo) else hi
-
-
 def plain_number(value: Any) -> Any:
-    """A value that is not numpy's."""
+    """Convert numpy's numbers to Python's, and return other values as they are."""
     return value.item() if isinstance(value, np.generic) else value

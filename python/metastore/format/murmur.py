@@ -38,13 +38,13 @@ _FMIX1 = np.uint64(0xFF51AFD7ED558CCD)
 _FMIX2 = np.uint64(0xC4CEB9FE1A85EC53)
 _SHIFT = np.uint64(33)
 _ONE = np.uint64(1)
-# What a value with 0 to 15 bytes behind its last block has in the two words there.
+# Masks of the two words after the last block of a value, by the number (0 to 15) of its bytes there.
 _FIRST = MASKS[np.minimum(np.arange(BLOCK), WORD)]
 _SECOND = MASKS[np.maximum(np.arange(BLOCK) - WORD, 0)]
 
 
 def murmur_words(words: UInt64Array, length: int | NDArray[np.integer[Any]]) -> UInt64Array:
-    """Hashes of values of 1 to 8 bytes."""
+    """Hash values of 1 to 8 bytes."""
     out = np.empty(len(words), dtype=np.uint64)
     for batch in split_batches(len(words)):
         size = np.uint64(length) if isinstance(length, int) else length[batch].astype(np.uint64)
@@ -57,7 +57,7 @@ def murmur_words(words: UInt64Array, length: int | NDArray[np.integer[Any]]) -> 
 
 
 def murmur_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> UInt64Array:
-    """Hashes of values of any length that lie in one buffer."""
+    """Hash values of any length that lie in one buffer."""
     out = np.empty(len(starts), dtype=np.uint64)
     words = view_unaligned(data)
     is_long = lengths > LONG_VALUE
@@ -104,14 +104,14 @@ def _add_block(h1: UInt64Array, h2: UInt64Array, words: UInt64Array, starts: NDA
 
 
 def _add_tail(
-    h1: UInt64Array, h2: UInt64Array, words: UInt64Array, starts: NDArray[np.int64], left: NDArray[np.int64]
+    h1: UInt64Array, h2: UInt64Array, words: UInt64Array, starts: NDArray[np.int64], remaining: NDArray[np.int64]
 ) -> None:
     k1 = words[starts]
-    k1 &= _FIRST[left]
+    k1 &= _FIRST[remaining]
     _mix_first(k1)
     h1 ^= k1
     k2 = words[starts + WORD]
-    k2 &= _SECOND[left]
+    k2 &= _SECOND[remaining]
     _mix_second(k2)
     h2 ^= k2
 

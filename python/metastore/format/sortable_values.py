@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.format.table_column import Column, decimal_type
-from metastore.format.value_rendering import DECIMAL_BYTES
+from metastore.format.value_rendering import DECIMAL_BYTES, decimal_from_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,9 @@ def value_width(column: Column) -> int:
     """Bytes of a value of a fixed-width type, as Spark counts them."""
     if column.type.startswith("interval"):
         return 4 if is_year_month(column) else 8
-    return DECIMAL_BYTES if is_wide_decimal(column) else _WIDTHS.get(column.type, 8)
+    if is_wide_decimal(column):
+        return DECIMAL_BYTES
+    return _WIDTHS.get(column.type, 8)
 
 
 def is_wide_decimal(column: Column) -> bool:
@@ -41,11 +43,11 @@ def is_text(column: Column) -> bool:
 
 
 def unify_doubles(values: pa.ChunkedArray) -> pa.Array:
-    """Stored values, of doubles one NaN and one zero; other values as they are."""
-    whole = values.combine_chunks()
-    if not pa.types.is_float64(whole.type):
-        return whole
-    numbers = whole.to_numpy() + 0.0
+    """Combine stored values into one array, in which doubles have one NaN and one zero."""
+    array = values.combine_chunks()
+    if not pa.types.is_float64(array.type):
+        return array
+    numbers = array.to_numpy() + 0.0
     numbers[np.isnan(numbers)] = np.nan
     return pa.array(numbers)
 
@@ -56,34 +58,40 @@ def is_year_month(column: Column) -> bool:
 
 
 def sortable_array(array: pa.Array, column: Column) -> NDArray[Any]:
-    """Values of a fixed-width column in an order-preserving numpy form."""
+    """Convert values of a fixed-width column to numpy values in the same order."""
     values = narrow_sortable_array(array, column)
     return values.astype(np.int64) if values.dtype == np.int32 else values
 
 
 def narrow_sortable_array(array: pa.Array, column: Column) -> NDArray[Any]:
-    """The same, but for int32 where Arrow has that."""
+    """Convert values as `sortable_array` does, but leave int32 as it is."""
     if column.encoding == "double":
         doubles: NDArray[np.float64] = array.to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
         return doubles
     if decimal_type(column.type):
-        limbs = _limbs(array)
-        return _wide(limbs) if column.encoding == "binary" else np.ascontiguousarray(limbs[:, 0]).view(np.int64)
+        limbs = _view_limbs(array)
+        if column.encoding == "binary":
+            return _limbs_to_sortable(limbs)
+        return np.ascontiguousarray(limbs[:, 0]).view(np.int64)
+    integers: NDArray[Any] = _to_integers(array).to_numpy()
+    return integers if integers.dtype == np.int32 else integers.astype(np.int64, copy=False)
+
+
+def _to_integers(array: pa.Array) -> pa.Array:
     kind = array.type
+    if pa.types.is_integer(kind):
+        return array
     if pa.types.is_boolean(kind):
-        array = array.cast(pa.uint8())
-    elif pa.types.is_timestamp(kind):
-        array = array.cast(pa.timestamp("us", kind.tz)).view(pa.int64())
-    elif pa.types.is_duration(kind):
-        array = array.cast(pa.duration("us")).view(pa.int64())
-    elif not pa.types.is_integer(kind):  # dates and months
-        array = array.view(pa.int32())
-    longs: NDArray[Any] = array.to_numpy()
-    return longs if longs.dtype == np.int32 else longs.astype(np.int64, copy=False)
+        return array.cast(pa.uint8())
+    if pa.types.is_timestamp(kind):
+        return array.cast(pa.timestamp("us", kind.tz)).view(pa.int64())
+    if pa.types.is_duration(kind):
+        return array.cast(pa.duration("us")).view(pa.int64())
+    return array.view(pa.int32())  # dates and months
 
 
 def sortable_to_stored(value: Any, column: Column) -> Any:
-    """One value of `sortable_array` as the format stores it: int, float or 16 bytes."""
+    """Convert one value of `sortable_array` to the stored one: int, float or 16 bytes."""
     if not is_wide_decimal(column):
         return value.item()
     raw = bytes(value).ljust(DECIMAL_BYTES, b"\0")  # numpy drops trailing zeros
@@ -91,7 +99,7 @@ def sortable_to_stored(value: Any, column: Column) -> Any:
 
 
 def sortable_to_arrow(values: NDArray[Any], column: Column) -> pa.Array:
-    """Values of `sortable_array` as an Arrow array of what the format stores: int64, double or binary."""
+    """Convert values of `sortable_array` to an Arrow array of stored ones: int64, double or binary."""
     if not is_wide_decimal(column):
         return pa.array(values)
     raw = np.frombuffer(values.astype("S16").tobytes(), np.uint8).reshape(-1, DECIMAL_BYTES).copy()
@@ -101,27 +109,33 @@ def sortable_to_arrow(values: NDArray[Any], column: Column) -> pa.Array:
 
 
 def decimal_halves(values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """The high (signed) and low halves of wide decimals."""
+    """Split wide decimals into their high (signed) and low halves."""
     limbs = values.view(">u8").reshape(-1, 2).astype(np.uint64)
     return (limbs[:, 0] ^ _SIGN).view(np.int64), limbs[:, 1]
 
 
 def stored_to_sortable(values: Sequence[Any], column: Column) -> NDArray[Any]:
-    """Values as the format stores them, as `sortable_array` returns them: the inverse of `sortable_to_stored`."""
-    if not is_wide_decimal(column):
-        return np.array(values, dtype=np.float64) + 0.0 if column.encoding == "double" else np.array(values, np.int64)
-    limbs = np.frombuffer(b"".join(values), dtype=">u8").reshape(-1, 2).astype(np.uint64)
-    return _wide(limbs[:, ::-1])
+    """Convert stored values to those of `sortable_array`: the inverse of `sortable_to_stored`."""
+    if is_wide_decimal(column):
+        limbs = np.frombuffer(b"".join(values), dtype=">u8").reshape(-1, 2).astype(np.uint64)
+        return _limbs_to_sortable(limbs[:, ::-1])
+    if column.encoding == "double":
+        return np.array(values, dtype=np.float64) + 0.0
+    return np.array(values, np.int64)
 
 
-def _limbs(array: pa.Array) -> UInt64Array:
+def _view_limbs(array: pa.Array) -> UInt64Array:
+    """View decimals as pairs of 64 bits, the low ones first."""
     if array.type.bit_width != 8 * DECIMAL_BYTES:
         array = array.cast(pa.decimal128(min(array.type.precision, 38), array.type.scale))
-    raw = np.frombuffer(array.buffers()[1], dtype=np.uint64) if len(array) else np.empty(0, dtype=np.uint64)
-    return raw[2 * array.offset : 2 * (array.offset + len(array))].reshape(-1, 2)
+    if not len(array):
+        return np.empty((0, 2), dtype=np.uint64)
+    limbs = np.frombuffer(array.buffers()[1], dtype=np.uint64)
+    return limbs[2 * array.offset : 2 * (array.offset + len(array))].reshape(-1, 2)
 
 
-def _wide(limbs: UInt64Array) -> NDArray[Any]:
+def _limbs_to_sortable(limbs: UInt64Array) -> NDArray[Any]:
+    """Write pairs of 64 bits as 16 bytes that sort as the numbers do."""
     out = np.empty((len(limbs), 2), dtype=">u8")
     out[:, 0] = limbs[:, 1] ^ _SIGN
     out[:, 1] = limbs[:, 0]
@@ -129,12 +143,12 @@ def _wide(limbs: UInt64Array) -> NDArray[Any]:
 
 
 def make_comparison_key(column: Column) -> Any:
-    """The function that maps a stored value to what compares as it does."""
+    """Make a function that returns a sort key of a stored value."""
     if is_wide_decimal(column):
-        return lambda value: int.from_bytes(value, "big", signed=True)
+        return decimal_from_bytes
     return identity_key
 
 
 def identity_key(value: Any) -> Any:
-    """The value as it is."""
+    """Return the value as it is."""
     return value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,56 +12,84 @@ if TYPE_CHECKING:
 
 LEVELS = "▁▂▃▄▅▆▇█"
 _BARS = 10
+_FEWEST_VALUES = 3
 
 
 def draw_sparkline(percentiles: Sequence[Any] | None) -> str | None:
-    """Bars for equally wide ranges of values, from the first percentile to the 99th; None where values are no numbers.
+    """Draw bars for equally wide ranges of values, from the first percentile to the 99th; None if these are no numbers.
 
     Infinite percentiles are left out.
 
-    The lowest character stands for none, or next to none. Of few whole numbers each has its bar, from the least to the
-    greatest.
+    The lowest character stands for none, or next to none. Each of a few whole numbers has its bar, from the least to
+    the greatest.
 
     Example:
         >>> draw_sparkline([0] * 51 + [1] * 50), draw_sparkline(list(range(101)))
         ('██', '█████████▇')
     """
-    if not percentiles or len(percentiles) < 3 or not isinstance(percentiles[0], int | float):
+    if not percentiles or not isinstance(percentiles[0], int | float):
         return None
-    step = 1.0 if isinstance(percentiles[0], int) else 0.0
-    values = sorted(float(one) for one in percentiles if math.isfinite(one))  # exact quartiles may be out of order
-    if len(values) < 3:
+    are_integers = isinstance(percentiles[0], int)
+    values = sorted(map(float, filter(math.isfinite, percentiles)))  # exact quartiles may be out of order
+    if len(values) < _FEWEST_VALUES:
         return None
-    if not step or values[-1] - values[0] >= _BARS:
+    if not are_integers or values[-1] - values[0] >= _BARS:
         values = values[1:-1]
-    # Equal whole numbers fill the room up to the next one.
-    starts, stops = ([find(values, one) for one in values] for find in (bisect_left, bisect_right))
-    ends = [values[i] + step * (i - starts[i]) / (stops[i] - starts[i]) for i in range(len(values))]
-    ends[-1] = values[-1] + step
-    heights = count_evenly(ends, range(len(ends)), _BARS, whole=step > 0)
-    most = max(heights, default=0.0)
-    return "".join(LEVELS[int(height / most * (len(LEVELS) - 1) + 0.5)] for height in heights) or None
+    if are_integers:
+        values = _spread_equal_values(values)
+    heights = count_evenly(values, range(len(values)), _BARS, integers=are_integers)
+    return _draw_bars(heights) or None
 
 
-def count_evenly(ends: Sequence[float], sums: Sequence[float], bars: int, *, whole: bool) -> list[float]:
-    """How many values fall into each of up to so many equally wide ranges; nothing where these are not finite.
+def _spread_equal_values(values: Sequence[float]) -> list[float]:
+    """Spread equal integers evenly over the range up to the next one."""
+    spread = []
+    for number, value in enumerate(values):
+        start = bisect_left(values, value)
+        stop = bisect_right(values, value)
+        spread.append(value + (number - start) / (stop - start))
+    spread[-1] = values[-1] + 1.0
+    return spread
+
+
+def _draw_bars(heights: Sequence[float]) -> str:
+    highest = max(heights, default=0.0)
+    bars = ""
+    for height in heights:
+        level = height / highest * (len(LEVELS) - 1)
+        bars += LEVELS[int(level + 0.5)]
+    return bars
+
+
+def count_evenly(ends: Sequence[float], sums: Sequence[float], bars: int, *, integers: bool) -> list[float]:
+    """Count the values in each of several equally wide ranges; return nothing if the ends are not finite.
 
     Args:
-        ends: Places in their order. Values between two of them are taken to lie evenly.
-        sums: How many values there are up to each place.
-        bars: How many ranges.
-        whole: Whether there are to be no more than there are whole numbers.
+        ends: Values in their order. Those between two of them are taken to lie evenly.
+        sums: Number of values up to each end.
+        bars: Most ranges.
+        integers: Whether values are integers: then there are no more ranges than integers.
     """
-    low, high = ends[0], ends[-1]
-    if not (math.isfinite(low) and math.isfinite(high - low)):
+    low = ends[0]
+    width = ends[-1] - low
+    if not math.isfinite(low) or not math.isfinite(width):
         return []
-    number = int(max(1.0, min(bars, high - low))) if whole or high == low else bars
-    inner = [low + (high - low) * i / number for i in range(1, number)]
-    below = [0.0, *(_count_below(one, ends, sums) for one in inner), float(sums[-1])]
-    return [after - before for before, after in pairwise(below)]
+    if integers or width == 0:
+        bars = int(max(1.0, min(bars, width)))
+    counts = []
+    count_so_far = 0.0
+    for bar in range(1, bars):
+        count = _count_below(low + width * bar / bars, ends, sums)
+        counts.append(count - count_so_far)
+        count_so_far = count
+    counts.append(float(sums[-1]) - count_so_far)
+    return counts
 
 
-def _count_below(place: float, ends: Sequence[float], sums: Sequence[float]) -> float:
-    i = bisect_right(ends, place) - 1
-    share = (place - ends[i]) / (ends[i + 1] - ends[i]) if i + 1 < len(ends) else 0.0
-    return sums[i] + share * (sums[min(i + 1, len(sums) - 1)] - sums[i])
+def _count_below(value: float, ends: Sequence[float], sums: Sequence[float]) -> float:
+    """Count the values below one that is at least the first end."""
+    index = bisect_right(ends, value) - 1
+    if index + 1 == len(ends):
+        return sums[index]
+    share = (value - ends[index]) / (ends[index + 1] - ends[index])
+    return sums[index] + share * (sums[index + 1] - sums[index])

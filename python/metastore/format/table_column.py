@@ -18,28 +18,34 @@ CASTING = format_names("casts")
 """Table formats whose readers cast a float to a double through its text: 0.1 stays 0.1."""
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 FROM_INTEGERS = ("float", "double", "string")
-"""To what integers are cast alike everywhere."""
+"""Types to which integers are cast with one result everywhere."""
 EXPRESSION = "expression:"
 """The beginning of the keys of expressions over columns, which are no columns of a table's schema."""
+_ENCODINGS = (None, "long", "double", "binary")
 _WIDER = {"tinyint": ("smallint", "int", "bigint"), "smallint": ("int", "bigint"), "int": ("bigint",)}
 
 
 def decimal_type(spark_type: str) -> tuple[int, int] | None:
-    """Precision and scale of a decimal type, None of any other type."""
+    """Return precision and scale of a decimal type, None of any other type."""
     match = _DECIMAL.fullmatch(spark_type)
-    return (int(match[1]), int(match[2])) if match else None
+    if match is None:
+        return None
+    return int(match[1]), int(match[2])
 
 
 def encoding_of(spark_type: str) -> str | None:
-    """How values of a Spark type are stored: "long", "double", "binary", or None (counts only)."""
+    """Return the encoding of stored values of a Spark type: "long", "double", "binary", or None (counts only)."""
     decimal = decimal_type(spark_type)
     if decimal:
-        return "long" if decimal[0] <= LONG_DECIMAL_DIGITS else "binary"
+        precision, _ = decimal
+        return "long" if precision <= LONG_DECIMAL_DIGITS else "binary"
     if spark_type in _LONG_TYPES or _INTERVAL.fullmatch(spark_type):
         return "long"
     if spark_type in ("float", "double"):
         return "double"
-    return "binary" if spark_type == "binary" or _TEXT.fullmatch(spark_type) else None
+    if spark_type == "binary" or _TEXT.fullmatch(spark_type):
+        return "binary"
+    return None
 
 
 @dataclass(frozen=True)
@@ -47,15 +53,15 @@ class Column:
     """A leaf of a table's schema.
 
     Attributes:
-        key: What identifies it: Iceberg's field id as text, or the JSON array of (physical) names. Of an expression
-            over columns what the shim identifies it by.
+        key: Its identity: Iceberg's field id as text, the JSON array of (physical) names, or the shim's key of an
+            expression over columns.
         path: Its names from the root of the schema; of an expression its SQL alone.
         type: Spark's `simpleString` at the time of writing.
-        encoding: "long", "double", "binary", or None where only counts are kept.
-        collation: The collation of a string column where it is not the binary one.
-        casts: Whether readers of the table cast what a file holds in another type, a float through its text, as Hudi
-            does; the table's format decides.
-        mapped_key: The key under which it is stored, where that says how data files without field ids name it.
+        encoding: "long", "double", "binary", or None if it has counts only.
+        collation: The collation of a string column that has another than the binary one.
+        casts: Whether readers of the table cast the values of a file with another type, a float through its text, as
+            Hudi's do; the table's format decides.
+        mapped_key: The key under which it is stored, if that says how data files without field ids name it.
     """
 
     key: str
@@ -69,7 +75,9 @@ class Column:
     @property
     def name(self) -> str:
         """The dotted name; parts that hold a dot or a back-quote are back-quoted. Of an expression its SQL."""
-        return self.path[0] if self.is_expression else ".".join(_quoted(part) for part in self.path)
+        if self.is_expression:
+            return self.path[0]
+        return ".".join(map(_quote_if_needed, self.path))
 
     @property
     def is_expression(self) -> bool:
@@ -77,30 +85,40 @@ class Column:
         return self.key.startswith(EXPRESSION)
 
     def check(self) -> None:
-        """Refuses what is no column of a manifest."""
-        if not self.path or self.encoding not in (None, "long", "double", "binary"):
+        """Raise a TypeError if a manifest cannot have this column."""
+        if not self.path or self.encoding not in _ENCODINGS:
             raise TypeError(f"a column {self.path} of encoding {self.encoding}")
 
 
-def is_compatible(stored: Column, wanted: Column) -> bool:
+def is_compatible(stored: Column, current: Column) -> bool:
     """Whether values stored for one column are values of another: the same column, its type equal or widened."""
-    if stored.key != wanted.key or stored.encoding != wanted.encoding or stored.collation != wanted.collation:
+    if (stored.key, stored.encoding, stored.collation) != (current.key, current.encoding, current.collation):
         return False
-    old, new = decimal_type(stored.type), decimal_type(wanted.type)
-    if old and new:
-        return old[1] == new[1] and old[0] <= new[0]
-    if (stored.type, wanted.type) == ("float", "double"):
-        return not (stored.casts or wanted.casts)
-    return stored.type == wanted.type or wanted.type in _WIDER.get(stored.type, ())
+    if stored.type == current.type:
+        return True
+    if (stored.type, current.type) == ("float", "double"):
+        return not stored.casts and not current.casts
+    stored_decimal = decimal_type(stored.type)
+    current_decimal = decimal_type(current.type)
+    if stored_decimal and current_decimal:
+        return stored_decimal[1] == current_decimal[1] and stored_decimal[0] <= current_decimal[0]
+    return current.type in _WIDER.get(stored.type, ())
 
 
-def is_exact_cast(held: str, wanted: str) -> bool:
-    """Whether a cast to another type has one answer everywhere; spellings of numbers are none."""
-    if held in INTEGERS:
-        return wanted in FROM_INTEGERS
-    narrow, wide = decimal_type(held), decimal_type(wanted)
-    return bool(narrow and wide and narrow[1] <= wide[1] and narrow[0] - narrow[1] <= wide[0] - wide[1])
+def is_exact_cast(file_type: str, table_type: str) -> bool:
+    """Whether a cast to another type has the same result everywhere; texts of fractional numbers differ."""
+    if file_type in INTEGERS:
+        return table_type in FROM_INTEGERS
+    file_decimal = decimal_type(file_type)
+    table_decimal = decimal_type(table_type)
+    if file_decimal is None or table_decimal is None:
+        return False
+    file_precision, file_scale = file_decimal
+    table_precision, table_scale = table_decimal
+    return file_scale <= table_scale and file_precision - file_scale <= table_precision - table_scale
 
 
-def _quoted(part: str) -> str:
-    return "`" + part.replace("`", "``") + "`" if not part or "." in part or "`" in part else part
+def _quote_if_needed(part: str) -> str:
+    if part and "." not in part and "`" not in part:
+        return part
+    return "`" + part.replace("`", "``") + "`"

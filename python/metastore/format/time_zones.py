@@ -50,20 +50,20 @@ _SHORT = {
 
 @lru_cache
 def parse_time_zone(text: str) -> tzinfo:
-    """The time zone of a name, or of an offset in one of Spark's spellings."""
+    """Return the time zone of a name, or of an offset in one of Spark's spellings."""
     name = _SHORT.get(text, text)
     if name in ("Z", "UTC", "GMT", "UT"):
         return timezone.utc
     offset = _OFFSET.fullmatch(name)
     if offset is not None:
-        return timezone(_distance(text, offset))
+        return timezone(_parse_distance(text, offset))
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:  # a folder of zones is an OSError
         raise InvalidArgument("zone", f"{text!r} is no time zone that is known here") from error
 
 
-def _distance(text: str, offset: re.Match[str]) -> timedelta:
+def _parse_distance(text: str, offset: re.Match[str]) -> timedelta:
     hours, minutes, seconds = (int(offset[name] or offset[name * 2] or 0) for name in "hms")
     distance = timedelta(hours=hours, minutes=minutes, seconds=seconds)
     if minutes >= _SIXTY or seconds >= _SIXTY or distance > _LONGEST:

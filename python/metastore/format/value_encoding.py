@@ -33,64 +33,82 @@ ARROW_TYPES = {
 
 
 def to_stored_values(values: pa.Array, column: Column) -> list[Any]:
-    """Turn values of a column's type into what statistics hold."""
-    decimal = decimal_type(column.type)
+    """Turn values of a column's type into stored values."""
     if column.encoding is None:
         return [True if valid else None for valid in values.is_valid().to_pylist()]
+    decimal = decimal_type(column.type)
     if decimal is not None:
-        wide = column.encoding == "binary"
-        return [_unscaled(value, decimal[1], wide=wide) for value in values.to_pylist()]
+        _, scale = decimal
+        is_wide = column.encoding == "binary"
+        return [_to_unscaled(value, scale, wide=is_wide) for value in values.to_pylist()]
     if column.encoding == "double":
         return list(values.cast(pa.float64()).to_pylist())
     if column.encoding == "binary":
         return list(values.cast(pa.binary()).to_pylist())
+    return list(_to_longs(values, column).to_pylist())
+
+
+def _to_longs(values: pa.Array, column: Column) -> pa.Array:
+    """Turn numbers, dates and times into 64-bit integers."""
     if column.type == "date":
         values = values.cast(pa.int32())
-    elif pa.types.is_date(values.type):
-        # A date promoted to a timestamp.
+    elif pa.types.is_date(values.type):  # a date promoted to a timestamp
         values = values.cast(pa.timestamp("us"))
     elif pa.types.is_timestamp(values.type):
         values = values.cast(pa.timestamp("us", values.type.tz))
-    return list(values.cast(pa.int64()).to_pylist())
+    return values.cast(pa.int64())
 
 
 def to_stored_value(value: Any, column: Column, zone: str = "UTC") -> Any:
-    """Turn one Python value into what statistics hold; a text may stand for bytes as `X'00FF'`."""
+    """Turn one Python value into a stored value; a text may stand for bytes as `X'00FF'`."""
     if value is None:
         return None
-    decimal = decimal_type(column.type)
-    kind = pa.decimal128(*decimal) if decimal else ARROW_TYPES.get(column.type, pa.string())
     if column.type.startswith("interval"):
         raise ValueError(f"values of {column.type} are not looked up")
+    arrow_type = _arrow_type(column)
     try:
         if column.type == "timestamp":
-            value = _instant(value, zone)
+            value = _to_instant(value, zone)
         if column.type == "binary":
-            value = _bytes(value)
-        array = pa.array([value]).cast(kind)
+            value = _to_bytes(value)
+        array = pa.array([value]).cast(arrow_type)
     except (pa.ArrowException, TypeError) as e:
         raise ValueError(f"{value!r} is no {column.type}") from e
-    found = to_stored_values(array, column)[0]
-    return found + 0.0 if column.encoding == "double" else found
+    (stored,) = to_stored_values(array, column)
+    if column.encoding == "double":
+        return stored + 0.0  # -0.0 is stored as 0.0
+    return stored
 
 
-def _instant(value: Any, zone: str) -> Any:
+def _arrow_type(column: Column) -> pa.DataType:
+    decimal = decimal_type(column.type)
+    if decimal:
+        return pa.decimal128(*decimal)
+    return ARROW_TYPES.get(column.type, pa.string())
+
+
+def _to_instant(value: Any, zone: str) -> Any:
     if isinstance(value, str):
         value = datetime.fromisoformat(value.replace("Z", "+00:00"))
-    if isinstance(value, datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=parse_time_zone(zone))).astimezone(timezone.utc)
-    return value
+    if not isinstance(value, datetime):
+        return value
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=parse_time_zone(zone))
+    return value.astimezone(timezone.utc)
 
 
-def _bytes(value: Any) -> Any:
-    parsed = parse_binary(value) if isinstance(value, str) else None
+def _to_bytes(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    parsed = parse_binary(value)
     return value if parsed is None else parsed
 
 
-def _unscaled(value: Any, scale: int, *, wide: bool) -> int | bytes | None:
+def _to_unscaled(value: Any, scale: int, *, wide: bool) -> int | bytes | None:
     if value is None:
         return None
     sign, digits, exponent = value.as_tuple()
     number = int("".join(map(str, digits))) * 10 ** (exponent + scale)
-    number = -number if sign else number
+    if sign:
+        number = -number
     return decimal_to_bytes(number) if wide else number
