@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -12,7 +13,7 @@ from metastore.format import object_layout
 from metastore.format.data_files import describe_detail
 from metastore.format.manifest import Block, SummaryRef, describe_block
 from metastore.format.object_layout import DETAIL_LAYOUTS, ZONED_FILES
-from metastore.format.object_schemas import DETAILS, FILES
+from metastore.format.object_schemas import DETAILS, FILES, fill_schema
 from metastore.format.objects import BLOCK_KEY
 from metastore.format.summary_pages import PAGE_ROWS_KEY
 from metastore.format.zones import IDENTITIES_KEY, build_zones, hash_identities, read_row_counts
@@ -39,61 +40,99 @@ class BlockWriter:
     def __init__(
         self, put: PutObject, columns: Sequence[Column], files: pa.Table, zoned: int = object_layout.ZONED_FILES
     ) -> None:
-        """Write nothing yet."""
         self.width = object_layout.columns_per_object(files.num_rows, zoned)
-        """So many columns belong into one object."""
-        self._written: list[SummaryRef] = []
-        self._put, self._columns, self._files, self._zoned = put, tuple(columns), files, zoned
-        self._per_group = object_layout.columns_per_row_group(files.num_rows, zoned)
+        """Most columns of one object."""
+        self._put = put
+        self._columns = tuple(columns)
+        self._files = files
+        self._zoned = zoned
+        self._columns_per_group = object_layout.columns_per_row_group(files.num_rows, zoned)
         self._page_rows = object_layout.page_rows(files.num_rows, zoned)
         self._rows_of_files = read_row_counts(files)
-        self._zones: list[tuple[pa.Table, tuple[int, ...]]] = []
+        self._summary: list[SummaryRef] = []
+        self._zones: list[_ZonesOfColumns] = []
 
     def add(self, rows: pa.Table, ordinals: Sequence[int]) -> None:
-        """Write the rows of some columns, of which there are some."""
+        """Write the summary rows of these columns (at least one row)."""
         extra = {PAGE_ROWS_KEY: str(self._page_rows)} if self._page_rows else {}
-        ref = self._put("summary", rows, object_layout.size_row_groups(rows["column"], self._per_group), extra)
+        row_groups = object_layout.size_row_groups(rows["column"], self._columns_per_group)
+        ref = self._put("summary", rows, row_groups, extra)
         self.add_reference(SummaryRef(ref, tuple(ordinals)), rows)
 
     def add_reference(self, ref: SummaryRef, rows: pa.Table) -> None:
-        """Name an object that is there, as if its rows had been added."""
-        self._written.append(ref)
+        """Add an object that exists already, as if its rows had been added."""
+        self._summary.append(ref)
         if self._page_rows:
-            self._zones.append((build_zones(rows, self._columns, self._rows_of_files), ref.columns))
+            zones = build_zones(rows, self._columns, self._rows_of_files)
+            self._zones.append(_ZonesOfColumns(zones, ref.columns))
 
     def finish(
         self, computed: str, statistics: Mapping[str, int], table: TableIdentity, settings: Mapping[str, Any]
     ) -> Block:
-        """Write the rest."""
-        name, own, summary, zones = str(uuid.uuid4()), dict(statistics), tuple(self._written), self._put_zones()
-        made_with = {key: value for key, value in settings.items() if key != "statistics"}
-        footer = describe_block(name, computed, self._columns, (*summary, *zones), table, made_with, own)
-        extra = {BLOCK_KEY: footer}
-        if self._files.num_rows > self._zoned:
-            extra[IDENTITIES_KEY] = hash_identities(self._files)
-        files = self._put("files", self._files, [self._files.num_rows] if self._files.num_rows else [], extra)
-        return Block(name, computed, self._columns, files, summary, own, zones)
+        """Write zones and the list of data files, and return the block."""
+        summary = tuple(self._summary)
+        zones = self._put_zones()
+        block_settings = {key: value for key, value in settings.items() if key != "statistics"}
+        block_id = str(uuid.uuid4())
+        description = describe_block(
+            block_id=block_id,
+            computed=computed,
+            columns=self._columns,
+            objects=(*summary, *zones),
+            table=table,
+            settings=block_settings,
+            statistics=dict(statistics),
+        )
+        return Block(
+            id=block_id,
+            computed=computed,
+            columns=self._columns,
+            files=self._put_files(description),
+            summary=summary,
+            statistics=dict(statistics),
+            zones=zones,
+        )
 
     def _put_zones(self) -> tuple[SummaryRef, ...]:
-        parts = [(rows, ordinals) for rows, ordinals in self._zones if rows.num_rows]
+        """Write the zones, those of several summary objects into one object."""
+        parts = [zones for zones in self._zones if zones.rows.num_rows]
         step = max(1, object_layout.ZONED_COLUMNS // self.width)
-        return tuple(self._of_zones(parts[start : start + step]) for start in range(0, len(parts), step))
+        references = []
+        for start in range(0, len(parts), step):
+            ref = self._put_zones_together(parts[start : start + step])
+            references.append(ref)
+        return tuple(references)
 
-    def _of_zones(self, parts: Sequence[tuple[pa.Table, tuple[int, ...]]]) -> SummaryRef:
-        rows = pa.concat_tables(rows for rows, _ in parts)
+    def _put_zones_together(self, parts: Sequence[_ZonesOfColumns]) -> SummaryRef:
+        rows = pa.concat_tables(part.rows for part in parts)
+        ordinals = chain.from_iterable(part.ordinals for part in parts)
         ref = self._put("zones", rows, object_layout.size_row_groups(rows["column"], 1), {})
-        return SummaryRef(ref, tuple(ordinal for _, ordinals in parts for ordinal in ordinals))
+        return SummaryRef(ref, tuple(ordinals))
+
+    def _put_files(self, description: str) -> ObjectRef:
+        extra = {BLOCK_KEY: description}
+        count = self._files.num_rows
+        if count > self._zoned:
+            extra[IDENTITIES_KEY] = hash_identities(self._files)
+        return self._put("files", self._files, [count] if count else [], extra)
+
+
+class _ZonesOfColumns(NamedTuple):
+    """Rows of `zones` and the ordinals of their columns."""
+
+    rows: pa.Table
+    ordinals: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class BlockContent:
-    """What a block will hold.
+    """The content of a block to be written.
 
     Attributes:
         computed: `full`, `footer` or `files`.
         columns: The columns that ordinals mean.
         files: The data files, in the order of their ordinals.
-        rows: Rows of `summary` and of detail objects, by kind; none of `frequencies` where values were not counted.
+        rows: Rows of `summary` and of detail objects, by kind; none of `frequencies` if values were not counted.
         statistics: User-defined statistics that were computed, or tried: name to version.
     """
 
@@ -113,34 +152,43 @@ def write_block(
     zoned: int = ZONED_FILES,
 ) -> Block:
     """Write the objects of a block."""
-    made = {kind: write_detail(put, kind, content.rows[kind]) for kind in DETAILS if kind in content.rows}
-    details = {kind: ref for kind, ref in made.items() if ref is not None}
-    writer = BlockWriter(put, content.columns, _files_table(content.files, details), zoned)
+    details = {}
+    for kind in DETAILS:
+        ref = write_detail(put, kind, content.rows[kind]) if kind in content.rows else None
+        if ref is not None:
+            details[kind] = ref
+    files = _build_files_table(content.files, details)
+    writer = BlockWriter(put, content.columns, files, zoned)
     _write_summary(writer, content)
     return writer.finish(content.computed, content.statistics, table, settings)
 
 
 def write_detail(put: PutObject, kind: str, rows: pa.Table) -> ObjectRef | None:
-    """Write a detail object if there are rows for it; one of value lists says also without that values were counted."""
-    return put(kind, *DETAIL_LAYOUTS[kind](rows), {}) if rows.num_rows or kind == "frequencies" else None
+    """Write a detail object if it has rows; a `frequencies` object without rows says that values were counted."""
+    if not rows.num_rows and kind != "frequencies":
+        return None
+    ordered, row_groups = DETAIL_LAYOUTS[kind](rows)
+    return put(kind, ordered, row_groups, {})
 
 
 def _write_summary(writer: BlockWriter, content: BlockContent) -> None:
-    if "summary" not in content.rows or content.rows["summary"].num_rows == 0:
+    rows = content.rows.get("summary")
+    if rows is None or rows.num_rows == 0:
         return
-    ordered = content.rows["summary"].sort_by([("column", "ascending"), ("file", "ascending")])
-    ordinals = ordered.column("column").to_numpy()
+    ordered = rows.sort_by([("column", "ascending"), ("file", "ascending")])
+    row_ordinals = ordered.column("column").to_numpy()
     for first in range(0, len(content.columns), writer.width):
-        start, end = ordinals.searchsorted([first, first + writer.width])
-        if start < end:
-            held = range(first, min(first + writer.width, len(content.columns)))
-            writer.add(ordered.slice(start, end - start), held)
+        end = min(first + writer.width, len(content.columns))
+        start_row, end_row = row_ordinals.searchsorted([first, first + writer.width])
+        if start_row < end_row:
+            writer.add(ordered.slice(start_row, end_row - start_row), range(first, end))
 
 
-def _files_table(files: Sequence[DataFile], details: Mapping[str, ObjectRef]) -> pa.Table:
+def _build_files_table(files: Sequence[DataFile], details: Mapping[str, ObjectRef]) -> pa.Table:
+    """Build the rows of `files`; each row names every detail object."""
     count = len(files)
     partitions = [list(file.partition.items()) or None for file in files]
-    values = {
+    values: dict[str, Sequence[Any]] = {
         "file": range(count),
         "path": [file.path for file in files],
         "size": [file.size for file in files],
@@ -149,6 +197,8 @@ def _files_table(files: Sequence[DataFile], details: Mapping[str, ObjectRef]) ->
         "partition": partitions,
     }
     for kind, ref in details.items():
-        values |= {name: [value] * count for name, value in describe_detail(kind, ref).items()}
+        for name, value in describe_detail(kind, ref).items():
+            values[name] = [value] * count
         values[f"{kind}_file"] = range(count)
-    return pa.table([pa.array(values.get(field.name, [None] * count), field.type) for field in FILES], schema=FILES)
+    arrays = {name: pa.array(column, FILES.field(name).type) for name, column in values.items()}
+    return fill_schema(FILES, arrays, count)

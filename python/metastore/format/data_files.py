@@ -1,4 +1,4 @@
-"""What tells one data file of a table from all others."""
+"""Data files as the rows of a block's list name them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_NAMED = ("name", "length", "sha256", "footer_length", "footer_sha256")
+_REFERENCE_FIELDS = ("name", "length", "sha256", "footer_length", "footer_sha256")
 
 
 class FileKey(NamedTuple):
     """The identity of a data file in its table: docs/format.md, "Identity".
 
     Attributes:
-        path: As the statistics spell it.
+        path: Its path as the statistics spell it.
         size: Bytes.
-        modified: Modification time in milliseconds, where a file may be replaced under its path; else None.
+        modified: Modification time in milliseconds, if a file may be replaced under its path; else None.
     """
 
     path: str
@@ -34,24 +34,31 @@ class FileKey(NamedTuple):
 
 
 def read_file_keys(rows: pa.Table) -> list[FileKey]:
-    """The keys of the data files that a table lists."""
-    known = [name for name in FileKey._fields if name in rows.column_names]
-    return list(map(FileKey, *(rows.column(name).to_pylist() for name in known)))
+    """Read the keys of the data files that a table lists."""
+    columns = [rows.column(name).to_pylist() for name in FileKey._fields if name in rows.column_names]
+    return list(map(FileKey, *columns))
 
 
 def list_detail_objects(files: pa.Table, kind: str) -> set[tuple[str, int, str]]:
-    """The detail objects of one kind that a list of data files names."""
-    columns = (files[f"{kind}_{what}"].to_pylist() for what in ("name", "length", "sha256"))
-    return {named for named in zip(*columns, strict=True) if named[0] is not None}
+    """List name, length and digest of the detail objects of one kind that a list of data files names."""
+    files = files.filter(pc.is_valid(files[f"{kind}_name"]))
+    columns = [files[f"{kind}_{field}"].to_pylist() for field in ("name", "length", "sha256")]
+    return set(zip(*columns, strict=True))
 
 
 def describe_detail(kind: str, ref: ObjectRef) -> dict[str, Any]:
-    """What a row of `files` says of a detail object."""
-    return {f"{kind}_{what}": getattr(ref, what) for what in _NAMED}
+    """Describe a detail object by fields of a row of `files`."""
+    return {f"{kind}_{field}": getattr(ref, field) for field in _REFERENCE_FIELDS}
 
 
 class DetailFiles(NamedTuple):
-    """Data files whose details of one kind are in one object: their ordinals in the block, and those in the object."""
+    """Data files whose details of one kind are in one object.
+
+    Attributes:
+        ref: The object.
+        files: The ordinals of the data files in the block.
+        inside: Their ordinals in the object.
+    """
 
     ref: ObjectRef
     files: NDArray[np.int64]
@@ -59,13 +66,19 @@ class DetailFiles(NamedTuple):
 
 
 def find_detail_files(files: pa.Table, kind: str) -> Iterator[DetailFiles]:
-    """The detail objects of one kind that rows of `files` name."""
+    """Find the detail objects of one kind that rows of `files` name."""
     files = files.filter(pc.is_valid(files[f"{kind}_name"]))
     if not files.num_rows:
         return
     codes = files[f"{kind}_name"].combine_chunks().dictionary_encode().indices.to_numpy()
-    ordinals, inside = (files[name].to_numpy().astype(np.int64) for name in ("file", f"{kind}_file"))
+    ordinals = files["file"].to_numpy().astype(np.int64)
+    inside = files[f"{kind}_file"].to_numpy().astype(np.int64)
     for code in range(int(codes.max()) + 1):
         rows = np.flatnonzero(codes == code)
-        name, length, *digests = (files[f"{kind}_{what}"][int(rows[0])].as_py() for what in _NAMED)
-        yield DetailFiles(ObjectRef(name, length, digests[0], ANY_ROWS, *digests[1:]), ordinals[rows], inside[rows])
+        ref = _read_reference(files, kind, int(rows[0]))
+        yield DetailFiles(ref, ordinals[rows], inside[rows])
+
+
+def _read_reference(files: pa.Table, kind: str, row: int) -> ObjectRef:
+    fields = {field: files[f"{kind}_{field}"][row].as_py() for field in _REFERENCE_FIELDS}
+    return ObjectRef(rows=ANY_ROWS, **fields)

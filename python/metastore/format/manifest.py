@@ -28,7 +28,7 @@ class SummaryRef:
     Attributes:
         object: The object.
         columns: Their ordinals, of its block or snapshot.
-        part: Of lists that are cut by their values' hashes, which part this is, from 0, and of how many.
+        part: Number of this part, from 0, and of all parts of lists that are cut by their values' hashes.
     """
 
     object: ObjectRef = field(metadata=FLAT)
@@ -36,8 +36,11 @@ class SummaryRef:
     part: tuple[int, int] | None = field(default=None, metadata=BRIEF)
 
     def check(self) -> None:
-        """Refuses a part of nothing."""
-        if self.part is not None and not 0 <= self.part[0] < self.part[1] < _MOST_PARTS:
+        """Raise a TypeError for a part that cannot be."""
+        if self.part is None:
+            return
+        number, parts = self.part
+        if not 0 <= number < parts < _MOST_PARTS:
             raise TypeError(f"a part {self.part}")
 
 
@@ -48,7 +51,7 @@ class RanksRef:
     Attributes:
         object: The object.
         columns: The columns of the snapshot that it holds, ascending.
-        before_first: For each of them, how many of its values come before this part.
+        before_first: Number of values of each of them before this part.
     """
 
     object: ObjectRef = field(metadata=FLAT)
@@ -56,16 +59,18 @@ class RanksRef:
     before_first: tuple[int, ...] = field(metadata={"name": "before"})
 
     def before(self, column: int) -> int:
-        """How many values of a column come before this part."""
+        """Return the number of values of a column before this part."""
         return self.before_first[self.columns.index(column)]
 
     def check(self) -> None:
-        """Refuses other columns than counts."""
+        """Raise a TypeError unless each column has a count."""
         if len(self.columns) != len(self.before_first) or any(count < 0 for count in self.before_first):
             raise TypeError("ranks that no writer of this format makes")
 
 
-FULL, FOOTER, FILES = "full", "footer", "files"
+FULL = "full"
+FOOTER = "footer"
+FILES = "files"
 
 _LIMITS = read_contract("limits")
 FORMAT: int = _LIMITS["format_version"]
@@ -74,8 +79,8 @@ MAX_MANIFEST_BYTES = 1 << 20
 MAX_BLOCKS = 64
 MAX_READ_BLOCKS: int = _LIMITS["manifest_blocks"]
 MAX_READ_BYTES: int = _LIMITS["manifest_bytes"]
-COMPUTED = ("files", "footer", "full")
-"""What statistics were computed from, from shallow to deep."""
+COMPUTED = (FILES, FOOTER, FULL)
+"""Sources of statistics, from shallow to deep."""
 
 _DIGEST = b"sha256:"
 _NODES = "table-nodes"
@@ -83,13 +88,13 @@ _NODES = "table-nodes"
 
 @dataclass(frozen=True)
 class TableIdentity:
-    """Which table the statistics describe.
+    """The identity of the table that statistics describe.
 
     Attributes:
         format: "iceberg", "delta", "hudi" or "parquet".
-        uuid: What changes when a table is dropped and created again.
+        uuid: An identifier that changes when a table is dropped and created again.
         location: Its root URI.
-        name: What people call it; a label only.
+        name: Its name for people; a label only.
     """
 
     format: str
@@ -109,7 +114,7 @@ class Block:
         files: The object that lists the data files.
         summary: The objects with their statistics.
         statistics: User-defined statistics that were computed, or tried and failed: name to version.
-        zones: The objects with what `summary` says of consecutive data files together; none in small blocks.
+        zones: The objects with statistics of consecutive data files together; none in small blocks.
     """
 
     id: str
@@ -121,11 +126,12 @@ class Block:
     zones: tuple[SummaryRef, ...] = field(default=(), metadata=BRIEF)
 
     def check(self) -> None:
-        """Refuses what no writer makes."""
-        _require_parts(self, self.columns, (i for ref in (*self.summary, *self.zones) for i in ref.columns))
+        """Raise an error for a block that no writer makes."""
+        ordinals = chain.from_iterable(ref.columns for ref in (*self.summary, *self.zones))
+        _require_parts(self, self.columns, ordinals)
         _require_kind("files", self.files)
-        _require_kind("summary", *(ref.object for ref in self.summary))
-        _require_kind("zones", *(ref.object for ref in self.zones))
+        _require_kinds("summary", self.summary)
+        _require_kinds("zones", self.zones)
 
 
 @dataclass(frozen=True)
@@ -134,9 +140,9 @@ class Snapshot:
 
     Attributes:
         id: Iceberg's snapshot id, Delta's version, Hudi's instant, or the digest of a listing.
-        analyzed_at: When, ISO 8601 in UTC.
-        computed: The deepest that its table level holds.
-        exact: False where deletes exist and live rows were not read.
+        analyzed_at: The time of the ANALYZE, ISO 8601 in UTC.
+        computed: The deepest source of its table level.
+        exact: False if deletes exist and live rows were not read.
         columns: All leaves of its schema, in order.
         files: Data files that blocks cover.
         files_total: Data files that it has.
@@ -149,10 +155,11 @@ class Snapshot:
         sketches: The object with the columns' sketches, if any.
         frequencies: The objects with the columns' most frequent values; the first has the ten of every column.
         histograms: The object with the columns' histograms, if any.
-        frequencies_asked: How lists of values were to be made: a value of `spark.metastore.frequencies.algorithm`.
+        frequencies_asked: The requested way to make lists of values: a value of
+            `spark.metastore.frequencies.algorithm`.
         ranks: The objects with columns' exact ranks, for each column in the order of its ranks.
-        distribution: The columns of which `frequencies` tell where each value lives, ascending.
-        placed: The object that says of how many rows of each data file they tell, if any.
+        distribution: The columns of which `frequencies` have the data files of each value, ascending.
+        placed: The object with the number of rows of each data file that these cover, if any.
         expressions: Expressions over the columns that have statistics, too.
     """
 
@@ -180,23 +187,25 @@ class Snapshot:
 
     @property
     def described(self) -> tuple[Column, ...]:
-        """What its objects number: the columns, then the expressions."""
+        """The columns, then the expressions, as its objects number them."""
         return self.columns + self.expressions
 
     def check(self) -> None:
-        """Refuses what no writer makes."""
-        named = [ref.columns for ref in self.frequencies] + [ref.columns for ref in self.ranks]
-        _require_parts(self, self.described, chain(*named, self.distribution))
-        for part in ("files", "summary", "sketches", "histograms"):
-            _require_kind(f"table-{part}", self.table_files if part == "files" else getattr(self, part))
+        """Raise an error for a snapshot that no writer makes."""
+        column_lists = [ref.columns for ref in self.frequencies] + [ref.columns for ref in self.ranks]
+        _require_parts(self, self.described, chain(*column_lists, self.distribution))
+        _require_kind("table-files", self.table_files)
+        _require_kind("table-summary", self.summary)
+        _require_kind("table-sketches", self.sketches)
+        _require_kind("table-histograms", self.histograms)
         _require_kind("table-placed", self.placed)
-        _require_kind("table-frequencies", *(ref.object for ref in self.frequencies))
-        _require_kind("table-ranks", *(ref.object for ref in self.ranks))
+        _require_kinds("table-frequencies", self.frequencies)
+        _require_kinds("table-ranks", self.ranks)
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """All that is known about one table; `docs/format.md` explains the fields.
+    """All statistics of one table; `docs/format.md` explains the fields.
 
     A change makes a new one with `dataclasses.replace`; the store numbers and signs it at commit. `nodes` are the
     objects with partial merges of the newest table level, of every kind.
@@ -214,10 +223,10 @@ class Manifest:
     requires: tuple[str, ...] = ()
     nodes: tuple[ObjectRef, ...] = ()
     digest: str = field(default="", compare=False, metadata=UNSTORED)
-    """What its last line says, in hex: the next manifest's `previous`. Set by `from_bytes`."""
+    """The digest of its last line, in hex: the next manifest's `previous`. Set by `from_bytes`."""
 
     def to_bytes(self) -> bytes:
-        """The manifest as it is stored: a line of JSON and a line with its digest."""
+        """Write the manifest as it is stored: a line of JSON and a line with its digest."""
         schemas: dict[tuple[Column, ...], int] = {}
         body = {
             "format": FORMAT,
@@ -235,22 +244,24 @@ class Manifest:
             "detail_nodes": [to_document(ref) for ref in self.nodes if ref.kind != _NODES],
             "schemas": [to_document(columns) for columns in schemas],
         }
-        line = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-        return line + _DIGEST + hashlib.sha256(line).hexdigest().encode() + b"\n"
+        line = _to_json(body).encode() + b"\n"
+        return line + _digest_line(line)
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "manifest") -> Manifest:
-        """The manifest that these bytes hold."""
-        body = _verified(data, name)
+        """Read a manifest from its bytes."""
+        body = _read_verified(data, name)
         _refuse_newer(body, name)
+        line = data[: data.index(b"\n") + 1]
         try:
-            return replace(_from_json(body), digest=hashlib.sha256(data[: data.index(b"\n") + 1]).hexdigest())
+            manifest = _from_json(body)
         except (KeyError, TypeError, AttributeError, IndexError) as e:
             raise DamagedObject(name, f"a field is missing or of another type ({e})") from e
+        return replace(manifest, digest=hashlib.sha256(line).hexdigest())
 
 
 def iterate_objects(part: Any) -> Iterator[ObjectRef]:
-    """All objects that a manifest, or a part of one, names; detail objects stand in the rows of `files`."""
+    """List all objects that a manifest, or a part of one, names; detail objects stand in the rows of `files`."""
     if isinstance(part, ObjectRef):
         yield part
     elif isinstance(part, Column):
@@ -260,8 +271,8 @@ def iterate_objects(part: Any) -> Iterator[ObjectRef]:
     elif isinstance(part, dict):
         yield from iterate_objects(tuple(part.values()))
     elif isinstance(part, tuple | list):
-        for each in part:
-            yield from iterate_objects(each)
+        for element in part:
+            yield from iterate_objects(element)
 
 
 def describe_block(
@@ -273,42 +284,59 @@ def describe_block(
     settings: dict[str, Any],
     statistics: dict[str, int] | None = None,
 ) -> str:
-    """The value of a `files` object's footer key `metastore.block`: the block's JSON without `files`.
+    """Write the value of a `files` object's footer key `metastore.block`: the block's JSON without `files`.
 
     `objects` are its summaries and its zones.
     """
-    zones = tuple(ref for ref in objects if ref.object.kind == "zones")
-    summary = tuple(ref for ref in objects if ref.object.kind != "zones")
+    zones = []
+    summary = []
+    for ref in objects:
+        if ref.object.kind == "zones":
+            zones.append(to_document(ref))
+        else:
+            summary.append(to_document(ref))
     body = {
         "id": block_id,
         "computed": computed,
         "columns": to_document(columns),
-        "summary": to_document(summary),
+        "summary": summary,
         "table": to_document(table),
         "settings": settings,
-        **({"statistics": statistics} if statistics else {}),
-        **({"zones": to_document(zones)} if zones else {}),
     }
+    if statistics:
+        body["statistics"] = statistics
+    if zones:
+        body["zones"] = zones
+    return _to_json(body)
+
+
+def _to_json(body: dict[str, Any]) -> str:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def parse_block_description(text: str, files: ObjectRef) -> tuple[Block, TableIdentity, dict[str, Any]]:
-    """The block that a `files` object describes, with the table and the settings it was made for."""
+    """Read the block that a `files` object describes, with the table and the settings it was made for."""
     try:
         body = json.loads(text)
         table = from_document(TableIdentity, body["table"])
-        described = _with_columns({**body, "files": to_document(files)}, table.format, [])
-        return from_document(Block, described), table, dict(body["settings"])
+        settings = dict(body["settings"])
+        body["files"] = to_document(files)
+        block = from_document(Block, _with_columns(body, table.format, []))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as e:
         raise DamagedObject(files.name, f"it does not describe a block ({e})") from e
+    return block, table, settings
 
 
-def _verified(data: bytes, name: str) -> dict[str, Any]:
+def _digest_line(line: bytes) -> bytes:
+    return _DIGEST + hashlib.sha256(line).hexdigest().encode() + b"\n"
+
+
+def _read_verified(data: bytes, name: str) -> dict[str, Any]:
+    """Read a manifest's JSON after comparing its digest."""
     if len(data) > MAX_READ_BYTES:
         raise DamagedObject(name, f"{len(data)} bytes")
     line, newline, trailer = data.partition(b"\n")
-    expected = _DIGEST + hashlib.sha256(line + newline).hexdigest().encode() + b"\n"
-    if trailer != expected:
+    if trailer != _digest_line(line + newline):
         raise DamagedObject(name, "its digest is not that of its bytes")
     try:
         body = json.loads(line.decode(), parse_constant=_refuse_constant)
@@ -340,43 +368,57 @@ def _refuse_newer(body: dict[str, Any], name: str) -> None:
 
 def _from_json(body: dict[str, Any]) -> Manifest:
     table_format = from_document(TableIdentity, body["table"]).format
-    shared = [_bind_columns(one, table_format) for one in _optional_list(body, "schemas")]
-    if len(require_type(list, body["blocks"])) > MAX_READ_BLOCKS:
-        raise TypeError(f"{len(body['blocks'])} blocks")
-    nodes = (_optional_list(body, name) for name in ("nodes", "detail_nodes"))
-    parts = {
-        name: [_with_columns(part, table_format, shared) for part in require_type(list, body[name])]
-        for name in ("blocks", "snapshots")
+    schemas = [_bind_columns(columns, table_format) for columns in _optional_list(body, "schemas")]
+    blocks = require_type(list, body["blocks"])
+    if len(blocks) > MAX_READ_BLOCKS:
+        raise TypeError(f"{len(blocks)} blocks")
+    snapshots = require_type(list, body["snapshots"])
+    document = {
+        **body,
+        "nodes": _optional_list(body, "nodes") + _optional_list(body, "detail_nodes"),
+        "blocks": [_with_columns(block, table_format, schemas) for block in blocks],
+        "snapshots": [_with_columns(snapshot, table_format, schemas) for snapshot in snapshots],
     }
-    return from_document(Manifest, {**body, **parts, "nodes": list(chain(*nodes))})
+    return from_document(Manifest, document)
 
 
 def _optional_list(body: dict[str, Any], name: str) -> list[Any]:
-    value: list[Any] = [] if body.get(name) is None else require_type(list, body[name])
-    return value
+    value = body.get(name)
+    if value is None:
+        return []
+    elements: list[Any] = require_type(list, value)
+    return elements
 
 
-def _with_columns(part: dict[str, Any], table_format: str, shared: list[tuple[Column, ...]]) -> dict[str, Any]:
-    """A block or snapshot with the columns that its document has by their number among those of all, or as a list."""
+def _with_columns(part: dict[str, Any], table_format: str, schemas: list[tuple[Column, ...]]) -> dict[str, Any]:
+    """Bind the columns of a block or snapshot; its document has them as the number of a schema, or as a list."""
     columns = part["columns"]
-    is_shared = type(columns) is int and columns >= 0
-    return {**part, "columns": shared[columns] if is_shared else _bind_columns(columns, table_format)}
+    is_number = type(columns) is int and columns >= 0
+    return {**part, "columns": schemas[columns] if is_number else _bind_columns(columns, table_format)}
 
 
 def _bind_columns(value: Any, table_format: str) -> tuple[Column, ...]:
-    columns = [from_document(Column, one) for one in require_type(list, value)]
-    return tuple(replace(one, casts=True) for one in columns) if table_format in CASTING else tuple(columns)
+    columns = [from_document(Column, document) for document in require_type(list, value)]
+    if table_format in CASTING:
+        columns = [replace(column, casts=True) for column in columns]
+    return tuple(columns)
 
 
 def _to_shared(part: Block | Snapshot, schemas: dict[tuple[Column, ...], int]) -> dict[str, Any]:
-    number = schemas.setdefault(part.columns, len(schemas))
-    return {**to_document(replace(part, columns=())), "columns": number}
+    """Write a block or snapshot with the number of its schema, which is added to the schemas if it is new."""
+    document: dict[str, Any] = to_document(replace(part, columns=()))
+    document["columns"] = schemas.setdefault(part.columns, len(schemas))
+    return document
 
 
-def _require_kind(kind: str, *objects: ObjectRef | None) -> None:
-    for ref in objects:
-        if ref is not None and ref.kind != kind:
-            raise DamagedObject(ref.name, f"it stands where {kind} does")
+def _require_kinds(kind: str, references: Sequence[SummaryRef | RanksRef]) -> None:
+    for ref in references:
+        _require_kind(kind, ref.object)
+
+
+def _require_kind(kind: str, ref: ObjectRef | None) -> None:
+    if ref is not None and ref.kind != kind:
+        raise DamagedObject(ref.name, f"it stands where {kind} does")
 
 
 def _require_parts(part: Block | Snapshot, columns: Sequence[Column], ordinals: Iterable[int]) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,32 +27,34 @@ class NameMapping:
     """A table's name mapping.
 
     Attributes:
-        text: The JSON of the table property; None where the table has none, and readers go by position.
+        text: The JSON of the table property; None if the table has none: readers then match columns by position.
     """
 
     text: str | None = None
 
     def mapped_key(self, key: str) -> str:
-        """The key of a column in a data file without field ids: the field id, and how the mapping finds the column."""
+        """Return the key of a column in a data file without field ids: its field id, and its names in the mapping."""
         if self.text is None:
             return f"{key}@"
-        return f"{key}@{self._names.get(key, _UNMAPPED)}"
+        names = self._names_by_field_id.get(key, _UNMAPPED)
+        return f"{key}@{names}"
 
     def map_columns(self, columns: Sequence[Column]) -> tuple[Column, ...]:
-        """Columns under the keys that they have in data files without field ids."""
+        """Give columns the keys that they have in data files without field ids."""
         return tuple(replace(column, key=self.mapped_key(column.key)) for column in columns)
 
     def resolve_block(self, block: Block) -> Block:
-        """A block whose columns of unchanged meaning have the table's keys."""
+        """Give a block's columns of unchanged meaning the table's keys."""
         return replace(block, columns=self._resolve(block.columns))
 
     def resolve_snapshot(self, snapshot: Snapshot) -> Snapshot:
-        """A snapshot whose columns of unchanged meaning have the table's keys."""
-        columns, expressions = self._resolve(snapshot.columns), self._resolve(snapshot.expressions)
+        """Give a snapshot's columns of unchanged meaning the table's keys."""
+        columns = self._resolve(snapshot.columns)
+        expressions = self._resolve(snapshot.expressions)
         return replace(snapshot, columns=columns, expressions=expressions)
 
     def resolve_manifest(self, manifest: Manifest) -> Manifest:
-        """A manifest whose columns of unchanged meaning have the table's keys."""
+        """Give a manifest's columns of unchanged meaning the table's keys."""
         blocks = tuple(self.resolve_block(block) for block in manifest.blocks)
         snapshots = tuple(self.resolve_snapshot(snapshot) for snapshot in manifest.snapshots)
         return replace(manifest, blocks=blocks, snapshots=snapshots)
@@ -60,37 +63,50 @@ class NameMapping:
         resolved = _resolve_columns(columns, self.mapped_key)
         if self.text is None:
             return resolved
-        # Which data files an expression was computed of is not stored: a mapping may have changed any of them.
-        return tuple(replace(one, key=f"@{one.key}") if one.is_expression else one for one in resolved)
+        # The data files of which an expression was computed are not stored: a mapping may have changed any of them.
+        return tuple(map(_without_table_key, resolved))
 
     @cached_property
-    def _names(self) -> Mapping[str, str]:
-        """Field id to the names on the way to the field, as JSON."""
-        return dict(_walk(json.loads(self.text or _UNMAPPED), ()))
+    def _names_by_field_id(self) -> Mapping[str, str]:
+        """Field id to the names on the path to the field, as JSON."""
+        fields = json.loads(self.text or _UNMAPPED)
+        return dict(_list_names(fields, ()))
 
 
 def has_mapped_columns(manifest: Manifest) -> bool:
-    """Whether a manifest tells of data files without field ids."""
-    columns = {id(block.columns): block.columns for block in manifest.blocks}
-    columns |= {id(snapshot.columns): snapshot.columns for snapshot in manifest.snapshots}
-    return any(_field_id(column.key) is not None for schema in columns.values() for column in schema)
+    """Whether a manifest describes data files without field ids."""
+    schemas = {id(block.columns): block.columns for block in manifest.blocks}
+    schemas |= {id(snapshot.columns): snapshot.columns for snapshot in manifest.snapshots}
+    columns = chain.from_iterable(schemas.values())
+    return any(_parse_field_id(column.key) is not None for column in columns)
 
 
 def resolve_as_analyzed(manifest: Manifest) -> Manifest:
-    """A manifest of which columns mean what they meant in the newest analyzed snapshot, where no table tells."""
+    """Resolve a manifest's columns as the newest analyzed snapshot has them, where no table is at hand."""
     newest = manifest.snapshots[-1].columns if manifest.snapshots else ()
-    mapped = {_field_id(column.key): column.key for column in newest}
+    keys_by_field_id = {_parse_field_id(column.key): column.key for column in newest}
 
     def mapped_key(key: str) -> str:
-        return mapped.get(key, "")
+        return keys_by_field_id.get(key, "")
 
-    blocks = tuple(replace(one, columns=_resolve_columns(one.columns, mapped_key)) for one in manifest.blocks)
-    snapshots = tuple(replace(one, columns=_strip_columns(one.columns)) for one in manifest.snapshots)
-    return replace(manifest, blocks=blocks, snapshots=snapshots)
+    blocks = []
+    for block in manifest.blocks:
+        columns = _resolve_columns(block.columns, mapped_key)
+        blocks.append(replace(block, columns=columns))
+    snapshots = []
+    for snapshot in manifest.snapshots:
+        columns = _strip_columns(snapshot.columns)
+        snapshots.append(replace(snapshot, columns=columns))
+    return replace(manifest, blocks=tuple(blocks), snapshots=tuple(snapshots))
 
 
-def _field_id(key: str) -> str | None:
-    """The field id in a key of a column in data files without field ids; None of any other key."""
+def _without_table_key(column: Column) -> Column:
+    """Give an expression a key that no table has; columns stay as they are."""
+    return replace(column, key=f"@{column.key}") if column.is_expression else column
+
+
+def _parse_field_id(key: str) -> str | None:
+    """Return the field id in a key of a column in data files without field ids; None of any other key."""
     match = _MAPPED_KEY.fullmatch(key)
     return match[1] if match else None
 
@@ -98,7 +114,7 @@ def _field_id(key: str) -> str | None:
 def _resolve_columns(columns: Sequence[Column], mapped_key: Callable[[str], str]) -> tuple[Column, ...]:
     resolved = []
     for column in columns:
-        field_id = _field_id(column.key)
+        field_id = _parse_field_id(column.key)
         if field_id is not None and mapped_key(field_id) == column.key:
             resolved.append(replace(column, key=field_id, mapped_key=column.key))
         else:
@@ -107,24 +123,36 @@ def _resolve_columns(columns: Sequence[Column], mapped_key: Callable[[str], str]
 
 
 def _strip_columns(columns: Sequence[Column]) -> tuple[Column, ...]:
-    return tuple(replace(column, key=_field_id(column.key) or column.key) for column in columns)
+    """Give columns their field ids as keys."""
+    stripped = []
+    for column in columns:
+        key = _parse_field_id(column.key) or column.key
+        stripped.append(replace(column, key=key))
+    return tuple(stripped)
 
 
-def _walk(fields: Sequence[Mapping[str, Any]], above: tuple[list[str], ...]) -> Iterator[tuple[str, str]]:
+def _list_names(fields: Sequence[Mapping[str, Any]], parents: tuple[list[str], ...]) -> Iterator[tuple[str, str]]:
+    """List the field id of each field with the names on the path to it, as JSON."""
     for field in fields:
-        path = (*above, sorted(field.get("names") or ()))
-        nested = field.get("fields") or ()
+        path = (*parents, _sort_names(field))
+        nested = _nested_fields(field)
         if "field-id" in field:
-            below = [_describe(one) for one in nested]
-            yield str(field["field-id"]), _to_json([*path, *([{"fields": below}] if below else [])])
-        yield from _walk(nested, path)
+            description: list[Any] = list(path)
+            if nested:
+                description.append({"fields": [_describe(nested_field) for nested_field in nested]})
+            yield str(field["field-id"]), json.dumps(description, ensure_ascii=False, separators=(",", ":"))
+        yield from _list_names(nested, path)
 
 
 def _describe(field: Mapping[str, Any]) -> list[Any]:
-    """A nested field: what a list or a map holds depends on it."""
-    below = [_describe(one) for one in field.get("fields") or ()]
-    return [field.get("field-id"), sorted(field.get("names") or ()), below]
+    """Describe a nested field: the values of a list or a map depend on it."""
+    nested = [_describe(nested_field) for nested_field in _nested_fields(field)]
+    return [field.get("field-id"), _sort_names(field), nested]
 
 
-def _to_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def _sort_names(field: Mapping[str, Any]) -> list[str]:
+    return sorted(field.get("names") or ())
+
+
+def _nested_fields(field: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return field.get("fields") or ()

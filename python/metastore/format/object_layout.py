@@ -1,4 +1,4 @@
-"""How the rows of detail objects are laid out: what is asked for together stands together."""
+"""Layout of the rows of objects: rows that are read together stand together."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ if TYPE_CHECKING:
 
 
 HEADS: int = read_contract("limits")["heads"]
-"""So many of the most frequent values of each column stand in the first row group."""
+"""Number of most frequent values of each column in the first row group."""
 ROW_GROUPS = 16
 HISTOGRAM_GROUPS = 64
 
 
 def find_run_starts(values: NDArray[Any]) -> Longs:
-    """Where each run of equal values begins."""
+    """Find the first position of each run of equal values."""
     if len(values) == 0:
         return np.empty(0, np.int64)
-    return np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    is_start = np.concatenate([[True], values[1:] != values[:-1]])
+    return np.flatnonzero(is_start)
 
 
-def find_run_places(columns: Longs) -> Longs:
-    """The place of each row within its run of equal numbers."""
+def number_in_runs(columns: Longs) -> Longs:
+    """Number the rows within each run of equal numbers, from 0."""
     starts = find_run_starts(columns)
     lengths = np.diff(starts, append=len(columns))
     return np.arange(len(columns)) - np.repeat(starts, lengths)
@@ -44,64 +45,72 @@ def find_run_places(columns: Longs) -> Longs:
 
 def put_most_frequent_first(rows: pa.Table) -> tuple[pa.Table, int]:
     """Put the ten most frequent values of every column before all others."""
-    heading = find_run_places(rows["column"].to_numpy()) < HEADS
-    mask = pa.array(heading)
-    return pa.concat_tables([rows.filter(mask), rows.filter(pc.invert(mask))]), int(heading.sum())
+    is_head = pa.array(number_in_runs(rows["column"].to_numpy()) < HEADS)
+    heads = rows.filter(is_head)
+    tail = rows.filter(pc.invert(is_head))
+    return pa.concat_tables([heads, tail]), heads.num_rows
 
 
 MANY_FILES = 1_000
 ZONED_FILES = 100_000
-"""Blocks of more data files have zones, unless a writer is told otherwise."""
+"""Blocks of more data files have zones, unless a writer has another limit."""
 ZONE_FILES: int = read_contract("limits")["zone_files"]
-"""So many consecutive data files make a zone."""
+"""Number of consecutive data files of a zone."""
 ZONED_COLUMNS = 16
-"""So many columns share an object of zones."""
+"""Number of columns that share an object of zones."""
 
 _MOST_PAGES = 100  # of a column: with their digests, a footer of four columns stays below 64 kB
 
 
 def columns_per_object(files: int, zoned: int = ZONED_FILES) -> int:
-    """How many columns one summary object of a block holds at most."""
+    """Return the most columns of one summary object of a block."""
     if files > zoned:
         return 4
     return 16 if files > MANY_FILES else 64
 
 
 def columns_per_row_group(files: int, zoned: int = ZONED_FILES) -> int:
-    """How many columns one row group of a summary object of a block holds at most."""
+    """Return the most columns of one row group of a summary object of a block."""
     return 1 if files > min(zoned, MANY_FILES) else 16
 
 
 def page_rows(files: int, zoned: int = ZONED_FILES) -> int:
-    """How many rows a page of a summary of a block has: whole zones; 0 where pages are left to Parquet."""
+    """Return the rows of a page of a block's summary: those of complete zones; 0 if Parquet cuts the pages."""
     if files <= zoned:
         return 0
     return ZONE_FILES * -(-files // (_MOST_PAGES * ZONE_FILES))
 
 
 def size_row_groups(columns: Iterable[int], per_group: int) -> list[int]:
-    """Row counts of the row groups of a table ordered by column, with so many columns a group."""
+    """Count the rows of the row groups of a table ordered by column, with so many columns a group."""
     counts = np.unique(np.asarray(columns), return_counts=True)[1]
-    return [int(counts[i : i + per_group].sum()) for i in range(0, len(counts), per_group)]
+    sizes = []
+    for first in range(0, len(counts), per_group):
+        size = counts[first : first + per_group].sum()
+        sizes.append(int(size))
+    return sizes
 
 
 def lay_out_sketches(rows: pa.Table) -> tuple[pa.Table, list[int]]:
-    """Lay sketches out: ordered by column, then file, whole columns a row group."""
+    """Lay sketches out: ordered by column, then file, and each column in one row group."""
     ordered = rows.sort_by([("column", "ascending"), ("file", "ascending")])
     columns = ordered.column("column")
-    return ordered, size_row_groups(columns, max(-(-len(columns.unique()) // ROW_GROUPS), 1))
+    columns_per_group = max(-(-len(columns.unique()) // ROW_GROUPS), 1)
+    return ordered, size_row_groups(columns, columns_per_group)
 
 
 def lay_out_value_lists(rows: pa.Table) -> tuple[pa.Table, list[int]]:
     """Lay value lists out: the ten most frequent values of every column and file make the first row group."""
     if rows.num_rows == 0:
         return rows, []
-    columns, files = (rows.column(name).to_numpy().astype(np.int64) for name in ("column", "file"))
+    columns = rows.column("column").to_numpy().astype(np.int64)
+    files = rows.column("file").to_numpy().astype(np.int64)
     lists = (columns << 32) | files
-    places = find_run_places(lists)
-    order = np.lexsort((places, lists, places >= HEADS))
-    heads = int(np.count_nonzero(places < HEADS))
-    return rows.take(pa.array(order)), [heads, *split_evenly(len(lists) - heads, ROW_GROUPS - 1)]
+    numbers = number_in_runs(lists)
+    order = np.lexsort((numbers, lists, numbers >= HEADS))
+    heads = int(np.count_nonzero(numbers < HEADS))
+    row_groups = [heads, *split_evenly(len(lists) - heads, ROW_GROUPS - 1)]
+    return rows.take(pa.array(order)), row_groups
 
 
 def lay_out_histograms(rows: pa.Table) -> tuple[pa.Table, list[int]]:
@@ -111,49 +120,64 @@ def lay_out_histograms(rows: pa.Table) -> tuple[pa.Table, list[int]]:
 
 
 DETAIL_LAYOUTS = {"sketches": lay_out_sketches, "frequencies": lay_out_value_lists, "histograms": lay_out_histograms}
-"""How rows are laid out, by the kind of detail object."""
+"""Functions that lay rows out, by the kind of detail object."""
 
 
 def split_evenly(rows: int, most: int) -> list[int]:
-    """Row groups of equal size: a reader chooses them by their range of columns."""
+    """Split rows into at most so many row groups of equal size: a reader chooses them by their range of columns."""
     size = max(-(-rows // most), 1)
-    return [min(size, rows - at) for at in range(0, rows, size)]
+    return [min(size, rows - first) for first in range(0, rows, size)]
 
 
-def table_lists_layout(rows: pa.Table, others: pa.Table) -> tuple[pa.Table, list[int]]:
+def table_lists_layout(rows: pa.Table, more_heads: pa.Table) -> tuple[pa.Table, list[int]]:
     """Lay out value lists: the ten most frequent values of every column make the first row group."""
     ordered, number = put_most_frequent_first(rows)
-    heads = pa.concat_tables([ordered.slice(0, number), others])
-    heads = heads.take(pa.array(np.argsort(heads["column"].to_numpy(), kind="stable")))
-    rest = ordered.slice(number)
-    groups = [heads.num_rows, *split_evenly(rest.num_rows, ROW_GROUPS - 1)] if heads.num_rows else []
-    return pa.concat_tables([heads, rest]), groups
+    heads = pa.concat_tables([ordered.slice(0, number), more_heads])
+    order = np.argsort(heads["column"].to_numpy(), kind="stable")
+    heads = heads.take(pa.array(order))
+    tail = ordered.slice(number)
+    row_groups = []
+    if heads.num_rows:
+        row_groups = [heads.num_rows, *split_evenly(tail.num_rows, ROW_GROUPS - 1)]
+    return pa.concat_tables([heads, tail]), row_groups
 
 
 def table_histogram_rows(histograms: Iterable[tuple[int, Column, Histogram]]) -> pa.Table:
-    """Rows of `table-histograms`."""
-    rows = list(histograms)
-    given = histogram_fields([(column.encoding, one) for _, column, one in rows])
-    given["column"] = pa.array([ordinal for ordinal, _, _ in rows], pa.int32())
-    return fill_schema(TABLE_HISTOGRAMS, given, len(rows))
+    """Make the rows of `table-histograms`."""
+    ordinals = []
+    encoded = []
+    for ordinal, column, histogram in histograms:
+        ordinals.append(ordinal)
+        encoded.append((column.encoding, histogram))
+    arrays = histogram_fields(encoded)
+    arrays["column"] = pa.array(ordinals, pa.int32())
+    return fill_schema(TABLE_HISTOGRAMS, arrays, len(ordinals))
 
 
 def histogram_fields(histograms: Sequence[tuple[str | None, Histogram]]) -> dict[str, pa.Array]:
-    """The fields that say what histograms are, each with the encoding of its column's values."""
-    found = {"kind": pa.array([one.kind for _, one in histograms], pa.string())}
+    """Make the fields of histograms, each of which comes with the encoding of its column's values."""
+    fields = {"kind": pa.array([histogram.kind for _, histogram in histograms], pa.string())}
     for name, kind in ENCODED_TYPES.items():
-        found[f"edges_{name}"] = _lists([one.edges if encoding == name else None for encoding, one in histograms], kind)
+        edges = [histogram.edges if encoding == name else None for encoding, histogram in histograms]
+        fields[f"edges_{name}"] = _make_list_array(edges, kind)
     for name in ("counts", "distincts", "errors"):
-        found[name] = _lists([getattr(one, name) for _, one in histograms], pa.int64())
-    return found
+        lists = [getattr(histogram, name) for _, histogram in histograms]
+        fields[name] = _make_list_array(lists, pa.int64())
+    return fields
 
 
-def _lists(lists: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Lists as one array, a step in Python for each list and not for each value."""
-    arrays = [one if isinstance(one, pa.Array) else pa.array(one, kind) for one in lists if one is not None]
-    offsets = np.cumsum([0, *(0 if one is None else len(one) for one in lists)])
+def _make_list_array(lists: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Make one array of lists, with a step in Python for each list and not for each value."""
+    parts = [pa.array([], kind)]
+    lengths = []
+    for values in lists:
+        if values is None:
+            lengths.append(0)
+            continue
+        parts.append(values if isinstance(values, pa.Array) else pa.array(values, kind))
+        lengths.append(len(values))
     return pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()),
-        pa.concat_arrays([pa.array([], kind), *arrays]),
-        mask=pa.array([one is None for one in lists], pa.bool_()),
+        pa.array(np.cumsum([0, *lengths]), pa.int32()),
+        pa.concat_arrays(parts),
+        mask=pa.array([values is None for values in lists], pa.bool_()),
     )

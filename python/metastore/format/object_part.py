@@ -1,4 +1,4 @@
-"""Parts of objects: some columns of some row groups, by two requests, verified as the whole is."""
+"""Parts of objects: some columns of some row groups, by two requests, and verified as a complete object is."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 _DIGEST_BYTES = 16
 ANY_ROWS = -1
-"""In the reference to an object of which nobody says how many rows it has."""
+"""The number of rows in a reference that does not say it."""
 
 
 class ObjectPart:
-    """An object of which only what is asked for is read."""
+    """An object of which a reader fetches the footer and the columns that it needs."""
 
     def __init__(self, ref: ObjectRef, fetch: Fetch) -> None:
-        """Read the footer."""
         footer = fetch(ref.length - ref.footer_length, ref.footer_length)
         if hashlib.sha256(footer).hexdigest() != ref.footer_sha256:
             raise DamagedObject(ref.name, "its footer has another digest than was named")
         self._footer = read_footer(ref.name, footer, ref.length)
         if ref.rows not in (ANY_ROWS, self._footer.rows):
             raise DamagedObject(ref.name, f"{self._footer.rows} rows where {ref.rows} were named")
-        self._ref, self._fetch = ref, fetch
+        self._ref = ref
+        self._fetch = fetch
         try:
             self._digests = base64.b64decode(self._footer.texts[DIGESTS_KEY], validate=True)
         except (KeyError, binascii.Error) as e:
@@ -47,48 +47,58 @@ class ObjectPart:
 
     @property
     def groups(self) -> int:
-        """How many row groups there are."""
+        """Number of row groups."""
         return int(self._footer.metadata.num_row_groups)
 
     @property
     def num_rows(self) -> int:
-        """How many rows the object has."""
+        """Number of rows."""
         return self._footer.rows
 
     def footer_text(self, key: str) -> str | None:
-        """A key-value of the footer."""
+        """Return a value of the footer by its key."""
         return self._footer.texts.get(key)
 
     def groups_of_column(self, column: int) -> list[int]:
-        """The row groups that may have rows of a column."""
-        return [group for group in range(self.groups) if self._may_hold(group, column)]
+        """List the row groups that may have rows of a column."""
+        return [group for group in range(self.groups) if self._may_have_column(group, column)]
 
     def read_rows(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
-        """Some columns of some row groups."""
+        """Read some columns of some row groups."""
         data = np.zeros(self._ref.length, np.uint8)
         for group in groups:
             self._load(data, group, columns)
         return read_rows(self._ref.name, self._footer, data.data, columns, groups)
 
-    def _may_hold(self, group: int, column: int) -> bool:
+    def _may_have_column(self, group: int, column: int) -> bool:
         row_group = self._footer.metadata.row_group(group)
-        for place in range(row_group.num_columns):
-            chunk = row_group.column(place)
-            if chunk.path_in_schema == "column":
-                known = chunk.statistics
-                return known is None or not known.has_min_max or known.min <= column <= known.max
+        for leaf in range(row_group.num_columns):
+            chunk = row_group.column(leaf)
+            if chunk.path_in_schema != "column":
+                continue
+            statistics = chunk.statistics
+            if statistics is None or not statistics.has_min_max:
+                return True
+            return bool(statistics.min <= column <= statistics.max)
         return True
 
     def _load(self, data: np.ndarray, group: int, columns: Sequence[str]) -> None:
-        chunks = self._footer.chunks(group)
-        wanted = [chunk for chunk in chunks if chunk.name in columns]
-        if not wanted:
+        """Fetch columns of a row group into the bytes of the object."""
+        all_chunks = self._footer.chunks(group)
+        chunks = [chunk for chunk in all_chunks if chunk.name in columns]
+        if not chunks:
             return
-        start, end = min(one.start for one in wanted), max(one.start + one.length for one in wanted)
-        read = self._fetch(start, end - start)
-        for one in wanted:
-            chunk = read[one.start - start : one.start - start + one.length]
-            digest = _DIGEST_BYTES * (group * len(chunks) + one.leaf)
-            if hashlib.sha256(chunk).digest()[:_DIGEST_BYTES] != self._digests[digest : digest + _DIGEST_BYTES]:
-                raise DamagedObject(self._ref.name, "a column has another digest than its footer names")
-            data[one.start : one.start + one.length] = np.frombuffer(chunk, np.uint8)
+        start = min(chunk.start for chunk in chunks)
+        end = max(chunk.start + chunk.length for chunk in chunks)
+        fetched = self._fetch(start, end - start)
+        for chunk in chunks:
+            chunk_bytes = fetched[chunk.start - start : chunk.start - start + chunk.length]
+            self._verify(chunk_bytes, group * len(all_chunks) + chunk.leaf)
+            data[chunk.start : chunk.start + chunk.length] = np.frombuffer(chunk_bytes, np.uint8)
+
+    def _verify(self, chunk: bytes, number: int) -> None:
+        """Compare a column chunk with its digest, that of this number in the footer."""
+        start = number * _DIGEST_BYTES
+        digest = hashlib.sha256(chunk).digest()[:_DIGEST_BYTES]
+        if digest != self._digests[start : start + _DIGEST_BYTES]:
+            raise DamagedObject(self._ref.name, "a column has another digest than its footer names")

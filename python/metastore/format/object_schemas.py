@@ -58,7 +58,7 @@ _TYPES = {
     **{f"list<{name}>": pa.list_(kind) for name, kind in ENCODED_TYPES.items()},
 }
 _BUILT_IN = read_contract("statistics")
-_STATISTICS = [pa.field(one["name"], _TYPES[one["type"]]) for one in _BUILT_IN]
+_STATISTICS = [pa.field(statistic["name"], _TYPES[statistic["type"]]) for statistic in _BUILT_IN]
 
 _VALUE_LISTS = [
     pa.field("value_long", pa.int64()),
@@ -158,7 +158,7 @@ TABLE_PLACED = pa.schema(
     ]
 )
 
-_NOT_IN_GROUPS = {one["name"] for one in _BUILT_IN if one["merge"] == "not in groups"}
+_NOT_IN_GROUPS = {statistic["name"] for statistic in _BUILT_IN if statistic["merge"] == "not in groups"}
 
 TABLE_NODES = pa.schema(
     [
@@ -202,7 +202,10 @@ SCHEMAS: dict[str, pa.Schema] = {
 """Schema by kind of object; the kind is the part of an object's name before its uuid."""
 
 
-def fill_schema(schema: pa.Schema, given: Mapping[str, Any], rows: int) -> pa.Table:
-    """A table of so many rows; columns that are not given are null."""
-    arrays = [given[field.name] if field.name in given else pa.nulls(rows, field.type) for field in schema]
+def fill_schema(schema: pa.Schema, columns: Mapping[str, Any], rows: int) -> pa.Table:
+    """Make a table of so many rows; the other columns of the schema are null."""
+    arrays = []
+    for field in schema:
+        array = columns[field.name] if field.name in columns else pa.nulls(rows, field.type)
+        arrays.append(array)
     return pa.table(arrays, schema=schema)

@@ -27,7 +27,7 @@ from metastore.format.parquet_footer import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from metastore.format.parquet_footer import ParquetFooter
 
@@ -45,8 +45,11 @@ _PATTERN = r"([a-z]+(?:-[a-z]+)*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.p
 _NAME = re.compile(_PATTERN)
 _NAME_IN_BYTES = re.compile(_PATTERN.encode())
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_SHA256_BYTES = 32
 _DIGEST_BYTES = 16
-_LEAST_LENGTH, _LEAST_FOOTER = 12, 8
+"""Bytes of a chunk's digest: the start of its SHA-256."""
+_LEAST_LENGTH = 12
+_LEAST_FOOTER = 8
 _MAX_LENGTH: int = read_contract("limits")["object_length"]
 _BATCH_ROWS = 16_384
 
@@ -59,7 +62,7 @@ class ObjectRef:
         name: `<kind>-<uuid>.parquet`.
         length: Its size in bytes.
         sha256: Digest of all bytes, in hex.
-        rows: How many rows it holds.
+        rows: Its number of rows.
         footer_length: Bytes from the start of the Parquet footer to the end of the object.
         footer_sha256: Digest of these, in hex.
     """
@@ -73,24 +76,27 @@ class ObjectRef:
 
     @property
     def kind(self) -> str:
-        """The kind of object that the name says."""
+        """The kind of object, as the name says it."""
         return object_kind(self.name)
 
     def check(self) -> None:
-        """Refuses what names no object, and sizes that none has, before anything is allocated."""
-        if object_kind(self.name) and not _is_possible(self):
+        """Raise an error if no object has this name, sizes and digests, before anything is allocated."""
+        object_kind(self.name)
+        if not self._has_possible_sizes():
             raise TypeError("an object has sizes that none has")
-        if not all(_SHA256.fullmatch(digest) for digest in (self.sha256, self.footer_sha256)):
+        if not _SHA256.fullmatch(self.sha256) or not _SHA256.fullmatch(self.footer_sha256):
             raise TypeError("an object has a digest that is none")
 
-
-def _is_possible(ref: ObjectRef) -> bool:
-    footer = _LEAST_FOOTER < ref.footer_length <= MAX_FOOTER_BYTES and ref.footer_length < ref.length
-    return footer and _LEAST_LENGTH < ref.length <= _MAX_LENGTH and 0 <= ref.rows <= MAX_ROWS
+    def _has_possible_sizes(self) -> bool:
+        if not _LEAST_FOOTER < self.footer_length <= MAX_FOOTER_BYTES:
+            return False
+        if not _LEAST_LENGTH < self.length <= _MAX_LENGTH:
+            return False
+        return self.footer_length < self.length and 0 <= self.rows <= MAX_ROWS
 
 
 def content_name(kind: str, data: bytes) -> str:
-    """The name of an object with these bytes: its uuid (version 8) is the start of their SHA-256.
+    """Name an object by its bytes: its uuid (version 8) is the start of their SHA-256.
 
     So a name alone vouches for an object that no manifest names yet.
     """
@@ -101,67 +107,95 @@ def content_name(kind: str, data: bytes) -> str:
 
 
 def object_kind(name: Any) -> str:
-    """The kind in an object's name."""
+    """Return the kind in an object's name."""
     match = _NAME.fullmatch(name) if isinstance(name, str) else None
-    if not match:
+    if match is None:
         raise DamagedObject(repr(name), "this is no name of an object")
     return match[1]
 
 
 def find_object_names(data: bytes) -> set[str]:
-    """All names of objects that stand anywhere in some bytes, in fields that this version knows or not."""
+    """Find all names of objects anywhere in some bytes, in fields that this version knows or not."""
     return {match[0].decode() for match in _NAME_IN_BYTES.finditer(data)}
 
 
 def mark_unique(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The key-values of an object's footer with the mark that makes the object the only one of its name."""
-    return {**(extra or {}), WRITE_KEY: str(uuid.uuid4())}
+    """Add the mark to the key-values of an object's footer that makes the object the only one of its name."""
+    texts = dict(extra or {})
+    texts[WRITE_KEY] = str(uuid.uuid4())
+    return texts
 
 
 def encode_object(
     kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
 ) -> bytes:
-    """The bytes of an object."""
+    """Write a table as the bytes of an object."""
     schema = SCHEMAS[kind]
     table = table.select(schema.names).cast(schema)
     if sum(row_groups) != table.num_rows or not all(rows > 0 for rows in row_groups):
         raise ValueError(f"row groups {list(row_groups)} do not add up to {table.num_rows} rows")
-    texts, page_rows = dict(extra or {}), summary_pages.parse_page_rows(extra or {})
-    if not page_rows or not summary_pages.cuts_pages_by_rows():
-        texts, page_rows = {key: text for key, text in texts.items() if key != summary_pages.PAGE_ROWS_KEY}, 0
-    texts |= {KIND_KEY: kind, DIGESTS_KEY: _placeholder(DIGESTS_KEY, len(row_groups) * _leaves(schema) * _DIGEST_BYTES)}
-    if page_rows:
-        texts[summary_pages.PAGES_KEY] = _placeholder(
-            summary_pages.PAGES_KEY, summary_pages.page_table_bytes(row_groups, page_rows)
-        )
-    options = _writer_options(schema) | (summary_pages.page_writer_options(page_rows) if page_rows else {})
+    texts = dict(extra or {})
+    page_rows = summary_pages.parse_page_rows(texts)
+    if page_rows and summary_pages.cuts_pages_by_rows():
+        data = _encode_with_pages(kind, table, row_groups, texts, page_rows)
+        if data is not None:
+            return data
+    texts.pop(summary_pages.PAGE_ROWS_KEY, None)
+    return _encode_without_pages(kind, table, row_groups, texts)
+
+
+def _encode_without_pages(kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str]) -> bytes:
+    digests = _placeholder_for_digests(table.schema, row_groups)
+    texts = {**extra, KIND_KEY: kind, DIGESTS_KEY: digests}
+    data = _write_parquet(table, row_groups, texts, _writer_options(table.schema))
+    footer = read_footer("object", data)
+    return _replace_in_footer(data, {digests: chunk_digests(footer, data)})
+
+
+def _encode_with_pages(
+    kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str], page_rows: int
+) -> bytes | None:
+    """Write pages of so many rows with their digests; None if there are so many rows that pages are cut by bytes."""
+    digests = _placeholder_for_digests(table.schema, row_groups)
+    pages = _placeholder(summary_pages.PAGES_KEY, summary_pages.page_table_bytes(row_groups, page_rows))
+    texts = {**extra, KIND_KEY: kind, DIGESTS_KEY: digests, summary_pages.PAGES_KEY: pages}
+    options = _writer_options(table.schema) | summary_pages.page_writer_options(page_rows)
+    data = _write_parquet(table, row_groups, texts, options)
+    footer = read_footer("object", data)
+    page_table = summary_pages.build_page_table("object", footer, data, page_rows)
+    if page_table is None:
+        return None
+    return _replace_in_footer(data, {digests: chunk_digests(footer, data), pages: page_table})
+
+
+def _write_parquet(
+    table: pa.Table, row_groups: Sequence[int], texts: Mapping[str, str], options: Mapping[str, Any]
+) -> memoryview:
     sink = io.BytesIO()
-    with pq.ParquetWriter(sink, schema, **options) as writer:
+    with pq.ParquetWriter(sink, table.schema, **options) as writer:
         offset = 0
         for rows in row_groups:
             writer.write_table(table.slice(offset, rows), row_group_size=rows)
             offset += rows
         writer.add_key_value_metadata(texts)
-    data = sink.getbuffer()
-    footer = read_footer("object", data)
-    found = {DIGESTS_KEY: chunk_digests(footer, data)}
-    if page_rows:
-        of_pages = summary_pages.build_page_table("object", footer, data, page_rows)
-        if of_pages is None:  # so many rows that the writer cuts pages by their bytes
-            others = {key: text for key, text in (extra or {}).items() if key != summary_pages.PAGE_ROWS_KEY}
-            return encode_object(kind, table, row_groups, others)
-        found[summary_pages.PAGES_KEY] = of_pages
-    return _filled(data, [(texts[key], base64.b64encode(value).decode()) for key, value in found.items()])
+    return sink.getbuffer()
 
 
 def make_reference(name: str, data: bytes, rows: int) -> ObjectRef:
-    """The reference to an object with these bytes."""
+    """Make the reference to an object with these bytes."""
     footer = data[-footer_length(name, data) :]
-    return ObjectRef(name, len(data), _hex(data), rows, len(footer), _hex(footer))
+    return ObjectRef(
+        name=name,
+        length=len(data),
+        sha256=_hex_digest(data),
+        rows=rows,
+        footer_length=len(footer),
+        footer_sha256=_hex_digest(footer),
+    )
 
 
 def decode_object(ref: ObjectRef, data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """The rows of an object, all columns of its kind or those asked for.
+    """Read the rows of an object: all columns of its kind, or those that are named.
 
     Columns that another version left out are null; columns that this version does not know are dropped.
     """
@@ -173,16 +207,17 @@ def decode_object(ref: ObjectRef, data: bytes, columns: Sequence[str] | None = N
 
 
 def check_bytes(ref: ObjectRef, data: bytes) -> None:
-    """Checks that bytes are those of an object."""
-    if len(data) != ref.length or _hex(data) != ref.sha256:
+    """Check that bytes are those of an object."""
+    if len(data) != ref.length or _hex_digest(data) != ref.sha256:
         raise DamagedObject(ref.name, f"{len(data)} bytes with another digest than the manifest names")
 
 
 def decode_detail(name: str, sha256: str, data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """The rows of an object that a block's list of files names: as `decode`."""
-    if _hex(data) != sha256:
+    """Read the rows of an object that a block's list of files names, as `decode_object` does."""
+    if _hex_digest(data) != sha256:
         raise DamagedObject(name, "it has another digest than its block names")
-    return read_rows(name, read_footer(name, data), data, columns)
+    footer = read_footer(name, data)
+    return read_rows(name, footer, data, columns)
 
 
 def read_rows(
@@ -192,22 +227,40 @@ def read_rows(
     columns: Sequence[str] | None = None,
     groups: Sequence[int] | None = None,
 ) -> pa.Table:
-    """Columns of row groups of an object, all of its kind unless they are named."""
-    schema, metadata = _select_schema(name, columns), footer.metadata
-    groups = range(metadata.num_row_groups) if groups is None else groups
+    """Read columns of row groups of an object, all of its kind unless they are named."""
+    schema = _select_schema(name, columns)
+    metadata = footer.metadata
+    if groups is None:
+        groups = range(metadata.num_row_groups)
     try:
+        rows = sum(metadata.row_group(group).num_rows for group in groups)
         file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)), metadata=metadata, page_checksum_verification=True)
-        present = [name for name in schema.names if name in file.schema_arrow.names]
-        batches = file.iter_batches(_BATCH_ROWS, row_groups=list(groups), columns=present) if groups else ()
-        found = pa.schema([file.schema_arrow.field(name) for name in present])
-        table = pa.Table.from_batches(list(_limit_decoded_bytes(name, len(data), batches)), found)
-        return _conform(name, table, sum(metadata.row_group(group).num_rows for group in groups), schema)
+        table = _read_groups(name, file, schema.names, groups, decoded_limit(len(data)))
+        return _conform(name, table, rows, schema)
     except (pa.ArrowException, OSError, ValueError) as e:
         raise DamagedObject(name, f"it is not a Parquet file of its kind ({e})") from e
 
 
+def _read_groups(
+    name: str, file: pq.ParquetFile, columns: Sequence[str], groups: Sequence[int], most_bytes: int
+) -> pa.Table:
+    """Read those of the columns that the file has."""
+    present = [column for column in columns if column in file.schema_arrow.names]
+    schema = pa.schema([file.schema_arrow.field(column) for column in present])
+    if not groups:
+        return schema.empty_table()
+    batches = []
+    size = 0
+    for batch in file.iter_batches(_BATCH_ROWS, row_groups=list(groups), columns=present):
+        size += batch.nbytes
+        if size > most_bytes:
+            raise DamagedObject(name, f"more than {most_bytes} bytes when decoded")
+        batches.append(batch)
+    return pa.Table.from_batches(batches, schema)
+
+
 def identify_object(name: str, data: bytes) -> tuple[ObjectRef, dict[str, str]]:
-    """The reference to an object that no manifest names, and the key-values of its footer."""
+    """Return the reference to an object that no manifest names, and the key-values of its footer."""
     if name != content_name(object_kind(name), data):
         raise DamagedObject(name, "its name is not that of its bytes")
     footer = read_footer(name, data)
@@ -215,54 +268,77 @@ def identify_object(name: str, data: bytes) -> tuple[ObjectRef, dict[str, str]]:
 
 
 def chunk_digests(footer: ParquetFooter, data: bytes | memoryview) -> bytes:
-    """The first 16 bytes of SHA-256 of every column chunk, row group by row group in column order."""
-    view, groups = memoryview(data), range(footer.metadata.num_row_groups)
-    chunks = (chunk for group in groups for chunk in footer.chunks(group))
-    return b"".join(
-        hashlib.sha256(view[chunk.start : chunk.start + chunk.length]).digest()[:_DIGEST_BYTES] for chunk in chunks
-    )
+    """Join the first 16 bytes of SHA-256 of every column chunk, row group by row group in column order."""
+    view = memoryview(data)
+    digests = []
+    for group in range(footer.metadata.num_row_groups):
+        for chunk in footer.chunks(group):
+            chunk_bytes = view[chunk.start : chunk.start + chunk.length]
+            digests.append(hashlib.sha256(chunk_bytes).digest()[:_DIGEST_BYTES])
+    return b"".join(digests)
 
 
 def verify_chunks(ref: ObjectRef, data: bytes) -> ParquetFooter:
-    """Checks what partial reads rely on: the footer's digest in the reference and the chunks' digests in the footer."""
+    """Check the digests of partial reads: the footer's in the reference, and the chunks' and pages' in the footer."""
     tail = data[len(data) - ref.footer_length :]
-    if len(tail) != footer_length(ref.name, data) or _hex(tail) != ref.footer_sha256:
+    if len(tail) != footer_length(ref.name, data) or _hex_digest(tail) != ref.footer_sha256:
         raise DamagedObject(ref.name, "its footer has another digest than the manifest names")
     footer = read_footer(ref.name, data)
-    if footer.texts.get(DIGESTS_KEY) != base64.b64encode(chunk_digests(footer, data)).decode():
+    if footer.texts.get(DIGESTS_KEY) != _to_base64(chunk_digests(footer, data)):
         raise DamagedObject(ref.name, "its footer has other digests than its columns")
     pages = footer.texts.get(summary_pages.PAGES_KEY)
     if pages is not None:
         page_rows = max(1, summary_pages.parse_page_rows(footer.texts))
-        found = summary_pages.build_page_table(ref.name, footer, data, page_rows)
-        if found is None or pages != base64.b64encode(found).decode():
+        page_table = summary_pages.build_page_table(ref.name, footer, data, page_rows)
+        if page_table is None or pages != _to_base64(page_table):
             raise DamagedObject(ref.name, "its footer has other digests than its pages")
     return footer
 
 
-def _filled(data: memoryview, texts: Sequence[tuple[str, str]]) -> bytes:
-    # One pass: digests are known only when the chunks are written, and then the footer is written too.
+def _replace_in_footer(data: memoryview, values: Mapping[str, bytes]) -> bytes:
+    """Replace placeholders in an object's footer by values of the same length.
+
+    Digests are known only when the chunks are written, and then the footer is written too.
+    """
     body = len(data) - footer_length("object", data)
     footer = bytes(data[body:])
-    for placeholder, text in texts:
-        places = footer.count(placeholder.encode()) if placeholder else 1
-        if len(text) != len(placeholder) or places != 1:
-            raise AssertionError(f"the footer has {places} places for {len(text)} bytes of digests")
-        footer = footer.replace(placeholder.encode(), text.encode()) if placeholder else footer
+    for placeholder, value in values.items():
+        if not placeholder and not value:  # an object without rows
+            continue
+        text = _to_base64(value)
+        count = footer.count(placeholder.encode())
+        if len(text) != len(placeholder) or count != 1:
+            raise AssertionError(f"the footer has {count} places for {len(text)} bytes of digests")
+        footer = footer.replace(placeholder.encode(), text.encode())
     return bytes(data[:body]) + footer
 
 
+def _placeholder_for_digests(schema: pa.Schema, row_groups: Sequence[int]) -> str:
+    leaves = sum(len(_leaf_types(field)) for field in schema)
+    return _placeholder(DIGESTS_KEY, len(row_groups) * leaves * _DIGEST_BYTES)
+
+
 def _placeholder(key: str, length: int) -> str:
-    pattern = b"".join(hashlib.sha256(f"{key} {i}".encode()).digest() for i in range(length // 32 + 1))
-    return base64.b64encode(pattern[:length]).decode()
+    """Make a text that stands nowhere else, as long as so many bytes in base64."""
+    pattern = bytearray()
+    while len(pattern) < length:
+        number = len(pattern) // _SHA256_BYTES
+        pattern += hashlib.sha256(f"{key} {number}".encode()).digest()
+    return _to_base64(bytes(pattern[:length]))
 
 
-def _hex(data: bytes) -> str:
+def _to_base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _hex_digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
 def _writer_options(schema: pa.Schema) -> dict[str, Any]:
-    encodings = {path: encoding for field in schema for path, encoding in _encodings(field)}
+    encodings: dict[str, str] = {}
+    for field in schema:
+        encodings.update(_list_encodings(field))
     return {
         "compression": "zstd",
         "use_dictionary": False,  # it doubles columns of bounds
@@ -274,7 +350,8 @@ def _writer_options(schema: pa.Schema) -> dict[str, Any]:
     }
 
 
-def _encodings(field: pa.Field) -> Iterator[tuple[str, str]]:
+def _list_encodings(field: pa.Field) -> Iterator[tuple[str, str]]:
+    """List the path of each leaf of a field that has an encoding of its own, and the encoding."""
     for path, kind in _leaf_types(field):
         if pa.types.is_integer(kind):
             yield path, "DELTA_BINARY_PACKED"
@@ -283,6 +360,7 @@ def _encodings(field: pa.Field) -> Iterator[tuple[str, str]]:
 
 
 def _leaf_types(field: pa.Field) -> list[tuple[str, pa.DataType]]:
+    """List the path and type of each leaf of a field."""
     if pa.types.is_map(field.type):
         entry = f"{field.name}.key_value"
         return [(f"{entry}.key", field.type.key_type), (f"{entry}.value", field.type.item_type)]
@@ -291,33 +369,26 @@ def _leaf_types(field: pa.Field) -> list[tuple[str, pa.DataType]]:
     return [(field.name, field.type)]
 
 
-def _leaves(schema: pa.Schema) -> int:
-    return sum(len(_leaf_types(field)) for field in schema)
-
-
 def _select_schema(name: str, columns: Sequence[str] | None) -> pa.Schema:
     schema = SCHEMAS.get(object_kind(name))
     if schema is None:
         raise DamagedObject(name, "this kind of object is not known")
-    return schema if columns is None else pa.schema([schema.field(name) for name in columns])
-
-
-def _limit_decoded_bytes(name: str, length: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    size, most = 0, decoded_limit(length)
-    for batch in batches:
-        size += batch.nbytes
-        if size > most:
-            raise DamagedObject(name, f"more than {most} bytes when decoded")
-        yield batch
+    if columns is None:
+        return schema
+    return pa.schema([schema.field(name) for name in columns])
 
 
 def _conform(name: str, table: pa.Table, rows: int, schema: pa.Schema) -> pa.Table:
+    """Cast a table to a schema; columns that it lacks are null."""
     if schema.names and table.column_names and table.num_rows != rows:
         raise DamagedObject(name, f"{table.num_rows} rows came out of {rows}")
-    arrays = [
-        table.column(field.name).cast(field.type) if field.name in table.column_names else pa.nulls(rows, field.type)
-        for field in schema
-    ]
-    if any(array.null_count for field, array in zip(schema, arrays, strict=True) if not field.nullable):
-        raise pa.ArrowInvalid("a required column has nulls")
+    arrays = []
+    for field in schema:
+        if field.name in table.column_names:
+            array = table.column(field.name).cast(field.type)
+        else:
+            array = pa.nulls(rows, field.type)
+        if array.null_count and not field.nullable:
+            raise pa.ArrowInvalid("a required column has nulls")
+        arrays.append(array)
     return pa.table(arrays, schema=schema)

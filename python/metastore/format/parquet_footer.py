@@ -1,6 +1,6 @@
 """Footers of objects as pyarrow reads them, and the one bound on what an object may become when decoded.
 
-Whoever asks has checked the digest of the footer: what stands in it is what a writer of statistics wrote.
+Callers have checked the digest of the footer: its content is what a writer of statistics wrote.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ColumnChunk:
         name: Its top-level name.
         start: Where its pages begin.
         length: Their bytes.
-        values: How many values, nulls included.
+        values: Number of values, nulls included.
     """
 
     leaf: int
@@ -61,13 +61,14 @@ class ParquetFooter:
         return int(self.metadata.num_rows)
 
     def chunks(self, group: int) -> list[ColumnChunk]:
-        """The chunks of a row group, in the order of the leaves."""
+        """List the chunks of a row group, in the order of the leaves."""
         row_group = self.metadata.row_group(group)
-        columns = (row_group.column(leaf) for leaf in range(row_group.num_columns))
-        return [
-            ColumnChunk(leaf, name, one.data_page_offset, one.total_compressed_size, one.num_values)
-            for leaf, (name, one) in enumerate(zip(self._names, columns, strict=True))
-        ]
+        chunks = []
+        for leaf, name in enumerate(self._names):
+            column = row_group.column(leaf)
+            chunk = ColumnChunk(leaf, name, column.data_page_offset, column.total_compressed_size, column.num_values)
+            chunks.append(chunk)
+        return chunks
 
     @cached_property
     def _names(self) -> list[str]:
@@ -76,12 +77,12 @@ class ParquetFooter:
 
 
 def decoded_limit(length: int) -> int:
-    """How many bytes an object of that length may become when decoded."""
+    """Return the most bytes that an object of that length may become when decoded."""
     return min(MAX_BYTES, FEW_BYTES + MOST_EXPANSION * length)
 
 
 def footer_length(name: str, data: bytes | memoryview) -> int:
-    """Bytes from the start of the footer to the end of the object."""
+    """Return the number of bytes from the start of the footer to the end of the object."""
     length = int.from_bytes(data[-_TAIL_BYTES:-4], "little") + _TAIL_BYTES
     if bytes(data[-4:]) != b"PAR1" or length > len(data) or length > MAX_FOOTER_BYTES:
         raise DamagedObject(name, "it does not end as a Parquet file does")
@@ -89,13 +90,15 @@ def footer_length(name: str, data: bytes | memoryview) -> int:
 
 
 def read_footer(name: str, data: bytes | memoryview, length: int | None = None) -> ParquetFooter:
-    """The footer of an object of that length, of which at least the end is at hand."""
+    """Read the footer of an object of that length (None: that of the data) from data with at least its end."""
     try:
         metadata = pq.read_metadata(pa.BufferReader(pa.py_buffer(data)))
         texts = {key.decode(): text.decode() for key, text in (metadata.metadata or {}).items()}
     except (pa.ArrowException, OSError, ValueError) as e:
         raise DamagedObject(name, f"its footer cannot be read ({e})") from e
     size = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
-    if size > decoded_limit(len(data) if length is None else length):
+    if length is None:
+        length = len(data)
+    if size > decoded_limit(length):
         raise DamagedObject(name, f"{size} bytes when decoded")
     return ParquetFooter(metadata, texts)

@@ -1,24 +1,24 @@
-"""Pages of a summary that can be read and verified alone: what planning needs of a few among very many data files."""
+"""Pages of a summary that can be read and verified alone, for planning with a few of very many data files."""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.parquet as pq
 
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from metastore.format.parquet_footer import ColumnChunk, ParquetFooter
 
 
 PAGE_ROWS_KEY = "metastore.page_rows"
-"""A footer key: how many rows each page has, but the last of a row group."""
+"""A footer key: number of rows of each page but the last of a row group."""
 PAGES_KEY = "metastore.pages"
 """A footer key: by row group and page, a digest of the pages of `PLANNED` and the length of each; base64."""
 PLANNED = ("column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary",
@@ -27,15 +27,25 @@ PLANNED = ("column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_
 
 _OPTION = "max_rows_per_page"
 _MOST_PAGE_BYTES = 8 << 20
-_DIGEST_BYTES, _LENGTH_BYTES = 16, 4
-_INTEGERS, _BINARY, _STRUCT = (4, 5, 6), 8, 12
-_COMPRESSED_BYTES, _DATA_HEADER, _DATA_HEADER_V2, _NUM_VALUES = 3, 5, 8, 1
+_DIGEST_BYTES = 16
+_LENGTH_BYTES = 4
+_INTEGERS = (4, 5, 6)
+_BINARY = 8
+_STRUCT = 12
+"""Types of Thrift's compact protocol."""
+_COMPRESSED_BYTES = 3
+_DATA_HEADER = 5
+_DATA_HEADER_V2 = 8
+_NUM_VALUES = 1
+"""Field ids of Parquet's page headers."""
 
 
 def parse_page_rows(extra: Mapping[str, str]) -> int:
-    """How many rows a page has, as a footer's key-values say; 0 where they do not, or no writer says so."""
+    """Return the rows of a page as a footer's key-values say; 0 if they do not say it, or as no writer does."""
     text = extra.get(PAGE_ROWS_KEY, "")
-    return int(text) if text.isdecimal() and len(text) < len(str(1 << 31)) else 0
+    if not text.isdecimal() or len(text) >= len(str(1 << 31)):
+        return 0
+    return int(text)
 
 
 @cache
@@ -45,48 +55,70 @@ def cuts_pages_by_rows() -> bool:
 
 
 def page_writer_options(page_rows: int) -> dict[str, Any]:
-    """Options of pyarrow's writer that make pages of so many rows."""
+    """Return options of pyarrow's writer for pages of so many rows."""
     return {_OPTION: page_rows, "data_page_size": _MOST_PAGE_BYTES}
 
 
 def page_table_bytes(row_groups: Sequence[int], page_rows: int) -> int:
-    """Bytes of `page_table` for row groups of so many rows."""
+    """Compute the bytes of the page table for row groups of so many rows."""
     pages = sum(-(-rows // page_rows) for rows in row_groups)
     return pages * (_DIGEST_BYTES + _LENGTH_BYTES * len(PLANNED))
 
 
 def build_page_table(name: str, footer: ParquetFooter, data: bytes | memoryview, page_rows: int) -> bytes | None:
-    """What stands under `PAGES_KEY`, before base64."""
-    view, found = memoryview(data), []
+    """Compute the bytes for `PAGES_KEY`, before base64; None if some page has another number of rows."""
+    view = memoryview(data)
+    entries: list[bytes] = []
     for group in range(footer.metadata.num_row_groups):
-        by_name = {chunk.name: chunk for chunk in footer.chunks(group)}
-        missing = [field for field in PLANNED if field not in by_name]
+        chunks = {chunk.name: chunk for chunk in footer.chunks(group)}
+        missing = [field for field in PLANNED if field not in chunks]
         if missing:
             raise DamagedObject(name, f"it has no column {missing[0]}")
-        columns = [list(_pages(name, view, by_name[field], page_rows)) for field in PLANNED]
-        if any(page is None for column in columns for page in column):
-            return None
-        found += [_entry(page) for page in zip(*columns, strict=True)]
-    return b"".join(found)
+        columns = []
+        for field in PLANNED:
+            pages = _list_pages(name, view, chunks[field])
+            if not _are_cut_by_rows(pages, chunks[field].values, page_rows):
+                return None
+            columns.append(pages)
+        entries += map(_describe_pages, zip(*columns, strict=True))
+    return b"".join(entries)
 
 
-def _pages(name: str, view: memoryview, chunk: ColumnChunk, page_rows: int) -> Iterator[memoryview | None]:
-    at, left = chunk.start, chunk.values
-    while left > 0:
+class _Page(NamedTuple):
+    """The bytes of a page, and the number of its values."""
+
+    data: memoryview
+    values: int
+
+
+def _list_pages(name: str, view: memoryview, chunk: ColumnChunk) -> list[_Page]:
+    pages = []
+    start = chunk.start
+    remaining = chunk.values
+    while remaining > 0:
         try:
-            end, values = _end_of_page(view, at)
+            page = _read_page(view, start)
         except (KeyError, IndexError) as e:
             raise DamagedObject(name, f"a page of column {chunk.name} is not one of ours ({e})") from e
-        yield view[at:end] if values == min(left, page_rows) else None
-        at, left = end, left - values
+        pages.append(page)
+        start += len(page.data)
+        remaining -= page.values
+    return pages
 
 
-def _end_of_page(view: memoryview, at: int) -> tuple[int, int]:
-    """Where the page at a position ends, and how many values it has: pyarrow does not show either."""
-    reader = _HeaderReader(view, at)
+def _read_page(view: memoryview, start: int) -> _Page:
+    """Find the page that begins at a position: pyarrow shows neither its end nor the number of its values."""
+    reader = _HeaderReader(view, start)
     header = reader.read_struct()
-    about = header[_DATA_HEADER] if _DATA_HEADER in header else header[_DATA_HEADER_V2]
-    return reader.at + header[_COMPRESSED_BYTES], about[_NUM_VALUES]
+    data_header = header[_DATA_HEADER] if _DATA_HEADER in header else header[_DATA_HEADER_V2]
+    end = reader.at + header[_COMPRESSED_BYTES]
+    return _Page(view[start:end], data_header[_NUM_VALUES])
+
+
+def _are_cut_by_rows(pages: Sequence[_Page], rows: int, page_rows: int) -> bool:
+    """Whether each page but the last has so many values, and the last the remaining ones."""
+    sizes = [page.values for page in pages]
+    return sizes == [min(page_rows, rows - first) for first in range(0, rows, page_rows)]
 
 
 class _HeaderReader:
@@ -97,14 +129,14 @@ class _HeaderReader:
         self.at = at
 
     def read_struct(self) -> dict[int, Any]:
-        """Field id to value."""
-        found: dict[int, Any] = {}
+        """Read a struct into a dictionary of field id to value."""
+        values: dict[int, Any] = {}
         field = 0
         while head := self._byte():
             step = head >> 4
             field = field + step if step else self._integer()
-            found[field] = self._value(head & 0xF)
-        return found
+            values[field] = self._value(head & 0xF)
+        return values
 
     def _value(self, kind: int) -> Any:
         if kind == _STRUCT:
@@ -113,14 +145,17 @@ class _HeaderReader:
             length = self._varint()
             self.at += length
             return length
-        return self._integer() if kind in _INTEGERS else kind
+        if kind in _INTEGERS:
+            return self._integer()
+        return kind  # of a truth the type is the value
 
     def _integer(self) -> int:
         number = self._varint()
         return (number >> 1) ^ -(number & 1)
 
     def _varint(self) -> int:
-        number = shift = 0
+        number = 0
+        shift = 0
         while (byte := self._byte()) & 0x80:
             number |= (byte & 0x7F) << shift
             shift += 7
@@ -131,6 +166,8 @@ class _HeaderReader:
         return self._data[self.at - 1]
 
 
-def _entry(pages: tuple[memoryview, ...]) -> bytes:
-    digest = hashlib.sha256(b"".join(pages)).digest()[:_DIGEST_BYTES]
-    return digest + b"".join(len(page).to_bytes(_LENGTH_BYTES, "little") for page in pages)
+def _describe_pages(pages: tuple[_Page, ...]) -> bytes:
+    """Join the digest and the lengths of the pages of all columns."""
+    digest = hashlib.sha256(b"".join(page.data for page in pages)).digest()[:_DIGEST_BYTES]
+    lengths = [len(page.data).to_bytes(_LENGTH_BYTES, "little") for page in pages]
+    return digest + b"".join(lengths)

@@ -1,4 +1,4 @@
-"""Where values live, as `table-frequencies` stores it: for each value a map or a list of frequencies by data file.
+"""The data files of each value, as `table-frequencies` stores them: a map or a list of frequencies by data file.
 
 Objects and their row groups are cut by the values' hashes: a value is looked for in one row group of one object.
 """
@@ -25,56 +25,58 @@ if TYPE_CHECKING:
 
 
 POSTING_COLUMNS = ("files_sparse", "files_dense")
-"""The columns that tell where a value lives."""
+"""The columns with the frequencies of a value by data file."""
 
 STARTS_KEY = "metastore.hashes"
-"""The footer key that tells the least hash of each row group."""
+"""The footer key of the least hash of each row group."""
 
 _STARTS = np.dtype(">u8")
 
 
 def hash_column_values(rows: pa.Table, column: Column) -> UInt64Array:
-    """The hash of each value of a column, by which its list is cut: that of bloom filters."""
+    """Hash each value of a column as bloom filters do; its list is cut by these hashes."""
     return bloom_hashes(unify_doubles(rows[f"value_{column.encoding}"]))
 
 
 def choose_part(hashes: UInt64Array, parts: int) -> Longs:
-    """Which of so many parts has the values with these hashes."""
+    """Choose the part of so many that has the values with these hashes."""
     return choose_hash_range(hashes, parts)
 
 
 def encode_hash_starts(starts: UInt64Array) -> str:
-    """The least hash of each row group, as the footer has it."""
+    """Write the least hash of each row group as the footer has it."""
     return base64.b64encode(starts.astype(_STARTS).tobytes()).decode()
 
 
 def decode_hash_starts(text: str) -> UInt64Array:
-    """What `starts_text` wrote."""
-    found: UInt64Array = np.frombuffer(base64.b64decode(text, validate=True), _STARTS).astype(np.uint64)
-    return found
+    """Read the text of `encode_hash_starts`."""
+    starts: UInt64Array = np.frombuffer(base64.b64decode(text, validate=True), _STARTS).astype(np.uint64)
+    return starts
 
 
 def read_postings(rows: pa.Table) -> tuple[Longs, Longs, Longs]:
-    """The data files of some values."""
-    maps, lists = (rows[name].combine_chunks() for name in ("files_sparse", "files_dense"))
+    """Read the row, the data file and the frequency of each posting: those of maps, then those of lists."""
+    maps = rows["files_sparse"].combine_chunks()
+    lists = rows["files_dense"].combine_chunks()
+    map_lengths = _read_lengths(maps)
+    list_lengths = _read_lengths(lists)
+    row_numbers = np.arange(rows.num_rows)
+    value_rows = np.concatenate([np.repeat(row_numbers, map_lengths), np.repeat(row_numbers, list_lengths)])
+    # A list has a frequency for each data file, in the order of their ordinals.
+    list_frequencies = pc.list_flatten(lists).to_numpy().astype(np.int64)
+    list_starts = np.cumsum(list_lengths) - list_lengths
+    list_files = np.arange(len(list_frequencies)) - np.repeat(list_starts, list_lengths)
     entries = pc.list_flatten(maps.cast(pa.list_(pa.struct([("key", pa.int32()), ("value", pa.int64())]))))
-    of_maps, of_lists = (_lengths(one) for one in (maps, lists))
-    flat = pc.list_flatten(lists).to_numpy().astype(np.int64)
-    places = np.arange(rows.num_rows)
-    return (
-        np.concatenate([np.repeat(places, of_maps), np.repeat(places, of_lists)]),
-        np.concatenate(
-            [_field(entries, 0), np.arange(len(flat)) - np.repeat(np.cumsum(of_lists) - of_lists, of_lists)]
-        ),
-        np.concatenate([_field(entries, 1), flat]),
-    )
+    files = np.concatenate([_read_field(entries, 0), list_files])
+    frequencies = np.concatenate([_read_field(entries, 1), list_frequencies])
+    return value_rows, files, frequencies
 
 
-def _lengths(lists: pa.Array) -> Longs:
-    offsets = lists.offsets.to_numpy()
-    return np.where(np.asarray(lists.is_valid()), np.diff(offsets), 0).astype(np.int64)
+def _read_lengths(lists: pa.Array) -> Longs:
+    lengths = np.diff(lists.offsets.to_numpy())
+    return np.where(np.asarray(lists.is_valid()), lengths, 0).astype(np.int64)
 
 
-def _field(entries: pa.Array, place: int) -> Longs:
-    found: Longs = pc.struct_field(entries, place).to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+def _read_field(entries: pa.Array, index: int) -> Longs:
+    values: Longs = pc.struct_field(entries, index).to_numpy(zero_copy_only=False).astype(np.int64)
+    return values

@@ -1,4 +1,4 @@
-"""Zones: what is known of many consecutive data files together, so that a planner reads little of the rest."""
+"""Zones: statistics of many consecutive data files together, so that a planner reads little about each file."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from metastore.format.hashing import UInt64Array
     from metastore.format.table_column import Column
 
     Flags = NDArray[np.bool_]
@@ -28,35 +29,36 @@ if TYPE_CHECKING:
 
 
 IDENTITIES_KEY = "metastore.identities"
-"""A footer key of `files`: what tells the data files of each zone from all others; base64."""
+"""A footer key of `files`: hashes of the identities of the data files of each zone; base64."""
 
-_MOST = 1 << 62
+_MOST_ROWS = 1 << 62
 
 
 def build_zones(rows: pa.Table, columns: Sequence[Column], rows_of_files: Longs) -> pa.Table:
-    """The rows of `zones` for rows of `summary`.
+    """Build the rows of `zones` from rows of `summary`.
 
-    A count is known where those of all its data files are, and a bound where those of all that hold a value are. A zone
-    of which a data file has no row, or one that contradicts itself, is unknown: it has no `rows`.
+    A count is known if those of all its data files are, and a bound if those of all files with a value are. A zone with
+    a data file that has no row, or one that contradicts itself, is unknown: it has no `rows`.
     """
     ordinals = rows["column"].to_numpy()
     parts = []
     for ordinal in np.unique(ordinals).tolist():
         start, end = ordinals.searchsorted([ordinal, ordinal + 1])
-        parts.append(_zones_of_column(rows.slice(start, end - start), columns[ordinal], ordinal, rows_of_files))
+        rows_of_column = rows.slice(start, end - start)
+        parts.append(_build_zones_of_column(rows_of_column, columns[ordinal], ordinal, rows_of_files))
     return pa.concat_tables([ZONES.empty_table(), *parts])
 
 
 def read_row_counts(files: pa.Table) -> Longs:
-    """How many rows each data file of a block has, by ordinal; -1 where that is not known."""
-    found: Longs = pc.fill_null(files.sort_by("file")["rows"], -1).to_numpy()
-    return found
+    """Read the number of rows of each data file of a block, by ordinal; -1 if it is unknown."""
+    counts: Longs = pc.fill_null(files.sort_by("file")["rows"], -1).to_numpy()
+    return counts
 
 
 def hash_identities(files: pa.Table) -> str:
-    """What stands under `IDENTITIES_KEY` of a `files` object.
+    """Compute the text for `IDENTITIES_KEY` of a `files` object.
 
-    Zone by zone 24 bytes, all numbers little-endian: the XXH64 of the paths of its data files in UTF-16, one behind the
+    Zone by zone 24 bytes, all numbers little-endian: the XXH64 of the paths of its data files in UTF-16, one after the
     other; the XXH64 of three numbers of 8 bytes for each of them (UTF-16 code units of its path, size, modification
     time or -1); the CRC-32 of its first path in UTF-8, and that of its last. Not SHA-256: a scan of a million files
     computes them, and files are told apart, not protected.
@@ -65,25 +67,39 @@ def hash_identities(files: pa.Table) -> str:
     paths = ordered["path"].to_pylist()
     texts = [path.encode("utf-16-le") for path in paths]
     units = np.array([len(text) // 2 for text in texts], np.int64)
-    facts = np.stack([units, ordered["size"].to_numpy(), pc.fill_null(ordered["modified"], -1).to_numpy()], axis=1)
+    modified = pc.fill_null(ordered["modified"], -1).to_numpy()
+    numbers = np.stack([units, ordered["size"].to_numpy(), modified], axis=1)
     starts = np.arange(0, len(paths), ZONE_FILES)
     ends = np.minimum(starts + ZONE_FILES, len(paths))
-    bounds = np.concatenate([[0], np.cumsum(2 * units)])
-    of_paths = xxhash_bytes(_buffer(b"".join(texts)), bounds[starts], bounds[ends] - bounds[starts])
-    of_facts = xxhash_bytes(_buffer(facts.astype("<i8").tobytes()), starts * 24, (ends - starts) * 24)
-    found = b"".join(
-        struct.pack("<QQII", int(h), int(f), *(zlib.crc32(paths[i].encode()) for i in (start, end - 1)))
-        for h, f, start, end in zip(of_paths, of_facts, starts.tolist(), ends.tolist(), strict=True)
-    )
-    return base64.b64encode(found).decode()
+    text_starts = np.concatenate([[0], np.cumsum(2 * units)])
+    path_hashes = _hash_slices(b"".join(texts), text_starts[starts], text_starts[ends])
+    number_hashes = _hash_slices(numbers.astype("<i8").tobytes(), starts * 24, ends * 24)
+    identities = []
+    for zone, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        first = zlib.crc32(paths[start].encode())
+        last = zlib.crc32(paths[end - 1].encode())
+        identity = struct.pack("<QQII", int(path_hashes[zone]), int(number_hashes[zone]), first, last)
+        identities.append(identity)
+    return base64.b64encode(b"".join(identities)).decode()
 
 
-def _buffer(data: bytes) -> NDArray[np.uint8]:
-    return pad_buffer(np.frombuffer(data, np.uint8))
+def _hash_slices(data: bytes, starts: Longs, ends: Longs) -> UInt64Array:
+    return xxhash_bytes(pad_buffer(np.frombuffer(data, np.uint8)), starts, ends - starts)
 
 
-class _Files(NamedTuple):
-    """What is known of a column, by data file; -1 and false where it is not."""
+class _SummaryOfFiles(NamedTuple):
+    """The summary of a column by data file; -1 and false where it is unknown.
+
+    Attributes:
+        rows: Number of rows.
+        nulls: Number of nulls.
+        nans: Number of NaNs.
+        has_lo: Whether there is a lower bound.
+        has_hi: Whether there is an upper bound.
+        lo: Lower bounds: an Arrow array of bytes, or numbers; None for a column with counts only.
+        hi: Upper bounds, likewise.
+        sound: Whether there is exactly one row, and it does not contradict itself.
+    """
 
     rows: Longs
     nulls: Longs
@@ -94,100 +110,136 @@ class _Files(NamedTuple):
     hi: Any
     sound: Flags
 
-    def empty(self) -> Flags:
-        """The data files that hold nothing that bounds enclose."""
-        found: Flags = (self.nulls >= 0) & (self.nans >= 0) & (self.rows == self.nulls + self.nans)
-        return found
+    def are_empty(self) -> Flags:
+        """A mask of the data files without a value that bounds would enclose."""
+        is_empty: Flags = (self.nulls >= 0) & (self.nans >= 0) & (self.rows == self.nulls + self.nans)
+        return is_empty
 
 
-def _zones_of_column(rows: pa.Table, column: Column, ordinal: int, rows_of_files: Longs) -> pa.Table:
-    files = _files(rows, column, rows_of_files)
+def _build_zones_of_column(rows: pa.Table, column: Column, ordinal: int, rows_of_files: Longs) -> pa.Table:
+    files = _read_summary(rows, column, rows_of_files)
     starts = np.arange(0, len(rows_of_files), ZONE_FILES)
     sound = np.logical_and.reduceat(files.sound, starts)
-    sound &= np.add.reduceat(files.rows.astype(np.float64), starts) < _MOST
+    sound &= np.add.reduceat(files.rows.astype(np.float64), starts) < _MOST_ROWS
     zones: dict[str, Any] = {
         "column": np.full(len(starts), ordinal, np.int32),
         "zone": np.arange(len(starts), dtype=np.int32),
-        "rows": _sum(files.rows, starts, sound),
-        "nulls": _sum(files.nulls, starts, sound),
-        "nans": _sum(files.nans, starts, sound),
+        "rows": _sum_counts(files.rows, starts, sound),
+        "nulls": _sum_counts(files.nulls, starts, sound),
+        "nans": _sum_counts(files.nans, starts, sound),
     }
     if column.encoding is not None:
-        bounds = _byte_bounds if column.encoding == "binary" else _number_bounds
-        for side, has in (("lo", files.has_lo), ("hi", files.has_hi)):
-            # Of a data file without values a bound says nothing; one that should have a bound and has none spoils it.
-            known = sound & np.logical_and.reduceat(has | files.empty(), starts)
-            known &= np.logical_or.reduceat(has, starts)
-            zones[f"{side}_{column.encoding}"] = bounds(files, side, starts, known, column)
-    given = {name: pa.array(values, ZONES.field(name).type) for name, values in zones.items()}
-    return fill_schema(ZONES, given, len(starts))
+        has_lo = sound & _are_bounded(files, files.has_lo, starts)
+        has_hi = sound & _are_bounded(files, files.has_hi, starts)
+        if column.encoding == "binary":
+            zones["lo_binary"] = _reduce_bytes(files.lo, min, starts, has_lo, column)
+            zones["hi_binary"] = _reduce_bytes(files.hi, max, starts, has_hi, column)
+        else:
+            least, greatest = _number_range(files.lo.dtype)
+            lo = np.minimum.reduceat(np.where(files.has_lo, files.lo, greatest), starts)
+            hi = np.maximum.reduceat(np.where(files.has_hi, files.hi, least), starts)
+            zones[f"lo_{column.encoding}"] = pa.array(lo, mask=~has_lo)
+            zones[f"hi_{column.encoding}"] = pa.array(hi, mask=~has_hi)
+    arrays = {name: pa.array(values, ZONES.field(name).type) for name, values in zones.items()}
+    return fill_schema(ZONES, arrays, len(starts))
 
 
-def _files(rows: pa.Table, column: Column, rows_of_files: Longs) -> _Files:
+def _are_bounded(files: _SummaryOfFiles, has_bound: Flags, starts: Longs) -> Flags:
+    """A mask of the zones that have a bound, as has each of their data files with values."""
+    # Of a data file without values a bound says nothing; one that should have a bound and has none spoils it.
+    have_all = np.logical_and.reduceat(has_bound | files.are_empty(), starts)
+    have_any = np.logical_or.reduceat(has_bound, starts)
+    is_bounded: Flags = have_all & have_any
+    return is_bounded
+
+
+def _read_summary(rows: pa.Table, column: Column, rows_of_files: Longs) -> _SummaryOfFiles:
+    """Arrange a column's rows of `summary` by data file."""
     count = len(rows_of_files)
-    places = rows["file"].to_numpy()
-    once = np.bincount(places, minlength=count) == 1
+    ordinals = rows["file"].to_numpy()
 
-    def by_file(name: str) -> Longs:
-        found = np.full(count, -1, np.int64)
-        found[places] = pc.fill_null(rows[name], -1).to_numpy()
-        return found
+    def arrange(name: str) -> Longs:
+        counts = np.full(count, -1, np.int64)
+        counts[ordinals] = pc.fill_null(rows[name], -1).to_numpy()
+        return counts
 
-    counted, nulls, nans = by_file("rows"), by_file("nulls"), by_file("nans")
-    sound = once & (counted >= 0) & ((rows_of_files < 0) | (counted == rows_of_files))
-    sound &= (nulls >= -1) & (nulls <= counted) & (nans >= -1) & (nans <= counted - np.maximum(nulls, 0))
+    row_counts = arrange("rows")
+    nulls = arrange("nulls")
+    nans = arrange("nans")
+    value_counts = row_counts - np.maximum(nulls, 0) - np.maximum(nans, 0)
+    sound = np.bincount(ordinals, minlength=count) == 1
+    sound &= (row_counts >= 0) & ((rows_of_files < 0) | (row_counts == rows_of_files))
+    sound &= (nulls >= -1) & (nulls <= row_counts) & (nans >= -1) & (value_counts >= 0)
     if column.encoding is None:
-        none = np.zeros(count, np.bool_)
-        return _Files(counted, nulls, nans, none, none, None, None, sound)
-    order = np.full(count, -1, np.int64)
-    order[places] = np.arange(len(places))
-    taken = pa.array(np.maximum(order, 0), mask=order < 0)
-    lo, hi = (rows[f"{side}_{column.encoding}"].combine_chunks().take(taken) for side in ("lo", "hi"))
-    has_lo, has_hi = (pc.is_valid(side).to_numpy(zero_copy_only=False) for side in (lo, hi))
-    sound &= ~(has_lo | has_hi) | (counted - np.maximum(nulls, 0) - np.maximum(nans, 0) > 0)
+        no_bounds = np.zeros(count, np.bool_)
+        return _SummaryOfFiles(
+            rows=row_counts, nulls=nulls, nans=nans, has_lo=no_bounds, has_hi=no_bounds, lo=None, hi=None, sound=sound
+        )
+    row_numbers = np.full(count, -1, np.int64)
+    row_numbers[ordinals] = np.arange(len(ordinals))
+    indices = pa.array(np.maximum(row_numbers, 0), mask=row_numbers < 0)
+    lo = rows[f"lo_{column.encoding}"].combine_chunks().take(indices)
+    hi = rows[f"hi_{column.encoding}"].combine_chunks().take(indices)
+    has_lo = pc.is_valid(lo).to_numpy(zero_copy_only=False)
+    has_hi = pc.is_valid(hi).to_numpy(zero_copy_only=False)
+    sound &= ~(has_lo | has_hi) | (value_counts > 0)
     if column.encoding == "binary":
-        sound &= _in_order(lo, hi, column)
+        sound &= _are_ordered(lo, hi, column)
     else:
-        lo, hi = (pc.fill_null(side, 0).to_numpy() for side in (lo, hi))
+        lo = pc.fill_null(lo, 0).to_numpy()
+        hi = pc.fill_null(hi, 0).to_numpy()
         sound &= ~(has_lo & has_hi) | (lo <= hi)
         sound &= (lo == lo) & (hi == hi)  # noqa: PLR0124 - NaN is no bound
-    return _Files(counted, nulls, nans, has_lo, has_hi, lo, hi, sound)
+    return _SummaryOfFiles(
+        rows=row_counts, nulls=nulls, nans=nans, has_lo=has_lo, has_hi=has_hi, lo=lo, hi=hi, sound=sound
+    )
 
 
-def _in_order(lo: pa.Array, hi: pa.Array, column: Column) -> Flags:
-    if not _is_signed(column):
+def _are_ordered(lo: pa.Array, hi: pa.Array, column: Column) -> Flags:
+    """A mask of the data files without a lower bound above the upper one."""
+    if not _is_decimal(column):
         inverted = pc.fill_null(pc.greater(lo, hi), False)  # noqa: FBT003 - pyarrow's signature
-        ordered: Flags = ~inverted.to_numpy(zero_copy_only=False)
-        return ordered
-    wrong = [
-        any(bound is not None and len(bound) != DECIMAL_BYTES for bound in pair)
-        or (None not in pair and decimal_from_bytes(pair[0]) > decimal_from_bytes(pair[1]))
-        for pair in zip(lo.to_pylist(), hi.to_pylist(), strict=True)
-    ]
-    return ~np.array(wrong, np.bool_)
+        is_ordered: Flags = ~inverted.to_numpy(zero_copy_only=False)
+        return is_ordered
+    pairs = zip(lo.to_pylist(), hi.to_pylist(), strict=True)
+    return np.array([_are_ordered_decimals(lower, upper) for lower, upper in pairs], np.bool_)
 
 
-def _is_signed(column: Column) -> bool:
+def _are_ordered_decimals(lo: bytes | None, hi: bytes | None) -> bool:
+    for bound in (lo, hi):
+        if bound is not None and len(bound) != DECIMAL_BYTES:
+            return False
+    if lo is None or hi is None:
+        return True
+    return decimal_from_bytes(lo) <= decimal_from_bytes(hi)
+
+
+def _is_decimal(column: Column) -> bool:
     return column.type.startswith("decimal")
 
 
-def _sum(counts: Longs, starts: Longs, sound: Flags) -> pa.Array:
-    known = sound & np.logical_and.reduceat(counts >= 0, starts)
-    return pa.array(np.add.reduceat(counts, starts), mask=~known)
+def _sum_counts(counts: Longs, starts: Longs, sound: Flags) -> pa.Array:
+    is_known = sound & np.logical_and.reduceat(counts >= 0, starts)
+    return pa.array(np.add.reduceat(counts, starts), mask=~is_known)
 
 
-def _number_bounds(files: _Files, side: str, starts: Longs, known: Flags, _column: Column) -> pa.Array:
-    values, has, reduce = (files.lo, files.has_lo, np.minimum) if side == "lo" else (files.hi, files.has_hi, np.maximum)
-    least, most = (-np.inf, np.inf) if values.dtype == np.float64 else (np.iinfo(np.int64).min, np.iinfo(np.int64).max)
-    neutral = most if side == "lo" else least
-    return pa.array(reduce.reduceat(np.where(has, values, neutral), starts), mask=~known)
+def _number_range(kind: np.dtype[Any]) -> tuple[float, float]:
+    """Return the least and the greatest value of doubles or 64-bit integers."""
+    if kind == np.float64:
+        return -np.inf, np.inf
+    integers = np.iinfo(np.int64)
+    return integers.min, integers.max
 
 
-def _byte_bounds(files: _Files, side: str, starts: Longs, known: Flags, column: Column) -> list[bytes | None]:
-    values = files.lo if side == "lo" else files.hi
-    best: Callable[..., bytes] = min if side == "lo" else max
-    order: Callable[[bytes], Any] = decimal_from_bytes if _is_signed(column) else bytes
-    return [
-        best(values.slice(start, ZONE_FILES).drop_null().to_pylist(), key=order) if is_known else None
-        for start, is_known in zip(starts.tolist(), known.tolist(), strict=True)
-    ]
+def _reduce_bytes(
+    values: pa.Array, choose: Callable[..., bytes], starts: Longs, has_bound: Flags, column: Column
+) -> list[bytes | None]:
+    """Choose the least or the greatest of the bounds of each zone; None of a zone without a bound."""
+    order: Callable[[bytes], Any] = decimal_from_bytes if _is_decimal(column) else bytes
+    bounds: list[bytes | None] = []
+    for start, is_bounded in zip(starts.tolist(), has_bound.tolist(), strict=True):
+        bound = None
+        if is_bounded:
+            bound = choose(values.slice(start, ZONE_FILES).drop_null().to_pylist(), key=order)
+        bounds.append(bound)
+    return bounds
