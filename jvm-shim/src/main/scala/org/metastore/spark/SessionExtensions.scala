@@ -10,54 +10,90 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{CboSwitch, StageStatisticsRule}
 import org.metastore.spark.explain.PruningHistoryRule
 import org.metastore.spark.scan.{
-  AnsweredRowsStrategy, LogicalScanRule, ParquetScanStrategy, PlanningStartRule, WarmUp
+  AnsweredRowsStrategy, LogicalScanRule, ParquetScanStrategy, PhysicalScanColumnarRule, PhysicalScanRule,
+  PlanningStartRule, WarmUp
 }
-import org.metastore.spark.scan.{PhysicalScanColumnarRule, PhysicalScanRule}
 import org.metastore.spark.sql.{
   ColumnsViewRule, DataSourceErrorRule, DataSourceRule, DiffFunction, EarlyRules, FilteredSummaryFunction,
-  FunctionCallRule,
-  JobFunctionStrategy, MetastoreParser, OutermostParser, TableFunctions
+  FunctionCallRule, JobFunctionStrategy, MetastoreParser, OutermostParser, TableFunctions
 }
 
 /**
- * Everything that the shim adds to a session of one line of Spark, one line each.
+ * Everything that the shim adds to a session of one line of Spark, in the order in which a query meets it.
  *
- * `MetastoreExtensions` registers itself and may be listed in `spark.sql.extensions` too, so `apply` can run twice for one
- * session: each line must be harmless when repeated.
+ * `MetastoreExtensions` registers itself and may be listed in `spark.sql.extensions` too, so `apply` can run twice
+ * for one session: each line must be harmless when repeated.
  */
 class SessionExtensions extends SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit = {
+    registerFunctions()
+    addParser(extensions)
+    addAnalyzerRules(extensions)
+    addOptimizerRules(extensions)
+    addPlannerStrategies(extensions)
+    addPhysicalRules(extensions)
+    MetastoreConf.warnOfMisspeltVariables()
+    CboSwitch()
+    WarmUp.begin()
+  }
+
+  /** Table functions. Python answers two of them: it is passed in, because `sql` does not know `analyze`. */
+  private def registerFunctions(): Unit = {
     TableFunctions.register()
     FilteredSummaryFunction.answerBy((session, table, query) =>
       AttachedPython.run(session, FilteredSummaryStatement(table, query)))
-    DiffFunction.answerBy { (session, question) =>
-      val statement = DiffStatement(question)
-      AttachedPython.run(session, statement)
-    }
-    if (EarlyRules.inject(extensions, new AnalyzableColumnsRule(_)))
-      extensions.injectParser((_, delegate) => MetastoreParser(delegate))
+    DiffFunction.answerBy((session, question) => AttachedPython.run(session, DiffStatement(question)))
+  }
+
+  /** Statements of ours. Our parser is the outermost: parsers of other extensions lose parameter markers. */
+  private def addParser(extensions: SparkSessionExtensions): Unit = {
+    val rulesMayRunEarly = EarlyRules.inject(extensions, new AnalyzableColumnsRule(_))
+    if (rulesMayRunEarly) extensions.injectParser((_, delegate) => MetastoreParser(delegate))
     else
       extensions.injectParser((session, delegate) =>
         MetastoreParser(delegate, new AnalyzableColumnsRule(session).apply))
     OutermostParser.list()
+  }
+
+  private def addAnalyzerRules(extensions: SparkSessionExtensions): Unit = {
+    // Before names are resolved: Spark's own error for a data source or a column type would come first.
     EarlyRules.inject(extensions, new DataSourceErrorRule(_))
+    // While names are resolved: Spark refuses ANALYZE of a V2 table once its name is resolved.
     extensions.injectResolutionRule(new AnalyzeRule(_))
+    // After that: arguments are folded, and the relation of a data source is there.
     extensions.injectPostHocResolutionRule(_ => FunctionCallRule)
     extensions.injectPostHocResolutionRule(new DataSourceRule(_))
     extensions.injectPostHocResolutionRule(new AutoAnalyzeCallRule(_))
-    extensions.injectOptimizerRule(_ => ColumnsViewRule)
+  }
+
+  private def addOptimizerRules(extensions: SparkSessionExtensions): Unit = {
+    // Once for each query, before the optimizer: the time limit of planning begins.
     extensions.injectPlanNormalizationRule(new PlanningStartRule(_))
+    // With the rules that push filters down: filters have to reach the view.
+    extensions.injectOptimizerRule(_ => ColumnsViewRule)
+    // After filters and columns are pushed down, before joins are reordered: the optimizer needs the numbers of
+    // what is left. The history begins after the decisions that it notes.
     extensions.injectPreCBORule(new LogicalScanRule(_))
     extensions.injectPreCBORule(new PruningHistoryRule(_))
+    // Last of all, on joins in their final order: JoinPruningRule. PlanningStartRule adds it to the session's
+    // `experimental.extraOptimizations`, for which an extension has no method.
+  }
+
+  /** Spark asks strategies of extensions before its own. */
+  private def addPlannerStrategies(extensions: SparkSessionExtensions): Unit = {
     extensions.injectPlannerStrategy(_ => JobFunctionStrategy)
     extensions.injectPlannerStrategy(_ => AnsweredRowsStrategy)
     extensions.injectPlannerStrategy(new ParquetScanStrategy(_))
-    extensions.injectRuntimeOptimizerRule(_ => StageStatisticsRule)
+  }
+
+  private def addPhysicalRules(extensions: SparkSessionExtensions): Unit = {
+    // When adaptive execution prepares its first plan, so that EXPLAIN shows the files that are left; all other plans
+    // meet the same rule among the columnar ones.
     extensions.injectQueryStagePrepRule(new PhysicalScanRule(_))
     extensions.injectColumnar(new PhysicalScanColumnarRule(_))
+    // The plan of a write is final here.
     extensions.injectColumnar(new AutoAnalyzeRule(_))
-    MetastoreConf.warnOfMisspeltVariables()
-    CboSwitch()
-    WarmUp.begin()
+    // When adaptive execution plans again after a stage.
+    extensions.injectRuntimeOptimizerRule(_ => StageStatisticsRule)
   }
 }
