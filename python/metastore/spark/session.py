@@ -1,4 +1,4 @@
-"""Asking the shim through SQL, and preparing sessions for it."""
+"""SQL functions of the shim, and sessions that are prepared for it."""
 
 from __future__ import annotations
 
@@ -34,64 +34,80 @@ R = TypeVar("R")
 
 EXTENSION = "org.metastore.spark.MetastoreExtensions"
 _KEY_END = re.compile(r"\s*[=:]\s*|\s+")
-"""As in Java's properties: the first white space, `=` or `:`; what is behind it may hold more of them."""
+"""As in Java's properties: the first white space, `=` or `:`; the value may contain more of them."""
 _SUBJECT = {**dict.fromkeys(("explain", "filtered_summary", "estimates", "whatif"), "query"), "tables": "database"}
 
 
 def call_function(
     spark: SparkSession, function: str, subject: str | None, arguments: Mapping[str, object], kind: type[A]
 ) -> A:
-    """Calls a SQL function of the shim and wraps its rows."""
+    """Call a SQL function of the shim and wrap its rows."""
     check_session(spark)
-    named = {_SUBJECT.get(function, "table"): subject, **arguments}
-    asked = {name: value for name, value in named.items() if value is not None or name == "value"}  # NULL is one
-    given = {name: value if value is None else str(value) for name, value in asked.items()}
-    call = ", ".join(f"{name} => :{name}" for name in given)
+    texts = _to_texts({_SUBJECT.get(function, "table"): subject, **arguments})
+    parameters = ", ".join(f"{name} => :{name}" for name in texts)
     with translate_errors(subject or function, spark):
-        frame = spark.sql(f"SELECT * FROM metastore_{function}({call})", args=given)
-        names, collected = frame.columns, frame.collect()
-    zone = read_time_zone(spark)
-    found = [_row(row) for row in collected]
-    first = found[0] if found and issubclass(kind, Summary) else {}
+        frame = spark.sql(f"SELECT * FROM metastore_{function}({parameters})", args=texts)
+        names = frame.columns
+        spark_rows = frame.collect()
+    rows = list(map(_to_answer_row, spark_rows))
     schema = FUNCTIONS[function]
     if function == "summary":
-        names, found, schema = _with_own_columns(names, found)
+        names, rows, schema = _spread_user_defined(names, rows)
+    first = rows[0] if rows and issubclass(kind, Summary) else {}
     return kind(
-        *(function, subject or "", tuple(names), tuple(found), schema),
+        kind=function,
+        subject=subject or "",
+        columns=tuple(names),
+        rows=tuple(rows),
+        schema=schema,
         snapshot=first.get("snapshot"),
         current=first.get("current"),
         analyzed_at=first.get("analyzed_at"),
-        zone=zone,
-        column_name=None if "column_name" in names else given.get("column"),
+        zone=read_time_zone(spark),
+        column_name=None if "column_name" in names else texts.get("column"),
     )
 
 
+def _to_texts(arguments: Mapping[str, object]) -> dict[str, str | None]:
+    """The arguments of a function as texts, without those that are left out; of a value, None means NULL."""
+    texts: dict[str, str | None] = {}
+    for name, value in arguments.items():
+        if value is not None:
+            texts[name] = str(value)
+        elif name == "value":
+            texts[name] = None
+    return texts
+
+
 def require_session(verb: Callable[P, R]) -> Callable[P, R]:
-    """Makes a verb that takes a session first tell those who leave it out what to type."""
+    """Make a verb refuse a table as its first argument in place of a session, with a hint what to type."""
 
     @wraps(verb)
     def checking(*args: P.args, **kwargs: P.kwargs) -> R:
         first = args[0] if args else kwargs.get("table")
         if isinstance(first, str | PathLike) and "spark" not in kwargs:
-            _refuse(verb.__name__, str(first), args[1:], kwargs)
+            _refuse_table(verb.__name__, str(first), args[1:], kwargs)
         return verb(*args, **kwargs)
 
     return checking
 
 
-def _refuse(verb: str, subject: str, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+def _refuse_table(verb: str, subject: str, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
     from metastore.reading.table_answers import Statistics  # noqa: PLC0415 - slow to import
 
-    more = [*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items() if name != "table")]
+    arguments = list(map(repr, args))
+    for name, value in kwargs.items():
+        if name != "table":
+            arguments.append(f"{name}={value!r}")
     if is_location(subject) and hasattr(Statistics, verb):
-        hint = f"Say metastore.open({subject!r}).{verb}({', '.join(more)}), without Spark."
+        call = f"metastore.open({subject!r}).{verb}({', '.join(arguments)}), without Spark"
     else:
-        hint = f"Say metastore.{verb}({', '.join(['spark', repr(subject), *more])})."
-    raise InvalidArgument("spark", f"a Spark session is expected, not {subject!r}", hint)
+        call = f"metastore.{verb}({', '.join(['spark', repr(subject), *arguments])})"
+    raise InvalidArgument("spark", f"a Spark session is expected, not {subject!r}", f"Say {call}.")
 
 
 def check_session(spark: SparkSession) -> None:
-    """Tells a session that lives from anything else."""
+    """Refuse anything but a session that is running."""
     if not hasattr(spark, "sql"):
         raise InvalidArgument("spark", f"a Spark session is expected, not {type(spark).__name__}")
     if jvm_session.is_stopped(spark):
@@ -99,7 +115,7 @@ def check_session(spark: SparkSession) -> None:
 
 
 def list_settings(spark: SparkSession | None) -> Answer:
-    """Every setting as the session and this process see it."""
+    """Return every setting as the session and this process see it."""
     from metastore import configuration  # noqa: PLC0415 - slow to import
 
     if spark is not None:
@@ -109,7 +125,7 @@ def list_settings(spark: SparkSession | None) -> Answer:
 
 
 def configure(builder: B) -> B:
-    """Prepares a `SparkSession.builder` for the Metastore: appends, never overwrites.
+    """Prepare a `SparkSession.builder` for the Metastore: appends, never overwrites.
 
     With Spark 4 from `pip` there is nothing to prepare but the settings of `metastore.toml`: the wheel put the jar
     beside Spark's own and it registers itself. With a Spark elsewhere (SPARK_HOME) the jar is added to `spark.jars`, on
@@ -121,23 +137,27 @@ def configure(builder: B) -> B:
     options = {**read_spark_defaults(), **getattr(builder, "_options", {})}
     if "spark.remote" in options or "SPARK_REMOTE" in os.environ:
         return builder
-    wanted = {one.setting.key: one.text for one in configuration.resolve() if one.source == "file"}
-    added = {key: text for key, text in wanted.items() if key not in options}
+    additions = {}
+    for resolved in configuration.resolve():
+        key = resolved.setting.key
+        if resolved.source == "file" and key not in options:
+            additions[key] = resolved.text
     jar = jars.shim()
     home = Path(os.environ.get("SPARK_HOME") or jars.pyspark_jars().parent)
     if not (home / "jars" / jar.name).exists():
-        added["spark.jars"] = append_entry(options.get("spark.jars"), str(jar))
+        additions["spark.jars"] = append_entry(options.get("spark.jars"), str(jar))
     if metadata.version("pyspark").startswith("3."):  # its sessions do not register extensions by themselves
-        added["spark.sql.extensions"] = append_entry(options.get("spark.sql.extensions"), EXTENSION)
-    for key, text in added.items():
+        additions["spark.sql.extensions"] = append_entry(options.get("spark.sql.extensions"), EXTENSION)
+    for key, text in additions.items():
         builder.config(key, text)  # type: ignore[attr-defined]
     return builder
 
 
 def read_spark_defaults() -> dict[str, str]:
-    """The settings of `spark-defaults.conf`, where Spark looks for it."""
+    """Read the settings of `spark-defaults.conf`, in the folder where Spark looks for it."""
     home = os.environ.get("SPARK_HOME") or str(jars.pyspark_jars().parent)
-    file = Path(os.environ.get("SPARK_CONF_DIR") or Path(home) / "conf") / "spark-defaults.conf"
+    folder = os.environ.get("SPARK_CONF_DIR") or Path(home) / "conf"
+    file = Path(folder) / "spark-defaults.conf"
     if not file.is_file():
         return {}
     settings = {}
@@ -152,36 +172,39 @@ def read_spark_defaults() -> dict[str, str]:
 
 
 def append_entry(present: object, added: str) -> str:
-    """A comma list with one more entry, unless it has it."""
+    """Append an entry to a comma-separated list that does not have it yet."""
     entries = list(filter(None, str(present or "").split(",")))
     if added not in entries:
         entries.append(added)
     return ",".join(entries)
 
 
-def _with_own_columns(
-    names: list[str], found: list[dict[str, Any]]
+def _spread_user_defined(
+    names: list[str], rows: list[dict[str, Any]]
 ) -> tuple[list[str], list[dict[str, Any]], pa.Schema]:
-    """The rows of `summary` with a column for each user-defined statistic in place of the map of all."""
+    """Names, rows and schema of `summary` with a column for each user-defined statistic in place of their map."""
     import pyarrow as pa  # noqa: PLC0415 - an answer that is only shown does without
 
-    values = [extra_columns.from_json_texts(row.pop(extra_columns.COLUMN, None)) for row in found]
-    names = [name for name in names if name != extra_columns.COLUMN]
-    known = [{name: pa.scalar(value) for name, value in one.items()} for one in values]
-    fields = extra_columns.infer_fields(known, names)
-    schema = [field for field in FUNCTIONS["summary"] if field.name != extra_columns.COLUMN]
-    rows = [
-        {**row, **{field.name: extra_columns.cast_scalar(one.get(field.name), field) for field in fields}}
-        for row, one in zip(found, known, strict=True)
-    ]
-    return [*names, *(field.name for field in fields)], rows, pa.schema([*schema, *fields])
+    scalars_of_rows = []
+    for row in rows:
+        values = extra_columns.from_json_texts(row.pop(extra_columns.COLUMN, None))
+        scalars_of_rows.append({name: pa.scalar(value) for name, value in values.items()})
+    built_in_names = [name for name in names if name != extra_columns.COLUMN]
+    fields = extra_columns.infer_fields(scalars_of_rows, built_in_names)
+    for row, scalars in zip(rows, scalars_of_rows, strict=True):
+        for field in fields:
+            row[field.name] = extra_columns.cast_scalar(scalars.get(field.name), field)
+    built_in_fields = [field for field in FUNCTIONS["summary"] if field.name != extra_columns.COLUMN]
+    user_defined_names = [field.name for field in fields]
+    return [*built_in_names, *user_defined_names], rows, pa.schema([*built_in_fields, *fields])
 
 
-def _row(row: Row) -> dict[str, Any]:
-    values = row.asDict()
-    return {name: _utc(value) if isinstance(value, datetime) else value for name, value in values.items()}
+def _to_answer_row(row: Row) -> dict[str, Any]:
+    return {name: _to_utc(value) for name, value in row.asDict().items()}
 
 
-def _utc(value: datetime | None) -> datetime | None:
-    # Spark hands out naive datetimes in the local time of this process.
-    return value.astimezone(timezone.utc) if value is not None else None
+def _to_utc(value: Any) -> Any:
+    # Spark returns naive datetimes in the local time of this process.
+    if isinstance(value, datetime):
+        return value.astimezone(timezone.utc)
+    return value
