@@ -1,4 +1,4 @@
-"""The statistics of the rows that a query of one table keeps: of files that match fully what is stored is enough."""
+"""The statistics of the rows that match a query of one table: files that match fully are not read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from metastore.adapters.spark_errors import raise_as_ours
 from metastore.adapters.spark_rows import read_matching_rows
 from metastore.adapters.spark_versions import read_time_zone, select_at_snapshot
 from metastore.adapters.table_facts import DataFile, TableFacts
-from metastore.contract import read_contract
+from metastore.contract import describe_function
 from metastore.errors import AnalyzeFailed, NoStatistics
 from metastore.format.manifest import FULL
 from metastore.kernel.budget import BUDGET, DetailLimits
@@ -51,21 +51,33 @@ if TYPE_CHECKING:
 
 
 _PIECE_BYTES = 1 << 30  # so that nothing is left out to stay small against a data file
-_COLUMNS = next(
-    tuple(column.split()[0] for column in one["columns"])
-    for one in read_contract("functions")["functions"]
-    if one["name"] == "filtered_summary"
-)
+_COLUMNS = tuple(column.split()[0] for column in describe_function("filtered_summary")["columns"])
+
+
+@dataclass(frozen=True)
+class QueryFilter:
+    """The WHERE of a query, and its verdicts on data files.
+
+    Attributes:
+        table: The name of the table.
+        condition: The WHERE, as SQL.
+        verdicts: By path: true if every row matches, false if none does; other files are not listed.
+    """
+
+    table: str
+    condition: str
+    verdicts: Mapping[str, bool]
 
 
 @dataclass(frozen=True)
 class FilteredTable:
-    """A table, and what a query's WHERE says of its data files.
+    """A table, and its data files divided by a query's WHERE.
 
     Attributes:
+        facts: The table.
         condition: The WHERE, as SQL.
-        full: Data files of which every row is live and matches, with statistics of every column.
-        open: Those that are read, for nothing proves that no row matches.
+        full: Data files in which every row is live and matches, with statistics of every column.
+        open: Data files to be read: it is not proven that no row matches.
         rows_total: Live rows of the table.
     """
 
@@ -77,13 +89,13 @@ class FilteredTable:
 
     @property
     def rows_read(self) -> int:
-        """Rows that the files which are read hold, deleted ones included."""
+        """The rows of the files to be read, deleted ones included."""
         return sum(file.physical_rows for file in self.open)
 
 
 @dataclass(frozen=True)
 class _Memory(TaskStore):
-    """Where the driver puts the objects of one answer."""
+    """The objects of one answer, in the driver's memory."""
 
     store: OverlayStore = field(kw_only=True)
 
@@ -94,9 +106,9 @@ class _Memory(TaskStore):
 
 
 def summarize_query(spark: SparkSession, query: str) -> list[list[str | None]]:
-    """The rows of `metastore.filtered_summary`, as texts."""
-    name, condition, told = _ask_filter(spark, query)
-    facts = load_facts(spark, name)
+    """Compute the rows of `metastore.filtered_summary`, as texts."""
+    query_filter = _judge_files(spark, query)
+    facts = load_facts(spark, query_filter.table)
     store, _ = open_table_store(spark, facts.identity, writable=False)
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
@@ -104,92 +116,103 @@ def summarize_query(spark: SparkSession, query: str) -> list[list[str | None]]:
     if facts.name_mapping is not None:
         manifest = facts.name_mapping.resolve_manifest(manifest)
     block_files = BlockFilesCache(store)
-    listed = facts
     with raise_as_ours(facts.name):
-        facts = count_rows(spark, facts, store, block_files)
-    if len(facts.files) < len(listed.files):
-        unreadable = facts.refused[-1]
+        counted = count_rows(spark, facts, store, block_files)
+    if len(counted.files) < len(facts.files):
+        unreadable = counted.refused[-1]
         raise AnalyzeFailed(facts.name, f"{unreadable.subject} is refused: {unreadable.reason}")
-    facts = count_deleted_rows(spark, recall_deleted_rows(facts, store)).facts
-    rows_total = facts.live_rows if facts.live_rows is not None else _count_rows_by_spark(spark, facts)
+    facts = count_deleted_rows(spark, recall_deleted_rows(counted, store)).facts
     blocks = block_files.read(manifest.blocks)
-    table = _divide_files(facts, condition, told, Coverage(blocks, facts.files), rows_total)
-    options = choose_options({one.setting.key: one.value for one in configuration.resolve(spark, user="analyze")})
-    rows = _reduce(spark, table, OverlayStore(store), manifest, blocks, options)
-    return [[_as_text(row.get(column)) for column in _COLUMNS] for row in rows]
+    table = _divide_files(facts, query_filter, Coverage(blocks, facts.files), _count_live_rows(spark, facts))
+    settings = {resolved.setting.key: resolved.value for resolved in configuration.resolve(spark, user="analyze")}
+    rows = _reduce(
+        spark,
+        table,
+        store=OverlayStore(store),
+        manifest=manifest,
+        blocks=blocks,
+        options=choose_options(settings),
+    )
+    return [_to_texts(row) for row in rows]
 
 
-def _ask_filter(spark: SparkSession, query: str) -> tuple[str, str, dict[str, bool]]:
-    """The table and the WHERE of a query; of data files whether every row matches, or none."""
+def _judge_files(spark: SparkSession, query: str) -> QueryFilter:
     with translate_errors(query, spark):
         head, *files = spark.sql("SELECT * FROM metastore_filter(:query)", args={"query": query}).collect()
-    return head.table, head.condition, {row.path: row.is_full for row in files}
+    return QueryFilter(head.table, head.condition, {row.path: row.is_full for row in files})
 
 
-def _count_rows_by_spark(spark: SparkSession, facts: TableFacts) -> int:
-    """Count the rows of a table whose log files change them: no metadata tells how many are left."""
+def _count_live_rows(spark: SparkSession, facts: TableFacts) -> int:
+    """Live rows by the metadata; Spark counts those of a table whose log files change them."""
+    if facts.live_rows is not None:
+        return facts.live_rows
     return select_at_snapshot(spark, facts, ["1"]).count()
 
 
-def _divide_files(
-    facts: TableFacts, condition: str, told: Mapping[str, bool], coverage: Coverage, rows_total: int
-) -> FilteredTable:
-    wanted, known = column_keys(facts.columns), coverage.columns_known(DEPTHS[FULL])
-    full = tuple(
-        file
-        for file in facts.files
-        if told.get(file.path) and file.deletes is None and wanted <= (known(file.key) or frozenset())
-    )
-    # A file that may be replaced under its path may have been since it was judged.
-    skipped = {
-        file.path
-        for file in facts.files
-        if told.get(file.path) is False and (file.modified is None or coverage.holds(file))
-    }
-    done = skipped | {file.path for file in full}
-    left = tuple(file for file in facts.files if file.path not in done)
+def _divide_files(facts: TableFacts, query_filter: QueryFilter, coverage: Coverage, rows_total: int) -> FilteredTable:
+    columns = column_keys(facts.columns)
+    analyzed_columns = coverage.columns_known(DEPTHS[FULL])
+    full: list[DataFile] = []
+    open_files: list[DataFile] = []
+    for file in facts.files:
+        every_row_matches = query_filter.verdicts.get(file.path)
+        if every_row_matches and file.deletes is None and columns <= (analyzed_columns(file.key) or frozenset()):
+            full.append(file)
+        elif every_row_matches is not False or _may_be_replaced(file, coverage):
+            open_files.append(file)
     # No row says for certain which file it is of.
-    if facts.format in WITH_LOG_FILES and (left or not facts.is_physical):
-        return FilteredTable(replace(facts, has_other_rows=True), condition, (), facts.files, rows_total)
-    return FilteredTable(facts, condition, full, left, rows_total)
+    if facts.format in WITH_LOG_FILES and (open_files or not facts.is_physical):
+        facts = replace(facts, has_other_rows=True)
+        full = []
+        open_files = list(facts.files)
+    return FilteredTable(facts, query_filter.condition, tuple(full), tuple(open_files), rows_total)
+
+
+def _may_be_replaced(file: DataFile, coverage: Coverage) -> bool:
+    """Whether another file may lie under the path since its statistics were read."""
+    return file.modified is not None and not coverage.holds(file)
 
 
 def _reduce(
     spark: SparkSession,
     table: FilteredTable,
+    *,
     store: OverlayStore,
     manifest: Manifest,
     blocks: Sequence[BlockFiles],
     options: TableLevelOptions,
 ) -> list[Row]:
-    """Rows that were read count as data files of their own, in a snapshot that nobody else sees."""
-    pieces, made = _read_open_files(spark, table, store, options)
+    """The rows of the summary: rows that were read count as data files, in a snapshot that nobody else sees."""
+    pieces, new_blocks = _read_open_files(spark, table, store, options)
     if not table.full and not pieces:
-        pieces, made = _as_block(table.facts, [_describe_no_rows(table.facts.columns)], store, options)
+        pieces, new_blocks = _write_block(table.facts, [_describe_no_rows(table.facts.columns)], store, options)
     facts = replace(table.facts, files=(*table.full, *pieces), has_other_rows=False)
-    known = [*blocks, *BlockFilesCache(store).read(made)]
-    snapshot = write_table_level(store, facts, Coverage(known, facts.files), options).snapshot
+    all_blocks = [*blocks, *BlockFilesCache(store).read(new_blocks)]
+    snapshot = write_table_level(store, facts, Coverage(all_blocks, facts.files), options).snapshot
     if facts.name_mapping is not None:
         snapshot = facts.name_mapping.resolve_snapshot(snapshot)
-    number = len(facts.files)
-    shown = SnapshotAnswer(
-        snapshot, current=True, columns=facts.columns, is_requested=True, files=FileCounts.of_same_files(number)
+    answer = SnapshotAnswer(
+        snapshot=snapshot,
+        current=True,
+        columns=facts.columns,
+        is_requested=True,
+        files=FileCounts.of_same_files(len(facts.files)),
     )
-    place = Discovery(facts.name, store, replace(manifest, snapshots=(snapshot,)))
-    zone = read_time_zone(spark)
+    discovery = Discovery(facts.name, store, replace(manifest, snapshots=(snapshot,)))
     counts = {
         "files": len(table.full) + len(table.open),
         "files_total": len(table.facts.files),
         "rows_read": table.rows_read,
         "rows_total": table.rows_total,
     }
-    return [{**row, **counts} for row in Statistics(place, zone).describe_columns(shown)]
+    rows = Statistics(discovery, read_time_zone(spark)).describe_columns(answer)
+    return [{**row, **counts} for row in rows]
 
 
 def _read_open_files(
     spark: SparkSession, table: FilteredTable, store: OverlayStore, options: TableLevelOptions
 ) -> tuple[tuple[DataFile, ...], list[Block]]:
-    """One block of the matching rows of the files that are read, and its pieces as data files."""
+    """Read matching rows: one block of their statistics, and its pieces as data files."""
     facts = table.facts
     if not table.open and not facts.has_other_rows:
         return (), []
@@ -197,8 +220,8 @@ def _read_open_files(
     detail = DetailLimits(options.bins, options.top, kind=options.kind)
     rows = read_matching_rows(spark, facts, facts.columns, table.condition, table.open)
     with raise_as_ours(facts.name):
-        found = run_cancellable(spark, lambda: analyze_matching_rows(rows, facts.columns, detail, facts.name))
-    return _as_block(facts, found, store, options)
+        pieces = run_cancellable(spark, lambda: analyze_matching_rows(rows, facts.columns, detail, facts.name))
+    return _write_block(facts, pieces, store, options)
 
 
 def _describe_no_rows(columns: Sequence[Column]) -> tuple[int, list[ColumnStatistics]]:
@@ -206,29 +229,34 @@ def _describe_no_rows(columns: Sequence[Column]) -> tuple[int, list[ColumnStatis
     return 0, [constant_statistics(column, None, 0) for column in columns]
 
 
-def _as_block(
+def _write_block(
     facts: TableFacts,
-    found: Sequence[tuple[int, list[ColumnStatistics]]],
+    pieces: Sequence[tuple[int, list[ColumnStatistics]]],
     store: OverlayStore,
     options: TableLevelOptions,
 ) -> tuple[tuple[DataFile, ...], list[Block]]:
-    destination = BlockDestination(
-        _Memory(store.uri, store=store), facts.identity, describe_block_settings(options), BUDGET
-    )
+    memory = _Memory(store.uri, store=store)
+    destination = BlockDestination(memory, facts.identity, describe_block_settings(options), BUDGET)
     builder = BlockBuilder(destination, FULL, facts.columns)
-    pieces = tuple(
-        DataFile(f"matching-rows/{place}", _PIECE_BYTES, rows, "parquet") for place, (rows, _) in enumerate(found)
-    )
-    for piece, (_, statistics) in zip(pieces, found, strict=True):
-        builder.add(piece, enumerate(statistics))
+    files = []
+    for number, (rows, statistics) in enumerate(pieces):
+        file = DataFile(f"matching-rows/{number}", _PIECE_BYTES, rows, "parquet")
+        builder.add(file, enumerate(statistics))
+        files.append(file)
     block = builder.finish().block
-    return pieces, [] if block is None else [block]
+    return tuple(files), [] if block is None else [block]
 
 
-def _as_text(value: Any) -> str | None:
-    """A cell as SQL's CAST reads it; user-defined statistics are not known of rows."""
+def _to_texts(row: Row) -> list[str | None]:
+    return [_to_text(row.get(column)) for column in _COLUMNS]
+
+
+def _to_text(value: Any) -> str | None:
+    """The value as SQL's CAST reads it; matching rows have no user-defined statistics, so that a map is NULL."""
     if value is None or isinstance(value, dict):
         return None
     if isinstance(value, bool):
         return str(value).lower()
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value)
