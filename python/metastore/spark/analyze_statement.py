@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_DEPTH_CLAUSES = {"full": " FOR ALL COLUMNS", "footer": "", "files": " NOSCAN"}
+
+
 def is_connect(spark: SparkSession) -> bool:
-    """Whether a session is Spark Connect's."""
+    """Return whether a session is one of Spark Connect."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
@@ -29,7 +32,7 @@ def run_analyze_statement(
     depth: str,
     progress: bool | Progress,  # noqa: FBT001 - the public parameter's type
 ) -> AnalyzeReport:
-    """Sends the statement and reads its one row."""
+    """Send the statement and read its one row."""
     look_up_table(spark, table)
     with translate_errors(table, spark), show_stage(make_progress(progress, table), "analyzing on the server"):
         (row,) = spark.sql(write_analyze_statement(table, columns, partition, depth)).collect()
@@ -39,14 +42,17 @@ def run_analyze_statement(
 def write_analyze_statement(
     table: str, columns: Sequence[str] | None, partition: Mapping[str, Any] | None, depth: str
 ) -> str:
-    """Writes an ANALYZE statement."""
-    if columns is not None:
-        what = " FOR COLUMNS " + ", ".join(quote_name(split_name(name)) for name in columns)
+    """Write an ANALYZE statement."""
+    partition_clause = ""
+    if partition:
+        values = [f"{quote_name([name])} = {_literal(value)}" for name, value in partition.items()]
+        partition_clause = f" PARTITION ({', '.join(values)})"
+    if columns is None:
+        columns_clause = _DEPTH_CLAUSES[depth]
     else:
-        what = {"full": " FOR ALL COLUMNS", "footer": "", "files": " NOSCAN"}[depth]
-    where = ", ".join(f"{quote_name([name])} = {_literal(value)}" for name, value in (partition or {}).items())
-    part = f" PARTITION ({where})" if where else ""
-    return f"ANALYZE TABLE {quote_name(split_name(table))}{part} COMPUTE STATISTICS{what}"
+        names = [quote_name(split_name(name)) for name in columns]
+        columns_clause = f" FOR COLUMNS {', '.join(names)}"
+    return f"ANALYZE TABLE {quote_name(split_name(table))}{partition_clause} COMPUTE STATISTICS{columns_clause}"
 
 
 def _literal(value: Any) -> str:

@@ -2,10 +2,10 @@
 
 The driver's JVM runs this module as `python -m` would, but with nothing imported from the working folder. It lends the
 session of each statement and sends one line a statement on standard input: a key, a blank, the statement as JSON. The
-answer goes back over py4j; what is printed is only ever quoted when the process dies.
+answer goes back over py4j; printed text is only ever quoted when the process dies.
 
-It ends with its standard input, which ends with the JVM whatever ended that: at once, with a job, a merge or a store
-that hangs under way. What is written appears as a whole or not at all, so that nothing is left half done.
+It ends with its standard input, which ends with the JVM, for whatever reason: at once, even in the middle of a job, a
+merge or a store that hangs. A write appears as a whole or not at all, so that nothing is half done.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ log = logging.getLogger("metastore")
 
 
 class StatementServer:
-    """The lent JVM, and the statements that it sends.
+    """A server of the statements that the lent JVM sends.
 
     Args:
         gateway: The connection to the JVM; its entry point is the shim's `PythonEntry`.
@@ -48,28 +48,30 @@ class StatementServer:
         self._context: SparkContext | None = None
 
     def serve(self, lines: Iterable[str]) -> None:
-        """Answers statements until there are no more."""
+        """Answer statements until there are no more."""
         self._entry.attached()
         for line in lines:
             key, _, statement = line.partition(" ")
             self._entry.answer(key, json.dumps(self._answer(key, statement)))
 
-    def _answer(self, key: str, statement: str) -> dict[str, Any]:
-        wanted = json.loads(statement)
+    def _answer(self, key: str, text: str) -> dict[str, Any]:
+        statement = json.loads(text)
         try:
-            return {"report": _run(self._session(key), wanted, self._progress(wanted))}
+            return {"report": _run(self._session(key), statement, self._progress(statement))}
         except MetastoreError as error:
             return {"error": {"code": error.code, "message": str(error)}}
         except Exception as error:
             from metastore.adapters.spark_errors import find_cause  # noqa: PLC0415 - see `_run`
 
-            # The statement must end whatever went wrong; what did goes to the driver's log in full.
-            log.exception("ANALYZE of %s failed", wanted["table"])
-            failed = AnalyzeFailed(wanted["table"], find_cause(error))
-            return {"error": {"code": failed.code, "message": str(failed)}}
+            # The statement must end whatever went wrong; the driver's log gets the whole error.
+            log.exception("ANALYZE of %s failed", statement["table"])
+            failure = AnalyzeFailed(statement["table"], find_cause(error))
+            return {"error": {"code": failure.code, "message": str(failure)}}
 
-    def _progress(self, wanted: dict[str, Any]) -> Progress:
-        return ProgressLine(wanted["table"], _DriverStderr(self._entry)) if wanted["progress"] else NoProgress()
+    def _progress(self, statement: dict[str, Any]) -> Progress:
+        if not statement["progress"]:
+            return NoProgress()
+        return ProgressLine(statement["table"], _DriverStderr(self._entry))
 
     def _session(self, key: str) -> SparkSession:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - the driver's Spark, found by the environment
@@ -93,9 +95,10 @@ class StatementServer:
         return self._context
 
     def _take_properties(self, context: Any, properties: dict[str, str]) -> None:
-        # Job tags, job group and pool of the statement: what cancels the statement cancels its jobs.
-        gone: dict[str, Any] = dict.fromkeys(self._properties.keys() - properties.keys())
-        for name, value in {**gone, **properties}.items():
+        # Job tags, job group and pool of the statement: cancelling the statement cancels its jobs.
+        for name in self._properties.keys() - properties.keys():
+            context.setLocalProperty(name, None)
+        for name, value in properties.items():
             context.setLocalProperty(name, value)
         self._properties = properties
 
@@ -117,39 +120,55 @@ class _DriverStderr:
 
 
 def _run(spark: SparkSession, statement: dict[str, Any], progress: Progress) -> Any:
-    # Slow to import, and the JVM waits for the first sign of life.
     if "filtered" in statement:
+        # Slow to import, and the JVM waits for the first sign of life.
         from metastore.spark.filtered_summary import summarize_query  # noqa: PLC0415 - see above
 
         return summarize_query(spark, statement["filtered"])
     if "snapshots" in statement:
-        from metastore.adapters.spark_versions import read_time_zone  # noqa: PLC0415 - see above
-        from metastore.reading.table_answers import measure_distributions  # noqa: PLC0415 - see above
-        from metastore.spark.discovery_by_name import open_by_name  # noqa: PLC0415 - see above
+        return _compare_snapshots(spark, statement)
+    return _analyze(spark, statement, progress)
 
-        before, after = statement["snapshots"]
-        opened = open_by_name(spark, statement["table"], read_time_zone(spark))
-        if statement["added"]:
-            return list(opened.diff(before, after, distributions=statement["distributions"], added=True))
-        return measure_distributions(before, after, [opened])
-    from metastore.pipeline.request import AnalyzeStatement  # noqa: PLC0415 - see above
-    from metastore.pipeline.rounds import run_in_turn, run_statement  # noqa: PLC0415 - see above
+
+def _compare_snapshots(spark: SparkSession, statement: dict[str, Any]) -> list[Any]:
+    from metastore.adapters.spark_versions import read_time_zone  # noqa: PLC0415 - see `_run`
+    from metastore.reading.table_answers import measure_distributions  # noqa: PLC0415 - see `_run`
+    from metastore.spark.discovery_by_name import open_by_name  # noqa: PLC0415 - see `_run`
+
+    before, after = statement["snapshots"]
+    statistics = open_by_name(spark, statement["table"], read_time_zone(spark))
+    if statement["added"]:
+        return list(statistics.diff(before, after, distributions=statement["distributions"], added=True))
+    return measure_distributions(before, after, [statistics])
+
+
+def _analyze(spark: SparkSession, statement: dict[str, Any], progress: Progress) -> dict[str, Any] | None:
+    from metastore.pipeline.request import AnalyzeStatement  # noqa: PLC0415 - see `_run`
+    from metastore.pipeline.rounds import run_in_turn, run_statement  # noqa: PLC0415 - see `_run`
 
     columns = statement.get("columns")
-    is_full = statement["all_columns"] or columns is not None
     request = AnalyzeStatement(
-        statement["table"],
-        None if columns is None else tuple(columns),
-        statement["partition"],
-        "files" if statement["noscan"] else "full" if is_full else "footer",
+        table=statement["table"],
+        columns=None if columns is None else tuple(columns),
+        partition=statement["partition"],
+        depth=_choose_depth(statement),
         partition_columns=tuple(statement["partition_columns"]),
     )
-    report = (run_in_turn if statement.get("in_turn") else run_statement)(spark, request, progress)
-    return report and report.to_dict()
+    run = run_in_turn if statement.get("in_turn") else run_statement
+    report = run(spark, request, progress)
+    return report.to_dict() if report else None
+
+
+def _choose_depth(statement: dict[str, Any]) -> str:
+    if statement["noscan"]:
+        return "files"
+    if statement["all_columns"] or statement.get("columns") is not None:
+        return "full"
+    return "footer"
 
 
 def _requests() -> TextIO:
-    """Standard input as the channel of statements; from here on everything printed goes to standard error."""
+    """Standard input as the channel of statements; from now on printed text goes to standard error."""
     channel = os.fdopen(os.dup(sys.stdin.fileno()), encoding="utf-8")
     with open(os.devnull) as nothing:  # noqa: PTH123 - workers that Spark forks must not read statements
         os.dup2(nothing.fileno(), sys.stdin.fileno())
@@ -159,7 +178,7 @@ def _requests() -> TextIO:
 
 
 def _serve(requests: SimpleQueue[str]) -> None:
-    """Serves until the process ends; what ends the service ends the process."""
+    """Serve until the process ends; an error of the service ends the process."""
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - see above
 
     try:
@@ -170,15 +189,15 @@ def _serve(requests: SimpleQueue[str]) -> None:
 
 
 def _end(code: int) -> None:
-    """Ends the process whatever its threads do, the one that waits for a job among them."""
+    """End the process at once, even if a thread waits for a job."""
     sys.stderr.flush()
     os._exit(code)
 
 
 def run_process() -> None:
-    """Attaches to the JVM named in the environment and serves it."""
-    # The shell that a Ctrl-C is meant for cancels the jobs. It stays ignored: a context that is made beside the main
-    # thread leaves signals alone.
+    """Attach to the JVM named in the environment and serve it."""
+    # A Ctrl-C is meant for the shell, which cancels the jobs. It stays ignored: a context that another thread than the
+    # main one makes does not change signals.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     log_to_errors = logging.StreamHandler(sys.stderr)
     log_to_errors.setFormatter(VisibleFormatter("%(levelname)s %(name)s: %(message)s"))

@@ -1,13 +1,13 @@
 """`spark.read.format("metastore")`: statistics as data frames, without a jar.
 
-A Python data source has no session: it reads a location. Where a table's name is given, the shim in the JVM puts the
-location in its place before anything is read; without the shim a name cannot be resolved, and the error says so.
+A Python data source has no session: it reads a location. The shim in the JVM replaces a table's name by its location
+before anything is read; without the shim a name cannot be resolved, and the error says so.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 _OPTIONS = frozenset({"table", "path", "view", "column", "file"})
-_SPARKS = frozenset({"comment", "provider", "location", "owner", "external", "paths"})
-"""What Spark adds to the options of a table of its catalog, and of a read of several paths."""
+_SPARK_OPTIONS = frozenset({"comment", "provider", "location", "owner", "external", "paths"})
+"""Options that Spark adds for a table of its catalog, and for a read of several paths."""
 
 
 class MetastoreDataSource(DataSource):
@@ -34,26 +34,26 @@ class MetastoreDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name in `format("metastore")`."""
+        """Return the name in `format("metastore")`."""
         return "metastore"
 
     def schema(self) -> str:
-        """The columns of the view; `summary` of a location has one more for each user-defined statistic."""
+        """Return the columns of the view; `summary` of a location has one more for each user-defined statistic."""
         import metastore  # noqa: PLC0415 - Spark imports this module at each look-up
         from metastore.path_names import is_location  # noqa: PLC0415 - as above
         from metastore.reading.views import VIEWS  # noqa: PLC0415 - as above
 
-        with _told_in_one_line():
+        with _hide_worker_trace():
             view = self._view()
-        given = self.options.get("path") or self.options.get("table") or ""
-        try:
-            narrowed = (self.options.get("column"), self.options.get("file"))
-            return to_ddl(metastore.open(given).schema(view, *narrowed) if is_location(given) else VIEWS[view])
-        except metastore.MetastoreError:
-            return to_ddl(VIEWS[view])  # the reader says what is wrong
+        table = self.options.get("path") or self.options.get("table") or ""
+        schema = VIEWS[view]
+        if is_location(table):
+            with suppress(metastore.MetastoreError):  # the reader raises it
+                schema = metastore.open(table).schema(view, self.options.get("column"), self.options.get("file"))
+        return to_ddl(schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is the view's
-        """A reader of the view.
+        """Return a reader of the view.
 
         It takes no filters: Spark 4.1 keeps a Python reader, with the filters of one query, for all later queries of
         the same data frame, which would lose rows (`PythonScanBuilder.pushFilters` stores it by `setReadInfo` in the
@@ -61,9 +61,11 @@ class MetastoreDataSource(DataSource):
         """
         import metastore  # noqa: PLC0415 - as above
 
-        column, file = self.options.get("column"), self.options.get("file")
-        with _told_in_one_line():
-            location, view = self._location(), self._view()
+        column = self.options.get("column")
+        file = self.options.get("file")
+        with _hide_worker_trace():
+            location = self._location()
+            view = self._view()
             metastore.open(location).check(view, column, file)  # not in the task, whose errors have many lines of Java
         return ViewReader(location, view, column, file)
 
@@ -76,42 +78,47 @@ class MetastoreDataSource(DataSource):
         view = (self.options.get("view") or "summary").lower()
         if view in VIEWS:
             return view
-        raise InvalidArgument(
-            "view", f"there is no view {view}", suggest_names(view, VIEWS) or f"Views: {', '.join(VIEWS)}."
-        )
+        hint = suggest_names(view, VIEWS) or f"Views: {', '.join(VIEWS)}."
+        raise InvalidArgument("view", f"there is no view {view}", hint)
 
     def _refuse_unknown(self) -> None:
-        """Refuses what looks like an option: of those that a source does not know Spark itself says nothing."""
+        """Refuse a misspelt option: Spark itself says nothing about options that a source does not know."""
         from metastore.errors import InvalidArgument  # noqa: PLC0415 - as above
-        from metastore.suggestions import suggest_names  # noqa: PLC0415 - as above
 
-        for option in {name.lower() for name in self.options} - _OPTIONS - _SPARKS:
-            at = "Ask metastore.summary(t, at => ...)." if option == "at" else ""
-            hint = at or ("" if "." in option else suggest_names(option, _OPTIONS))
+        for option in {name.lower() for name in self.options} - _OPTIONS - _SPARK_OPTIONS:
+            hint = _explain_option(option)
             if hint:
                 raise InvalidArgument(option, "it is not an option of the data source", hint)
 
     def _location(self) -> str:
-        from metastore.errors import (  # noqa: PLC0415 - spares every other use its time
-            InvalidArgument,
-            UnsupportedTable,
-        )
+        from metastore.errors import InvalidArgument, UnsupportedTable  # noqa: PLC0415 - as above
         from metastore.path_names import is_location  # noqa: PLC0415 - as above
 
-        given = self.options.get("path") or self.options.get("table")
-        if not given:
+        table = self.options.get("path") or self.options.get("table")
+        if not table:
             raise InvalidArgument("table", "no table is given", "Say .load(<location>) or .option('table', <name>).")
-        if is_location(given):
-            return given
+        if is_location(table):
+            return table
         raise UnsupportedTable(
-            given,
+            table,
             "a table's name is resolved by the Metastore's jar, which this Spark does not have",
             'Give the table\'s location, or start Spark with --jars "$(metastore jar)".',
         )
 
 
+def _explain_option(name: str) -> str:
+    """The hint for an option that does not exist; empty for one that may be meant for others."""
+    from metastore.suggestions import suggest_names  # noqa: PLC0415 - as above
+
+    if name == "at":
+        return "Ask metastore.summary(t, at => ...)."
+    if "." in name:
+        return ""
+    return suggest_names(name, _OPTIONS)
+
+
 class ViewReader(DataSourceReader):
-    """Reads one view of the statistics at a location."""
+    """A reader of one view of the statistics at a location."""
 
     def __init__(self, location: str, view: str, column: str | None, file: str | None) -> None:
         self._location = location
@@ -120,28 +127,32 @@ class ViewReader(DataSourceReader):
         self._file = file
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - one partition
-        """The rows, as Arrow batches."""
+        """Read the rows, as Arrow batches."""
         import metastore  # noqa: PLC0415 - the worker imports what it needs
 
-        found = metastore.open(self._location).view(self._view, self._column, self._file)
-        return iter(found.to_batches())
+        rows = metastore.open(self._location).view(self._view, self._column, self._file)
+        return iter(rows.to_batches())
 
 
 @contextmanager
-def _told_in_one_line() -> Iterator[None]:
-    """Lets Spark show an error of ours without the trace of the worker, which ends with it."""
+def _hide_worker_trace() -> Iterator[None]:
+    """Let Spark show an error of ours in one line, without the trace of the worker, which ends with it."""
     from metastore.errors import MetastoreError  # noqa: PLC0415 - as above
 
     try:
         yield
     except MetastoreError:
-        os.environ["SPARK_HIDE_TRACEBACK"] = "1"  # the worker looks when it tells the driver
+        os.environ["SPARK_HIDE_TRACEBACK"] = "1"  # the worker reads it when it reports to the driver
         raise
 
 
 def to_ddl(schema: pa.Schema) -> str:
-    """An Arrow schema as Spark's DDL."""
-    return ", ".join(f"`{field.name.replace('`', '``')}` {_ddl_type(field.type)}" for field in schema)
+    """Write an Arrow schema as Spark's DDL."""
+    columns = []
+    for field in schema:
+        name = field.name.replace("`", "``")
+        columns.append(f"`{name}` {_ddl_type(field.type)}")
+    return ", ".join(columns)
 
 
 def _ddl_type(kind: pa.DataType) -> str:

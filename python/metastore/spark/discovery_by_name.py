@@ -1,4 +1,4 @@
-"""Finds the statistics of a table by its name in a session."""
+"""Search for the statistics of a table by its name in a session."""
 
 from __future__ import annotations
 
@@ -18,26 +18,30 @@ if TYPE_CHECKING:
 
 
 def open_by_name(spark: SparkSession, table: str, zone: str) -> Statistics:
-    """Opens the statistics of a table, whose snapshots are then named by the ids that Spark's answers give.
+    """Open the statistics of a table; its snapshots have the ids of Spark's answers.
 
-    A function asked through the session first tells whether its user may see the table.
+    Call a function through the session first: it checks whether the user may see the table.
     """
     return Statistics(discover_by_name(spark, table), zone, reads_lineage=False)
 
 
 def discover_by_name(spark: SparkSession, table: str) -> Discovery:
-    """Finds the statistics of a table where ANALYZE puts them, with the credentials of the session.
+    """Find the statistics of a table where ANALYZE writes them, with the credentials of the session.
 
-    Through Connect this process reads and writes the store itself, with what it finds in its environment.
+    Through Connect this process reads and writes the store itself, with the credentials of its environment.
     """
     identity, mapping = identify_table(spark, table)
-    store = _open_store(spark, table, store_uri(identity, configuration.get("spark.metastore.store", spark)))
+    root = configuration.get("spark.metastore.store", spark)
+    store = _open_store(spark, table, store_uri(identity, root))
     manifest = store.read()
     if manifest is None and store.is_empty():
         return Discovery(table, None, None)
-    is_own = manifest is not None and manifest.table.uuid == identity.uuid  # and not of a table that was dropped
-    place = Discovery(table, store, manifest if is_own else None)
-    return place if mapping is None else place.resolve_columns(mapping)
+    if manifest is not None and manifest.table.uuid != identity.uuid:
+        manifest = None  # it is of a table of the same name that was dropped
+    discovery = Discovery(table, store, manifest)
+    if mapping is None:
+        return discovery
+    return discovery.resolve_columns(mapping)
 
 
 def _open_store(spark: SparkSession, table: str, uri: str) -> Store:

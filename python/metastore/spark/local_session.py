@@ -1,4 +1,4 @@
-"""A Spark of our own, for verbs of the command line that need one."""
+"""A local Spark, for commands that need one."""
 
 from __future__ import annotations
 
@@ -35,27 +35,28 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 
 @contextmanager
 def start_local_spark(conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A Spark with the user's spark-defaults.conf and these settings; stopped at the end.
+    """Start a Spark with the user's spark-defaults.conf and these settings; it is stopped at the end.
 
-    What its JVM writes to stderr goes to a file, which is named when the start fails: at every start Java and Spark
-    print warnings that are nobody's mistake. A Ctrl-C is raised as in any Python, at once, and ends that JVM.
+    Its JVM writes stderr to a file, which the error quotes if the start fails: at every start Java and Spark print
+    warnings that are nobody's mistake. A Ctrl-C is raised as in any Python, at once, and ends that JVM.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers would run whatever python3 is on the PATH
     with tempfile.TemporaryDirectory(prefix="metastore-") as scratch:
         log = Path(scratch) / "spark.log"
-        spark = _start({**_quiet(Path(scratch)), **read_spark_defaults(), **conf}, log)
+        settings = {**_quiet_settings(Path(scratch)), **read_spark_defaults(), **conf}
+        spark = _start(settings, log)
         stop = spark.stop
         try:
             yield spark
         except KeyboardInterrupt:
-            # Who was interrupted while it waited for the JVM has an answer under way: nothing else can be asked.
+            # A call that was interrupted still waits for its answer from the JVM: no other call is possible.
             stop = partial(jvm_session.end_jvm, spark)
             raise
         finally:
             stop()
 
 
-def _quiet(scratch: Path) -> dict[str, str]:
+def _quiet_settings(scratch: Path) -> dict[str, str]:
     log4j = scratch / "log4j2.properties"
     log4j.write_text(QUIET_LOG, "utf-8")
     return {
@@ -74,15 +75,16 @@ def _start(conf: Mapping[str, str], log: Path) -> SparkSession:
         raise NoSpark("pyspark is not installed", "Run: pip install 'pyspark-metastore[spark]'") from error
     builder = configure(SparkSession.builder.appName("metastore").config(map=dict(conf)))
     try:
-        with _stderr_in(log) as stderr, show_stage(ProgressLine("metastore", stderr), "starting Spark"):
-            return _aside(builder.getOrCreate)
+        with _redirect_stderr(log) as stderr, show_stage(ProgressLine("metastore", stderr), "starting Spark"):
+            return _call_in_thread(builder.getOrCreate)
     except Exception as error:  # whatever it is, the user needs Spark's own words
-        said = log.read_text("utf-8", "replace").strip().splitlines() or [str(error)]
-        raise NoSpark(f"Spark does not start: {said[-1].strip()}") from error
+        lines = log.read_text("utf-8", "replace").strip().splitlines()
+        reason = lines[-1].strip() if lines else str(error).strip()
+        raise NoSpark(f"Spark does not start: {reason}") from error
 
 
-def _aside(start: Callable[[], SparkSession]) -> SparkSession:
-    """Starts Spark beside the main thread: its signals stay as they are, and it can be left at any moment.
+def _call_in_thread(start: Callable[[], SparkSession]) -> SparkSession:
+    """Start Spark in another thread: the main one keeps its signals, and can stop waiting at any moment.
 
     A JVM that is starting then ends with this process, whose pipe it reads.
     """
@@ -91,7 +93,7 @@ def _aside(start: Callable[[], SparkSession]) -> SparkSession:
     def run() -> None:
         try:
             answer.set_result(start())
-        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+        except BaseException as error:  # noqa: BLE001 - the main thread raises it
             answer.set_exception(error)
 
     Thread(target=run, name="metastore-spark-start", daemon=True).start()
@@ -99,12 +101,12 @@ def _aside(start: Callable[[], SparkSession]) -> SparkSession:
 
 
 @contextmanager
-def _stderr_in(log: Path) -> Iterator[TextIO]:
-    """Lets processes that start now write their stderr to a file; yields the real one."""
+def _redirect_stderr(log: Path) -> Iterator[TextIO]:
+    """Let processes that start now write their stderr to a file; yields the real one."""
     sys.stderr.flush()
-    with os.fdopen(os.dup(2), "w", encoding="utf-8", errors="backslashreplace") as kept, log.open("wb") as file:
+    with os.fdopen(os.dup(2), "w", encoding="utf-8", errors="backslashreplace") as stderr, log.open("wb") as file:
         os.dup2(file.fileno(), 2)
         try:
-            yield kept
+            yield stderr
         finally:
-            os.dup2(kept.fileno(), 2)
+            os.dup2(stderr.fileno(), 2)
