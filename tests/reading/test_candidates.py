@@ -12,7 +12,7 @@ import pytest
 
 import metastore
 from metastore.errors import ColumnNotFound, InvalidArgument
-from metastore.reading import candidates, lookup_keys
+from metastore.reading import column_candidates, lookup_keys
 from table_level import made
 from table_level.made import Content
 
@@ -92,7 +92,7 @@ def test_files_are_told_apart(statistics, kind):
 
 @pytest.mark.parametrize("kind", CONTENTS)
 def test_a_frequency_is_never_that_of_another_value_of_the_same_hash(statistics, kind, monkeypatch):
-    for module in (candidates, lookup_keys):
+    for module in (column_candidates, lookup_keys):
         monkeypatch.setattr(module, "bloom_hashes", lambda values: np.zeros(len(values), np.uint64))
     here = Counter(value for value in CONTENTS[kind][0].to_pylist() if value is not None and value == value)  # noqa: PLR0124 - NaN
     low, high = min(here), max(here)

@@ -12,7 +12,7 @@ from metastore.format.sortable_values import is_text, is_wide_decimal, sortable_
 from metastore.format.value_rendering import CUT_BYTES
 from metastore.pruning.exclusion import ColumnFacts
 from metastore.pruning.keys import encode_keys, key_of_stored, keys_of_doubles
-from metastore.reading.candidates import ColumnCandidates, read_sound_rows
+from metastore.reading.column_candidates import ColumnCandidates, read_sound_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

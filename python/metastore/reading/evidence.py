@@ -1,4 +1,4 @@
-"""What the statistics say of columns in each data file, as arrays that tasks are sent."""
+"""Statistics of columns in each data file, as arrays that are sent to tasks."""
 
 from __future__ import annotations
 
@@ -31,24 +31,32 @@ if TYPE_CHECKING:
 
 
 UNKNOWN = -1
-_NOWHERE = -1
-_LISTED = ("top", "duplicates", "complete")
-_BOUNDS = [f"{end}_{encoding}" for end in ("lo", "hi") for encoding in ENCODED_TYPES]
+_NO_OBJECT = -1
+_WITH_LIST = ("top", "duplicates", "complete")
 _FIELDS = [
-    *("column", "file", "rows", "nulls", "nans", "lo_exact", "hi_exact", "distinct", "frequencies"),
-    *_BOUNDS,
+    "column",
+    "file",
+    "rows",
+    "nulls",
+    "nans",
+    "lo_exact",
+    "hi_exact",
+    "distinct",
+    "frequencies",
+    *(f"lo_{encoding}" for encoding in ENCODED_TYPES),
+    *(f"hi_{encoding}" for encoding in ENCODED_TYPES),
 ]
 
 
 @dataclass(frozen=True)
 class DetailObjects:
-    """Where the value lists, or the filters, of a column are.
+    """The objects with the value lists, or the filters, of a column.
 
     Attributes:
         objects: The objects.
-        which: For each data file the place of its object, -1 where there is none.
-        file: Its ordinal in that object.
-        column: The column's ordinal there.
+        which: For each data file the index of its object, -1 for none.
+        file: The data file's number in that object.
+        column: The column's number in that object.
     """
 
     objects: tuple[ObjectRef, ...]
@@ -57,30 +65,30 @@ class DetailObjects:
     column: Places
 
     def take(self, files: Places) -> DetailObjects:
-        """The same for some files."""
+        """Select data files."""
         return DetailObjects(self.objects, self.which[files], self.file[files], self.column[files])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ColumnEvidence:
-    """What is known of a column in every data file.
+    """Statistics of a column in every data file.
 
     Attributes:
-        known: Whether anything is: elsewhere every key may be.
-        rows: Physical rows, -1 where neither the table nor its statistics tell.
-        nulls: Null values, -1 where not known.
-        nans: NaN values, -1 where not known.
+        known: Whether there are any: otherwise the file may hold every key.
+        rows: Physical rows, -1 if neither the table nor its statistics say how many.
+        nulls: Null values, -1 if unknown.
+        nans: NaN values, -1 if unknown.
         empty: Whether all values are null or NaN.
-        lo: Lower bounds in the form of `KeyColumn.values`; the lowest of all where there is none.
+        lo: Lower bounds in the form of `KeyColumn.values`; the lowest of all for a file without one.
         hi: Upper bounds, likewise.
         has_lo: Whether there is a lower bound.
         has_hi: Whether there is an upper bound.
-        lo_exact: Whether the lower bound is a value of the file, and all of it stands in `lo`.
+        lo_exact: Whether the lower bound is a value of the file, and `lo` has all of it.
         hi_exact: Whether the upper bound is, likewise.
-        distinct: How many values there are, about, or exactly where the list is complete; -1 where not known.
+        distinct: Distinct values, estimated, or exact if the list is complete; -1 if unknown.
         complete: Whether the list of values is complete.
-        lists: Where value lists are.
-        filters: Where bloom filters are.
+        lists: The objects with value lists.
+        filters: The objects with bloom filters.
     """
 
     column: Column
@@ -101,139 +109,201 @@ class ColumnEvidence:
     filters: DetailObjects
 
     def take(self, files: Places) -> ColumnEvidence:
-        """The same for some files."""
-        fields = self.__dict__
-        return ColumnEvidence(self.column, *(fields[name].take(files) for name in list(fields)[1:]))
+        """Select data files."""
+        selected = {name: array.take(files) for name, array in vars(self).items() if name != "column"}
+        return ColumnEvidence(column=self.column, **selected)
 
 
 @dataclass(frozen=True)
 class BlockEvidence:
-    """What one block says of a column.
+    """Statistics of a column in one block.
 
     Attributes:
-        ordinal: The column's place in it.
+        ordinal: The column's number in the block.
         rows: Rows of the summary, one for each file.
-        places: The files' places in the snapshot's list.
+        files: The data files' numbers in the snapshot's list.
     """
 
     block: Block
     ordinal: int
     rows: pa.Table
-    places: Places
+    files: Places
 
     def counts(self, name: str) -> Places:
-        """A count of each file, -1 where it is not known."""
+        """A count of each file, -1 if unknown."""
         counts: Places = self.rows[name].fill_null(UNKNOWN).to_numpy().astype(np.int64)
         return counts
 
 
 def gather_evidence(store: Store, stored: SnapshotFiles, columns: Sequence[Column]) -> list[ColumnEvidence]:
-    """What is known of columns in each data file."""
+    """Gather the statistics of columns in each data file."""
     rows = stored.files["rows"].fill_null(UNKNOWN).to_numpy().astype(np.int64)
     read = cache(store.get)  # the lists of files that have the details of all columns
-    return [_combine(read, column, list(_iterate_block_evidence(store, stored, column)), rows) for column in columns]
+    evidence = []
+    for column in columns:
+        parts = list(_iterate_block_evidence(store, stored, column))
+        evidence.append(_combine(read, column, parts, rows))
+    return evidence
 
 
 def _iterate_block_evidence(store: Store, stored: SnapshotFiles, column: Column) -> Iterator[BlockEvidence]:
-    """What each block says of the column, each data file once."""
-    taken = np.zeros(stored.files.num_rows, dtype=bool)
+    """The statistics of the column in each block, each data file once."""
+    is_taken = np.zeros(stored.files.num_rows, dtype=bool)
     for block, ordinal, live in stored.sources(column):
         for ref in block.summary:
-            if ordinal in ref.columns:
-                rows = read_column_rows(store, ref, [ordinal], _FIELDS)
-                rows = rows.filter(pc.equal(rows["column"], ordinal))
-                rows = rows.filter(pa.array(~find_contradictory_rows(rows, block.columns, len(live))))
-                places = live[rows["file"].to_numpy()]
-                keep = (places >= 0) & ~taken[places]
-                taken[places[keep]] = True
-                yield BlockEvidence(block, ordinal, rows.filter(pa.array(keep)), places[keep])
+            if ordinal not in ref.columns:
+                continue
+            rows = read_column_rows(store, ref, [ordinal], _FIELDS)
+            rows = rows.filter(pc.equal(rows["column"], ordinal))
+            rows = rows.filter(pa.array(~find_contradictory_rows(rows, block.columns, len(live))))
+            files = live[rows["file"].to_numpy()]
+            is_new = (files >= 0) & ~is_taken[files]
+            is_taken[files[is_new]] = True
+            yield BlockEvidence(block, ordinal, rows.filter(pa.array(is_new)), files[is_new])
 
 
 def _combine(
-    read: Callable[[ObjectRef], pa.Table], column: Column, found: Sequence[BlockEvidence], rows: Places
+    read: Callable[[ObjectRef], pa.Table], column: Column, parts: Sequence[BlockEvidence], rows: Places
 ) -> ColumnEvidence:
-    count = len(rows)
-    known, of_file = np.zeros(count, bool), rows.copy()
-    nulls, nans, distinct = (np.full(count, UNKNOWN) for _ in range(3))
-    has_lo, has_hi, lo_exact, hi_exact, empty, complete, listed = (np.zeros(count, bool) for _ in range(7))
-    lo, hi = (np.zeros(count, _form(column)) for _ in range(2))
-    for part in found:
-        at = part.places
-        counted, nulls[at], nans[at] = part.counts("rows"), part.counts("nulls"), part.counts("nans")
-        others = np.maximum(nulls[at], 0) + np.maximum(nans[at], 0)
-        of_file[at] = np.where(rows[at] < 0, counted, rows[at])
-        known[at] = ((rows[at] < 0) | (counted == rows[at])) & (others <= counted)
-        known[at] &= _agree_with_list(read(part.block.files), part.rows["file"].to_numpy(), counted)
-        empty[at] = (nulls[at] >= 0) & (others == counted)
-        sides = ((lo, has_lo, lo_exact, "lo"), (hi, has_hi, hi_exact, "hi")) if column.encoding else ()
-        for values, has, exact, end in sides:
-            bounds = part.rows[f"{end}_{column.encoding}"]
-            has[at] = bounds.is_valid().to_numpy()
-            values[at[has[at]]] = _numbers(bounds.drop_null().to_pylist(), column)
-            exact[at] = has[at] & part.rows[f"{end}_exact"].fill_null(False).to_numpy()  # noqa: FBT003 - a value
-            if is_text(column):  # numpy takes zeros at the end for none
-                lengths = pc.binary_length(bounds).fill_null(0).to_numpy()
-                exact[at] &= np.char.str_len(values[at]) == lengths
-                has[at] &= lengths <= CUT_BYTES
-        distinct[at] = part.counts("distinct")
-        listed[at] = pc.is_in(part.rows["frequencies"], value_set=pa.array(_LISTED))
-        complete[at] = pc.fill_null(pc.equal(part.rows["frequencies"], "complete"), False)  # noqa: FBT003 - a value
-    known &= ~(has_lo & has_hi & (lo > hi))
-    lists, filters = (_details(read, found, kind, count) for kind in ("frequencies", "sketches"))
-    lists = replace(lists, which=np.where(listed, lists.which, _NOWHERE))
+    """Combine the statistics of several blocks.
+
+    Args:
+        read: Reads an object.
+        column: The column.
+        parts: The statistics in each block.
+        rows: The rows of each data file by the table, -1 if unknown.
+    """
+    counts = _Counts(rows)
+    lower, upper = _Bounds(column, "lo", len(rows)), _Bounds(column, "hi", len(rows))
+    for part in parts:
+        counts.add(part, read(part.block.files))
+        if column.encoding:
+            lower.add(part)
+            upper.add(part)
+    is_inverted = lower.is_set & upper.is_set & (lower.values > upper.values)
+    lists = _find_detail_objects(read, parts, "frequencies", len(rows))
     return ColumnEvidence(
-        column,
-        known,
-        of_file,
-        nulls,
-        nans,
-        empty,
-        lo,
-        hi,
-        has_lo,
-        has_hi,
-        lo_exact,
-        hi_exact,
-        distinct,
-        complete,
-        lists,
-        filters,
+        column=column,
+        known=counts.known & ~is_inverted,
+        rows=counts.rows,
+        nulls=counts.nulls,
+        nans=counts.nans,
+        empty=counts.empty,
+        lo=lower.values,
+        hi=upper.values,
+        has_lo=lower.is_set,
+        has_hi=upper.is_set,
+        lo_exact=lower.is_exact,
+        hi_exact=upper.is_exact,
+        distinct=counts.distinct,
+        complete=counts.complete,
+        lists=replace(lists, which=np.where(counts.has_list, lists.which, _NO_OBJECT)),
+        filters=_find_detail_objects(read, parts, "sketches", len(rows)),
     )
 
 
-def _agree_with_list(files: pa.Table, ordinals: Places, counted: Places) -> Mask:
+class _Counts:
+    """Counts of a column in every data file, and whether they can be trusted; attributes as of `ColumnEvidence`."""
+
+    def __init__(self, rows: Places) -> None:
+        files = len(rows)
+        self._table_rows = rows
+        self.rows = rows.copy()
+        self.known = np.zeros(files, bool)
+        self.nulls = np.full(files, UNKNOWN)
+        self.nans = np.full(files, UNKNOWN)
+        self.empty = np.zeros(files, bool)
+        self.distinct = np.full(files, UNKNOWN)
+        self.complete = np.zeros(files, bool)
+        self.has_list = np.zeros(files, bool)
+
+    def add(self, part: BlockEvidence, block_files: pa.Table) -> None:
+        """Add the counts of a block, which lists its data files."""
+        files = part.files
+        rows, nulls, nans = part.counts("rows"), part.counts("nulls"), part.counts("nans")
+        table_rows = self._table_rows[files]
+        nulls_and_nans = np.maximum(nulls, 0) + np.maximum(nans, 0)
+        agrees_with_table = (table_rows < 0) | (table_rows == rows)
+        agrees_with_block = _agree_with_list(block_files, part.rows["file"].to_numpy(), rows)
+        frequencies = part.rows["frequencies"]
+        self.known[files] = agrees_with_table & agrees_with_block & (nulls_and_nans <= rows)
+        self.rows[files] = np.where(table_rows < 0, rows, table_rows)
+        self.nulls[files] = nulls
+        self.nans[files] = nans
+        self.empty[files] = (nulls >= 0) & (nulls_and_nans == rows)
+        self.distinct[files] = part.counts("distinct")
+        self.has_list[files] = pc.is_in(frequencies, value_set=pa.array(_WITH_LIST))
+        self.complete[files] = pc.fill_null(pc.equal(frequencies, "complete"), False)  # noqa: FBT003 - a value
+
+
+class _Bounds:
+    """The lower or upper bounds of a column in every data file.
+
+    Attributes:
+        values: The bounds; the lowest value of all for a file without one.
+        is_set: Whether there is a bound.
+        is_exact: Whether the bound is a value of the file.
+    """
+
+    def __init__(self, column: Column, end: str, files: int) -> None:
+        self._column = column
+        self._end = end
+        self.values = np.zeros(files, _choose_array_type(column))
+        self.is_set = np.zeros(files, bool)
+        self.is_exact = np.zeros(files, bool)
+
+    def add(self, part: BlockEvidence) -> None:
+        """Add the bounds in a block."""
+        column, files = self._column, part.files
+        bounds = part.rows[f"{self._end}_{column.encoding}"]
+        is_set = bounds.is_valid().to_numpy()
+        self.values[files[is_set]] = _to_sortable(bounds.drop_null().to_pylist(), column)
+        is_exact = is_set & part.rows[f"{self._end}_exact"].fill_null(False).to_numpy()  # noqa: FBT003 - a value
+        if is_text(column):
+            lengths = pc.binary_length(bounds).fill_null(0).to_numpy()
+            # NumPy drops zeros at the end of a byte string.
+            is_exact = is_exact & (np.char.str_len(self.values[files]) == lengths)
+            is_set = is_set & (lengths <= CUT_BYTES)
+        self.is_set[files] = is_set
+        self.is_exact[files] = is_exact
+
+
+def _agree_with_list(files: pa.Table, ordinals: Places, rows: Places) -> Mask:
     """Whether rows of a summary count as many rows as their block's list of files."""
     expected = np.full(pc.max(files["file"]).as_py() + 1, UNKNOWN)
     expected[files["file"].to_numpy()] = files["rows"].fill_null(UNKNOWN).to_numpy()
-    agree: Mask = (expected[ordinals] < 0) | (expected[ordinals] == counted)
+    agree: Mask = (expected[ordinals] < 0) | (expected[ordinals] == rows)
     return agree
 
 
-def _form(column: Column) -> str:
+def _choose_array_type(column: Column) -> str:
     if column.encoding == "binary":
         return "S16" if is_wide_decimal(column) else "S64"
     return "f8" if column.encoding == "double" else "i8"
 
 
-def _numbers(bounds: list[Any], column: Column) -> NDArray[Any]:
+def _to_sortable(bounds: list[Any], column: Column) -> NDArray[Any]:
     if is_text(column):
         return np.array(bounds, "S64")
     return stored_to_sortable(bounds, column)
 
 
-def _details(
-    read: Callable[[ObjectRef], pa.Table], found: Sequence[BlockEvidence], kind: str, count: int
+def _find_detail_objects(
+    read: Callable[[ObjectRef], pa.Table], parts: Sequence[BlockEvidence], kind: str, files: int
 ) -> DetailObjects:
+    """The objects of one kind with details of each data file."""
     objects: dict[ObjectRef, int] = {}
-    which, inside, ordinal = (np.full(count, _NOWHERE) for _ in range(3))
-    for part in found:
-        files = read(part.block.files)
-        places = np.full(pc.max(files["file"]).as_py() + 1, _NOWHERE)
-        places[part.rows["file"].to_numpy()] = part.places
-        for ref, ordinals, place in find_detail_files(files, kind):
-            at = places[ordinals]
-            held = at != _NOWHERE
-            if held.any():
-                which[at[held]] = objects.setdefault(ref, len(objects))
-                inside[at[held]], ordinal[at[held]] = place[held], part.ordinal
-    return DetailObjects(tuple(objects), which, inside, ordinal)
+    which, numbers, ordinals = (np.full(files, _NO_OBJECT) for _ in range(3))
+    for part in parts:
+        block_files = read(part.block.files)
+        by_block_file = np.full(pc.max(block_files["file"]).as_py() + 1, _NO_OBJECT)
+        by_block_file[part.rows["file"].to_numpy()] = part.files
+        for ref, block_numbers, object_numbers in find_detail_files(block_files, kind):
+            of_block = by_block_file[block_numbers]
+            is_listed = of_block != _NO_OBJECT
+            if is_listed.any():
+                chosen = of_block[is_listed]
+                which[chosen] = objects.setdefault(ref, len(objects))
+                numbers[chosen] = object_numbers[is_listed]
+                ordinals[chosen] = part.ordinal
+    return DetailObjects(tuple(objects), which, numbers, ordinals)

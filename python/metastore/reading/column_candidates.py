@@ -1,0 +1,252 @@
+"""Keys that data files may hold, by the statistics of one column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.errors import DamagedObject, StoreNotReadable
+from metastore.format.bloom_filter import bloom_hashes, error_rate, may_hold
+from metastore.reading.evidence import UNKNOWN, ColumnEvidence, DetailObjects
+from metastore.reading.lookup_keys import KeyBatch, KeyColumn
+from metastore.visible_text import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from metastore.format.hashing import UInt64Array
+    from metastore.format.object_part import ObjectPart
+    from metastore.format.objects import ObjectRef
+    from metastore.reading.lookup_keys import Mask, Places
+
+    OpenObject = Callable[[ObjectRef], ObjectPart]
+    ReadRows = Callable[[ObjectRef, int, Sequence[str]], pa.Table]
+    """Reads fields of the rows of a column in an object; without rows if the object cannot be read."""
+
+
+_LOG = get_logger(__name__)
+_EXPECTED_ERRORS = 1
+"""Errors of a filter that are expected for as many keys as are looked for; for more keys it hardly helps."""
+_ROWS_A_VALUE = 8
+"""A list is short if it has one value for so many rows; a longer one takes as long to read as the rows."""
+
+
+@dataclass(frozen=True)
+class KeysWithinBounds:
+    """The ordered keys within the bounds of each file: from `starts` to before `ends`."""
+
+    starts: Places
+    ends: Places
+
+    @property
+    def counts(self) -> Places:
+        """The number of keys within the bounds of each file, 0 or less for none."""
+        return self.ends - self.starts
+
+
+class ColumnCandidates:
+    """The keys that data files may hold by the evidence of one column.
+
+    The lists and filters of all files in an object are read when one is needed.
+
+    Attributes:
+        most_keys: For each file, the number of keys up to which its list or filter is asked.
+    """
+
+    def __init__(self, evidence: ColumnEvidence, read_rows: ReadRows, *, with_frequencies: bool = False) -> None:
+        self._evidence = evidence
+        self._read_rows = read_rows
+        self._with_frequencies = with_frequencies
+        self._lists: dict[int, _ValueList] = {}
+        self._filters: dict[int, bytes] = {}
+        self._objects_read: set[tuple[str, int]] = set()
+        self.most_keys = _limit_keys(evidence)
+
+    def find_keys_within_bounds(self, keys: KeyBatch) -> KeysWithinBounds:
+        """Find for each file the ordered keys within its bounds."""
+        evidence = self._evidence
+        ordered = keys.columns[0].values[: keys.ordered]
+        starts = np.where(evidence.known & evidence.has_lo, np.searchsorted(ordered, evidence.lo, "left"), 0)
+        ends = np.where(evidence.known & evidence.has_hi, np.searchsorted(ordered, evidence.hi, "right"), keys.ordered)
+        return KeysWithinBounds(starts, np.where(evidence.known & evidence.empty, starts, ends))
+
+    def select_by_bounds(self, file: int, part: KeyColumn, positions: Places) -> Mask:
+        """Select the keys that counts and bounds of a file allow."""
+        evidence = self._evidence
+        if not evidence.known[file]:
+            return np.ones(len(positions), bool)
+        values = part.values[positions]
+        within = np.full(len(positions), not evidence.empty[file])
+        if evidence.has_lo[file]:
+            within &= values >= evidence.lo[file]
+        if evidence.has_hi[file]:
+            within &= values <= evidence.hi[file]
+        counted = np.where(part.null[positions], evidence.nulls[file] != 0, evidence.nans[file] != 0)
+        return np.where(part.plain[positions], within, counted)
+
+    def select_by_values(self, file: int, part: KeyColumn, positions: Places) -> Mask:
+        """Select the keys that the complete list of a file's values, or else its filter, allows."""
+        selected = np.ones(len(positions), bool)
+        plain = part.plain[positions]
+        if not self._evidence.known[file] or not plain.any():
+            return selected
+        hashes = part.hashes[positions[plain]]
+        values = self._find_complete_list(file)
+        selected[plain] = self._filter_hashes(file, hashes) if values is None else values.has_hashes(hashes)
+        return selected
+
+    def list_values(self, file: int) -> pa.Array | None:
+        """The stored values of a file without null and NaN, or None if unknown; only with frequencies."""
+        if not self._evidence.known[file]:
+            return None
+        values = self._find_complete_list(file)
+        if values is None or values.rows is None:
+            return None
+        return values.rows["value"].combine_chunks()
+
+    def may_hold(self, file: int, values: pa.Array) -> bool:
+        """Whether the filter of a file allows any of some stored values."""
+        return not self._evidence.known[file] or bool(self._filter_hashes(file, bloom_hashes(values)).any())
+
+    def count(self, key: KeyColumn) -> Places:
+        """Count the rows of each file with a single plain value: 0 if it has none, -1 if unknown."""
+        is_within = self.find_keys_within_bounds(KeyBatch((key,), 1)).counts > 0
+        counts = np.where(is_within, UNKNOWN, 0)
+        for file in np.flatnonzero(is_within & self._evidence.known).tolist():
+            values = self._read_list(file)
+            if values is not None:
+                counts[file] = values.count(key)
+            if counts[file] == UNKNOWN and not self._filter_hashes(file, key.hashes)[0]:
+                counts[file] = 0
+        return counts
+
+    def _filter_hashes(self, file: int, hashes: UInt64Array) -> Mask:
+        """Select the hashes that the filter of a file allows."""
+        bloom = self._read_filter(file)
+        return np.ones(len(hashes), bool) if bloom is None else may_hold(bloom, hashes)
+
+    def _read_filter(self, file: int) -> bytes | None:
+        if file not in self._filters:
+            details = self._read_details(self._evidence.filters, file, ["bloom"])
+            if details is not None:
+                for row in details.rows.to_pylist():
+                    if row["file"] in details.files and row["bloom"]:
+                        self._filters[details.files[row["file"]]] = row["bloom"]
+        return self._filters.get(file)
+
+    def _find_complete_list(self, file: int) -> _ValueList | None:
+        values = self._read_list(file) if self._evidence.complete[file] else None
+        return values if values is not None and values.is_complete else None
+
+    def _read_list(self, file: int) -> _ValueList | None:
+        if file not in self._lists:
+            value = f"value_{self._evidence.column.encoding}"
+            names = [value, "frequency"] if self._with_frequencies else [value]
+            details = self._read_details(self._evidence.lists, file, names)
+            if details is not None:
+                self._add_lists(details.rows.rename_columns({value: "value"}), details.files)
+        return self._lists.get(file)
+
+    def _read_details(self, details: DetailObjects, file: int, names: list[str]) -> _ObjectRows | None:
+        """The rows of the column in a data file's object; None if there is no object, or if it was read before."""
+        number, column = details.which[file], int(details.column[file])
+        if number < 0:
+            return None
+        ref = details.objects[number]
+        if (ref.name, column) in self._objects_read:
+            return None
+        self._objects_read.add((ref.name, column))
+        rows = self._read_rows(ref, column, names)
+        in_object = np.flatnonzero((details.which == number) & (details.column == column))
+        files = dict(zip(details.file[in_object].tolist(), in_object.tolist(), strict=True))
+        return _ObjectRows(rows.filter(pc.is_valid(rows[names[0]])), files)
+
+    def _add_lists(self, rows: pa.Table, files: dict[int, int]) -> None:
+        numbers, hashes = rows["file"].to_numpy(), bloom_hashes(rows["value"].combine_chunks())
+        order = np.lexsort((hashes, numbers))
+        numbers, hashes = numbers[order], hashes[order]
+        ordered_rows = rows.take(pa.array(order)) if self._with_frequencies else None
+        for number, file in files.items():
+            start, end = np.searchsorted(numbers, [number, number + 1])
+            # As many values as were counted: a list that lost some proves nothing.
+            is_complete = bool(self._evidence.complete[file] and end - start == self._evidence.distinct[file])
+            list_rows = None if ordered_rows is None else ordered_rows.slice(start, end - start)
+            self._lists[file] = _ValueList(hashes[start:end], is_complete, list_rows)
+
+
+@dataclass(frozen=True)
+class _ObjectRows:
+    """Rows of a column in an object.
+
+    Attributes:
+        files: The data file by its number in the object.
+    """
+
+    rows: pa.Table
+    files: dict[int, int]
+
+
+@dataclass(frozen=True)
+class _ValueList:
+    """Values of a data file in the order of their hashes.
+
+    Attributes:
+        is_complete: Whether no value is missing.
+        rows: `value` and `frequency`, or None if frequencies are not read.
+    """
+
+    hashes: UInt64Array
+    is_complete: bool
+    rows: pa.Table | None
+
+    def has_hashes(self, hashes: UInt64Array) -> Mask:
+        """Whether each hash is that of a value."""
+        if not len(self.hashes):
+            return np.zeros(len(hashes), bool)
+        positions = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
+        is_hit: Mask = self.hashes[positions] == hashes
+        return is_hit
+
+    def count(self, key: KeyColumn) -> int:
+        """The frequency of a single value: another value may have the same hash."""
+        if self.rows is not None:
+            start = int(np.searchsorted(self.hashes, key.hashes[0], "left"))
+            end = int(np.searchsorted(self.hashes, key.hashes[0], "right"))
+            value = key.stored[0].as_py()
+            for row in self.rows.slice(start, end - start).to_pylist():
+                if row["value"] == value:
+                    return int(row["frequency"])
+        return 0 if self.is_complete else UNKNOWN
+
+
+def _limit_keys(evidence: ColumnEvidence) -> NDArray[np.float64]:
+    """For each file, the number of keys of which its filter hardly takes one for present by mistake.
+
+    A short list of its values is right for any number of keys.
+    """
+    errors = np.maximum(error_rate(np.maximum(evidence.distinct, 0)), np.finfo(float).tiny)
+    most = _EXPECTED_ERRORS / errors
+    has_short_list = evidence.complete & (evidence.distinct * _ROWS_A_VALUE <= evidence.rows)
+    return np.where(has_short_list, np.maximum(most, evidence.rows), most)
+
+
+def read_column_rows(open_object: OpenObject, ref: ObjectRef, column: int, names: Sequence[str]) -> pa.Table:
+    """Read fields of the rows of a column in an object."""
+    part = open_object(ref)
+    rows = part.read_rows(part.groups_of_column(column), ["column", "file", *names])
+    return rows.filter(pc.equal(rows["column"], column))
+
+
+def read_sound_rows(open_object: OpenObject, ref: ObjectRef, column: int, names: Sequence[str]) -> pa.Table:
+    """Read fields of the rows of a column in an object; without rows if the object cannot be read."""
+    try:
+        return read_column_rows(open_object, ref, column, names)
+    except (DamagedObject, StoreNotReadable) as e:
+        _LOG.warning("keys are looked for without %s: %s", ref.name, e)
+        return pa.table({name: pa.array([], pa.int64()) for name in ("column", "file", *names)})
