@@ -1,4 +1,4 @@
-"""How the values of columns are spread over data files, and how many of these a look-up reads: as the shim tells it."""
+"""Layout of columns: how values are spread over data files, and how many files a look-up reads, as in the shim."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from metastore.reading.summary_rows import Row
 
 _MOST_LOOK_UPS = 32
-"""Of a column."""
+"""Most values that are looked up in a column."""
 _STEPS = 1 << 16
-_STRIDE = 40_503  # the golden section of them
-_FILES_ASKED = 100_000
-"""For single values, by all look-ups of all columns: of large tables fewer of them ask, one a column at the least."""
+_STRIDE = 40_503  # the golden section of _STEPS
+_MOST_FILE_TESTS = 100_000
+"""Most tests of files for single values by all look-ups of all columns, but one look-up a column is always made."""
 
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """How the values of a column are spread over data files, by the bounds of those whose bounds are known.
+    """The overlap of data files, by the bounds of a column.
 
     Attributes:
         overlap_depth: The average number of files, itself included, whose bounds share a value with a file's.
@@ -51,7 +51,7 @@ class ColumnLayout:
 
     @classmethod
     def of(cls, los: NDArray[Any], his: NDArray[Any]) -> ColumnLayout | None:
-        """The layout of files with these bounds; None where there is none.
+        """Measure the layout of files with these bounds; None without files.
 
         Example:
             >>> ColumnLayout.of(np.array([1, 4, 5]), np.array([4, 6, 9]))
@@ -77,9 +77,9 @@ class LookUps:
     """Values that are looked up in a column.
 
     Attributes:
-        values: As the format stores them.
-        rows: How many rows each stands for: of those drawn, or of all.
-        is_whole: Whether there are no others.
+        values: The values as the format stores them.
+        rows: The number of rows that each value stands for: rows of a sample, or of the column.
+        is_whole: Whether these are all values.
     """
 
     values: tuple[Any, ...]
@@ -87,50 +87,59 @@ class LookUps:
     is_whole: bool
 
     @classmethod
-    def of_rows(cls, known: ColumnDetails) -> LookUps | None:
-        """All values where they are few, else those of one row of each part of all in order; None where none is kept.
+    def of_rows(cls, details: ColumnDetails) -> LookUps | None:
+        """Choose all values if they are few, else one row of each of equal parts of the ordered rows.
 
-        A value that may be the beginning of longer ones is none.
+        A value that may be the beginning of longer ones is left out.
+
+        Returns:
+            The look-ups, or None without a histogram.
         """
-        bars = known.histogram()
-        if bars is None:
+        histogram = details.histogram()
+        if histogram is None:
             return None
-        bins = known.choose_rank_histogram(bars)
-        counted: Counter[Any] = Counter()
-        for end, count in bins.upper_ends:
-            counted[end] += count
-        if len(counted) <= _MOST_LOOK_UPS and bins.single_value_bins.all():
-            return cls._among(known, counted, is_whole=True)
-        ends = [end for end, _ in bins.upper_ends]
-        sums = np.cumsum([count for _, count in bins.upper_ends])
-        ranks = [_choose_rank(draw, bins.number) for draw in range(_MOST_LOOK_UPS)]
-        drawn = Counter(ends[place] for place in np.searchsorted(sums, ranks, "left").tolist())
-        return cls._among(known, drawn, is_whole=False)
+        histogram = details.choose_rank_histogram(histogram)
+        ends = [end for end, _ in histogram.upper_ends]
+        counts = [count for _, count in histogram.upper_ends]
+        rows_of_values: Counter[Any] = Counter()
+        for end, count in zip(ends, counts, strict=True):
+            rows_of_values[end] += count
+        if len(rows_of_values) <= _MOST_LOOK_UPS and histogram.single_value_bins.all():
+            return cls._without_cut_values(details, rows_of_values, is_whole=True)
+        ranks = [_choose_rank(draw, histogram.number) for draw in range(_MOST_LOOK_UPS)]
+        bins = np.searchsorted(np.cumsum(counts), ranks, "left")
+        sample = Counter(ends[number] for number in bins.tolist())
+        return cls._without_cut_values(details, sample, is_whole=False)
 
     @classmethod
-    def of_bounds(cls, known: ColumnEvidence, among: Mask) -> LookUps | None:
-        """The least and the greatest values of some files: all that is known where no values are kept."""
-        files = np.flatnonzero(among & known.lo_exact & known.hi_exact)
-        files = files[np.lexsort((known.hi[files], known.lo[files]))]
-        most = min(_MOST_LOOK_UPS // 2, len(files))
-        chosen = [files[(2 * draw + 1) * len(files) // (2 * most)] for draw in range(most)]
-        ends = Counter(side[file] for file in chosen for side in (known.lo, known.hi))
-        if not ends:
+    def of_bounds(cls, evidence: ColumnEvidence, files: Mask) -> LookUps | None:
+        """Choose the least and the greatest values of some files, if no values are stored."""
+        numbers = np.flatnonzero(files & evidence.lo_exact & evidence.hi_exact)
+        numbers = numbers[np.lexsort((evidence.hi[numbers], evidence.lo[numbers]))]
+        most = min(_MOST_LOOK_UPS // 2, len(numbers))
+        bounds: Counter[Any] = Counter()
+        for draw in range(most):
+            file = numbers[(2 * draw + 1) * len(numbers) // (2 * most)]
+            bounds.update([evidence.lo[file], evidence.hi[file]])
+        if not bounds:
             return None
-        stored = bytes if is_text(known.column) else partial(sortable_to_stored, column=known.column)
-        return cls(tuple(map(stored, ends)), tuple(ends.values()), is_whole=False)
+        to_stored = bytes if is_text(evidence.column) else partial(sortable_to_stored, column=evidence.column)
+        return cls(tuple(map(to_stored, bounds)), tuple(bounds.values()), is_whole=False)
 
     @classmethod
-    def _among(cls, known: ColumnDetails, drawn: Mapping[Any, int], *, is_whole: bool) -> LookUps | None:
-        kept = {value: rows for value, rows in drawn.items() if not is_edge_cut(known.summary, value)}
-        return cls(tuple(kept), tuple(kept.values()), is_whole and len(kept) == len(drawn)) if kept else None
+    def _without_cut_values(cls, details: ColumnDetails, rows: Mapping[Any, int], *, is_whole: bool) -> LookUps | None:
+        values = [value for value in rows if not is_edge_cut(details.summary, value)]
+        if not values:
+            return None
+        are_all = is_whole and len(values) == len(rows)
+        return cls(tuple(values), tuple(rows[value] for value in values), are_all)
 
     def average(self, files: NDArray[np.float64]) -> tuple[float, float]:
-        """The mean of what each of them reads, and its standard error."""
+        """The mean number of files that the look-ups read, and its standard error."""
         rows = np.array(self.rows)
         mean = float(np.average(files, weights=rows))
-        spread = float(np.average((files - mean) ** 2, weights=rows))
-        return mean, 0.0 if self.is_whole else math.sqrt(spread / int(rows.sum()))
+        variance = float(np.average((files - mean) ** 2, weights=rows))
+        return mean, 0.0 if self.is_whole else math.sqrt(variance / int(rows.sum()))
 
 
 def _choose_rank(draw: int, rows: int) -> int:
@@ -139,40 +148,45 @@ def _choose_rank(draw: int, rows: int) -> int:
 
 
 def describe_layout(
-    listed: ListedFiles, columns: Sequence[Column], details: Callable[[Column], ColumnDetails | None]
+    listed: ListedFiles, columns: Sequence[Column], read_details: Callable[[Column], ColumnDetails | None]
 ) -> Iterator[Row]:
-    """One row for each column; of one whose bounds are not known it says nothing.
+    """Describe one column a row; without bounds a row has nulls.
 
     Args:
         listed: The data files.
         columns: The columns.
-        details: What the table keeps of a column's values.
+        read_details: Reads the value list and histogram of a column of the table.
     """
     for column in columns:
-        found = _FilesOfColumn.of(FilePruner(listed), column)  # what it reads goes with it
-        layout = None if found is None else ColumnLayout.of(found.los, found.his)
-        read = None
-        if found is not None and layout is not None:
-            kept = details(column)
-            values = (kept and LookUps.of_rows(kept)) or LookUps.of_bounds(found.evidence, found.bounded)
-            read = values and values.average(found.count(values, _FILES_ASKED // len(columns)))
+        files = _FilesOfColumn.of(FilePruner(listed), column)  # statistics are read, and dropped, column by column
+        layout = None if files is None else ColumnLayout.of(files.los, files.his)
+        mean = error = None
+        if files is not None and layout is not None:
+            look_ups = _choose_look_ups(files, read_details(column))
+            if look_ups is not None:
+                mean, error = look_ups.average(files.count(look_ups, _MOST_FILE_TESTS // len(columns)))
         yield {
             "column_name": column.name,
-            "files_per_lookup": read[0] if read else None,
+            "files_per_lookup": mean,
             "overlap_depth": layout.overlap_depth if layout else None,
             "sorted": layout.sorted_share if layout else None,
             "advice": None,
-            "lookup_error": read[1] if read else None,
+            "lookup_error": error,
         }
+
+
+def _choose_look_ups(files: _FilesOfColumn, details: ColumnDetails | None) -> LookUps | None:
+    look_ups = None if details is None else LookUps.of_rows(details)
+    return look_ups or LookUps.of_bounds(files.evidence, files.bounded)
 
 
 @dataclass(frozen=True)
 class _FilesOfColumn:
-    """The data files in which something is known of a column.
+    """The data files with statistics of a column.
 
     Attributes:
-        bounded: Those of which both bounds are known.
-        unbounded: How many others may have any value.
+        bounded: Whether both bounds of a file are known.
+        unbounded: The number of other files that may have any value.
     """
 
     pruner: FilePruner
@@ -182,11 +196,13 @@ class _FilesOfColumn:
 
     @classmethod
     def of(cls, pruner: FilePruner, column: Column) -> _FilesOfColumn | None:
-        evidence, known = pruner.read_evidence(column)
+        """The files of a column, or None without statistics."""
+        evidence, covered = pruner.read_evidence(column)
         if evidence is None:
             return None
-        bounded = known & evidence.has_lo & evidence.has_hi
-        return cls(pruner, evidence, bounded, int((known & ~bounded & ~evidence.empty).sum()))
+        bounded = covered & evidence.has_lo & evidence.has_hi
+        unbounded = covered & ~bounded & ~evidence.empty
+        return cls(pruner, evidence, bounded, int(unbounded.sum()))
 
     @property
     def los(self) -> NDArray[Any]:
@@ -196,31 +212,44 @@ class _FilesOfColumn:
     def his(self) -> NDArray[Any]:
         return self.evidence.hi[self.bounded]
 
-    def count(self, values: LookUps, most: int) -> NDArray[np.float64]:
-        """How many files may hold each of some values: of very many, bounds tell all and single values of a part.
+    def count(self, look_ups: LookUps, most: int) -> NDArray[np.float64]:
+        """Count the files that may hold each value.
+
+        If these are very many, single values are tested for a part of the look-ups, and the others are estimated by
+        bounds.
 
         Args:
-            values: The values.
-            most: So many files are asked for single values, but one look-up's at the least.
+            look_ups: The values.
+            most: Most files that are tested for single values, but those of one look-up always are.
         """
         column = self.evidence.column
-        forms = np.array(values.values, "S64") if is_text(column) else stored_to_sortable(values.values, column)
-        begun, ended = np.searchsorted(np.sort(self.los), forms, "right"), np.searchsorted(np.sort(self.his), forms)
-        by_bounds: NDArray[np.float64] = (begun - ended + self.unbounded).astype(np.float64)
-        asked = _choose_asked(by_bounds, most)
-        if not len(asked):
+        values = look_ups.values
+        by_bounds = self._count_by_bounds(values)
+        tested = _choose_tested(by_bounds, most)
+        if not len(tested):
             return by_bounds
-        keys = [key_of_stored(values.values[place], column) for place in asked]
-        read = np.array([self.pruner.count_kept(Member(column, ValueSet.of([key]))) for key in keys], np.float64)
-        if len(asked) == len(by_bounds):
-            return read
-        rows = np.array(values.rows)[asked]
-        share = float(np.dot(read, rows)) / max(1.0, float(np.dot(by_bounds[asked], rows)))
+        counts = []
+        for number in tested:
+            key = key_of_stored(values[number], column)
+            counts.append(self.pruner.count_kept(Member(column, ValueSet.of([key]))))
+        by_values = np.array(counts, np.float64)
+        if len(tested) == len(by_bounds):
+            return by_values
+        rows = np.array(look_ups.rows)[tested]
+        share = float(np.dot(by_values, rows)) / max(1.0, float(np.dot(by_bounds[tested], rows)))
         return by_bounds * share
 
+    def _count_by_bounds(self, values: tuple[Any, ...]) -> NDArray[np.float64]:
+        column = self.evidence.column
+        sortable = np.array(values, "S64") if is_text(column) else stored_to_sortable(values, column)
+        begun = np.searchsorted(np.sort(self.los), sortable, "right")
+        ended = np.searchsorted(np.sort(self.his), sortable)
+        counts: NDArray[np.float64] = (begun - ended + self.unbounded).astype(np.float64)
+        return counts
 
-def _choose_asked(files: NDArray[np.float64], most: int) -> NDArray[np.int64]:
-    """Those of some look-ups, evenly chosen, that together ask no more than so many files, or the middle one."""
+
+def _choose_tested(files: NDArray[np.float64], most: int) -> NDArray[np.int64]:
+    """Choose look-ups evenly that test no more files than `most` together, or only the middle one."""
     number = len(files)
     while number:
         chosen = (2 * np.arange(number) + 1) * len(files) // (2 * number)
