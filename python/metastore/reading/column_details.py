@@ -277,10 +277,10 @@ def read_file_details(
     """Read the details of a column in one data file."""
     objects: dict[str, DetailObject] = {}
     ordinal = 0
-    for block, ordinal_in_block, live in stored.sources(column):
-        positions = np.flatnonzero(live == file)
-        if len(positions):
-            objects = list_detail_objects(store, block, int(positions[0]))
+    for files, ordinal_in_block in stored.sources(column):
+        number = files.find_file(file)
+        if number is not None:
+            objects = list_detail_objects(store, files.block, number)
             ordinal = ordinal_in_block
             break
     lists, histograms = objects.get("frequencies"), objects.get("histograms")

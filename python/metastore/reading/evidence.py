@@ -149,7 +149,8 @@ def gather_evidence(store: Store, stored: SnapshotFiles, columns: Sequence[Colum
 def _iterate_block_evidence(store: Store, stored: SnapshotFiles, column: Column) -> Iterator[BlockEvidence]:
     """The statistics of the column in each block, each data file once."""
     is_taken = np.zeros(stored.files.num_rows, dtype=bool)
-    for block, ordinal, live in stored.sources(column):
+    for covered, ordinal in stored.sources(column):
+        block, live = covered.block, covered.live
         for ref in block.summary:
             if ordinal not in ref.columns:
                 continue

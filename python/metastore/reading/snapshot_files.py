@@ -1,4 +1,4 @@
-"""Rows of statistics as the store holds them, for the live files of one snapshot."""
+"""Stored statistics of the data files of one snapshot."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from metastore.format.data_files import FileKey, read_file_keys
 from metastore.format.object_schemas import FILES, SUMMARY, TABLE_FILES
@@ -24,7 +23,26 @@ if TYPE_CHECKING:
 
 Partition = list[tuple[str, str]] | None
 
-_WHOLE_BYTES = 1 << 20  # objects up to this come by one request
+_WHOLE_BYTES = 1 << 20
+"""Objects up to this size are read by one request."""
+
+
+@dataclass(frozen=True)
+class CoveredFiles:
+    """The data files that a block has statistics of.
+
+    Attributes:
+        block: The block.
+        live: For each file of the block its number in the snapshot's list, -1 if it is not there.
+    """
+
+    block: Block
+    live: np.ndarray
+
+    def find_file(self, file: int) -> int | None:
+        """The number in the block of a file of the snapshot, or None."""
+        numbers = np.flatnonzero(self.live == file)
+        return int(numbers[0]) if len(numbers) else None
 
 
 @dataclass(frozen=True)
@@ -33,138 +51,173 @@ class SnapshotFiles:
 
     Attributes:
         files: The snapshot's `table-files`.
-        partitions: The partition of each file, where a block tells it.
-        covered: For each block in order of preference, the ordinal in `files` of each of its own files (-1: not live).
+        partitions: The partition of each file, or None if no block has it.
+        covered: The files of each block, in order of preference.
     """
 
     files: pa.Table
     partitions: tuple[Partition, ...]
-    covered: tuple[tuple[Block, np.ndarray], ...]
+    covered: tuple[CoveredFiles, ...]
 
-    def restrict_to(self, ordinal: int) -> SnapshotFiles:
-        """The same with a single file."""
-        covered = ((block, np.where(live == ordinal, live, -1)) for block, live in self.covered)
-        held = tuple((block, live) for block, live in covered if (live >= 0).any())
-        return SnapshotFiles(self.files, self.partitions, held)
+    def restrict_to(self, file: int) -> SnapshotFiles:
+        """Leave out the statistics of all other files."""
+        covered = []
+        for files in self.covered:
+            live = np.where(files.live == file, files.live, -1)
+            if (live >= 0).any():
+                covered.append(CoveredFiles(files.block, live))
+        return SnapshotFiles(self.files, self.partitions, tuple(covered))
 
-    def sources(self, column: Column) -> Iterator[tuple[Block, int, np.ndarray]]:
-        """The blocks that have a column, in order of preference: its ordinal in each, and the block's live files."""
-        for block, live in self.covered:
-            for ordinal, known in enumerate(block.columns):
-                if is_compatible(known, column):
-                    yield block, ordinal, live
+    def sources(self, column: Column) -> Iterator[tuple[CoveredFiles, int]]:
+        """The files of each block that has a column, in order of preference, and the column's number in the block."""
+        for files in self.covered:
+            for ordinal, analyzed in enumerate(files.block.columns):
+                if is_compatible(analyzed, column):
+                    yield files, ordinal
 
     def is_covered(self) -> np.ndarray:
-        """For each file, whether a block knows it."""
+        """Whether a block knows each file."""
         covered = np.zeros(self.files.num_rows, dtype=bool)
-        for _, live in self.covered:
-            covered[live[live >= 0]] = True
+        for files in self.covered:
+            covered[files.live[files.live >= 0]] = True
         return covered
 
 
 def read_snapshot_files(store: Store, manifest: Manifest, snapshot: Snapshot) -> SnapshotFiles:
-    """Finds which blocks cover which files of a snapshot."""
+    """Find the blocks that cover the files of a snapshot."""
     return match_files(store, manifest, store.get(snapshot.table_files))
 
 
 def match_data_files(store: Store, manifest: Manifest, files: Sequence[DataFile]) -> SnapshotFiles:
-    """Finds which blocks cover the data files that a table has now."""
+    """Find the blocks that cover the data files that a table has now."""
     return match_files(store, manifest, _list_files(files))
 
 
 def match_no_files(files: Sequence[DataFile]) -> SnapshotFiles:
-    """The data files that a table has now, of which nothing is known."""
+    """List the data files that a table has now, without statistics."""
     return SnapshotFiles(_list_files(files), (None,) * len(files), ())
 
 
 def match_files(store: Store, manifest: Manifest, files: pa.Table) -> SnapshotFiles:
-    """Finds which blocks cover which data files."""
-    position = {key: i for i, key in enumerate(read_file_keys(files))}
+    """Find the blocks that cover data files."""
+    numbers = {key: number for number, key in enumerate(read_file_keys(files))}
     partitions: list[Partition] = [None] * files.num_rows
     covered = []
-    for block in _preferred(manifest.blocks):
-        live = _live_files(store.get(block.files), position, partitions)
+    for block in _sort_by_preference(manifest.blocks):
+        block_files = store.get(block.files)
+        live = _match_block(block_files, numbers)
         if (live >= 0).any():
-            covered.append((block, live))
+            covered.append(CoveredFiles(block, live))
+            _add_partitions(block_files, live, partitions)
     return SnapshotFiles(files, tuple(partitions), tuple(covered))
 
 
 def read_statistics(
-    store: Store, stored: SnapshotFiles, columns: Sequence[Column], wanted: Sequence[Column]
+    store: Store, stored: SnapshotFiles, columns: Sequence[Column], selected: Sequence[Column]
 ) -> pa.Table:
-    """The best row of statistics for each live file and wanted column."""
-    ordinals = {column.key: i for i, column in enumerate(columns) if column in wanted}
-    parts = [part for block, live in stored.covered for part in _rows(store, block, live, columns, ordinals)]
+    """Read the best row of statistics for each live file and selected column.
+
+    Args:
+        store: The store.
+        stored: The data files.
+        columns: The columns that the rows number.
+        selected: The columns whose rows are read.
+    """
+    ordinals = {column.key: number for number, column in enumerate(columns) if column in selected}
+    parts: list[pa.Table] = []
+    for files in stored.covered:
+        parts += _read_block_rows(store, files, columns, ordinals)
     if not parts:
-        return _empty()
+        return SUMMARY.empty_table()
     rows = pa.concat_tables(parts)
-    places = rows.column("file").to_numpy().astype(np.int64) * len(columns) + rows.column("column").to_numpy()
-    _, first = np.unique(places, return_index=True)  # the preferred blocks came first
+    cells = rows.column("file").to_numpy().astype(np.int64) * len(columns) + rows.column("column").to_numpy()
+    _, first = np.unique(cells, return_index=True)  # the preferred blocks came first
     return rows.take(pa.array(first))
 
 
 def read_column_rows(store: Store, ref: SummaryRef, columns: Sequence[int], names: Sequence[str]) -> pa.Table:
-    """Fields of the rows of some columns, perhaps among others: of a large object no more is read than it takes."""
+    """Read fields of the rows of columns, and maybe of more columns: of a large object only the row groups needed."""
     if ref.object.length <= _WHOLE_BYTES or len(columns) == len(ref.columns):
         return store.get(ref.object, names)
     part = store.open_part(ref.object)
-    groups = sorted({group for column in columns for group in part.groups_of_column(column)})
-    return part.read_rows(groups, names)
+    groups: set[int] = set()
+    for column in columns:
+        groups.update(part.groups_of_column(column))
+    return part.read_rows(sorted(groups), names)
 
 
 def count_known_columns(stored: SnapshotFiles, columns: Sequence[Column]) -> np.ndarray:
-    """For each live file, how many of the columns have statistics."""
-    known = np.zeros((stored.files.num_rows, len(columns)), dtype=bool)
-    for block, live in stored.covered:
-        held = {i for ref in block.summary for i in ref.columns}
-        keys = {block.columns[i].key for i in held}
-        ordinals = [i for i, column in enumerate(columns) if column.key in keys]
-        known[np.ix_(live[live >= 0], np.array(ordinals, dtype=np.int64))] = True
-    counts: np.ndarray = known.sum(axis=1)
+    """Count for each live file the columns that have statistics."""
+    is_analyzed = np.zeros((stored.files.num_rows, len(columns)), dtype=bool)
+    for files in stored.covered:
+        keys = _list_analyzed_keys(files.block)
+        ordinals = [number for number, column in enumerate(columns) if column.key in keys]
+        live = files.live[files.live >= 0]
+        is_analyzed[np.ix_(live, np.array(ordinals, dtype=np.int64))] = True
+    counts: np.ndarray = is_analyzed.sum(axis=1)
     return counts
 
 
+def _list_analyzed_keys(block: Block) -> set[str]:
+    keys: set[str] = set()
+    for ref in block.summary:
+        keys.update(block.columns[ordinal].key for ordinal in ref.columns)
+    return keys
+
+
 def _list_files(files: Sequence[DataFile]) -> pa.Table:
-    names = pa.schema([*(FILES.field(name) for name in (*FileKey._fields, "rows")), TABLE_FILES.field("deletes")])
-    listed = [{**file.key._asdict(), "rows": file.rows, "deletes": file.deletes} for file in files]
-    return pa.Table.from_pylist(listed, names)
+    fields = [FILES.field(name) for name in (*FileKey._fields, "rows")]
+    rows = [{**file.key._asdict(), "rows": file.rows, "deletes": file.deletes} for file in files]
+    return pa.Table.from_pylist(rows, pa.schema([*fields, TABLE_FILES.field("deletes")]))
 
 
-def _preferred(blocks: Sequence[Block]) -> list[Block]:
-    order = sorted(range(len(blocks)), key=lambda i: (DEPTHS[blocks[i].computed], i), reverse=True)
-    return [blocks[i] for i in order]
+def _sort_by_preference(blocks: Sequence[Block]) -> list[Block]:
+    """The deepest blocks first, of equal depth the newest."""
+    order = sorted(range(len(blocks)), key=lambda number: (DEPTHS[blocks[number].computed], number), reverse=True)
+    return [blocks[number] for number in order]
 
 
-def _live_files(files: pa.Table, position: Mapping[FileKey, int], partitions: list[Partition]) -> np.ndarray:
-    ordinals = files.column("file").to_pylist()
+def _match_block(block_files: pa.Table, numbers: Mapping[FileKey, int]) -> np.ndarray:
+    """The number in a list of files of each file of a block, -1 if it is not there."""
+    ordinals = block_files.column("file").to_pylist()
     live = np.full(max(ordinals, default=-1) + 1, -1, dtype=np.int64)
-    for ordinal, key, partition in zip(
-        ordinals, read_file_keys(files), files.column("partition").to_pylist(), strict=True
-    ):
-        at = position.get(key)
-        if at is not None:
-            live[ordinal] = at
-            partitions[at] = partitions[at] if partitions[at] is not None else partition
+    for ordinal, key in zip(ordinals, read_file_keys(block_files), strict=True):
+        number = numbers.get(key)
+        if number is not None:
+            live[ordinal] = number
     return live
 
 
-def _rows(
-    store: Store, block: Block, live: np.ndarray, columns: Sequence[Column], ordinals: Mapping[str, int]
+def _add_partitions(block_files: pa.Table, live: np.ndarray, partitions: list[Partition]) -> None:
+    """Add the partitions of a block's live files that are not known yet."""
+    ordinals = block_files.column("file").to_pylist()
+    for ordinal, partition in zip(ordinals, block_files.column("partition").to_pylist(), strict=True):
+        file = live[ordinal]
+        if file >= 0 and partitions[file] is None:
+            partitions[file] = partition
+
+
+def _read_block_rows(
+    store: Store, files: CoveredFiles, columns: Sequence[Column], ordinals: Mapping[str, int]
 ) -> Iterator[pa.Table]:
-    matching = np.full(len(block.columns), -1, dtype=np.int64)
-    for i, stored in enumerate(block.columns):
-        at = ordinals.get(stored.key)
-        if at is not None and is_compatible(stored, columns[at]):
-            matching[i] = at
-    for ref in block.summary:
-        wanted = [i for i in ref.columns if matching[i] >= 0]
-        if wanted:
-            rows = read_column_rows(store, ref, wanted, SUMMARY.names)
-            column = matching[rows.column("column").to_numpy()]
-            file = live[rows.column("file").to_numpy()]
-            rows = rows.set_column(0, "column", pa.array(column)).set_column(1, "file", pa.array(file))
-            yield rows.filter(pc.and_(pc.greater_equal(rows["column"], 0), pc.greater_equal(rows["file"], 0)))
+    """The rows of a block with the snapshot's numbers of files and columns."""
+    numbers = _match_columns(files.block, columns, ordinals)
+    for ref in files.block.summary:
+        selected = [ordinal for ordinal in ref.columns if numbers[ordinal] >= 0]
+        if not selected:
+            continue
+        rows = read_column_rows(store, ref, selected, SUMMARY.names)
+        column = numbers[rows.column("column").to_numpy()]
+        file = files.live[rows.column("file").to_numpy()]
+        rows = rows.set_column(0, "column", pa.array(column)).set_column(1, "file", pa.array(file))
+        yield rows.filter(pa.array((column >= 0) & (file >= 0)))
 
 
-def _empty() -> pa.Table:
-    return SUMMARY.empty_table()
+def _match_columns(block: Block, columns: Sequence[Column], ordinals: Mapping[str, int]) -> np.ndarray:
+    """The number of each column of a block, -1 if its statistics do not hold for a selected column."""
+    numbers = np.full(len(block.columns), -1, dtype=np.int64)
+    for number, analyzed in enumerate(block.columns):
+        ordinal = ordinals.get(analyzed.key)
+        if ordinal is not None and is_compatible(analyzed, columns[ordinal]):
+            numbers[number] = ordinal
+    return numbers

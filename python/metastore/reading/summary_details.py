@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow.compute as pc
 
 from metastore.format.histogram_bins import EQUI_HEIGHT, Histogram, compute_percentiles, find_quantiles
@@ -137,9 +136,10 @@ class _BlockDetails:
 
 def _iterate_blocks(store: Store, stored: SnapshotFiles, file: int, kind: str) -> Iterator[_BlockDetails]:
     """The blocks that have details of a data file, in order of preference."""
-    for block, live in stored.covered:
-        positions = np.flatnonzero(live == file)
-        if len(positions):
-            objects = list_detail_objects(store, block, int(positions[0]))
-            if kind in objects:
-                yield _BlockDetails(block.columns, objects[kind])
+    for files in stored.covered:
+        number = files.find_file(file)
+        if number is None:
+            continue
+        objects = list_detail_objects(store, files.block, number)
+        if kind in objects:
+            yield _BlockDetails(files.block.columns, objects[kind])
