@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 
 
 _DEPTHS = ("full", "footer", "files")
+_CONNECT_HINTS = {
+    "ranks": "Name the columns in spark.metastore.ranks.columns or the table property metastore.ranks.columns.",
+    "distribution": "Name the columns in spark.metastore.distribution.columns, or metastore.distribution.columns.",
+    "expressions": "Name them in spark.metastore.expressions or the table property metastore.expressions.",
+    "frequencies": "Set spark.metastore.frequencies.algorithm on the server.",
+    "repair": "Run `metastore analyze TABLE --repair`, which starts a Spark of its own.",
+    "statistics": "Install them on the server as an entry point.",
+}
+"""What to do over Spark Connect in place of an argument."""
 
 configure = session.configure
 
@@ -82,62 +91,65 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         "frequencies": frequencies,
         "expressions": expressions,
     }
-    _check_arguments(depth, columns, {"statistics": statistics, **extras})
+    _check_depth(depth, columns)
+    _check_names({"columns": columns, "ranks": ranks, "distribution": distribution, "expressions": expressions})
+    _check_needed_values(depth, {"statistics": statistics, **extras})
     session.check_session(spark)
     if analyze_statement.is_connect(spark):
-        _refuse_on_connect(**extras, statistics=statistics, repair=repair)
-        return analyze_statement.run_analyze_statement(spark, table, columns, partition, depth, progress)
+        _refuse_on_connect({**extras, "statistics": statistics, "repair": repair})
+        return analyze_statement.run_analyze_statement(
+            spark, table, columns, partition=partition, depth=depth, progress=progress
+        )
     from metastore.pipeline.request import AnalyzeStatement  # noqa: PLC0415 - Connect clients do without the pipeline
     from metastore.pipeline.rounds import run_statement  # noqa: PLC0415 - see above
 
     statement = AnalyzeStatement(
-        table,
-        None if columns is None else tuple(columns),
-        dict(partition or {}),
-        depth,
-        frequencies,
-        tuple(statistics),
-        ranks if isinstance(ranks, bool) else tuple(ranks),
-        distribution if isinstance(distribution, bool) else tuple(distribution),
+        table=table,
+        columns=None if columns is None else tuple(columns),
+        partition=dict(partition or {}),
+        depth=depth,
+        frequencies=frequencies,
+        statistics=tuple(statistics),
+        ranks=ranks if isinstance(ranks, bool) else tuple(ranks),
+        distribution=distribution if isinstance(distribution, bool) else tuple(distribution),
         repair=repair,
         expressions=tuple(expressions),
     )
     return run_statement(spark, statement, progress)
 
 
-def _check_arguments(depth: str, columns: Sequence[str] | None, extras: Mapping[str, Any]) -> None:
+def _check_depth(depth: str, columns: Sequence[str] | None) -> None:
     if depth not in _DEPTHS:
         raise InvalidArgument("depth", f"{depth!r} is none of {', '.join(_DEPTHS)}")
     if columns is not None and depth != "full":
         raise InvalidArgument("columns", f"depth {depth!r} does not look at single columns")
-    for name, names in (
-        ("columns", columns),
-        *((name, extras[name]) for name in ("ranks", "distribution", "expressions")),
-    ):
+
+
+def _check_names(lists: Mapping[str, Any]) -> None:
+    """Refuse a text in place of a list of names, and an empty list of columns."""
+    for name, names in lists.items():
         if isinstance(names, str):
             raise InvalidArgument(name, "a list of names is expected", f"Say {name}=[{names!r}].")
+    columns = lists["columns"]
     if columns is not None and not columns:
         raise InvalidArgument("columns", "the list of names is empty", "Leave it out for all columns.")
-    for name, given in extras.items():
-        if given and depth != "full":
+
+
+def _check_needed_values(depth: str, extras: Mapping[str, Any]) -> None:
+    """Refuse extras that are made of values if these are not read."""
+    if depth == "full":
+        return
+    for name, extra in extras.items():
+        if extra:
             raise InvalidArgument(name, f"depth {depth!r} does not read the values that they are made of")
 
 
-def _refuse_on_connect(**given: object) -> None:
-    told = {
-        "ranks": "Name the columns in spark.metastore.ranks.columns or the table property metastore.ranks.columns.",
-        "distribution": "Name the columns in spark.metastore.distribution.columns, or metastore.distribution.columns.",
-        "expressions": "Name them in spark.metastore.expressions or the table property metastore.expressions.",
-        "frequencies": "Set spark.metastore.frequencies.algorithm on the server.",
-        "repair": "Run `metastore analyze TABLE --repair`, which starts a Spark of its own.",
-        "statistics": "Install them on the server as an entry point.",
-    }
-    for name, value in given.items():
+def _refuse_on_connect(arguments: Mapping[str, Any]) -> None:
+    for name, value in arguments.items():
         if value:
-            what = "functions" if name == "statistics" else "it"
-            raise InvalidArgument(
-                name, f"an ANALYZE statement, which a Connect server runs, does not take {what}", told[name]
-            )
+            subject = "functions" if name == "statistics" else "it"
+            reason = f"an ANALYZE statement, which a Connect server runs, does not take {subject}"
+            raise InvalidArgument(name, reason, _CONNECT_HINTS[name])
 
 
 def settings(spark: SparkSession | None = None) -> Answer:

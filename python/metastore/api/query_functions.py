@@ -87,9 +87,12 @@ def whatif(
         >>> found[0]["files_read_now"], found[0]["files_read_then"]  # doctest: +SKIP
         (48, 1)
     """
-    asked = {"sorted_by": sorted_by, "statistics": statistics}
-    names = {name: one if one is None or isinstance(one, str) else ", ".join(one) for name, one in asked.items()}
+    names = {"sorted_by": _join_names(sorted_by), "statistics": _join_names(statistics)}
     return session.call_function(spark, "whatif", query, names, Answer)
+
+
+def _join_names(names: str | Sequence[str] | None) -> str | None:
+    return names if names is None or isinstance(names, str) else ", ".join(names)
 
 
 @session.require_session

@@ -177,15 +177,13 @@ def quantiles(
         >>> metastore.quantiles(spark, "db.sales", "price", [0.5])[0]["value"]  # doctest: +SKIP
         '19.95'
     """
-    asked = None if probabilities is None else ",".join(map(repr, check_probabilities(probabilities)))
-    return session.call_function(
-        spark, "quantiles", table, {"column": column, "probabilities": asked, "at": at}, Answer
-    )
+    text = None if probabilities is None else ",".join(map(repr, check_probabilities(probabilities)))
+    return session.call_function(spark, "quantiles", table, {"column": column, "probabilities": text, "at": at}, Answer)
 
 
 @session.require_session
 def locate(spark: SparkSession, table: str, columns: str | Sequence[str], keys: DataFrame) -> DataFrame:
-    """Where the rows of a table are that have one of some keys: any number of keys, of one column or of several.
+    """Locates the rows of a table that have one of some keys: any number of keys, of one column or of several.
 
     Bounds, value lists and bloom filters of the data files tell which files may have a key; the key's columns of these
     files alone are then read. Deleted rows are not found. Keys are equal as in `<=>`: null is null, NaN is NaN. Every
@@ -215,27 +213,26 @@ def locate(spark: SparkSession, table: str, columns: str | Sequence[str], keys: 
         >>> keys = spark.createDataFrame([(7,), (8,)], "id bigint")  # doctest: +SKIP
         >>> metastore.locate(spark, "db.sales", "id", keys).groupBy("path").count().show()  # doctest: +SKIP
     """
-    from metastore.key_lookup.key_rows import locate_rows as located  # noqa: PLC0415 - nothing else needs it, and it takes a while
+    from metastore.key_lookup.key_rows import locate_rows  # noqa: PLC0415 - nothing else needs it, and it takes a while
 
     names = [columns] if isinstance(columns, str) else list(columns)
     session.check_session(spark)
     if not names:
         raise InvalidArgument("columns", "the list of names is empty")
     if not hasattr(keys, "selectExpr"):
-        raise InvalidArgument(
-            "keys", f"a DataFrame is expected, not {type(keys).__name__}", _frame_of(table, names, keys)
-        )
-    return located(spark, table, names, keys, pruned=not analyze_statement.is_connect(spark))
+        hint = _suggest_frame(table, names, keys)
+        raise InvalidArgument("keys", f"a DataFrame is expected, not {type(keys).__name__}", hint)
+    return locate_rows(spark, table, names, keys, pruned=not analyze_statement.is_connect(spark))
 
 
-def _frame_of(table: str, columns: Sequence[str], key: object) -> str:
-    """What to type for a single key."""
-    first = key[0] if isinstance(key, list) and key else key
-    one = first if isinstance(first, tuple) else (first,)
-    frame = f"metastore.locate(spark, {table!r}, {columns!r}, spark.createDataFrame([{one!r}], {columns!r}))"
+def _suggest_frame(table: str, columns: Sequence[str], keys: object) -> str:
+    """Say what to type for a single key."""
+    first = keys[0] if isinstance(keys, list) and keys else keys
+    key = first if isinstance(first, tuple) else (first,)
+    frame = f"metastore.locate(spark, {table!r}, {columns!r}, spark.createDataFrame([{key!r}], {columns!r}))"
     if len(columns) != 1:
         return f"Say {frame}."
-    sql = f"SELECT * FROM metastore.locate({table!r}, {columns[0]!r}, {one[0]!r})"
+    sql = f"SELECT * FROM metastore.locate({table!r}, {columns[0]!r}, {key[0]!r})"
     return f'Say {frame} for rows, or spark.sql("{sql}") for the files that may hold it.'
 
 
@@ -333,16 +330,16 @@ def diff(
         >>> metastore.diff(spark, "db.sales", monday)[0]  # doctest: +SKIP
         {'column_name': None, 'measure': 'count', 'before': '100', 'after': '120', 'change': 20.0, 'reason': None}
     """
-    asked: dict[str, object] = {"from": before, "to": after}
+    arguments: dict[str, object] = {"from": before, "to": after}
     if added:
-        asked |= {"added": True, "distributions": distributions}
-    found = session.call_function(spark, "diff", table, asked, Answer)
+        arguments |= {"added": True, "distributions": distributions}
+    answer = session.call_function(spark, "diff", table, arguments, Answer)
     if added or not distributions:
-        return found
+        return answer
     from metastore.spark.discovery_by_name import open_by_name  # noqa: PLC0415 - nothing else needs settings, which take a while
 
     old, new = (summary(spark, table, at=at).snapshot for at in (before, after))
-    return add_distributions(found, old, new, [open_by_name(spark, table, found.zone)])
+    return add_distributions(answer, old, new, [open_by_name(spark, table, answer.zone)])
 
 
 @session.require_session

@@ -35,8 +35,8 @@ class Report:
     Attributes:
         subject: The table.
         html: The page.
-        columns: How many columns it tells of.
-        current: Whether it is about the snapshot that the table is at; None where this cannot be known.
+        columns: The number of columns on it.
+        current: Whether it is about the snapshot that the table is at, or None if unknown.
     """
 
     subject: str
@@ -56,9 +56,9 @@ class Report:
         Raises:
             OSError: The file cannot be written.
         """
-        found = Path(path)
-        found.write_text(self.html, "utf-8")
-        return found
+        file = Path(path)
+        file.write_text(self.html, "utf-8")
+        return file
 
 
 def report(
@@ -93,9 +93,10 @@ def report(
     statistics, contents = _collect(where, table, at)
     summary = contents.summary
     if before is not None or other is not None:
-        is_location = isinstance(where, str)
-        place = other if is_location and other else where
-        former, earlier = _collect(place, table if is_location else other or table, before)
+        if isinstance(where, str):
+            former, earlier = _collect(other or where, table, before)
+        else:
+            former, earlier = _collect(where, other or table, before)
         changes = compare_answers(earlier.summary, summary, (former, statistics))
         contents = replace(contents, before=earlier, changes=changes)
     return Report(summary.subject, render_page(contents), len(summary), summary.current)

@@ -48,11 +48,12 @@ def verify(where: SparkSession | str, table: str | None = None) -> Answer:
         >>> {row["state"] for row in metastore.verify(spark, "db.sales")}  # doctest: +SKIP
         {'ok'}
     """
-    place = _place(where, table)
-    store, manifest = _require_statistics(place)
+    discovery = _discover(where, table)
+    store, manifest = _require_statistics(discovery)
     checked = list(verify_manifest(store, manifest))
-    found = sorted([*checked, *list_unchecked(store, checked)], key=lambda finding: not finding.is_wrong)
-    return Answer("verify", place.subject, _VERIFIED, tuple(vars(finding) for finding in found))
+    findings = [*checked, *list_unchecked(store, checked)]
+    findings.sort(key=lambda finding: not finding.is_wrong)
+    return Answer("verify", discovery.subject, _VERIFIED, tuple(vars(finding) for finding in findings))
 
 
 def gc(where: SparkSession | str, table: str | None = None, *, delete: bool = False, grace_days: float = 7) -> Answer:
@@ -77,16 +78,17 @@ def gc(where: SparkSession | str, table: str | None = None, *, delete: bool = Fa
         >>> len(metastore.gc(spark, "db.sales"))  # doctest: +SKIP
         12
     """
-    place, grace = _place(where, table), grace_days * _SECONDS_A_DAY
-    store = place.store
+    discovery = _discover(where, table)
+    store = discovery.store
     if store is None:
-        raise place.explain_missing()
+        raise discovery.explain_missing()
+    grace = grace_days * _SECONDS_A_DAY
     garbage = store.writable().run(collect_garbage(grace)) if delete else store.run(find_garbage(grace))
-    rows = (
-        {"path": blob.path, "size": blob.size, "age_days": round(blob.age / _SECONDS_A_DAY, 1), "deleted": delete}
-        for blob in garbage.blobs
-    )
-    return Answer("gc", place.subject, _GARBAGE, tuple(rows))
+    rows = []
+    for blob in garbage.blobs:
+        age_days = round(blob.age / _SECONDS_A_DAY, 1)
+        rows.append({"path": blob.path, "size": blob.size, "age_days": age_days, "deleted": delete})
+    return Answer("gc", discovery.subject, _GARBAGE, tuple(rows))
 
 
 def compact(where: SparkSession | str, table: str | None = None) -> dict[str, Any]:
@@ -108,32 +110,33 @@ def compact(where: SparkSession | str, table: str | None = None) -> dict[str, An
         >>> metastore.compact("/warehouse/db/sales")["blocks_after"]  # doctest: +SKIP
         1
     """
-    place = _place(where, table)
-    store, _ = _require_statistics(place)
-    done = compact_store(store.writable())
-    before, after = _measure(done.before), _measure(done.after)
-    counts = {
-        f"{name}_{when}": found[name] for name in before for when, found in (("before", before), ("after", after))
-    }
-    return {"subject": place.subject, "committed": done.after != done.before, **counts}
+    discovery = _discover(where, table)
+    store, _ = _require_statistics(discovery)
+    compaction = compact_store(store.writable())
+    before, after = _measure(compaction.before), _measure(compaction.after)
+    result: dict[str, Any] = {"subject": discovery.subject, "committed": compaction.after != compaction.before}
+    for name in before:
+        result[f"{name}_before"] = before[name]
+        result[f"{name}_after"] = after[name]
+    return result
 
 
 def _measure(manifest: Manifest) -> dict[str, int]:
-    blocks = manifest.blocks
-    return {
-        "blocks": len(blocks),
-        "files": sum(block.files.rows for block in blocks),
-        "bytes": sum(block.files.length + sum(part.object.length for part in block.summary) for block in blocks),
-    }
+    files = size = 0
+    for block in manifest.blocks:
+        files += block.files.rows
+        size += block.files.length
+        size += sum(part.object.length for part in block.summary)
+    return {"blocks": len(manifest.blocks), "files": files, "bytes": size}
 
 
-def _require_statistics(place: Discovery) -> tuple[Store, Manifest]:
-    if place.store is None or place.manifest is None:
-        raise place.explain_missing()
-    return place.store, place.manifest
+def _require_statistics(discovery: Discovery) -> tuple[Store, Manifest]:
+    if discovery.store is None or discovery.manifest is None:
+        raise discovery.explain_missing()
+    return discovery.store, discovery.manifest
 
 
-def _place(where: SparkSession | str, table: str | None) -> Discovery:
+def _discover(where: SparkSession | str, table: str | None) -> Discovery:
     if isinstance(where, str):
         return discover(where, table)
     check_session(where)
