@@ -54,8 +54,8 @@ def open(  # noqa: A001 - `metastore.open`
     if isinstance(location, str | PathLike):
         return Statistics(discover(fspath(location), table).resolve_columns(), zone)
     opened = describe_table(location)
-    place = discover(opened.location, table).resolve_columns(opened.lineage.name_mapping)
-    return Statistics(place, zone, opened)
+    discovery = discover(opened.location, table).resolve_columns(opened.lineage.name_mapping)
+    return Statistics(discovery, zone, opened)
 
 
 @session.require_session

@@ -57,7 +57,7 @@ def verify(where: SparkSession | str, table: str | None = None) -> Answer:
 
 
 def gc(where: SparkSession | str, table: str | None = None, *, delete: bool = False, grace_days: float = 7) -> Answer:
-    """Finds what nobody needs in a store, and deletes it if asked to: one row per stored file.
+    """Finds what nobody needs in a store, and deletes it on demand: one row per stored file.
 
     What the newest manifests name is needed, and whatever a manifest names that was replaced within the grace period.
 

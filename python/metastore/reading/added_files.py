@@ -1,4 +1,4 @@
-"""The data files that came after a snapshot, as a table of their own: a bad night is seen undiluted."""
+"""Data files that came after a snapshot, as a table of their own, whose statistics are not diluted by older rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from metastore.table_level.snapshot_level import write_table_level
 from metastore.table_level.table_details import TableLevelOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from metastore.format.manifest import Manifest, Snapshot
     from metastore.store import Store
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
 
 class UnknownAddedFilesError(Exception):
-    """Why it is not known which data files hold added rows."""
+    """The reason why it is unknown which data files hold added rows."""
 
 
 def find_added_files(store: Store, snapshots: Sequence[Snapshot]) -> list[FileKey]:
-    """The data files of the last of some analyzed snapshots that hold rows which came after the first.
+    """Find the data files of the last of several analyzed snapshots that hold rows which came after the first.
 
     Files that others were rewritten to hold no added rows: in a step between two of the snapshots as many rows came as
     went. Where rows were changed or deleted in a step, or rows that were there before are written together with added
     ones, it is not known.
 
     Args:
-        store: Where their lists of files are.
-        snapshots: In the order in which they were made.
+        store: The store with their lists of files.
+        snapshots: The snapshots in the order in which they were made.
 
     Raises:
-        UnknownAddedFilesError: Which files hold them is not known.
+        UnknownAddedFilesError: It is unknown which files hold them.
     """
     files = _read_files(store, snapshots[0])
     added: set[FileKey] = set()
@@ -75,17 +75,28 @@ def _read_files(store: Store, snapshot: Snapshot) -> dict[FileKey, Mapping[str, 
 
 def _are_as_many(before: Files, gone: set[FileKey], after: Files, came: set[FileKey]) -> bool:
     """Whether as many live rows went as came."""
-    went, arrived = ([count_live_rows(files[key]) for key in keys] for files, keys in ((before, gone), (after, came)))
-    return None not in (*went, *arrived) and sum(map(int, filter(None, went))) == sum(map(int, filter(None, arrived)))
+    gone_rows, new_rows = _count_rows(before, gone), _count_rows(after, came)
+    return gone_rows is not None and gone_rows == new_rows
+
+
+def _count_rows(files: Files, keys: Iterable[FileKey]) -> int | None:
+    """The live rows of data files, or None if unknown."""
+    total = 0
+    for key in keys:
+        rows = count_live_rows(files[key])
+        if rows is None:
+            return None
+        total += rows
+    return total
 
 
 @dataclass(frozen=True)
 class AddedFiles:
-    """The statistics of some data files of a snapshot, reduced in memory.
+    """Statistics of the added data files, reduced in memory.
 
     Attributes:
-        snapshot: That of these files alone.
-        store: Where its objects are.
+        snapshot: The snapshot of these files alone.
+        store: The store with its objects.
         table: The table's name.
     """
 
@@ -94,12 +105,17 @@ class AddedFiles:
     table: str
 
     def details(self, column: str) -> column_details.ColumnDetails:
-        """What is kept of a column beside its summary."""
-        found = find_column(self.snapshot.described, column, self.table)
-        known = column_details.read_table_details(self.store, self.snapshot, found)
-        if known is None:
+        """Read the value list and histogram of a column.
+
+        Raises:
+            ColumnNotFound: There is no such column.
+            NoStatistics: It has no statistics.
+        """
+        analyzed = find_column(self.snapshot.described, column, self.table)
+        details = column_details.read_table_details(self.store, self.snapshot, analyzed)
+        if details is None:
             raise NoStatistics(self.table, detail=f"of the column {column}")
-        return known
+        return details
 
 
 def reduce_added_files(

@@ -1,4 +1,4 @@
-"""Statistics of a column as conditions ask them: bounds as keys, and single values that are listed or filtered."""
+"""Statistics of a column in the form of conditions: bounds as keys, and single values in lists and filters."""
 
 from __future__ import annotations
 
@@ -24,29 +24,30 @@ if TYPE_CHECKING:
     from metastore.reading.evidence import ColumnEvidence
     from metastore.store import Store
 
-_MOST_LISTED, _MOST_FILTERED = 4_000_000, 12_000_000
-"""Of so many values at most are the lists, or the filters, of a column read: the latter take up to 32 MB."""
+_MOST_LISTED = 4_000_000
+"""Values up to which the lists of a column are read."""
+_MOST_FILTERED = 12_000_000
+"""Values up to which the filters of a column are read: they take up to 32 MB."""
 
 
 def build_column_facts(evidence: ColumnEvidence) -> ColumnFacts:
-    """What is known of a column in each data file."""
-    exact = evidence.lo_exact & evidence.hi_exact
-    lo, hi = _keys(evidence.lo, evidence.column), _keys(evidence.hi, evidence.column)
+    """Build the counts and bounds of a column in each data file."""
+    lo, hi = _to_keys(evidence.lo, evidence.column), _to_keys(evidence.hi, evidence.column)
     if is_text(evidence.column):
-        # What follows an upper bound that is cut, or ends in zeros, is not known.
+        # The rest of an upper bound that is cut, or ends in zeros, is unknown.
         for file in np.flatnonzero(~evidence.hi_exact).tolist():
             hi[file] = hi[file].ljust(CUT_BYTES, b"\0")
     return ColumnFacts(
-        evidence.column,
-        evidence.known,
-        evidence.nulls,
-        evidence.nans,
-        evidence.empty,
-        lo,
-        hi,
-        evidence.has_lo,
-        evidence.has_hi,
-        exact,
+        column=evidence.column,
+        known=evidence.known,
+        nulls=evidence.nulls,
+        nans=evidence.nans,
+        empty=evidence.empty,
+        lo=lo,
+        hi=hi,
+        has_lo=evidence.has_lo,
+        has_hi=evidence.has_hi,
+        exact=evidence.lo_exact & evidence.hi_exact,
     )
 
 
@@ -54,49 +55,52 @@ class StoredValues:
     """The single values of a column in each data file: `metastore.pruning.exclusion.SingleValues`."""
 
     def __init__(self, store: Store, evidence: ColumnEvidence) -> None:
-        """Nothing is read before it is asked for."""
         self._column: Column = evidence.column
         self._filters = evidence.filters.which
         self._candidates = ColumnCandidates(evidence, partial(read_sound_rows, store.open_part), with_frequencies=True)
-        self._known: dict[int, Sequence[Key] | None] = {}
+        self._keys: dict[int, Sequence[Key] | None] = {}
 
     def listed(self, file: int) -> Sequence[Key] | None:
-        """All values of a file but null and NaN, where they are known."""
-        if file not in self._known:
-            values = self._candidates.list_values(file)
-            found = None if values is None else [key_of_stored(value, self._column) for value in values.to_pylist()]
-            self._known[file] = found
-        return self._known[file]
+        """All values of a file but null and NaN, or None if unknown."""
+        if file not in self._keys:
+            self._keys[file] = self._read_keys(file)
+        return self._keys[file]
+
+    def _read_keys(self, file: int) -> list[Key] | None:
+        values = self._candidates.list_values(file)
+        if values is None:
+            return None
+        return [key_of_stored(value, self._column) for value in values.to_pylist()]
 
     def has_filter(self, file: int) -> bool:
         """Whether a file has a bloom filter, or may have."""
         return bool(self._filters[file] >= 0)
 
     def may_hold(self, file: int, keys: Sequence[Key]) -> bool:
-        """Whether a file may have any of some values."""
+        """Whether a file may have any of the keys."""
         return bool(keys) and self._candidates.may_hold(file, encode_keys(keys, self._column))
 
 
 def limit_look_ups(evidence: ColumnEvidence) -> ColumnEvidence:
-    """The same without lists, or filters, of more values than are worth reading."""
+    """Leave out lists, or filters, of more values than are worth reading."""
     distinct = np.maximum(evidence.distinct, 0)
-    listed, filtered = distinct[evidence.complete].sum(), distinct[evidence.filters.which >= 0].sum()
-    if listed > _MOST_LISTED:
+    has_filter = evidence.filters.which >= 0
+    if distinct[evidence.complete].sum() > _MOST_LISTED:
         evidence = replace(evidence, complete=np.zeros_like(evidence.complete))
-    if filtered > _MOST_FILTERED:
+    if distinct[has_filter].sum() > _MOST_FILTERED:
         nowhere = np.full_like(evidence.filters.which, -1)
         evidence = replace(evidence, filters=replace(evidence.filters, which=nowhere))
     return evidence
 
 
-def _keys(values: NDArray[Any], column: Column) -> NDArray[Any]:
+def _to_keys(values: NDArray[Any], column: Column) -> NDArray[Any]:
     if column.encoding == "double":
         return keys_of_doubles(values)
     if column.encoding != "binary":
         return values
-    found = np.empty(len(values), object)
+    keys = np.empty(len(values), object)
     if is_wide_decimal(column):
-        found[:] = [key_of_stored(sortable_to_stored(value, column), column) for value in values]
+        keys[:] = [key_of_stored(sortable_to_stored(value, column), column) for value in values]
     else:
-        found[:] = values.tolist()
-    return found
+        keys[:] = values.tolist()
+    return keys

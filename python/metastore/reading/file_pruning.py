@@ -17,7 +17,7 @@ from metastore.format.table_column import Column
 from metastore.pruning.conditions import Conjunct, Unknown, all_of, list_columns
 from metastore.pruning.exclusion import exclude_by_bounds, exclude_by_values
 from metastore.reading.column_facts import StoredValues, build_column_facts, limit_look_ups
-from metastore.reading.evidence import gather_evidence
+from metastore.reading.evidence import UNKNOWN, gather_evidence
 from metastore.reading.pruned_files import FileVerdict, phrase_reason
 from metastore.reading.snapshot_files import match_data_files, match_no_files
 from metastore.store.location import openable_path
@@ -63,9 +63,9 @@ class ListedFiles:
     store: Store | None
 
     @classmethod
-    def of_files(cls, table_format: str, location: str, files: Sequence[DataFile], place: Discovery) -> ListedFiles:
+    def of_files(cls, table_format: str, location: str, files: Sequence[DataFile], discovery: Discovery) -> ListedFiles:
         """The current data files of a table; without a store if none can be read."""
-        manifest, store = place.manifest, place.store
+        manifest, store = discovery.manifest, discovery.store
         if manifest is not None and store is not None:
             try:
                 return cls(table_format, location, match_data_files(store, manifest, files), store)
@@ -193,8 +193,15 @@ class FilePruner:
                 conjunct, statistic = conditions[i].text, names[i]
             elif reason == "KEPT_COLUMN_UNKNOWN":
                 statistic = _join_names(columns)
-            has_deletes = bool(self._deletes[file])
-            verdicts.append(FileVerdict(self._paths[file], reason, conjunct, statistic, rows[file], has_deletes))
+            verdict = FileVerdict(
+                path=self._paths[file],
+                reason=reason,
+                conjunct=conjunct,
+                statistic=statistic,
+                rows=rows[file],
+                has_deletes=bool(self._deletes[file]),
+            )
+            verdicts.append(verdict)
         unread = {column.name: self._unread[column] for column in columns if column in self._unread}
         return Judged(tuple(verdicts), int(self._covered.sum()), _explain_unused(conjuncts) | unread)
 
@@ -221,9 +228,9 @@ class FilePruner:
         self._values[column] = StoredValues(store, limit_look_ups(evidence))
         ambiguous = self._ambiguous_files.get(column.name.lower())
         if ambiguous:
-            known = evidence.known.copy()
-            known[ambiguous] = False
-            evidence = replace(evidence, known=known)
+            is_usable = evidence.known.copy()
+            is_usable[ambiguous] = False
+            evidence = replace(evidence, known=is_usable)
         self._facts[column] = build_column_facts(evidence)
 
     @cached_property
@@ -296,9 +303,13 @@ def _with_conjunction(conjuncts: Sequence[Conjunct]) -> list[Conjunct]:
 def _count_rows(rows: list[int | None], evidence: Iterable[ColumnEvidence]) -> list[int | None]:
     """The rows of each file, by the table, or else by the statistics of any column."""
     for column in evidence:
-        counts = zip(rows, column.known.tolist(), column.rows.tolist(), strict=True)
-        rows = [counted if row is None and known and counted >= 0 else row for row, known, counted in counts]
+        counted = np.where(column.known, column.rows, UNKNOWN).tolist()
+        rows = [_first_known(row, count) for row, count in zip(rows, counted, strict=True)]
     return rows
+
+
+def _first_known(rows: int | None, count: int) -> int | None:
+    return count if rows is None and count >= 0 else rows
 
 
 def _explain_unused(conjuncts: Sequence[Conjunct]) -> dict[str, str]:

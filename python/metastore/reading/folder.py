@@ -1,4 +1,4 @@
-"""Folders of any object store, read only: what lies in them and what a file holds."""
+"""Folders of any object store, read only: their entries and the bytes of their files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Folder:
     """A folder that may or may not exist.
 
     Attributes:
-        uri: Where it is, as the user or a manifest wrote it, without a slash at the end.
+        uri: Its location as the user or a manifest wrote it, without a slash at the end.
     """
 
     def __init__(self, uri: str) -> None:
@@ -42,14 +42,16 @@ class Folder:
         return bool(self._list())
 
     def names(self) -> tuple[str, ...]:
-        """The names of what lies directly in it; none where it does not exist."""
-        if self._local is not None:
-            with self._reading():
-                return tuple(sorted(one.name for one in self._local.iterdir())) if self._local.is_dir() else ()
-        return tuple(sorted(self._list()))
+        """The names of its direct entries in order; empty if it does not exist."""
+        if self._local is None:
+            return tuple(sorted(self._list()))
+        with self._reading():
+            if not self._local.is_dir():
+                return ()
+            return tuple(sorted(entry.name for entry in self._local.iterdir()))
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of a file in it, None where there is none."""
+        """The bytes of a file in it, or None if there is no such file."""
         with self._reading():
             if self._local is not None:
                 return self._read_local(self._local, name)

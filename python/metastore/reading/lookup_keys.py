@@ -1,4 +1,4 @@
-"""Keys as statistics hold values: one numpy array a column, never an object a key."""
+"""Keys in the form of stored statistics: one NumPy array a column, never an object a key."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _ROWS_AT_ONCE = 1 << 15
 
 @dataclass(frozen=True)
 class KeyColumn:
-    """One part of every key of a batch.
+    """The values of one column in a batch of keys.
 
     Attributes:
-        values: In an order-preserving form: int64, float64, or the first bytes as `S`. Any value where it is not plain.
+        values: An order-preserving form: int64, float64, or the first bytes as `S`; any value for null and NaN.
         stored: The plain values as the format stores them.
-        plain: Where there is a value that bounds, lists and filters tell of: not null, not NaN.
-        null: Where there is none; what is neither plain nor null is NaN.
+        plain: Whether the value is neither null nor NaN: bounds, lists and filters are of such values.
+        null: Whether the value is null; one that is neither plain nor null is NaN.
     """
 
     column: Column
@@ -58,12 +58,13 @@ class KeyColumn:
         if is_text(column):
             present = present.cast(pa.large_binary())
             return cls(column, _spread(take_prefixes(present), ~null), present, ~null, null)
-        known = sortable_array(present, column)
+        sortable = sortable_array(present, column)
         plain = ~null
         if column.encoding == "double":
-            plain[plain] = ~np.isnan(known)
-            known = known[~np.isnan(known)]
-        return cls(column, _spread(known, plain), sortable_to_arrow(known, column), plain, null)
+            is_nan = np.isnan(sortable)
+            plain[plain] = ~is_nan
+            sortable = sortable[~is_nan]
+        return cls(column, _spread(sortable, plain), sortable_to_arrow(sortable, column), plain, null)
 
     @classmethod
     def from_stored(cls, value: Any, column: Column) -> KeyColumn:
@@ -74,7 +75,7 @@ class KeyColumn:
         return cls(column, _spread(sortable, plain), stored, plain, np.array([value is None]))
 
     def take(self, order: Places) -> KeyColumn:
-        """The same in another order."""
+        """Put the keys in another order."""
         rank = np.cumsum(self.plain) - 1
         stored = self.stored.take(pa.array(rank[order][self.plain[order]]))
         return KeyColumn(self.column, self.values[order], stored, self.plain[order], self.null[order])
@@ -87,10 +88,10 @@ class KeyColumn:
 
 @dataclass(frozen=True)
 class KeyBatch:
-    """A batch of keys: those with a plain first part come first, ordered by it.
+    """A batch of keys: those with a plain first value come first, ordered by it.
 
     Attributes:
-        ordered: How many have a plain first part.
+        ordered: The number of keys with a plain first value.
     """
 
     columns: tuple[KeyColumn, ...]
@@ -99,8 +100,9 @@ class KeyBatch:
     @classmethod
     def from_table(cls, batch: pa.Table, columns: Sequence[Column]) -> KeyBatch:
         """Take over keys."""
-        arrays = (one.combine_chunks() for one in batch.columns)
-        parts = [KeyColumn.from_values(values, column) for values, column in zip(arrays, columns, strict=True)]
+        parts = []
+        for values, column in zip(batch.columns, columns, strict=True):
+            parts.append(KeyColumn.from_values(values.combine_chunks(), column))
         first = parts[0]
         plain = np.flatnonzero(first.plain)
         order = np.concatenate([plain[np.argsort(first.values[plain], kind="stable")], np.flatnonzero(~first.plain)])
@@ -124,8 +126,8 @@ def take_prefixes(values: pa.Array) -> NDArray[Any]:
     steps = np.arange(width)
     for start in range(0, len(values), _ROWS_AT_ONCE):
         rows = slice(start, start + _ROWS_AT_ONCE)
-        taken = data[bounds[:-1][rows, None] + steps]
-        out[rows] = np.where(steps < lengths[rows, None], taken, 0)
+        first_bytes = data[bounds[:-1][rows, None] + steps]
+        out[rows] = np.where(steps < lengths[rows, None], first_bytes, 0)
     return out.view(f"S{width}").reshape(-1)
 
 

@@ -1,4 +1,4 @@
-"""The data files that a filter leaves to be read, as other engines take them."""
+"""The data files that have to be read for a filter, in the form that other engines take."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from metastore.visible_text import make_visible
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_SENTENCES: dict[str, str] = {one["name"]: one["sentence"] for one in read_contract("reasons")}
+_SENTENCES: dict[str, str] = {reason["name"]: reason["sentence"] for reason in read_contract("reasons")}
 _COLUMNS = pa.schema(
     [
         ("path", pa.string()),
@@ -30,7 +30,10 @@ _COLUMNS = pa.schema(
         ("deletes", pa.bool_()),
     ]
 )
-_SHOWN = 5
+_MOST_SHOWN = 5
+"""Unused parts of a filter in the text of an answer."""
+_MOST_COMPARED = 1000
+"""Data files with which a mistyped path is compared."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +41,11 @@ class FileVerdict:
     """Whether a data file has to be read, and why.
 
     Attributes:
-        path: As engines open it.
-        reason: Its name in `contract/reasons.json`: `SKIPPED...` or `KEPT...`.
+        path: The path as engines open it.
+        reason: A name in `contract/reasons.json`: `SKIPPED...` or `KEPT...`.
         conjunct: The part of the filter that no row of it fulfils.
-        statistic: The columns whose statistics prove it; of a kept file those that are not known.
-        rows: Rows, deleted ones included; None where not known.
+        statistic: The columns whose statistics prove it; for a kept file those without statistics.
+        rows: Rows, deleted ones included, or None if unknown.
         has_deletes: Whether the table's metadata deletes rows of it, or may.
     """
 
@@ -73,11 +76,11 @@ class PrunedFiles(Sequence[str]):
 
     Attributes:
         table: The table.
-        filter: What was asked.
+        filter: The filter.
         verdicts: Every current data file, in the table's order.
         snapshot: The snapshot that the files are of.
-        current: Whether the table is at that snapshot; None where that is not known: newer files may be missing.
-        analyzed: How many of the files have statistics.
+        current: Whether the table is at that snapshot, or None if unknown: newer files may be missing.
+        analyzed: The number of files with statistics.
         unused: Parts of the filter that can skip no file, and why: a sentence each.
 
     Example:
@@ -100,49 +103,49 @@ class PrunedFiles(Sequence[str]):
 
     @property
     def paths(self) -> list[str]:
-        """The files that have to be read; none where no row can match."""
+        """The files that have to be read; empty if no row can match."""
         return list(self._kept)
 
     @property
     def scan_paths(self) -> list[str]:
-        """The same, and where none is left one of the others, of which no row matches: engines take columns from it."""
-        return self.paths or [one.path for one in self.verdicts[:1]]
+        """The files that have to be read, or else any one file: engines take the columns from it; no row matches."""
+        return self.paths or [verdict.path for verdict in self.verdicts[:1]]
 
     @property
     def total(self) -> int:
-        """How many data files the table has."""
+        """The number of data files of the table."""
         return len(self.verdicts)
 
     @property
     def with_deletes(self) -> list[str]:
         """Files to be read of which the table deletes rows: whoever reads them by their paths sees these rows, too."""
-        return [one.path for one in self.verdicts if one.kept and one.has_deletes]
+        return [verdict.path for verdict in self.verdicts if verdict.kept and verdict.has_deletes]
 
     def why(self, path: str) -> FileVerdict:
-        """What became of one data file.
+        """The verdict on one data file.
 
         Raises:
-            InvalidArgument: It is none of the table's.
+            InvalidArgument: The table has no such data file.
         """
-        found = next((one for one in self.verdicts if one.path == path), None)
-        if found is None:
-            hint = suggest_names(path, [one.path for one in self.verdicts[:1000]])
-            raise InvalidArgument("path", f"{path} is no data file of {self.table}", hint)
-        return found
+        for verdict in self.verdicts:
+            if verdict.path == path:
+                return verdict
+        hint = suggest_names(path, [verdict.path for verdict in self.verdicts[:_MOST_COMPARED]])
+        raise InvalidArgument("path", f"{path} is no data file of {self.table}", hint)
 
     def explain(self) -> Answer:
         """One row per data file: kept or not, the reason, the part of the filter and the statistic behind it."""
         rows = [
             {
-                "path": one.path,
-                "kept": one.kept,
-                "reason": one.reason,
-                "conjunct": one.conjunct,
-                "statistic": one.statistic,
-                "rows": one.rows,
-                "deletes": one.has_deletes,
+                "path": verdict.path,
+                "kept": verdict.kept,
+                "reason": verdict.reason,
+                "conjunct": verdict.conjunct,
+                "statistic": verdict.statistic,
+                "rows": verdict.rows,
+                "deletes": verdict.has_deletes,
             }
-            for one in self.verdicts
+            for verdict in self.verdicts
         ]
         return Answer(
             "prune",
@@ -156,19 +159,19 @@ class PrunedFiles(Sequence[str]):
 
     @cached_property
     def _kept(self) -> tuple[str, ...]:
-        return tuple(one.path for one in self.verdicts if one.kept)
+        return tuple(verdict.path for verdict in self.verdicts if verdict.kept)
 
     def __len__(self) -> int:
         return len(self._kept)
 
     @overload
-    def __getitem__(self, place: int) -> str: ...
+    def __getitem__(self, index: int) -> str: ...
 
     @overload
-    def __getitem__(self, place: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
 
-    def __getitem__(self, place: int | slice) -> str | Sequence[str]:
-        return self._kept[place]
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        return self._kept[index]
 
     def __repr__(self) -> str:
         state = {
@@ -183,10 +186,12 @@ class PrunedFiles(Sequence[str]):
             parts.append(f"{len(self.with_deletes)} with deletes")
         counted = f"{len(self)} of {self.total} data files of {self.table}"
         text = f"{counted} may have rows with {self.filter} ({'; '.join(parts)})"
-        unused = [f"Not used: {conjunct} ({sentence})" for conjunct, sentence in list(self.unused.items())[:_SHOWN]]
+        unused = [
+            f"Not used: {conjunct} ({sentence})" for conjunct, sentence in list(self.unused.items())[:_MOST_SHOWN]
+        ]
         return "\n".join(map(make_visible, [text, *unused]))
 
 
 def phrase_reason(name: str, **facts: str) -> str:
-    """The sentence of a reason."""
+    """Phrase a reason as a sentence."""
     return _SENTENCES[name].format_map(facts)
