@@ -66,16 +66,16 @@ def _facts(column: Column, zone: dict[str, Any], said: dict[str, Any], time_zone
 
     filler = b"" if column.encoding == "binary" and not column.type.startswith("decimal") else 0
     return ColumnFacts(
-        column,
-        one(known),
-        one(nulls, np.int64),
-        one(nans, np.int64),
-        one(nulls >= 0 and gone == rows),
-        one(filler if lo is None else lo, kind),
-        one(filler if hi is None else hi, kind),
-        one(lo is not None),
-        one(hi is not None),
-        one(said.get("lo_exact", True) and said.get("hi_exact", True)),
+        column=column,
+        analyzed=one(known),
+        nulls=one(nulls, np.int64),
+        nans=one(nans, np.int64),
+        empty=one(nulls >= 0 and gone == rows),
+        lo=one(filler if lo is None else lo, kind),
+        hi=one(filler if hi is None else hi, kind),
+        has_lo=one(lo is not None),
+        has_hi=one(hi is not None),
+        exact=one(said.get("lo_exact", True) and said.get("hi_exact", True)),
     )
 
 

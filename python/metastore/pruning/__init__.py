@@ -1,5 +1,5 @@
-"""Which data files a condition leaves to be read: the shim's rules, for engines without a JVM.
+"""Data files that a condition leaves to be read: the shim's rules, for engines without a JVM.
 
-What is not known keeps a file. Values compare as in Spark: NaN is the largest double, -0.0 equals 0.0, texts go by
-their bytes.
+A file is read unless statistics exclude it. Values compare as in Spark: NaN is the largest double, -0.0 equals 0.0,
+texts go by their bytes.
 """

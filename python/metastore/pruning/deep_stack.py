@@ -1,4 +1,4 @@
-"""Filters that are nested more deeply than Python's stack is: programs write such, a parenthesis for each term."""
+"""Deeper stacks for nested filters: programs write a parenthesis for each term."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _MOST_CALLS = 100_000
-"""Within each other, some twenty for each pair of parentheses."""
+"""The deepest nesting of calls; a pair of parentheses takes about twenty."""
 _STACK = 512 << 20
-"""In bytes, of which the system takes what is used."""
+"""Bytes of address space; the system takes memory for those in use."""
 _ONE_AT_A_TIME = threading.Lock()
-"""The limit of calls is the process's."""
+"""One thread at a time: the limit of calls is that of the process."""
 
 
 def with_deep_stack(function: Callable[[], _T]) -> _T:
-    """What a function of a filter gives; it is called again on a deeper stack where it needs one.
+    """Call a function; if the stack is too small, call it again on a deeper one.
 
     Raises:
-        InvalidArgument: That is not deep enough either.
+        InvalidArgument: The deeper stack is too small, too.
 
     Example:
         >>> from functools import reduce
@@ -46,15 +46,15 @@ def with_deep_stack(function: Callable[[], _T]) -> _T:
 
 
 def _start(function: Callable[[], _T]) -> Future[_T]:
-    found: Future[_T] = Future()
+    future: Future[_T] = Future()
 
     def run() -> None:
         limit = sys.getrecursionlimit()
         try:
             sys.setrecursionlimit(max(limit, _MOST_CALLS))
-            found.set_result(function())
+            future.set_result(function())
         except BaseException as error:  # noqa: BLE001 - the caller gets it
-            found.set_exception(error)
+            future.set_exception(error)
         finally:
             sys.setrecursionlimit(limit)
             _ONE_AT_A_TIME.release()
@@ -65,7 +65,7 @@ def _start(function: Callable[[], _T]) -> Future[_T]:
         threading.Thread(target=run, daemon=True).start()
     except RuntimeError as error:  # there is no room for it
         _ONE_AT_A_TIME.release()
-        found.set_exception(RecursionError(str(error)))
+        future.set_exception(RecursionError(str(error)))
     finally:
         threading.stack_size(size)
-    return found
+    return future

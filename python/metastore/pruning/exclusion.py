@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from metastore.pruning.conditions import AllOf, AnyOf, Condition, Member, Related, iterate_leaves
+from metastore.pruning.conditions import AllOf, AnyOf, Condition, Member, Related, Unknown, iterate_leaves, list_columns
 from metastore.pruning.keys import NAN
 
 if TYPE_CHECKING:
@@ -27,12 +27,13 @@ _CACHE_SIZE = 1 << 18
 """Most results of a condition's test that are cached: data files list many of the same values."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ColumnFacts:
     """Counts and bounds of a column in several data files; deleted rows count, too.
 
     Attributes:
-        known: Whether the file has statistics: every row of another file may match.
+        column: The column.
+        analyzed: Whether the file has statistics: every row of another file may match.
         nulls: The number of null values, -1 if unknown.
         nans: The number of NaN values, -1 if unknown.
         empty: Whether all values are null or NaN.
@@ -44,7 +45,7 @@ class ColumnFacts:
     """
 
     column: Column
-    known: Mask
+    analyzed: Mask
     nulls: Counts
     nans: Counts
     empty: Mask
@@ -64,7 +65,7 @@ class ColumnFacts:
     def may_be_nan(self) -> Mask:
         """Whether a value may be NaN."""
         if self.column.encoding != "double":
-            return np.zeros(len(self.known), bool)
+            return np.zeros(len(self.analyzed), bool)
         mask: Mask = self.nans != 0
         return mask
 
@@ -101,18 +102,26 @@ def exclude_by_bounds(condition: Condition, facts: Mapping[Column, ColumnFacts],
         facts: The facts of each column; a column without facts excludes no file.
         files: The number of files.
     """
-    nothing = np.zeros(files, bool)
     if isinstance(condition, AllOf):
-        parts = (exclude_by_bounds(part, facts, files) for part in condition.parts)
-        return reduce(np.logical_or, parts, nothing)
+        excluded = np.zeros(files, bool)
+        for part in condition.parts:
+            excluded |= exclude_by_bounds(part, facts, files)
+        return excluded
     if isinstance(condition, AnyOf):
-        parts = (exclude_by_bounds(part, facts, files) for part in condition.parts)
-        return reduce(np.logical_and, parts, ~nothing)
-    if isinstance(condition, Member) and condition.column in facts:
-        return _without_member(condition, facts[condition.column])
-    if isinstance(condition, Related) and condition.left in facts and condition.right in facts:
-        return _unrelated(condition.relation, facts[condition.left], facts[condition.right])
-    return nothing
+        excluded = np.ones(files, bool)
+        for part in condition.parts:
+            excluded &= exclude_by_bounds(part, facts, files)
+        return excluded
+    return _exclude_leaf_by_bounds(condition, facts, files)
+
+
+def _exclude_leaf_by_bounds(leaf: Member | Related | Unknown, facts: Mapping[Column, ColumnFacts], files: int) -> Mask:
+    columns_have_facts = facts.keys() >= set(list_columns(leaf))
+    if isinstance(leaf, Member) and columns_have_facts:
+        return _without_member(leaf, facts[leaf.column])
+    if isinstance(leaf, Related) and columns_have_facts:
+        return _unrelated(leaf.relation, facts[leaf.left], facts[leaf.right])
+    return np.zeros(files, bool)
 
 
 def exclude_by_values(
@@ -136,29 +145,37 @@ def exclude_by_values(
         for part in sorted(condition.parts, key=_is_looked_up):
             excluded = exclude_by_values(part, facts, values, excluded)
         return excluded
-    excluded = files & exclude_by_bounds(condition, facts, len(files))
-    if isinstance(condition, Member) and condition.column in facts and condition.column in values:
-        undecided = files & ~excluded
-        excluded |= _without_listed_member(
-            condition.values, facts[condition.column], values[condition.column], undecided
-        )
-    return excluded
+    excluded = files & _exclude_leaf_by_bounds(condition, facts, len(files))
+    if not isinstance(condition, Member):
+        return excluded
+    column_facts, single_values = facts.get(condition.column), values.get(condition.column)
+    if column_facts is None or single_values is None:
+        return excluded
+    undecided = files & ~excluded
+    return excluded | _without_listed_member(condition.values, column_facts, single_values, undecided)
 
 
 def _is_looked_up(condition: Condition) -> bool:
-    return any(isinstance(leaf, Member) for leaf in iterate_leaves(condition))
+    leaf_types = set(map(type, iterate_leaves(condition)))
+    return Member in leaf_types
 
 
 def _without_member(condition: Member, facts: ColumnFacts) -> Mask:
     """The files in which no value is in a set, as counts and bounds prove."""
     values = condition.values
     may_match = ~facts.empty & values.meets(facts.lo, facts.hi, facts.has_lo, facts.has_hi, facts.exact)
-    if facts.column.encoding == "double" and NAN in values:
-        may_match |= facts.may_be_nan
+    may_match |= _may_match_null_or_nan(values, facts)
+    excluded: Mask = facts.analyzed & ~may_match
+    return excluded
+
+
+def _may_match_null_or_nan(values: ValueSet, facts: ColumnFacts) -> Mask:
+    may_match = np.zeros(len(facts.analyzed), bool)
     if values.null:
         may_match |= facts.may_be_null
-    excluded: Mask = facts.known & ~may_match
-    return excluded
+    if facts.column.encoding == "double" and NAN in values:
+        may_match |= facts.may_be_nan
+    return may_match
 
 
 def _without_listed_member(values: ValueSet, facts: ColumnFacts, single_values: SingleValues, files: Mask) -> Mask:
@@ -167,23 +184,14 @@ def _without_listed_member(values: ValueSet, facts: ColumnFacts, single_values: 
     contains: Callable[[Key], bool] = values.__contains__
     if values.test is not None:
         contains = lru_cache(_CACHE_SIZE)(contains)
-    for file in np.flatnonzero(files & facts.known).tolist():
-        if _may_match_null_or_nan(values, facts, file):
-            continue
+    may_be_excluded = files & facts.analyzed & ~_may_match_null_or_nan(values, facts)
+    for file in np.flatnonzero(may_be_excluded).tolist():
         listed = single_values.listed(file)
         if listed is not None:
             excluded[file] = not any(map(contains, listed))
         elif single_values.has_filter(file):
             excluded[file] = _is_excluded_by_filter(values, facts, single_values, file)
     return excluded
-
-
-def _may_match_null_or_nan(values: ValueSet, facts: ColumnFacts, file: int) -> bool:
-    if values.null and facts.nulls[file] != 0:
-        return True
-    if facts.column.encoding != "double" or facts.nans[file] == 0:
-        return False
-    return NAN in values
 
 
 def _is_excluded_by_filter(values: ValueSet, facts: ColumnFacts, single_values: SingleValues, file: int) -> bool:
@@ -206,8 +214,8 @@ def _unrelated(relation: str, left: ColumnFacts, right: ColumnFacts) -> Mask:
         "<=>": is_apart,
         "<>": are_single & np.asarray(left_hull.lo == right_hull.lo, bool),
     }[relation]
-    are_known = left.known & right.known
-    excluded: Mask = are_known & (has_no_pair | _all_null(left) | _all_null(right))
+    are_analyzed = left.analyzed & right.analyzed
+    excluded: Mask = are_analyzed & (has_no_pair | _all_null(left) | _all_null(right))
     if relation == "<=>":  # It also holds where both are null.
         excluded &= ~left.may_be_null | ~right.may_be_null
     return excluded

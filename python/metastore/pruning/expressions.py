@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from metastore.format.table_column import Column
 
 _CELLS = re.compile(r"^(?:array<|map<\w+,)")
-_NUMBER, _TEXT, _OTHER = "number", "text", "other"
-_COMPARED = (_NUMBER, _TEXT)
+_NUMBER, _TEXT = _ALL_KINDS = ("number", "text")
+_KINDS = {**dict.fromkeys((*INTEGERS, "double"), _NUMBER), "string": _TEXT, "varchar": _TEXT}
+"""The kinds of types; a float is of none, because ANSI mode decides its type beside whole numbers."""
 _FUNCTIONS: dict[type[exp.Expr], tuple[str, str]] = {
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Floor, exp.Ceil), (_NUMBER, _NUMBER)),
     **dict.fromkeys((exp.Lower, exp.Upper, exp.Trim, exp.Concat, exp.DPipe), (_TEXT, _TEXT)),
@@ -56,7 +57,7 @@ def find_expression(expressions: Mapping[str, Column], names: ColumnNames, tree:
     """Return the statistics of an expression, or None."""
     if not expressions:
         return None
-    spelling = _spell(tree, names, _COMPARED)
+    spelling = _spell(tree, names, _ALL_KINDS)
     return None if spelling is None else expressions.get(spelling)
 
 
@@ -64,7 +65,7 @@ def _spell_stored(expression: Column, names: ColumnNames) -> str | None:
     if decimal_type(expression.type):
         return None
     try:
-        return _spell(parse_condition(expression.name), names, _COMPARED)
+        return _spell(parse_condition(expression.name), names, _ALL_KINDS)
     except (MetastoreError, RecursionError):  # Spark reads more than this parser does, and columns are renamed
         return None
 
@@ -116,7 +117,8 @@ def _spell_value(tree: exp.Expr, names: ColumnNames, kinds: Sequence[str]) -> st
     value_type = column.type
     if cell:
         value_type = _CELLS.sub("", value_type).removesuffix(">")
-    if _kind_of(value_type) not in kinds:
+    type_name, _, _ = value_type.partition("(")
+    if _KINDS.get(type_name) not in kinds:
         return None
     options = [tree.args.get(name) for name in ("offset", "safe")]
     return repr((column.key, column.type, cell, options))
@@ -127,12 +129,3 @@ def _literal_indexes(tree: exp.Expr) -> list[str]:
     if not isinstance(tree, exp.Bracket):
         return []
     return [index.sql() for index in tree.expressions if isinstance(index, exp.Literal)]
-
-
-def _kind_of(spark_type: str) -> str:
-    # A float is of no kind: ANSI mode decides its type beside whole numbers.
-    if spark_type in (*INTEGERS, "double"):
-        return _NUMBER
-    if spark_type == "string" or spark_type.startswith("varchar("):
-        return _TEXT
-    return _OTHER

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -17,22 +18,22 @@ from metastore.pruning.literals import NOT_UTF8
 if TYPE_CHECKING:
     from sqlglot import Token
 
-_MOST_SHOWN = 500
-"""So many characters of a filter are shown in an error."""
+_EXCERPT_LENGTH = 500
+"""The most characters of a filter in an error."""
 _SPARK = Dialect.get_or_raise("spark")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([01][0-7]{2})|(.))", re.DOTALL)
 _AS_WRITTEN = ("DATE_TRUNC", "TRUNC", "DATE_ADD", "DATE_SUB")
-"""Calls whose units sqlglot would spell out: to Spark some of these mean nothing, or are columns.
+"""Calls whose units sqlglot would spell out: to Spark some of these units mean nothing, or are columns.
 
-They are renamed for its parser, which the compiled one, of `sqlglot[c]`, lets nobody inherit from.
+They are renamed before they are parsed: no class can inherit from the compiled parser of `sqlglot[c]`.
 """
-_WITHOUT_UNIT = 2  # arguments
+_ARGUMENTS_WITHOUT_UNIT = 2
 _MARK = "AS_WRITTEN_"
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 
 def parse_condition(text: str) -> exp.Expr:
-    """The tree of a condition in Spark's SQL.
+    """Return the tree of a condition in Spark's SQL.
 
     Raises:
         InvalidArgument: It is no condition.
@@ -43,62 +44,67 @@ def parse_condition(text: str) -> exp.Expr:
     """
     if not isinstance(text, str):
         raise InvalidArgument("filter", f"{text!r} is no text", "Write what would follow WHERE, as in 'amount > 100'.")
-    shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+    excerpt = text if len(text) <= _EXCERPT_LENGTH else f"{text[:_EXCERPT_LENGTH]}…"
     try:
-        found = SparkParser(dialect=_SPARK).parse_into(exp.Condition, _tokens_of(text), text)
+        trees = SparkParser(dialect=_SPARK).parse_into(exp.Condition, _tokenize(text), text)
     except RecursionError:
         raise
     except Exception as error:  # of arguments that sqlglot does not expect it raises more than its own errors
-        raise InvalidArgument("filter", f"{shown!r} is no condition of Spark's SQL", _place_of(error)) from error
-    if len(found) != 1 or found[0] is None or isinstance(found[0], exp.Command | exp.Query):
-        raise InvalidArgument("filter", f"{shown!r} is no condition", "Write what would follow WHERE.")
-    return found[0].transform(_restored, copy=False)
+        hint = _describe_position(error)
+        raise InvalidArgument("filter", f"{excerpt!r} is no condition of Spark's SQL", hint) from error
+    tree = trees[0] if len(trees) == 1 else None
+    if tree is None or isinstance(tree, exp.Command | exp.Query):
+        raise InvalidArgument("filter", f"{excerpt!r} is no condition", "Write what would follow WHERE.")
+    return tree.transform(_restore_call, copy=False)
 
 
-def _restored(node: exp.Expr) -> exp.Expr:
-    """A call under its own name; with a unit as an argument it is what sqlglot makes of it."""
-    if not (isinstance(node, exp.Anonymous) and str(node.this).startswith(_MARK)):
+def _restore_call(node: exp.Expr) -> exp.Expr:
+    """Give a renamed call its name; if it has a unit as an argument, it becomes the node that sqlglot has for it."""
+    if not isinstance(node, exp.Anonymous):
         return node
-    name = str(node.this).removeprefix(_MARK)
-    if len(node.expressions) != _WITHOUT_UNIT:
-        made: exp.Expr = SparkParser.FUNCTIONS[name](node.expressions)
-        return made
-    node.set("this", name)
-    return node
+    name = str(node.this)
+    if not name.startswith(_MARK):
+        return node
+    name = name.removeprefix(_MARK)
+    if len(node.expressions) == _ARGUMENTS_WITHOUT_UNIT:
+        node.set("this", name)
+        return node
+    call: exp.Expr = SparkParser.FUNCTIONS[name](node.expressions)
+    return call
 
 
-def _tokens_of(text: str) -> list[Token]:
-    """What sqlglot's parser reads: texts as Spark does, and calls that are kept under names that it does not know."""
+def _tokenize(text: str) -> list[Token]:
+    """Split a text into tokens: strings are read as Spark does, calls renamed that sqlglot would change."""
     tokens = _SPARK.tokenize(text)
     for token, following in zip_longest(tokens, tokens[1:]):
         if token.token_type == TokenType.STRING:
-            token.text = _unescaped(text[token.start + 1 : token.end])
-        elif following and following.token_type == TokenType.L_PAREN and token.text.upper() in _AS_WRITTEN:
+            token.text = _ESCAPE.sub(_unescape, text[token.start + 1 : token.end])
+            continue
+        is_call = following is not None and following.token_type == TokenType.L_PAREN
+        if is_call and token.text.upper() in _AS_WRITTEN:
             token.text = f"{_MARK}{token.text.upper()}"
     return tokens
 
 
-def _place_of(error: Exception) -> str:
-    places = getattr(error, "errors", None) or []
-    first = next((one for one in places if one.get("line")), None)
-    return f"It stops at {first['highlight']!r} (line {first['line']}, column {first['col']})." if first else ""
+def _describe_position(error: Exception) -> str:
+    """Say where the parser stopped, if the error knows it."""
+    for position in getattr(error, "errors", None) or ():
+        if position.get("line"):
+            return f"It stops at {position['highlight']!r} (line {position['line']}, column {position['col']})."
+    return ""
 
 
-def _unescaped(raw: str) -> str:
-    """A string literal as Spark reads it."""
-
-    def replaced(found: re.Match[str]) -> str:
-        short, long, octal, other = found.groups()
-        if other is not None:
-            return _ESCAPED.get(other, other)
-        code = int(octal, 8) if octal else int(short or long, 16)
-        return chr(code) if code <= 0x10FFFF else NOT_UTF8
-
-    return _ESCAPE.sub(replaced, raw)
+def _unescape(escape: re.Match[str]) -> str:
+    """The character of an escape, as Spark reads it."""
+    short, long, octal, character = escape.groups()
+    if character is not None:
+        return _ESCAPED.get(character, character)
+    code = int(octal, 8) if octal else int(short or long, 16)
+    return chr(code) if code <= sys.maxunicode else NOT_UTF8
 
 
 def unwrap(tree: exp.Expr) -> exp.Expr:
-    """The expression within parentheses."""
+    """Return the expression within parentheses."""
     while isinstance(tree, exp.Paren):
         tree = tree.this
     return tree
@@ -106,7 +112,8 @@ def unwrap(tree: exp.Expr) -> exp.Expr:
 
 def has_only(tree: exp.Expr, *names: str) -> bool:
     """Return whether a node says nothing but the parts that a rule looks at: parsers learn new words."""
-    return all(name in names for name, value in tree.args.items() if value not in (None, False, []))
+    parts = {name for name, value in tree.args.items() if value not in (None, False, [])}
+    return parts <= set(names)
 
 
 def require_only(tree: exp.Expr, *names: str) -> None:

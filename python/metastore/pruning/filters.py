@@ -68,7 +68,7 @@ def parse_filter(
     zone: str = "UTC",
     expressions: Mapping[str, Column] = MappingProxyType({}),
 ) -> tuple[Conjunct, ...]:
-    """The conjuncts of a filter.
+    """Return the conjuncts of a filter.
 
     Args:
         text: The text that would follow WHERE in Spark.
@@ -280,7 +280,8 @@ def _of_other_type(values: Sequence[Literal], term: Term) -> Unknown | None:
 
 def _may_compare_times_as_texts(term: Term, values: Sequence[Literal]) -> bool:
     """Whether times are compared with a list of texts: without ANSI mode Spark compares both as texts."""
-    return term.type.startswith("timestamp") and any(literal.kind == literals.STRING for literal in values)
+    kinds = {literal.kind for literal in values}
+    return term.type.startswith("timestamp") and literals.STRING in kinds
 
 
 def _read_text(tree: exp.Expr) -> str:
@@ -296,16 +297,13 @@ def _any_reading(operator: str, readings: tuple[Reading, ...]) -> ValueSet:
 
 
 def _accepted(operator: str, cuts: Reading) -> ValueSet:
-    if operator in ("=", "<>"):
-        equal = equal_to(cuts)
-        return equal if operator == "=" else equal.complement()
+    if operator == "=":
+        return equal_to(cuts)
+    if operator == "<>":
+        return equal_to(cuts).complement()
     ((start, end),) = cuts
-    return {
-        "<": ValueSet.between(None, start),
-        "<=": ValueSet.between(None, end),
-        ">": ValueSet.between(end, None),
-        ">=": ValueSet.between(start, None),
-    }[operator]
+    limits = {"<": (None, start), "<=": (None, end), ">": (end, None), ">=": (start, None)}
+    return ValueSet.between(*limits[operator])
 
 
 def _compare_as_keys(left: Column, right: Column) -> bool:

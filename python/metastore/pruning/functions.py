@@ -1,4 +1,4 @@
-"""What functions of Spark's make of single values: of keys, see `metastore.pruning.keys`. None is a doubt."""
+"""Spark's functions of single values, given as keys (`metastore.pruning.keys`); the result None is a doubt."""
 
 from __future__ import annotations
 
@@ -13,21 +13,32 @@ if TYPE_CHECKING:
 DAY = 86_400_000_000
 """In microseconds."""
 LONGEST = (1 << 31) - 1
-_OF_CLOCKS = {"MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "MINUTE": 60_000_000, "HOUR": 3_600_000_000}
-_SPELLED = {
+"""The greatest int."""
+_MICROSECONDS = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": DAY,
+    "DD": DAY,
+}
+_UNITS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
     **dict.fromkeys(("MONTH", "MON", "MM"), "MONTH"),
-    **{unit: unit for unit in ("QUARTER", "WEEK")},
+    "QUARTER": "QUARTER",
+    "WEEK": "WEEK",
 }
+_MONTHS = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
 
 
 def lower(text: bytes) -> bytes | None:
-    """A text in lower case; that of other letters than ASCII's depends on the versions of Java and Unicode."""
+    """A text in lower case; None for letters beyond ASCII, which depend on the versions of Java and Unicode."""
     return text.lower() if text.isascii() else None
 
 
 def upper(text: bytes) -> bytes | None:
-    """A text in upper case, likewise."""
+    """A text in upper case; None for letters beyond ASCII."""
     return text.upper() if text.isascii() else None
 
 
@@ -38,7 +49,7 @@ def count_characters(text: bytes) -> int | None:
 
 
 def trim(text: bytes) -> bytes:
-    r"""A text without blanks at its ends: no other white space is one.
+    r"""A text without blanks at its ends; other white space stays.
 
     Example:
         >>> trim(b"  a\t ")
@@ -69,20 +80,27 @@ def substring(start: int, length: int) -> Callable[[bytes], bytes | None]:
         decoded = _decode(text)
         if decoded is None:
             return None
-        first = start - 1 if start > 0 else start + len(decoded) if start < 0 else 0
+        first = start - 1 if start > 0 else start
+        if start < 0:
+            first += len(decoded)
         return decoded[max(first, 0) : max(first + length, 0)].encode()
 
     return cut
 
 
-def remainder(by: int) -> Callable[[int], int]:
-    """What a division leaves over: it has the sign of what is divided.
+def remainder(divisor: int) -> Callable[[int], int]:
+    """The remainder of a division; it has the sign of the dividend.
 
     Example:
         >>> remainder(3)(-7), remainder(-3)(7)
         (-1, 1)
     """
-    return lambda value: abs(value) % abs(by) * (1 if value >= 0 else -1)
+
+    def divide(value: int) -> int:
+        size = abs(value) % abs(divisor)
+        return size if value >= 0 else -size
+
+    return divide
 
 
 def year(day: int) -> int:
@@ -106,32 +124,35 @@ def quarter(day: int) -> int:
 
 
 def day_of_month(day: int) -> int:
-    """Which day of its month it is."""
+    """The day of its month."""
     return day - _first_day(_months(day)) + 1
 
 
 def truncate_day(unit: str) -> Callable[[int], int] | None:
-    """The first day of the unit that a day is in; None of what is no unit of days.
+    """The first day of the unit that a day is in; None if the unit is none of days.
 
     Example:
         >>> [truncate_day(unit)(59) for unit in ("mm", "QUARTER", "week")]  # 1970-03-01, a Sunday
         [59, 0, 53]
     """
-    months = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
-    name = _SPELLED.get(unit.upper())
+    name = _UNITS.get(unit.upper())
+    if name is None:
+        return None
     if name == "WEEK":
         return lambda day: day - (day + 3) % 7
-    size = months.get(name or "")
-    return size and (lambda day: _first_day(_months(day) // size * size))  # type: ignore[return-value] # no unit has 0
+    months = _MONTHS[name]
+    return lambda day: _first_day(_months(day) // months * months)
 
 
 def truncate_moment(unit: str) -> Callable[[int], int] | None:
-    """The beginning of the unit that the time of a clock is in; None of what is no unit of times."""
-    size = _OF_CLOCKS.get(unit.upper(), DAY if unit.upper() in ("DAY", "DD") else None)
+    """The beginning of the unit that the time of a clock is in; None if the unit is none of times."""
+    size = _MICROSECONDS.get(unit.upper())
     if size is not None:
         return lambda moment: moment - moment % size
-    first = truncate_day(unit)
-    return None if first is None else lambda moment: first(moment // DAY) * DAY
+    truncate = truncate_day(unit)
+    if truncate is None:
+        return None
+    return lambda moment: truncate(moment // DAY) * DAY
 
 
 def _decode(text: bytes) -> str | None:

@@ -66,22 +66,14 @@ def _find_cut(literal: Literal, column: Column, zone: str) -> Cut:
         return _find_integer_cut(literal, column)
     decimal = decimal_type(column.type)
     if decimal:
-        _require_kind(literal, INTEGER, DECIMAL)
         _, scale = decimal
-        return _cut(Fraction(literal.value) * 10**scale)
-    if column.type == "boolean":
-        _require_kind(literal, BOOLEAN)
-        return _cut_at(int(literal.value))
-    if column.type == "binary":
-        _require_kind(literal, BINARY)
-        return _cut_at(literal.value)
+        return _find_decimal_cut(literal, scale)
     if is_plain_text(column):
         return _find_text_cut(literal)
+    if column.type in (BOOLEAN, BINARY):
+        require_rule(applies=literal.kind == column.type)
+        return _cut_at(int(literal.value) if literal.kind == BOOLEAN else literal.value)
     return _cut_at(read_time(literal, column.type, zone))
-
-
-def _require_kind(literal: Literal, *kinds: str) -> None:
-    require_rule(applies=literal.kind in kinds)
 
 
 def is_plain_text(column: Column) -> bool:
@@ -108,8 +100,13 @@ def _cut(value: Fraction) -> Cut:
     return ceil(value), floor(value) + 1
 
 
+def _find_decimal_cut(literal: Literal, scale: int) -> Cut:
+    require_rule(applies=literal.kind in (INTEGER, DECIMAL))
+    return _cut(Fraction(literal.value) * 10**scale)
+
+
 def _find_text_cut(literal: Literal) -> Cut:
-    _require_kind(literal, STRING)
+    require_rule(applies=literal.kind == STRING)
     require_rule(applies=NOT_UTF8 not in literal.value)
     try:
         return _cut_at(literal.value.encode())
@@ -118,7 +115,7 @@ def _find_text_cut(literal: Literal) -> Cut:
 
 
 def _find_integer_cut(literal: Literal, column: Column) -> Cut:
-    _require_kind(literal, INTEGER, DECIMAL, DOUBLE)
+    require_rule(applies=literal.kind in (INTEGER, DECIMAL, DOUBLE))
     value = literal.value
     if literal.kind != DOUBLE:
         return _cut(Fraction(value))

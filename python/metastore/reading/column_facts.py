@@ -39,7 +39,7 @@ def build_column_facts(evidence: ColumnEvidence) -> ColumnFacts:
             hi[file] = hi[file].ljust(CUT_BYTES, b"\0")
     return ColumnFacts(
         column=evidence.column,
-        known=evidence.known,
+        analyzed=evidence.known,
         nulls=evidence.nulls,
         nans=evidence.nans,
         empty=evidence.empty,

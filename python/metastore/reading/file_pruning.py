@@ -146,7 +146,7 @@ class FilePruner:
         if column.encoding is not None:
             self._load(column)
         facts = self._facts.get(column)
-        covered = self._open & facts.known if facts else np.zeros(len(self._open), bool)
+        covered = self._open & facts.analyzed if facts else np.zeros(len(self._open), bool)
         return self._evidence.get(column), covered
 
     def count_kept(self, condition: Condition) -> int:
@@ -209,7 +209,7 @@ class FilePruner:
         """The files with statistics of any of these columns; all files if there are no columns."""
         if not columns:
             return np.ones(len(self._covered), bool)
-        masks = [self._facts[column].known for column in columns if column in self._facts]
+        masks = [self._facts[column].analyzed for column in columns if column in self._facts]
         has_any: Mask = reduce(np.logical_or, masks, ~self._covered)
         return has_any
 
