@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,24 +12,22 @@ from metastore.reading.directory_lineage import read_directory_lineage
 from metastore.reading.folder import Folder
 from metastore.reading.snapshot import SnapshotAnswer
 from metastore.reading.snapshot_files import SnapshotFiles, read_snapshot_files
+from metastore.reading.snapshot_history import NEVER_WRITTEN, ManifestHistory, TableHistory
 from metastore.reading.summary_rows import FileCounts
 from metastore.suggestions import suggest_names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from metastore.adapters.current_tables import CurrentTable
     from metastore.adapters.lineage import Lineage
-    from metastore.adapters.table_facts import DataFile
     from metastore.errors import MetastoreError
     from metastore.format.manifest import Manifest, Snapshot
-    from metastore.format.table_column import Column
     from metastore.reading.discovery import Discovery
     from metastore.store import Store
 
 
-_NEVER_WRITTEN = "none"
-"""The id under which the manifest lists the statistics of a table without snapshots."""
 _MOST_LISTED = 5
 _MOST_COMPARED = 1000
 """Data files up to which a mistyped path is compared with all of them."""
@@ -96,24 +93,26 @@ class AnalyzedTable:
         return self.discovery.store
 
     @cached_property
-    def lineage(self) -> Lineage | None:
-        """The table's own metadata about its snapshots, or None if it cannot be read.
+    def history(self) -> ManifestHistory:
+        """The table's snapshots.
 
         Raises:
             NoStatistics: The statistics are of another table that was at this location.
         """
-        if not self._reads_lineage:
-            return None
-        manifest = self.discovery.manifest
+        lineage = self._read_lineage() if self._reads_lineage else None
+        return ManifestHistory(self.snapshots) if lineage is None else TableHistory(lineage)
+
+    def _read_lineage(self) -> Lineage | None:
         opened_lineage = self.opened.lineage if self.opened else None
+        manifest = self.discovery.manifest
         if manifest is None or manifest.table.format not in FORMAT_NAMES:
             return opened_lineage
-        lineage = opened_lineage if self.opened else self._read_lineage(manifest.table.format)
+        lineage = opened_lineage or self._read_stored_lineage(manifest.table.format)
         if lineage is not None and lineage.uuid != manifest.table.uuid:
             raise NoStatistics(self.name, detail="(those that are stored belong to a table that was here before)")
         return lineage
 
-    def _read_lineage(self, table_format: str) -> Lineage | None:
+    def _read_stored_lineage(self, table_format: str) -> Lineage | None:
         descriptor = describe_format(table_format)
         if descriptor.name_snapshot is not None:
             return read_directory_lineage(self.discovery)
@@ -147,29 +146,45 @@ class AnalyzedTable:
         """The requested snapshot, if it was analyzed, else its newest analyzed ancestor."""
         if not self.snapshots:
             return None
-        requested = self._find_requested(at, analyzed)
-        snapshot = self._find_analyzed(requested, analyzed)
+        history = self.history
+        by_id = {snapshot.id: snapshot for snapshot in analyzed}
+        requested = history.current if at is None else self._find_requested(at, by_id)
+        snapshot = history.find_analyzed(requested, by_id)
         if snapshot is None:
             return None
-        is_requested = snapshot.id == (requested or _NEVER_WRITTEN)
+        columns = history.list_columns(requested) or snapshot.columns
+        if snapshot.id != (requested or NEVER_WRITTEN):
+            files = history.count_files(snapshot, requested, self.list_file_keys)
+            return SnapshotAnswer(snapshot, current=False, columns=columns, is_requested=False, files=files)
         return SnapshotAnswer(
             snapshot,
-            current=self.is_current(snapshot) and is_requested,
-            columns=self._list_columns(requested) or snapshot.columns,
-            is_requested=is_requested,
-            files=_count_same_files(snapshot) if is_requested else self._count_files(snapshot, requested),
+            current=history.is_current(snapshot),
+            columns=columns,
+            is_requested=True,
+            files=FileCounts.of_same_files(snapshot.files_total),
         )
+
+    def _find_requested(self, at: str | int | datetime, analyzed: Mapping[str, Snapshot]) -> str | None:
+        """The id of a requested snapshot.
+
+        Raises:
+            InvalidArgument: Neither the table nor the manifest has this snapshot.
+        """
+        requested = self.history.parse_id(at)
+        if requested in analyzed or self.history.has(requested):
+            return requested
+        hint = _list_analyzed([snapshot.id for snapshot in self.snapshots])
+        raise InvalidArgument("at", f"{at} was not analyzed", hint)
 
     def _explain_missing(self, at: str | int | datetime | None, analyzed: Sequence[str]) -> MetastoreError:
         """The error that no snapshot answers: ANALYZE can mend it for the current one, else it names analyzed ones."""
         if not self.snapshots:
             return self.discovery.explain_missing(self.name)
-        lineage = self.lineage
-        requested = self._parse_id(at) if at is not None else None
-        if lineage is None or requested is None or not analyzed or requested == lineage.current:
+        requested = self.history.parse_id(at) if at is not None else None
+        if requested is None or not analyzed or not self.history.is_earlier(requested):
             return self._explain_missing_current()
         detail = f"of columns for snapshot {requested} or one that it was made from"
-        alternatives = _list_descendants(lineage, requested, analyzed) or analyzed
+        alternatives = self._list_descendants(requested, analyzed) or analyzed
         return NoStatistics(self.name, detail, analyzed=list(reversed(alternatives)))
 
     def _explain_missing_current(self) -> MetastoreError:
@@ -177,92 +192,17 @@ class AnalyzedTable:
         detail = "of columns for this snapshot or one that it was made from" if has_only_files else ""
         return NoStatistics(self.name, detail)
 
-    def _find_requested(self, at: str | int | datetime | None, analyzed: Sequence[Snapshot]) -> str | None:
-        """The id of the requested snapshot, by default the current one; None for a table without snapshots.
-
-        Raises:
-            InvalidArgument: Neither the table nor the manifest has this snapshot.
-        """
-        lineage = self.lineage
-        if at is None:
-            return lineage.current if lineage else self.snapshots[-1].id
-        requested = self._parse_id(at)
-        is_analyzed = any(snapshot.id == requested for snapshot in analyzed)
-        is_in_table = lineage is not None and requested in lineage.parents
-        if not is_analyzed and not is_in_table:
-            hint = _list_analyzed([snapshot.id for snapshot in self.snapshots])
-            raise InvalidArgument("at", f"{at} was not analyzed", hint)
-        return requested
-
-    def _find_analyzed(self, requested: str | None, analyzed: Sequence[Snapshot]) -> Snapshot | None:
-        """A snapshot or its newest analyzed ancestor.
-
-        Only the manifest knows of ancestors that have expired: the newest of them is taken.
-        """
-        lineage = self.lineage
-        by_id = {snapshot.id: snapshot for snapshot in analyzed}
-        if lineage is None or not requested:
-            return by_id.get(requested or _NEVER_WRITTEN)
-        for ancestor in lineage.ancestors(requested):
-            if ancestor in by_id:
-                return by_id[ancestor]
-        if not lineage.has_expired_ancestors(requested):
-            return None
-        for snapshot in reversed(analyzed):
-            if snapshot.id not in lineage.parents:
-                return snapshot
-        return None
-
-    def _list_columns(self, snapshot: str | None) -> tuple[Column, ...]:
-        """The columns of a snapshot by the table's own metadata; empty if that does not have them."""
-        return self.lineage.columns(snapshot) if self.lineage else ()
-
-    def _parse_id(self, at: str | int | datetime) -> str | None:
-        """The id of a snapshot by its id, a branch, a tag or an instant."""
-        name = str(at)
-        if self.lineage is not None and name in self.lineage.references:
-            return self.lineage.references[name]
-        if name.isdecimal():
-            return name
-        if isinstance(at, datetime):
-            return self._find_snapshot_at(at)
-        try:
-            instant = datetime.fromisoformat(name.replace("Z", "+00:00"))
-        except ValueError:
-            return name
-        return self._find_snapshot_at(instant)
-
-    def _find_snapshot_at(self, instant: datetime) -> str | None:
-        if self.lineage is None:
-            raise InvalidArgument(
-                "at", "without the table's own metadata no instant is known", "Give a snapshot: see snapshots()."
-            )
-        return self.lineage.at(instant if instant.tzinfo else instant.replace(tzinfo=timezone.utc))
-
-    def _count_files(self, snapshot: Snapshot, requested: str | None) -> FileCounts:
-        """The data files of an analyzed snapshot, and those that a descendant still has."""
-        lineage = self.lineage
-        if lineage is None or requested is None:
-            return _count_same_files(snapshot)
-        described = snapshot.files_total
-        if requested == lineage.current and lineage.listed:
-            remaining: int | None = self._count_remaining_files(snapshot, lineage.listed)
-        else:
-            remaining = lineage.files_left(requested, snapshot.id, described)
-        return FileCounts(described, remaining, lineage.files.get(requested))
-
-    def _count_remaining_files(self, snapshot: Snapshot, listed: Sequence[DataFile]) -> int:
-        """The number of data files of an analyzed snapshot that the table still lists."""
-        listed_keys = {file.key for file in listed}
-        return sum(key in listed_keys for key in self.list_file_keys(snapshot))
+    def _list_descendants(self, snapshot: str, analyzed: Sequence[str]) -> list[str]:
+        """The analyzed snapshots between the current one and an ancestor, newest first; empty if it is no ancestor."""
+        line = self.history.list_ancestors(self.history.current)
+        if snapshot not in line:
+            return []
+        later = line[: line.index(snapshot)]
+        return [descendant for descendant in later if descendant in analyzed]
 
     def list_file_keys(self, snapshot: Snapshot) -> list[FileKey]:
         """The data files of an analyzed snapshot, in its order."""
         return read_file_keys(self.store.get(snapshot.table_files, [*FileKey._fields]))
-
-    def is_current(self, snapshot: Snapshot) -> bool | None:
-        """Whether the table is at a snapshot, or None if unknown."""
-        return None if self.lineage is None else snapshot.id == self.lineage.current
 
     def read_files(self, snapshot: Snapshot) -> SnapshotFiles:
         """Read the data files of a snapshot, with the blocks that have their statistics."""
@@ -284,20 +224,6 @@ class AnalyzedTable:
 def _has_columns(snapshot: Snapshot) -> bool:
     """Whether columns were analyzed; a table without data files has nothing else to analyze."""
     return snapshot.computed != "files" or not snapshot.files_total
-
-
-def _count_same_files(snapshot: Snapshot) -> FileCounts:
-    """The data files of a snapshot that answers for itself."""
-    return FileCounts.of_same_files(snapshot.files_total)
-
-
-def _list_descendants(lineage: Lineage, snapshot: str, analyzed: Sequence[str]) -> list[str]:
-    """The analyzed snapshots between the current one and an ancestor, newest first; empty if it is no ancestor."""
-    line = lineage.ancestors(lineage.current)
-    if snapshot not in line:
-        return []
-    later = line[: line.index(snapshot)]
-    return [descendant for descendant in later if descendant in analyzed]
 
 
 def _list_analyzed(ids: Sequence[str]) -> str:

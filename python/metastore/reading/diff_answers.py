@@ -90,7 +90,7 @@ class DiffAnswers:
         if start == end:
             return [first]
         between = table.snapshots[start + 1 : end]
-        ancestors = table.lineage.ancestors(last.id) if table.lineage is not None else ()
+        ancestors = table.history.list_ancestors(last.id)
         if ancestors:
             between = [snapshot for snapshot in between if snapshot.id in ancestors]
         return [first, *between, last]

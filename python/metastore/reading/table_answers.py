@@ -98,9 +98,9 @@ class Statistics:
         if answer is None:
             return build_table_answer(self._table, "files", [])
         rows = self._describe_files(answer)
-        lineage = self._table.lineage
-        if at is None and lineage is not None and lineage.listed and not answer.is_requested:
-            rows = self._describe_listed_files(lineage.listed, answer.snapshot, rows)
+        listed = self._table.history.listed
+        if at is None and listed and not answer.is_requested:
+            rows = self._describe_listed_files(listed, answer.snapshot, rows)
         return build_table_answer(self._table, "files", rows, answer)
 
     def _describe_files(self, answer: SnapshotAnswer) -> list[Row]:
@@ -246,7 +246,7 @@ class Statistics:
                 "files_total": snapshot.files_total,
                 "rows": snapshot.rows,
                 "columns": len(snapshot.columns),
-                "current": self._table.is_current(snapshot),
+                "current": self._table.history.is_current(snapshot),
                 "size_bytes": snapshot.size_bytes,
                 "live_size_bytes": snapshot.live_size_bytes,
             }
