@@ -1,10 +1,11 @@
 """Exact ranks: a distributed sort of whole columns in a fixed number of Spark jobs.
 
 1. Tasks read the columns of their data files as sorted runs, which stay on the executors' disks, and sample them.
-2. From the points the driver chooses ranges of about equal size; the runs tell how many values fall into each.
-3. The runs are cut and shuffled by range; a task merges those of its ranges, adds the number of values before, writes.
+2. From the samples the driver chooses ranges of about equal size; a job counts the values of each range.
+3. The runs are cut and shuffled by range; a task merges the runs of its ranges, adds the number of values before, and
+   writes the ranks.
 
-After an append the stored ranks of the files that were there are runs like those of the new files.
+After an append the stored ranks of the earlier files are runs like those of the new files.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -47,19 +48,23 @@ if TYPE_CHECKING:
     from metastore.spark_jobs.task_store import ReadContent, TaskStore
 
     Columns = tuple[tuple[int, Column], ...]
+    """Columns with their ordinals in the snapshot's schema."""
+    RangeKey = tuple[int, int]
+    """The ordinal of a column, and the number of a range of its values."""
     Edges = Mapping[int, list[Any]]
-    Parts = Mapping[tuple[int, int], int]
+    """The upper edges of each column's ranges but the last."""
 
 
 RANGE_BYTES = 32 << 20
 _READ_BYTES = 64 << 20
 _POINTS = 64
 _FEWEST_IN_GROUP, _MOST_GROUPS = 1 << 16, 16
+_RUN_SCHEMA = "ordinal int, run binary"
 
 
 @dataclass(frozen=True)
 class _FileTask:
-    """What a task of the first job reads."""
+    """The data files and columns that one task of the first job reads."""
 
     files: tuple[DataFile, ...]
     columns: Columns
@@ -70,7 +75,7 @@ class _FileTask:
 
 @dataclass(frozen=True)
 class _RunSample:
-    """What a run tells the driver: its column, size and points; or a file that only Spark can read."""
+    """The column, size and sampled values of a run; or the path of a file that only Spark can read."""
 
     ordinal: int
     nbytes: int
@@ -78,129 +83,156 @@ class _RunSample:
     unread: str = ""
 
 
+class _RangeSize(NamedTuple):
+    """The number of values of a range, repeated ones included, and the bytes of its runs."""
+
+    values: int = 0
+    nbytes: int = 0
+
+    def plus(self, other: _RangeSize) -> _RangeSize:
+        return _RangeSize(self.values + other.values, self.nbytes + other.nbytes)
+
+
 @dataclass(frozen=True)
 class RankSort:
     """The jobs that make the ranks of one snapshot.
 
     Attributes:
-        range_bytes: Size of the values that one task sorts.
+        range_bytes: The size of the values that one task sorts.
     """
 
     spark: SparkSession
     facts: TableFacts
-    place: TaskStore
+    store: TaskStore
     range_bytes: int = RANGE_BYTES
 
     def sort_columns(
-        self, ordinals: Sequence[int], files: Sequence[DataFile], known: Sequence[RanksRef] = ()
+        self, ordinals: Sequence[int], files: Sequence[DataFile], base: Sequence[RanksRef] = ()
     ) -> tuple[RanksRef, ...]:
-        """Compute and write the ranks of some columns."""
+        """Compute and write the ranks of columns, of the values of data files and of stored ranks."""
         columns = tuple((ordinal, self.facts.columns[ordinal]) for ordinal in sorted(ordinals))
-        ship_package(self.spark.sparkContext)
         context = self.spark.sparkContext
-        sources = [self._of_files(columns, [file for file in files if self._is_read_by_python(file, columns)])]
+        ship_package(context)
+        python_files = [file for file in files if self._is_read_by_python(file, columns)]
+        sources = [self._read_by_python(columns, python_files)]
         samples = sources[0].map(_sample_run).collect()
-        unreadable = {one.unread for one in samples if one.unread}
-        for_spark = [file for file in files if file.path in unreadable or not self._is_read_by_python(file, columns)]
-        others = [self._of_spark(columns, for_spark)] if for_spark else []
-        others += [self._of_store(columns, known)] if known else []
-        for source in others:
+        read_paths = {file.path for file in python_files}.difference(sample.unread for sample in samples)
+        spark_files = [file for file in files if file.path not in read_paths]
+        if spark_files:
+            sources.append(self._read_by_spark(columns, spark_files))
+        if base:
+            sources.append(self._read_stored(columns, base))
+        for source in sources[1:]:
             samples += source.map(_sample_run).collect()
-        sources += others
+        samples = [sample for sample in samples if not sample.unread]
         try:
-            return self._sorted(context.union(sources), columns, [one for one in samples if not one.unread])
+            return self._sort(context.union(sources), columns, samples)
         finally:
             for source in sources:
                 source.unpersist()
 
     def _is_read_by_python(self, file: DataFile, columns: Columns) -> bool:
-        whole = file.deletes is None and not any(column.key in file.unknown for _, column in columns)
-        return whole and find_spark_only_reason(file, local=self.facts.local) is None
+        if file.deletes is not None or any(column.key in file.unknown for _, column in columns):
+            return False
+        return find_spark_only_reason(file, local=self.facts.local) is None
 
-    def _of_files(self, columns: Columns, files: Sequence[DataFile]) -> RDD[Any]:
+    def _read_by_python(self, columns: Columns, files: Sequence[DataFile]) -> RDD[Any]:
         context, facts = self.spark.sparkContext, self.facts
-        groups = list(pack_files(files, context.defaultParallelism))
-        tasks = [_FileTask(group, columns, facts.defaults, facts.absent_is_null, facts.field_ids) for group in groups]
+        tasks = []
+        for group in pack_files(files, context.defaultParallelism):
+            task = _FileTask(
+                files=group,
+                columns=columns,
+                defaults=facts.defaults,
+                absent_is_null=facts.absent_is_null,
+                field_ids=facts.field_ids,
+            )
+            tasks.append(task)
         return _persist(context.parallelize(tasks, max(len(tasks), 1)).flatMap(_read_files))
 
-    def _of_spark(self, columns: Columns, files: Sequence[DataFile]) -> RDD[Any]:
+    def _read_by_spark(self, columns: Columns, files: Sequence[DataFile]) -> RDD[Any]:
         rows = read_rows_by_spark(self.spark, self.facts, [column for _, column in columns], files, live=True)
+        ordinals = [ordinal for ordinal, _ in columns]
 
-        def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def sort_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                live = batch.filter(pc.invert(pc.fill_null(batch.column(1), False)))  # noqa: FBT003 - a value
-                pairs = zip(live.columns[2:], columns, strict=True)
-                runs = [sort_values(values, column).to_bytes() for values, (_, column) in pairs]
-                yield pa.record_batch(
-                    [pa.array([ordinal for ordinal, _ in columns], pa.int32()), pa.array(runs, pa.binary())],
-                    names=["ordinal", "run"],
-                )
+                is_deleted = pc.fill_null(batch.column(1), False)  # noqa: FBT003 - a value
+                live = batch.filter(pc.invert(is_deleted))
+                runs = []
+                for values, (_, column) in zip(live.columns[2:], columns, strict=True):
+                    runs.append(sort_values(values, column).to_bytes())
+                arrays = [pa.array(ordinals, pa.int32()), pa.array(runs, pa.binary())]
+                yield pa.record_batch(arrays, names=["ordinal", "run"])
 
-        runs = require_unchanged(rows.mapInArrow(work, "ordinal int, run binary"), self.facts.name).rdd
+        runs = require_unchanged(rows.mapInArrow(sort_batches, _RUN_SCHEMA), self.facts.name).rdd
         return _persist(runs.map(lambda row: (row.ordinal, bytes(row.run))))
 
-    def _of_store(self, columns: Columns, known: Sequence[RanksRef]) -> RDD[Any]:
-        def work(stored: tuple[RanksRef, ReadContent]) -> Iterator[tuple[int, bytes]]:
-            ref, content = stored
-            rows = decode_object(ref.object, content())
-            places = rows.column("column").to_numpy()
+    def _read_stored(self, columns: Columns, refs: Sequence[RanksRef]) -> RDD[Any]:
+        def read(stored: tuple[RanksRef, ReadContent]) -> Iterator[tuple[int, bytes]]:
+            ref, read_content = stored
+            rows = decode_object(ref.object, read_content())
+            row_ordinals = rows.column("column").to_numpy()
             for ordinal, column in columns:
-                start, end = np.searchsorted(places, [ordinal, ordinal + 1])
+                start, end = np.searchsorted(row_ordinals, [ordinal, ordinal + 1])
                 if start < end:
-                    yield ordinal, _of_ranks(rows.slice(start, end - start), column, ref.before(ordinal)).to_bytes()
+                    run = _run_from_ranks(rows.slice(start, end - start), column, ref.before(ordinal))
+                    yield ordinal, run.to_bytes()
 
         context = self.spark.sparkContext
-        return _persist(
-            self.place.distribute_with_content(context, known, len(known), lambda ref: ref.object.name).flatMap(work)
-        )
+        objects = self.store.distribute_with_content(context, refs, len(refs), lambda ref: ref.object.name)
+        return _persist(objects.flatMap(read))
 
-    def _sorted(self, runs: RDD[Any], columns: Columns, samples: Sequence[_RunSample]) -> tuple[RanksRef, ...]:
-        of_columns: dict[int, list[_RunSample]] = defaultdict(list)
-        for one in samples:
-            of_columns[one.ordinal].append(one)
-        edges = {ordinal: self._edges(of_columns[ordinal]) for ordinal, _ in columns}
-        sizes: dict[tuple[int, int], tuple[int, int]] = defaultdict(lambda: (0, 0))
-        for found in runs.mapPartitions(_count_ranges(edges)).collect():
-            for key, (values, nbytes) in found.items():
-                sizes[key] = (sizes[key][0] + values, sizes[key][1] + nbytes)
-        offsets = _offsets({key: values for key, (values, _) in sizes.items()})
-        parts = self._parts({key: nbytes for key, (_, nbytes) in sizes.items()})
-        count = max(parts.values(), default=-1) + 1
-        if not count:
-            return (RanksRef(self._empty(), tuple(dict(columns)), (0,) * len(columns)),)
-        cut = runs.flatMap(_cut_runs(edges, parts)).partitionBy(count, int)
-        first, *others = self.place.collect(cut.mapPartitions(_write_ranges(self.place, dict(columns), offsets)))
-        without = tuple(ordinal for ordinal, _ in columns if (ordinal, 0) not in sizes)
-        return (_with_empty(first, without), *others)
+    def _sort(self, runs: RDD[Any], columns: Columns, samples: Sequence[_RunSample]) -> tuple[RanksRef, ...]:
+        column_samples: dict[int, list[_RunSample]] = {ordinal: [] for ordinal, _ in columns}
+        for sample in samples:
+            column_samples[sample.ordinal].append(sample)
+        edges = {ordinal: self._choose_edges(of_column) for ordinal, of_column in column_samples.items()}
+        sizes = _measure_ranges(runs, edges)
+        tasks = self._assign_tasks(sizes)
+        if not tasks:
+            return (self._write_empty(columns),)
+        count = max(tasks.values()) + 1
+        cut_runs = runs.flatMap(_cut_runs(edges, tasks)).partitionBy(count, int)
+        write = _write_ranges(self.store, dict(columns), _count_before(sizes))
+        first, *remaining = self.store.collect(cut_runs.mapPartitions(write))
+        without_values = tuple(ordinal for ordinal, _ in columns if (ordinal, 0) not in sizes)
+        return (_with_empty_columns(first, without_values), *remaining)
 
-    def _empty(self) -> ObjectRef:
-        place = self.place
+    def _write_empty(self, columns: Columns) -> RanksRef:
+        store = self.store
         job = self.spark.sparkContext.parallelize([TABLE_RANKS.empty_table()], 1)
-        (written,) = place.collect(job.map(lambda none: place.write("table-ranks", none, [])))
-        return written
+        (ref,) = store.collect(job.map(lambda no_rows: store.write("table-ranks", no_rows, [])))
+        return RanksRef(ref, tuple(dict(columns)), (0,) * len(columns))
 
-    def _edges(self, samples: Sequence[_RunSample]) -> list[Any]:
-        """The last values of ranges of about equal size, all but the last range's."""
-        total = sum(one.nbytes for one in samples)
+    def _choose_edges(self, samples: Sequence[_RunSample]) -> list[Any]:
+        """The upper edges of ranges of about equal size; the last range has none."""
+        total = sum(sample.nbytes for sample in samples)
         count = -(-total // self.range_bytes)
-        weighted = sorted((point, one.nbytes / len(one.points)) for one in samples for point in one.points)
+        weighted: list[tuple[Any, float]] = []
+        for sample in samples:
+            weighted += [(point, sample.nbytes / len(sample.points)) for point in sample.points]
+        weighted.sort()
         edges: list[Any] = []
         before = 0.0
         for point, weight in weighted:
             before += weight
-            if before >= total * (len(edges) + 1) / max(count, 1) and len(edges) + 1 < count:
+            number = len(edges) + 1
+            if number < count and before >= total * number / count:
                 edges.append(point)
         return sorted(set(edges))
 
-    def _parts(self, sizes: Mapping[tuple[int, int], int]) -> Parts:
-        """The task of each range, in order; small ranges share one."""
-        parts, part, held = {}, 0, 0
-        for key in sorted(sizes):
-            if held and held + sizes[key] > self.range_bytes:
-                part, held = part + 1, 0
-            parts[key] = part
-            held += sizes[key]
-        return parts
+    def _assign_tasks(self, sizes: Mapping[RangeKey, _RangeSize]) -> dict[RangeKey, int]:
+        """Number the task of each range, in order; small ranges share a task."""
+        tasks = {}
+        task = 0
+        task_bytes = 0
+        for key, size in sorted(sizes.items()):
+            if task_bytes and task_bytes + size.nbytes > self.range_bytes:
+                task += 1
+                task_bytes = 0
+            tasks[key] = task
+            task_bytes += size.nbytes
+        return tasks
 
 
 def _persist(runs: RDD[Any]) -> RDD[Any]:
@@ -212,126 +244,161 @@ def _persist(runs: RDD[Any]) -> RDD[Any]:
 def _read_files(task: _FileTask) -> Iterator[tuple[int, bytes] | _RunSample]:
     for file in task.files:
         try:
-            values = _read_runs(task, file)
+            runs = _read_runs(task, file)
         except UnsupportedDataFile:
             yield _RunSample(-1, 0, [], file.path)
             continue
-        for ordinal, run in values:
+        for ordinal, run in runs:
             if len(run):
                 yield ordinal, run.to_bytes()
 
 
 def _read_runs(task: _FileTask, file: DataFile) -> Iterator[tuple[int, SortedRun]]:
-    """The runs of a file; what cannot be read is found out before the first."""
+    """The runs of a file; a column that cannot be read raises before the first run."""
     if file.rows == 0:
         return iter(())
-    constants = [
-        (ordinal, column, file.constants[column.key])
-        for ordinal, column in task.columns
-        if column.key in file.constants
-    ]
-    wanted = [(ordinal, column) for ordinal, column in task.columns if column.key not in file.constants]
-    columns = [FileColumn.of(column, task.field_ids) for _, column in wanted]
-    found = read_column_values(str(local_path(file.location)), columns, _READ_BYTES) if wanted else {}
-    for place, (ordinal, column) in enumerate(wanted):
-        if place not in found:
-            if column.key not in task.defaults and not task.absent_is_null:
-                raise UnsupportedDataFile("a column is absent")
-            constants.append((ordinal, column, task.defaults.get(column.key)))
-    of_constants = (
-        (ordinal, make_constant_run(value, file.physical_rows, column))
-        for ordinal, column, value in constants
-        if value is not None
-    )
-    of_arrays = ((*wanted[place], array) for place, arrays in found.items() for array in arrays)
-    return chain(of_constants, ((ordinal, sort_values(array, column)) for ordinal, column, array in of_arrays))
+    constants: list[tuple[int, Column, Any]] = []
+    columns = []
+    for ordinal, column in task.columns:
+        if column.key in file.constants:
+            constants.append((ordinal, column, file.constants[column.key]))
+        else:
+            columns.append((ordinal, column))
+    arrays = _read_arrays(task, file, [column for _, column in columns])
+    for number, (ordinal, column) in enumerate(columns):
+        if number not in arrays:
+            constants.append((ordinal, column, _absent_value(task, column)))
+    return chain(_make_constant_runs(constants, file.physical_rows), _sort_arrays(columns, arrays))
+
+
+def _read_arrays(task: _FileTask, file: DataFile, columns: Sequence[Column]) -> dict[int, Iterator[pa.Array]]:
+    """The values of the columns that a file has, by their numbers."""
+    if not columns:
+        return {}
+    file_columns = [FileColumn.of(column, task.field_ids) for column in columns]
+    return read_column_values(str(local_path(file.location)), file_columns, _READ_BYTES)
+
+
+def _absent_value(task: _FileTask, column: Column) -> Any:
+    """The value of a column in all rows of a file that does not have the column."""
+    if column.key not in task.defaults and not task.absent_is_null:
+        raise UnsupportedDataFile("a column is absent")
+    return task.defaults.get(column.key)
+
+
+def _make_constant_runs(constants: Sequence[tuple[int, Column, Any]], rows: int) -> Iterator[tuple[int, SortedRun]]:
+    for ordinal, column, value in constants:
+        if value is not None:
+            yield ordinal, make_constant_run(value, rows, column)
+
+
+def _sort_arrays(
+    columns: Sequence[tuple[int, Column]], arrays: Mapping[int, Iterable[pa.Array]]
+) -> Iterator[tuple[int, SortedRun]]:
+    for number, column_arrays in arrays.items():
+        ordinal, column = columns[number]
+        for array in column_arrays:
+            yield ordinal, sort_values(array, column)
 
 
 def _sample_run(record: tuple[int, bytes] | _RunSample) -> _RunSample:
     if isinstance(record, _RunSample):
         return record
-    run = SortedRun.from_bytes(record[1])
-    return _RunSample(record[0], run.nbytes if len(run) else 0, run.sample_values(_POINTS))
+    ordinal, data = record
+    run = SortedRun.from_bytes(data)
+    return _RunSample(ordinal, run.nbytes if len(run) else 0, run.sample_values(_POINTS))
 
 
-def _count_ranges(edges: Edges) -> Callable[[Iterable[Any]], Iterator[dict[tuple[int, int], tuple[int, int]]]]:
-    def work(records: Iterable[Any]) -> Iterator[dict[tuple[int, int], tuple[int, int]]]:
-        found: dict[tuple[int, int], tuple[int, int]] = defaultdict(lambda: (0, 0))
+def _measure_ranges(runs: RDD[Any], edges: Edges) -> dict[RangeKey, _RangeSize]:
+    """Measure the ranges that have values, by a job."""
+
+    def measure(records: Iterable[Any]) -> Iterator[dict[RangeKey, _RangeSize]]:
+        sizes: dict[RangeKey, _RangeSize] = defaultdict(_RangeSize)
         for key, run in _split_runs(records, edges):
-            found[key] = (found[key][0] + int(run.counts.sum()), found[key][1] + run.nbytes)
-        yield dict(found)
+            sizes[key] = sizes[key].plus(_RangeSize(int(run.counts.sum()), run.nbytes))
+        yield dict(sizes)
 
-    return work
+    total: dict[RangeKey, _RangeSize] = defaultdict(_RangeSize)
+    for sizes in runs.mapPartitions(measure).collect():
+        for key, size in sizes.items():
+            total[key] = total[key].plus(size)
+    return total
 
 
-def _cut_runs(edges: Edges, parts: Parts) -> Callable[[Any], Iterator[tuple[int, tuple[tuple[int, int], bytes]]]]:
-    def work(record: Any) -> Iterator[tuple[int, tuple[tuple[int, int], bytes]]]:
+def _cut_runs(
+    edges: Edges, tasks: Mapping[RangeKey, int]
+) -> Callable[[Any], Iterator[tuple[int, tuple[RangeKey, bytes]]]]:
+    def cut(record: Any) -> Iterator[tuple[int, tuple[RangeKey, bytes]]]:
         for key, run in _split_runs([record], edges):
-            yield parts[key], (key, run.to_bytes())
+            yield tasks[key], (key, run.to_bytes())
 
-    return work
+    return cut
 
 
-def _split_runs(records: Iterable[Any], edges: Edges) -> Iterator[tuple[tuple[int, int], SortedRun]]:
+def _split_runs(records: Iterable[Any], edges: Edges) -> Iterator[tuple[RangeKey, SortedRun]]:
     for record in records:
         if isinstance(record, _RunSample):
             continue
         ordinal, data = record
-        for place, run in enumerate(SortedRun.from_bytes(data).split_at(edges[ordinal])):
+        for number, run in enumerate(SortedRun.from_bytes(data).split_at(edges[ordinal])):
             if len(run):
-                yield (ordinal, place), run
+                yield (ordinal, number), run
 
 
 def _write_ranges(
-    place: TaskStore, columns: Mapping[int, Column], offsets: Mapping[tuple[int, int], int]
+    store: TaskStore, columns: Mapping[int, Column], before: Mapping[RangeKey, int]
 ) -> Callable[[Iterable[Any]], Iterator[RanksRef]]:
-    def work(records: Iterable[Any]) -> Iterator[RanksRef]:
-        ranges: dict[tuple[int, int], list[SortedRun]] = defaultdict(list)
+    def write(records: Iterable[Any]) -> Iterator[RanksRef]:
+        ranges: dict[RangeKey, list[SortedRun]] = defaultdict(list)
         for _, (key, data) in records:
             ranges[key].append(SortedRun.from_bytes(data))
         tables: list[pa.Table] = []
-        first: dict[int, int] = {}
+        before_first: dict[int, int] = {}
         for key in sorted(ranges):
+            ordinal, _ = key
             run = merge_sorted_runs(ranges.pop(key))
-            tables.append(_table(key[0], columns[key[0]], run, offsets[key]))
-            first.setdefault(key[0], offsets[key])
+            tables.append(_rank_rows(ordinal, columns[ordinal], run, before[key]))
+            before_first.setdefault(ordinal, before[key])
         if tables:
-            rows = pa.concat_tables(tables).combine_chunks()
-            size = max(_FEWEST_IN_GROUP, -(-rows.num_rows // _MOST_GROUPS))
-            groups = [min(size, rows.num_rows - start) for start in range(0, rows.num_rows, size)]
-            ref = place.write("table-ranks", rows, groups)
-            yield RanksRef(ref, tuple(first), tuple(first.values()))
+            ref = _write_ranks(store, pa.concat_tables(tables).combine_chunks())
+            yield RanksRef(ref, tuple(before_first), tuple(before_first.values()))
 
-    return work
+    return write
 
 
-def _table(ordinal: int, column: Column, run: SortedRun, before: int) -> pa.Table:
-    kind = TABLE_RANKS.field(f"value_{column.encoding}").type
-    given = {
+def _write_ranks(store: TaskStore, rows: pa.Table) -> ObjectRef:
+    size = max(_FEWEST_IN_GROUP, -(-rows.num_rows // _MOST_GROUPS))
+    groups = [min(size, rows.num_rows - start) for start in range(0, rows.num_rows, size)]
+    return store.write("table-ranks", rows, groups)
+
+
+def _rank_rows(ordinal: int, column: Column, run: SortedRun, before: int) -> pa.Table:
+    value_name = f"value_{column.encoding}"
+    columns = {
         "column": pa.array(np.full(len(run), ordinal, np.int32)),
-        f"value_{column.encoding}": run_to_stored(run).cast(kind),
+        value_name: run_to_stored(run).cast(TABLE_RANKS.field(value_name).type),
         "rank": pa.array(before + np.cumsum(run.counts)),
     }
-    return fill_schema(TABLE_RANKS, given, len(run))
+    return fill_schema(TABLE_RANKS, columns, len(run))
 
 
-def _with_empty(ref: RanksRef, columns: tuple[int, ...]) -> RanksRef:
-    """The same object, known to hold all ranks of columns without values too."""
+def _with_empty_columns(ref: RanksRef, columns: tuple[int, ...]) -> RanksRef:
+    """Name columns without values as columns of an object: it has all of their ranks."""
     return RanksRef(ref.object, ref.columns + columns, ref.before_first + (0,) * len(columns))
 
 
-def _of_ranks(rows: pa.Table, column: Column, before: int) -> SortedRun:
+def _run_from_ranks(rows: pa.Table, column: Column, before: int) -> SortedRun:
     ranks = rows.column("rank").to_numpy()
     values = rows.column(f"value_{column.encoding}").combine_chunks()
     return run_from_stored(values, np.diff(ranks, prepend=before), column)
 
 
-def _offsets(values: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], int]:
-    """How many values of its column come before each range."""
-    found, before, ordinal = {}, 0, -1
-    for key in sorted(values):
-        before = before if key[0] == ordinal else 0
-        ordinal = key[0]
-        found[key] = before
-        before += values[key]
-    return found
+def _count_before(sizes: Mapping[RangeKey, _RangeSize]) -> dict[RangeKey, int]:
+    """The number of values of its column before each range."""
+    counts: dict[RangeKey, int] = {}
+    totals: dict[int, int] = defaultdict(int)
+    for key, size in sorted(sizes.items()):
+        ordinal, _ = key
+        counts[key] = totals[ordinal]
+        totals[ordinal] += size.values
+    return counts

@@ -1,9 +1,10 @@
-"""Sorted runs of any column's values: what a distributed sort moves, merges and cuts."""
+"""Sorted runs of a column's values, which a distributed sort moves, merges and cuts."""
 
 from __future__ import annotations
 
 import bisect
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SortedRun:
-    """Distinct values, ascending, without null and NaN, and how often each occurs.
+    """Distinct values, ascending, without null and NaN, and the count of each.
 
     Attributes:
         values: An Arrow array of `int64`, `double`, `large_binary`, or, for wide decimals, 16 bytes that compare as
             unsigned bytes do.
-        counts: Of each value.
+        counts: The count of each value.
     """
 
     values: pa.Array
@@ -47,37 +48,38 @@ class SortedRun:
         return int(self.values.nbytes + self.counts.nbytes)
 
     def to_bytes(self) -> bytes:
-        """The run as it travels between tasks."""
+        """Encode the run for its way between tasks."""
         return rows_to_ipc(pa.table({"value": self.values, "count": self.counts}))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> SortedRun:
-        """The run that `to_bytes` wrote."""
+        """Decode a run of `to_bytes`."""
         values, counts = rows_from_ipc(data).combine_chunks().columns
         return cls(values.combine_chunks(), counts.to_numpy())
 
     def sample_values(self, steps: int) -> list[Any]:
-        """Values at equal steps, the last included."""
+        """Take values at equal steps, with the first and the last one."""
         if not len(self):
             return []
-        places = np.unique(np.linspace(0, len(self) - 1, steps + 1).astype(np.int64))
-        return list(self.values.take(pa.array(places)).to_pylist())
+        positions = np.unique(np.linspace(0, len(self) - 1, steps + 1).astype(np.int64))
+        return list(self.values.take(pa.array(positions)).to_pylist())
 
     def split_at(self, edges: Sequence[Any]) -> list[SortedRun]:
-        """The parts up to each edge, that included, and what follows the last."""
+        """Split the run behind each edge: a part ends with its edge, the last part with the run."""
+        spans = pairwise([0, *self._find_ends(edges), len(self)])
+        return [SortedRun(self.values.slice(start, end - start), self.counts[start:end]) for start, end in spans]
+
+    def _find_ends(self, edges: Sequence[Any]) -> list[int]:
+        if not edges:
+            return []
         if pa.types.is_large_binary(self.values.type) or pa.types.is_fixed_size_binary(self.values.type):
-            ends = [bisect.bisect_right(self.values, edge, key=lambda value: value.as_py()) for edge in edges]
-        else:
-            ends = np.searchsorted(self.values.to_numpy(), edges, side="right").tolist() if edges else []
-        starts = [0, *ends]
-        return [
-            SortedRun(self.values.slice(start, end - start), self.counts[start:end])
-            for start, end in zip(starts, [*ends, len(self)], strict=True)
-        ]
+            return [bisect.bisect_right(self.values, edge, key=lambda value: value.as_py()) for edge in edges]
+        ends: list[int] = np.searchsorted(self.values.to_numpy(), edges, side="right").tolist()
+        return ends
 
 
 def sort_values(array: pa.Array, column: Column) -> SortedRun:
-    """The run of some values."""
+    """Make the run of values in any order; null and NaN are left out."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if sortable_values.is_text(column):
@@ -85,7 +87,7 @@ def sort_values(array: pa.Array, column: Column) -> SortedRun:
         values = counted.field(0)
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
-        return _sorted(to_large_binary(values), counted.field(1).to_numpy())
+        return _merge_equal_values(to_large_binary(values), counted.field(1).to_numpy())
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     numbers = sortable_values.sortable_array(array.drop_null(), column)
@@ -96,7 +98,7 @@ def sort_values(array: pa.Array, column: Column) -> SortedRun:
 
 
 def make_constant_run(value: Any, rows: int, column: Column) -> SortedRun:
-    """The run of a value as it is stored that occurs in all rows."""
+    """Make the run of a stored value that all rows have."""
     if sortable_values.is_text(column):
         return SortedRun(pa.array([value], pa.large_binary()), np.array([rows], np.int64))
     if column.encoding == "double" and np.isnan(value):
@@ -105,27 +107,32 @@ def make_constant_run(value: Any, rows: int, column: Column) -> SortedRun:
 
 
 def merge_sorted_runs(runs: Iterable[SortedRun]) -> SortedRun:
-    """The run of all values of at least one run."""
-    given = list(runs)
-    filled = [run for run in given if len(run)]
-    if len(filled) < 2:
-        return (filled or given)[0]
+    """Merge at least one run."""
+    all_runs = list(runs)
+    filled = [run for run in all_runs if len(run)]
+    if not filled:
+        return all_runs[0]
+    if len(filled) == 1:
+        return filled[0]
     values = pa.concat_arrays([run.values for run in filled])
-    return _sorted(values, np.concatenate([run.counts for run in filled]))
+    return _merge_equal_values(values, np.concatenate([run.counts for run in filled]))
 
 
 def run_to_stored(run: SortedRun) -> pa.Array:
-    """The values as the format stores them."""
+    """Encode the values of a run as the format stores them."""
     if not pa.types.is_fixed_size_binary(run.values.type):
         return run.values
     raw = np.frombuffer(run.values.buffers()[1], np.uint8)
-    raw = raw[DECIMAL_BYTES * run.values.offset :][: DECIMAL_BYTES * len(run)].reshape(-1, DECIMAL_BYTES).copy()
-    raw[:, 0] ^= 0x80
-    return pa.array(np.ascontiguousarray(raw).view(f"V{DECIMAL_BYTES}").reshape(-1).tolist(), pa.large_binary())
+    start = DECIMAL_BYTES * run.values.offset
+    end = start + DECIMAL_BYTES * len(run)
+    decimals = raw[start:end].reshape(-1, DECIMAL_BYTES).copy()
+    decimals[:, 0] ^= 0x80
+    stored = decimals.view(f"V{DECIMAL_BYTES}").reshape(-1).tolist()
+    return pa.array(stored, pa.large_binary())
 
 
 def run_from_stored(values: pa.Array, counts: NDArray[np.int64], column: Column) -> SortedRun:
-    """The run of values that come out of the store, ascending."""
+    """Make the run of stored values, which are ascending."""
     if column.encoding != "binary":
         return SortedRun(values, counts)
     if not sortable_values.is_wide_decimal(column):
@@ -133,13 +140,16 @@ def run_from_stored(values: pa.Array, counts: NDArray[np.int64], column: Column)
     return SortedRun(_arrow(sortable_values.stored_to_sortable(values.to_pylist(), column)), counts)
 
 
-def _sorted(values: pa.Array, counts: NDArray[np.int64]) -> SortedRun:
+def _merge_equal_values(values: pa.Array, counts: NDArray[np.int64]) -> SortedRun:
+    counts = np.asarray(counts, np.int64)
     if not len(values):
-        return SortedRun(values, np.asarray(counts, np.int64))
+        return SortedRun(values, counts)
     order = pc.sort_indices(values)
-    values, counts = values.take(order), np.asarray(counts, np.int64)[order.to_numpy()]
+    values = values.take(order)
+    counts = counts[order.to_numpy()]
+    differs = pc.not_equal(values.slice(1), values.slice(0, len(values) - 1))
     is_new = np.ones(len(values), np.bool_)
-    is_new[1:] = pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)).to_numpy(zero_copy_only=False)
+    is_new[1:] = differs.to_numpy(zero_copy_only=False)
     starts = np.flatnonzero(is_new)
     return SortedRun(values.filter(pa.array(is_new)), np.add.reduceat(counts, starts))
 
