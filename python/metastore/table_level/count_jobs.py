@@ -1,4 +1,4 @@
-"""Jobs that make the value lists of a table which never fit in one place, or whose files' lists do not.
+"""Jobs that count the values of a table's columns, if these or the lists of files are too long for the driver.
 
 Three algorithms: whole columns in one task each, duplicates only, and scatter by range. The driver sees counts, the ten
 most frequent values of each partition, and the filters of the duplicates' first step.
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from metastore.format.histogram_bins import Histogram
+    from metastore.format.manifest import SummaryRef
     from metastore.format.table_column import Column
     from metastore.spark_jobs.task_store import ReadContent, TaskStore
     from metastore.table_level.shuffle_job import Sources
@@ -65,23 +66,29 @@ def run_reduce_job(
     columns: Sequence[FileValueCounts],
     top: int,
 ) -> JobResult:
-    """Reduce lists, every column in one task; what is damaged is raised."""
+    """Reduce lists, every column in one task; raises the error of a damaged source."""
     tasks = min(len(columns), 4 * context.defaultParallelism)
     strategy = ListReduction({lists.ordinal: lists for lists in columns}, tasks, top)
     distributed = distribute_sources(context, store, sources, 8 * context.defaultParallelism)
-    found = run_shuffle(store, distributed, strategy)
-    for failure in (failure for one in found for failure in one.facts.failures.values()):
-        raise failure
-    objects = tuple(one.object for one in found if one.object is not None)
-    return JobResult(objects, {i: known for one in found for i, known in one.lists.items()}, gather_heads(found))
+    results = run_shuffle(store, distributed, strategy)
+    lists: dict[int, ListFacts] = {}
+    for result in results:
+        for failure in result.facts.failures.values():
+            raise failure
+        lists.update(result.lists)
+    return JobResult(_list_objects(results), lists, gather_heads(results))
+
+
+def _list_objects(results: Sequence[PartitionResult]) -> tuple[SummaryRef, ...]:
+    return tuple(result.object for result in results if result.object is not None)
 
 
 @dataclass(frozen=True)
 class ListReduction(ShuffleStrategy["FileValueCounts"]):
-    """Lists that may be cut are reduced column by column.
+    """The reduction of lists that may be cut, column by column.
 
     Attributes:
-        top: Values kept of a column of which some file keeps its most frequent ones only.
+        top: The length of a list whose data files list their most frequent values only.
     """
 
     top: int
@@ -90,21 +97,22 @@ class ListReduction(ShuffleStrategy["FileValueCounts"]):
         return RoutedRows(rows, np.full(rows.num_rows, ordinal % self.partitions))
 
     def finish(self, store: TaskStore, partition: int, rows: Sequence[pa.Table], facts: TaskFacts) -> PartitionResult:
-        mine = [lists for ordinal, lists in sorted(self.columns.items()) if ordinal % self.partitions == partition]
-        table, known = reduce_lists(pa.concat_tables([VALUE_ROWS.empty_table(), *rows]), mine, self.top)
+        ordinals = [ordinal for ordinal in sorted(self.columns) if ordinal % self.partitions == partition]
+        columns = [self.columns[ordinal] for ordinal in ordinals]
+        table, lists = reduce_lists(pa.concat_tables([VALUE_ROWS.empty_table(), *rows]), columns, self.top)
         if facts.failures or not table.num_rows:
-            return PartitionResult(facts, lists=known)
-        return PartitionResult(facts, *write_lists(store, table), lists=known)
+            return PartitionResult(facts, lists=lists)
+        return PartitionResult(facts, *write_lists(store, table), lists=lists)
 
 
 @dataclass(frozen=True)
 class CountTarget:
-    """A column that is reduced by a job.
+    """A column whose values a job counts.
 
     Attributes:
         algorithm: `duplicates` or `scatter`.
-        number: About how many values the sources hold.
-        histogram: Its histogram, by which numbers are scattered by range; without it, and of texts, by hash.
+        number: An estimate of the number of values in the sources.
+        histogram: The histogram by which numbers are scattered by range; texts, and others without it, go by hash.
     """
 
     column: Column
@@ -113,20 +121,22 @@ class CountTarget:
     histogram: Histogram | None = None
 
     def range_edges(self, parts: int) -> NDArray[Any]:
-        """The numbers that cut its range into parts of about equally many distinct values; none: parts by hash."""
-        if self.histogram is None or self.column.encoding == "binary":
+        """The edges between ranges with about equal numbers of distinct values; none if values go by hash."""
+        histogram = self.histogram
+        if histogram is None or self.column.encoding == "binary":
             return np.empty(0)
-        sums = np.cumsum(self.histogram.counts if self.histogram.distincts is None else self.histogram.distincts)
-        places = np.searchsorted(sums, np.arange(1, parts) * (sums[-1] / parts))
-        return np.unique(np.asarray(self.histogram.edges)[places + 1])
+        distincts = histogram.counts if histogram.distincts is None else histogram.distincts
+        sums = np.cumsum(distincts)
+        bins = np.searchsorted(sums, np.arange(1, parts) * (sums[-1] / parts))
+        return np.unique(np.asarray(histogram.edges)[bins + 1])
 
 
 def run_count_job(
     context: SparkContext, store: TaskStore, sources: Sequence[ValueSource], targets: Mapping[int, CountTarget]
 ) -> JobResult:
-    """Reduce columns to lists of the table."""
-    whole = sum(target.number for target in targets.values())
-    partitions = max(context.defaultParallelism, -(-whole // ROWS_PER_PARTITION))
+    """Count the values of columns, and write the lists of the table."""
+    values = sum(target.number for target in targets.values())
+    partitions = max(context.defaultParallelism, -(-values // ROWS_PER_PARTITION))
     distributed = distribute_sources(context, store, sources, max(4 * context.defaultParallelism, partitions))
     strategy = ValueCounting(targets, partitions, _find_repeats(distributed, targets))
     return gather_results(run_shuffle(store, distributed, strategy), targets)
@@ -134,10 +144,10 @@ def run_count_job(
 
 @dataclass(frozen=True)
 class ValueCounting(ShuffleStrategy[CountTarget]):
-    """Equal values meet in one partition, by their range or their hash, and are counted there.
+    """The counting of values: equal values meet in one partition, by their range or their hash.
 
     Attributes:
-        filters: Which values may repeat, of the columns whose repeated values alone are listed.
+        filters: Filters of repeated values, for the columns whose lists have repeated values only.
     """
 
     filters: Mapping[int, RepeatFilter]
@@ -147,75 +157,83 @@ class ValueCounting(ShuffleStrategy[CountTarget]):
         return {ordinal: target.range_edges(self.partitions) for ordinal, target in self.columns.items()}
 
     def route(self, ordinal: int, rows: pa.Table) -> RoutedRows:
-        """Choose partitions; values that surely occur once in the table stay behind."""
-        column, edges = self.columns[ordinal].column, self._edges[ordinal]
-        hashed = hash_value_rows(rows, column)
+        """Choose partitions; values that certainly occur once in the table are not sent."""
+        column = self.columns[ordinal].column
+        edges = self._edges[ordinal]
+        hashes = hash_value_rows(rows, column)
         if ordinal in self.filters:
-            kept = (rows["frequency"].to_numpy() > 1) | self.filters[ordinal].may_repeat(hashed)
-            rows, hashed = rows.filter(pa.array(kept)), hashed[kept]
+            may_repeat = (rows["frequency"].to_numpy() > 1) | self.filters[ordinal].may_repeat(hashes)
+            rows = rows.filter(pa.array(may_repeat))
+            hashes = hashes[may_repeat]
         if len(edges):
-            return RoutedRows(rows, np.searchsorted(edges, rows[f"value_{column.encoding}"].to_numpy(), "right"))
-        return RoutedRows(rows, (hashed % np.uint64(self.partitions)).astype(np.int64))
+            values = rows[f"value_{column.encoding}"].to_numpy()
+            return RoutedRows(rows, np.searchsorted(edges, values, "right"))
+        return RoutedRows(rows, (hashes % np.uint64(self.partitions)).astype(np.int64))
 
-    def finish(self, store: TaskStore, partition: int, rows: Sequence[pa.Table], facts: TaskFacts) -> PartitionResult:  # noqa: ARG002 - all are alike
-        wide = [ordinal for ordinal, one in self.columns.items() if is_wide_decimal(one.column)]
+    def finish(self, store: TaskStore, partition: int, rows: Sequence[pa.Table], facts: TaskFacts) -> PartitionResult:  # noqa: ARG002 - all partitions are treated in the same way
+        wide = [ordinal for ordinal, target in self.columns.items() if is_wide_decimal(target.column)]
         summed = sum_value_rows(pa.concat_tables([VALUE_ROWS.empty_table(), *rows]), wide)
-        counts = defaultdict(PartitionCounts, {i: PartitionCounts(singles=n) for i, n in facts.left_behind.items()})
-        kept = [VALUE_ROWS.empty_table()]
-        for ordinal, of_column in iterate_columns(summed):
-            frequent = of_column.filter(pc.greater(of_column["frequency"], 1))
-            listed = frequent if self.columns[ordinal].algorithm == DUPLICATES_ONLY else of_column
-            counts[ordinal] += PartitionCounts(listed.num_rows, of_column.num_rows - frequent.num_rows)
-            kept.append(listed)
-        table = table_frequency_rows(pa.concat_tables(kept), None)
+        counts: dict[int, PartitionCounts] = defaultdict(PartitionCounts)
+        for ordinal, singles in facts.left_behind.items():
+            counts[ordinal] += PartitionCounts(singles=singles)
+        lists = [VALUE_ROWS.empty_table()]
+        for ordinal, values in iterate_columns(summed):
+            repeated = values.filter(pc.greater(values["frequency"], 1))
+            listed = repeated if self.columns[ordinal].algorithm == DUPLICATES_ONLY else values
+            counts[ordinal] += PartitionCounts(listed.num_rows, values.num_rows - repeated.num_rows)
+            lists.append(listed)
+        table = table_frequency_rows(pa.concat_tables(lists), None)
         if not table.num_rows:
             return PartitionResult(facts, counts=dict(counts))
         return PartitionResult(facts, *write_lists(store, table), counts=dict(counts))
 
 
 def _find_repeats(sources: Sources, targets: Mapping[int, CountTarget]) -> dict[int, RepeatFilter]:
-    """Which values may repeat: merged in tasks, for a filter is too large to reach the driver as it is."""
-    wanted = {ordinal: one for ordinal, one in targets.items() if one.algorithm == DUPLICATES_ONLY}
-    if not wanted:
+    """Make filters of repeated values; tasks merge them, for unfinished filters are too large for the driver."""
+    columns = {ordinal: target for ordinal, target in targets.items() if target.algorithm == DUPLICATES_ONLY}
+    if not columns:
         return {}
 
-    def see(some: Iterable[tuple[ValueSource, ReadContent]]) -> Iterator[tuple[int, RepeatFilterBuilder]]:
-        seen: dict[int, RepeatFilterBuilder] = {}
-        for found in read_columns(some, wanted, sums_values=True):
-            if not isinstance(found, TaskFacts):
-                ordinal, rows = found
-                if ordinal not in seen:
-                    seen[ordinal] = RepeatFilterBuilder.for_values(wanted[ordinal].number)
-                seen[ordinal].add(hash_value_rows(rows, wanted[ordinal].column))
-        yield from seen.items()
+    def build(task_sources: Iterable[tuple[ValueSource, ReadContent]]) -> Iterator[tuple[int, RepeatFilterBuilder]]:
+        builders: dict[int, RepeatFilterBuilder] = {}
+        for item in read_columns(task_sources, columns, sums_values=True):
+            if isinstance(item, TaskFacts):
+                continue
+            ordinal, rows = item
+            if ordinal not in builders:
+                builders[ordinal] = RepeatFilterBuilder.for_values(columns[ordinal].number)
+            builders[ordinal].add(hash_value_rows(rows, columns[ordinal].column))
+        yield from builders.items()
 
-    tasks = {ordinal: task for task, ordinal in enumerate(wanted)}
-    sent = sources.mapPartitions(see).partitionBy(len(tasks), lambda ordinal: tasks[ordinal])
-    return dict(sent.mapPartitions(_merge_filters).collect())
+    tasks = {ordinal: task for task, ordinal in enumerate(columns)}
+    builders = sources.mapPartitions(build).partitionBy(len(tasks), lambda ordinal: tasks[ordinal])
+    return dict(builders.mapPartitions(_merge_filters).collect())
 
 
-def _merge_filters(sent: Iterable[tuple[int, RepeatFilterBuilder]]) -> Iterator[tuple[int, RepeatFilter]]:
+def _merge_filters(builders: Iterable[tuple[int, RepeatFilterBuilder]]) -> Iterator[tuple[int, RepeatFilter]]:
     merged: dict[int, RepeatFilterBuilder] = {}
-    for ordinal, seen in sent:
-        merged[ordinal] = merged[ordinal].merge(seen) if ordinal in merged else seen
-    return ((ordinal, one.finish()) for ordinal, one in merged.items())
+    for ordinal, builder in builders:
+        merged[ordinal] = merged[ordinal].merge(builder) if ordinal in merged else builder
+    return ((ordinal, builder.finish()) for ordinal, builder in merged.items())
 
 
-def gather_results(found: Sequence[PartitionResult], targets: Mapping[int, CountTarget]) -> JobResult:
-    """What the tasks of a job that spreads columns over partitions did, together."""
+def gather_results(results: Sequence[PartitionResult], targets: Mapping[int, CountTarget]) -> JobResult:
+    """Join the results of partitions over which columns are spread."""
     counts: dict[int, PartitionCounts] = defaultdict(PartitionCounts)
-    for one in found:
-        for ordinal, of_part in one.counts.items():
-            counts[ordinal] += of_part
+    skipped: set[int] = set()
+    for result in results:
+        skipped.update(result.facts.failures)
+        for ordinal, share in result.counts.items():
+            counts[ordinal] += share
     return JobResult(
-        tuple(one.object for one in found if one.object is not None),
-        {ordinal: _list_facts(target, counts[ordinal]) for ordinal, target in targets.items()},
-        keep_most_frequent(gather_heads(found)),
-        frozenset(ordinal for one in found for ordinal in one.facts.failures),
+        objects=_list_objects(results),
+        lists={ordinal: _list_facts(target, counts[ordinal]) for ordinal, target in targets.items()},
+        heads=keep_most_frequent(gather_heads(results)),
+        skipped=frozenset(skipped),
     )
 
 
-def _list_facts(target: CountTarget, found: PartitionCounts) -> ListFacts:
-    if target.algorithm == DUPLICATES_ONLY and found.singles:
-        return ListFacts(DUPLICATES, 1, target.algorithm, found.written + found.singles, found.singles)
-    return ListFacts(COMPLETE, 0, target.algorithm, found.written, found.singles)
+def _list_facts(target: CountTarget, counts: PartitionCounts) -> ListFacts:
+    if target.algorithm == DUPLICATES_ONLY and counts.singles:
+        return ListFacts(DUPLICATES, 1, target.algorithm, counts.written + counts.singles, counts.singles)
+    return ListFacts(COMPLETE, 0, target.algorithm, counts.written, counts.singles)

@@ -1,7 +1,7 @@
-"""One skeleton for jobs over the values of columns: what they route, and what they make of a partition, is theirs.
+"""The skeleton of jobs over the values of columns; a strategy routes values and reduces each partition.
 
-Tasks read sources of values, a shuffle brings values together, tasks write what they make of them. What tasks have to
-say beside the values that they send goes to the first partition.
+Tasks read sources of values, a shuffle brings values together, and tasks reduce and write them. Facts about the first
+tasks go to the first partition.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class TaskFacts:
-    """What tasks say beside the values that they send.
+    """Facts that tasks send beside values.
 
     Attributes:
-        left_behind: How many values of each column were not sent.
-        failures: Why some source of a column could not be read.
+        left_behind: The number of values of each column that were not sent.
+        failures: A failure for each column of which a source could not be read.
     """
 
     left_behind: Counter[int] = field(default_factory=Counter)
     failures: Mapping[int, Exception] = field(default_factory=dict)
 
     def __add__(self, other: TaskFacts) -> TaskFacts:
-        """What two tasks say."""
+        """Join the facts of two tasks."""
         return TaskFacts(self.left_behind + other.left_behind, {**other.failures, **self.failures})
 
 
 @dataclass(frozen=True)
 class RoutedRows:
-    """Values of a column that are sent, and the partition of each."""
+    """The values of a column to send, and the partition of each."""
 
     rows: pa.Table
     partitions: Longs
@@ -77,21 +77,21 @@ class PartitionCounts:
     singles: int = 0
 
     def __add__(self, other: PartitionCounts) -> PartitionCounts:
-        """The share of two partitions."""
+        """Add up the shares of two partitions."""
         return PartitionCounts(self.written + other.written, self.singles + other.singles)
 
 
 @dataclass(frozen=True)
 class PartitionResult:
-    """What the task of a partition says.
+    """The result of the task of one partition; columns go by their ordinals in the snapshot's schema.
 
     Attributes:
-        facts: What it was told of the tasks before.
-        object: What it wrote, if anything.
-        heads: The most frequent values, as rows of `table-frequencies` to be sent.
-        counts: By the column's place in the snapshot's schema, where columns are spread over partitions.
-        lists: What is known of each list, where partitions have whole columns.
-        indexed_rows: Of how many rows of each data file lists tell that say where values live, likewise.
+        facts: The facts that the first tasks sent.
+        object: The object that it wrote, if any.
+        heads: The most frequent values, as rows of `table-frequencies` in bytes.
+        counts: The share of each column, if columns are spread over partitions.
+        lists: The facts of each list, if a partition has whole columns.
+        indexed_rows: For each value index the number of indexed rows of each data file.
     """
 
     facts: TaskFacts
@@ -104,14 +104,14 @@ class PartitionResult:
 
 @dataclass(frozen=True)
 class JobResult:
-    """What a job did.
+    """The result of a job; columns go by their ordinals in the snapshot's schema.
 
     Attributes:
-        objects: What it wrote, each with the columns that it holds.
-        lists: What is known of each list, by the column's place in the snapshot's schema.
+        objects: The objects that it wrote, with the columns of each.
+        lists: The facts of each list.
         heads: The most frequent values, as rows of `table-frequencies`.
-        skipped: Columns of which some source cannot be read; what is said of them is void.
-        indexed_rows: Of how many rows of each data file lists tell that say where values live, by the column's place.
+        skipped: Columns of which a source could not be read; their lists are not valid.
+        indexed_rows: For each value index the number of indexed rows of each data file.
     """
 
     objects: tuple[SummaryRef, ...]
@@ -121,33 +121,38 @@ class JobResult:
     indexed_rows: Mapping[int, Longs] = field(default_factory=dict)
 
     def __add__(self, other: JobResult) -> JobResult:
-        """What two jobs did, of other columns each."""
+        """Join the results of two jobs over different columns."""
         return JobResult(
-            self.objects + other.objects,
-            {**self.lists, **other.lists},
-            pa.concat_tables([self.heads, other.heads]),
-            self.skipped | other.skipped,
-            {**self.indexed_rows, **other.indexed_rows},
+            objects=self.objects + other.objects,
+            lists={**self.lists, **other.lists},
+            heads=pa.concat_tables([self.heads, other.heads]),
+            skipped=self.skipped | other.skipped,
+            indexed_rows={**self.indexed_rows, **other.indexed_rows},
         )
 
     def select_columns(self, columns: Collection[int]) -> JobResult:
-        """What it did of some columns."""
-        objects = (replace(ref, columns=tuple(i for i in ref.columns if i in columns)) for ref in self.objects)
+        """The result for these columns only; objects without any of them are left out."""
+        objects = []
+        for ref in self.objects:
+            ordinals = tuple(ordinal for ordinal in ref.columns if ordinal in columns)
+            if ordinals:
+                objects.append(replace(ref, columns=ordinals))
+        is_selected = pc.is_in(self.heads["column"], pa.array(sorted(columns), pa.int32()))
         return JobResult(
-            tuple(ref for ref in objects if ref.columns),
-            {ordinal: facts for ordinal, facts in self.lists.items() if ordinal in columns},
-            self.heads.filter(pc.is_in(self.heads["column"], pa.array(sorted(columns), pa.int32()))),
+            objects=tuple(objects),
+            lists={ordinal: facts for ordinal, facts in self.lists.items() if ordinal in columns},
+            heads=self.heads.filter(is_selected),
             indexed_rows={ordinal: rows for ordinal, rows in self.indexed_rows.items() if ordinal in columns},
         )
 
 
 @dataclass(frozen=True)
 class ShuffleStrategy(ABC, Generic[C]):
-    """What a job does with the values of columns.
+    """The routing of values, and the reduction of a partition.
 
     Attributes:
-        columns: What it has to know of them, by their places in the snapshot's schema.
-        partitions: In so many it brings values together.
+        columns: The descriptions of the columns, by their ordinals in the snapshot's schema.
+        partitions: The number of partitions.
         sums_values: Whether equal values of one source are added up before they are sent.
     """
 
@@ -157,28 +162,29 @@ class ShuffleStrategy(ABC, Generic[C]):
 
     @abstractmethod
     def route(self, ordinal: int, rows: pa.Table) -> RoutedRows:
-        """Choose which values of a column are sent, and where to."""
+        """Choose the values of a column to send, and their partitions."""
 
     @abstractmethod
     def finish(self, store: TaskStore, partition: int, rows: Sequence[pa.Table], facts: TaskFacts) -> PartitionResult:
-        """Make lists of what was sent to a partition, and write them."""
+        """Reduce the values of a partition to lists, and write these."""
 
 
 def distribute_sources(context: SparkContext, store: TaskStore, sources: Sequence[ValueSource], most: int) -> Sources:
-    """Distribute sources over so many tasks at most."""
+    """Distribute sources over tasks, at most `most`."""
     slices = max(1, min(len(sources), most))
     return store.distribute_with_content(context, sources, slices, lambda source: source.name)
 
 
 def run_shuffle(store: TaskStore, sources: Sources, strategy: ShuffleStrategy[Any]) -> list[PartitionResult]:
-    """Run a job, and return what each of its partitions became."""
+    """Run a job, and return the result of each partition."""
     shared = sources.context.broadcast(strategy)
 
-    def send(some: Iterable[tuple[ValueSource, ReadContent]]) -> Iterator[tuple[int, bytes | TaskFacts]]:
-        return _send(some, shared.value)
+    def send(task_sources: Iterable[tuple[ValueSource, ReadContent]]) -> Iterator[tuple[int, bytes | TaskFacts]]:
+        return _send(task_sources, shared.value)
 
     def finish(partition: int, sent: Iterable[tuple[int, bytes | TaskFacts]]) -> Iterator[PartitionResult]:
-        tables, facts = [], TaskFacts()
+        tables = []
+        facts = TaskFacts()
         for _, content in sent:
             if isinstance(content, TaskFacts):
                 facts += content
@@ -197,11 +203,11 @@ def _send(
     sources: Iterable[tuple[ValueSource, ReadContent]], strategy: ShuffleStrategy[Any]
 ) -> Iterator[tuple[int, bytes | TaskFacts]]:
     facts = TaskFacts()
-    for found in read_columns(sources, strategy.columns, sums_values=strategy.sums_values):
-        if isinstance(found, TaskFacts):
-            facts += found
+    for item in read_columns(sources, strategy.columns, sums_values=strategy.sums_values):
+        if isinstance(item, TaskFacts):
+            facts += item
             continue
-        ordinal, rows = found
+        ordinal, rows = item
         routed = strategy.route(ordinal, rows)
         facts += TaskFacts(Counter({ordinal: rows.num_rows - routed.rows.num_rows}))
         yield from _split_by_partition(routed, strategy.partitions)
@@ -211,12 +217,15 @@ def _send(
 def read_columns(
     sources: Iterable[tuple[ValueSource, ReadContent]], columns: Collection[int], *, sums_values: bool
 ) -> Iterator[tuple[int, pa.Table] | TaskFacts]:
-    """The values of columns source by source, or why a source has none."""
+    """Read the values of columns source by source; for a source that cannot be read, its failure."""
     for source, content in sources:
+        is_to_sum = sums_values and not source.is_summed
         try:
             for rows in source.read_values(content):
-                summed = sum_value_rows(rows) if sums_values and not source.is_summed else rows
-                yield from ((ordinal, some) for ordinal, some in iterate_columns(summed) if ordinal in columns)
+                summed = sum_value_rows(rows) if is_to_sum else rows
+                for ordinal, column_rows in iterate_columns(summed):
+                    if ordinal in columns:
+                        yield ordinal, column_rows
         except (DamagedObject, BlockDamageError, UnsupportedDataFile) as failure:
             yield TaskFacts(failures=dict.fromkeys(source.columns, failure))
 
@@ -235,7 +244,7 @@ def write_lists(
     layout: tuple[pa.Table, list[int], Mapping[str, str]] | None = None,
     part: tuple[int, int] | None = None,
 ) -> tuple[SummaryRef, bytes]:
-    """Write lists as they are or as they are laid out; their reference, and the most frequent values to be sent."""
+    """Write lists in their order or in a layout; return the reference, and the most frequent values in bytes."""
     rows, groups, extra = layout or (lists, split_evenly(lists.num_rows, ROW_GROUPS), None)
     written = store.write("table-frequencies", rows, groups, extra)
     ordered, heads = put_most_frequent_first(lists)
@@ -243,22 +252,23 @@ def write_lists(
     return SummaryRef(written, columns, part), rows_to_ipc(ordered.slice(0, heads))
 
 
-def gather_heads(found: Sequence[PartitionResult]) -> pa.Table:
+def gather_heads(results: Sequence[PartitionResult]) -> pa.Table:
     """The most frequent values of all partitions."""
-    heads = [rows_from_ipc(one.heads) for one in found if one.heads]
+    heads = [rows_from_ipc(result.heads) for result in results if result.heads]
     return pa.concat_tables([TABLE_FREQUENCIES.empty_table(), *heads])
 
 
 def keep_most_frequent(heads: pa.Table) -> pa.Table:
     """The ten most frequent of the partitions' most frequent values, by column."""
-    zero = pa.array(np.zeros(heads.num_rows, np.int64))
-    again = pa.table([zero if one.name == "listed" else heads[one.name] for one in VALUE_ROWS], schema=VALUE_ROWS)
-    ordered, number = put_most_frequent_first(sum_value_rows(again))
+    columns = {name: heads[name] for name in VALUE_ROWS.names if name != "listed"}
+    columns["listed"] = pa.array(np.zeros(heads.num_rows, np.int64))
+    rows = pa.table([columns[name] for name in VALUE_ROWS.names], schema=VALUE_ROWS)
+    ordered, number = put_most_frequent_first(sum_value_rows(rows))
     return table_frequency_rows(ordered.slice(0, number), None)
 
 
 def rows_to_ipc(rows: pa.Table) -> bytes:
-    """Rows as bytes, to be sent."""
+    """Encode rows as bytes."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows.combine_chunks())
@@ -266,5 +276,5 @@ def rows_to_ipc(rows: pa.Table) -> bytes:
 
 
 def rows_from_ipc(data: bytes) -> pa.Table:
-    """Rows that were sent."""
+    """Decode rows of `rows_to_ipc`."""
     return pa.ipc.open_stream(data).read_all()

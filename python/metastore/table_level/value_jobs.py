@@ -1,4 +1,4 @@
-"""Which columns of a table are reduced by a Spark job, and where the job finds their values."""
+"""Runs the jobs over the values of columns: chooses the sources of values, and the columns that jobs can read."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ValueJobs:
-    """Where jobs run and what they read.
+    """The jobs over the values of one snapshot.
 
     Attributes:
-        store: Where objects are and lists go.
+        store: The store of the objects to read and of the lists to write.
         files: The data files of the snapshot, by path, in the order of its list.
         local: Whether paths without a scheme are on the local file system.
-        distribution: Columns, by their place in the snapshot's schema, of which lists tell where each value lives.
-        earlier: Such lists of an earlier snapshot.
-        field_ids: As of the table.
+        distribution: The ordinals of the columns that get a value index.
+        earlier: The value indexes of an earlier snapshot.
+        field_ids: The field ids of the table's columns.
     """
 
     context: SparkContext
@@ -53,22 +53,24 @@ class ValueJobs:
     earlier: tuple[EarlierIndex, ...] = ()
     field_ids: Mapping[str, int] = field(default_factory=dict)
 
-    def can_read_all_values(self, one: ColumnLists) -> bool:
-        """Whether every value of a column is in a complete list or in a file that Python opens."""
-        if one.lists.column.is_expression:
-            return not one.lists.is_truncated.any()
-        paths = zip(_paths(one.sources), one.lists.is_truncated.tolist(), strict=True)
-        return all(
-            not cut or (path in self.files and find_spark_only_reason(self.files[path], local=self.local) is None)
-            for path, cut in paths
-        )
+    def can_read_all_values(self, column: ColumnLists) -> bool:
+        """Return whether every value of a column is in a complete list or in a file that Python opens."""
+        if column.lists.column.is_expression:
+            return column.is_complete
+        paths = zip(_paths(column.sources), column.lists.is_truncated.tolist(), strict=True)
+        return all(self._can_open(path) for path, is_truncated in paths if is_truncated)
+
+    def _can_open(self, path: str) -> bool:
+        file = self.files.get(path)
+        return file is not None and find_spark_only_reason(file, local=self.local) is None
 
     def count_values(
         self, columns: Mapping[int, ColumnLists], targets: Mapping[int, CountTarget], groups: Sequence[GroupListSource]
     ) -> JobResult:
-        """Reduce columns."""
+        """Count the values of columns."""
         ship_package(self.context)
-        floors = {ordinal: np.zeros(len(one.lists.kinds), np.int64) for ordinal, one in columns.items()}
+        # A complete list has no floor.
+        floors = {ordinal: np.zeros(len(column.lists.kinds), np.int64) for ordinal, column in columns.items()}
         sources = [*groups, *self._make_sources(columns, floors)]
         return count_jobs.run_count_job(self.context, self.store, sources, targets)
 
@@ -78,52 +80,53 @@ class ValueJobs:
         return count_jobs.run_reduce_job(self.context, self.store, sources, lists, top)
 
     def index_values(self, columns: Mapping[int, ColumnLists], targets: Mapping[int, CountTarget]) -> JobResult:
-        """Make lists that tell where each value lives."""
+        """Make value indexes; damaged ones of earlier snapshots are not used."""
         ship_package(self.context)
-        found = self._index_values(columns, targets, self.earlier)
-        return self._index_values(columns, targets, ()) if found.skipped and self.earlier else found
+        result = self._index_values(columns, targets, self.earlier)
+        if result.skipped and self.earlier:
+            return self._index_values(columns, targets, ())
+        return result
 
     def _index_values(
         self, columns: Mapping[int, ColumnLists], targets: Mapping[int, CountTarget], earlier: Sequence[EarlierIndex]
     ) -> JobResult:
-        by_files = {ordinal: one.without_groups() for ordinal, one in columns.items()}
-        served = (
-            replace(one, ordinals={then: now for then, now in one.ordinals.items() if now in columns})
-            for one in earlier
-            if not one.columns.isdisjoint(columns)
-        )
-        sources: list[ValueSource] = [
-            *served,
-            *self._make_sources(by_files, dict(self._find_places(by_files, earlier))),
-        ]
+        sources: list[ValueSource] = []
+        for index in earlier:
+            ordinals = {stored: ordinal for stored, ordinal in index.ordinals.items() if ordinal in columns}
+            if ordinals:
+                sources.append(replace(index, ordinals=ordinals))
+        by_files = {ordinal: column.without_groups() for ordinal, column in columns.items()}
+        positions = self._locate_files(by_files, earlier)
+        sources += self._make_sources(by_files, positions)
         return value_index_job.run_index_job(self.context, self.store, sources, targets, len(self.files))
 
-    def _find_places(
-        self, columns: Mapping[int, ColumnLists], earlier: Sequence[EarlierIndex]
-    ) -> Iterator[tuple[int, Longs]]:
-        """The places of each column's data files in the snapshot's list; -1: earlier lists tell where values live."""
-        places = {path: place for place, path in enumerate(self.files)}
-        for ordinal, one in columns.items():
-            known = {place for index in earlier if ordinal in index.columns for place in index.files.tolist()}
-            found = np.array([places[path] for path in _paths(one.sources)], np.int64)
-            yield ordinal, np.where(np.isin(found, list(known)), -1, found)
+    def _locate_files(self, columns: Mapping[int, ColumnLists], earlier: Sequence[EarlierIndex]) -> dict[int, Longs]:
+        """The positions of each column's data files in the snapshot's list, or -1 if an earlier index covers them."""
+        by_path = {path: position for position, path in enumerate(self.files)}
+        located = {}
+        for ordinal, column in columns.items():
+            covered = [index.files for index in earlier if ordinal in index.columns]
+            positions = np.array([by_path[path] for path in _paths(column.sources)], np.int64)
+            is_covered = np.isin(positions, np.concatenate([positions[:0], *covered]))
+            located[ordinal] = np.where(is_covered, -1, positions)
+        return located
 
     def _make_sources(
         self, columns: Mapping[int, ColumnLists], numbers: Mapping[int, Longs]
     ) -> Iterator[DetailSlice | DataFileSource]:
-        """Where values are of the data files with a number: in complete lists, or in the files themselves."""
-        complete = DetailSelection("frequencies")
-        for ordinal, one in columns.items():
-            selected = np.where(one.lists.is_truncated, -1, numbers[ordinal])
-            complete.add(ordinal, one.sources, one.tree.select_files(selected))
-        yield from complete.make_slices()
-        for ordinal, one in columns.items():
-            of_files = zip(_paths(one.sources), one.lists.is_truncated.tolist(), numbers[ordinal].tolist(), strict=True)
-            for path, is_truncated, number in of_files:
-                if is_truncated and number >= 0:
+        """The sources of the values of data files with a number: complete lists, or the files themselves."""
+        complete_lists = DetailSelection("frequencies")
+        for ordinal, column in columns.items():
+            selected = np.where(column.lists.is_truncated, -1, numbers[ordinal])
+            complete_lists.add(ordinal, column.sources, column.tree.select_files(selected))
+        yield from complete_lists.make_slices()
+        for ordinal, column in columns.items():
+            to_read = np.where(column.lists.is_truncated, numbers[ordinal], -1)
+            for path, number in zip(_paths(column.sources), to_read.tolist(), strict=True):
+                if number >= 0:
                     file = self.files[path]
-                    column = FileColumn.of(one.lists.column, self.field_ids, file.names)
-                    yield DataFileSource(file.location, ordinal, column, number)
+                    file_column = FileColumn.of(column.lists.column, self.field_ids, file.names)
+                    yield DataFileSource(file.location, ordinal, file_column, number)
 
 
 def _paths(sources: Sequence[RowSource]) -> Iterator[str]:
