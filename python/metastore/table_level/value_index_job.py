@@ -1,6 +1,7 @@
-"""Where each value lives: a Spark job that makes lists of a table's values with their frequency in each data file.
+"""A Spark job that makes value indexes: lists of a table's values with their frequency in each data file.
 
-Tasks read the values, a shuffle by hash brings equal ones together, tasks write the lists: none is ever in one place.
+Tasks read the values, a shuffle by hash brings equal values together, and tasks write the lists. No list is ever in
+one place.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EarlierIndex:
-    """An object of the lists of an earlier snapshot: of files that are still there it tells all.
+    """An object of the value index of an earlier snapshot; it covers the data files that are still live.
 
     Attributes:
-        ordinals: Place of a column then, to its place now.
-        files: For each data file of then its place now; -1: it is gone.
+        ordinals: The ordinals of columns in that snapshot, to their ordinals now.
+        files: For each data file of that snapshot its position now, or -1 if it is gone.
     """
 
     object: ObjectRef
@@ -77,23 +78,22 @@ class EarlierIndex:
         yield self.carry_over(decode_object(self.object, content()))
 
     def carry_over(self, rows: pa.Table) -> pa.Table:
-        """What it says of files that are still there, with their places in `listed`."""
-        there = pa.array(list(self.ordinals), pa.int32())
+        """The frequencies of values in live files, as `VALUE_ROWS` with the positions of the files in `listed`."""
+        stored_ordinals = list(self.ordinals)
+        is_carried = pc.is_in(rows["column"], pa.array(stored_ordinals, pa.int32()))
         has_files = pc.or_(pc.is_valid(rows["files_sparse"]), pc.is_valid(rows["files_dense"]))
-        rows = rows.filter(pc.and_(pc.is_in(rows["column"], there), has_files))
-        now = np.zeros(max(self.ordinals) + 1, np.int32)
-        now[list(self.ordinals)] = list(self.ordinals.values())
+        rows = rows.filter(pc.and_(is_carried, has_files))
+        ordinals = np.zeros(max(stored_ordinals) + 1, np.int32)
+        ordinals[stored_ordinals] = list(self.ordinals.values())
         row, file, count = read_postings(rows)
-        place = self.files[file]
-        keep = (place >= 0) & (count > 0)
-        row, place, count = row[keep], place[keep], count[keep]
-        chosen = rows.take(pa.array(row))
-        changed = {
-            "column": pa.array(now[chosen["column"].to_numpy()]),
-            "frequency": pa.array(count),
-            "listed": pa.array(place, pa.int64()),
-        }
-        return fill_schema(VALUE_ROWS, {**{name: chosen[name] for name in VALUE_ROWS.names[1:4]}, **changed}, len(row))
+        position = self.files[file]
+        is_live = (position >= 0) & (count > 0)
+        live_rows = rows.take(pa.array(row[is_live]))
+        fields = {name: live_rows[name] for name in VALUE_ROWS.names[1:4]}
+        fields["column"] = pa.array(ordinals[live_rows["column"].to_numpy()])
+        fields["frequency"] = pa.array(count[is_live])
+        fields["listed"] = pa.array(position[is_live], pa.int64())
+        return fill_schema(VALUE_ROWS, fields, live_rows.num_rows)
 
 
 def run_index_job(
@@ -103,24 +103,24 @@ def run_index_job(
     targets: Mapping[int, CountTarget],
     files: int,
 ) -> JobResult:
-    """Make the lists; the number that goes with a source's values is the place of their data file."""
+    """Make value indexes; the number of a source's values is the position of their data file."""
     partitions = choose_object_count(sum(target.number for target in targets.values()), ROWS_PER_PARTITION)
     distributed = distribute_sources(context, store, sources, max(4 * context.defaultParallelism, partitions))
     strategy = ValueIndexing({ordinal: target.column for ordinal, target in targets.items()}, partitions, files)
-    found = run_shuffle(store, distributed, strategy)
+    results = run_shuffle(store, distributed, strategy)
     indexed = {ordinal: np.zeros(files, np.int64) for ordinal in targets}
-    for one in found:
-        for ordinal, rows in one.indexed_rows.items():
+    for result in results:
+        for ordinal, rows in result.indexed_rows.items():
             indexed[ordinal] += rows.astype(np.int64)
-    return replace(gather_results(found, targets), indexed_rows=indexed)
+    return replace(gather_results(results, targets), indexed_rows=indexed)
 
 
 @dataclass(frozen=True)
 class ValueIndexing(ShuffleStrategy["Column"]):
-    """Equal values meet in one partition, by their hash, with the data files that they are in.
+    """The indexing of values: equal values meet in one partition, by their hash, with the positions of their files.
 
     Attributes:
-        files: How many data files the snapshot has.
+        files: The number of data files of the snapshot.
     """
 
     files: int
@@ -131,70 +131,75 @@ class ValueIndexing(ShuffleStrategy["Column"]):
         return RoutedRows(rows, choose_part(hash_column_values(rows, self.columns[ordinal]), self.partitions))
 
     def finish(self, store: TaskStore, partition: int, rows: Sequence[pa.Table], facts: TaskFacts) -> PartitionResult:
-        sent = pa.concat_tables([VALUE_ROWS.empty_table(), *rows])
-        lists = {
-            ordinal: make_postings(of_column, self.columns[ordinal], self.files)
-            for ordinal, of_column in sorted(iterate_columns(sent), key=lambda one: one[0])
-        }
-        if not lists:
+        by_column = dict(iterate_columns(pa.concat_tables([VALUE_ROWS.empty_table(), *rows])))
+        if not by_column:
             return PartitionResult(facts)
-        counts = {
-            ordinal: PartitionCounts(one.num_rows, int((one["frequency"].to_numpy() == 1).sum()))
-            for ordinal, one in lists.items()
-        }
-        indexed = {ordinal: _narrow(count_indexed_rows(one, self.files)) for ordinal, one in lists.items()}
+        lists = {}
+        counts = {}
+        indexed = {}
+        for ordinal, column_rows in sorted(by_column.items()):
+            postings = make_postings(column_rows, self.columns[ordinal], self.files)
+            singles = int((postings["frequency"].to_numpy() == 1).sum())
+            lists[ordinal] = postings
+            counts[ordinal] = PartitionCounts(postings.num_rows, singles)
+            indexed[ordinal] = _narrow(count_indexed_rows(postings, self.files))
         layout = lay_out_postings(list(lists.values()), [self.columns[ordinal] for ordinal in lists])
         written = write_lists(store, pa.concat_tables(lists.values()), layout, (partition, self.partitions))
         return PartitionResult(facts, *written, counts=counts, indexed_rows=indexed)
 
 
 def make_postings(rows: pa.Table, column: Column, files: int) -> pa.Table:
-    """The list of a column, each value once; `listed` of the rows is the place of their data file."""
+    """The list of a column, each value once; `listed` of the rows is the position of their data file."""
     values = rows[f"value_{column.encoding}"].combine_chunks()
     keys, _ = make_equality_keys(values)
-    where, counts = rows["listed"].to_numpy(), rows["frequency"].to_numpy()
-    order = np.lexsort((where, keys))
-    pairs = find_pair_starts(keys[order], where[order])
-    counts, where, first = np.add.reduceat(counts[order], pairs), where[order][pairs], order[pairs]
+    positions = rows["listed"].to_numpy()
+    order = np.lexsort((positions, keys))
+    pairs = find_pair_starts(keys[order], positions[order])
+    counts = np.add.reduceat(rows["frequency"].to_numpy()[order], pairs)
+    positions = positions[order][pairs]
+    first = order[pairs]
     starts = find_run_starts(keys[first])
     lengths = np.diff(starts, append=len(first))
     totals = np.add.reduceat(counts, starts)
-    kept = values.take(pa.array(first[starts]))
-    ranked = np.lexsort((rank_by_value(kept, column), -totals))
-    dense = 2 * lengths >= files
-    filled: dict[str, pa.Array] = {
+    distinct_values = values.take(pa.array(first[starts]))
+    ranked = np.lexsort((rank_by_value(distinct_values, column), -totals))
+    is_dense = 2 * lengths >= files
+    fields: dict[str, pa.Array] = {
         "column": pa.array(np.full(len(starts), rows["column"][0].as_py(), np.int32)),
-        f"value_{column.encoding}": kept,
+        f"value_{column.encoding}": distinct_values,
         "frequency": pa.array(totals),
-        "files_sparse": _sparse(where, counts, np.where(dense, 0, lengths), np.repeat(~dense, lengths), dense),
-        "files_dense": _dense(where, counts, lengths, dense, files),
+        "files_sparse": _make_maps(positions, counts, lengths, is_dense),
+        "files_dense": _make_lists(positions, counts, lengths, is_dense, files),
     }
-    return fill_schema(TABLE_FREQUENCIES, filled, len(starts)).take(pa.array(ranked))
+    return fill_schema(TABLE_FREQUENCIES, fields, len(starts)).take(pa.array(ranked))
 
 
-def _sparse(where: NDArray[Any], counts: Longs, lengths: Longs, of_maps: Any, absent: Any) -> pa.Array:
-    kind = TABLE_FREQUENCIES.field("files_sparse").type
-    maps = pa.MapArray.from_arrays(
-        _offsets(lengths, absent), pa.array(where[of_maps], pa.int32()), pa.array(counts[of_maps])
-    )
-    return maps.cast(kind)
+def _make_maps(positions: NDArray[Any], counts: Longs, lengths: Longs, is_dense: Any) -> pa.Array:
+    """The files of values in few files, as maps of their positions to the counts."""
+    in_maps = np.repeat(~is_dense, lengths)
+    offsets = _make_offsets(np.where(is_dense, 0, lengths), is_dense)
+    maps = pa.MapArray.from_arrays(offsets, pa.array(positions[in_maps], pa.int32()), pa.array(counts[in_maps]))
+    return maps.cast(TABLE_FREQUENCIES.field("files_sparse").type)
 
 
-def _dense(where: NDArray[Any], counts: Longs, lengths: Longs, dense: Any, files: int) -> pa.Array:
-    line = np.cumsum(dense) - 1
-    matrix = np.zeros((int(dense.sum()), files), np.int64)
-    of_lists = np.repeat(dense, lengths)
-    matrix[np.repeat(line, lengths)[of_lists], where[of_lists]] = counts[of_lists]
-    return pa.ListArray.from_arrays(_offsets(np.where(dense, files, 0), ~dense), pa.array(matrix.reshape(-1)))
+def _make_lists(positions: NDArray[Any], counts: Longs, lengths: Longs, is_dense: Any, files: int) -> pa.Array:
+    """The files of values in many files, as lists of the counts in all files."""
+    lines = np.repeat(np.cumsum(is_dense) - 1, lengths)
+    in_lists = np.repeat(is_dense, lengths)
+    matrix = np.zeros((int(is_dense.sum()), files), np.int64)
+    matrix[lines[in_lists], positions[in_lists]] = counts[in_lists]
+    offsets = _make_offsets(np.where(is_dense, files, 0), ~is_dense)
+    return pa.ListArray.from_arrays(offsets, pa.array(matrix.reshape(-1)))
 
 
-def _offsets(lengths: Longs, absent: Any) -> pa.Array:
-    """Offsets of lists; those that are absent begin with null."""
-    return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32(), mask=np.append(absent, False))
+def _make_offsets(lengths: Longs, is_null: Any) -> pa.Array:
+    """The offsets of lists; a null list begins with a null offset."""
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return pa.array(offsets, pa.int32(), mask=np.append(is_null, False))
 
 
 def _narrow(counts: Longs) -> NDArray[Any]:
-    """Counts in as few bytes as they need on their way to the driver."""
+    """Encode counts in as few bytes as possible, for their way to the driver."""
     return counts.astype(np.min_scalar_type(counts.max(initial=0)))
 
 
@@ -204,38 +209,43 @@ _VALUES_OF_A_GROUP = 1 << 14
 
 
 def choose_object_count(values: int, most_values: int) -> int:
-    """Into how many objects lists are cut: into small ones, while these are not too many for a manifest."""
-    return max(1, -(-values // most_values), min(_MOST_OBJECTS, -(-values // _VALUES_OF_AN_OBJECT)))
+    """The number of objects for lists: small objects, as long as a manifest can name all of them."""
+    small_objects = -(-values // _VALUES_OF_AN_OBJECT)
+    return max(1, -(-values // most_values), min(_MOST_OBJECTS, small_objects))
 
 
 def lay_out_postings(
     lists: Sequence[pa.Table], columns: Sequence[Column]
 ) -> tuple[pa.Table, list[int], dict[str, str]]:
-    """Lay lists out in one object."""
-    most = max(ROW_GROUPS // len(lists), 1)
-    cut = [_of_column(rows, column, most) for rows, column in zip(lists, columns, strict=True)]
-    starts = np.concatenate([one[2] for one in cut])
-    return (
-        pa.concat_tables([one[0] for one in cut]),
-        [n for one in cut for n in one[1]],
-        {STARTS_KEY: encode_hash_starts(starts)},
-    )
+    """Lay lists out in one object; return its rows, row groups and footer."""
+    most_groups = max(ROW_GROUPS // len(lists), 1)
+    tables = []
+    sizes = []
+    starts = []
+    for rows, column in zip(lists, columns, strict=True):
+        column_rows, column_sizes, column_starts = _lay_out_column(rows, column, most_groups)
+        tables.append(column_rows)
+        sizes += column_sizes
+        starts.append(column_starts)
+    return pa.concat_tables(tables), sizes, {STARTS_KEY: encode_hash_starts(np.concatenate(starts))}
 
 
-def _of_column(rows: pa.Table, column: Column, most: int) -> tuple[pa.Table, list[int], NDArray[np.uint64]]:
+def _lay_out_column(rows: pa.Table, column: Column, most_groups: int) -> tuple[pa.Table, list[int], NDArray[np.uint64]]:
+    """Order a list by row groups of consecutive hashes; return it with their sizes and first hashes."""
     hashes = hash_column_values(rows, column)
     number = len(hashes)
-    size = -(-number // min(most, -(-number // _VALUES_OF_A_GROUP)))
+    groups = min(most_groups, -(-number // _VALUES_OF_A_GROUP))
+    size = -(-number // groups)
     ranked = np.argsort(hashes, kind="stable")
     group = np.empty(number, np.int64)
     group[ranked] = np.arange(number) // size
     by_group = np.lexsort((rank_by_value(rows[f"value_{column.encoding}"].combine_chunks(), column), group))
-    sizes = [min(size, number - at) for at in range(0, number, size)]
+    sizes = [min(size, number - start) for start in range(0, number, size)]
     return rows.take(pa.array(by_group)), sizes, hashes[ranked[::size]]
 
 
 def rank_by_value(values: pa.Array, column: Column) -> Longs:
-    """Numbers that are ordered as the values of a column are."""
+    """Make numbers with the order of the values of a column."""
     if is_wide_decimal(column):
         ranks = np.empty(len(values), np.int64)
         numbers = list(map(make_comparison_key(column), values.to_pylist()))
@@ -245,21 +255,21 @@ def rank_by_value(values: pa.Array, column: Column) -> Longs:
 
 
 def count_indexed_rows(rows: pa.Table, files: int) -> Longs:
-    """Of how many rows of each data file a list tells."""
-    told = np.zeros(files, np.int64)
+    """The number of rows of each data file that a list covers."""
+    covered = np.zeros(files, np.int64)
     _, file, count = read_postings(rows)
-    np.add.at(told, file, count)
-    return told
+    np.add.at(covered, file, count)
+    return covered
 
 
-def index_coverage_rows(told: Mapping[int, Longs]) -> tuple[pa.Table, list[int]]:
+def index_coverage_rows(indexed: Mapping[int, Longs]) -> tuple[pa.Table, list[int]]:
     """Rows of `table-placed`, and their row groups."""
     tables = []
-    for ordinal, rows in sorted(told.items()):
+    for ordinal, rows in sorted(indexed.items()):
         ordinals, files = np.full(len(rows), ordinal, np.int32), np.arange(len(rows), dtype=np.int32)
         tables.append(pa.table([ordinals, files, rows], schema=TABLE_PLACED))
     sizes = [table.num_rows for table in tables]
     if len(sizes) > ROW_GROUPS:
         each = -(-len(sizes) // ROW_GROUPS)
-        sizes = [sum(sizes[at : at + each]) for at in range(0, len(sizes), each)]
+        sizes = [sum(sizes[start : start + each]) for start in range(0, len(sizes), each)]
     return pa.concat_tables(tables), sizes

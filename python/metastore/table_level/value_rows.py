@@ -1,9 +1,9 @@
-"""Lists of values with their frequencies: how those of many data files become one."""
+"""Adds up the frequencies of equal values in the lists of many data files."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,122 +49,136 @@ def sum_value_rows(rows: pa.Table, wide: Collection[int] = ()) -> pa.Table:
     0.55 s there), and two thirds of the time for texts.
     """
     parts: dict[int, pa.Table] = {}
-    for some in _together(split_by_column(rows), wide):
-        parts |= _of_columns(some, wide=any(column in wide for column in some))
-    return pa.concat_tables(parts[column] for column in sorted(parts)) if parts else VALUE_ROWS.empty_table()
+    for columns in _group_columns(split_by_column(rows), wide):
+        is_wide = not columns.keys().isdisjoint(wide)
+        parts |= _sum_columns(columns, wide=is_wide)
+    if not parts:
+        return VALUE_ROWS.empty_table()
+    return pa.concat_tables(parts[column] for column in sorted(parts))
 
 
 def split_by_column(rows: pa.Table) -> dict[int, list[pa.RecordBatch]]:
-    """The rows of each column, not copied as long as most of them stand together."""
-    found: dict[int, list[pa.RecordBatch]] = defaultdict(list)
+    """The rows of each column, without a copy if most of a column's rows are consecutive."""
+    by_column: dict[int, list[pa.RecordBatch]] = defaultdict(list)
     for batch in filter(len, rows.to_batches()):
         columns = batch["column"].to_numpy()
         starts = find_run_starts(columns)
         if len(starts) > 2 * len(np.unique(columns[starts])):
-            order = _stable(columns)
+            order = _sort_stably(columns)
             batch, columns = batch.take(pa.array(order)), columns[order]  # noqa: PLW2901 - the same rows
             starts = find_run_starts(columns)
         ends = [*starts[1:].tolist(), len(columns)]
         for column, start, end in zip(columns[starts].tolist(), starts.tolist(), ends, strict=True):
-            found[column].append(batch.slice(start, end - start))
-    return found
+            by_column[column].append(batch.slice(start, end - start))
+    return by_column
 
 
 def iterate_columns(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each column, as `split_by_column`."""
+    """The rows of each column as a table, in the order of `split_by_column`."""
     for column, batches in split_by_column(rows).items():
         yield column, pa.Table.from_batches(batches)
 
 
-def _together(by_column: Mapping[int, Batches], wide: Collection[int]) -> Iterator[dict[int, Batches]]:
-    """Columns whose values are added up at once: short ones of one kind, for a call costs more than such a column."""
-    waiting: dict[tuple[str, bool], dict[int, Batches]] = defaultdict(dict)
-    held: Counter[tuple[str, bool]] = Counter()
+def _group_columns(by_column: Mapping[int, Batches], wide: Collection[int]) -> Iterator[dict[int, Batches]]:
+    """Group short columns of one kind to add them up at once: a call costs more than a short column."""
+    groups: dict[tuple[str, bool], dict[int, Batches]] = defaultdict(dict)
+    sizes: Counter[tuple[str, bool]] = Counter()
     for column, batches in by_column.items():
-        kind = _kind_of(batches), column in wide
-        size = sum(batch.num_rows for batch in batches)
-        if held[kind] + size > _ROWS_TOGETHER and waiting[kind]:
-            yield waiting.pop(kind)
-            held[kind] = 0
-        waiting[kind][column] = batches
-        held[kind] += size
-    yield from waiting.values()
+        kind = (_find_value_field(batches), column in wide)
+        size = _count_rows(batches)
+        if sizes[kind] + size > _ROWS_TOGETHER and groups[kind]:
+            yield groups.pop(kind)
+            sizes[kind] = 0
+        groups[kind][column] = batches
+        sizes[kind] += size
+    yield from groups.values()
 
 
-def _kind_of(batches: Batches) -> str:
+def _find_value_field(batches: Batches) -> str:
     return next(name for name in _VALUES if not batches[0][name].null_count)
 
 
-def _of_columns(columns: Mapping[int, Batches], *, wide: bool) -> dict[int, pa.Table]:
+def _count_rows(batches: Batches) -> int:
+    return sum(batch.num_rows for batch in batches)
+
+
+def _sum_columns(columns: Mapping[int, Batches], *, wide: bool) -> dict[int, pa.Table]:
     """Each value of these columns once, ordered by decreasing frequency and value."""
     ordinals = np.array(list(columns), np.int32)
-    lengths = [sum(batch.num_rows for batch in batches) for batches in columns.values()]
-    every = [batch for batches in columns.values() for batch in batches]
-    name = _kind_of(every)
-    given = pa.Table.from_batches(every).select([name, "frequency", "listed"]).combine_chunks()
-    values, *counts = (chunked.combine_chunks() for chunked in given.columns)
-    lines = np.repeat(np.arange(len(lengths)), lengths)
-    lines, values, (frequencies, listed) = _added_up(lines, values, [one.to_numpy() for one in counts])
+    lines = np.repeat(np.arange(len(columns)), list(map(_count_rows, columns.values())))
+    batches = list(chain.from_iterable(columns.values()))
+    name = _find_value_field(batches)
+    rows = pa.Table.from_batches(batches).select([name, "frequency", "listed"]).combine_chunks()
+    values, frequencies, floor_sums = (chunked.combine_chunks() for chunked in rows.columns)
+    counts = [frequencies.to_numpy(), floor_sums.to_numpy()]
+    lines, values, (frequencies, floor_sums) = _add_up(lines, values, counts)
     if wide and name == "value_binary":
         by_value = np.arange(len(values))
-        by_value[_negative(values, by_value)] -= len(values)
+        by_value[_find_negative(values, by_value)] -= len(values)
         order = np.lexsort((by_value, -frequencies, lines))
     else:  # they are in the order of their values, and the sort is stable
-        order = _order(lines, -frequencies)
-    filled = {
+        order = _sort_lines(lines, -frequencies)
+    fields = {
         "column": pa.array(ordinals[lines]),  # lines stay in order
         name: values.take(pa.array(order)),
         "frequency": pa.array(frequencies[order]),
-        "listed": pa.array(listed[order]),
+        "listed": pa.array(floor_sums[order]),
     }
-    table = fill_schema(VALUE_ROWS, filled, len(order))
+    table = fill_schema(VALUE_ROWS, fields, len(order))
     starts = np.searchsorted(lines, np.arange(len(ordinals) + 1)).tolist()
     spans = zip(ordinals.tolist(), pairwise(starts), strict=True)
     return {column: table.slice(start, end - start) for column, (start, end) in spans}
 
 
-def _added_up(lines: Longs, values: pa.Array, counts: Sequence[Longs]) -> tuple[Longs, pa.Array, list[Longs]]:
+def _add_up(lines: Longs, values: pa.Array, counts: Sequence[Longs]) -> tuple[Longs, pa.Array, list[Longs]]:
     """Each value of a line once, in the order of lines and keys, and the sums of its counts."""
     if pa.types.is_int64(values.type):
         longs = values.to_numpy()
         least = int(longs.min())
         span = int(longs.max()) - least + 1
         if span * (int(lines[-1]) + 1) <= max(2 * len(longs), _SMALL_SPAN):
-            places = lines * span + (longs - least)
-            present = np.zeros(span * (int(lines[-1]) + 1), np.bool_)
-            present[places] = True
-            found = np.flatnonzero(present)
-            sums = [_sums(places, one, len(present))[found] for one in counts]
-            return found // span, pa.array(found % span + least), sums
+            codes = lines * span + (longs - least)
+            codes, sums = _add_up_codes(codes, counts, span * (int(lines[-1]) + 1))
+            return codes // span, pa.array(codes % span + least), sums
     keys, _ = make_equality_keys(values)
-    order = _order(lines, keys)
+    order = _sort_lines(lines, keys)
     lines, keys = lines[order], keys[order]
     starts = find_pair_starts(keys, lines)
-    return lines[starts], values.take(pa.array(order[starts])), [np.add.reduceat(one[order], starts) for one in counts]
+    sums = [np.add.reduceat(of_values[order], starts) for of_values in counts]
+    return lines[starts], values.take(pa.array(order[starts])), sums
 
 
-def _sums(places: Longs, counts: Longs, span: int) -> Longs:
+def _add_up_codes(codes: Longs, counts: Sequence[Longs], span: int) -> tuple[Longs, list[Longs]]:
+    """Each code once, ascending, and the sums of its counts; codes are below the span."""
+    is_present = np.zeros(span, np.bool_)
+    is_present[codes] = True
+    present = np.flatnonzero(is_present)
+    return present, [_sum_by_code(codes, of_values, span)[present] for of_values in counts]
+
+
+def _sum_by_code(codes: Longs, counts: Longs, span: int) -> Longs:
     if not counts.any():
         return np.zeros(span, np.int64)
-    found: Longs = np.bincount(places, weights=counts, minlength=span).astype(np.int64)  # exact below 2^53
-    return found
+    sums: Longs = np.bincount(codes, weights=counts, minlength=span).astype(np.int64)  # exact below 2^53
+    return sums
 
 
-def _order(lines: Longs, numbers: Longs) -> Longs:
+def _sort_lines(lines: Longs, numbers: Longs) -> Longs:
     """The stable order by line, ascending already, then by number."""
     if lines[-1] == 0:
-        return _stable(numbers)
+        return _sort_stably(numbers)
     least = int(numbers.min())
     span = int(numbers.max()) - least + 1
     if span * (int(lines[-1]) + 1) < 1 << _PACKED_BITS:
-        return _stable(lines * span + (numbers - least))
-    order = _stable(numbers)
-    return order[_stable(lines[order])]
+        return _sort_stably(lines * span + (numbers - least))
+    order = _sort_stably(numbers)
+    return order[_sort_stably(lines[order])]
 
 
-def _stable(numbers: Longs) -> Longs:
-    """The stable order of numbers: where they leave room for it the place is sorted with them, three times as fast."""
-    least, bits = int(numbers.min()), len(numbers).bit_length()
+def _sort_stably(numbers: Longs) -> Longs:
+    """The stable order of numbers; positions are packed into the sorted numbers if they fit, three times as fast."""
+    least = int(numbers.min())
+    bits = len(numbers).bit_length()
     if (int(numbers.max()) - least).bit_length() + bits > _PACKED_BITS:
         return np.argsort(numbers, kind="stable")
     packed = numbers.astype(np.int64) - least
@@ -176,12 +190,13 @@ def _stable(numbers: Longs) -> Longs:
 
 
 def find_pair_starts(first: NDArray[Any], second: NDArray[Any]) -> Longs:
-    """Where each run of equal pairs begins, of one pair at least."""
-    return np.flatnonzero(np.concatenate([[True], (first[1:] != first[:-1]) | (second[1:] != second[:-1])]))
+    """The start of each run of equal pairs; there is at least one pair."""
+    is_new = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    return np.flatnonzero(np.concatenate([[True], is_new]))
 
 
 def make_equality_keys(values: pa.Array) -> tuple[Longs, Longs]:
-    """Numbers that are equal where the values are, and numbers that are ordered as the values are."""
+    """Make numbers that are equal if and only if the values are, and numbers with the order of the values."""
     if pa.types.is_int64(values.type):
         longs = values.to_numpy()
         return longs, longs
@@ -195,7 +210,9 @@ def make_equality_keys(values: pa.Array) -> tuple[Longs, Longs]:
     return ranks, ranks
 
 
-def _negative(values: pa.Array, places: Any) -> Longs:
-    first = pc.binary_slice(values.take(pa.array(places)), 0, 1)
-    negative: Longs = places[pc.greater_equal(first, pa.scalar(b"\x80")).to_numpy(zero_copy_only=False)]
+def _find_negative(values: pa.Array, positions: Longs) -> Longs:
+    """The positions of negative decimals: their first bit is set."""
+    first = pc.binary_slice(values.take(pa.array(positions)), 0, 1)
+    is_negative = pc.greater_equal(first, pa.scalar(b"\x80"))
+    negative: Longs = positions[is_negative.to_numpy(zero_copy_only=False)]
     return negative

@@ -1,4 +1,4 @@
-"""Where the values of columns come from: complete lists in detail objects, or the data files themselves."""
+"""Sources of the values of columns: an interface, and the data files themselves."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ class ValueSource(Protocol):
 
     @property
     def name(self) -> str | None:
-        """The object that has them; None: they are in a data file."""
+        """The object that has the values, or None if they are in a data file."""
 
     @property
     def columns(self) -> frozenset[int]:
-        """The columns, by their places in the snapshot's schema."""
+        """The columns, by their ordinals in the snapshot's schema."""
 
     @property
     def is_summed(self) -> bool:
-        """Whether no value of a column stands twice in one of the tables."""
+        """Whether each table has each value of a column only once."""
 
     def read_values(self, content: ReadContent) -> Iterator[pa.Table]:
         """Read values with their frequencies, as `VALUE_ROWS`.
 
-        Raises `DamagedObject`, `BlockDamageError` or `UnsupportedDataFile` where they cannot be read.
+        Raises `DamagedObject`, `BlockDamageError` or `UnsupportedDataFile` if they cannot be read.
         """
 
 
@@ -55,8 +55,8 @@ class DataFileSource:
     """A column of a data file that is read again.
 
     Attributes:
-        ordinal: The column's place in the snapshot's schema.
-        number: What goes with each value, in `listed`.
+        ordinal: The column's ordinal in the snapshot's schema.
+        number: The number for `listed` of each value.
     """
 
     path: str
@@ -77,30 +77,31 @@ class DataFileSource:
             if arrays is None:
                 raise UnsupportedDataFile("a column is absent")
             for values in arrays:
-                yield set_numbers(sum_value_rows(_as_listed(self.ordinal, self.column.column, values)), self.number)
+                rows = sum_value_rows(_as_value_rows(self.ordinal, self.column.column, values))
+                yield set_numbers(rows, self.number)
 
 
 def set_numbers(rows: pa.Table, numbers: Any) -> pa.Table:
-    """The same rows with what goes with them in `listed`."""
-    place = VALUE_ROWS.get_field_index("listed")
-    filled = pa.array(np.broadcast_to(numbers, rows.num_rows), pa.int64())
-    return rows.set_column(place, VALUE_ROWS.field(place), filled)
+    """Set `listed` of rows to these numbers, or to one number."""
+    index = VALUE_ROWS.get_field_index("listed")
+    listed = pa.array(np.broadcast_to(numbers, rows.num_rows), pa.int64())
+    return rows.set_column(index, VALUE_ROWS.field(index), listed)
 
 
-def _as_listed(ordinal: int, column: Column, values: pa.Array) -> pa.Table:
+def _as_value_rows(ordinal: int, column: Column, values: pa.Array) -> pa.Table:
     values = values.drop_null()
     if sortable_values.is_text(column):
-        kept: Any = values.cast(pa.large_binary()).cast(pa.binary())
+        stored: Any = values.cast(pa.large_binary()).cast(pa.binary())
     else:
-        kept = sortable_values.sortable_to_arrow(sortable_values.sortable_array(values, column), column)
-    size = len(kept)
-    given = {
+        stored = sortable_values.sortable_to_arrow(sortable_values.sortable_array(values, column), column)
+    size = len(stored)
+    fields = {
         "column": pa.array(np.full(size, ordinal, np.int32)),
-        f"value_{column.encoding}": kept,
+        f"value_{column.encoding}": stored,
         "frequency": pa.array(np.ones(size, np.int64)),
         "listed": pa.array(np.zeros(size, np.int64)),
     }
-    return fill_schema(VALUE_ROWS, given, size)
+    return fill_schema(VALUE_ROWS, fields, size)
 
 
 def hash_value_rows(rows: pa.Table, column: Column) -> NDArray[np.uint64]:
