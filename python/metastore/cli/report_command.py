@@ -63,6 +63,6 @@ def _show_progress(table: str) -> Iterator[None]:
     """Show progress on stderr: pages of thousands of columns take their time."""
     from metastore.spark_jobs.progress import make_progress  # noqa: PLC0415 - as above
 
-    with closing(make_progress(asked=True, label=table)) as progress:
+    with closing(make_progress(progress=True, label=table)) as progress:
         progress.begin("reading statistics")
         yield

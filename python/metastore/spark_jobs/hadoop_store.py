@@ -1,4 +1,4 @@
-"""Stores on file systems that only Hadoop reaches, HDFS first of all: the driver's side, through its JVM."""
+"""Opens stores for the driver; those on HDFS and other Hadoop file systems through its JVM."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 _PROVEN = frozenset({"org.apache.hadoop.fs.Hdfs"})
-"""File systems that promise to rename in one step and never over what is there: HDFS, by a change of its name node."""
+"""File systems whose rename is atomic and never replaces a file: HDFS, whose name node does it in one step."""
 _REFUSALS = frozenset(
     {"AccessControlException", "SafeModeException", "NSQuotaExceededException", "DSQuotaExceededException"}
 )
@@ -37,7 +37,7 @@ _ELSEWHERE = "Set spark.metastore.store to a place on HDFS, on an object store o
 
 
 def open_store_at(spark: SparkSession, uri: str, *, writable: bool) -> tuple[Store, TaskStore]:
-    """The store at a URI as the driver reaches it, and as tasks do."""
+    """Open the store at a URI for the driver and for tasks."""
     if needs_hadoop(uri):
         hadoop = jvm_session.get_hadoop_configuration(spark)
         return Store(uri, partial(_open, spark, uri), writable=writable), HadoopTaskStore(uri, settings=hadoop)
@@ -46,17 +46,18 @@ def open_store_at(spark: SparkSession, uri: str, *, writable: bool) -> tuple[Sto
 
 
 def open_table_store(spark: SparkSession, table: TableIdentity, *, writable: bool) -> tuple[Store, TaskStore]:
-    """The store of a table, wherever the settings put it."""
-    return open_store_at(spark, store_uri(table, configuration.get("spark.metastore.store", spark)), writable=writable)
+    """Open the store of a table, at the location of the settings."""
+    location = configuration.get("spark.metastore.store", spark)
+    return open_store_at(spark, store_uri(table, location), writable=writable)
 
 
 def make_hadoop_lookup(spark: SparkSession) -> Callable[[str], str | None]:
-    """Looks up settings as Hadoop's file systems see them: secrets may lie in a credential provider."""
+    """Return a function that looks up Hadoop's settings, also secrets in a credential provider."""
     conf = jvm_session.get_hadoop_configuration(spark)
 
     def lookup(key: str) -> str | None:
-        found = conf.getPassword(key)
-        return None if found is None else "".join(found)
+        characters = conf.getPassword(key)
+        return None if characters is None else "".join(characters)
 
     return lookup
 
@@ -64,16 +65,18 @@ def make_hadoop_lookup(spark: SparkSession) -> Callable[[str], str | None]:
 def _open(spark: SparkSession, uri: str, *, writable: bool) -> Blobs:
     folder = jvm_session.load_shim_class(spark, "HadoopFolder")(uri, jvm_session.get_hadoop_configuration(spark))
     if writable:
-        try:
-            served_by = folder.servedBy()
-        except Py4JJavaError as error:
-            raise StoreNotWritable(uri, find_cause(error)) from error
-        if served_by not in _PROVEN:
-            reason = (
-                f"{served_by} does not promise that a file is created once: writers could undo each other's commits"
-            )
-            raise StoreNotWritable(uri, reason, _ELSEWHERE)
+        _require_atomic_rename(uri, folder)
     return HadoopBlobs(uri, folder)
+
+
+def _require_atomic_rename(uri: str, folder: Any) -> None:
+    try:
+        served_by = folder.servedBy()
+    except Py4JJavaError as error:
+        raise StoreNotWritable(uri, find_cause(error)) from error
+    if served_by not in _PROVEN:
+        reason = f"{served_by} does not promise that a file is created once: writers could undo each other's commits"
+        raise StoreNotWritable(uri, reason, _ELSEWHERE)
 
 
 class HadoopBlobs:
@@ -85,9 +88,13 @@ class HadoopBlobs:
         self._folder = folder
 
     def list_folder(self, folder: str) -> dict[str, BlobEntry]:
-        with self._telling(StoreNotReadable):
-            found = json.loads(self._folder.names(folder))
-        return {name: BlobEntry(size, datetime.fromtimestamp(ms / 1000, timezone.utc)) for name, size, ms in found}
+        with self._raise_as(StoreNotReadable):
+            listed = json.loads(self._folder.names(folder))
+        entries = {}
+        for name, size, milliseconds in listed:
+            modified = datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+            entries[name] = BlobEntry(size, modified)
+        return entries
 
     def get(self, path: str, most: int) -> bytes | None:
         size = self.size(path)
@@ -98,34 +105,35 @@ class HadoopBlobs:
         return self.get_range(path, 0, size)
 
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
-        with self._telling(StoreNotReadable):
-            found: bytes | None = self._folder.part(path, start, length)
-        return found
+        with self._raise_as(StoreNotReadable):
+            part: bytes | None = self._folder.part(path, start, length)
+        return part
 
     def size(self, path: str) -> int | None:
-        with self._telling(StoreNotReadable):
+        with self._raise_as(StoreNotReadable):
             size = int(self._folder.size(path))
         return None if size < 0 else size
 
     def put(self, path: str, data: bytes) -> None:
-        with self._telling(StoreNotWritable):
+        with self._raise_as(StoreNotWritable):
             self._folder.put(path, data)
 
     def create(self, path: str, data: bytes) -> tuple[CreateReply, str]:
         try:
-            return (CreateReply.CREATED, "") if self._folder.create(path, data) else (CreateReply.EXISTS, "it exists")
+            is_created = self._folder.create(path, data)
         except Py4JJavaError as error:
             if error.java_exception.getClass().getSimpleName() in _REFUSALS:
                 raise StoreNotWritable(self._uri, find_cause(error)) from error
             return CreateReply.UNKNOWN, find_cause(error)
+        return (CreateReply.CREATED, "") if is_created else (CreateReply.EXISTS, "it exists")
 
     def delete(self, path: str) -> None:
-        with self._telling(StoreNotWritable):
+        with self._raise_as(StoreNotWritable):
             self._folder.delete(path)
 
     @contextmanager
-    def _telling(self, kind: type[StoreNotReadable | StoreNotWritable]) -> Iterator[None]:
-        """What Hadoop refuses becomes an error of this kind."""
+    def _raise_as(self, kind: type[StoreNotReadable | StoreNotWritable]) -> Iterator[None]:
+        """Raise errors of Hadoop as errors of this class."""
         try:
             yield
         except Py4JJavaError as error:

@@ -1,4 +1,4 @@
-"""The Python that runs the tasks of our jobs."""
+"""Chooses the Python that runs the tasks of our jobs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 _LOCK = Lock()
 _originals: dict[SparkContext, tuple[str, int]] = {}
-"""Contexts whose interpreter is replaced: by which name it was called before, and by how many callers."""
+"""Contexts whose interpreter is replaced: its original name, and the number of callers that replaced it."""
 
 
 @contextmanager
 def use_driver_python(context: SparkContext) -> Iterator[None]:
-    """Have workers on this host run the driver's Python where nothing names theirs.
+    """Have workers on this host run the driver's Python, unless the environment names theirs.
 
-    PySpark would take any `python3` of the PATH, which may lack numpy and pyarrow. SQL's ANALYZE takes the one beside
-    Spark. What the user's own jobs run is left alone.
+    PySpark would take any `python3` of the PATH, which may lack numpy and pyarrow. SQL's ANALYZE takes the Python
+    beside Spark. The Python of the user's own jobs does not change.
     """
     if os.environ.get("PYSPARK_PYTHON") or not str(context.master).startswith("local"):
         yield

@@ -1,4 +1,4 @@
-"""How far a job is, on stderr."""
+"""Shows the progress of a job on stderr."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _SCALES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 @dataclass(frozen=True)
 class StageProgress:
-    """What is done of a stage.
+    """The finished part of a stage.
 
     Attributes:
-        files: Data files that are finished.
-        total: All data files.
-        rows: Rows in those that are finished.
-        share: How much of the work that is, 0 to 1.
+        files: The number of finished data files.
+        total: The number of all data files.
+        rows: The number of rows in finished data files.
+        share: The finished share of the work, 0 to 1.
     """
 
     files: int
@@ -42,30 +42,30 @@ class StageProgress:
 
 
 class Progress(Protocol):
-    """Told what a job does."""
+    """Receives the stages of a job."""
 
     def begin(self, stage: str, done: Callable[[], StageProgress] | None = None) -> None:
-        """Note that a stage begins, and how to ask what is done of it: in any thread, at any time."""
+        """Note that a stage begins; `done` returns its progress, in any thread and at any time."""
 
     def close(self) -> None:
-        """Note that there is nothing more to come."""
+        """Note that the job has ended."""
 
 
 class TextStream(Protocol):
-    """What of a text stream is needed here."""
+    """The part of a text stream that is needed here."""
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
+        """Return whether it is a terminal."""
 
     def write(self, text: str, /) -> object:
-        """Take a text."""
+        """Write a text."""
 
     def flush(self) -> object:
-        """Hand on what was taken."""
+        """Flush the texts that were written."""
 
 
 class NoProgress:
-    """Says nothing."""
+    """Shows nothing."""
 
     def begin(self, stage: str, done: Callable[[], StageProgress] | None = None) -> None:
         """Ignore the stage."""
@@ -82,9 +82,9 @@ class _Stage:
 
 
 class ProgressLine:
-    """Says what a job does, from its first second on: a line that is overwritten on a terminal, else a line at times.
+    """Shows the stage of a job: a line that is overwritten on a terminal, else a line every ten seconds.
 
-    What takes less than half a second is not worth a line.
+    A job that takes less than half a second gets no line in a file.
     """
 
     def __init__(self, label: str, stream: TextStream | None = None) -> None:
@@ -92,7 +92,7 @@ class ProgressLine:
         self._stream: TextStream = stream or sys.stderr
         self._overwrites = self._stream.isatty()
         self._written = 0
-        self._over = threading.Event()
+        self._closed = threading.Event()
         self._stage = _Stage("", time.monotonic(), None)
         self._thread = threading.Thread(target=self._run, name="metastore-progress", daemon=True)
 
@@ -102,8 +102,8 @@ class ProgressLine:
             self._thread.start()
 
     def close(self) -> None:
-        """See `Progress`; a line of a terminal is empty then."""
-        self._over.set()
+        """See `Progress`; the line of a terminal is cleared."""
+        self._closed.set()
         if self._thread.is_alive():
             self._thread.join()
         if self._written:
@@ -111,13 +111,15 @@ class ProgressLine:
 
     def _run(self) -> None:
         due = time.monotonic() + _FIRST_LINE
-        while not self._over.wait(_TICK):
-            stage, now = self._stage, time.monotonic()
+        while not self._closed.wait(_TICK):
+            stage = self._stage
+            now = time.monotonic()
+            seconds = now - stage.began
             if self._overwrites:
-                self._overwrite(_fitted(self._label, stage, now - stage.began))
+                self._overwrite(_format_line(self._label, stage, seconds))
             elif now >= due:
                 due = now + _LINE_EVERY
-                self._write(f"{self._label}: {_told(stage, now - stage.began)}\n")
+                self._write(f"{self._label}: {_format_stage(stage, seconds)}\n")
 
     def _overwrite(self, line: str) -> None:
         self._write("\r" + line.ljust(self._written))
@@ -131,7 +133,7 @@ class ProgressLine:
 
 @contextmanager
 def show_stage(progress: Progress, stage: str) -> Iterator[None]:
-    """Let a job of one stage be told of while it lasts."""
+    """Show the one stage of a job while it runs."""
     progress.begin(stage)
     try:
         yield
@@ -139,40 +141,41 @@ def show_stage(progress: Progress, stage: str) -> Iterator[None]:
         progress.close()
 
 
-def make_progress(asked: bool | Progress, label: str) -> Progress:  # noqa: FBT001 - the public parameter's type
-    """Turn the public `progress` argument into something that can be told."""
-    if isinstance(asked, bool):
-        return ProgressLine(label) if asked else NoProgress()
-    return asked
+def make_progress(progress: bool | Progress, label: str) -> Progress:  # noqa: FBT001 - the public parameter's type
+    """Turn the public `progress` argument into a `Progress`."""
+    if not isinstance(progress, bool):
+        return progress
+    return ProgressLine(label) if progress else NoProgress()
 
 
-def _fitted(label: str, stage: _Stage, seconds: float) -> str:
-    """One line of a terminal, whose last column stays free: some go to the next line with it."""
+def _format_line(label: str, stage: _Stage, seconds: float) -> str:
+    """Format a line of a terminal; its last column stays free, for some terminals wrap there."""
     width = shutil.get_terminal_size().columns - 1
-    told = _told(stage, seconds)
-    share = stage.done().share if stage.done else None
-    bar = min(_BAR, width - len(label) - len(told) - len(": [] "))
-    if share is not None and bar >= _NARROWEST_BAR:
-        filled = int(bar * share)
-        told = f"[{'#' * filled}{'-' * (bar - filled)}] {told}"
-    room = max(width - len(told) - len(": "), 0)
-    name = label if len(label) <= room else "…" + label[len(label) - room + 1 :]
-    return f"{name}: {told}"[:width]
+    text = _format_stage(stage, seconds)
+    bar = min(_BAR, width - len(label) - len(text) - len(": [] "))
+    if stage.done is not None and bar >= _NARROWEST_BAR:
+        filled = int(bar * stage.done().share)
+        text = f"[{'#' * filled}{'-' * (bar - filled)}] {text}"
+    room = max(width - len(text) - len(": "), 0)
+    if len(label) > room:
+        label = "…" + label[len(label) - room + 1 :]
+    return f"{label}: {text}"[:width]
 
 
-def _told(stage: _Stage, seconds: float) -> str:
-    done = stage.done() if stage.done else None
-    if done is None:
+def _format_stage(stage: _Stage, seconds: float) -> str:
+    if stage.done is None:
         return f"{stage.name}, {seconds:.0f} s"
-    told = f"{stage.name} {done.files}/{done.total} files"
+    done = stage.done()
+    text = f"{stage.name} {done.files}/{done.total} files"
     if not done.share:
-        return f"{told}, {seconds:.0f} s"
-    rate = f", {_short(done.rows / seconds)} rows/s" if seconds and done.rows else ""
-    return f"{told}{rate}, {_duration(seconds / done.share - seconds)} left"
+        return f"{text}, {seconds:.0f} s"
+    rate = f", {_format_number(done.rows / seconds)} rows/s" if seconds and done.rows else ""
+    remaining = _format_duration(seconds / done.share - seconds)
+    return f"{text}{rate}, {remaining} left"
 
 
-def _short(number: float) -> str:
-    """A number in three digits at most: 1.2M."""
+def _format_number(number: float) -> str:
+    """Format a number in three digits at most, such as 1.2M."""
     for scale, letter in _SCALES:
         if number >= scale:
             scaled = number / scale
@@ -180,8 +183,10 @@ def _short(number: float) -> str:
     return f"{number:.0f}"
 
 
-def _duration(seconds: float) -> str:
-    """A time in one or two digits."""
+def _format_duration(seconds: float) -> str:
+    """Format a time in one or two digits."""
     if seconds < 90:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,4 +1,4 @@
-"""Ships the package with the job: executors need Python with numpy and pyarrow, nothing of ours."""
+"""Ships the package with jobs and runs them: executors need only Python with numpy and pyarrow."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ _AGAIN_SECONDS = 0.5
 def run_cancellable(spark: SparkSession, job: Callable[[], T]) -> T:
     """Run a job so that Ctrl-C cancels it, with the job group, tags and pool of this thread.
 
-    PySpark cancels in the thread that the signal meets, over that thread's connection to the JVM. Where the thread
-    waits for a job's answer on the same connection, cancelling fails: so it waits for another thread instead. In a
+    PySpark cancels in the thread that receives the signal, over that thread's connection to the JVM. Cancelling fails
+    if the thread waits for a job's answer on the same connection: so it waits for another thread instead. In a
     notebook, whose kernel takes the signal from PySpark, nobody cancels: so this does, also a job that starts late.
     """
-    context, tag = spark.sparkContext, f"metastore-job-{uuid.uuid4()}"
+    context = spark.sparkContext
+    tag = f"metastore-job-{uuid.uuid4()}"
     with ThreadPoolExecutor(1, "metastore-job") as threads:
         context.addJobTag(tag)
         answer = threads.submit(_inheriting(spark, job))
@@ -65,13 +66,16 @@ def pickle_statistics(statistics: Iterable[Statistic]) -> tuple[tuple[StatisticP
     """Pack statistics for the job; functions of installed modules go by name, others by their code."""
     from pyspark import cloudpickle  # noqa: PLC0415 - not needed to import this module
 
-    packed, failed = [], {}
-    for one in statistics:
+    pickles = []
+    failed = {}
+    for statistic in statistics:
         try:
-            packed.append(StatisticPickle(one.name, one.version, cloudpickle.dumps(one), one.expression))  # type: ignore[no-untyped-call]
+            content = cloudpickle.dumps(statistic)  # type: ignore[no-untyped-call]
         except Exception as error:  # noqa: BLE001 - pickling runs code of whatever the function holds
-            failed[one.name] = f"it cannot be sent to workers: {error}"
-    return tuple(packed), failed
+            failed[statistic.name] = f"it cannot be sent to workers: {error}"
+        else:
+            pickles.append(StatisticPickle(statistic.name, statistic.version, content, statistic.expression))
+    return tuple(pickles), failed
 
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -80,8 +84,8 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 def ship_package(context: SparkContext) -> None:
     """Make this version of the package importable by the workers of a SparkContext.
 
-    The whole package goes, not only what a task imports: the archive comes before an installed package on a worker's
-    path, and must not hide parts of it.
+    The archive has the whole package, not only the modules that a task imports: it comes before an installed package
+    on a worker's path, and must not hide parts of it.
     """
     from pyspark import SparkFiles  # noqa: PLC0415 - not needed to import this module
 
@@ -102,21 +106,21 @@ def ship_package(context: SparkContext) -> None:
 
 
 def _include(context: SparkContext, archive: Path) -> None:
-    """Do in this Python what addPyFile does there, of a file that Spark has: it warns of whoever adds it again."""
+    """Do the part of addPyFile that concerns this Python, for a file that Spark already has and would warn about."""
     context._python_includes.append(archive.name)  # type: ignore[union-attr] # noqa: SLF001 - addPyFile does no less
     sys.path.insert(1, str(archive))
     importlib.invalidate_caches()
 
 
 def _write_at_once(path: Path, content: bytes) -> None:
-    """Write a file that others, who may write the same, see only when it is whole."""
+    """Write a file so that other processes, which may write the same, never see a part of it."""
     path.parent.mkdir(exist_ok=True)
     unfinished = path.with_name(f"{path.name}-{uuid.uuid4()}")
     unfinished.write_bytes(content)
     unfinished.replace(path)
 
 
-@cache  # sources that change meanwhile are not those that run here
+@cache  # sources that change later are not those that run here
 def _archive(package: Path) -> bytes:
     """Zip the package's Python sources and the contract; equal sources give equal bytes."""
     sink = io.BytesIO()
@@ -134,24 +138,25 @@ _MOST_FILES = 2048
 
 
 def weigh_files(files: Sequence[DataFile]) -> int:
-    """Tell how much work files are."""
+    """Estimate the work that files are, in bytes."""
     return sum(file.size + _OPEN_COST for file in files)
 
 
 def pack_files(files: Sequence[DataFile], parallelism: int) -> Iterator[tuple[DataFile, ...]]:
     """Group files, in order, into tasks of a sensible size.
 
-    Two tasks for each that runs at once even out how long they take; where they would be short, what starting them
-    takes counts more.
+    Two tasks for each slot balance the load; short tasks are avoided, for their start takes longer than that gains.
     """
     total = weigh_files(files)
     target = min(max(total // (2 * parallelism), min(total // parallelism, _SHORT), _SMALLEST), _LARGEST)
     group: list[DataFile] = []
     weight = 0
     for file in files:
-        if group and (weight + file.size // 2 > target or len(group) == _MOST_FILES):
+        is_full = weight + file.size // 2 > target or len(group) == _MOST_FILES
+        if group and is_full:
             yield tuple(group)
-            group, weight = [], 0
+            group = []
+            weight = 0
         group.append(file)
         weight += file.size + _OPEN_COST
     if group:

@@ -1,4 +1,4 @@
-"""Where the objects of a store are, for the driver that runs jobs and for the tasks of these jobs."""
+"""Access to the objects of a store for tasks, and for the driver that runs their jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ReadContent = Callable[[], bytes]
-"""The bytes of an object, not verified; raises `DamagedObject` where it is missing."""
+"""Returns the bytes of an object, not verified; raises `DamagedObject` if it is missing."""
 
 _FRAME = 4
 _WAITING: ContextVar[list[bytes]] = ContextVar("_WAITING")
@@ -32,13 +32,13 @@ _WAITING: ContextVar[list[bytes]] = ContextVar("_WAITING")
 
 @dataclass(frozen=True)
 class TaskStore:
-    """A place that tasks reach themselves: a shared folder or an object store.
+    """A store that tasks reach themselves: a shared folder or an object store.
 
     A job that writes objects ends in `collect` or `collect_rows`; one that reads them begins with
     `distribute_with_content`.
 
     Attributes:
-        access: How an object store is reached.
+        access: The credentials of an object store.
     """
 
     uri: str
@@ -55,41 +55,43 @@ class TaskStore:
     ) -> RDD[tuple[T, ReadContent]]:
         """Distribute items, each with the content of the object that it names."""
         uri, access = self.uri, self.access
-        return context.parallelize(items, slices).map(
-            lambda item: (item, partial(read_object, uri, name(item) or "", access=access))
-        )
+
+        def add_content(item: T) -> tuple[T, ReadContent]:
+            return item, partial(read_object, uri, name(item) or "", access=access)
+
+        return context.parallelize(items, slices).map(add_content)
 
     def collect(self, results: RDD[T]) -> list[T]:
-        """Run a job whose tasks write objects, and return what they say."""
+        """Run a job whose tasks write objects, and return their results."""
         return results.collect()
 
     def pack_results(self, results: Iterable[Any]) -> Iterator[bytes]:
-        """Pack what a task says, and what it wrote, into the rows that `collect_rows` reads."""
+        """Pack the results of a task, and the objects that it wrote, into the rows that `collect_rows` reads."""
         return map(pickle.dumps, results)
 
     def collect_rows(self, rows: DataFrame) -> list[Any]:
-        """Run a job whose tasks write objects and answer with one column of rows from `pack_results`."""
+        """Run a job whose tasks write objects and return rows of `pack_results` in one column."""
         return [pickle.loads(row[0]) for row in rows.collect()]  # noqa: S301 - written by our own task
 
 
 @dataclass(frozen=True)
 class HadoopTaskStore(TaskStore):
-    """A place that Python tasks do not reach: the JVM of their executor carries objects to and fro.
+    """A store that Python tasks do not reach: the JVM of their executor reads and writes objects for them.
 
     Attributes:
-        settings: Hadoop's, in the JVM of the driver; None in tasks.
+        settings: Hadoop's settings, in the JVM of the driver; None in tasks.
     """
 
     settings: Any = field(default=None, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Leave the driver's JVM behind."""
+        """Pickle without the driver's JVM."""
         return HadoopTaskStore, (self.uri,)
 
     def write(
         self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
     ) -> ObjectRef:
-        """See `TaskStore`: the bytes wait until `pack_results` hands them over."""
+        """See `TaskStore`; the bytes wait until `pack_results` sends them."""
         data = encode_object(kind, table, row_groups, mark_unique(extra))
         name = content_name(kind, data)
         _WAITING.get().append(_record(name, data))
@@ -98,15 +100,17 @@ class HadoopTaskStore(TaskStore):
     def distribute_with_content(
         self, context: SparkContext, items: Sequence[T], slices: int, name: Callable[[T], str | None]
     ) -> RDD[tuple[T, ReadContent]]:
-        asked = context.parallelize([_record(_checked(name(item)), pickle.dumps(item)) for item in items], slices)
-        found = self._objects(context).read(jvm_session.to_jvm_bytes(asked))
-        return jvm_session.from_jvm_bytes(found, context).map(_with_content)
+        requests = [_record(_check_name(name(item)), pickle.dumps(item)) for item in items]
+        distributed = context.parallelize(requests, slices)
+        answers = self._objects(context).read(jvm_session.to_jvm_bytes(distributed))
+        return jvm_session.from_jvm_bytes(answers, context).map(_with_content)
 
     def collect(self, results: RDD[T]) -> list[T]:
-        return self._unpacked(results.ctx, jvm_session.to_jvm_bytes(results.mapPartitions(self.pack_results)))
+        records = results.mapPartitions(self.pack_results)
+        return self._write_and_unpack(results.ctx, jvm_session.to_jvm_bytes(records))
 
     def pack_results(self, results: Iterable[Any]) -> Iterator[bytes]:
-        """See `TaskStore`: what was written comes before the result that names it."""
+        """See `TaskStore`; objects come before the result that names them."""
         waiting: list[bytes] = []
         _WAITING.set(waiting)
         for result in results:
@@ -116,18 +120,18 @@ class HadoopTaskStore(TaskStore):
         yield from waiting
 
     def collect_rows(self, rows: DataFrame) -> list[Any]:
-        return self._unpacked(rows.sparkSession.sparkContext, jvm_session.to_jvm_rows(rows))
+        return self._write_and_unpack(rows.sparkSession.sparkContext, jvm_session.to_jvm_rows(rows))
 
-    def _unpacked(self, context: SparkContext, records: Any) -> list[Any]:
-        passed = jvm_session.from_jvm_bytes(self._objects(context).write(records), context).collect()
-        return [pickle.loads(record[1:]) for record in passed]  # noqa: S301 - written by our own task
+    def _write_and_unpack(self, context: SparkContext, records: Any) -> list[Any]:
+        results = jvm_session.from_jvm_bytes(self._objects(context).write(records), context).collect()
+        return [pickle.loads(record[1:]) for record in results]  # noqa: S301 - written by our own task
 
     def _objects(self, context: SparkContext) -> Any:
         return jvm_session.load_shim_class(context, "HadoopObjects")(self.uri, self.settings)
 
 
-def _checked(name: str | None) -> str:
-    """A name that is no path; none where it is not an object's."""
+def _check_name(name: str | None) -> str:
+    """Return the name of an object; an empty text for a name that may be a path."""
     try:
         object_kind(name)
     except DamagedObject:
@@ -136,18 +140,19 @@ def _checked(name: str | None) -> str:
 
 
 def _record(name: str, data: bytes) -> bytes:
-    """A record as `HadoopObjects` of the shim reads it."""
+    """Encode a record for `HadoopObjects` of the shim."""
     return bytes([len(name)]) + name.encode("ascii") + data
 
 
 def _with_content(answer: bytes) -> tuple[Any, ReadContent]:
     end = _FRAME + int.from_bytes(answer[:_FRAME], "big")
     start = _FRAME + 1 + answer[_FRAME]
-    name, data = answer[_FRAME + 1 : start].decode("ascii"), answer[end:]
+    name = answer[_FRAME + 1 : start].decode("ascii")
+    data = answer[end:]
 
-    def content() -> bytes:
+    def read_content() -> bytes:
         if not data:
             raise DamagedObject(name, "it is missing")
         return data
 
-    return pickle.loads(answer[start:end]), content  # noqa: S301 - written by our own driver
+    return pickle.loads(answer[start:end]), read_content  # noqa: S301 - written by our own driver
