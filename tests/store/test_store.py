@@ -89,9 +89,9 @@ def test_the_successor_of_a_dropped_table_is_not_overwritten(store):
     first = store.commit(successor, lambda _: Manifest(successor))
     for over in (frozenset(), frozenset({TABLE.uuid})):
         with pytest.raises(AnalyzeFailed, match="another table"):
-            store.commit(TABLE, adding(), over=over)
+            store.commit(TABLE, adding(), replaceable=over)
     assert store.read() == first
-    assert store.commit(TABLE, adding(), over=frozenset({"successor"})).table == TABLE
+    assert store.commit(TABLE, adding(), replaceable=frozenset({"successor"})).table == TABLE
 
 
 def test_a_renamed_table_keeps_its_statistics(store):
@@ -193,7 +193,7 @@ def test_of_many_objects_the_folder_is_listed_once(store, monkeypatch):
     (folder / refs[0].name).unlink()
     (folder / refs[1].name).write_bytes(b"cut")
     asked, size = [], LocalBlobs.size
-    monkeypatch.setattr(table_store, "_MOST_ASKED", 4)
+    monkeypatch.setattr(table_store, "_MOST_SINGLE_REQUESTS", 4)
     monkeypatch.setattr(LocalBlobs, "size", lambda self, path: asked.append(path) or size(self, path))
     assert store.find_absent({ref.name: ref.length for ref in refs}) == {refs[0].name, refs[1].name}
     assert sorted(asked) == sorted(f"objects/{ref.name}" for ref in refs[:2])
@@ -241,7 +241,7 @@ def test_old_blocks_are_left_to_collection(store):
 
 def test_only_wanted_blocks_are_verified(store):
     first, second = block(store, ["a"]), block(store, ["b"])
-    wanted = find_orphan_blocks(store, TABLE, None, wanted=lambda _, files: files["path"].to_pylist() == ["b"])
+    wanted = find_orphan_blocks(store, TABLE, None, is_useful=lambda _, files: files["path"].to_pylist() == ["b"])
     assert wanted == [second]
     assert first.id != second.id
 

@@ -65,6 +65,17 @@ class DetailFiles(NamedTuple):
     inside: NDArray[np.int64]
 
 
+def list_detail_references(files: pa.Table, kind: str) -> set[ObjectRef]:
+    """List the references to the detail objects of one kind that a list of data files names."""
+    files = files.filter(pc.is_valid(files[f"{kind}_name"]))
+    columns = [files[f"{kind}_{field}"].to_pylist() for field in _REFERENCE_FIELDS]
+    references = set()
+    for values in zip(*columns, strict=True):
+        fields = dict(zip(_REFERENCE_FIELDS, values, strict=True))
+        references.add(ObjectRef(rows=ANY_ROWS, **fields))
+    return references
+
+
 def find_detail_files(files: pa.Table, kind: str) -> Iterator[DetailFiles]:
     """Find the detail objects of one kind that rows of `files` name."""
     files = files.filter(pc.is_valid(files[f"{kind}_name"]))

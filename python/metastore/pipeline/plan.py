@@ -183,7 +183,7 @@ def _find_adoptable_blocks(
         return coverage.adds_knowledge(resolved, files, inputs.facts.columns, inputs.request.statistics)
 
     settings = dict(inputs.block_settings)
-    orphans = find_orphan_blocks(inputs.store, inputs.facts.identity, manifest, settings=settings, wanted=is_useful)
+    orphans = find_orphan_blocks(inputs.store, inputs.facts.identity, manifest, settings=settings, is_useful=is_useful)
     return tuple(orphans)
 
 

@@ -1,4 +1,4 @@
-"""The data files that a block has statistics of, by the list that it keeps of them."""
+"""The data files of blocks, as the blocks list them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
 
 from metastore.errors import DamagedObject
 from metastore.format.data_files import read_file_keys
@@ -42,7 +43,7 @@ class BlockDamageError(Exception):
 
 @contextmanager
 def attribute_damage(block: str) -> Iterator[None]:
-    """Says of which block a damaged object is."""
+    """Name the block of a damaged object in the error."""
     try:
         yield
     except DamagedObject as damage:
@@ -53,7 +54,7 @@ DEPTHS = {name: rank for rank, name in enumerate(COMPUTED)}
 
 
 ColumnKey = tuple[str, str]
-"""Key and type of a column: statistics under another type are another thing."""
+"""Key and type of a column: statistics of another type are those of another column."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class BlockFiles:
         block: The manifest's entry.
         files: The rows of its `files` object.
         ordinals: Key of a data file to its ordinal in the block.
-        absent: Ordinal of a data file to the columns that the block has no row of: merged blocks may have gaps.
+        absent: Ordinal of a data file to the columns without a row in the block: merged blocks may have gaps.
     """
 
     block: Block
@@ -74,96 +75,106 @@ class BlockFiles:
 
     @property
     def depth(self) -> int:
-        """How deep its statistics are."""
+        """The depth of its statistics."""
         return DEPTHS[self.block.computed]
 
     @cached_property
     def files_without_value_counts(self) -> frozenset[int]:
-        """The data files of which all was computed but value lists: earlier versions kept none."""
+        """The data files with all statistics but value lists: earlier versions wrote none."""
         if self.block.computed != FULL:
             return frozenset()
-        names = zip(*(self.files.column(name).to_pylist() for name in ("file", "frequencies_name")), strict=True)
-        return frozenset(file for file, name in names if name is None)
+        has_no_lists = pc.is_null(self.files.column("frequencies_name"))
+        return frozenset(self.files.column("file").filter(has_no_lists).to_pylist())
 
     def depth_of(self, file: int) -> int:
-        """How deep the statistics of one of its files are; those without value lists are no deeper than footers."""
+        """Return the depth of a data file's statistics; those without value lists are no deeper than footers."""
         return DEPTHS[FOOTER] if file in self.files_without_value_counts else self.depth
 
     def known_columns(self, file: int) -> frozenset[ColumnKey]:
-        """The columns that the block has a row of for one of its data files."""
-        return self._known[self.absent.get(file, frozenset())]
+        """Return the columns that have a row for one of the block's data files."""
+        return self._columns_without[self.absent.get(file, frozenset())]
 
     @cached_property
-    def _known(self) -> Mapping[frozenset[ColumnKey], frozenset[ColumnKey]]:
-        # Made once for all files that miss the same: of a block with many files it is asked for each.
+    def _columns_without(self) -> Mapping[frozenset[ColumnKey], frozenset[ColumnKey]]:
+        """Each set of absent columns to the other columns: one set serves many data files."""
         columns = column_keys(self.block.columns)
-        return {absent: columns - absent if absent else columns for absent in {frozenset(), *self.absent.values()}}
+        columns_without = {frozenset[ColumnKey](): columns}
+        for absent in set(self.absent.values()):
+            if absent:
+                columns_without[absent] = columns - absent
+        return columns_without
 
 
 def read_block_files(store: Store, blocks: Iterable[Block]) -> list[BlockFiles]:
     """Read the lists of files of blocks."""
-    return list(prefetch(partial(_indexed, store), blocks))
+    return list(prefetch(partial(_read_block, store), blocks))
 
 
 class BlockFilesCache:
-    """The lists of files of blocks, read once however often they are asked for."""
+    """The lists of files of blocks, each read once."""
 
     def __init__(self, store: Store) -> None:
-        """Begin with none."""
         self._store = store
-        self._known: dict[str, BlockFiles] = {}
+        self._block_files: dict[str, BlockFiles] = {}
 
     def read(self, blocks: Sequence[Block]) -> list[BlockFiles]:
-        """One entry a block, in order."""
-        fresh = [block for block in blocks if block.id not in self._known]
-        self._known |= {one.block.id: one for one in read_block_files(self._store, fresh)}
-        return [self._known[block.id] for block in blocks]
+        """Read the lists of files of blocks, in their order."""
+        new = [block for block in blocks if block.id not in self._block_files]
+        for indexed in read_block_files(self._store, new):
+            self._block_files[indexed.block.id] = indexed
+        return [self._block_files[block.id] for block in blocks]
 
 
-def _indexed(store: Store, block: Block) -> BlockFiles:
+def _read_block(store: Store, block: Block) -> BlockFiles:
     with attribute_damage(block.id):
         files = store.get(block.files)
-        absent = _gaps(store, block)
-    return BlockFiles(block, files, _ordinals(files), absent)
+        absent = _find_absent_columns(store, block)
+    return BlockFiles(block, files, read_ordinals(files), absent)
 
 
 def list_block_objects(indexed: BlockFiles) -> dict[str, int]:
     """Name all objects of a block, with their lengths."""
     refs = [indexed.block.files, *(ref.object for ref in indexed.block.summary)]
-    named = {ref.name: ref.length for ref in refs}
+    lengths = {ref.name: ref.length for ref in refs}
     for kind in DETAILS:
-        details = (indexed.files.column(f"{kind}_{what}").to_pylist() for what in ("name", "length"))
-        named |= {name: length for name, length in zip(*details, strict=True) if name is not None}
-    return named
+        has_details = pc.is_valid(indexed.files.column(f"{kind}_name"))
+        rows = indexed.files.filter(has_details)
+        names = rows.column(f"{kind}_name").to_pylist()
+        lengths.update(zip(names, rows.column(f"{kind}_length").to_pylist(), strict=True))
+    return lengths
 
 
 def column_keys(columns: Sequence[Column]) -> frozenset[ColumnKey]:
-    """Key and type of each column."""
+    """Return key and type of each column."""
     return frozenset((column.key, column.type) for column in columns)
 
 
-def _gaps(store: Store, block: Block) -> dict[int, frozenset[ColumnKey]]:
-    """The columns without a row, by data file; nothing is read where the rows are as many as can be."""
+def _find_absent_columns(store: Store, block: Block) -> dict[int, frozenset[ColumnKey]]:
+    """Find the columns without a row, by data file; nothing is read if there are as many rows as can be."""
     expected = block.files.rows * len(block.columns)
     if sum(ref.object.rows for ref in block.summary) == expected:
         return {}
     present = np.zeros((len(block.columns), block.files.rows), np.bool_)
     for ref in block.summary:
         rows = store.get(ref.object, ["column", "file"])
-        places = [rows.column(name).to_numpy() for name in ("column", "file")]
-        present[tuple(places)] = True
+        present[rows.column("column").to_numpy(), rows.column("file").to_numpy()] = True
     keys = [(column.key, column.type) for column in block.columns]
 
-    @cache  # mostly there are few sets of columns that files miss
+    @cache  # mostly there are few sets of columns that files lack
     def name_columns(bits: bytes) -> frozenset[ColumnKey]:
-        missing = np.unpackbits(np.frombuffer(bits, np.uint8), count=len(keys)).astype(bool)
-        # A column has two places where the block tells of data files with field ids and of others without.
-        present_keys = {keys[column] for column in np.flatnonzero(~missing).tolist()}
-        return frozenset(keys[column] for column in np.flatnonzero(missing).tolist()) - present_keys
+        is_missing = np.unpackbits(np.frombuffer(bits, np.uint8), count=len(keys)).astype(bool)
+        missing_keys = [keys[column] for column in np.flatnonzero(is_missing).tolist()]
+        # A column has two ordinals if the block has data files with field ids and others without.
+        present_keys = [keys[column] for column in np.flatnonzero(~is_missing).tolist()]
+        return frozenset(missing_keys).difference(present_keys)
 
-    by_file = np.ascontiguousarray(np.packbits(~present, axis=0).T)
-    return {file: name_columns(by_file[file].tobytes()) for file in np.flatnonzero(by_file.any(axis=1)).tolist()}
+    bits_by_file = np.ascontiguousarray(np.packbits(~present, axis=0).T)
+    absent = {}
+    for file in np.flatnonzero(bits_by_file.any(axis=1)).tolist():
+        absent[file] = name_columns(bits_by_file[file].tobytes())
+    return absent
 
 
-def _ordinals(files: pa.Table) -> dict[FileKey, int]:
+def read_ordinals(files: pa.Table) -> dict[FileKey, int]:
+    """Read the ordinal of each data file that a block lists."""
     return dict(zip(read_file_keys(files), files.column("file").to_pylist(), strict=True))

@@ -1,4 +1,4 @@
-"""What cannot be true of any data file: statistics that say so are set aside by every reader."""
+"""Contradictions: statistics that cannot be true of any data file, and that every reader ignores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from metastore.format.value_rendering import decimal_from_bytes
 from metastore.format.zones import hash_identities
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -24,144 +24,188 @@ _ENCODINGS = ("long", "double", "binary")
 
 
 def check_statistics(
-    rows: pa.Table, columns: Sequence[Column], held: Iterable[int], files: pa.Table | None
+    rows: pa.Table, columns: Sequence[Column], ordinals: Iterable[int], files: pa.Table | None
 ) -> list[str]:
-    """Contradictions in the rows of a `summary` or `table-summary`."""
-    ordinals = rows["column"].to_numpy()
-    known = np.isin(ordinals, np.fromiter(held, np.int64))
-    checks: dict[str, Any] = {
-        "a column that the object does not hold": ~known,
-        "negative counts": _any(rows, [pc.less(rows[name], 0) for name in ("rows", "nulls", "nans", "distinct")]),
-        **_among_counts_and_bounds(rows, columns),
-        "bounds of another encoding than the column's": _misplaced(rows, columns, known),
-        "more exact distinct values than rows": _true(
-            pc.and_(pc.equal(rows["distinct_error"], 0.0), pc.greater(rows["distinct"], rows["rows"]))
-        ),
+    """List contradictions in the rows of a `summary` or `table-summary`.
+
+    Args:
+        rows: The rows.
+        columns: The columns of the block or the snapshot.
+        ordinals: The ordinals of the columns of the object.
+        files: The rows of the block's `files`, if they are readable.
+    """
+    is_listed = np.isin(rows["column"].to_numpy(), np.fromiter(ordinals, np.int64))
+    is_exact = pc.equal(rows["distinct_error"], 0.0)
+    masks: dict[str, Any] = {
+        "a column that the object does not hold": ~is_listed,
+        "negative counts": _find_negative(rows, ("rows", "nulls", "nans", "distinct")),
+        **_check_counts_and_bounds(rows, columns),
+        "bounds of another encoding than the column's": is_listed & _find_misplaced_bounds(rows, columns),
+        "more exact distinct values than rows": _to_mask(pc.and_(is_exact, pc.greater(rows["distinct"], rows["rows"]))),
     }
     if files is not None:
-        checks |= _against_files(rows, files)
-    return [f"{text} ({int(np.sum(found))})" for text, found in checks.items() if np.any(found)]
+        masks |= _check_against_files(rows, files)
+    return _describe_masks(masks)
+
+
+def _describe_masks(masks: Mapping[str, Any]) -> list[str]:
+    """Name the contradictions that occur, with the numbers of their rows."""
+    problems = []
+    for problem, mask in masks.items():
+        count = int(np.sum(mask))
+        if count:
+            problems.append(f"{problem} ({count})")
+    return problems
 
 
 def find_contradictory_rows(rows: pa.Table, columns: Sequence[Column], files: int) -> NDArray[np.bool_]:
-    """Rows of a `summary` of which nothing may be believed: who looks for values takes their data files for unknown."""
-    places = rows["file"].to_numpy()
-    wrong: NDArray[np.bool_] = (places < 0) | (places >= files)
-    wrong |= _any(rows, [pc.less(rows[name], 0) for name in ("rows", "nulls", "nans")])
-    for found in _among_counts_and_bounds(rows, columns).values():
-        wrong |= found
-    return wrong
+    """Find rows of a `summary` that contradict themselves: for lookups their data files are unknown."""
+    ordinals = rows["file"].to_numpy()
+    is_wrong: NDArray[np.bool_] = (ordinals < 0) | (ordinals >= files)
+    is_wrong |= _find_negative(rows, ("rows", "nulls", "nans"))
+    for mask in _check_counts_and_bounds(rows, columns).values():
+        is_wrong |= mask
+    return is_wrong
 
 
 def check_file_list(files: pa.Table) -> list[str]:
-    """Contradictions in the rows of a `files` object."""
+    """List contradictions in the rows of a `files` object."""
     ordinals = files["file"].to_numpy()
-    checks = {
+    masks = {
         "ordinals that are not 0, 1, 2, …": np.sort(ordinals) != np.arange(files.num_rows),
-        "negative sizes or rows": _any(files, [pc.less(files[name], 0) for name in ("size", "rows")]),
+        "negative sizes or rows": _find_negative(files, ("size", "rows")),
     }
-    return [f"{text} ({int(np.sum(found))})" for text, found in checks.items() if np.any(found)]
+    return _describe_masks(masks)
 
 
 def check_identities(written: str | None, files: pa.Table) -> list[str]:
-    """Contradictions between the rows of `files` and what its footer says to tell them by, if it does."""
-    wrong = written is not None and written != hash_identities(files)
-    return ["identities that are those of other data files"] if wrong else []
+    """List contradictions between the rows of `files` and the identities in its footer, if there are any."""
+    if written is None or written == hash_identities(files):
+        return []
+    return ["identities that are those of other data files"]
 
 
 def check_zones(zones: pa.Table, expected: Sequence[pa.Table]) -> list[str]:
-    """Contradictions between the rows of `zones` and what follows from the summaries of the block."""
-    wanted = {(row["column"], row["zone"]): row for one in expected for row in one.to_pylist()}
-    wrong = sum(wanted.get((row["column"], row["zone"])) != row for row in zones.to_pylist())
+    """List contradictions between the rows of `zones` and those that follow from the summaries of the block."""
+    expected_rows = {}
+    for table in expected:
+        for row in table.to_pylist():
+            expected_rows[row["column"], row["zone"]] = row
+    wrong = sum(expected_rows.get((row["column"], row["zone"])) != row for row in zones.to_pylist())
     return [f"a zone that is not that of its data files ({wrong})"] if wrong else []
 
 
 def check_snapshot(listed: pa.Table, snapshot: Snapshot) -> list[str]:
-    """Contradictions between a snapshot's entry and its list of data files."""
+    """List contradictions between a snapshot's entry and its list of data files."""
     problems = []
     if listed.num_rows != snapshot.files_total:
         problems.append(f"{listed.num_rows} data files where the snapshot has {snapshot.files_total}")
     deleted = pc.fill_null(listed["deleted_rows"], 0)
-    if np.any(_true(pc.greater(deleted, listed["rows"]))):
+    if np.any(_to_mask(pc.greater(deleted, listed["rows"]))):
         problems.append("more deleted rows than rows")
     return problems
 
 
-def _among_counts_and_bounds(rows: pa.Table, columns: Sequence[Column]) -> dict[str, NDArray[np.bool_]]:
-    missing = _missing(rows)
+def _check_counts_and_bounds(rows: pa.Table, columns: Sequence[Column]) -> dict[str, NDArray[np.bool_]]:
+    """Compare the counts and bounds of each row with each other."""
+    empty = pc.add(pc.fill_null(rows["nulls"], 0), pc.fill_null(rows["nans"], 0))
+    has_no_value = _to_mask(pc.equal(empty, rows["rows"]))
     return {
-        "more nulls and NaN than rows": _true(pc.greater(missing, rows["rows"])),
-        "bounds where there is no value": _true(pc.and_(_has_bounds(rows), pc.equal(missing, rows["rows"]))),
-        "an upper bound below the lower": _inverted(rows, columns),
-        "NaN as a bound": _any(rows, [pc.is_nan(rows[name]) for name in ("lo_double", "hi_double")]),
+        "more nulls and NaN than rows": _to_mask(pc.greater(empty, rows["rows"])),
+        "bounds where there is no value": has_no_value & _find_bounds(rows, _ENCODINGS),
+        "an upper bound below the lower": _find_inverted_bounds(rows, columns),
+        "NaN as a bound": _to_mask(pc.is_nan(rows["lo_double"])) | _to_mask(pc.is_nan(rows["hi_double"])),
     }
 
 
-def _against_files(rows: pa.Table, files: pa.Table) -> dict[str, Any]:
+def _check_against_files(rows: pa.Table, files: pa.Table) -> dict[str, Any]:
+    """Compare rows of `summary` with the rows of the block's `files`."""
     count = files.num_rows
-    places, columns = rows["file"].to_numpy(), rows["column"].to_numpy().astype(np.int64)
-    inside = (places >= 0) & (places < count)
-    rows_of_file = np.full(count + 1, -1, np.int64)
-    ordinals = files["file"].to_numpy()
-    sound = (ordinals >= 0) & (ordinals < count)
-    rows_of_file[ordinals[sound]] = pc.fill_null(files["rows"], -1).to_numpy()[sound]
-    expected = rows_of_file[np.where(inside, places, count)]
-    counted = pc.fill_null(rows["rows"], -1).to_numpy()
-    pairs = columns << 32 | places.astype(np.int64)
+    file_ordinals = rows["file"].to_numpy()
+    is_listed = (file_ordinals >= 0) & (file_ordinals < count)
+    expected_counts = _read_row_counts(files)[np.where(is_listed, file_ordinals, count)]
+    row_counts = pc.fill_null(rows["rows"], -1).to_numpy()
+    are_known = (expected_counts >= 0) & (row_counts >= 0)
+    pairs = rows["column"].to_numpy().astype(np.int64) << 32 | file_ordinals.astype(np.int64)
     return {
-        "a data file that the block does not have": ~inside,
-        "another number of rows than the data file": (expected >= 0) & (counted >= 0) & (expected != counted),
-        "two rows for one column and data file": len(pairs) - len(np.unique(pairs)) > 0,
-        "all values of a data file of which no object has any": _unlisted(rows, files),
+        "a data file that the block does not have": ~is_listed,
+        "another number of rows than the data file": are_known & (expected_counts != row_counts),
+        "two rows for one column and data file": len(np.unique(pairs)) < len(pairs),
+        "all values of a data file of which no object has any": _find_absent_lists(rows, files),
     }
 
 
-def _unlisted(rows: pa.Table, files: pa.Table) -> Any:
-    """Rows that say their value list is complete, of data files that name no object with lists."""
-    unnamed = files["file"].filter(pc.is_null(files["frequencies_name"])).to_numpy()
-    complete = _true(pc.and_(pc.equal(rows["frequencies"], "complete"), pc.greater(rows["distinct"], 0)))
-    return complete & np.isin(rows["file"].to_numpy(), unnamed)
+def _read_row_counts(files: pa.Table) -> NDArray[np.int64]:
+    """Read the number of rows of each data file by its ordinal; -1 if it is unknown, and behind the last ordinal."""
+    count = files.num_rows
+    ordinals = files["file"].to_numpy()
+    is_sound = (ordinals >= 0) & (ordinals < count)
+    row_counts = np.full(count + 1, -1, np.int64)
+    row_counts[ordinals[is_sound]] = pc.fill_null(files["rows"], -1).to_numpy()[is_sound]
+    return row_counts
 
 
-def _missing(rows: pa.Table) -> pa.ChunkedArray:
-    return pc.add(pc.fill_null(rows["nulls"], 0), pc.fill_null(rows["nans"], 0))
+def _find_absent_lists(rows: pa.Table, files: pa.Table) -> Any:
+    """Find rows that say their value list is complete, of data files that name no object with lists."""
+    files_without_lists = files["file"].filter(pc.is_null(files["frequencies_name"])).to_numpy()
+    is_complete = _to_mask(pc.and_(pc.equal(rows["frequencies"], "complete"), pc.greater(rows["distinct"], 0)))
+    return is_complete & np.isin(rows["file"].to_numpy(), files_without_lists)
 
 
-def _has_bounds(rows: pa.Table) -> pa.ChunkedArray:
-    found = [pc.is_valid(rows[f"{side}_{encoding}"]) for side in ("lo", "hi") for encoding in _ENCODINGS]
-    return pa.chunked_array([np.logical_or.reduce([one.to_numpy() for one in found])])
+def _find_inverted_bounds(rows: pa.Table, columns: Sequence[Column]) -> Any:
+    is_inverted = _to_mask(pc.greater(rows["lo_long"], rows["hi_long"]))
+    is_inverted |= _to_mask(pc.greater(rows["lo_double"], rows["hi_double"]))
+    if pc.any(pc.is_valid(rows["lo_binary"])).as_py():
+        is_inverted |= _find_inverted_bytes(rows, columns)
+    return is_inverted
 
 
-def _inverted(rows: pa.Table, columns: Sequence[Column]) -> Any:
-    found = _any(rows, [pc.greater(rows[f"lo_{name}"], rows[f"hi_{name}"]) for name in ("long", "double")])
-    signed = {
-        i for i, column in enumerate(columns) if column.type.startswith("decimal") and column.encoding == "binary"
-    }
-    if not pc.any(pc.is_valid(rows["lo_binary"])).as_py():
-        return found
-    by_bytes = _true(pc.greater(rows["lo_binary"], rows["hi_binary"]))
-    for place in np.flatnonzero(np.isin(rows["column"].to_numpy(), sorted(signed))) if signed else ():
-        lo, hi = rows["lo_binary"][int(place)].as_py(), rows["hi_binary"][int(place)].as_py()
-        by_bytes[place] = lo is not None and hi is not None and decimal_from_bytes(lo) > decimal_from_bytes(hi)
-    return found | by_bytes
+def _find_inverted_bytes(rows: pa.Table, columns: Sequence[Column]) -> Any:
+    """Find rows whose bounds are bytes in the wrong order; those of wide decimals are compared as numbers."""
+    is_inverted = _to_mask(pc.greater(rows["lo_binary"], rows["hi_binary"]))
+    decimals = [ordinal for ordinal, column in enumerate(columns) if _is_wide_decimal(column)]
+    if not decimals:
+        return is_inverted
+    is_decimal = np.isin(rows["column"].to_numpy(), decimals)
+    for row in np.flatnonzero(is_decimal).tolist():
+        lo = rows["lo_binary"][row].as_py()
+        hi = rows["hi_binary"][row].as_py()
+        has_both = lo is not None and hi is not None
+        is_inverted[row] = has_both and decimal_from_bytes(lo) > decimal_from_bytes(hi)
+    return is_inverted
 
 
-def _misplaced(rows: pa.Table, columns: Sequence[Column], known: Any) -> Any:
-    found = np.zeros(rows.num_rows, bool)
+def _is_wide_decimal(column: Column) -> bool:
+    return column.encoding == "binary" and column.type.startswith("decimal")
+
+
+def _find_misplaced_bounds(rows: pa.Table, columns: Sequence[Column]) -> Any:
+    """Find rows with bounds of another encoding than that of the column."""
+    is_misplaced = np.zeros(rows.num_rows, bool)
     ordinals = rows["column"].to_numpy()
     for encoding in _ENCODINGS:
-        others = [i for i, column in enumerate(columns) if column.encoding != encoding]
-        has = _any(rows, [pc.is_valid(rows[f"{side}_{encoding}"]) for side in ("lo", "hi")])
-        found |= known & has & np.isin(ordinals, others)
-    return found
+        other_columns = [ordinal for ordinal, column in enumerate(columns) if column.encoding != encoding]
+        is_misplaced |= _find_bounds(rows, [encoding]) & np.isin(ordinals, other_columns)
+    return is_misplaced
 
 
-def _any(rows: pa.Table, conditions: Sequence[pa.ChunkedArray]) -> Any:
-    found = np.zeros(rows.num_rows, bool)
-    for condition in conditions:
-        found |= _true(condition)
-    return found
+def _find_bounds(rows: pa.Table, encodings: Sequence[str]) -> Any:
+    """Find rows with a bound of one of these encodings."""
+    has_bound = np.zeros(rows.num_rows, bool)
+    for encoding in encodings:
+        has_bound |= _to_mask(pc.is_valid(rows[f"lo_{encoding}"]))
+        has_bound |= _to_mask(pc.is_valid(rows[f"hi_{encoding}"]))
+    return has_bound
 
 
-def _true(condition: pa.ChunkedArray) -> Any:
+def _find_negative(rows: pa.Table, names: Sequence[str]) -> Any:
+    """Find rows with a negative number in one of these fields."""
+    is_negative = np.zeros(rows.num_rows, bool)
+    for name in names:
+        is_negative |= _to_mask(pc.less(rows[name], 0))
+    return is_negative
+
+
+def _to_mask(condition: pa.ChunkedArray) -> Any:
+    """Convert a condition to a mask that is false where the condition is null."""
     return np.array(pc.fill_null(condition, False), bool)  # noqa: FBT003 - pyarrow's signature

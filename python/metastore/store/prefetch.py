@@ -1,4 +1,4 @@
-"""Detail objects that are decoded while it is still being found out which of their rows are wanted."""
+"""Detail objects that are decoded ahead, while callers still choose their rows."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 PREFETCH_DEPTH = 4
-"""So many objects are read together: more would take more memory."""
+"""Objects that are read at the same time: more would take more memory."""
 
 
 def prefetch(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """Do work on items in threads, a few items ahead of the one whose answer is asked for."""
+    """Do work on items in threads, a few items ahead of the caller."""
     with ThreadPoolExecutor(PREFETCH_DEPTH, "metastore-ahead") as threads:
         waiting: deque[Future[R]] = deque()
         for item in items:
@@ -38,26 +38,28 @@ def prefetch(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
             yield waiting.popleft().result()
 
 
-_MOST_BYTES = 16 << 20  # what is more is read a few objects at a time
+_MOST_BYTES = 16 << 20  # more bytes are read a few objects at a time
 _KINDS = ("frequencies", "histograms")
 
 
 class DetailPrefetch:
-    """The lists and histograms of blocks, as far as they are small enough to be held together."""
+    """The lists and histograms of blocks, read ahead if they are small enough to be in memory together."""
 
     def __init__(self, store: Store, blocks: Sequence[BlockFiles], threads: Executor) -> None:
-        """Begin to read."""
-        named = {one for indexed in blocks for kind in _KINDS for one in list_detail_objects(indexed.files, kind)}
-        small = sum(length for _, length, _ in named) <= _MOST_BYTES
-        self._coming: dict[str, Future[pa.Table]] = {
-            name: threads.submit(_decoded, store, name, digest) for name, _, digest in (named if small else ())
-        }
+        objects: set[tuple[str, int, str]] = set()
+        for indexed in blocks:
+            for kind in _KINDS:
+                objects |= list_detail_objects(indexed.files, kind)
+        self._futures: dict[str, Future[pa.Table]] = {}
+        if sum(length for _, length, _ in objects) <= _MOST_BYTES:
+            for name, _, digest in objects:
+                self._futures[name] = threads.submit(_decode, store, name, digest)
 
     def take_rows(self, name: str) -> pa.Table | None:
-        """The rows of an object, once; None if it is not at hand."""
-        coming = self._coming.pop(name, None)
-        return None if coming is None else coming.result()
+        """Return the rows of an object, once; None if it was not read ahead."""
+        future = self._futures.pop(name, None)
+        return None if future is None else future.result()
 
 
-def _decoded(store: Store, name: str, digest: str) -> pa.Table:
+def _decode(store: Store, name: str, digest: str) -> pa.Table:
     return decode_detail(name, digest, store.read_bytes(name))

@@ -1,4 +1,4 @@
-"""Verification: every object that a manifest names is there, is what was written, and does not contradict itself."""
+"""Verification: every object that a manifest names is present, has its digest, and does not contradict itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from metastore.store.contradictions import (
 from metastore.store.retention import is_leftover
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -40,20 +40,23 @@ if TYPE_CHECKING:
     from metastore.store.table_store import Store
 
 
-OK, MISSING, DAMAGED, CONTRADICTORY = "ok", "missing", "damaged", "contradictory"
+OK = "ok"
+MISSING = "missing"
+DAMAGED = "damaged"
+CONTRADICTORY = "contradictory"
 UNKNOWN = "unknown"
-"""What readers pass over, such as a kind of a later version: nothing is wrong with it."""
+"""The state of things that readers pass over, such as a kind of a later version: nothing is wrong with them."""
 LATER = "a later version writes objects of this kind; this one passes over it"
 
 
 @dataclass(frozen=True)
 class Damage:
-    """What of a manifest is not what was written, or contradicts itself.
+    """The objects of a manifest that are missing, damaged or contradictory.
 
     Attributes:
-        objects: The names of such objects.
+        objects: Their names.
         blocks: Ids of blocks with such an object other than zones.
-        zones: Ids of blocks of which only zones, without which all is known, are such objects.
+        zones: Ids of blocks with such zones alone: these can be computed again from summaries.
     """
 
     objects: frozenset[str] = frozenset()
@@ -67,15 +70,15 @@ class Damage:
 
 @dataclass(frozen=True)
 class ObjectFinding:
-    """What was found about one object.
+    """The state of one object.
 
     Attributes:
         object: Its name.
         kind: Its kind.
         size: Its bytes.
-        rows: Its rows, None where they are not known.
+        rows: Number of its rows, None if it is unknown.
         state: `ok`, `missing`, `damaged`, `contradictory` or `unknown`.
-        problem: What is wrong; empty where nothing is.
+        problem: A description of the problem; empty if there is none.
     """
 
     object: str
@@ -87,154 +90,163 @@ class ObjectFinding:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether it is to be repaired."""
+        """Whether it needs repair."""
         return self.state not in (OK, UNKNOWN)
 
 
 def verify_manifest(store: Store, manifest: Manifest) -> Iterator[ObjectFinding]:
-    """Reads every object of a manifest completely and checks it."""
+    """Read every object of a manifest completely and check it."""
     details: dict[str, tuple[int, str]] = {}
     for block in manifest.blocks:
-        yield from _block(store, block, details)
-    yield from _details(store, details)
+        yield from _verify_block(store, block, details)
+    yield from _verify_details(store, details)
     for snapshot in manifest.snapshots:
-        yield from _snapshot(store, snapshot)
-    yield from (_read(store, ref)[0] for ref in manifest.nodes)
+        yield from _verify_snapshot(store, snapshot)
+    for ref in manifest.nodes:
+        finding, _ = _read(store, ref)
+        yield finding
 
 
 def verify_block(store: Store, block: Block) -> Iterator[ObjectFinding]:
-    """Reads every object of a block completely and checks it."""
+    """Read every object of a block completely and check it."""
     details: dict[str, tuple[int, str]] = {}
-    yield from _block(store, block, details)
-    yield from _details(store, details)
+    yield from _verify_block(store, block, details)
+    yield from _verify_details(store, details)
 
 
 def find_damage(store: Store, manifest: Manifest) -> Damage:
-    """Reads every object of a manifest completely and tells what has to be made again."""
-    wrong = {found.object: found.kind for found in verify_manifest(store, manifest) if found.is_wrong}
-    if not wrong:
+    """Read every object of a manifest completely and find those that need repair."""
+    kinds = {finding.object: finding.kind for finding in verify_manifest(store, manifest) if finding.is_wrong}
+    if not kinds:
         return Damage()
-    kinds = {block.id: {wrong[name] for name in _named_by(store, block, wrong)} for block in manifest.blocks}
-    return Damage(
-        frozenset(wrong),
-        frozenset(block for block, found in kinds.items() if found - {"zones"}),
-        frozenset(block for block, found in kinds.items() if found == {"zones"}),
-    )
+    blocks = set()
+    zones = set()
+    for block in manifest.blocks:
+        kinds_of_block = {kinds[name] for name in _name_wrong_objects(store, block, kinds)}
+        if kinds_of_block == {"zones"}:
+            zones.add(block.id)
+        elif kinds_of_block:
+            blocks.add(block.id)
+    return Damage(frozenset(kinds), frozenset(blocks), frozenset(zones))
 
 
-def _named_by(store: Store, block: Block, wrong: Collection[str]) -> set[str]:
-    """Those of some objects that are a block's; without its details where its list of files is wrong itself."""
-    named = {ref.name for ref in iterate_objects(block)}
+def _name_wrong_objects(store: Store, block: Block, wrong: Collection[str]) -> set[str]:
+    """Name the wrong objects of a block; without its details if its list of files is wrong itself."""
+    names = {ref.name for ref in iterate_objects(block)}
     if block.files.name not in wrong:
         files = store.get(block.files)
-        named.update(*({name for name, _, _ in list_detail_objects(files, kind)} for kind in DETAILS))
-    return named.intersection(wrong)
-
-
-def _details(store: Store, details: Mapping[str, tuple[int, str]]) -> Iterator[ObjectFinding]:
-    for name, (length, digest) in sorted(details.items()):
-        yield _detail(store, name, length, digest)
-
-
-def _block(store: Store, block: Block, details: dict[str, tuple[int, str]]) -> Iterator[ObjectFinding]:
-    finding, files = _read(store, block.files)
-    if files is None:
-        finding = replace(finding, problem=f"{finding.problem}; what it lists cannot be checked")
-    else:
-        finding = _with(finding, check_file_list(files))
-        if block.zones and finding.state == OK:
-            finding = _with(finding, check_identities(_identities(store, block.files), files))
         for kind in DETAILS:
-            details.update({name: (length, digest) for name, length, digest in list_detail_objects(files, kind)})
+            names.update(name for name, _, _ in list_detail_objects(files, kind))
+    return names.intersection(wrong)
+
+
+def _verify_details(store: Store, details: Mapping[str, tuple[int, str]]) -> Iterator[ObjectFinding]:
+    for name, (length, digest) in sorted(details.items()):
+        yield _verify_detail(store, name, length, digest)
+
+
+def _verify_block(store: Store, block: Block, details: dict[str, tuple[int, str]]) -> Iterator[ObjectFinding]:
+    """Verify the objects that a block names; those of details are added to `details`, with length and digest."""
+    finding, files = _verify_file_list(store, block)
+    if files is not None:
+        for kind in DETAILS:
+            for name, length, digest in list_detail_objects(files, kind):
+                details[name] = (length, digest)
     yield finding
-    expected: list[pa.Table] | None = []
+    can_check_zones = bool(block.zones) and files is not None
+    expected_zones = []
     for ref in block.summary:
         finding, rows = _read(store, ref.object)
         if rows is not None:
-            finding = _with(finding, check_statistics(rows, block.columns, ref.columns, files))
-        if not block.zones or files is None or finding.state != OK:
-            expected = None
-        elif expected is not None:
-            expected.append(build_zones(rows, block.columns, read_row_counts(files)))
+            finding = _add_problems(finding, check_statistics(rows, block.columns, ref.columns, files))
+        can_check_zones = can_check_zones and finding.state == OK
+        if can_check_zones:
+            expected_zones.append(build_zones(rows, block.columns, read_row_counts(files)))
         yield finding
     for ref in block.zones:
         finding, rows = _read(store, ref.object)
-        if rows is not None and expected is not None:
-            finding = _with(finding, check_zones(rows, expected))
+        if rows is not None and can_check_zones:
+            finding = _add_problems(finding, check_zones(rows, expected_zones))
         yield finding
 
 
-def _identities(store: Store, ref: ObjectRef) -> str | None:
-    return read_footer(ref.name, store.read_bytes(ref.name)).texts.get(IDENTITIES_KEY)
+def _verify_file_list(store: Store, block: Block) -> tuple[ObjectFinding, pa.Table | None]:
+    finding, files = _read(store, block.files)
+    if files is None:
+        return replace(finding, problem=f"{finding.problem}; what it lists cannot be checked"), None
+    finding = _add_problems(finding, check_file_list(files))
+    if block.zones and finding.state == OK:
+        footer = read_footer(block.files.name, store.read_bytes(block.files.name))
+        finding = _add_problems(finding, check_identities(footer.texts.get(IDENTITIES_KEY), files))
+    return finding, files
 
 
-def _snapshot(store: Store, snapshot: Snapshot) -> Iterator[ObjectFinding]:
+def _verify_snapshot(store: Store, snapshot: Snapshot) -> Iterator[ObjectFinding]:
     for ref in iterate_objects(snapshot):
         finding, rows = _read(store, ref)
         if rows is not None and ref.kind == "table-files":
-            finding = _with(finding, check_snapshot(rows, snapshot))
+            finding = _add_problems(finding, check_snapshot(rows, snapshot))
         if rows is not None and ref.kind == "table-summary":
-            finding = _with(finding, check_statistics(rows, snapshot.described, range(len(snapshot.described)), None))
+            columns = snapshot.described
+            finding = _add_problems(finding, check_statistics(rows, columns, range(len(columns)), None))
         yield finding
 
 
 def _read(store: Store, ref: ObjectRef) -> tuple[ObjectFinding, pa.Table | None]:
-    """The finding about an object that is named with all its digests, and its rows where they are sound."""
-    whole = ObjectFinding(ref.name, ref.kind, ref.length, ref.rows, OK)
+    """Verify an object that is named with all its digests, and return its rows if they are sound."""
+    finding = ObjectFinding(ref.name, ref.kind, ref.length, ref.rows, OK)
     try:
         data = store.read_bytes(ref.name, ref.length)
     except DamagedObject as damage:
-        return _unread(whole, damage), None
+        return _mark_unreadable(finding, damage), None
     try:
         if ref.kind not in SCHEMAS:
             check_bytes(ref, data)
-            return replace(whole, state=UNKNOWN, problem=LATER), None
+            return replace(finding, state=UNKNOWN, problem=LATER), None
         rows = decode_object(ref, data)
         _check_footer(ref, data)
     except DamagedObject as damage:
-        return _failed(whole, DAMAGED, damage), None
-    return whole, rows
+        return replace(finding, state=DAMAGED, problem=damage.reason), None
+    return finding, rows
 
 
-def _detail(store: Store, name: str, length: int, digest: str) -> ObjectFinding:
-    """The finding about an object that rows of `files` name: its name vouches for its bytes, and so do they."""
+def _verify_detail(store: Store, name: str, length: int, digest: str) -> ObjectFinding:
+    """Verify an object that rows of `files` name by its name, which is made of its bytes, and by its digest there."""
     kind = name.rsplit("-", 5)[0]
+    finding = ObjectFinding(name, kind, length, None, OK)
     try:
-        data = store.read_bytes(name, length or MAX_OBJECT_BYTES)  # rows of damaged lists may not say it
+        data = store.read_bytes(name, length or MAX_OBJECT_BYTES)  # rows of damaged lists may not have the length
     except DamagedObject as damage:
-        return _unread(ObjectFinding(name, kind, length, None, OK), damage)
+        return _mark_unreadable(finding, damage)
     try:
         ref, _ = identify_object(name, data)
         decode_object(ref, data)
         _check_footer(ref, data)
     except DamagedObject as damage:
-        return _failed(ObjectFinding(name, kind, length, None, OK), DAMAGED, damage)
+        return replace(finding, state=DAMAGED, problem=damage.reason)
+    finding = replace(finding, rows=ref.rows)
     if (ref.length, ref.sha256) != (length, digest):
-        return ObjectFinding(name, kind, length, ref.rows, DAMAGED, "it is not the one that its block names")
-    return ObjectFinding(name, kind, length, ref.rows, OK)
+        return replace(finding, state=DAMAGED, problem="it is not the one that its block names")
+    return finding
 
 
 def _check_footer(ref: ObjectRef, data: bytes) -> None:
-    """Checks what only partial reads rely on: a whole object may be sound and its footer not."""
+    """Check the parts of a footer that only partial reads use: the object may be sound and its footer not."""
     footer = verify_chunks(ref, data)
     if footer.texts.get(KIND_KEY) != ref.kind:
         raise DamagedObject(ref.name, "its footer names another kind")
-    present = footer.metadata.schema.to_arrow_schema().names
-    missing = [field.name for field in SCHEMAS[ref.kind] if field.name not in present]
-    required = [name for name in missing if not SCHEMAS[ref.kind].field(name).nullable]
-    if required:
-        raise DamagedObject(ref.name, f"it has no column {required[0]}")
+    names = footer.metadata.schema.to_arrow_schema().names
+    for field in SCHEMAS[ref.kind]:
+        if not field.nullable and field.name not in names:
+            raise DamagedObject(ref.name, f"it has no column {field.name}")
 
 
-def _unread(whole: ObjectFinding, damage: DamagedObject) -> ObjectFinding:
-    return _failed(whole, MISSING if damage.reason.startswith("it is missing") else DAMAGED, damage)
+def _mark_unreadable(finding: ObjectFinding, damage: DamagedObject) -> ObjectFinding:
+    state = MISSING if damage.reason.startswith("it is missing") else DAMAGED
+    return replace(finding, state=state, problem=damage.reason)
 
 
-def _failed(whole: ObjectFinding, state: str, damage: DamagedObject) -> ObjectFinding:
-    return replace(whole, state=state, problem=damage.reason)
-
-
-def _with(finding: ObjectFinding, problems: list[str]) -> ObjectFinding:
+def _add_problems(finding: ObjectFinding, problems: list[str]) -> ObjectFinding:
     if not problems:
         return finding
     return replace(finding, state=CONTRADICTORY, problem="; ".join(problems))
@@ -244,41 +256,49 @@ _UNNAMED = "it is not known whether a damaged list of data files names it"
 
 
 def list_unchecked(store: Store, checked: Sequence[ObjectFinding]) -> Iterator[ObjectFinding]:
-    """One finding for each thing in the folders of a store that is neither checked nor what `gc` is there for."""
+    """List the entries in the folders of a store that are neither checked nor garbage for `gc`."""
     stored = store.list_entries()
-    names = {found.object for found in checked}
-    may_be_named = any(found.kind == "files" and found.is_wrong for found in checked)
-    manifests = _manifests(store, [path.removeprefix("log/") for path in stored if path.startswith("log/")])
-    for path, what in sorted(stored.items()):
+    checked_names = {finding.object for finding in checked}
+    may_be_named = any(finding.kind == "files" and finding.is_wrong for finding in checked)
+    log_problems = _find_log_problems(store, stored)
+    for path, size_or_kind in sorted(stored.items()):
         name = path.removeprefix("objects/")
-        if isinstance(what, str) and name not in names:
-            yield ObjectFinding(name, "", 0, None, UNKNOWN, f"it is {what}: only plain files are read")
-        elif isinstance(what, int) and not is_leftover(path):
-            kind, why = ("", manifests.get(path)) if path.startswith("log/") else _object(name, names)
-            if why is _UNNAMED and not may_be_named:
-                continue
-            if why:
-                yield ObjectFinding(name, kind, what, None, UNKNOWN, why)
+        if isinstance(size_or_kind, int):
+            finding = _describe_unchecked(path, size_or_kind, checked_names, log_problems)
+            if finding.problem and (may_be_named or finding.problem is not _UNNAMED):
+                yield finding
+        elif name not in checked_names:
+            yield ObjectFinding(name, "", 0, None, UNKNOWN, problem=f"it is {size_or_kind}: only plain files are read")
 
 
-def _manifests(store: Store, names: Sequence[str]) -> dict[str, str]:
-    """Why readers pass over entries of the log, by their paths."""
-    numbered = commit_log.parse_log_names(names)
+def _describe_unchecked(
+    path: str, size: int, checked_names: set[str], log_problems: Mapping[str, str]
+) -> ObjectFinding:
+    """Describe a plain file; without a problem if it was checked, is a leftover or a manifest."""
+    finding = ObjectFinding(path.removeprefix("objects/"), "", size, None, UNKNOWN)
+    if is_leftover(path):
+        return finding
+    if path.startswith("log/"):
+        return replace(finding, problem=log_problems.get(path, ""))
+    try:
+        kind = object_kind(finding.object)
+    except DamagedObject:
+        return replace(finding, problem="no object has this name")
+    if finding.object in checked_names:
+        return finding
+    return replace(finding, kind=kind, problem=_UNNAMED if kind in SCHEMAS else LATER)
+
+
+def _find_log_problems(store: Store, paths: Iterable[str]) -> dict[str, str]:
+    """Find the reasons why readers pass over entries of the log, by their paths."""
+    names = [path.removeprefix("log/") for path in paths if path.startswith("log/")]
+    numbers = {name: number for number, name in commit_log.parse_log_names(names).items()}
     head = store.run(commit_log.find_head())
     used = head.manifest.sequence if head.manifest else 0
-    other = {f"log/{name}": "no manifest has this name" for name in names if name not in numbered.values()}
-    damaged = {f"log/{name}": f"it is not a whole manifest: {used} is used" for n, name in numbered.items() if n > used}
-    return other | damaged
-
-
-def _object(name: str, named: set[str]) -> tuple[str, str]:
-    """The kind of an object, and why it is passed over; no reason where it is not."""
-    try:
-        kind = object_kind(name)
-    except DamagedObject:
-        return "", "no object has this name"
-    if name in named:
-        return kind, ""
-    if kind not in SCHEMAS:
-        return kind, LATER
-    return kind, _UNNAMED
+    problems = {}
+    for name in names:
+        if name not in numbers:
+            problems[f"log/{name}"] = "no manifest has this name"
+        elif numbers[name] > used:
+            problems[f"log/{name}"] = f"it is not a whole manifest: {used} is used"
+    return problems
