@@ -33,14 +33,14 @@ class Clock:
 @pytest.fixture(autouse=True)
 def _same_bytes_in_every_run(monkeypatch):
     monkeypatch.setattr(commit_log, "datetime", Clock)
-    signed = commit_log._signed
+    signed = commit_log._sign
 
     def marked(manifest, identity, log):
         content = repr((manifest, log))
         monkeypatch.setattr(commit_log, "uuid", SimpleNamespace(uuid4=lambda: uuid.uuid5(uuid.NAMESPACE_OID, content)))
         return signed(manifest, identity, log)
 
-    monkeypatch.setattr(commit_log, "_signed", marked)
+    monkeypatch.setattr(commit_log, "_sign", marked)
     monkeypatch.setattr(Manifest, "from_bytes", lru_cache(None)(Manifest.from_bytes))
     monkeypatch.setattr(logging.getLogger(commit_log.__name__), "disabled", True)
 
@@ -168,7 +168,7 @@ def listing_last(monkeypatch):
 
 
 def keeping_the_newest_alone(monkeypatch):
-    monkeypatch.setattr(retention, "_kept", lambda ages, _: {max(ages)} if ages else set())
+    monkeypatch.setattr(retention, "_select_needed", lambda ages, _: {max(ages)} if ages else set())
 
 
 def forgetting_details(monkeypatch):
@@ -176,7 +176,7 @@ def forgetting_details(monkeypatch):
         data = yield ReadLog(number)
         return retention.find_object_names(data)
 
-    monkeypatch.setattr(retention, "_named_by", named_by)
+    monkeypatch.setattr(retention, "_read_names", named_by)
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def commit_plan(
         nodes=level.nodes,
         damaged=damage.findings.objects,
     )
-    inputs.store.commit(change.identity, change, keep=inputs.keep, over=state.replaceable)
+    inputs.store.commit(change.identity, change, keep=inputs.keep, replaceable=state.replaceable)
     return replace(
         state,
         damage=damage,

@@ -1,7 +1,8 @@
-"""Writing objects where the data is computed: executors have pyarrow and numpy, no more."""
+"""Objects that executors write and read: these have pyarrow and numpy, no more."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from metastore.store.local_blobs import LocalBlobs
 from metastore.store.location import local_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from metastore.format.objects import ObjectRef
 
@@ -36,7 +37,7 @@ def write_object(
     *,
     access: Credentials = FROM_ENVIRONMENT,
 ) -> ObjectRef:
-    """Writes an object into a store and returns its reference; it is there as a whole or not at all."""
+    """Write an object into a store and return its reference; the object is complete or absent."""
     data = encode_object(kind, table, row_groups, mark_unique(extra))
     name = content_name(kind, data)
     folder = local_path(uri)
@@ -48,48 +49,60 @@ def write_object(
             local.create_folder()
             local.put(f"objects/{name}", data)
     except (OSError, pa.ArrowException) as e:
-        raise StoreNotWritable(uri, str(e).partition("\n")[0]) from e
+        raise StoreNotWritable(uri, _first_line(e)) from e
     return make_reference(name, data, table.num_rows)
 
 
 def read_object(uri: str, name: str, *, access: Credentials = FROM_ENVIRONMENT) -> bytes:
-    """The bytes of an object, not verified."""
+    """Read the bytes of an object, not verified."""
     object_kind(name)
     folder = local_path(uri)
-    try:
-        if folder is not None:
-            return _there(LocalBlobs(uri, Path(folder)).get(f"objects/{name}", MAX_OBJECT_BYTES), uri, name)
-        system, below = open_file_system(uri, access)
-        with system.open_input_file(f"{below}/objects/{name}") as stream:
+    if folder is not None:
+        data = LocalBlobs(uri, Path(folder)).get(f"objects/{name}", MAX_OBJECT_BYTES)
+        return _require_data(data, uri, name)
+    with _translate_errors(uri, name):
+        system, root = open_file_system(uri, access)
+        with system.open_input_file(f"{root}/objects/{name}") as stream:
             return bytes(stream.readall())
-    except FileNotFoundError as e:
-        raise DamagedObject(name, f"it is missing in {uri}") from e
-    except (OSError, pa.ArrowException) as e:
-        raise StoreNotReadable(uri, str(e).partition("\n")[0]) from e
 
 
 def open_object_part(uri: str, ref: ObjectRef, *, access: Credentials = FROM_ENVIRONMENT) -> ObjectPart:
-    """An object of which only what is asked for is read, verified."""
+    """Open an object of which only some columns and row groups are read and verified."""
     object_kind(ref.name)
-    local = local_path(uri)
-    if local is not None:
-        blobs, path = LocalBlobs(uri, Path(local)), f"objects/{ref.name}"
-        return ObjectPart(ref, lambda start, length: _there(blobs.get_range(path, start, length), uri, ref.name))
-    system, folder = open_file_system(uri, access)
+    folder = local_path(uri)
+    if folder is not None:
+        blobs = LocalBlobs(uri, Path(folder))
+
+        def fetch_local(start: int, length: int) -> bytes:
+            data = blobs.get_range(f"objects/{ref.name}", start, length)
+            return _require_data(data, uri, ref.name)
+
+        return ObjectPart(ref, fetch_local)
+    system, root = open_file_system(uri, access)
 
     def fetch(start: int, length: int) -> bytes:
-        try:
-            with system.open_input_file(f"{folder}/objects/{ref.name}") as stream:
-                return bytes(stream.read_at(length, start))
-        except FileNotFoundError as e:
-            raise DamagedObject(ref.name, f"it is missing in {uri}") from e
-        except (OSError, pa.ArrowException) as e:
-            raise StoreNotReadable(uri, str(e).partition("\n")[0]) from e
+        with _translate_errors(uri, ref.name), system.open_input_file(f"{root}/objects/{ref.name}") as stream:
+            return bytes(stream.read_at(length, start))
 
     return ObjectPart(ref, fetch)
 
 
-def _there(data: bytes | None, uri: str, name: str) -> bytes:
+@contextmanager
+def _translate_errors(uri: str, name: str) -> Iterator[None]:
+    """Raise errors of a read as errors of this package."""
+    try:
+        yield
+    except FileNotFoundError as e:
+        raise DamagedObject(name, f"it is missing in {uri}") from e
+    except (OSError, pa.ArrowException) as e:
+        raise StoreNotReadable(uri, _first_line(e)) from e
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _require_data(data: bytes | None, uri: str, name: str) -> bytes:
     if data is None:
         raise DamagedObject(name, f"it is missing in {uri}")
     return data

@@ -1,8 +1,8 @@
-"""Whose turn it is: drivers that analyze the same table without being asked do not compute the same twice.
+"""Claims: drivers that analyze the same table automatically do not compute the same statistics twice.
 
-A claim is a file in the store. Who holds it writes it again and again, for some hours at most, so that its age by the
-store's clock tells whether its holder lives and gets on. It spares work and protects nothing: what two writers compute
-at once is right, too.
+A claim is a file in the store. Its owner writes it again and again, for some hours at most, so that its age by the
+store's clock says whether the owner still works. It spares work and protects nothing: statistics that two writers
+compute at once are right, too.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ LONGEST_SECONDS = 6 * 3600.0
 def claim(
     store: Store, depth: str, *, lease: float = LEASE_SECONDS, longest: float = LONGEST_SECONDS
 ) -> Iterator[bool]:
-    """Whether the turn at statistics of a depth is this process's, until the end; nobody is waited for.
+    """Try to claim statistics of a depth until the end of the context, without waiting; yield whether it succeeded.
 
-    Who takes longer than `longest` seconds hangs as far as others can tell: the turn is theirs after that.
+    After `longest` seconds others may take the claim, as if this process hung.
     """
     path = f"log/claim-{depth}"
     if not _take(store, path, lease):
@@ -39,8 +39,8 @@ def claim(
         return
     done = Event()
     seconds = lease / _RENEWALS
-    given = (store, path, seconds, int(longest / seconds), done)
-    renewal = Thread(target=_renew, args=given, name="metastore-claim", daemon=True)
+    arguments = (store, path, seconds, int(longest / seconds), done)
+    renewal = Thread(target=_renew, args=arguments, name="metastore-claim", daemon=True)
     renewal.start()
     try:
         yield True
@@ -52,15 +52,20 @@ def claim(
 
 
 def _take(store: Store, path: str, lease: float) -> bool:
-    """A store that does not tell whether there is a claim is no reason not to begin."""
+    """Create the claim, in place of one that is too old; a store that gives no clear answer does not stop anybody."""
     blobs = store.ensure_writable()
-    if blobs.create(path, b"")[0] is not CreateReply.EXISTS:
+    reply, _ = blobs.create(path, b"")
+    if reply is not CreateReply.EXISTS:
         return True
-    held = blobs.list_folder("log").get(path.removeprefix("log/"))
-    if held is None or (store.read_clock() - held.modified).total_seconds() <= lease:
+    existing = blobs.list_folder("log").get(path.removeprefix("log/"))
+    if existing is None:
+        return False
+    age = store.read_clock() - existing.modified
+    if age.total_seconds() <= lease:
         return False
     blobs.delete(path)
-    return blobs.create(path, b"")[0] is not CreateReply.EXISTS
+    reply, _ = blobs.create(path, b"")
+    return reply is not CreateReply.EXISTS
 
 
 def _renew(store: Store, path: str, seconds: float, times: int, done: Event) -> None:

@@ -1,7 +1,7 @@
-"""How commits stay whole: steps without I/O, so that tests can run every interleaving of writers, crashes and replies.
+"""Commits as steps without I/O, so that tests can run every interleaving of writers, crashes and replies.
 
-A commit is manifest n+1, put if absent. Whatever the store answers (created, exists, an error, nothing), it is what
-stands at n+1 afterwards that counts: our own bytes, another writer's, or none.
+A commit is manifest n+1, put if absent. Whatever the store answers (created, exists, an error, nothing), only the bytes
+at n+1 afterwards count: our own, another writer's, or none.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from itertools import pairwise, takewhile
 from typing import Any, TypeVar
 
 import metastore
@@ -33,21 +32,21 @@ _LOG = get_logger(__name__)
 CONFLICTS = 64
 RESENDS = 5
 FARTHEST: int = read_contract("limits")["manifests_ahead"]
-"""How far a manifest's number may be ahead of the one before it, which it follows by one wherever nothing was lost."""
+"""The most by which a manifest's number may exceed the previous one; it exceeds it by one unless some were lost."""
 
 _LOG_FILE = re.compile(r"(\d{20})\.json", re.ASCII)
 
 
 @dataclass(frozen=True)
 class ListLog:
-    """Asks for the numbers of all manifests; the answer may be older than the log."""
+    """Requests the numbers of all manifests; the answer may be older than the log."""
 
 
 @dataclass(frozen=True)
 class ReadLog:
-    """Asks for the bytes of a manifest, None where there is none; may be answered by `StoreNotReadable`.
+    """Requests the bytes of a manifest, None if there is none; may be answered by `StoreNotReadable`.
 
-    What stands at its place and has no bytes to read, as a FIFO, is answered by what is wrong with it.
+    Something without bytes at its path, such as a FIFO, is answered by `DamagedObject`.
     """
 
     sequence: int
@@ -55,7 +54,7 @@ class ReadLog:
 
 @dataclass(frozen=True)
 class CreateLog:
-    """Asks to put a manifest if there is none of that number; answered by a reply and a reason."""
+    """Requests to put a manifest if there is none of that number; answered by a reply and a reason."""
 
     sequence: int
     data: bytes
@@ -63,7 +62,7 @@ class CreateLog:
 
 @dataclass(frozen=True)
 class Pause:
-    """Asks to wait, longer with every attempt."""
+    """Requests to wait, longer with every attempt."""
 
     attempt: int
 
@@ -80,8 +79,8 @@ class Head:
 
     Attributes:
         sequence: The highest number in use, 0 for an empty log.
-        manifest: The highest manifest that is whole.
-        damage: What is wrong with the one of the highest number, if anything.
+        manifest: The highest manifest that is intact.
+        damage: The damage of the one of the highest number, if any.
     """
 
     sequence: int
@@ -90,23 +89,32 @@ class Head:
 
 
 def log_name(sequence: int) -> str:
-    """The name of a manifest's file."""
+    """Return the name of a manifest's file."""
     return f"{sequence:020}.json"
 
 
 def parse_log_names(names: Iterable[str]) -> dict[int, str]:
-    """The numbers of the manifests among some names, ascending.
+    """Find the numbers of the manifests among names, ascending.
 
-    A number beyond all that a log can have come to is none of it: a single odd name must not end the numbers.
+    Numbers after a gap that no log can have are left out: a single odd name must not end the numbers.
     """
-    found = sorted((int(match[1]), name) for name in names if (match := _LOG_FILE.fullmatch(name)) and int(match[1]))
-    steps = pairwise([0, *(number for number, _ in found)])
-    chain = len(list(takewhile(lambda step: step[1] - step[0] <= FARTHEST, steps)))
-    return dict(found[:chain])
+    numbered = []
+    for name in names:
+        match = _LOG_FILE.fullmatch(name)
+        if match and int(match[1]) > 0:
+            numbered.append((int(match[1]), name))
+    log: dict[int, str] = {}
+    previous = 0
+    for number, name in sorted(numbered):
+        if number - previous > FARTHEST:
+            break
+        log[number] = name
+        previous = number
+    return log
 
 
 def find_head() -> Steps[Head]:
-    """Steps that find the end of the log."""
+    """Find the end of the log, in steps."""
     numbers = yield ListLog()
     top = max(numbers, default=0)
     while (yield ReadLog(top + 1)) is not None:  # a listing may be older than the log
@@ -114,7 +122,8 @@ def find_head() -> Steps[Head]:
     damage = None
     for number in sorted({*numbers, top} - {0}, reverse=True):
         try:
-            return Head(top, _parsed(number, (yield ReadLog(number))), damage)
+            data = yield ReadLog(number)
+            return Head(top, _parse(number, data), damage)
         except DamagedObject as e:
             _LOG.warning("%s The one before it is used.", e)
             damage = damage or e
@@ -122,19 +131,27 @@ def find_head() -> Steps[Head]:
 
 
 def commit(
-    store: str, identity: TableIdentity, change: Change, finish: Change, over: frozenset[str] | None = None
+    store: str, identity: TableIdentity, change: Change, finish: Change, replaceable: frozenset[str] | None = None
 ) -> Steps[Manifest | None]:
-    """Steps that commit a change."""
+    """Commit a change, in steps.
+
+    Args:
+        store: The URI of the store.
+        identity: The table.
+        change: Makes the new manifest from the newest one of the table, or None if there is nothing to change.
+        finish: Completes a new manifest.
+        replaceable: The uuids of other tables whose statistics may be replaced; None for all.
+    """
     for attempt in range(CONFLICTS):
         log = yield from find_head()
-        if over is not None and log.manifest:
-            refuse_other_table(log.manifest, identity, over)
-        base = log.manifest if log.manifest and log.manifest.table.uuid == identity.uuid else None
+        if replaceable is not None and log.manifest:
+            refuse_other_table(log.manifest, identity, replaceable)
+        base = _manifest_of_table(log, identity)
         changed = change(base)
         finished = None if changed is None else finish(changed)
         if finished is None:
             return base
-        manifest = _signed(finished, identity, log)
+        manifest = _sign(finished, identity, log)
         data = manifest.to_bytes()
         if (yield from _publish(store, manifest.sequence, data)):
             committed = Manifest.from_bytes(data)
@@ -144,36 +161,46 @@ def commit(
     raise StoreNotWritable(store, f"other writers were first {CONFLICTS} times", "Try again later.")
 
 
-def refuse_other_table(manifest: Manifest, identity: TableIdentity, over: frozenset[str]) -> None:
-    """Refuses a manifest of a table that took this one's place."""
-    if manifest.table.uuid != identity.uuid and manifest.table.uuid not in over:
+def _manifest_of_table(log: Head, identity: TableIdentity) -> Manifest | None:
+    if log.manifest is None or log.manifest.table.uuid != identity.uuid:
+        return None
+    return log.manifest
+
+
+def refuse_other_table(manifest: Manifest, identity: TableIdentity, replaceable: frozenset[str]) -> None:
+    """Raise an error if a manifest is of another table at the same location that may not be replaced."""
+    if manifest.table.uuid != identity.uuid and manifest.table.uuid not in replaceable:
         reason = "another table at its place was analyzed meanwhile"
         raise AnalyzeFailed(identity.name, reason, "Run the command again.")
 
 
 def _publish(store: str, sequence: int, data: bytes) -> Steps[bool]:
+    """Create a manifest, and return whether it stands in the log."""
     reason = ""
     for attempt in range(RESENDS):
         reply, reason = yield CreateLog(sequence, data)
         if reply is CreateReply.CREATED:
             return True
         # "Exists" may be our own bytes, stored by a request whose reply was lost and which was sent again.
-        found = yield from _read_back(store, sequence)
-        if found is not None:
-            return _is_ours(store, sequence, found, data)
+        stored = yield from _read_back(store, sequence)
+        if stored is not None:
+            return _is_ours(store, sequence, stored, data)
         yield Pause(attempt)
     raise CommitUnknown(store, sequence, reason)
 
 
 def _refuse_a_gap(store: str, manifest: Manifest) -> Steps[None]:
-    """A writer that slept may fill the number of a manifest that was collected: nobody would ever read it."""
+    """Raise an error if later manifests do not follow ours.
+
+    A writer that slept may fill the number of a manifest that was collected: nobody would ever read it.
+    """
     following = manifest.sequence + 1
     try:
         numbers = yield ListLog()
         if max(numbers, default=0) < following:
             return
-        found = yield from _read_back(store, following)
-        if found is not None and _parsed(following, found).previous == manifest.digest:
+        stored = yield from _read_back(store, following)
+        if stored is not None and _parse(following, stored).previous == manifest.digest:
             return
     except (StoreNotReadable, DamagedObject, FormatTooNew) as e:
         raise CommitUnknown(store, manifest.sequence, e.message.rstrip(".")) from e
@@ -184,20 +211,20 @@ def _read_back(store: str, sequence: int) -> Steps[Answer]:
     reason = ""
     for attempt in range(RESENDS):
         try:
-            found: Answer = yield ReadLog(sequence)
+            answer: Answer = yield ReadLog(sequence)
         except StoreNotReadable as e:
             reason = e.reason
             yield Pause(attempt)
         else:
-            return found
+            return answer
     raise CommitUnknown(store, sequence, reason)
 
 
-def _is_ours(store: str, sequence: int, found: Answer, data: bytes) -> bool:
-    if found == data:
+def _is_ours(store: str, sequence: int, stored: Answer, data: bytes) -> bool:
+    if stored == data:
         return True
     try:
-        _parsed(sequence, found)
+        _parse(sequence, stored)
     except FormatTooNew:
         return False
     except DamagedObject as e:
@@ -205,7 +232,7 @@ def _is_ours(store: str, sequence: int, found: Answer, data: bytes) -> bool:
     return False
 
 
-def _parsed(sequence: int, data: Answer) -> Manifest:
+def _parse(sequence: int, data: Answer) -> Manifest:
     name = log_name(sequence)
     if data is None:
         raise DamagedObject(name, "it is listed and cannot be read")
@@ -217,7 +244,8 @@ def _parsed(sequence: int, data: Answer) -> Manifest:
     return manifest
 
 
-def _signed(manifest: Manifest, identity: TableIdentity, log: Head) -> Manifest:
+def _sign(manifest: Manifest, identity: TableIdentity, log: Head) -> Manifest:
+    """Number a manifest as the next of the log."""
     return replace(
         manifest,
         table=identity,

@@ -22,11 +22,11 @@ _LOG = get_logger(__name__)
 
 @dataclass(frozen=True)
 class Compaction:
-    """What a compaction did.
+    """The manifests before and after a compaction.
 
     Attributes:
-        before: The manifest that it found.
-        after: The manifest that it left; the same one where there was nothing to do.
+        before: The manifest that it read.
+        after: The manifest that it committed; the same one if there was nothing to do.
     """
 
     before: Manifest
@@ -34,33 +34,35 @@ class Compaction:
 
 
 def compact_store(store: Store) -> Compaction:
-    """Rewrites `files` and `summary` objects so that few blocks are left, and commits that.
+    """Rewrite `files` and `summary` objects so that few blocks remain, and commit that.
 
-    Data files in no analyzed snapshot that the manifest keeps are left out. Nothing is deleted: `gc` does that.
-    Analyzers may commit meanwhile; the compaction is then made again on top.
+    Data files in no analyzed snapshot of the manifest are left out. Nothing is deleted: `gc` does that. Analyzers may
+    commit meanwhile; the compaction is then made again on top.
     """
-    found: list[Manifest] = []
+    manifests: list[Manifest] = []
 
     def change(old: Manifest | None) -> Manifest | None:
         if old is None:
             return None
-        found.append(old)
-        smaller = compact_blocks(old, store, _live(old, store))
+        manifests.append(old)
+        smaller = compact_blocks(old, store, _find_live_files(old, store))
         return None if smaller is old else smaller
 
     manifest = store.read()
     if manifest is None:
         raise NoStatistics(store.uri)
-    after = store.commit(manifest.table, change, keep=sys.maxsize, over=frozenset())
-    return Compaction(found[-1], after or found[-1])
+    after = store.commit(manifest.table, change, keep=sys.maxsize, replaceable=frozenset())
+    before = manifests[-1]
+    return Compaction(before, after or before)
 
 
-def _live(manifest: Manifest, store: Store) -> set[FileKey] | None:
-    """The data files of all snapshots, None where that is not known."""
+def _find_live_files(manifest: Manifest, store: Store) -> set[FileKey] | None:
+    """Find the data files of all snapshots; None if they are unknown."""
     live: set[FileKey] = set()
     try:
         for snapshot in manifest.snapshots:
-            live.update(read_file_keys(store.get(snapshot.table_files, FileKey._fields)))
+            table_files = store.get(snapshot.table_files, FileKey._fields)
+            live.update(read_file_keys(table_files))
     except DamagedObject as damage:
         _LOG.warning("all data files are kept: %s", damage)
         return None
@@ -71,38 +73,41 @@ _FEW_BLOCKS = 8
 
 
 def shrink_to_limits(manifest: Manifest, store: Store, keep: int) -> Manifest:
-    """The manifest with the last `keep` snapshots and its small blocks merged until it is small enough.
+    """Keep a manifest's last `keep` snapshots and merge its small blocks until it is small enough.
 
-    Blocks that cannot be merged stay apart, as many as readers take.
+    Blocks that cannot be merged stay apart, as many as readers accept.
     """
-    manifest = _retained(manifest, keep)
+    manifest = _keep_last_snapshots(manifest, keep)
     while True:
         size = len(manifest.to_bytes())
         if len(manifest.blocks) <= MAX_BLOCKS and size <= MAX_MANIFEST_BYTES:
             return manifest
-        smaller = _shrunk(manifest, store)
+        smaller = _shrink_once(manifest, store, size)
         if smaller is manifest:
             break
         manifest = smaller
     if len(manifest.blocks) > MAX_READ_BLOCKS:
-        told = f"its statistics are in {len(manifest.blocks)} blocks that cannot be merged"
-        raise UnsupportedTable(manifest.table.name, told, "Analyze many columns at a time.")
+        reason = f"its statistics are in {len(manifest.blocks)} blocks that cannot be merged"
+        raise UnsupportedTable(manifest.table.name, reason, "Analyze many columns at a time.")
     if size > MAX_READ_BYTES:
         raise UnsupportedTable(manifest.table.name, f"its schema needs a manifest of {size} bytes")
     return manifest
 
 
-def _retained(manifest: Manifest, keep: int) -> Manifest:
+def _keep_last_snapshots(manifest: Manifest, keep: int) -> Manifest:
+    """Keep the last entry of each snapshot, and of these the last ones."""
     newest = {snapshot.id: snapshot for snapshot in manifest.snapshots}
-    last = [snapshot for snapshot in manifest.snapshots if newest[snapshot.id] is snapshot][-max(keep, 1) :]
-    return replace(manifest, snapshots=tuple(last))
+    snapshots = [snapshot for snapshot in manifest.snapshots if newest[snapshot.id] is snapshot]
+    return replace(manifest, snapshots=tuple(snapshots[-max(keep, 1) :]))
 
 
-def _shrunk(manifest: Manifest, store: Store) -> Manifest:
-    blocks, snapshots = manifest.blocks, manifest.snapshots
-    too_large = len(manifest.to_bytes()) > MAX_MANIFEST_BYTES
-    fewer = replace(manifest, snapshots=snapshots[1:]) if too_large and len(snapshots) > 1 else manifest
-    if len(blocks) <= _FEW_BLOCKS and fewer is not manifest:
-        return fewer
-    together = merge_blocks(manifest, store, at_most=max(1, len(blocks) // 2))
-    return together if len(together.blocks) < len(blocks) else fewer
+def _shrink_once(manifest: Manifest, store: Store, size: int) -> Manifest:
+    """Merge half of the blocks, or drop the oldest snapshot of a manifest of too many bytes, if either can be done."""
+    without_oldest = manifest
+    if size > MAX_MANIFEST_BYTES and len(manifest.snapshots) > 1:
+        without_oldest = replace(manifest, snapshots=manifest.snapshots[1:])
+    count = len(manifest.blocks)
+    if count <= _FEW_BLOCKS and without_oldest is not manifest:
+        return without_oldest
+    merged = merge_blocks(manifest, store, at_most=max(1, count // 2))
+    return merged if len(merged.blocks) < count else without_oldest

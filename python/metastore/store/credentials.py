@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _FROM_KEYS = {"SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider"}
 _ANONYMOUS = {"AnonymousAWSCredentialsProvider", "AnonymousCredentialsProvider"}
-_FOUND_BY_THE_LIBRARY = {
+_OF_ENVIRONMENT = {
     "DefaultCredentialsProvider",
     "DefaultAWSCredentialsProviderChain",
     "EnvironmentVariableCredentialsProvider",
@@ -38,11 +38,15 @@ _FOUND_BY_THE_LIBRARY = {
 _KEYS_OR_ENVIRONMENT = "Set fs.s3a.access.key and fs.s3a.secret.key, or AWS_* in the environment of driver and workers."
 _AMAZON = "s3.amazonaws.com"
 _GOOGLE = "https://storage.googleapis.com"
+_GOOGLE_KEY_FILES = (
+    "fs.gs.auth.service.account.json.keyfile",
+    "google.cloud.auth.service.account.json.keyfile",
+)
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """How an object store is reached; its values are never shown.
+    """Settings that give access to an object store; their values are never shown.
 
     Attributes:
         options: Settings of obstore's store; an `endpoint` of S3 is the server's, without the bucket.
@@ -52,32 +56,36 @@ class Credentials:
 
 
 FROM_ENVIRONMENT = Credentials()
-"""Whatever the libraries find out from the environment."""
+"""Access as the libraries find it in the environment."""
 
 
 def find_credentials(uri: str, lookup: Lookup) -> Credentials:
-    """The access to a location."""
+    """Find the access to a location in Hadoop's settings."""
     if local_path(uri) is not None:
         return FROM_ENVIRONMENT
-    url = remote_url(uri)
-    scheme, _, rest = url.partition("://")
-    host = rest.partition("/")[0]
+    scheme, host = _split_scheme_and_host(uri)
     if scheme == "s3":
-        return Credentials(_s3(uri, _of_bucket(host, lookup)))
+        return Credentials(_find_s3_options(uri, _look_up_by_bucket(host, lookup)))
     if scheme == "gs":
-        return Credentials(_gcs(lookup))
-    return Credentials(_azure(host, lookup))
+        return Credentials(_find_google_options(lookup))
+    return Credentials(_find_azure_options(host, lookup))
+
+
+def _split_scheme_and_host(uri: str) -> tuple[str, str]:
+    scheme, _, path = remote_url(uri).partition("://")
+    host, _, _ = path.partition("/")
+    return scheme, host
 
 
 def make_store_options(uri: str, access: Credentials) -> dict[str, Any]:
-    """Make the settings of obstore's store for a location: how its server is reached, and where that is.
+    """Make the settings of obstore's store for a location: the address of its server, and the access to it.
 
-    Whoever writes `http://` into an endpoint means it, and should not have to say it twice (`AWS_ALLOW_HTTP`).
+    An endpoint with `http://` means it, without a second setting (`AWS_ALLOW_HTTP`).
     """
     options = dict(access.options)
-    scheme, _, rest = remote_url(uri).partition("://")
+    scheme, host = _split_scheme_and_host(uri)
     if scheme == "s3":
-        options |= resolve_address(rest.partition("/")[0], options).to_obstore()
+        options |= resolve_address(host, options).to_obstore()
     endpoint = str(options.get("endpoint") or options.get("base_url") or "")
     if endpoint.startswith("http://"):
         options["client_options"] = {"allow_http": True, **options.get("client_options", {})}
@@ -85,27 +93,29 @@ def make_store_options(uri: str, access: Credentials) -> dict[str, Any]:
 
 
 def open_file_system(uri: str, access: Credentials) -> tuple[fs.FileSystem, str]:
-    """The file system of pyarrow that reaches a location, and the path of the location in it."""
+    """Open the file system of pyarrow that reaches a location, and return it with the path of the location in it."""
     from pyarrow import fs  # noqa: PLC0415 - slow to import, and only workers write through it
 
-    url = remote_url(uri)
+    scheme, _ = _split_scheme_and_host(uri)
     options = access.options
-    scheme = url.partition("://")[0]
-    path = uri.partition("://")[2].rstrip("/")
+    _, _, path = uri.partition("://")
+    path = path.rstrip("/")
+    root, _, key = path.partition("/")
     if scheme == "s3":
-        address = resolve_address(path.partition("/")[0], options)
+        address = resolve_address(root, options)
         if options or address.endpoint:
-            return fs.S3FileSystem(**_named(options, _ARROW_S3), **address.to_arrow()), path
+            return fs.S3FileSystem(**_rename_options(options, _ARROW_S3), **address.to_arrow()), path
     if not options:
-        system, path = fs.FileSystem.from_uri(url)
+        system, path = fs.FileSystem.from_uri(remote_url(uri))
         return system, path
     if scheme == "gs":
-        return fs.GcsFileSystem(**_named(options, {"skip_signature": "anonymous"}), **_google_server(options)), path
-    container, _, rest = path.partition("/")
-    container, _, host = container.partition("@")
-    return fs.AzureFileSystem(**_azure_account(host, options), **_named(options, _ARROW_AZURE)), f"{container}/{rest}"
+        return fs.GcsFileSystem(**_rename_options(options, _ARROW_GOOGLE), **_name_google_server(options)), path
+    container, _, host = root.partition("@")
+    system = fs.AzureFileSystem(**_name_azure_account(host, options), **_rename_options(options, _ARROW_AZURE))
+    return system, f"{container}/{key}"
 
 
+_ARROW_GOOGLE = {"skip_signature": "anonymous"}
 _ARROW_S3 = {
     "access_key_id": "access_key",
     "secret_access_key": "secret_key",
@@ -122,97 +132,131 @@ _ARROW_AZURE = {
 }
 
 
-def _named(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def _rename_options(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Give pyarrow's names to the options that have one."""
     return {names[key]: value for key, value in options.items() if key in names}
 
 
-def _google_server(options: Mapping[str, Any]) -> dict[str, str]:
+def _name_google_server(options: Mapping[str, Any]) -> dict[str, str]:
     scheme, _, host = str(options.get("base_url", "")).partition("://")
     return {"scheme": scheme, "endpoint_override": host} if host else {}
 
 
-def _azure_account(host: str, options: Mapping[str, Any]) -> dict[str, str]:
+def _name_azure_account(host: str, options: Mapping[str, Any]) -> dict[str, str]:
     """Name an account and its servers: the same name belongs to somebody else in another of Azure's clouds."""
     account, _, servers = host.partition(".")
-    suffix = servers.partition(".")[2]
+    _, _, suffix = servers.partition(".")
     names = {"account_name": str(options.get("account_name", account))}
     if suffix:
-        names |= {"blob_storage_authority": f".blob.{suffix}", "dfs_storage_authority": f".dfs.{suffix}"}
+        names["blob_storage_authority"] = f".blob.{suffix}"
+        names["dfs_storage_authority"] = f".dfs.{suffix}"
     return names
 
 
-def _of_bucket(bucket: str, lookup: Lookup) -> Lookup:
-    """Settings of S3A, those of a bucket before those of all."""
+def _look_up_by_bucket(bucket: str, lookup: Lookup) -> Lookup:
+    """Make a lookup of S3A's settings that prefers those of a bucket."""
 
-    def found(name: str) -> str | None:
+    def look_up(name: str) -> str | None:
         return lookup(f"fs.s3a.bucket.{bucket}.{name}") or lookup(f"fs.s3a.{name}") or None
 
-    return found
+    return look_up
 
 
-def _s3(uri: str, found: Lookup) -> dict[str, Any]:
-    options = _s3_credentials(uri, found)
-    endpoint = (found("endpoint") or "").strip()
-    is_named = endpoint not in ("", _AMAZON)
-    if is_named:
-        scheme = "http" if _flag(found, "connection.ssl.enabled") is False else "https"
-        options["endpoint"] = (endpoint if "://" in endpoint else f"{scheme}://{endpoint}").rstrip("/")
-    region = found("endpoint.region") or find_region(endpoint)
+def _find_s3_options(uri: str, lookup: Lookup) -> dict[str, Any]:
+    options = _find_s3_credentials(uri, lookup)
+    endpoint = _read_text(lookup, "endpoint")
+    has_endpoint = endpoint not in ("", _AMAZON)
+    if has_endpoint:
+        options["endpoint"] = _complete_endpoint(endpoint, lookup)
+    region = lookup("endpoint.region") or find_region(endpoint)
     if region:
         options["region"] = region
-    in_path = _flag(found, "path.style.access")
-    if is_named or in_path is not None:
-        options["virtual_hosted_style_request"] = not in_path
+    bucket_in_path = _read_flag(lookup, "path.style.access")
+    if has_endpoint or bucket_in_path is not None:
+        options["virtual_hosted_style_request"] = not bucket_in_path
     return options
 
 
-def _flag(found: Lookup, name: str) -> bool | None:
-    """Read a truth value as Hadoop does; None where there is none."""
-    return {"true": True, "false": False}.get((found(name) or "").strip().lower())
+def _complete_endpoint(endpoint: str, lookup: Lookup) -> str:
+    if "://" not in endpoint:
+        uses_http = _read_flag(lookup, "connection.ssl.enabled") is False
+        endpoint = f"http://{endpoint}" if uses_http else f"https://{endpoint}"
+    return endpoint.rstrip("/")
 
 
-def _s3_credentials(uri: str, found: Lookup) -> dict[str, Any]:
-    keys = {"access_key_id": found("access.key"), "secret_access_key": found("secret.key")}
-    token = found("session.token")
-    given = {**keys, "session_token": token} if token else keys
-    classes = re.split(r"[\s,]+", (found("aws.credentials.provider") or "").strip())
-    providers = [name.rpartition(".")[2] for name in classes if name]
+def _read_text(lookup: Lookup, name: str) -> str:
+    return (lookup(name) or "").strip()
+
+
+def _read_flag(lookup: Lookup, name: str) -> bool | None:
+    """Read a truth value as Hadoop does; None for any other text."""
+    return {"true": True, "false": False}.get(_read_text(lookup, name).lower())
+
+
+def _find_s3_credentials(uri: str, lookup: Lookup) -> dict[str, Any]:
+    keys = _find_s3_keys(lookup)
+    providers = _list_s3_providers(lookup)
     if not providers:
-        return dict(given) if all(keys.values()) else {}
+        return keys
     for provider in providers:
-        if provider in _FROM_KEYS and all(keys.values()):
-            return dict(given)
+        if provider in _FROM_KEYS and keys:
+            return keys
         if provider in _ANONYMOUS:
             return {"skip_signature": True}
-        if provider in _FOUND_BY_THE_LIBRARY:
+        if provider in _OF_ENVIRONMENT:
             return {}
     reason = f"credentials of {', '.join(providers)} are not to be had outside of Hadoop"
     raise UnsupportedTable(uri, reason, _KEYS_OR_ENVIRONMENT)
 
 
-def _gcs(lookup: Lookup) -> dict[str, Any]:
-    keys = ("fs.gs.auth.service.account.json.keyfile", "google.cloud.auth.service.account.json.keyfile")
-    file = next((found for key in keys if (found := lookup(key))), None)
-    server = (lookup("fs.gs.storage.root.url") or "").strip().rstrip("/")
-    options = {"base_url": server} if server not in ("", _GOOGLE) else {}
-    if file:
-        return {**options, "service_account": file}
-    anonymous = lookup("fs.gs.auth.type") == "UNAUTHENTICATED"
-    return {**options, "skip_signature": True} if anonymous else options
+def _find_s3_keys(lookup: Lookup) -> dict[str, Any]:
+    """Find access key, secret key and session token; none of them without both keys."""
+    access_key = lookup("access.key")
+    secret_key = lookup("secret.key")
+    token = lookup("session.token")
+    if not access_key or not secret_key:
+        return {}
+    keys = {"access_key_id": access_key, "secret_access_key": secret_key}
+    if token:
+        keys["session_token"] = token
+    return keys
 
 
-def _azure(host: str, lookup: Lookup) -> dict[str, Any]:
-    account = host.partition("@")[2]
+def _list_s3_providers(lookup: Lookup) -> list[str]:
+    """List the names of the classes of credentials, without their packages."""
+    classes = re.split(r"[\s,]+", _read_text(lookup, "aws.credentials.provider"))
+    return [name.rpartition(".")[2] for name in classes if name]
 
-    def found(name: str) -> str | None:
+
+def _find_google_options(lookup: Lookup) -> dict[str, Any]:
+    options = {}
+    server = _read_text(lookup, "fs.gs.storage.root.url").rstrip("/")
+    if server not in ("", _GOOGLE):
+        options["base_url"] = server
+    for name in _GOOGLE_KEY_FILES:
+        key_file = lookup(name)
+        if key_file:
+            return {**options, "service_account": key_file}
+    if lookup("fs.gs.auth.type") == "UNAUTHENTICATED":
+        return {**options, "skip_signature": True}
+    return options
+
+
+def _find_azure_options(host: str, lookup: Lookup) -> dict[str, Any]:
+    _, _, account = host.partition("@")
+
+    def look_up(name: str) -> str | None:
         return lookup(f"fs.azure.{name}.{account}") or lookup(f"fs.azure.{name}") or None
 
-    if found("account.key"):
-        return {"account_key": found("account.key")}
-    if found("sas.fixed.token"):
-        return {"sas_key": found("sas.fixed.token")}
-    tenant = re.search(r"://[^/]+/([^/]+)/", found("account.oauth2.client.endpoint") or "")
-    client, secret = found("account.oauth2.client.id"), found("account.oauth2.client.secret")
+    account_key = look_up("account.key")
+    if account_key:
+        return {"account_key": account_key}
+    sas_key = look_up("sas.fixed.token")
+    if sas_key:
+        return {"sas_key": sas_key}
+    tenant = re.search(r"://[^/]+/([^/]+)/", look_up("account.oauth2.client.endpoint") or "")
+    client = look_up("account.oauth2.client.id")
+    secret = look_up("account.oauth2.client.secret")
     if tenant and client and secret:
         return {"client_id": client, "client_secret": secret, "tenant_id": tenant[1]}
     return {}

@@ -1,9 +1,9 @@
 """Stores on a local disk: plain files in plain folders, and nothing else.
 
-Whoever can write a table's folder can put anything into its store: a FIFO, on which opening waits for ever, or a
-symbolic link that leads to the store of another table. So the folder of a store, the folders in it and what lies in
-these are opened one below the other and never followed; what is not a plain file is none of ours. Only the way to the
-store may lead through links: `/data -> /mnt/x` is a matter of who set up the machine.
+Everybody with write access to a table's folder can put anything into its store: a FIFO, on which opening waits for
+ever, or a symbolic link that leads to the store of another table. So the folder of a store, the folders in it and their
+entries are opened one below the other, and links are never followed; other entries than plain files are not read. Only
+the path to the store may lead through links: `/data -> /mnt/x` is a decision of the machine's administrator.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class CreateReply(enum.Enum):
-    """An answer to a put-if-absent; only the first one is certain to mean what it says."""
+    """An answer to a put-if-absent; only CREATED is certain."""
 
     CREATED = "created"
     EXISTS = "exists"
@@ -49,7 +49,7 @@ _REMOVE = "Remove it: only plain files in plain folders are statistics."
 
 @dataclass(frozen=True)
 class BlobEntry:
-    """What a listing tells of a blob: its bytes, and when it was last written by the store's clock."""
+    """A blob in a listing: its bytes, and the time of its last write by the store's clock."""
 
     size: int
     modified: datetime
@@ -59,113 +59,122 @@ class LocalBlobs:
     """Blobs in a folder of a local disk, see `metastore.store.obstore_blobs.Blobs`."""
 
     def __init__(self, uri: str, folder: Path) -> None:
-        """Names a folder; nothing is opened yet."""
         self._uri = uri
         self._root = folder
 
     def exists(self) -> bool:
-        """Whether the folder is there."""
-        with self._telling(StoreNotReadable), self._open_root() as root:
+        """Whether the folder exists."""
+        with self._raise_as(StoreNotReadable), self._open_root() as root:
             return root is not None
 
     def create_folder(self) -> None:
-        """Makes the folder, and those above it, where they are missing."""
-        with self._telling(StoreNotWritable):
+        """Make the folder and its parents unless they exist."""
+        with self._raise_as(StoreNotWritable):
             if not os.path.lexists(self._root):
                 self._root.mkdir(parents=True, exist_ok=True)
             with self._open_root():
                 pass
 
     def list_folder(self, folder: str) -> dict[str, BlobEntry]:
-        """See `Blobs`; what is not a plain file is left out."""
-        with self._telling(StoreNotReadable):
-            return {name: found for name, found in self._entries(folder) if isinstance(found, BlobEntry)}
+        """See `Blobs`; other entries than plain files are left out."""
+        entries = {}
+        with self._raise_as(StoreNotReadable):
+            for name, status in self._list_statuses(folder):
+                if stat.S_ISREG(status.st_mode):
+                    modified = datetime.fromtimestamp(status.st_mtime, timezone.utc)
+                    entries[name] = BlobEntry(status.st_size, modified)
+        return entries
 
     def list_odd_entries(self, folder: str) -> dict[str, str]:
-        """What in a folder is not a plain file, by name: what it is."""
-        with self._telling(StoreNotReadable):
-            return {name: found for name, found in self._entries(folder) if isinstance(found, str)}
+        """List the entries of a folder that are not plain files, with their kinds."""
+        kinds = {}
+        with self._raise_as(StoreNotReadable):
+            for name, status in self._list_statuses(folder):
+                if not stat.S_ISREG(status.st_mode):
+                    kinds[name] = _describe_kind(status)
+        return kinds
 
     def get(self, path: str, most: int) -> bytes | None:
-        """See `Blobs`; `DamagedObject` where it is not a plain file."""
-        with self._telling(StoreNotReadable), self._open(path) as (file, size):
+        """See `Blobs`; `DamagedObject` if it is not a plain file."""
+        with self._raise_as(StoreNotReadable), self._open(path) as (file, size):
             if file is None:
                 return None
             if size > most:
                 raise DamagedObject(path, f"it has {size} bytes")
-            return _bytes(file, 0, size)
+            return _read_bytes(file, 0, size)
 
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
-        """See `Blobs`; `DamagedObject` where it is not a plain file."""
-        with self._telling(StoreNotReadable), self._open(path) as (file, size):
-            return None if file is None else _bytes(file, start, min(length, size - start))
+        """See `Blobs`; `DamagedObject` if it is not a plain file."""
+        with self._raise_as(StoreNotReadable), self._open(path) as (file, size):
+            if file is None:
+                return None
+            return _read_bytes(file, start, min(length, size - start))
 
     def size(self, path: str) -> int | None:
-        """See `Blobs`; None where it is not a plain file."""
-        with self._telling(StoreNotReadable), self._open_folder(path) as (folder, name):
-            found = None if folder is None else _status(name, folder)
-            return found.st_size if found is not None and stat.S_ISREG(found.st_mode) else None
+        """See `Blobs`; None if it is not a plain file."""
+        with self._raise_as(StoreNotReadable), self._open_folder(path) as (folder, name):
+            status = None if folder is None else _read_status(name, folder)
+            if status is None or not stat.S_ISREG(status.st_mode):
+                return None
+            return status.st_size
 
     def put(self, path: str, data: bytes) -> None:
         """See `Blobs`."""
-        with self._telling(StoreNotWritable), self._written(path, data) as (folder, unfinished, name):
+        with self._raise_as(StoreNotWritable), self._write_unfinished(path, data) as (folder, unfinished, name):
             os.replace(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
 
     def create(self, path: str, data: bytes) -> tuple[CreateReply, str]:
         """See `Blobs`."""
         try:
-            with self._written(path, data) as (folder, unfinished, name):
+            with self._write_unfinished(path, data) as (folder, unfinished, name):
                 os.link(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
         except FileExistsError as error:
-            return CreateReply.EXISTS, _reason(error)
+            return CreateReply.EXISTS, _describe_error(error)
         except _OddFolderError as error:
             raise StoreNotWritable(self._uri, str(error), _REMOVE) from None
         except PermissionError as error:
-            raise StoreNotWritable(self._uri, _reason(error)) from error
+            raise StoreNotWritable(self._uri, _describe_error(error)) from error
         except OSError as error:
-            return CreateReply.UNKNOWN, _reason(error)
+            return CreateReply.UNKNOWN, _describe_error(error)
         return CreateReply.CREATED, ""
 
     def delete(self, path: str) -> None:
         """See `Blobs`."""
-        with self._telling(StoreNotWritable), self._open_folder(path) as (folder, name), suppress(FileNotFoundError):
+        with self._raise_as(StoreNotWritable), self._open_folder(path) as (folder, name), suppress(FileNotFoundError):
             if folder is not None:
                 os.unlink(name, dir_fd=folder)
 
-    def _entries(self, below: str) -> Iterator[tuple[str, BlobEntry | str]]:
-        with self._open_folder(f"{below}/") as (folder, _):
+    def _list_statuses(self, folder_name: str) -> Iterator[tuple[str, os.stat_result]]:
+        """List the name and status of each entry of a folder."""
+        with self._open_folder(f"{folder_name}/") as (folder, _):
             if folder is None:
                 return
             with os.scandir(folder) as entries:
                 for entry in entries:
-                    found = _status(entry.name, folder)
-                    if found is not None and stat.S_ISREG(found.st_mode):
-                        yield entry.name, BlobEntry(found.st_size, datetime.fromtimestamp(found.st_mtime, timezone.utc))
-                    elif found is not None:
-                        yield entry.name, _kind(found.st_mode)
+                    status = _read_status(entry.name, folder)
+                    if status is not None:
+                        yield entry.name, status
 
     @contextmanager
     def _open(self, path: str) -> Iterator[tuple[int | None, int]]:
-        """A file and its size, None where there is none."""
+        """Open a file; yield its descriptor and its size, or None if there is no file."""
         with self._open_folder(path) as (folder, name):
-            found = None if folder is None else _status(name, folder)
-            if found is None:
+            status = None if folder is None else _read_status(name, folder)
+            if status is None:
                 yield None, 0
                 return
-            if not stat.S_ISREG(found.st_mode):  # asked before it is opened: to open a device may do something
-                raise DamagedObject(path, f"it is {_kind(found.st_mode)}")
+            _require_plain_file(path, status)  # before it is opened: to open a device may do something
             file = os.open(name, _READ, dir_fd=folder)
             try:
-                found = os.fstat(file)
-                if not stat.S_ISREG(found.st_mode):
-                    raise DamagedObject(path, f"it is {_kind(found.st_mode)}")
-                yield file, found.st_size
+                status = os.fstat(file)
+                _require_plain_file(path, status)
+                yield file, status.st_size
             finally:
                 os.close(file)
 
     @contextmanager
-    def _written(self, path: str, data: bytes) -> Iterator[tuple[int, str, str]]:
-        """A folder, the name of a file there that has the data, and the name that it shall have."""
+    def _write_unfinished(self, path: str, data: bytes) -> Iterator[tuple[int, str, str]]:
+        """Write a temporary file; yield its folder and its name, and the name of the path."""
         with self._open_folder(path, make=True) as (folder, name):
             assert folder is not None  # noqa: S101 - it was made
             unfinished = f".{uuid.uuid4()}.tmp"
@@ -179,16 +188,16 @@ class LocalBlobs:
 
     @contextmanager
     def _open_folder(self, path: str, *, make: bool = False) -> Iterator[tuple[int | None, str]]:
-        """The folder that a path names, None where there is none, and the name there."""
-        below, _, name = path.rpartition("/")
+        """Open the folder of a path; yield its descriptor, or None if there is no folder, and the name in it."""
+        folder_name, _, name = path.rpartition("/")
         with self._open_root() as root:
             if make and root is not None:
                 with suppress(FileExistsError):
-                    os.mkdir(below, dir_fd=root)
-            if root is None or _status(below, root) is None:
+                    os.mkdir(folder_name, dir_fd=root)
+            if root is None or _read_status(folder_name, root) is None:
                 yield None, name
                 return
-            with _folder(below, root) as folder:
+            with _open_plain_folder(folder_name, root) as folder:
                 yield folder, name
 
     @contextmanager
@@ -196,29 +205,29 @@ class LocalBlobs:
         if not os.path.lexists(self._root):
             yield None
             return
-        with _folder(str(self._root)) as root:
+        with _open_plain_folder(str(self._root)) as root:
             yield root
 
     @contextmanager
-    def _telling(self, kind: type[StoreNotReadable | StoreNotWritable]) -> Iterator[None]:
-        """What the disk refuses becomes an error of this kind."""
+    def _raise_as(self, kind: type[StoreNotReadable | StoreNotWritable]) -> Iterator[None]:
+        """Raise an OSError as `kind`."""
         try:
             yield
         except _OddFolderError as error:
             raise kind(self._uri, str(error), _REMOVE) from None
         except OSError as error:
-            raise kind(self._uri, _reason(error)) from error
+            raise kind(self._uri, _describe_error(error)) from error
 
 
 class _OddFolderError(Exception):
-    """What should be a folder is something else."""
+    """A path of a folder that is something else."""
 
 
 @contextmanager
-def _folder(path: str, within: int | None = None) -> Iterator[int]:
-    found = os.stat(path, dir_fd=within, follow_symlinks=False)
-    if not stat.S_ISDIR(found.st_mode):
-        raise _OddFolderError(f"{Path(path).name} is {_kind(found.st_mode)}")
+def _open_plain_folder(path: str, within: int | None = None) -> Iterator[int]:
+    status = os.stat(path, dir_fd=within, follow_symlinks=False)
+    if not stat.S_ISDIR(status.st_mode):
+        raise _OddFolderError(f"{Path(path).name} is {_describe_kind(status)}")
     folder = os.open(path, _FOLDER, dir_fd=within)
     try:
         yield folder
@@ -226,27 +235,36 @@ def _folder(path: str, within: int | None = None) -> Iterator[int]:
         os.close(folder)
 
 
-def _status(name: str, folder: int) -> os.stat_result | None:
+def _read_status(name: str, folder: int) -> os.stat_result | None:
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
 
 
-def _kind(mode: int) -> str:
-    return _KINDS.get(stat.S_IFMT(mode), "a plain file")
+def _require_plain_file(path: str, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise DamagedObject(path, f"it is {_describe_kind(status)}")
 
 
-def _bytes(file: int, start: int, length: int) -> bytes:
+def _describe_kind(status: os.stat_result) -> str:
+    return _KINDS.get(stat.S_IFMT(status.st_mode), "a plain file")
+
+
+def _read_bytes(file: int, start: int, length: int) -> bytes:
+    """Read so many bytes from a position on, or fewer if the file ends before."""
     parts = []
     while length > 0:
         part = os.pread(file, min(length, _READ_BYTES), start)
         if not part:
             break
         parts.append(part)
-        start, length = start + len(part), length - len(part)
+        start += len(part)
+        length -= len(part)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _reason(error: OSError) -> str:
-    return f"{error.strerror}: {error.filename}" if error.filename and error.strerror else str(error)
+def _describe_error(error: OSError) -> str:
+    if error.filename and error.strerror:
+        return f"{error.strerror}: {error.filename}"
+    return str(error)

@@ -1,4 +1,4 @@
-"""Where statistics live: URIs as Spark and the table formats write them, and the folders behind them."""
+"""Locations of statistics: URIs as Spark and the table formats write them, and the folders behind them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ASK_SPARK = "Ask with Spark, by the name of the table, or set spark.metastore.s
 
 
 def store_uri(identity: TableIdentity, root: str | None = None) -> str:
-    """The URI of a table's store."""
+    """Return the URI of a table's store."""
     if not root:
         return default_store_uri(identity.location)
     if not _UUID.fullmatch(identity.uuid):
@@ -43,12 +43,12 @@ def store_uri(identity: TableIdentity, root: str | None = None) -> str:
 
 
 def default_store_uri(location: str) -> str:
-    """The URI of the store beside a table."""
+    """Return the URI of the store beside a table."""
     return f"{location.rstrip('/')}/{FOLDER}"
 
 
 def local_path(uri: str) -> PurePosixPath | None:
-    """The path that a `file:` URI or a bare path means, None for what is not local.
+    """Return the path of a `file:` URI or a bare path; None for locations that are not local.
 
     Spark's and Iceberg's locations are Hadoop paths: percent signs, spaces and hashes in them mean themselves.
     """
@@ -70,27 +70,35 @@ def needs_hadoop(uri: str) -> bool:
 
 
 def remote_url(uri: str) -> str:
-    """A location on an object store as the URL that obstore and pyarrow read, special characters encoded."""
-    match = _SCHEME.fullmatch(uri)
-    scheme = match[1].lower() if match else ""
-    if not match or scheme not in _REMOTE_SCHEMES or not match[2]:
+    """Return a location on an object store as the URL that obstore and pyarrow read, special characters encoded."""
+    scheme, host, path = _split_uri(uri)
+    if scheme not in _REMOTE_SCHEMES or not host:
         hint = _ASK_SPARK if needs_hadoop(uri) else _HINT
         raise UnsupportedTable(uri, f"locations of the scheme {scheme}: are not reached without Spark", hint)
-    return f"{_REMOTE_SCHEMES[scheme]}://{match[2]}{quote(match[3])}"
+    return f"{_REMOTE_SCHEMES[scheme]}://{host}{quote(path)}"
 
 
 def split_remote(uri: str) -> tuple[str, str]:
     """Split a location on an object store into the URL of its bucket and its key, which is empty at the root."""
     root = "/".join(remote_url(uri).split("/", 3)[:3])
+    _, _, path = _split_uri(uri)
+    return root, path.strip("/")
+
+
+def _split_uri(uri: str) -> tuple[str, str, str]:
+    """Split a URI into scheme, host and path; a bare path has none of these."""
     match = _SCHEME.fullmatch(uri)
-    return root, match[3].strip("/") if match else ""
+    if match is None:
+        return "", "", ""
+    scheme, host, path = match.groups()
+    return scheme.lower(), host or "", path
 
 
 def openable_path(path: str, location: str) -> str:
-    """A data file as pyarrow, DuckDB, Polars and Daft open it: a local path, or the URI of an object.
+    """Return the local path or the URI by which pyarrow, DuckDB, Polars and Daft open a data file.
 
     Args:
-        path: As statistics know it: relative to the table, or absolute.
+        path: Its path in the statistics: relative to the table, or absolute.
         location: The table's root.
 
     Example:
@@ -98,9 +106,11 @@ def openable_path(path: str, location: str) -> str:
         ('/warehouse/t/day=1/a.parquet', 's3://bucket/t/a.parquet')
     """
     is_absolute = path.startswith("/") or ":/" in path
-    whole = path if is_absolute else f"{location.rstrip('/')}/{path}"
-    local = local_path(whole)
+    uri = path if is_absolute else f"{location.rstrip('/')}/{path}"
+    local = local_path(uri)
     if local is not None:
         return str(local)
-    scheme, _, rest = whole.partition("://")
-    return f"{'s3' if scheme.lower() in ('s3a', 's3n') else scheme}://{rest}"
+    scheme, _, key = uri.partition("://")
+    if scheme.lower() in ("s3a", "s3n"):
+        scheme = "s3"
+    return f"{scheme}://{key}"

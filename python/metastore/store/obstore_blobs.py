@@ -1,4 +1,4 @@
-"""The few operations that the store needs of a disk or an object store."""
+"""The operations of a disk or an object store that a store needs."""
 
 from __future__ import annotations
 
@@ -28,42 +28,42 @@ class Blobs(Protocol):
     """Named byte strings under one root."""
 
     def list_folder(self, folder: str) -> dict[str, BlobEntry]:
-        """What lies directly in a folder, by name.
+        """List the blobs directly in a folder, by name.
 
         Raises:
             StoreNotReadable: If the store does not answer.
         """
 
     def get(self, path: str, most: int) -> bytes | None:
-        """The bytes at a path, None where there are none.
+        """Return the bytes at a path, None if there are none.
 
         Raises:
-            DamagedObject: If there are more of them than expected at most; they are not read then.
+            DamagedObject: If there are more of them than `most`; they are not read then.
             StoreNotReadable: If the store does not answer.
         """
 
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
-        """Some of the bytes at a path, fewer where it ends before, None where there are none.
+        """Return some of the bytes at a path, fewer if it ends before, None if there are none.
 
         Raises:
             StoreNotReadable: If the store does not answer.
         """
 
     def size(self, path: str) -> int | None:
-        """The number of bytes at a path, None where there are none."""
+        """Return the number of bytes at a path, None if there are none."""
 
     def put(self, path: str, data: bytes) -> None:
-        """Writes bytes at a path that nobody else uses; to repeat it does no harm."""
+        """Write bytes at a path that nobody else uses; to repeat it does no harm."""
 
     def create(self, path: str, data: bytes) -> tuple[CreateReply, str]:
-        """Writes bytes at a path if there are none, and says what the store answered."""
+        """Write bytes at a path if there are none, and return the store's answer with a reason."""
 
     def delete(self, path: str) -> None:
-        """Removes a path."""
+        """Remove a path."""
 
 
 class ObstoreBlobs:
-    """Blobs on what obstore reaches: S3, GCS, Azure."""
+    """Blobs on an object store that obstore reaches: S3, GCS, Azure."""
 
     def __init__(self, uri: str, folder: RemoteFolder) -> None:
         self._uri = uri
@@ -76,17 +76,21 @@ class ObstoreBlobs:
             listed = self._folder.list_below(folder)
         except ERRORS as e:
             raise StoreNotReadable(self._uri, first_line(e)) from e
-        key = self._folder.key(folder)
-        below = ((meta["path"].removeprefix(f"{key}/"), meta) for meta in listed)
-        return {name: BlobEntry(meta["size"], meta["last_modified"]) for name, meta in below if "/" not in name}
+        prefix = f"{self._folder.key(folder)}/"
+        entries = {}
+        for meta in listed:
+            name = meta["path"].removeprefix(prefix)
+            if "/" not in name:
+                entries[name] = BlobEntry(meta["size"], meta["last_modified"])
+        return entries
 
     def get(self, path: str, most: int) -> bytes | None:
         """See `Blobs`."""
         try:
-            found = obstore.get(self._store, self._folder.key(path))
-            size = found.meta["size"]
+            result = obstore.get(self._store, self._folder.key(path))
+            size = result.meta["size"]
             if size <= most:
-                return bytes(found.bytes())
+                return bytes(result.bytes())
         except (FileNotFoundError, NotFoundError) as e:
             self._folder.check_missing(path, e)
             return None
@@ -124,7 +128,7 @@ class ObstoreBlobs:
     def create(self, path: str, data: bytes) -> tuple[CreateReply, str]:
         """See `Blobs`."""
         try:
-            # Never in parts: what is put at once is there at once or not at all.
+            # Never in parts: a blob that is put at once is complete or absent.
             obstore.put(self._store, self._folder.key(path), data, mode="create", use_multipart=False)
         except AlreadyExistsError as e:
             return CreateReply.EXISTS, first_line(e)
@@ -145,7 +149,7 @@ class ObstoreBlobs:
 
 
 def open_blobs(uri: str, options: Mapping[str, Any] | None, *, writable: bool) -> Blobs | None:
-    """The blobs under a URI, None where a folder does not exist that only shall be read."""
+    """Open the blobs under a URI; None if they are only to be read and the folder does not exist."""
     path = local_path(uri)
     if path is None:
         return ObstoreBlobs(uri, RemoteFolder(uri, Credentials(options or {})))

@@ -1,4 +1,4 @@
-"""A store with objects over it that are kept in memory, for an answer that nobody else is to see."""
+"""A store with more objects in memory, for an answer that only this process sees."""
 
 from __future__ import annotations
 
@@ -18,39 +18,38 @@ if TYPE_CHECKING:
 
 
 def _nothing(*, writable: bool) -> None:
-    """No blobs: what is there is asked of the store below."""
+    """Open no blobs: the store below has them."""
 
 
 class OverlayStore(Store):
-    """Reads what a store has and what was put here; nothing is written to the store."""
+    """The objects of a store and those that were put here; nothing is written to the store."""
 
     def __init__(self, below: Store) -> None:
-        """Begin with what a store has."""
         super().__init__(below.uri, _nothing, writable=False)
         self._below = below
-        self._made: dict[str, bytes] = {}
+        self._objects: dict[str, bytes] = {}
 
     def put(
         self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
     ) -> ObjectRef:
-        """Keeps an object and returns its reference."""
+        """Store an object in memory and return its reference."""
         data = encode_object(kind, table, row_groups, mark_unique(extra))
         name = content_name(kind, data)
-        self._made[name] = data
+        self._objects[name] = data
         return make_reference(name, data, table.num_rows)
 
     def read_bytes(self, name: str, most: int = MAX_OBJECT_BYTES) -> bytes:
-        """The bytes of an object of either, not verified."""
-        made = self._made.get(name)
-        return self._below.read_bytes(name, most) if made is None else made
+        """Read the bytes of an object here or in the store, not verified."""
+        data = self._objects.get(name)
+        return self._below.read_bytes(name, most) if data is None else data
 
     def open_part(self, ref: ObjectRef) -> ObjectPart:
-        """An object of either of which only what is asked for is read."""
-        made = self._made.get(ref.name)
-        if made is None:
+        """Open an object here or in the store of which only some columns and row groups are read."""
+        data = self._objects.get(ref.name)
+        if data is None:
             return self._below.open_part(ref)
-        return ObjectPart(ref, lambda start, length: made[start : start + length])
+        return ObjectPart(ref, lambda start, length: data[start : start + length])
 
     def ensure_writable(self) -> Blobs:
-        """Memory is; there are no blobs to write."""
+        """Return nothing: memory can be written, and there are no blobs."""
         return cast("Blobs", None)

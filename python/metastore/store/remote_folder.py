@@ -1,4 +1,4 @@
-"""Folders of object stores, whose answers are believed only if they are about the bucket and the keys asked for.
+"""Folders of object stores, whose answers must be about the bucket and the keys of the request.
 
 A server that takes the first folder of a path for the bucket (one for virtual hosting that does not know its own name)
 answers a listing with nothing, and a read from whatever bucket has that name.
@@ -58,29 +58,32 @@ class RemoteFolder:
         return f"{self._folder}/{path}".strip("/")
 
     def list_below(self, path: str) -> list[ObjectMeta]:
-        """List what lies below a path, at any depth.
+        """List the objects below a path, at any depth.
 
         Raises:
             StoreNotReadable: If the answer is about other keys.
         """
         folder = self.key(path)
-        objects = [entry for chunk in obstore.list(self.store, folder) for entry in chunk if entry["path"] != folder]
-        self._check_keys(path, (entry["path"] for entry in objects))
+        objects = []
+        for chunk in obstore.list(self.store, folder):
+            objects += [entry for entry in chunk if entry["path"] != folder]
+        self._check_keys(path, [entry["path"] for entry in objects])
         return objects
 
     def list_names(self) -> list[str]:
-        """List the names of what lies directly in the folder.
+        """List the names of objects and folders directly in the folder.
 
         Raises:
             StoreNotReadable: If the answer is about other keys, or another bucket.
         """
         result: ListResult[Any] = obstore.list_with_delimiter(self.store, self._folder)
-        listed = [*(entry["path"] for entry in result["objects"]), *result["common_prefixes"]]
+        listed = [entry["path"] for entry in result["objects"]]
+        listed += result["common_prefixes"]
         keys = [key for key in listed if key.rstrip("/") != self._folder]
         self._check_keys("", keys)
         if not keys:
             self._check_bucket()
-        return [str(key).rstrip("/").rsplit("/", 1)[-1] for key in keys]
+        return [key.rstrip("/").rpartition("/")[2] for key in keys]
 
     def check_missing(self, path: str, error: Exception) -> None:
         """Make sure that a server that has no such object looked for it in this bucket.
@@ -89,20 +92,18 @@ class RemoteFolder:
             StoreNotReadable: If it looked elsewhere.
         """
         text = str(error)
+        bucket = _find_element(_BUCKET, text) or self._bucket
         if any(code in text for code in _NO_BUCKET):
-            raise StoreNotReadable(self._uri, f"the server has no bucket {self._bucket_of(text)}", _HINT)
-        if self._bucket_of(text) != self._bucket:
-            raise StoreNotReadable(self._uri, f"the server looked into bucket {self._bucket_of(text)}", _HINT)
-        match = _KEY.search(text)
-        if match is None:
+            raise StoreNotReadable(self._uri, f"the server has no bucket {bucket}", _HINT)
+        if bucket != self._bucket:
+            raise StoreNotReadable(self._uri, f"the server looked into bucket {bucket}", _HINT)
+        answered_key = _find_element(_KEY, text)
+        if answered_key is None:
             return
-        answered, asked = html.unescape(match[1]).lstrip("/"), self.key(path)
-        if asked.endswith(f"/{answered}") or answered.endswith(f"/{asked}"):
-            raise StoreNotReadable(self._uri, f"the server looked for {answered} in place of {asked}", _HINT)
-
-    def _bucket_of(self, text: str) -> str:
-        match = _BUCKET.search(text)
-        return html.unescape(match[1]) if match and match[1] else self._bucket
+        answered_key = answered_key.lstrip("/")
+        key = self.key(path)
+        if key.endswith(f"/{answered_key}") or answered_key.endswith(f"/{key}"):
+            raise StoreNotReadable(self._uri, f"the server looked for {answered_key} in place of {key}", _HINT)
 
     def _check_keys(self, path: str, keys: Iterable[str]) -> None:
         folder = f"{self.key(path)}/".lstrip("/")
@@ -117,6 +118,13 @@ class RemoteFolder:
             self.check_missing(_ABSENT, error)
 
 
+def _find_element(pattern: re.Pattern[str], text: str) -> str | None:
+    """Find the text of an element in the XML of an error."""
+    match = pattern.search(text)
+    return html.unescape(match[1]) if match else None
+
+
 def first_line(error: Exception) -> str:
-    """Return the sentence that says what went wrong: obstore appends a debug dump, which may hold credentials."""
-    return str(error).partition("\n")[0].rstrip(".") or type(error).__name__
+    """Return the sentence of the cause: obstore appends a debug dump, which may contain credentials."""
+    sentence, _, _ = str(error).partition("\n")
+    return sentence.rstrip(".") or type(error).__name__

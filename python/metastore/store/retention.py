@@ -1,8 +1,8 @@
-"""Garbage collection: what no manifest needs that anybody can still be reading.
+"""Garbage collection of objects that no manifest needs, unless a reader may still use that manifest.
 
 The steps are without I/O, as those of a commit are, and run in the same exhaustive search. Three rules make them safe:
-what is stored is listed before the manifests are read, so that whatever is named later is either seen as named or too
-young; a manifest is kept, with all that it names, until it was out of use for the whole grace period; and a writer that
+the store is listed before the manifests are read, so that an object that is named later is either read as named or too
+young; a manifest stays, with all that it names, until it was out of use for the entire grace period; and a writer that
 slept so long that its number was collected looks for later manifests after its commit.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NEWEST_MANIFESTS = 2
 """Always kept: a torn last manifest makes readers take the one before."""
 
-_LEFT_BEHIND = (
+_LEFTOVERS = (
     re.compile(r"(?:log|objects)/\.[0-9a-f-]{36}\.tmp"),
     re.compile(r"objects/[^/]+\.parquet#\d+"),
     re.compile(r"log/\d{20}\.json#\d+"),
@@ -39,11 +39,11 @@ _LEFT_BEHIND = (
 
 @dataclass(frozen=True)
 class Blob:
-    """Something stored.
+    """A file or object in a store.
 
     Attributes:
-        path: Below the root of the store.
-        size: In bytes.
+        path: Its path below the root of the store.
+        size: Its bytes.
         age: Seconds since it was written, by the store's clock.
     """
 
@@ -54,69 +54,77 @@ class Blob:
 
 @dataclass(frozen=True)
 class ListStore:
-    """Asks for all that is stored; answered by a list of `Blob`."""
+    """Requests a list of the store's content; answered by a list of `Blob`."""
 
 
 @dataclass(frozen=True)
 class ReadDetails:
-    """Asks for the names of the detail objects in a `files` object; answered by a set, or `DamagedObject`."""
+    """Requests the names of the detail objects in a `files` object; answered by a set, or `DamagedObject`."""
 
     ref: ObjectRef
 
 
 @dataclass(frozen=True)
 class Delete:
-    """Asks to delete a path."""
+    """Requests the deletion of a path."""
 
     path: str
 
 
 @dataclass(frozen=True)
 class Garbage:
-    """What nobody needs.
+    """Blobs that nobody needs.
 
     Attributes:
-        blobs: What to delete, in the order of deletion.
+        blobs: The blobs, in the order of deletion.
     """
 
     blobs: tuple[Blob, ...]
 
 
 def find_garbage(grace: float) -> Generator[Any, Any, Garbage]:
-    """Steps that find garbage."""
+    """Find garbage, in steps."""
     stored: Sequence[Blob] = yield ListStore()
-    logged = {blob.path.removeprefix("log/"): blob for blob in stored if blob.path.startswith("log/")}
-    log = {number: logged[name] for number, name in parse_log_names(logged).items()}
-    kept = _kept({number: blob.age for number, blob in log.items()}, grace)
+    manifests = _select_manifests(stored)
+    needed = _select_needed({number: blob.age for number, blob in manifests.items()}, grace)
     named: set[str] = set()
     followed: set[str] = set()
-    for number in kept:
-        named |= yield from _named_by(number, followed)
-    old = [blob for blob in stored if blob.age > grace]
-    victims = [blob for blob in old if _is_ours(blob.path) and blob.path.removeprefix("objects/") not in named]
-    victims += [log[number] for number in sorted(log.keys() - kept)]
-    return Garbage(tuple(victims))
+    for number in needed:
+        named |= yield from _read_names(number, followed)
+    garbage = [blob for blob in stored if _is_garbage(blob, grace, named)]
+    garbage += [manifests[number] for number in sorted(manifests.keys() - needed)]
+    return Garbage(tuple(garbage))
 
 
 def collect_garbage(grace: float) -> Generator[Any, Any, Garbage]:
-    """Steps that find garbage and delete it; the same errors as `find_garbage`."""
+    """Find garbage and delete it, in steps; raises the errors of `find_garbage`."""
     garbage = yield from find_garbage(grace)
     for blob in garbage.blobs:
         yield Delete(blob.path)
     return garbage
 
 
-def _kept(ages: Mapping[int, float], grace: float) -> set[int]:
-    """The newest manifests, and those whose successor was written within the grace period."""
+def _select_manifests(stored: Sequence[Blob]) -> dict[int, Blob]:
+    """Select the manifests by their numbers."""
+    log = {blob.path.removeprefix("log/"): blob for blob in stored if blob.path.startswith("log/")}
+    return {number: log[name] for number, name in parse_log_names(log).items()}
+
+
+def _select_needed(ages: Mapping[int, float], grace: float) -> set[int]:
+    """Select the newest manifests, and all from the first whose successor was written within the grace period."""
     numbers = sorted(ages)
-    replaced = {number: ages[following] for number, following in pairwise(numbers)}
-    recent = {number for number, age in replaced.items() if age <= grace}
+    recent = [number for number, successor in pairwise(numbers) if ages[successor] <= grace]
     lowest = min([*recent, *numbers[-NEWEST_MANIFESTS:]], default=0)
     return {number for number in numbers if number >= lowest}
 
 
-def _named_by(number: int, followed: set[str]) -> Generator[Any, Any, set[str]]:
-    """Names in a manifest and in its `files` objects, except in those that were followed before."""
+def _is_garbage(blob: Blob, grace: float, named: set[str]) -> bool:
+    """Whether a blob is of this format, older than the grace period, and named by no needed manifest."""
+    return blob.age > grace and _is_ours(blob.path) and blob.path.removeprefix("objects/") not in named
+
+
+def _read_names(number: int, followed: set[str]) -> Generator[Any, Any, set[str]]:
+    """Read the names in a manifest and in its `files` objects, except in those that were followed before."""
     data = yield ReadLog(number)
     if data is None:
         raise CollectionRefused(f"{log_name(number)} is listed and cannot be read")
@@ -124,18 +132,19 @@ def _named_by(number: int, followed: set[str]) -> Generator[Any, Any, set[str]]:
         if isinstance(data, DamagedObject):
             raise data
         manifest = Manifest.from_bytes(data, log_name(number))
-        named = find_object_names(data)
-        for files in (block.files for block in manifest.blocks if block.files.name not in followed):
-            named |= yield ReadDetails(files)
-            followed.add(files.name)
+        names = find_object_names(data)
+        for block in manifest.blocks:
+            if block.files.name not in followed:
+                names |= yield ReadDetails(block.files)
+                followed.add(block.files.name)
     except DamagedObject as e:
         raise CollectionRefused(e.message.rstrip(".")) from e
-    return named
+    return names
 
 
 def is_leftover(path: str) -> bool:
-    """Whether a path is one that a writer uses for a moment."""
-    return any(pattern.fullmatch(path) for pattern in _LEFT_BEHIND)
+    """Whether a path is a temporary one of a writer."""
+    return any(pattern.fullmatch(path) for pattern in _LEFTOVERS)
 
 
 def _is_ours(path: str) -> bool:

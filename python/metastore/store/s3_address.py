@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _PREFERRED = "AWS_ENDPOINT_URL_S3"
-"""What obstore takes from the environment before its own options."""
+"""The variable of the environment that obstore prefers to its own options."""
 _UNSET = f"Unset {_PREFERRED} where the driver runs, or set it to the same."
 _ENDPOINTS = (_PREFERRED, "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _BUCKET_IN_HOST = "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"
@@ -35,7 +35,7 @@ _REGION = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class BucketAddress:
-    """Where the requests for a bucket go.
+    """The server that gets the requests for a bucket, and the position of the bucket in them.
 
     Attributes:
         bucket: The bucket's name.
@@ -51,15 +51,12 @@ class BucketAddress:
         """Return the options with which obstore sends requests to this address.
 
         Raises:
-            UnsupportedTable: If the environment names another one, which obstore would ask whatever it is told.
+            UnsupportedTable: If the environment names another one, which obstore would use whatever its options are.
         """
         options: dict[str, Any] = {"virtual_hosted_style_request": self.bucket_in_host}
         if not self.endpoint:
             return options
-        endpoint = self.endpoint
-        if self.bucket_in_host:
-            scheme, _, host = endpoint.partition("://")
-            endpoint = f"{scheme}://{self.bucket}.{host}"
+        endpoint = self._add_bucket() if self.bucket_in_host else self.endpoint
         options["endpoint"] = endpoint
         preferred = os.environ.get(_PREFERRED, "").strip().rstrip("/")
         if preferred and preferred != endpoint:
@@ -67,6 +64,10 @@ class BucketAddress:
                 f"s3://{self.bucket}", f"{_PREFERRED} is not {endpoint}, where its bucket is", _UNSET
             )
         return options
+
+    def _add_bucket(self) -> str:
+        scheme, _, host = self.endpoint.partition("://")
+        return f"{scheme}://{self.bucket}.{host}"
 
     def to_arrow(self) -> dict[str, Any]:
         """Return the arguments with which pyarrow sends requests to this address."""
@@ -77,24 +78,27 @@ class BucketAddress:
 
 
 def resolve_address(bucket: str, options: Mapping[str, Any]) -> BucketAddress:
-    """Settle where requests for a bucket go.
+    """Find the address for requests for a bucket.
 
     The source of an endpoint also says its style: Hadoop's settings by `fs.s3a.path.style.access`, the environment by
     `AWS_VIRTUAL_HOSTED_STYLE_REQUEST`. An IP address has no names below it: there the bucket is in the path.
 
     Args:
         bucket: The bucket's name.
-        options: `endpoint`, without the bucket, and `virtual_hosted_style_request`, where settings have them.
+        options: `endpoint`, without the bucket, and `virtual_hosted_style_request`, if settings have them.
     """
-    wants_host = os.environ.get(_BUCKET_IN_HOST, "").lower() in _TRUE
     endpoint = str(options.get("endpoint") or "")
-    from_environment = "" if endpoint else _read_environment()
-    if from_environment:
-        endpoint = _remove_bucket(from_environment, bucket) if wants_host else from_environment
+    environment_endpoint = "" if endpoint else _read_environment()
+    bucket_in_host = os.environ.get(_BUCKET_IN_HOST, "").lower() in _TRUE
+    if not environment_endpoint:
+        bucket_in_host = bool(options.get("virtual_hosted_style_request", bucket_in_host))
+    elif bucket_in_host:
+        endpoint = _remove_bucket(environment_endpoint, bucket)
     else:
-        wants_host = bool(options.get("virtual_hosted_style_request", wants_host))
-    is_possible = _HOST_LABEL.fullmatch(bucket) is not None and not _is_address(endpoint)
-    return BucketAddress(bucket=bucket, endpoint=endpoint, bucket_in_host=wants_host and is_possible)
+        endpoint = environment_endpoint
+    if _HOST_LABEL.fullmatch(bucket) is None or _is_address(endpoint):
+        bucket_in_host = False
+    return BucketAddress(bucket=bucket, endpoint=endpoint, bucket_in_host=bucket_in_host)
 
 
 def find_region(endpoint: str) -> str | None:
@@ -105,20 +109,25 @@ def find_region(endpoint: str) -> str | None:
 
 def _read_environment() -> str:
     """Return the endpoint that the environment names, as obstore orders its names."""
-    endpoint = next((value for name in _ENDPOINTS if (value := os.environ.get(name, "").strip())), "")
-    if not endpoint or "://" in endpoint:
+    for name in _ENDPOINTS:
+        endpoint = os.environ.get(name, "").strip()
+        if not endpoint:
+            continue
+        if "://" not in endpoint:
+            endpoint = f"https://{endpoint}"
         return endpoint.rstrip("/")
-    return f"https://{endpoint}".rstrip("/")
+    return ""
 
 
 def _remove_bucket(endpoint: str, bucket: str) -> str:
-    """Return an endpoint without the bucket with which obstore wants its host's name to begin."""
+    """Remove the bucket with which obstore needs the host's name of an endpoint to begin."""
     scheme, _, host = endpoint.partition("://")
     return f"{scheme}://{host.removeprefix(f'{bucket}.')}"
 
 
 def _host(endpoint: str) -> str:
-    return urlsplit(endpoint if "://" in endpoint else f"//{endpoint}").hostname or ""
+    url = endpoint if "://" in endpoint else f"//{endpoint}"
+    return urlsplit(url).hostname or ""
 
 
 def _is_address(endpoint: str) -> bool:

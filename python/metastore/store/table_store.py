@@ -1,4 +1,4 @@
-"""The statistics of one table: immutable objects and the log that says which of them count."""
+"""The statistics of one table: immutable objects, and a log of manifests that name the valid ones."""
 
 from __future__ import annotations
 
@@ -46,49 +46,52 @@ _LOG = get_logger(__name__)
 
 KEEP_SNAPSHOTS = 10
 
-_PAUSE_SECONDS, _LONGEST_PAUSE = 0.01, 2.0
+_PAUSE_SECONDS = 0.01
+_LONGEST_PAUSE = 2.0
 _REQUESTS = 16
-_MOST_ASKED = 1000  # objects, one by one: a request lists as many
-_KEPT_FOOTERS, _SMALL_FOOTER = 64, 1 << 17
+_MOST_SINGLE_REQUESTS = 1000  # a request for a listing returns as many objects
+_MOST_PARTS = 64
+_SMALL_FOOTER = 1 << 17
+_FOLDERS = ("log", "objects")
 
 
 class Store:
-    """A place for the statistics of one table, on a local disk or an object store.
+    """The statistics of one table, on a local disk or an object store.
 
     Any number of processes may read and commit at the same time. Objects and manifests are created by `put` and
-    `commit`, never overwritten, and only the collection of garbage deletes them. What else lies in `log`, probes and
-    claims, comes and goes; a probe also when garbage is only looked for, since it tells the store's clock.
+    `commit`, never overwritten, and only the collection of garbage deletes them. Other files in `log`, probes and
+    claims, come and go; a probe also when garbage is only searched, for the time of the store's clock.
     """
 
     def __init__(self, uri: str, blobs: Callable[..., Blobs | None], *, writable: bool) -> None:
-        """A store over blobs; see `open`."""
         self.uri = uri
         self._open = blobs
         self._writable = writable
         self._reading: Blobs | None = None
         self._writing: Blobs | None = None
-        self._seen: set[str] = set()
+        self._present: set[str] = set()
+        """Names of objects that need no check: written here, or named by a manifest in the log."""
         self._parts: dict[ObjectRef, ObjectPart] = {}
 
     @classmethod
     def open(cls, uri: str, *, access: Credentials = FROM_ENVIRONMENT, writable: bool = False) -> Store:
-        """The store at a URI: `file:/x`, `file:///x`, a bare path, `s3://`, `gs://`, `abfss://`."""
+        """Open the store at a URI: `file:/x`, `file:///x`, a bare path, `s3://`, `gs://`, `abfss://`."""
         store = cls(uri, partial(open_blobs, uri, access.options), writable=writable)
         if local_path(uri) is None:
             store._blobs()
         return store
 
     def writable(self) -> Store:
-        """The same store, to be written."""
+        """Open the same store for writing."""
         return Store(self.uri, self._open, writable=True)
 
     def is_empty(self) -> bool:
         """Whether nothing was ever written."""
         blobs = self._blobs()
-        return blobs is None or not any(blobs.list_folder(folder) for folder in ("log", "objects"))
+        return blobs is None or not any(blobs.list_folder(folder) for folder in _FOLDERS)
 
     def read(self) -> Manifest | None:
-        """The newest manifest, None where there are no statistics."""
+        """Read the newest manifest; None if there are no statistics."""
         head = self.run(commit_log.find_head())
         if head.manifest is None and head.damage is not None:
             raise head.damage
@@ -96,11 +99,12 @@ class Store:
         return manifest
 
     def get(self, ref: ObjectRef, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of an object, verified; all columns or those asked for."""
-        return decode_object(ref, self.read_bytes(ref.name, ref.length), columns)
+        """Read and verify the rows of an object: all columns, or those that are named."""
+        data = self.read_bytes(ref.name, ref.length)
+        return decode_object(ref, data, columns)
 
     def read_bytes(self, name: str, most: int = MAX_OBJECT_BYTES) -> bytes:
-        """The bytes of an object as they are, not verified."""
+        """Read the bytes of an object as they are, not verified."""
         object_kind(name)
         blobs = self._blobs()
         data = blobs.get(f"objects/{name}", most) if blobs else None
@@ -109,10 +113,10 @@ class Store:
         return data
 
     def open_part(self, ref: ObjectRef) -> ObjectPart:
-        """An object of which only what is asked for is read. The footers of the last few are kept."""
-        kept = self._parts.get(ref)
-        if kept is not None:
-            return kept
+        """Open an object of which only some columns and row groups are read; the last few footers are cached."""
+        cached = self._parts.get(ref)
+        if cached is not None:
+            return cached
         object_kind(ref.name)
         blobs = self._blobs()
 
@@ -124,40 +128,42 @@ class Store:
 
         part = ObjectPart(ref, fetch)
         if ref.footer_length <= _SMALL_FOOTER:
-            self._parts = {**dict(list(self._parts.items())[1 - _KEPT_FOOTERS :]), ref: part}
+            last_parts = list(self._parts.items())[1 - _MOST_PARTS :]
+            self._parts = {**dict(last_parts), ref: part}
         return part
 
     def list_objects(self, kind: str) -> dict[str, Any]:
-        """The names of all objects of a kind, referenced or not, with the times of their writing."""
+        """List the names of all objects of a kind, referenced or not, with the times of their writing."""
         blobs = self._blobs()
-        names = blobs.list_folder("objects") if blobs else {}
-        return {
-            name: found.modified
-            for name, found in names.items()
-            if re.fullmatch(rf"{kind}-[0-9a-f-]{{36}}\.parquet", name)
-        }
+        if blobs is None:
+            return {}
+        pattern = re.compile(rf"{kind}-[0-9a-f-]{{36}}\.parquet")
+        entries = blobs.list_folder("objects")
+        return {name: entry.modified for name, entry in entries.items() if pattern.fullmatch(name)}
 
     def list_entries(self) -> dict[str, int | str]:
-        """All that lies in the store's folders, by path: its bytes, or what it is where it is no plain file."""
+        """List the entries of the store's folders by path: the bytes of a plain file, or the kind of another entry."""
         blobs = self._blobs()
-        found: dict[str, int | str] = {}
+        sizes_and_kinds: dict[str, int | str] = {}
         if blobs is None:
-            return found
-        for folder in ("log", "objects"):
-            found |= {f"{folder}/{name}": one.size for name, one in blobs.list_folder(folder).items()}
+            return sizes_and_kinds
+        for folder in _FOLDERS:
+            for name, entry in blobs.list_folder(folder).items():
+                sizes_and_kinds[f"{folder}/{name}"] = entry.size
             if isinstance(blobs, LocalBlobs):
-                found |= {f"{folder}/{name}": kind for name, kind in blobs.list_odd_entries(folder).items()}
-        return found
+                for name, kind in blobs.list_odd_entries(folder).items():
+                    sizes_and_kinds[f"{folder}/{name}"] = kind
+        return sizes_and_kinds
 
     def find_absent(self, lengths: Mapping[str, int]) -> set[str]:
-        """The names of those objects that are missing or not of the stated length."""
+        """Find the objects that are missing or not of the stated length."""
         blobs = self._blobs()
         if blobs is None:
             return set(lengths)
         doubtful = set(lengths)
-        if len(doubtful) > _MOST_ASKED:
-            listed = blobs.list_folder("objects")
-            doubtful = {name for name in doubtful if name not in listed or listed[name].size != lengths[name]}
+        if len(doubtful) > _MOST_SINGLE_REQUESTS:
+            entries = blobs.list_folder("objects")
+            doubtful = {name for name in doubtful if name not in entries or entries[name].size != lengths[name]}
         with ThreadPoolExecutor(_REQUESTS) as pool:
             sizes = pool.map(lambda name: (name, blobs.size(f"objects/{name}")), doubtful)
             return {name for name, size in sizes if size != lengths[name]}
@@ -165,11 +171,11 @@ class Store:
     def put(
         self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
     ) -> ObjectRef:
-        """Writes an object and returns its reference; it counts once a manifest names it."""
+        """Write an object and return its reference; readers use it once a manifest names it."""
         data = encode_object(kind, table, row_groups, mark_unique(extra))
         name = content_name(kind, data)
         self.ensure_writable().put(f"objects/{name}", data)
-        self._seen.add(name)
+        self._present.add(name)
         return make_reference(name, data, table.num_rows)
 
     def commit(
@@ -178,23 +184,36 @@ class Store:
         change: commit_log.Change,
         *,
         keep: int = KEEP_SNAPSHOTS,
-        over: frozenset[str] | None = None,
+        replaceable: frozenset[str] | None = None,
     ) -> Manifest | None:
-        """Commits a change and returns the manifest that then is the newest."""
+        """Commit a change and return the manifest that then is the newest.
 
-        def changed(old: Manifest | None) -> Manifest | None:
-            self._seen.update(ref.name for ref in iterate_objects(old)) if old else None
+        Args:
+            identity: The table.
+            change: Makes the new manifest from the newest one of the table, or None if there is nothing to change.
+            keep: Number of snapshots to keep.
+            replaceable: The uuids of other tables whose statistics may be replaced; None for all.
+        """
+
+        def change_newest(old: Manifest | None) -> Manifest | None:
+            if old:
+                self._present.update(ref.name for ref in iterate_objects(old))
             return change(old)
 
         def finish(manifest: Manifest | None) -> Manifest | None:
-            return manifest and self._with_objects(shrink_to_limits(manifest, self, keep))
+            if manifest is None:
+                return None
+            smaller = shrink_to_limits(manifest, self, keep)
+            self._require_objects(smaller)
+            return smaller
 
         self.ensure_writable()
-        manifest: Manifest | None = self.run(commit_log.commit(self.uri, identity, changed, finish, over))
+        steps = commit_log.commit(self.uri, identity, change_newest, finish, replaceable)
+        manifest: Manifest | None = self.run(steps)
         return manifest
 
     def ensure_writable(self) -> Blobs:
-        """Makes sure, once, that the place can be written and really refuses to create twice."""
+        """Make sure, once, that the folder can be written and really refuses to create twice."""
         if self._writing is None:
             if not self._writable:
                 raise StoreNotWritable(self.uri, "it was opened for reading", "Open it with writable=True.")
@@ -205,46 +224,45 @@ class Store:
             self._writing = self._reading = blobs
         return self._writing
 
-    def _manifest(self, blobs: Blobs, sequence: int) -> bytes | DamagedObject | None:
-        path = f"log/{commit_log.log_name(sequence)}"
-        try:
-            return blobs.get(path, MAX_READ_BYTES)
-        except DamagedObject as damage:  # no manifest, and its number is in use
-            return DamagedObject(commit_log.log_name(sequence), damage.reason)
-
     def read_clock(self) -> datetime:
-        """What the store's clock says, which decides how old something in it is."""
-        blobs, mark = self.ensure_writable(), f"probe-{uuid.uuid4()}"
-        blobs.put(f"log/{mark}", b"")
-        found = blobs.list_folder("log")[mark].modified
-        blobs.delete(f"log/{mark}")
-        return found
+        """Read the time of the store's clock, by which the ages of its entries are computed."""
+        blobs = self.ensure_writable()
+        probe = f"probe-{uuid.uuid4()}"
+        blobs.put(f"log/{probe}", b"")
+        now = blobs.list_folder("log")[probe].modified
+        blobs.delete(f"log/{probe}")
+        return now
 
-    def _listing(self) -> list[retention.Blob]:
-        """All that is stored, with ages by the store's clock; only where nothing can be deleted, by this machine's."""
+    def _list_blobs(self) -> list[retention.Blob]:
+        """List the store's content with ages by its clock, or by this machine's if nothing can be deleted."""
         blobs = self._blobs()
         if blobs is None:
             return []
+        now = self._read_time_for_ages()
+        content = []
+        for folder in _FOLDERS:
+            for name, entry in blobs.list_folder(folder).items():
+                age = now - entry.modified
+                content.append(retention.Blob(f"{folder}/{name}", entry.size, age.total_seconds()))
+        return content
+
+    def _read_time_for_ages(self) -> datetime:
+        if self._writable:
+            return self.read_clock()
         try:
-            now = self.read_clock() if self._writable else self.writable().read_clock()
+            return self.writable().read_clock()
         except StoreNotWritable as e:
-            if self._writable:
-                raise
             _LOG.warning("ages are by the clock of this machine, for that of the store cannot be read: %s", e)
-            now = datetime.now(timezone.utc)
-        found = {
-            f"{folder}/{name}": one for folder in ("log", "objects") for name, one in blobs.list_folder(folder).items()
-        }
-        return [retention.Blob(path, one.size, (now - one.modified).total_seconds()) for path, one in found.items()]
+            return datetime.now(timezone.utc)
 
     def _blobs(self) -> Blobs | None:
         if self._reading is None:
             self._reading = self._open(writable=False)
         return self._reading
 
-    def _with_objects(self, manifest: Manifest) -> Manifest:
-        """Refuses a manifest that names objects which this process does not see: a worker may have another disk."""
-        lengths = {ref.name: ref.length for ref in iterate_objects(manifest) if ref.name not in self._seen}
+    def _require_objects(self, manifest: Manifest) -> None:
+        """Raise an error if a manifest names objects that are absent here: a worker may have another disk."""
+        lengths = {ref.name: ref.length for ref in iterate_objects(manifest) if ref.name not in self._present}
         absent = self.find_absent(lengths)
         if absent:
             raise StoreNotWritable(
@@ -252,11 +270,10 @@ class Store:
                 f"{min(absent)} was written and is not there",
                 "Driver and workers must share the folder: set spark.metastore.store to one that they do.",
             )
-        self._seen.update(lengths)
-        return manifest
+        self._present.update(lengths)
 
     def run(self, steps: Generator[Any, Any, Any]) -> Any:
-        """Does what steps without I/O ask for, and returns what they come to."""
+        """Answer the requests of steps without I/O, and return their result."""
         try:
             request = next(steps)
             while True:
@@ -272,13 +289,19 @@ class Store:
     def _answer(self, request: object) -> Any:
         match request:
             case retention.ListStore():
-                return self._listing()
+                return self._list_blobs()
             case retention.ReadDetails(ref):
-                named = self.get(ref, [f"{kind}_name" for kind in DETAILS])
-                return {name for column in named.columns for name in column.to_pylist() if name is not None}
+                return self._read_detail_names(ref)
             case retention.Delete(path):
                 return self.ensure_writable().delete(path)
         return self._answer_of_log(request)
+
+    def _read_detail_names(self, files: ObjectRef) -> set[str]:
+        rows = self.get(files, [f"{kind}_name" for kind in DETAILS])
+        names: set[str] = set()
+        for column in rows.columns:
+            names.update(column.drop_null().to_pylist())
+        return names
 
     def _answer_of_log(self, request: object) -> Any:
         blobs = self._blobs()
@@ -287,7 +310,7 @@ class Store:
                 names = blobs.list_folder("log") if blobs else {}
                 return list(commit_log.parse_log_names(names))
             case commit_log.ReadLog(sequence):
-                return self._manifest(blobs, sequence) if blobs else None
+                return _read_manifest(blobs, sequence) if blobs else None
             case commit_log.CreateLog(sequence, data):
                 return self.ensure_writable().create(f"log/{commit_log.log_name(sequence)}", data)
             case commit_log.Pause(attempt):
@@ -297,9 +320,18 @@ class Store:
         raise TypeError(f"no answer to {request!r}")
 
 
+def _read_manifest(blobs: Blobs, sequence: int) -> bytes | DamagedObject | None:
+    name = commit_log.log_name(sequence)
+    try:
+        return blobs.get(f"log/{name}", MAX_READ_BYTES)
+    except DamagedObject as damage:  # no manifest, and its number is in use
+        return DamagedObject(name, damage.reason)
+
+
 def _probe(uri: str, blobs: Blobs) -> None:
+    """Require that the store can be written, lists new files, and refuses to create a file twice."""
     path = f"log/probe-{uuid.uuid4()}"
-    blobs.get(path, 0)  # raises where the server takes another bucket for ours, before anything is written into that
+    blobs.get(path, 0)  # raises if the server takes another bucket for ours, before anything is written into that
     reply, reason = blobs.create(path, b"")
     if blobs.get(path, len(b"again")) is None:
         raise StoreNotWritable(uri, reason or "what was written cannot be read")
