@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FILES, ROWS, AT_ONCE = 8, 25, 4
 OF_JOINS = ("JoinKeyFilter.scala", "JoinPruningRule.scala")
-OF_EXPRESSIONS = ("ExpressionKeys.scala", "PruningFilter.scala")
+OF_EXPRESSIONS = ("ExpressionKeys.scala", "ExpressionColumns.scala", "FilterCompiler.scala")
 OF_SCANS = ("AggregateAnswer.scala", "ScanPlanner.scala")
 LEFT_JOIN = "SELECT f.k, f.v FROM {fact} f LEFT JOIN {fact} g ON f.k = g.v JOIN {dim} d"
 JOINS = (
@@ -182,7 +182,7 @@ def _of_scans(spark: SparkSession, form: str, folder: Path) -> Iterator[of.Suite
         query.format(t=table)
         for query in ("SELECT count(*) FROM {t} WHERE id >= 300", "SELECT sum(m) FROM {t} WHERE id >= 150")
     ]
-    yield from _each(spark, f"few files of {form}", of_rules, ("ConjunctFilter.scala", "FileMeasure.scala"))
+    yield from _each(spark, f"few files of {form}", of_rules, ("ConjunctFilter.scala", "FileMeasures.scala"))
     for setting, places in OFF.items():
         asked = [SCANS[place].format(t=table) for place in places]
         conf = ((f"spark.metastore.{setting}", "false"),)

@@ -180,7 +180,7 @@ def of_many_values(spark: SparkSession, folder: Path) -> Iterator[of.Suite]:
     )
     asked = of.texts(spark, [f"count(distinct(v))\t{among}\t000" for among in ("110", "111", "011")])
     rules = find_shim_package(spark).pruning.RuleProbe(probe)
-    yield of.Suite("many values", lambda: rules.measured(asked), of.is_error, only=("FileMeasure.scala",))
+    yield of.Suite("many values", lambda: rules.measured(asked), of.is_error, only=("FileMeasures.scala",))
 
 
 def _file(rows: int, lo: int | None, hi: int | None) -> dict[str, Any]:

@@ -37,7 +37,7 @@ LOSSES: tuple[dict[str, Any], ...] = (
     {"lo": None, "nulls": None}, {"hi": None, "nulls": None},
 )  # fmt: skip
 """What may be unknown of a column of a file, or not exact."""
-GROUPED = ("Candidates.scala", "ConjunctFilter.scala", "Evaluation.scala")
+GROUPED = ("Candidates.scala", "ConjunctFilter.scala", "Evaluation.scala", "ValueLookups.scala")
 """Sources of what judges many files at once."""
 MANY = 16_400
 FEW = 40
@@ -98,7 +98,7 @@ def every(spark: SparkSession, scratch: Path, seed: int, predicates: int, source
     if not sources.isdisjoint(GROUPED):
         yield from of_many(spark)
         yield from of_groups(spark, scratch / "groups")
-    if "FileMeasure.scala" in sources:
+    if "FileMeasures.scala" in sources:
         yield from rows.of_many_values(spark, scratch / "many")
     for number, kind in enumerate(("parquet", "parquet partitioned")):
         rng = Random(f"{seed}/{number}")

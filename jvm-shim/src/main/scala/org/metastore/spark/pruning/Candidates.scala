@@ -7,19 +7,19 @@ import org.metastore.spark.statistics.columns.FileGroupStatistics
 /** The data files that nothing has excluded so far, and what excluded each of the others. */
 private[pruning] class Candidates(val length: Int) {
 
-  /** For each file the mark of what excluded it first, or [[FileVerdicts.Kept]]. */
+  /** For each file the mark of what excluded it first, or [[FileMarks.Kept]]. */
   val skippedBy: Array[Int] = new Array[Int](length)
-  Arrays.fill(skippedBy, FileVerdicts.Kept)
+  Arrays.fill(skippedBy, FileMarks.Kept)
 
   private var remaining = length
 
   final def count: Int = remaining
 
   /** The files that are left. */
-  final def survivors: BitSet = FileSets.where(length)(skippedBy(_) == FileVerdicts.Kept)
+  final def survivors: BitSet = FileSets.where(length)(skippedBy(_) == FileMarks.Kept)
 
   /** Excludes a file that nothing has excluded yet. */
-  final def exclude(file: Int, mark: Int): Unit = if (skippedBy(file) == FileVerdicts.Kept) {
+  final def exclude(file: Int, mark: Int): Unit = if (skippedBy(file) == FileMarks.Kept) {
     skippedBy(file) = mark
     remaining -= 1
   }
@@ -29,7 +29,7 @@ private[pruning] class Candidates(val length: Int) {
     var file = 0
     while (file < length) {
       val place = group.of(file)
-      if (place >= 0 && marks(place) != FileVerdicts.Kept) exclude(file, marks(place))
+      if (place >= 0 && marks(place) != FileMarks.Kept) exclude(file, marks(place))
       file += 1
     }
   }
@@ -44,8 +44,10 @@ private[pruning] final class EvaluatedCandidates(all: Evaluation) extends Candid
   def narrow(condition: Condition, mark: Int): Unit = {
     val proven = evaluation.noRowMatches(condition).stream
     asked match {
-      case None => proven.forEach(exclude(_, mark))
-      case Some(files) => proven.forEach(place => exclude(files(place), mark))
+      case None =>
+        proven.forEach(exclude(_, mark))
+      case Some(files) =>
+        proven.forEach(place => exclude(files(place), mark))
     }
     if (count <= evaluation.length / EvaluatedCandidates.Fewer) {
       val few = survivors.stream.toArray

@@ -13,7 +13,7 @@ final case class ColumnLayout(overlapDepth: Double, sortedShare: Double)
 object ColumnLayout {
 
   /** The layout of a column; None where no file has bounds. */
-  def of(summary: ColumnSummary): Option[ColumnLayout] = {
+  def fromSummary(summary: ColumnSummary): Option[ColumnLayout] = {
     val bounded = filesWithBounds(summary)
     if (bounded.isEmpty) None else Some(measure(summary.bounds, bounded))
   }

@@ -1,5 +1,7 @@
 package org.metastore.spark.pruning
 
+import scala.util.Try
+
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral
 import org.apache.spark.sql.types.{BooleanType, DataType, StringType}
@@ -11,10 +13,14 @@ import org.metastore.spark.reason.Recoverable
 private[pruning] object EquivalentCondition {
 
   def unapply(condition: Expression): Option[Expression] = condition match {
-    case If(test, one, other) if condition.dataType == BooleanType => branch(test, one, other)
-    case cases: CaseWhen if condition.dataType == BooleanType => branches(cases)(identity)
-    case Coalesce(Seq(value, Literal(instead: Boolean, BooleanType))) =>
-      Some(if (instead) Not(EqualNullSafe(value, Literal(false))) else EqualNullSafe(value, TrueLiteral))
+    case If(test, first, second) if condition.dataType == BooleanType =>
+      branch(test, first, second)
+    case cases: CaseWhen if condition.dataType == BooleanType =>
+      branches(cases)(identity)
+    case Coalesce(Seq(value, Literal(true, BooleanType))) =>
+      Some(Not(EqualNullSafe(value, Literal(false))))
+    case Coalesce(Seq(value, Literal(false, BooleanType))) =>
+      Some(EqualNullSafe(value, TrueLiteral))
     case EqualTo(IntegerText(number), text: Literal) =>
       numberOf(text, number.dataType).map(EqualTo(number, _))
     case EqualTo(text: Literal, IntegerText(number)) =>
@@ -24,31 +30,39 @@ private[pruning] object EquivalentCondition {
     case LiteralList(IntegerText(number), texts) if texts.nonEmpty =>
       val numbers = texts.flatMap(text => numberOf(Literal(text, StringType), number.dataType))
       if (numbers.size == texts.size) Some(In(number, numbers)) else None
-    case _ => byOperand(condition)
+    case _ =>
+      byOperand(condition)
   }
 
   /** A test is written twice: not one with tests inside. */
-  private def branch(test: Expression, one: Expression, other: Expression): Option[Expression] =
+  private def branch(test: Expression, first: Expression, second: Expression): Option[Expression] =
     if (!isPlain(test)) None
     else {
       val isTrue = if (test.nullable) EqualNullSafe(test, TrueLiteral) else test
-      Some(or(and(isTrue, one), and(Not(isTrue), other)))
+      Some(or(and(isTrue, first), and(Not(isTrue), second)))
     }
 
-  private def branches(cases: CaseWhen)(of: Expression => Expression): Option[Expression] = {
-    val last = Option(of(cases.elseValue.getOrElse(Literal(null, cases.dataType))))
-    cases.branches.foldRight(last) { case ((test, value), rest) => rest.flatMap(branch(test, of(value), _)) }
+  private def branches(cases: CaseWhen)(replace: Expression => Expression): Option[Expression] = {
+    val otherwise = cases.elseValue.getOrElse(Literal(null, cases.dataType))
+    val last = Option(replace(otherwise))
+    cases.branches.foldRight(last) { case ((test, value), following) =>
+      following.flatMap(branch(test, replace(value), _))
+    }
   }
 
   /** A condition on literals and on a value that is one of several says of each what it does of that one alone. */
   private def byOperand(condition: Expression): Option[Expression] = {
-    def of(from: Expression)(to: Expression) =
+    def replace(from: Expression)(to: Expression) =
       fold(condition.mapChildren(child => if (child eq from) to else child))
     condition.children.filterNot(_.isInstanceOf[Literal]) match {
-      case Seq(either @ If(test, one, other)) => branch(test, of(either)(one), of(either)(other))
-      case Seq(cases: CaseWhen) => branches(cases)(of(cases))
-      case Seq(first @ Coalesce(Seq(value, instead: Literal))) if isPlain(value) =>
-        Some(or(and(IsNotNull(value), of(first)(value)), and(IsNull(value), of(first)(instead))))
+      case Seq(choice @ If(test, first, second)) =>
+        branch(test, replace(choice)(first), replace(choice)(second))
+      case Seq(cases: CaseWhen) =>
+        branches(cases)(replace(cases))
+      case Seq(first @ Coalesce(Seq(value, default: Literal))) if isPlain(value) =>
+        val isValue = and(IsNotNull(value), replace(first)(value))
+        val isDefault = and(IsNull(value), replace(first)(default))
+        Some(or(isValue, isDefault))
       case _ => None
     }
   }
@@ -56,18 +70,21 @@ private[pruning] object EquivalentCondition {
   private def and(left: Expression, right: Expression): Expression = right match {
     case Literal(true, _) => left
     case Literal(false, _) => right
-    case _ => And(left, right)
+    case _ =>
+      And(left, right)
   }
 
   private def or(left: Expression, right: Expression): Expression = (left, right) match {
     case (Literal(true, _), _) | (_, Literal(false, _)) => left
     case (Literal(false, _), _) | (_, Literal(true, _)) => right
-    case _ => Or(left, right)
+    case _ =>
+      Or(left, right)
   }
 
-  private def isPlain(expression: Expression): Boolean =
-    !expression.exists(part =>
-      part.isInstanceOf[If] || part.isInstanceOf[CaseWhen] || part.isInstanceOf[Coalesce])
+  private def isPlain(expression: Expression): Boolean = !expression.exists {
+    case _: If | _: CaseWhen | _: Coalesce => true
+    case _ => false
+  }
 
   private def fold(condition: Expression): Expression =
     if (!condition.foldable) condition
@@ -77,7 +94,7 @@ private[pruning] object EquivalentCondition {
 
   private object IntegerText {
     def unapply(expression: Expression): Option[Expression] = expression match {
-      case cast: Cast if cast.dataType == StringType && Terms.isIntegral(cast.child.dataType) =>
+      case cast: Cast if cast.dataType == StringType && IntegralTypes.isIntegral(cast.child.dataType) =>
         Some(cast.child)
       case _ => None
     }
@@ -85,12 +102,13 @@ private[pruning] object EquivalentCondition {
 
   /** The number of a type whose text this is; of others, such as `007`, there is none. */
   private def numberOf(text: Literal, dataType: DataType): Option[Literal] = text.value match {
-    case null => Some(Literal(null, dataType))
+    case null =>
+      Some(Literal(null, dataType))
     case written: UTF8String =>
-      scala.util.Try(written.toString.toLong).toOption
-        .filter(number => number.toString == written.toString)
-        .flatMap(number => Option(Cast(Literal(number), dataType, None, EvalMode.TRY).eval()))
-        .map(Literal(_, dataType))
+      val parsed = Try(written.toString.toLong).toOption
+      val number = parsed.filter(_.toString == written.toString)
+      val typed = number.flatMap(value => Option(Cast(Literal(value), dataType, None, EvalMode.TRY).eval()))
+      typed.map(Literal(_, dataType))
     case _ => None
   }
 }

@@ -15,7 +15,7 @@ final class LimitedFiles private (val dropped: BitSet, val label: String, val wh
 
 object LimitedFiles {
 
-  private def of(dropped: BitSet, label: String)(why: Int => Reason): Option[LimitedFiles] =
+  private def leaveOut(dropped: BitSet, label: String)(why: Int => Reason): Option[LimitedFiles] =
     if (dropped.isEmpty) None else Some(new LimitedFiles(dropped, label, why))
 
   /**
@@ -40,7 +40,8 @@ object LimitedFiles {
           full,
           file => deleted(file).liveOf(files.rows(file)),
           files.files.paths(_))
-      case Some(order) => first(wanted.limit, order, files, excludable, full, deleted)
+      case Some(order) =>
+        first(wanted.limit, order, files, excludable, full, deleted)
     }
 
   /** Leaves out the files that hold none of the first rows in an order; the parameters are those of `TopRows`. */
@@ -52,8 +53,8 @@ object LimitedFiles {
       full: BitSet,
       deleted: Int => DeletedRows): Option[LimitedFiles] =
     files.column(order.column.key, order.column.dataType).toOption.flatMap { summary =>
-      of(new TopRows(limit, order, summary, deleted).beyond(candidates, full), "top-K") { file =>
-        val statistic = "statistic" -> SummaryText.of(files, order.column, file)
+      leaveOut(new TopRows(limit, order, summary, deleted).beyond(candidates, full), "top-K") { file =>
+        val statistic = "statistic" -> SummaryText.bounds(files, order.column, file)
         Reason(ReasonCode.SkippedByTopK, "limit" -> limit.toString, "order" -> order.toString, statistic)
       }
     }
@@ -96,7 +97,7 @@ object LimitedFiles {
       val dropped = survivors.clone.asInstanceOf[BitSet]
       chosen.foreach(dropped.clear(_))
       val why = Reason(ReasonCode.SkippedByLimit, "limit" -> limit.toString)
-      of(dropped, "LIMIT")(_ => why)
+      leaveOut(dropped, "LIMIT")(_ => why)
     }
   }
 }

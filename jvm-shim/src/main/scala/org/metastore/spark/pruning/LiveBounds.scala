@@ -22,8 +22,10 @@ private[pruning] final class LiveBounds(
   private val bounds = summary.bounds
 
   // Bounds do not tell of NaN, nor the two zeros apart.
-  private val areOfAllValues =
-    summary.dataType != FloatType && summary.dataType != DoubleType && bounds != NoBounds
+  private val areOfAllValues = summary.dataType match {
+    case FloatType | DoubleType => false
+    case _ => bounds != NoBounds
+  }
 
   /** Whether some live row of a file has the bound, which is known to be a value of the file. */
   def isLive(file: Int): Boolean =
@@ -49,5 +51,7 @@ private[pruning] final class LiveBounds(
   }
 
   private def hasBound(file: Int): Boolean =
-    FileMeasure.hasNulls(summary, file) && (if (least) bounds.loExact(file) else bounds.hiExact(file))
+    if (!FileMeasure.hasNulls(summary, file)) false
+    else if (least) bounds.loExact(file)
+    else bounds.hiExact(file)
 }

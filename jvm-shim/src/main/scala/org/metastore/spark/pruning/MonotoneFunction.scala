@@ -44,46 +44,65 @@ private[pruning] final case class MonotoneFunction(
 private[pruning] object MonotoneFunction {
 
   def unapply(expression: Expression): Option[MonotoneFunction] = expression match {
-    case Multiply(x, Positive(), _) => number(expression, x)
-    case Multiply(Positive(), x, _) => number(expression, x)
-    case Divide(x, Positive(), _) => number(expression, x)
-    case Add(x, Finite(), _) => number(expression, x)
-    case Add(Finite(), x, _) => number(expression, x)
-    case Subtract(x, Finite(), _) => number(expression, x)
-    case round @ (_: Round | _: BRound) => rounded(round.asInstanceOf[RoundBase])
-    case whole @ (_: Floor | _: Ceil) => wholeNumber(expression, whole.children.head)
-    case ToUnixTimestamp(x, _, _, _) => seconds(expression, x)
-    case UnixTimestamp(x, _, _, _) => seconds(expression, x)
-    case UnixSeconds(x) => total(expression, x)
-    case UnixMillis(x) => total(expression, x)
-    case UnixMicros(x) => total(expression, x)
-    case MicrosToTimestamp(x) => total(expression, x)
-    case MillisToTimestamp(x) => partial(expression, x)
-    case SecondsToTimestamp(x) if Terms.isIntegral(x.dataType) => partial(expression, x)
+    case Multiply(x, Positive(), _) =>
+      number(expression, x)
+    case Multiply(Positive(), x, _) =>
+      number(expression, x)
+    case Divide(x, Positive(), _) =>
+      number(expression, x)
+    case Add(x, Finite(), _) =>
+      number(expression, x)
+    case Add(Finite(), x, _) =>
+      number(expression, x)
+    case Subtract(x, Finite(), _) =>
+      number(expression, x)
+    case round @ (_: Round | _: BRound) =>
+      rounded(round.asInstanceOf[RoundBase])
+    case whole @ (_: Floor | _: Ceil) =>
+      wholeNumber(expression, whole.children.head)
+    case _: ToUnixTimestamp | _: UnixTimestamp =>
+      seconds(expression, expression.children.head)
+    case _: UnixSeconds | _: UnixMillis | _: UnixMicros | _: MicrosToTimestamp =>
+      total(expression, expression.children.head)
+    case MillisToTimestamp(x) =>
+      partial(expression, x)
+    case SecondsToTimestamp(x) if IntegralTypes.isIntegral(x.dataType) =>
+      partial(expression, x)
     case DateFormatClass(x, Literal(format: UTF8String, _), zone) =>
       zone.flatMap(localText(expression, x, format.toString, _))
     case FromUnixTime(x, Literal(format: UTF8String, _), zone) =>
       zone.flatMap(localText(expression, x, format.toString, _))
-    case cast: Cast => ofCast(cast)
+    case cast: Cast =>
+      ofCast(cast)
     case _ => None
   }
 
   private def ofCast(cast: Cast): Option[MonotoneFunction] = (cast.child.dataType, cast.dataType) match {
-    case (FloatType | DoubleType, IntegerType | LongType) => wholeNumber(cast, cast.child)
-    case (DoubleType, FloatType) | (_: DecimalType, DoubleType) => total(cast, cast.child)
+    case (FloatType | DoubleType, IntegerType | LongType) =>
+      wholeNumber(cast, cast.child)
+    case (DoubleType, FloatType) | (_: DecimalType, DoubleType) =>
+      total(cast, cast.child)
     case (_: DecimalType, to @ (IntegerType | LongType)) =>
-      partial(
-        cast,
-        cast.child,
-        value => value.asInstanceOf[Decimal].toJavaBigDecimal.toBigInteger.bitLength < 8 * to.defaultSize)
-    case (_: DecimalType, _: DecimalType) => partial(cast, cast.child)
-    case (from, _: DecimalType) if Terms.isIntegral(from) => partial(cast, cast.child)
-    case (from, TimestampType) if Terms.isIntegral(from) => total(cast, cast.child)
-    case (TimestampType, LongType | DoubleType) => total(cast, cast.child)
-    case (DateType | TimestampNTZType, StringType) => Some(text(cast, cast.child, None))
+      partial(cast, cast.child, hasWholePart(to))
+    case (_: DecimalType, _: DecimalType) =>
+      partial(cast, cast.child)
+    case (from, _: DecimalType) if IntegralTypes.isIntegral(from) =>
+      partial(cast, cast.child)
+    case (from, TimestampType) if IntegralTypes.isIntegral(from) =>
+      total(cast, cast.child)
+    case (TimestampType, LongType | DoubleType) =>
+      total(cast, cast.child)
+    case (DateType | TimestampNTZType, StringType) =>
+      Some(text(cast, cast.child, None))
     case (TimestampType, StringType) =>
       cast.timeZoneId.map(zone => text(cast, cast.child, clockOf(zone, MICROS_PER_SECOND)))
     case _ => None
+  }
+
+  /** Whether a decimal's digits before the point are a value of an integral type. */
+  private def hasWholePart(to: DataType)(value: Any): Boolean = {
+    val decimal = value.asInstanceOf[Decimal].toJavaBigDecimal
+    decimal.toBigInteger.bitLength < 8 * to.defaultSize
   }
 
   private def total(function: Expression, argument: Expression): Option[MonotoneFunction] =
@@ -97,8 +116,10 @@ private[pruning] object MonotoneFunction {
 
   private def number(function: Expression, argument: Expression): Option[MonotoneFunction] =
     argument.dataType match {
-      case FloatType | DoubleType => total(function, argument)
-      case _: DecimalType => partial(function, argument)
+      case FloatType | DoubleType =>
+        total(function, argument)
+      case _: DecimalType =>
+        partial(function, argument)
       case _ => None
     }
 
@@ -112,7 +133,8 @@ private[pruning] object MonotoneFunction {
     argument.dataType match {
       case FloatType | DoubleType =>
         partial(function, argument, value => !value.asInstanceOf[Number].doubleValue.isNaN)
-      case _: DecimalType => partial(function, argument)
+      case _: DecimalType =>
+        partial(function, argument)
       case _ => None
     }
 
@@ -124,17 +146,19 @@ private[pruning] object MonotoneFunction {
       argument: Expression,
       format: String,
       zone: String): Option[MonotoneFunction] =
-    argument.dataType match {
-      case _
-          if SQLConf.get.getConfString(
-            "spark.sql.legacy.timeParserPolicy",
-            "EXCEPTION").equalsIgnoreCase("LEGACY") =>
-        None // other clocks
-      case TimestampType if isOrdered(format) =>
+    if (hasOldClocks || !isOrdered(format)) None
+    else argument.dataType match {
+      case TimestampType =>
         Some(text(function, argument, clockOf(zone, MICROS_PER_SECOND)))
-      case LongType if isOrdered(format) => Some(text(function, argument, clockOf(zone, 1)))
+      case LongType =>
+        Some(text(function, argument, clockOf(zone, 1)))
       case _ => None
     }
+
+  private def hasOldClocks: Boolean = {
+    val policy = SQLConf.get.getConfString("spark.sql.legacy.timeParserPolicy", "EXCEPTION")
+    policy.equalsIgnoreCase("LEGACY")
+  }
 
   /** Years of four digits alone are in order as texts. */
   private def text(
@@ -165,19 +189,23 @@ private[pruning] object MonotoneFunction {
     Some(LocalClock(DateTimeUtils.getZoneId(zone), perSecond))
 
   private object Positive {
-    def unapply(expression: Expression): Boolean = Finite.unapply(expression) && (expression match {
-      case Literal(value: Number, _) => value.doubleValue > 0
-      case Literal(value: Decimal, _) => value.toJavaBigDecimal.signum > 0
+    def unapply(expression: Expression): Boolean = expression match {
+      case Literal(value: Number, FloatType | DoubleType) =>
+        isFinite(value) && value.doubleValue > 0
+      case Literal(value: Decimal, _: DecimalType) =>
+        value.toJavaBigDecimal.signum > 0
       case _ => false
-    })
+    }
   }
 
   private object Finite {
     def unapply(expression: Expression): Boolean = expression match {
-      case Literal(value: Number, FloatType | DoubleType) =>
-        !value.doubleValue.isNaN && !value.doubleValue.isInfinite
+      case Literal(value: Number, FloatType | DoubleType) => isFinite(value)
       case Literal(_: Decimal, _: DecimalType) => true
       case _ => false
     }
   }
+
+  private def isFinite(value: Number): Boolean =
+    !value.doubleValue.isNaN && !value.doubleValue.isInfinite
 }

@@ -90,7 +90,8 @@ final class ScanDecision(
 
   /** What left data files unread, and how many: conjuncts, a LIMIT, the table format. Of a scan that was left alone the reason. */
   def unread: Seq[(String, Long)] = outcome match {
-    case Left(why) => Seq(why.code.name -> 0L)
+    case Left(why) =>
+      Seq(why.code.name -> 0L)
     case Right(verdict) =>
       val by = (0 until before).filterNot(survivors.get(_)).map { file =>
         if (isLimited(file)) limited.get.label
@@ -162,7 +163,8 @@ final class ScanDecision(
       val remarks = (live.unasked ++ unusedStatistics).map(why => s", ${why.sentence}").mkString
       s"[Metastore: $files$byFormat$byLimit$byJoin$remarks]"
     case Left(reason) if reason.code == ReasonCode.Failed => "[Metastore: failed, the log says why]"
-    case Left(reason) => s"[Metastore: ${reason.sentence}]"
+    case Left(reason) =>
+      s"[Metastore: ${reason.sentence}]"
   }
 
   /** Why statistics that exist could not be used for some conjunct. */
@@ -173,12 +175,16 @@ final class ScanDecision(
   /** Why a file is read or not. */
   def reason(file: Int): Reason = outcome match {
     case Left(why) => why
-    case Right(_) if isAnswered(file) => Reason(ReasonCode.AnsweredByStatistics)
-    case Right(_) if isLimited(file) => limited.get.why(file)
-    case Right(_) if filesWithChanges.get(file) => Reason(ReasonCode.KeptLogFiles)
+    case Right(_) if isAnswered(file) =>
+      Reason(ReasonCode.AnsweredByStatistics)
+    case Right(_) if isLimited(file) =>
+      limited.get.why(file)
+    case Right(_) if filesWithChanges.get(file) =>
+      Reason(ReasonCode.KeptLogFiles)
     case Right(_) if contradictoryFiles.get(file) =>
       Reason(ReasonCode.KeptContradictory, "column" -> "(row count)")
-    case Right(verdict) => verdict.verdicts.reason(file)
+    case Right(verdict) =>
+      verdict.verdicts.reason(file)
   }
 
   /** One row a live data file, as `metastore.explain` shows them; one without a path where no files are known. */

@@ -40,18 +40,22 @@ private[spark] object TimedMatch {
   }
 
   private def isPlain(matching: Expression): Boolean = matching.children match {
-    case Seq(text, Literal(_: UTF8String, StringType)) => text.dataType == StringType
+    case Seq(text, Literal(_: UTF8String, StringType)) =>
+      text.dataType == StringType
     case _ => false
   }
 
   /** Other uses of patterns, unless all that one matches is as long as it is written. */
   def isEndless(expression: Expression): Boolean = expression match {
-    case one @ (_: RLike | _: Like) => !isPlain(one)
+    case one @ (_: RLike | _: Like) =>
+      !isPlain(one)
     case one @ (_: RegExpReplace | _: RegExpExtractBase | _: StringSplit) => one.children(1) match {
-        case Literal(pattern: UTF8String, _) => pattern.toString.exists("*+{?".contains(_))
+        case Literal(pattern: UTF8String, _) =>
+          pattern.toString.exists("*+{?".contains(_))
         case _ => true
       }
-    case other => other.isInstanceOf[MultiLikeBase]
+    case other =>
+      other.isInstanceOf[MultiLikeBase]
   }
 
   /** A text that raises TimeoutException where it is read for too long. */

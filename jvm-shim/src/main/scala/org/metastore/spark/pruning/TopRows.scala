@@ -30,11 +30,18 @@ private[spark] final class TopRows(
    * @param candidates files whose rows lie within their bounds
    * @param full       files all of whose live rows match
    */
-  def beyond(candidates: BitSet, full: BitSet): BitSet = threshold(full).fold(new BitSet) { last =>
-    FileSets.where(summary.length)(file =>
-      candidates.get(file) && summary.hasStatistics(file) && earliest(file).exists(inOrder.compare(
-        _,
-        last) > 0))
+  def beyond(candidates: BitSet, full: BitSet): BitSet = threshold(full) match {
+    case Some(last) =>
+      FileSets.where(summary.length) { file =>
+        candidates.get(file) && summary.hasStatistics(file) && isBeyond(file, last)
+      }
+    case None => new BitSet
+  }
+
+  /** Whether every row of a file comes after a place; false where it has no rows. */
+  private def isBeyond(file: Int, last: Place): Boolean = earliest(file) match {
+    case Some(first) => inOrder.compare(first, last) > 0
+    case None => false
   }
 
   /** Whether enough rows are certain to come at or before some place; `full` as of `beyond`. */
@@ -82,17 +89,19 @@ private[spark] final class TopRows(
   }
 
   /** Where the first row of a file may be; None where it has none. */
-  private def earliest(file: Int): Option[Place] =
+  private def earliest(file: Int): Option[Place] = {
+    val nulls = summary.nulls(file)
     if (summary.rows(file) == 0) None
-    else if (summary.nulls(file) == summary.rows(file) || order.nullsFirst && summary.nulls(file) != 0)
-      Some(nullsPlace)
+    else if (nulls == summary.rows(file)) Some(nullsPlace)
+    else if (order.nullsFirst && nulls != 0) Some(nullsPlace)
     else Some(bound(file, low = order.isAscending, BeforeValues))
+  }
 
   private def latestValue(file: Int): Place = bound(file, low = !order.isAscending, AfterValues)
 
   private def bound(file: Int, low: Boolean, unknown: Int): Place =
-    if (if (low) bounds.hasLo(file) else bounds.hasHi(file))
-      Place(AmongValues, if (low) bounds.los else bounds.his, file)
+    if (low && bounds.hasLo(file)) Place(AmongValues, bounds.los, file)
+    else if (!low && bounds.hasHi(file)) Place(AmongValues, bounds.his, file)
     else Place(unknown)
 
   private val inOrder: Ordering[Place] = new Ordering[Place] {

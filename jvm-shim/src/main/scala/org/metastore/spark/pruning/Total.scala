@@ -27,7 +27,7 @@ private[pruning] final case class Total(
   extends WholeFileMeasure {
   override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
 
-  override def ofWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles =
+  override def computeWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles =
     FileMeasure.measured(files, column) { summary =>
       new Summed(summary, files.sums(column.key, column.dataType).toOption)
     }
@@ -36,8 +36,10 @@ private[pruning] final case class Total(
     private val bounds = summary.bounds
 
     override def isKnown(file: Int): Boolean =
-      FileMeasure.hasNulls(summary, file) && (FileMeasure.isAllNull(summary, file) ||
-        sums.exists(_.sums(file) != null) && bounds.hasLo(file) && bounds.hasHi(file) && isPossible(file))
+      if (!FileMeasure.hasNulls(summary, file)) false
+      else if (FileMeasure.isAllNull(summary, file)) true
+      else if (sums.forall(_.sums(file) == null)) false
+      else bounds.hasLo(file) && bounds.hasHi(file) && isPossible(file)
 
     override def total(files: BitSet): Option[Any] = {
       val (sum, count) = sumOf(files)
@@ -47,14 +49,14 @@ private[pruning] final case class Total(
     }
 
     override def parts(files: BitSet, others: Map[Int, Long]): Option[Seq[Any]] = {
-      val all = others.foldLeft(farthest(files)) { case (sum, (file, rows)) =>
-        sum.add(times(magnitude(file), rows))
-      }
+      var all = farthest(files)
+      for ((file, rows) <- others) all = all.add(times(magnitude(file), rows))
       if (others.values.exists(_ < 0) || all.compareTo(most) > 0) None
       else {
-        val (sum, count) = sumOf(files)
+        val (exact, count) = sumOf(files)
         val merged = Total.this.parts
-        Some((if (count == 0) null else merged.sum(sum)) +: (if (merged.isCounted) Seq(count) else Nil))
+        val sum = if (count == 0) null else merged.sum(exact)
+        Some(if (merged.isCounted) Seq(sum, count) else Seq(sum))
       }
     }
 
@@ -105,7 +107,7 @@ private[pruning] final case class TotalParts(sum: BigInteger => Any, isCounted: 
 private[pruning] object Total {
 
   /** The measure that SUM or AVG of a column is; None for types whose sums depend on their order. */
-  def of(column: ColumnReference, function: AggregateFunction): Option[Total] =
+  def fromFunction(column: ColumnReference, function: AggregateFunction): Option[Total] =
     (function, function.children.head.dataType) match {
       case (_: Sum, ByteType | ShortType | IntegerType | LongType) =>
         Some(Total(
@@ -144,8 +146,10 @@ private[pruning] object Total {
   }
 
   private def unscaled(values: Values, file: Int): BigInteger = values match {
-    case Values.Longs(numbers) => BigInteger.valueOf(numbers(file))
-    case Values.Bytes(decimals) => DecimalBytes.unscaled(decimals(file))
+    case Values.Longs(numbers) =>
+      BigInteger.valueOf(numbers(file))
+    case Values.Bytes(decimals) =>
+      DecimalBytes.unscaled(decimals(file))
   }
 
   private def sumOf(average: Average): DecimalType =
@@ -155,8 +159,10 @@ private[pruning] object Total {
     Decimal(new BigDecimal(unscaled, of.scale), of.precision, of.scale)
 
   private def mostOfType(dataType: DataType): BigInteger = dataType match {
-    case decimal: DecimalType => mostOf(decimal)
-    case integer => BigInteger.ONE.shiftLeft(8 * integer.defaultSize - 1)
+    case decimal: DecimalType =>
+      mostOf(decimal)
+    case integer =>
+      BigInteger.ONE.shiftLeft(8 * integer.defaultSize - 1)
   }
 
   private def mostOf(result: DecimalType): BigInteger =

@@ -2,11 +2,8 @@ package org.metastore.spark.pruning
 
 import java.util.BitSet
 
-import org.apache.spark.sql.types._
-import org.apache.spark.unsafe.types.UTF8String
-
 import org.metastore.spark.statistics.columns.{Bounds, BytesBounds, LongBounds}
-import org.metastore.spark.statistics.objects.{DecimalBytes, DoubleOrder, UnsignedOrder, Values}
+import org.metastore.spark.statistics.objects.{UnsignedOrder, Values}
 
 /** The values that a leaf accepts, in the order of the bounds. */
 private[pruning] sealed trait ValueSet {
@@ -40,28 +37,37 @@ private[pruning] object ValueSet {
 
   /** Integers from `lo` to `hi`, both included; the extremes mean no limit. */
   final case class LongRange(lo: Long, hi: Long) extends Range {
-    override def points: Option[Values] = if (lo == hi) Some(Values.Longs(Array(lo))) else None
+    private def isPoint: Boolean = lo == hi
+
+    override def points: Option[Values] =
+      if (isPoint) Some(Values.Longs(Array(lo))) else None
 
     override def disjoint(bounds: Bounds): BitSet = {
-      val (lows, highs) = (longs(bounds).lo, longs(bounds).hiUpTo(hi))
+      val lows = longs(bounds).lo
+      val highs = longs(bounds).hiUpTo(hi)
       FileSets.where(lows.length)(i => lows(i) > hi || highs(i) < lo)
     }
 
     override def covers(bounds: Bounds): BitSet = {
       val b = longs(bounds)
-      FileSets.where(b.lo.length)(i => b.lo(i) >= lo && b.hi(i) <= hi && (lo != hi || exact(b, i)))
+      FileSets.where(b.lo.length) { i =>
+        b.lo(i) >= lo && b.hi(i) <= hi && (!isPoint || exact(b, i))
+      }
     }
 
     override def contains(values: Values, i: Int): Boolean = values match {
-      case Values.Longs(array) => lo <= array(i) && array(i) <= hi
+      case Values.Longs(array) =>
+        lo <= array(i) && array(i) <= hi
       case _ => otherKind
     }
 
     override def intersect(other: ValueSet): ValueSet = other match {
       case that: LongRange =>
-        val (least, most) = (math.max(lo, that.lo), math.min(hi, that.hi))
+        val least = math.max(lo, that.lo)
+        val most = math.min(hi, that.hi)
         if (least > most) Nothing else LongRange(least, most)
-      case that => that.intersect(this)
+      case that =>
+        that.intersect(this)
     }
 
     private def longs(bounds: Bounds): LongBounds = bounds match {
@@ -74,29 +80,38 @@ private[pruning] object ValueSet {
   final case class BytesRange(lo: Array[Byte], hi: Array[Byte], hiIncluded: Boolean) extends Range {
     private val isPoint = hi != null && UnsignedOrder.compare(lo, hi) == 0 // null is less than all
 
-    override def points: Option[Values] = if (isPoint) Some(Values.Bytes(Array(lo))) else None
+    override def points: Option[Values] =
+      if (isPoint) Some(Values.Bytes(Array(lo))) else None
 
     override def disjoint(bounds: Bounds): BitSet = {
-      val (b, heads) = (bytes(bounds), bytes(bounds).heads)
-      val (least, most) =
-        (if (lo == null) Long.MinValue else heads.of(lo), if (hi == null) Long.MaxValue else heads.of(hi))
-      val (lows, highs) = (heads.lo, heads.hi)
+      val b = bytes(bounds)
+      val heads = b.heads
+      val least = if (lo == null) Long.MinValue else heads.of(lo)
+      val most = if (hi == null) Long.MaxValue else heads.of(hi)
+      val lows = heads.lo
+      val highs = heads.hi
       FileSets.where(lows.length) { i =>
-        lows(i) > most || highs(i) < least || (lows(i) == most && above(b.lo(i))) || (highs(
-          i) == least && below(b.hi(i)))
+        val isAbove = lows(i) > most || lows(i) == most && above(b.lo(i))
+        isAbove || highs(i) < least || highs(i) == least && below(b.hi(i))
       }
     }
 
     override def covers(bounds: Bounds): BitSet = {
       val b = bytes(bounds)
       FileSets.where(b.lo.length) { i =>
-        (lo == null || b.hasLo(i) && !below(b.lo(i))) && (hi == null || b.hasHi(i) && !above(
-          b.hi(i))) && (!isPoint || exact(b, i))
+        beginsWithin(b, i) && endsWithin(b, i) && (!isPoint || exact(b, i))
       }
     }
 
+    private def beginsWithin(bounds: BytesBounds, i: Int): Boolean =
+      lo == null || bounds.hasLo(i) && !below(bounds.lo(i))
+
+    private def endsWithin(bounds: BytesBounds, i: Int): Boolean =
+      hi == null || bounds.hasHi(i) && !above(bounds.hi(i))
+
     override def contains(values: Values, i: Int): Boolean = values match {
-      case Values.Bytes(array) => !above(array(i)) && !below(array(i))
+      case Values.Bytes(array) =>
+        !above(array(i)) && !below(array(i))
       case _ => otherKind
     }
 
@@ -107,16 +122,20 @@ private[pruning] object ValueSet {
         val both = BytesRange(least, narrower.hi, narrower.hiIncluded)
         if (both.above(least)) Nothing else both
       case _: LongRange => otherKind
-      case that => that.intersect(this)
+      case that =>
+        that.intersect(this)
     }
 
-    private def above(value: Array[Byte]): Boolean = value != null && hi != null && {
-      val order = UnsignedOrder.compare(value, hi)
-      order > 0 || (order == 0 && !hiIncluded)
-    }
+    private def above(value: Array[Byte]): Boolean =
+      if (value == null || hi == null) false
+      else {
+        val order = UnsignedOrder.compare(value, hi)
+        order > 0 || (order == 0 && !hiIncluded)
+      }
 
     private def below(value: Array[Byte]): Boolean =
-      value != null && lo != null && UnsignedOrder.compare(value, lo) < 0
+      if (value == null || lo == null) false
+      else UnsignedOrder.compare(value, lo) < 0
 
     private def bytes(bounds: Bounds): BytesBounds = bounds match {
       case strings: BytesBounds => strings
@@ -128,14 +147,15 @@ private[pruning] object ValueSet {
   final case class Points(values: Values) extends ValueSet {
     private val last = values.length - 1
 
-    override def points: Option[Values] = if (values.length <= Values.MostLookedUp) Some(values) else None
+    override def points: Option[Values] =
+      if (values.length <= Values.MostLookedUp) Some(values) else None
 
     override def disjoint(bounds: Bounds): BitSet = {
       val los = bounds.los
       val highest = firstBelow(bounds)
       FileSets.where(los.length) { i =>
-        val found = if (bounds.hasLo(i)) los.search(values, i) else 0
-        val first = if (found < 0) -found - 1 else found
+        val place = if (bounds.hasLo(i)) los.search(values, i) else 0
+        val first = if (place < 0) -place - 1 else place
         first > last || highest(first, i)
       }
     }
@@ -145,7 +165,8 @@ private[pruning] object ValueSet {
       case (b: LongBounds, Values.Longs(array)) =>
         val highs = b.hiUpTo(array(last))
         (value, i) => array(value) > highs(i)
-      case _ => (value, i) => bounds.hasHi(i) && values.compare(value, bounds.his, i) > 0
+      case _ =>
+        (value, i) => bounds.hasHi(i) && values.compare(value, bounds.his, i) > 0
     }
 
     override def covers(bounds: Bounds): BitSet = FileSets.where(bounds.los.length) { i =>
@@ -153,22 +174,27 @@ private[pruning] object ValueSet {
     }
 
     override def intersect(other: ValueSet): ValueSet = other match {
-      case range: Range => only(range.contains(values, _))
-      case Points(others) => only(values.isIn(others, _))
+      case range: Range =>
+        only(range.contains(values, _))
+      case Points(others) =>
+        only(values.isIn(others, _))
       case nothing => nothing
     }
 
-    private def only(test: Int => Boolean): ValueSet = Array.range(0, values.length).filter(test) match {
-      case Array() => Nothing
-      case left => ofSorted(values.at(left))
+    private def only(test: Int => Boolean): ValueSet = {
+      val places = Array.range(0, values.length).filter(test)
+      if (places.isEmpty) Nothing else ofSorted(values.at(places))
     }
   }
 
   /** Some values, at least one. */
   def ofSorted(values: Values): ValueSet = values match {
-    case Values.Longs(Array(point)) => LongRange(point, point)
-    case Values.Bytes(Array(point)) => BytesRange(point, point, hiIncluded = true)
-    case several => Points(several)
+    case Values.Longs(Array(point)) =>
+      LongRange(point, point)
+    case Values.Bytes(Array(point)) =>
+      BytesRange(point, point, hiIncluded = true)
+    case several =>
+      Points(several)
   }
 
   /** Byte strings that begin with the prefix. */
@@ -184,68 +210,4 @@ private[pruning] object ValueSet {
     bounds.loExact(file) && bounds.hiExact(file)
 
   private def otherKind = throw new IllegalArgumentException("values of two kinds")
-}
-
-/** Takes values of literals to the order in which bounds are kept, and builds sets of them. */
-private[pruning] object LiteralValues {
-
-  /** A value in the order of bounds. */
-  sealed trait Key
-  final case class LongKey(value: Long) extends Key
-  final case class BytesKey(value: Array[Byte]) extends Key
-
-  /** The key of Catalyst's internal value; `None` where the type has no order here, or the value does not fit it. */
-  def key(value: Any, dataType: DataType): Option[Key] = (value, dataType) match {
-    case (b: Boolean, BooleanType) => Some(LongKey(if (b) 1 else 0))
-    case (
-          n: Number,
-          ByteType | ShortType | IntegerType | LongType | DateType | TimestampType | TimestampNTZType) =>
-      Some(LongKey(n.longValue))
-    case (n: Number, FloatType | DoubleType) => Some(LongKey(DoubleOrder.key(n.doubleValue)))
-    case (d: Decimal, to: DecimalType) => decimal(d, to)
-    case (s: UTF8String, StringType) => Some(BytesKey(s.getBytes))
-    case (b: Array[Byte], BinaryType) => Some(BytesKey(b))
-    case _ => None
-  }
-
-  private def decimal(value: Decimal, to: DecimalType): Option[Key] = {
-    val exact = value.toJavaBigDecimal
-    if (exact.stripTrailingZeros.scale > to.scale) None
-    else {
-      val unscaled = exact.setScale(to.scale).unscaledValue
-      if (to.precision <= 18) if (unscaled.bitLength < 64) Some(LongKey(unscaled.longValue)) else None
-      else if (unscaled.bitLength < 128) Some(BytesKey(DecimalBytes.of(unscaled)))
-      else None
-    }
-  }
-
-  /** The single value. */
-  def point(key: Key): ValueSet = points(Seq(key)).get
-
-  /** The single values, of one kind; `None` where there is none. */
-  def points(keys: Seq[Key]): Option[ValueSet] = {
-    val (numbers, texts) =
-      (keys.collect { case LongKey(value) => value }, keys.collect { case BytesKey(value) => value })
-    if (keys.isEmpty) None
-    else Some(ValueSet.ofSorted(
-      if (texts.isEmpty) Values.Longs(numbers.distinct.sorted.toArray)
-      else Values.Bytes(texts.sortWith((a, b) => UnsignedOrder.compare(a, b) < 0).toArray)))
-  }
-
-  /** All values below the key; `None` where there cannot be any. */
-  def below(key: Key, included: Boolean): Option[ValueSet] = key match {
-    case LongKey(value) if included => Some(ValueSet.LongRange(Long.MinValue, value))
-    case LongKey(Long.MinValue) => None
-    case LongKey(value) => Some(ValueSet.LongRange(Long.MinValue, value - 1))
-    case BytesKey(value) => Some(ValueSet.BytesRange(null, value, included))
-  }
-
-  /** All values above the key; `None` where there cannot be any. The byte string that follows ends in a zero byte more. */
-  def above(key: Key, included: Boolean): Option[ValueSet] = key match {
-    case LongKey(value) if included => Some(ValueSet.LongRange(value, Long.MaxValue))
-    case LongKey(Long.MaxValue) => None
-    case LongKey(value) => Some(ValueSet.LongRange(value + 1, Long.MaxValue))
-    case BytesKey(value) =>
-      Some(ValueSet.BytesRange(if (included) value else value :+ 0.toByte, null, hiIncluded = false))
-  }
 }

@@ -29,8 +29,10 @@ private[spark] object WantedRows {
     case Array(limit, isAscending, nullsFirst, key, name, dataType) =>
       val column = ColumnReference(key, name, DataType.fromJson(dataType))
       WantedRows(limit.toLong, Some(RowOrder(column, isAscending.toBoolean, nullsFirst.toBoolean)))
-    case Array(limit) => WantedRows(limit.toLong)
-    case _ => throw new IllegalArgumentException(text)
+    case Array(limit) =>
+      WantedRows(limit.toLong)
+    case _ =>
+      throw new IllegalArgumentException(text)
   }
 }
 
@@ -43,7 +45,7 @@ private[spark] final case class RowOrder(column: ColumnReference, isAscending: B
 private[spark] object RowOrder {
 
   /** The order by a sort's first key; None where bounds of a column do not tell it. */
-  def of(first: SortOrder, resolver: ColumnResolver): Option[RowOrder] = first.child match {
+  def fromSort(first: SortOrder, resolver: ColumnResolver): Option[RowOrder] = first.child match {
     case column @ ColumnLookup.BoundedColumn() if TypePromotion.hasBounds(column.dataType) =>
       new ColumnLookup(resolver).find(column).toOption
         .map(RowOrder(_, first.direction == Ascending, first.nullOrdering == NullsFirst))

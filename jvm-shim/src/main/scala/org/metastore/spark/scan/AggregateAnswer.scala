@@ -14,7 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LeafNode, Logical
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DecimalType, DoubleType}
 
-import org.metastore.spark.pruning.{ColumnResolver, DifferentValues, FileMeasure, LiveFiles}
+import org.metastore.spark.pruning.{ColumnResolver, DifferentValues, FileMeasure, FileMeasures, LiveFiles}
 import org.metastore.spark.statistics.objects.TableIdentity
 
 /**
@@ -50,10 +50,10 @@ private[scan] final case class AggregateRequest(
   /** What is to be computed of each file; None where some function cannot be answered by statistics. */
   def measures(resolver: ColumnResolver): Option[Seq[FileMeasure]] = grouping match {
     case Some(group) if functions.forall(countsRowsOf(group, _)) =>
-      FileMeasure.ofGroups(group, resolver).map(Seq(_))
+      FileMeasures.fromGrouping(group, resolver).map(Seq(_))
     case Some(_) => None
     case None =>
-      val found = functions.map(FileMeasure.of(_, resolver))
+      val found = functions.map(FileMeasures.fromFunction(_, resolver))
       if (found.forall(_.isDefined)) Some(found.flatten) else None
   }
 
@@ -78,7 +78,7 @@ private[scan] final case class AggregateRequest(
 
   private def countsRowsOf(group: Expression, function: AggregateExpression): Boolean =
     function.mode == Complete && function.filter.isEmpty && !function.isDistinct &&
-      (FileMeasure.isRowCount(function) || isCountOf(group, function))
+      (FileMeasures.isRowCount(function) || isCountOf(group, function))
 
   private def isCountOf(group: Expression, function: AggregateExpression): Boolean =
     function.aggregateFunction match {

@@ -20,7 +20,7 @@ import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.JoinKeys
-import org.metastore.spark.pruning.PruningFilter
+import org.metastore.spark.pruning.FilterCompiler
 
 /**
  * Lets the keys of the small side of an equi-join choose the data files of the other side when the query runs: puts Spark's own
@@ -219,7 +219,7 @@ private final class KeyTarget(planner: ScanPlanner) {
       isOfPartition(scan, _)) &&
       JoinKeyFilter.example(key).exists { conjunct =>
         LogicalScanRule.adapters.iterator.flatMap(_.columns(scan, planner))
-          .exists(known => PruningFilter.compile(Seq(conjunct), known.resolver).columns.nonEmpty)
+          .exists(known => FilterCompiler.compile(Seq(conjunct), known.resolver).columns.nonEmpty)
       }
 
   // Partitions are chosen by Spark itself.

@@ -12,7 +12,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 
-import org.metastore.spark.pruning.{EvaluationTime, PruningFilter}
+import org.metastore.spark.pruning.{EvaluationTime, FilterCompiler}
 import org.metastore.spark.reason.Recoverable
 import org.metastore.spark.statistics.StatisticsStore
 
@@ -124,7 +124,7 @@ object WarmUp {
   private def run(): Unit =
     try {
       Zstd.compress(Array.emptyByteArray)
-      (StatisticsStore.readingClasses ++ PruningFilter.pruningClasses).foreach(c =>
+      (StatisticsStore.readingClasses ++ FilterCompiler.pruningClasses).foreach(c =>
         Class.forName(c.getName, true, c.getClassLoader))
     } catch {
       case Recoverable(e) =>

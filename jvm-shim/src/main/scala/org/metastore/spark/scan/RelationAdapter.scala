@@ -25,7 +25,7 @@ import org.apache.spark.sql.types.{DataType, StructType, TimestampType}
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{RelationColumns, V1Statistics}
 import org.metastore.spark.pruning.{
-  ColumnResolver, Conjuncts, DeletedRows, ExpressionColumns, LiveFiles, RowOrder, ScanDecision, WantedRows
+  ColumnResolver, DeletedRows, ExpressionColumns, LiveFiles, Refusal, RowOrder, ScanDecision, WantedRows
 }
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.TableStatistics
@@ -51,7 +51,7 @@ private[scan] final case class ScanContext(
     case Some(first) =>
       val known = columns
       val key = first.copy(child = known.replaceIn(first.child).getOrElse(first.child))
-      for (most <- limit; by <- RowOrder.of(key, known)) yield WantedRows(most, Some(by))
+      for (most <- limit; by <- RowOrder.fromSort(key, known)) yield WantedRows(most, Some(by))
   }
 }
 
@@ -228,7 +228,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
     val options = new FileSourceOptions(files.options)
     !options.ignoreCorruptFiles && !options.ignoreMissingFiles && conjuncts.forall { conjunct =>
       val ofPartition = conjunct.references.intersect(partition)
-      Conjuncts.refusal(
+      Refusal.reason(
         conjunct).isEmpty && (ofPartition.isEmpty || ofPartition.size == conjunct.references.size)
     }
   }

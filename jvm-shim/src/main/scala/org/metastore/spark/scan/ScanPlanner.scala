@@ -12,7 +12,8 @@ import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
 import org.metastore.spark.pruning.{
-  ColumnResolver, DeletedRows, EvaluationAllowance, ExpressionColumns, FileMeasure, FileSets, LimitedFiles,
+  ColumnResolver, DeletedRows, EvaluationAllowance, ExpressionColumns, FileMeasure, FileSets, FilterCompiler,
+  LimitedFiles,
   LiveFiles,
   PruningFilter, ScanDecision, ScanEstimate, ScanQuestion, WantedRows
 }
@@ -220,7 +221,7 @@ private[scan] final class ScanPlanner(
     else {
       val measured = measures.map { measure =>
         requireTime()
-        measure.of(joined, candidates, files(_).deleted)
+        measure.compute(joined, candidates, files(_).deleted)
       }
       val answered = FileSets.where(files.length)(i => candidates.get(i) && measured.forall(_.isKnown(i)))
       val decision = new ScanDecision(
@@ -254,7 +255,7 @@ private[scan] final class ScanPlanner(
       conjuncts: Seq[Expression],
       resolver: ColumnResolver,
       known: TableStatistics): PruningFilter =
-    PruningFilter.compile(conjuncts, columnsOf(known, resolver), allowance)
+    FilterCompiler.compile(conjuncts, columnsOf(known, resolver), allowance)
 
   /** The columns of a scan, and the expressions over them that have statistics. */
   def columnsOf(known: TableStatistics, resolver: ColumnResolver): ExpressionColumns =

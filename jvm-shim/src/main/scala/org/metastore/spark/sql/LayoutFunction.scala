@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, EqualTo, Literal}
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.pruning.{ColumnLayout, ColumnResolver, FileSets, PruningFilter}
+import org.metastore.spark.pruning.{ColumnLayout, ColumnResolver, FileSets, FilterCompiler}
 import org.metastore.spark.statistics.TableStatistics
 import org.metastore.spark.statistics.columns.{
   CatalystValue, ColumnSummary, FileList, FileSetStatistics, TypePromotion
@@ -39,7 +39,7 @@ object LayoutFunction extends TableFunction("layout") {
 
   private def row(leaf: Leaf, known: FileSetStatistics, kept: KeptValues, advice: SortAdvice): InternalRow = {
     val summary = known.column(leaf.key, leaf.dataType).toOption
-    val layout = summary.flatMap(ColumnLayout.of)
+    val layout = summary.flatMap(ColumnLayout.fromSummary)
     val found = for (column <- summary; _ <- layout; values <- kept.of(leaf).orElse(ofBounds(column))) yield {
       val read = filesRead(leaf, known, column, values)
       val (mean, error) = values.average(read.map(_.cardinality))
@@ -73,7 +73,7 @@ object LayoutFunction extends TableFunction("layout") {
     val attribute = AttributeReference(leaf.name, leaf.dataType)()
     val resolver: ColumnResolver = (_, _) => Some(leaf.key)
     values.values.map { value =>
-      val verdicts = PruningFilter.compile(
+      val verdicts = FilterCompiler.compile(
         Seq(EqualTo(attribute, Literal(value, leaf.dataType))),
         resolver).evaluate(known)
       FileSets.where(column.length)(file => column.hasStatistics(file) && verdicts.isKept(file))

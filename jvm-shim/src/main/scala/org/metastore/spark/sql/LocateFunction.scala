@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.{BinaryType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.pruning.{ColumnResolver, PruningFilter}
+import org.metastore.spark.pruning.{ColumnResolver, FilterCompiler}
 import org.metastore.spark.reason.{BinaryText, MetastoreException}
 import org.metastore.spark.statistics.columns.FileList
 import org.metastore.spark.tables.{Leaf, TableFormats}
@@ -54,7 +54,7 @@ object LocateFunction extends TableFunction("locate") {
     val conditions: Seq[Seq[Expression]] =
       if (areFew) forms.map(form => Seq(EqualNullSafe(attribute, form)))
       else Seq(Seq(GreaterThanOrEqual(attribute, forms.head), LessThanOrEqual(attribute, forms.last)))
-    val filters = conditions.map(PruningFilter.compile(_, resolver))
+    val filters = conditions.map(FilterCompiler.compile(_, resolver))
     val known = analyzed.planning(MetastoreConf().readTimeoutMillis).of(
       FileList.of(files.map(_.key)),
       filters.head.columnKeys)

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.explain.{ExplainQuery, QueryScans}
 import org.metastore.spark.pruning.{
-  DeletedRows, EvaluationAllowance, FileSets, LimitedFiles, PruningFilter, ScanDecision
+  DeletedRows, EvaluationAllowance, FileSets, FilterCompiler, LimitedFiles, PruningFilter, ScanDecision
 }
 import org.metastore.spark.reason.{MetastoreException, Reason, ReasonCode}
 import org.metastore.spark.statistics.InMemoryStatistics
@@ -108,7 +108,7 @@ private object Prospect {
       names: List[String]): Prospect = {
     val leaves = analyzed.table.leaves(analyzed.table.current)
     val keys = names.map(analyzed.leaf(session, _, leaves).key)
-    val asked = decision.question.map(asked => PruningFilter.compile(asked.conjuncts, asked.columns).columns)
+    val asked = decision.question.map(asked => FilterCompiler.compile(asked.conjuncts, asked.columns).columns)
     val isNamed = asked.forall(_.exists(use => keys.contains(use.key)))
     val why =
       if (isNamed) "at most: what they exclude is not known before" else "no condition of the scan names them"
@@ -201,7 +201,7 @@ private final class SortedTable(
   }
 
   private def compile(conjuncts: Seq[Int]): PruningFilter =
-    PruningFilter.compile(
+    FilterCompiler.compile(
       conjuncts.map(asked.conjuncts(_)),
       asked.columns,
       new EvaluationAllowance(settings.maxEvaluations))

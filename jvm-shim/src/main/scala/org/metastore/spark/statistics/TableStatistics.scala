@@ -17,7 +17,7 @@ import org.metastore.spark.statistics.zones.{Zone, ZoneJoin, ZoneReader}
  * {{{
  * StatisticsStore.open(root, hadoopConf).planning(uuid, limit) match {
  *   case Right(statistics) =>
- *     val filter = PruningFilter.compile(conjuncts, resolver)
+ *     val filter = FilterCompiler.compile(conjuncts, resolver)
  *     filter.evaluate(statistics.of(fileList, filter.columnKeys))
  *   case Left(reason) => ... // plan as without us
  * }

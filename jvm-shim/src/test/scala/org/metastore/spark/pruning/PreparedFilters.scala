@@ -15,7 +15,7 @@ final class PreparedFilters private[pruning] (filters: Array[Seq[Expression]], p
    * @param allowance how many values may be put through the conjuncts of a filter
    */
   def verdicts(allowance: Long): String = answers { conjuncts =>
-    def compiled = PruningFilter.compile(conjuncts, probe.resolver, new EvaluationAllowance(allowance))
+    def compiled = FilterCompiler.compile(conjuncts, probe.resolver, new EvaluationAllowance(allowance))
     val found = compiled.evaluate(probe.statistics)
     val kept = FileSets.where(found.length)(found.isKept)
     s"${PreparedFilters.bits(kept, found.length)} ${PreparedFilters.bits(compiled.allRowsMatch(probe.statistics), found.length)}"
@@ -23,7 +23,7 @@ final class PreparedFilters private[pruning] (filters: Array[Seq[Expression]], p
 
   /** As `PruningProbe.explain`. */
   def explained: String =
-    answers(conjuncts => probe.explain(PruningFilter.compile(conjuncts, probe.resolver)))
+    answers(conjuncts => probe.explain(FilterCompiler.compile(conjuncts, probe.resolver)))
 
   private def answers(ask: Seq[Expression] => String): String =
     filters.map(PreparedFilters.orError(ask(_))).mkString("\n")

@@ -70,7 +70,7 @@ final class PruningProbe private (
     val late = new EvaluationAllowance(
       Long.MaxValue,
       () => throw new PlanningTimeoutException(PruningProbe.LimitMillis))
-    explain(PruningFilter.compile(filters.conjuncts(filter), resolver, late))
+    explain(FilterCompiler.compile(filters.conjuncts(filter), resolver, late))
   }
 
   /**
@@ -83,7 +83,7 @@ final class PruningProbe private (
       asked += 1
       if (asked > questions) throw new PlanningTimeoutException(PruningProbe.LimitMillis)
     }
-    val rule = PruningFilter.compile(
+    val rule = FilterCompiler.compile(
       filters.conjuncts(filter),
       resolver,
       new EvaluationAllowance(Long.MaxValue, () => ask()))
@@ -113,7 +113,7 @@ final class PruningProbe private (
   }
 
   private def compiled(filter: String): PruningFilter =
-    PruningFilter.compile(filters.conjuncts(filter), resolver)
+    FilterCompiler.compile(filters.conjuncts(filter), resolver)
 
   private def verdictsOf(filter: String): Verdicts = compiled(filter).evaluate(statistics)
 }
@@ -171,7 +171,7 @@ object PruningProbe {
     val keys = new ExpressionKeys(spark.sessionState.conf, keyOf)
     val computed = names.map { name =>
       val expression = filters.expression(name)
-      Known(name, keys.of(expression).get, expression.dataType)
+      Known(name, keys.toKey(expression).get, expression.dataType)
     }
     def inFiles(of: Known): Seq[Option[JsonNode]] =
       list.map(file => Option(file.path("columns").get(of.name)))

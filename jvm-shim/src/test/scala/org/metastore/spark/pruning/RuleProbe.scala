@@ -26,7 +26,9 @@ final class RuleProbe(probe: PruningProbe) {
     answers(questions) { case Array(limit, column, ascending, nullsFirst, candidates, full) =>
       val direction = if (ascending.toBoolean) Ascending else Descending
       val nulls = if (nullsFirst.toBoolean) NullsFirst else NullsLast
-      RowOrder.of(SortOrder(expression(column), direction, nulls, Nil), probe.resolver).fold("no order") {
+      RowOrder.fromSort(
+        SortOrder(expression(column), direction, nulls, Nil),
+        probe.resolver).fold("no order") {
         order =>
           val wanted = WantedRows.parse(WantedRows(limit.toLong, Some(order)).text)
           limitedTo(LimitedFiles.by(
@@ -61,7 +63,7 @@ final class RuleProbe(probe: PruningProbe) {
    */
   def measured(questions: Array[String]): String = answers(questions) { case Array(function, among, others) =>
     measureOf(function).fold("none") { measure =>
-      val found = measure.of(probe.statistics, files(among), _ => DeletedRows.Zero)
+      val found = measure.compute(probe.statistics, files(among), _ => DeletedRows.Zero)
       val known = FileSets.both(files(among), FileSets.where(length)(found.isKnown))
       val rows = files(others).stream.toArray.map(file => file -> probe.statistics.rows(file)).toMap
       s"${bits(known, length)} ${shown(found.total(known))} ${shown(found.parts(known, rows))}"
@@ -70,10 +72,10 @@ final class RuleProbe(probe: PruningProbe) {
 
   private def measureOf(function: String): Option[FileMeasure] =
     if (function.startsWith(Grouping))
-      FileMeasure.ofGroups(expression(function.drop(Grouping.length)), probe.resolver)
+      FileMeasures.fromGrouping(expression(function.drop(Grouping.length)), probe.resolver)
     else {
       val aggregate = expression(function).collectFirst { case found: AggregateExpression => found }.get
-      FileMeasure.of(aggregate, probe.resolver)
+      FileMeasures.fromFunction(aggregate, probe.resolver)
     }
 
   private def shown(value: Any): String = value match {
@@ -93,7 +95,7 @@ final class RuleProbe(probe: PruningProbe) {
       _.sentence,
       { summary =>
         val samples = Seq(1, 2, 7, length + 1).map(ColumnLayout.sample(summary, _).mkString(","))
-        (ColumnLayout.of(summary).toString +: samples).mkString(" ")
+        (ColumnLayout.fromSummary(summary).toString +: samples).mkString(" ")
       })
   }
 

@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{
-  ColumnResolver, DeletedRows, FilterReader, LiveFiles, PruningFilter, RowOrder, Verdicts, WantedRows
+  ColumnResolver, DeletedRows, FilterCompiler, FilterReader, LiveFiles, RowOrder, Verdicts, WantedRows
 }
 import org.metastore.spark.statistics.StatisticsStore
 import org.metastore.spark.statistics.cache.StatisticsCache
@@ -88,7 +88,7 @@ final class LookupTimer private (
           ScannedFiles(table, listed, resolver, LiveFiles.Unknown, areChosen = false),
           asked).fold(-1)(_.decision.after)
       case _ =>
-        val order = if (what == "top") RowOrder.of(SortOrder(first, Descending), resolver) else None
+        val order = if (what == "top") RowOrder.fromSort(SortOrder(first, Descending), resolver) else None
         val wanted = if (what == "join") None else Some(WantedRows(LookupTimer.Wanted, order))
         val request = ScanRequest(if (what == "join") Seq(InSet(first, keys)) else Nil, wanted)
         planner.plan(table, listed, request, resolver, LiveFiles.Unknown).decision.after
@@ -132,7 +132,7 @@ final class LookupTimer private (
     val statistics = StatisticsStore.open(root, conf).planning(uuid, LookupTimer.LimitMillis).fold(
       why => throw new IllegalStateException(why.toString),
       identity)
-    val filter = PruningFilter.compile(conjuncts, resolver)
+    val filter = FilterCompiler.compile(conjuncts, resolver)
     val known = System.nanoTime()
     val files = statistics.of(joined, filter.columnKeys)
     val found = System.nanoTime()

@@ -1,0 +1,105 @@
+package org.metastore.spark.pruning
+
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GetStructField}
+import org.apache.spark.sql.types.{DataType, StringType, StructType}
+
+import org.metastore.spark.reason.{Reason, ReasonCode}
+
+/** Says which column of the statistics an attribute of the plan is. */
+trait ColumnResolver {
+
+  /**
+   * @param root attribute of the scan's output
+   * @param path names of the struct fields below it, empty for the attribute itself
+   * @return the column's key; `None` where the leaf is no column of the table (metadata columns, computed columns)
+   */
+  def key(root: Attribute, path: Seq[String]): Option[String]
+
+  /** Whether an attribute tells of a row where it is, and is not stored with it. */
+  def isMetadata(root: Attribute): Boolean = ColumnResolver.marks.exists(root.metadata.contains)
+}
+
+object ColumnResolver {
+
+  /** How Spark marks hidden columns, and those that its file sources make. */
+  private val marks = Seq("__metadata_col", "__file_source_metadata_col")
+}
+
+/** A column that a filter asks about, with the type that it has in the query. */
+final case class ColumnReference(key: String, name: String, dataType: DataType)
+
+/** Finds the columns of the statistics behind attributes and struct fields. */
+private[pruning] final class ColumnLookup(resolver: ColumnResolver) {
+  import ColumnLookup._
+
+  /** The column that the expression reads, whatever its type. */
+  def find(expression: Expression): Either[Reason, ColumnReference] = expression match {
+    case ColumnPath(root, path) if resolver.isMetadata(root) =>
+      Left(Reason(ReasonCode.MetadataColumn, "expression" -> expression.sql))
+    case ColumnPath(root, path) =>
+      val name = (root.name +: path).map(quoted).mkString(".")
+      resolver.key(root, path) match {
+        case Some(key) =>
+          Right(ColumnReference(key, name, expression.dataType))
+        case None =>
+          Left(Reason(ReasonCode.UnknownColumn, "column" -> name))
+      }
+    case _ =>
+      Left(Reason(ReasonCode.UnsupportedExpression, "expression" -> expression.sql))
+  }
+
+  /** Why the bounds of a column of this type cannot be used; `None` where they can. */
+  def whyNoBounds(expression: Expression): Option[Reason] = expression match {
+    case ColumnPath(root, _) if isChar(root) =>
+      Some(Reason(ReasonCode.CharPadding, "column" -> root.name))
+    case ColumnPath(root, _) =>
+      collation(root, expression.dataType)
+    case _ => None
+  }
+
+  private def collation(root: Attribute, dataType: DataType): Option[Reason] = dataType match {
+    case text: StringType if text != StringType =>
+      Some(Reason(ReasonCode.Collation, "column" -> root.name, "collation" -> text.typeName))
+    case _ => None
+  }
+
+  private def quoted(name: String): String = if (name.contains(".")) s"`$name`" else name
+}
+
+private[spark] object ColumnLookup {
+  private val RawType = "__CHAR_VARCHAR_TYPE_STRING"
+  private val Char = "(?i)(?<![a-z])char\\(".r
+
+  /** A column or a field of structs, whose bounds may be used. */
+  object BoundedColumn {
+    def unapply(expression: Expression): Boolean = expression match {
+      case ColumnPath(root, _) =>
+        !isChar(root)
+      case _ => false
+    }
+  }
+
+  /** An attribute and the names of the struct fields below it. */
+  object ColumnPath {
+    def unapply(expression: Expression): Option[(Attribute, Seq[String])] = expression match {
+      case attribute: Attribute =>
+        Some((attribute, Nil))
+      case field: GetStructField =>
+        val struct = field.child.dataType.asInstanceOf[StructType]
+        unapply(field.child).map { case (root, path) => (root, path :+ struct(field.ordinal).name) }
+      case _ => None
+    }
+  }
+
+  /** The columns and fields that an expression reads, one for each place where it does. */
+  def leavesOf(expression: Expression): Seq[Expression] = expression match {
+    case ColumnPath(_, _) => Seq(expression)
+    case other =>
+      other.children.flatMap(leavesOf)
+  }
+
+  /** Values of CHAR are padded when they are read, and statistics hold them as they are stored. */
+  private def isChar(root: Attribute): Boolean =
+    if (!root.metadata.contains(RawType)) false
+    else Char.findFirstIn(root.metadata.getString(RawType)).isDefined
+}

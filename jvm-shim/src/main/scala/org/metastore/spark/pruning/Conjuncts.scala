@@ -1,0 +1,115 @@
+package org.metastore.spark.pruning
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.expressions
+import org.apache.spark.sql.catalyst.expressions.Expression
+
+import org.metastore.spark.pruning.Condition.{And, Evaluated, Member, Or}
+import org.metastore.spark.reason.{Reason, ReasonCode}
+
+/** A conjunct or a part of one in negation normal form, and the column that it reads if that is one alone. */
+private[pruning] final case class CompiledCondition(
+    rules: Condition,
+    expression: Expression,
+    leaf: Option[Expression])
+
+/** Compiles a conjunct into negation normal form. */
+private[pruning] final class Conjuncts(columns: ColumnLookup, allowance: EvaluationAllowance) {
+  import Conjuncts.isDecided
+
+  private val leaves = new LeafPredicates(columns, allowance)
+
+  def compile(conjunct: Expression): CompiledCondition = Refusal.reason(conjunct) match {
+    case Some(reason) =>
+      CompiledCondition(Condition.Unknown(reason), conjunct, None)
+    case None =>
+      normal(conjunct, negated = false)
+  }
+
+  /** What follows from several conjuncts on the same column, each of which leaves values open. */
+  def together(conjuncts: Seq[CompiledCondition]): Seq[Consequence] = {
+    val placesOfLeaf = mutable.LinkedHashMap.empty[Expression, mutable.ArrayBuffer[Int]]
+    for ((conjunct, i) <- conjuncts.zipWithIndex; leaf <- conjunct.leaf)
+      if (!conjunct.expression.isInstanceOf[expressions.IsNotNull])
+        placesOfLeaf.getOrElseUpdate(leaf.canonicalized, mutable.ArrayBuffer.empty) += i
+    val byPlace = conjuncts.toIndexedSeq
+    val several = placesOfLeaf.values.toSeq.filter(_.size > 1)
+    several.map { places =>
+      Consequence(uniteValues(places.toSeq.map(byPlace)), places.toSeq)
+    }
+  }
+
+  /** The conditions on one column as one whose values are evaluated. */
+  private def uniteValues(conditions: Seq[CompiledCondition]): Condition = {
+    val all = conditions.map(_.expression).reduceLeft(expressions.And(_, _))
+    val noRule = Condition.Unknown(Reason(ReasonCode.UnsupportedExpression, "expression" -> all.sql))
+    withValues(CompiledCondition(noRule, all, conditions.head.leaf))
+  }
+
+  /** NOT goes down to the leaves first (De Morgan); only there it is known whether a rule is exact. */
+  private def normal(condition: Expression, negated: Boolean): CompiledCondition = condition match {
+    case expressions.Not(child) =>
+      normal(child, !negated)
+    case both @ (_: expressions.And | _: expressions.Or) =>
+      val isOr = both.isInstanceOf[expressions.And] == negated
+      both.children.map(normal(_, negated)).reduceLeft(join(isOr))
+    case EquivalentCondition(equal) =>
+      fromEquivalent(condition, equal, negated)
+    case expressions.EqualNullSafe(child, expressions.Literal(truth: Boolean, _))
+        if columns.find(child).isLeft =>
+      val same = normal(child, negated == truth)
+      if (negated) withLeaf(Or(same.rules, leaves.isNull(child)), condition, negated)
+      else same
+    case leaf if negated =>
+      withLeaf(leaves.negative(leaf), leaf, negated)
+    case leaf =>
+      withLeaf(leaves.positive(leaf), leaf, negated)
+  }
+
+  /** The rules of an equal condition; the values of a single column are put to the condition as it is written. */
+  private def fromEquivalent(
+      condition: Expression,
+      equal: Expression,
+      negated: Boolean): CompiledCondition = {
+    val same = normal(equal, negated)
+    val written = withLeaf(same.rules, condition, negated)
+    if (written.leaf.isDefined) written else same
+  }
+
+  private def withLeaf(rules: Condition, condition: Expression, negated: Boolean): CompiledCondition = {
+    val leaf = ValuePredicate.columnOf(condition).filter(columns.find(_).isRight)
+    val expression = if (negated) expressions.Not(condition) else condition
+    CompiledCondition(rules, expression, leaf)
+  }
+
+  private def join(isOr: Boolean)(left: CompiledCondition, right: CompiledCondition): CompiledCondition = {
+    val leaf = left.leaf.filter(column => right.leaf.exists(_.semanticEquals(column)))
+    val (first, second) =
+      if (leaf.isDefined) (left.rules, right.rules)
+      else (withValues(left), withValues(right))
+    if (isOr) CompiledCondition(Or(first, second), expressions.Or(left.expression, right.expression), leaf)
+    else CompiledCondition(And(first, second), expressions.And(left.expression, right.expression), leaf)
+  }
+
+  /** The rules, and the expression itself where they do not decide all that values can tell. */
+  def withValues(condition: CompiledCondition): Condition = condition.leaf match {
+    case Some(leaf) if !condition.rules.leaves.forall(isDecided) =>
+      columns.find(leaf) match {
+        case Right(column) =>
+          Evaluated(condition.rules, column, condition.expression, leaf)
+        case Left(_) => condition.rules
+      }
+    case _ => condition.rules
+  }
+}
+
+private object Conjuncts {
+
+  /** Whether counts of nulls and look-ups of single values say all about it that the values of a file can. */
+  private def isDecided(leaf: Condition): Boolean = leaf match {
+    case member: Member => member.asksForValues
+    case _: Condition.Unknown | _: Condition.Related | _: Condition.Evaluated => false
+    case _ => true
+  }
+}

@@ -1,0 +1,64 @@
+package org.metastore.spark.pruning
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.DataType
+
+/**
+ * Conditions on expressions that have statistics, read as conditions on columns: attributes that stand for the expressions.
+ *
+ * @param names    the SQL of the expressions by their keys
+ * @param conf     the settings of the session whose query is planned
+ * @param resolver finds the columns that they read
+ */
+private[spark] final class ExpressionColumns(
+    names: Map[String, String],
+    conf: => SQLConf,
+    resolver: ColumnResolver)
+  extends ColumnResolver {
+  private val columns = mutable.HashMap.empty[String, Attribute]
+  private val keyOf = mutable.HashMap.empty[ExprId, String]
+
+  private lazy val keys = new ExpressionKeys(
+    conf,
+    {
+      case ColumnLookup.ColumnPath(root, path) if !resolver.isMetadata(root) =>
+        resolver.key(root, path)
+      case _ => None
+    })
+
+  override def key(root: Attribute, path: Seq[String]): Option[String] = keyOf.get(root.exprId) match {
+    case None =>
+      resolver.key(root, path)
+    case own =>
+      own.filter(_ => path.isEmpty)
+  }
+
+  override def isMetadata(root: Attribute): Boolean = resolver.isMetadata(root)
+
+  /** An equal condition that reads columns in place of expressions; None where it holds no such expression. */
+  def replaceIn(condition: Expression): Option[Expression] =
+    if (names.isEmpty) None
+    else {
+      val replaced = condition.transformDown {
+        case Stored(column) => column
+      }
+      if (replaced.fastEquals(condition)) None else Some(replaced)
+    }
+
+  private object Stored {
+    def unapply(expression: Expression): Option[Attribute] =
+      if (expression.children.isEmpty) None
+      else for (key <- keys.toKey(expression); name <- names.get(key))
+        yield columnOf(key, name, expression.dataType)
+  }
+
+  private def columnOf(key: String, name: String, dataType: DataType): Attribute = columns.getOrElseUpdate(
+    key, {
+      val column = AttributeReference(name, dataType)()
+      keyOf(column.exprId) = key
+      column
+    })
+}

@@ -1,0 +1,285 @@
+package org.metastore.spark.pruning
+
+import java.nio.ByteBuffer
+import java.util.BitSet
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.expressions.{Expression, Literal, UnscaledValue}
+import org.apache.spark.sql.catalyst.expressions.aggregate.{
+  AggregateExpression, Average, Complete, Count, Max, Min, Sum
+}
+import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
+
+import org.metastore.spark.statistics.columns.{
+  Bounds, BytesBounds, CatalystValue, ColumnSummary, ColumnValues, CountedValues, FileSetStatistics,
+  LongBounds, TypePromotion
+}
+import org.metastore.spark.statistics.objects.{DoubleOrder, UnsignedOrder, Values}
+
+/** The aggregate functions that are measures of files. */
+object FileMeasures {
+  import FileMeasure.{hasNulls, isAllNull, measured}
+
+  /** The measure that a function of all rows of a scan is; None where statistics do not tell. */
+  def fromFunction(function: AggregateExpression, resolver: ColumnResolver): Option[FileMeasure] = {
+    val lookup = new ColumnLookup(resolver)
+    def column(child: Expression): Option[ColumnReference] = lookup.find(child).toOption
+    def ordered(child: Expression): Option[ColumnReference] = findOrdered(child, lookup)
+    if (function.mode != Complete || function.filter.isDefined) None
+    else function.aggregateFunction match {
+      case Count(Seq(child)) if function.isDistinct =>
+        ordered(child).map(DistinctCount)
+      case _ if function.isDistinct => None
+      case _ if isRowCount(function) => Some(RowCount)
+      case Count(Seq(child)) =>
+        column(child).map(ValueCount)
+      case Min(child) =>
+        ordered(child).map(Extreme(_, least = true))
+      case Max(child) =>
+        ordered(child).map(Extreme(_, least = false))
+      case sum: Sum =>
+        ordered(added(sum.child)).flatMap(Total.fromFunction(_, sum))
+      case average: Average =>
+        ordered(added(average.child)).flatMap(Total.fromFunction(_, average))
+      case _ => None
+    }
+  }
+
+  // Spark adds short decimals by their digits.
+  private def added(child: Expression): Expression = child match {
+    case UnscaledValue(decimal) => decimal
+    case other => other
+  }
+
+  /** How many rows have each value of a column that groups rows, or none: as pairs of value and count. None where statistics do not tell. */
+  def fromGrouping(grouping: Expression, resolver: ColumnResolver): Option[FileMeasure] =
+    findOrdered(grouping, new ColumnLookup(resolver)).map(GroupCount)
+
+  private def findOrdered(child: Expression, lookup: ColumnLookup): Option[ColumnReference] =
+    lookup.find(child).toOption.filter(_ =>
+      TypePromotion.hasBounds(child.dataType) && lookup.whyNoBounds(child).isEmpty)
+
+  /** Whether it is COUNT(*), however it is written. */
+  def isRowCount(function: AggregateExpression): Boolean = function.aggregateFunction match {
+    case Count(Seq(Literal(value, _))) =>
+      value != null
+    case _ => false
+  }
+
+  /** COUNT(*). */
+  private case object RowCount extends FileMeasure {
+    override val columns: Seq[(String, DataType)] = Nil
+
+    override def compute(
+        files: FileSetStatistics,
+        among: BitSet,
+        deleted: Int => DeletedRows): MeasuredFiles =
+      new Counted(files.rows(_), _ => 0L, deleted)
+  }
+
+  /** COUNT of a column. */
+  private final case class ValueCount(column: ColumnReference) extends FileMeasure {
+    override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
+
+    override def compute(
+        files: FileSetStatistics,
+        among: BitSet,
+        deleted: Int => DeletedRows): MeasuredFiles =
+      measured(files, column) { summary =>
+        def nulls(file: Int): Long = if (hasNulls(summary, file)) summary.nulls(file) else -1L
+        new Counted(summary.rows(_), nulls, deleted)
+      }
+  }
+
+  /** MIN or MAX of a column. */
+  private final case class Extreme(column: ColumnReference, least: Boolean) extends FileMeasure {
+    override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
+
+    override def compute(
+        files: FileSetStatistics,
+        among: BitSet,
+        deleted: Int => DeletedRows): MeasuredFiles =
+      measured(files, column) { summary =>
+        val countsOf = files.valueCounts(column.key, column.dataType, _)
+        val live = new LiveBounds(summary, least, among, deleted)(countsOf)
+        new ExactBounds(summary, least, live)
+      }
+  }
+
+  /** COUNT(DISTINCT) of a column. */
+  private final case class DistinctCount(column: ColumnReference) extends WholeFileMeasure {
+    override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
+
+    override def computeWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles =
+      measured(files, column) { summary =>
+        val values = files.values(
+          column.key,
+          column.dataType,
+          among.stream.toArray,
+          filters = false,
+          most = Long.MaxValue)
+        new ListedValues(summary, values, fewValues(among, values.listed(_).map(_.length)))
+      }
+  }
+
+  /** How many rows have each value of a column. */
+  private final case class GroupCount(column: ColumnReference) extends WholeFileMeasure {
+    override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
+
+    override def computeWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles =
+      measured(files, column) { summary =>
+        val found = files.valueCounts(column.key, column.dataType, among.stream.toArray)
+        new Groups(summary, found, fewValues(among, found.get(_).map(_.values.length)))
+      }
+  }
+
+  /** The files, in their order, whose lists together are short enough to be merged. */
+  private def fewValues(among: BitSet, length: Int => Option[Int]): BitSet = {
+    val few = new BitSet
+    var left = MostListed
+    among.stream.forEach(file =>
+      length(file).foreach { values =>
+        left -= values
+        if (left >= 0) few.set(file)
+      })
+    few
+  }
+
+  /**
+   * Counts of live rows that are not null: they add up.
+   *
+   * @param nulls rows of each file that are null; below zero: not known
+   */
+  private final class Counted(rows: Int => Long, nulls: Int => Long, deleted: Int => DeletedRows)
+    extends MeasuredFiles {
+    override def isKnown(file: Int): Boolean = count(file) >= 0
+
+    // Below zero: not known. Nobody knows how many of the deleted rows are null.
+    private def count(file: Int): Long = {
+      val all = rows(file)
+      val nullRows = nulls(file)
+      if (all < 0 || nullRows < 0) -1L
+      else if (nullRows == all) 0L
+      else if (deleted(file).isZero) all - nullRows
+      else if (deleted(file).isExact && nullRows == 0) deleted(file).liveOf(all)
+      else -1L
+    }
+
+    override def total(files: BitSet): Option[Any] = {
+      var sum = 0L
+      files.stream.forEach(file => sum += count(file))
+      Some(sum)
+    }
+  }
+
+  private final class ExactBounds(summary: ColumnSummary, least: Boolean, live: LiveBounds)
+    extends MeasuredFiles {
+    private val bounds = summary.bounds
+    private val order = inOrder(bounds)
+
+    override def isKnown(file: Int): Boolean =
+      if (!hasNulls(summary, file)) false
+      else if (isAllNull(summary, file)) true
+      else hasExact(file) && !isZero(file) && live.isLive(file)
+
+    override def total(files: BitSet): Option[Any] = {
+      var best = -1
+      files.stream.filter(!isAllNull(summary, _)).forEach { file =>
+        if (best < 0 || order(file, best)) best = file
+      }
+      if (best < 0) Some(null)
+      else if (least) CatalystValue.lo(summary, best)
+      else CatalystValue.hi(summary, best)
+    }
+
+    private def hasExact(file: Int): Boolean = if (least) bounds.loExact(file) else bounds.hiExact(file)
+
+    // Statistics keep one zero, and rows of either sign may be the least or the greatest.
+    private def isZero(file: Int): Boolean = (summary.dataType, bounds) match {
+      case (FloatType | DoubleType, longs: LongBounds) =>
+        val edges = if (least) longs.lo else longs.hi
+        edges(file) == DoubleOrder.Zero
+      case _ => false
+    }
+
+    /** Whether the bound of one file goes before that of another. */
+    private def inOrder(bounds: Bounds): (Int, Int) => Boolean = bounds match {
+      case longs: LongBounds if least =>
+        (a, b) => longs.lo(a) < longs.lo(b)
+      case longs: LongBounds =>
+        (a, b) => longs.hi(a) > longs.hi(b)
+      case bytes: BytesBounds if least =>
+        (a, b) => UnsignedOrder.compare(bytes.lo(a), bytes.lo(b)) < 0
+      case bytes: BytesBounds =>
+        (a, b) => UnsignedOrder.compare(bytes.hi(a), bytes.hi(b)) > 0
+      case _ =>
+        (_, _) => false
+    }
+  }
+
+  private final class ListedValues(summary: ColumnSummary, values: ColumnValues, few: BitSet)
+    extends MeasuredFiles {
+    override def isKnown(file: Int): Boolean =
+      if (!hasNulls(summary, file)) false
+      else if (isAllNull(summary, file)) true
+      else !mayHaveNaN(file) && few.get(file)
+
+    override def total(files: BitSet): Option[Any] = Some(different(files).size.toLong)
+
+    override def parts(files: BitSet, others: Map[Int, Long]): Option[Seq[Any]] = {
+      val values = different(files).valuesIterator.map { case (of, i) =>
+        CatalystValue.ordered(of, i, summary.dataType)
+      }
+      Some(Seq(DifferentValues(values.toVector)))
+    }
+
+    /** Where each of the values is found first. */
+    private def different(files: BitSet): mutable.LinkedHashMap[Any, (Values, Int)] = {
+      val found = mutable.LinkedHashMap.empty[Any, (Values, Int)]
+      for (file <- files.stream.toArray if !isAllNull(summary, file); listed <- values.listed(file);
+        (key, i) <- keysOf(listed).zipWithIndex)
+        found.getOrElseUpdate(key, (listed, i))
+      found
+    }
+
+    private def mayHaveNaN(file: Int): Boolean = summary.dataType match {
+      case FloatType | DoubleType =>
+        summary.nans(file) != 0
+      case _ => false
+    }
+  }
+
+  private final class Groups(summary: ColumnSummary, found: collection.Map[Int, CountedValues], few: BitSet)
+    extends MeasuredFiles {
+    override def isKnown(file: Int): Boolean =
+      if (!hasNulls(summary, file)) false
+      else isAllNull(summary, file) || few.get(file)
+
+    override def total(files: BitSet): Option[Any] = {
+      val groups = mutable.LinkedHashMap.empty[Any, (Any, Long)]
+      files.stream.forEach { file =>
+        if (summary.nulls(file) > 0) add(None, null, summary.nulls(file), groups)
+        if (!isAllNull(summary, file)) {
+          val listed = found(file)
+          keysOf(listed.values).zipWithIndex.foreach { case (key, i) =>
+            add(key, CatalystValue.ordered(listed.values, i, summary.dataType), listed.counts(i), groups)
+          }
+        }
+      }
+      Some(groups.values.toSeq)
+    }
+
+    private def add(key: Any, value: => Any, rows: Long, to: mutable.LinkedHashMap[Any, (Any, Long)]): Unit =
+      to(key) = to.get(key).fold((value, rows)) { case (first, before) => (first, before + rows) }
+  }
+
+  /** What tells values of a kind apart. */
+  private def keysOf(values: Values): Iterator[Any] = values match {
+    case Values.Longs(numbers) => numbers.iterator
+    case Values.Bytes(texts) =>
+      texts.iterator.map(ByteBuffer.wrap(_))
+  }
+
+  private val MostListed = 100000L
+}

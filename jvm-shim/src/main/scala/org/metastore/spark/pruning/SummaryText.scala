@@ -1,0 +1,54 @@
+package org.metastore.spark.pruning
+
+import org.apache.spark.sql.catalyst.expressions.Literal
+import org.apache.spark.sql.types.DataType
+
+import org.metastore.spark.reason.{BinaryText, Recoverable}
+import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSummary, FileSetStatistics, ValueEvidence}
+
+/** Writes what is known of a column in a file as people read it: `a in [1, 5], 2 of 10 rows null`. */
+private[pruning] object SummaryText {
+
+  def bounds(files: FileSetStatistics, use: ColumnReference, file: Int): String =
+    files.column(use.key, use.dataType) match {
+      case Right(summary) if summary.hasStatistics(file) =>
+        s"${use.name}${range(summary, file)}${nulls(summary, file)}"
+      case _ =>
+        s"${use.name} unknown"
+    }
+
+  /** What is known of single values: `, all 200 values listed`. */
+  def values(files: FileSetStatistics, use: ColumnReference, file: Int): String =
+    files.values(use.key, use.dataType, Array(file), filters = true).evidence(file) match {
+      case Some(ValueEvidence.InList(count)) =>
+        s", all $count values listed"
+      case Some(ValueEvidence.InIndex) => ", where each value is listed"
+      case Some(ValueEvidence.InFilter) => ", bloom filter"
+      case None => ""
+    }
+
+  private def range(summary: ColumnSummary, file: Int): String = {
+    val (lo, hi) = (CatalystValue.lo(summary, file), CatalystValue.hi(summary, file))
+    if (lo.isEmpty && hi.isEmpty) ""
+    else {
+      val from = text(lo, summary.dataType, summary.bounds.loExact(file))
+      val to = text(hi, summary.dataType, summary.bounds.hiExact(file))
+      s" in [$from, $to]"
+    }
+  }
+
+  private def text(bound: Option[Any], dataType: DataType, exact: Boolean): String =
+    bound.fold("?") { value =>
+      val shown = value match {
+        case bytes: Array[Byte] =>
+          BinaryText.render(bytes)
+        case _ =>
+          try Literal(value, dataType).toString
+          catch { case Recoverable(_) => value.toString }
+      }
+      if (exact) shown else s"$shown…"
+    }
+
+  private def nulls(summary: ColumnSummary, file: Int): String =
+    if (summary.nulls(file) < 0) "" else s", ${summary.nulls(file)} of ${summary.rows(file)} rows null"
+}

@@ -1,0 +1,56 @@
+package org.metastore.spark.pruning
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.types.FloatType
+
+import org.metastore.spark.statistics.columns.CatalystValue
+import org.metastore.spark.statistics.objects.Values
+
+/** Asks one predicate about the values of many files, each different value once. */
+private[pruning] final class ValueTrial(
+    predicate: ValuePredicate,
+    use: ColumnReference,
+    allowance: EvaluationAllowance) {
+  import ValueTrial._
+
+  private val answers = mutable.HashMap.empty[Long, Answer]
+
+  lazy val holdsForNull: Boolean = predicate.holds(null)
+  lazy val holdsForNaN: Boolean = predicate.holds(if (use.dataType == FloatType) Float.NaN else Double.NaN)
+
+  /** Whether it is true of some of the values; true where no more may be asked. */
+  def holdsForSome(values: Values): Boolean =
+    !allowance.take(values.length) || (0 until values.length).exists(answer(values, _).some)
+
+  /** Whether it is true of all of the values; false where no more may be asked. */
+  def holdsForAll(values: Values): Boolean =
+    allowance.take(values.length) && (0 until values.length).forall(answer(values, _).all)
+
+  private def answer(values: Values, i: Int): Answer = values match {
+    case Values.Longs(array) =>
+      answers.getOrElseUpdate(array(i), ask(CatalystValue.ordered(values, i, use.dataType)))
+    case _ =>
+      ask(CatalystValue.ordered(values, i, use.dataType))
+  }
+
+  /** Statistics hold one zero, and files may hold two. */
+  private def ask(value: Any): Answer = value match {
+    case zero: Double if zero == 0 =>
+      Answer(predicate.holds(0.0d), predicate.holds(-0.0d))
+    case zero: Float if zero == 0 =>
+      Answer(predicate.holds(0.0f), predicate.holds(-0.0f))
+    case other =>
+      Answer(predicate.holds(other))
+  }
+}
+
+private object ValueTrial {
+
+  /** Whether a predicate is true of some of the forms in which a value may stand in a file, and whether of all. */
+  private final class Answer(val some: Boolean, val all: Boolean)
+
+  private object Answer {
+    def apply(forms: Boolean*): Answer = new Answer(forms.contains(true), !forms.contains(false))
+  }
+}
