@@ -3,6 +3,8 @@ package org.metastore.spark.estimates
 import java.util.Arrays
 import java.util.concurrent.TimeoutException
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
@@ -20,7 +22,7 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
   private def holds(value: Any): Boolean = predicate.holds(value)
 
   /** The rows for which it is true. Raises what evaluating the expression raises, and TimeoutException. */
-  def of(column: ColumnHistogram): ColumnHistogram =
+  def select(column: ColumnHistogram): ColumnHistogram =
     column.derived(predicate.bound.canonicalized)(selectRows(column))
 
   private def selectRows(column: ColumnHistogram): ColumnHistogram = {
@@ -28,146 +30,186 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
     val (singles, ranges) = column.buckets.partition(_.isSingle)
     if (ranges.length.toLong * (cuts.length + 1) > MostParts)
       throw new TimeoutException("a condition has too many literals for as many files")
-    val counted = selectSingles(singles, cuts.map(_._1).distinct)
-    val spread =
-      if (isPlain) ranges.indices.flatMap(i => parts(ranges(i), cuts, column, i == 0)).flatMap(scaleBucket(_))
-      else sampleRanges(ranges.toIndexedSeq)
-    val found = (counted ++ spread).sorted(Bucket.order)
+    val counted = selectSingles(singles, cuts.map(_.place).distinct)
+    val spread = if (isPlain) cutRanges(ranges, cuts, column) else sampleRanges(ranges.toIndexedSeq)
     val nan: Any = if (dataType == FloatType) Float.NaN else Double.NaN
-    column.of(
-      found,
-      if (column.nulls > 0 && holds(null)) column.nulls else 0,
-      if (column.nans > 0 && holds(nan)) column.nans else 0)
+    val nulls = if (column.nulls > 0 && holds(null)) column.nulls else 0
+    val nans = if (column.nans > 0 && holds(nan)) column.nans else 0
+    column.of((counted ++ spread).sorted(Bucket.order), nulls, nans)
   }
 
   /** The single values for which it is true: where it only compares, all those between two literals are as the first of them. */
   private def selectSingles(singles: Array[Bucket], cuts: Array[Double]): Array[Bucket] =
     if (!isPlain || !isOrdered) singles.filter(bucket => holds(bucket.lo))
     else {
-      val found = Array.newBuilder[Bucket]
-      var (first, cut) = (0, 0)
+      val selected = Array.newBuilder[Bucket]
+      var first = 0
+      var cut = 0
       while (first < singles.length) {
         while (cut < cuts.length && cuts(cut) < singles(first).from) cut += 1
         var next = first + 1
         // Values at the place of a literal may differ from it.
         if (cut == cuts.length) next = singles.length
         else while (next < singles.length && singles(next).from < cuts(cut)) next += 1
-        if (holds(singles(first).lo)) found ++= singles.slice(first, next)
+        if (holds(singles(first).lo)) selected ++= singles.slice(first, next)
         first = next
       }
-      found.result()
+      selected.result()
     }
 
   /** Whether what lies between two literals compares alike, as neither values of a flag do nor texts of a collation. */
-  private def isOrdered: Boolean =
-    dataType != BooleanType && (dataType == StringType || !dataType.isInstanceOf[StringType])
+  private def isOrdered: Boolean = dataType match {
+    case BooleanType => false
+    case text: StringType => text == StringType
+    case _ => true
+  }
 
   /** Whether nothing is asked but how values compare with literals. */
-  private lazy val isPlain: Boolean = {
-    def compares(part: Expression): Boolean = part.semanticEquals(leaf) || (part match {
-      case _: Literal => true
-      case StartsWith(child, _: Literal) => child.semanticEquals(leaf)
-      case _: And | _: Or | _: Not | _: In | _: InSet | _: BinaryComparison | _: IsNull | _: IsNotNull | _: IsNaN =>
-        part.children.forall(compares)
-      case _ => false
-    })
-    compares(condition)
+  private lazy val isPlain: Boolean = compares(condition)
+
+  private def compares(part: Expression): Boolean = part match {
+    case column if column.semanticEquals(leaf) => true
+    case _: Literal => true
+    case StartsWith(child, _: Literal) =>
+      child.semanticEquals(leaf)
+    case _: And | _: Or | _: Not =>
+      part.children.forall(compares)
+    case _: In | _: InSet | _: BinaryComparison | _: IsNull | _: IsNotNull | _: IsNaN =>
+      part.children.forall(compares)
+    case _ => false
   }
 
   /** What any other condition leaves of ranges, by the values that are known of them: never nothing, as few say little. */
   private def sampleRanges(ranges: Seq[Bucket]): Seq[Bucket] = {
-    val known =
-      ranges.map(bucket => bucket -> (if (isText) Seq(bucket.hi) else samples(bucket.lo, bucket.hi)))
-    if (known.exists(_._1.hi match { case text: UTF8String => text.numBytes >= CutBytes; case _ => false })) {
+    if (ranges.exists(bucket => isCut(bucket.hi)))
       throw new IllegalArgumentException("the values of long texts are known by their beginnings alone")
+    val samples = ranges.map(sampleRange)
+    val selected = samples.flatMap(scaleBucket(_))
+    val number = samples.map(_.samples.size).sum
+    if (selected.nonEmpty || number == 0) selected
+    else ranges.map { bucket =>
+      val distinct = math.max(1.0, bucket.distinct / 2 / number)
+      bucket.copy(rows = bucket.rows / 2 / number, distinct = distinct)
     }
-    val found = known.map { case (bucket, values) => BucketSample(bucket, values) }.flatMap(scaleBucket(_))
-    val number = known.map(_._2.size).sum
-    if (found.nonEmpty || number == 0) found
-    else ranges.map(bucket =>
-      bucket.copy(rows = bucket.rows / 2 / number, distinct = math.max(1.0, bucket.distinct / 2 / number)))
   }
 
-  private def isText: Boolean = dataType.isInstanceOf[StringType] || dataType == BinaryType
+  private def sampleRange(bucket: Bucket): BucketSample = dataType match {
+    case _: StringType | BinaryType =>
+      BucketSample(bucket, Seq(bucket.hi))
+    case _ =>
+      BucketSample(bucket, inside(bucket.lo, bucket.hi) :+ bucket.hi)
+  }
 
   /** The literals of the condition, between which its truth rarely changes, in the order of the axis. */
-  private def cutsOn(axis: Axis): Array[(Double, Any)] = {
-    val literals = condition.collect {
-      case Literal(value, kind) if value != null && kind == dataType => Seq(value)
-      case InSet(child, values) if child.semanticEquals(leaf) => values.toSeq.filter(_ != null)
-    }.flatten
-    val ends = literals.collect { case text: UTF8String if text.numBytes > 0 => afterPrefix(text) }.flatten
-    (literals ++ ends).filterNot(
-      ColumnHistogram.isNaN).map(value => axis.at(value) -> value).sortBy(_._1).toArray
+  private def cutsOn(axis: Axis): Array[Cut] = {
+    val literals = mutable.ArrayBuffer.empty[Any]
+    condition.foreach {
+      case Literal(value, kind) if value != null && kind == dataType =>
+        literals += value
+      case InSet(child, values) if child.semanticEquals(leaf) =>
+        literals ++= values.filter(_ != null)
+      case _ =>
+        ()
+    }
+    val ends = literals.collect { case text: UTF8String if text.numBytes > 0 => afterPrefix(text) }
+    val values = (literals ++ ends.flatten).filterNot(ColumnHistogram.isNaN)
+    values.map(value => Cut(axis.at(value), value)).sortBy(_.place).toArray
   }
 
-  /** A bucket at the literals in it: each alone, and what lies between them. */
+  /** Ranges at the literals in them: these alone, and what lies between them. */
+  private def cutRanges(ranges: Array[Bucket], cuts: Array[Cut], column: ColumnHistogram): Seq[Bucket] = {
+    val selected = mutable.ArrayBuffer.empty[Bucket]
+    for (i <- ranges.indices; part <- parts(ranges(i), cuts, column, isFirst = i == 0))
+      selected ++= scaleBucket(part)
+    selected.toSeq
+  }
+
   private def parts(
       bucket: Bucket,
-      cuts: Array[(Double, Any)],
+      cuts: Array[Cut],
       column: ColumnHistogram,
       isFirst: Boolean): Seq[BucketSample] = {
-    val (unit, inside) = (column.axis.unit, within(cuts, bucket, isFirst))
+    val inside = cutsWithin(cuts, bucket, isFirst)
     if (inside.isEmpty) Seq(BucketSample(bucket, Seq(bucket.hi))) // as all of it
     else {
-      val each = bucket.rows / math.max(1.0, bucket.distinct)
-      val points = inside.collect {
-        case (place, value) if !column.hasSingle(place, value) =>
-          BucketSample(Bucket.single(value, place, each), Seq(value))
-      }
-      val places = (bucket.from, bucket.lo) +: inside :+ ((bucket.until, bucket.hi))
-      val spans = places.zip(places.tail).zipWithIndex.map { case (((from, lo), (until, hi)), i) =>
-        val isOpen = i < inside.size // the end of the last one belongs to it
-        (Bucket(lo, hi, from, until, 0, 0), math.max(0.0, until - from - (if (isOpen) unit else 0)), isOpen)
-      }.filter(_._2 > 0)
-      val (left, width) = (math.max(0.0, bucket.rows - each * points.size), spans.map(_._2).sum)
-      val between = spans.map { case (span, size, isOpen) =>
-        val share = size / width
-        BucketSample(
-          span.copy(rows = left * share, distinct = math.max(1.0, bucket.distinct * share)),
-          Seq(inner(span.lo, span.hi, isOpen)))
-      }
-      points ++ between
+      val rowsOfValue = bucket.rows / math.max(1.0, bucket.distinct)
+      val points = for (cut <- inside if !column.hasSingle(cut.place, cut.value))
+        yield BucketSample(Bucket.single(cut.value, cut.place, rowsOfValue), Seq(cut.value))
+      val remaining = math.max(0.0, bucket.rows - rowsOfValue * points.size)
+      points ++ between(bucket, spans(bucket, inside, column.axis.unit), remaining)
     }
   }
 
-  private def within(cuts: Array[(Double, Any)], bucket: Bucket, isFirst: Boolean): Seq[(Double, Any)] =
-    cuts.iterator.filter { case (place, _) =>
-      place <= bucket.until && (place > bucket.from || isFirst && place == bucket.from)
+  /** The parts of a bucket from each literal to the next; those without width are left out. */
+  private def spans(bucket: Bucket, inside: Seq[Cut], unit: Double): Seq[Span] = {
+    val cuts = (Cut(bucket.from, bucket.lo) +: inside :+ Cut(bucket.until, bucket.hi)).toIndexedSeq
+    val spans = (0 to inside.size).map { i =>
+      val (from, until) = (cuts(i), cuts(i + 1))
+      val isOpen = i < inside.size // the end of the last one belongs to it
+      val width = until.place - from.place - (if (isOpen) unit else 0)
+      Span(from, until, math.max(0.0, width), isOpen)
     }
-      .foldLeft(List.empty[(Double, Any)]) { (found, cut) =>
-        if (found.headOption.exists(_._1 == cut._1)) found else cut :: found
-      }
-      .reverse
+    spans.filter(_.width > 0)
+  }
 
+  private def between(bucket: Bucket, spans: Seq[Span], rows: Double): Seq[BucketSample] = {
+    val width = spans.map(_.width).sum
+    spans.map { span =>
+      val share = span.width / width
+      val part = Bucket(
+        span.from.value,
+        span.until.value,
+        span.from.place,
+        span.until.place,
+        rows * share,
+        math.max(1.0, bucket.distinct * share))
+      BucketSample(part, Seq(inner(part.lo, part.hi, span.isOpen)))
+    }
+  }
+
+  /** The literals inside a bucket, one of each place. */
+  private def cutsWithin(cuts: Array[Cut], bucket: Bucket, isFirst: Boolean): Seq[Cut] = {
+    val within = mutable.ArrayBuffer.empty[Cut]
+    for (cut <- cuts if cut.place <= bucket.until) {
+      val isAboveStart = cut.place > bucket.from || isFirst && cut.place == bucket.from
+      val isNew = within.isEmpty || within.last.place != cut.place
+      if (isAboveStart && isNew) within += cut
+    }
+    within.toSeq
+  }
+
+  /** The part of a bucket whose values satisfy the condition, by the share of its samples that do. */
   private def scaleBucket(part: BucketSample): Option[Bucket] = {
-    val held = part.samples.count(holds)
-    if (held == 0) None
+    val matching = part.samples.count(holds)
+    if (matching == 0) None
     else {
-      val share = held.toDouble / part.samples.size
-      Some(part.bucket.copy(
-        rows = part.bucket.rows * share,
-        distinct = math.max(1.0, part.bucket.distinct * share)))
+      val share = matching.toDouble / part.samples.size
+      val distinct = math.max(1.0, part.bucket.distinct * share)
+      Some(part.bucket.copy(rows = part.bucket.rows * share, distinct = distinct))
     }
   }
-
-  /** Values of a range, its upper end the last. */
-  private def samples(lo: Any, hi: Any): Seq[Any] = inside(lo, hi) :+ hi
 
   /** A value strictly between two; the upper end where that is not a literal. */
   private def inner(lo: Any, hi: Any, isOpen: Boolean): Any =
-    if (isOpen) inside(lo, hi).headOption.getOrElse(lo) else hi
+    if (isOpen) inside(lo, hi).headOption.getOrElse(lo)
+    else hi
 
   /** Values strictly between two: of whole numbers all, where they are few. */
   private def inside(lo: Any, hi: Any): Seq[Any] = (lo, hi) match {
-    case (a: Int, b: Int) if b.toLong - a <= Few => (a + 1) until b
-    case (a: Long, b: Long) if b > a && BigInt(b) - a <= Few => (a + 1) until b
-    case _ => Shares.flatMap(share => middle(lo, hi, share)).filter(value => value != lo && value != hi)
+    case (a: Int, b: Int) if b.toLong - a <= Few =>
+      (a + 1) until b
+    case (a: Long, b: Long) if b > a && BigInt(b) - a <= Few =>
+      (a + 1) until b
+    case _ =>
+      for (share <- Shares; value <- middle(lo, hi, share) if value != lo && value != hi)
+        yield value
   }
 
   private def middle(lo: Any, hi: Any, share: Double): Option[Any] = lo match {
-    case text: UTF8String => Some(UTF8String.concat(text, UTF8String.fromString("0")))
-    case _ => Bucket.middle(lo, hi, share)
+    case text: UTF8String =>
+      Some(UTF8String.concat(text, UTF8String.fromString("0")))
+    case _ =>
+      Bucket.middle(lo, hi, share)
   }
 }
 
@@ -182,26 +224,46 @@ private[estimates] object ColumnPredicate {
       column: ColumnHistogram,
       conditions: Seq[Expression],
       leaf: Expression): Option[ColumnHistogram] =
-    EvaluationFailure.orNone(conditions.reduceOption(And(_, _)).fold(column)(new ColumnPredicate(
-      _,
-      leaf).of(column)))
+    EvaluationFailure.orNone {
+      if (conditions.isEmpty) column
+      else new ColumnPredicate(conditions.reduceLeft(And(_, _)), leaf).select(column)
+    }
+
+  /** A literal, and its place on the axis of a column. */
+  private final case class Cut(place: Double, value: Any)
+
+  /** The values between two literals; the upper one belongs to them unless they are open. */
+  private final case class Span(from: Cut, until: Cut, width: Double, isOpen: Boolean)
 
   /** Some rows, and values of which some are theirs. */
   private final case class BucketSample(bucket: Bucket, samples: Seq[Any])
+
+  private def isCut(value: Any): Boolean = value match {
+    case text: UTF8String => text.numBytes >= CutBytes
+    case _ => false
+  }
 
   /** The least text above all that begin with one, and with what comes before a wildcard in it. */
   private def afterPrefix(text: UTF8String): Seq[UTF8String] = {
     val bytes = text.getBytes
     val plain = bytes.takeWhile(b => b != '%' && b != '_')
-    Seq(bytes, plain).filter(_.nonEmpty).flatMap { prefix =>
-      val last = prefix.lastIndexWhere(_ != -1)
-      if (last < 0) Nil
-      else {
-        val next = Arrays.copyOf(prefix, last + 1)
-        next(last) = (next(last) + 1).toByte
-        Seq(UTF8String.fromBytes(next)) ++ (if (plain.length < bytes.length) Seq(UTF8String.fromBytes(plain))
-                                            else Nil)
-      }
-    }.distinct
+    val hasWildcard = plain.length < bytes.length
+    val ends = mutable.LinkedHashSet.empty[UTF8String]
+    for (prefix <- Seq(bytes, plain) if prefix.nonEmpty; next <- following(prefix)) {
+      ends += next
+      if (hasWildcard) ends += UTF8String.fromBytes(plain)
+    }
+    ends.toSeq
+  }
+
+  /** The least text above all that begin with a prefix; None where there is none. */
+  private def following(prefix: Array[Byte]): Option[UTF8String] = {
+    val last = prefix.lastIndexWhere(_ != -1)
+    if (last < 0) None
+    else {
+      val next = Arrays.copyOf(prefix, last + 1)
+      next(last) = (next(last) + 1).toByte
+      Some(UTF8String.fromBytes(next))
+    }
   }
 }

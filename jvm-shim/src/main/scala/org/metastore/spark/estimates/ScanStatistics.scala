@@ -10,6 +10,8 @@ import org.apache.spark.sql.catalyst.plans.logical.ColumnStat
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 
+import org.metastore.spark.estimates.DistinctEstimate.expectDistinct
+import org.metastore.spark.estimates.EstimatedTypes.{domain, isFinite, isOrdered, isSupported, length}
 import org.metastore.spark.pruning.{ScanDecision, ScanEstimate}
 import org.metastore.spark.statistics.columns.{
   CatalystValue, ColumnSizes, ColumnSummary, FileSetStatistics, LongBounds, TableDistinct
@@ -33,101 +35,117 @@ final class ScanStatistics(
     isRead: Boolean) {
   import ScanStatistics._
 
-  private val kept: Array[Int] = decision.survivors.stream().toArray
+  private val survivors: Array[Int] = decision.survivors.stream().toArray
 
   private val files =
     new PartitionStatistics(analyzed, Array.tabulate(decision.rows.length)(partitions), rows.whole)
 
   /** Of a table of very many files the statistics of those that are read are enough: `places` are theirs. */
   private val (statistics, places) =
-    if (kept.length <= analyzed.files.length / Fewer && analyzed.groups(Nil).nonEmpty)
-      (files.among(kept), kept.indices.toArray)
-    else (files, kept)
+    if (survivors.length <= analyzed.files.length / Fewer && analyzed.groups(Nil).nonEmpty)
+      (files.among(survivors), survivors.indices.toArray)
+    else (files, survivors)
 
   private def isTrusted(place: Int): Boolean = !decision.contradictoryFiles.get(fileAt(place))
 
-  private def fileAt(place: Int): Int = if (statistics eq files) place else kept(place)
+  private def fileAt(place: Int): Int = if (statistics eq files) place else survivors(place)
 
-  private val physicalRows: Double = rows.sum(kept)
+  private val physicalRows: Double = rows.sum(survivors)
 
   private def liveRows(file: Int): Double = math.max(0.0, rows(file) - deleted(file).getOrElse(0.0))
 
   /** Live rows of the files read, whether or not they satisfy the filter; None if the rows of one are unknown. */
   private val readRows: Option[Double] =
-    if (kept.forall(rows.isKnown)) Some(stream(kept).mapToDouble(liveRows(_)).sum) else None
+    if (survivors.forall(rows.isKnown)) Some(stream(survivors).mapToDouble(liveRows(_)).sum)
+    else None
 
-  private lazy val conditions: FilterSelectivity = filter.on { asked =>
-    val ofTable =
-      filter.histograms(asked.map(one => (one.key, one.dataType)).filterNot((files.isPartition _).tupled))
-    asked.flatMap { one =>
-      ofTable.get((one.key, one.dataType)).map(_ -> true).orElse(ofFiles(
-        one.key,
-        one.dataType).map(_ -> false)).map(one -> _)
-    }.toMap
+  private lazy val conditions: FilterSelectivity = filter.on { columns =>
+    val keys = columns.map(column => (column.key, column.dataType))
+    val ofTable = filter.histograms(keys.filterNot((files.isPartition _).tupled))
+    val histograms = for (column <- columns; histogram <- histogramOf(column, ofTable))
+      yield column -> histogram
+    histograms.toMap
   }
+
+  private def histogramOf(
+      column: ColumnKey,
+      ofTable: Map[(String, DataType), ColumnHistogram]): Option[KnownHistogram] =
+    ofTable.get((column.key, column.dataType)) match {
+      case Some(histogram) =>
+        Some(KnownHistogram(histogram, ofTable = true))
+      case None =>
+        ofFiles(column.key, column.dataType).map(KnownHistogram(_, ofTable = false))
+    }
 
   private lazy val matching: Option[Double] = readRows.map { read =>
     if (filter.isEmpty || read <= 0) read
-    else {
-      val found = new MatchingRowCount(
-        conditions,
-        statistics,
-        places,
-        p => rows(fileAt(p)),
-        p => liveRows(fileAt(p)),
-        rows.sum,
-        droppedBy,
-        isAncestor)
-      math.min(read, found.number)
-    }
+    else math.min(read, countMatching())
   }
 
-  private def droppedBy(conditions: Seq[Expression]): Double = decision.outcome.fold(
-    _ => 0.0,
-    { verdict =>
+  private def countMatching(): Double = new MatchingRowCount(
+    conditions,
+    statistics,
+    places,
+    place => rows(fileAt(place)),
+    place => liveRows(fileAt(place)),
+    rows.sum,
+    droppedBy,
+    isAncestor).number
+
+  private def droppedBy(conditions: Seq[Expression]): Double = decision.outcome match {
+    case Left(_) => 0.0
+    case Right(verdict) =>
       val places = filter.places(conditions)
-      rows.sum(Array.range(0, decision.rows.length).filter(f =>
-        !decision.survivors.get(f) && places(verdict.verdicts.skippedBy(f))))
-    })
+      def isDropped(file: Int): Boolean =
+        !decision.survivors.get(file) && places(verdict.verdicts.skippedBy(file))
+      rows.sum(Array.range(0, decision.rows.length).filter(isDropped(_)))
+  }
 
   /** The rows that satisfy the filter and that joins look for, for Spark at least one; None where those of a file are unknown. */
-  private lazy val estimate: Option[Double] =
-    matching.map(number => if (kept.isEmpty) number else math.max(1.0, number * filter.leftByJoins))
+  private lazy val estimate: Option[Double] = matching.map { number =>
+    if (survivors.isEmpty) number else math.max(1.0, number * filter.leftByJoins)
+  }
 
   /** The rows that satisfy the filter, and how they are known. */
   def summary: Option[ScanEstimate] = matching.map { number =>
-    val sources =
-      (conditions.columns.map(_.source) ++ (if (kept.exists(rows.isBySize)) Seq("size") else Nil)).distinct
-    ScanEstimate(
-      math.round(number),
-      if (sources.isEmpty) "row counts" else sources.sorted.mkString(", "),
-      isExact)
+    val bySize = if (survivors.exists(rows.isBySize)) Seq("size") else Nil
+    val sources = (conditions.columns.map(_.source) ++ bySize).distinct.sorted
+    val source = if (sources.isEmpty) "row counts" else sources.mkString(", ")
+    ScanEstimate(math.round(number), source, isExact)
   }
 
-  private def isExact: Boolean =
-    kept.forall(f => !rows.isBySize(f) && deleted(f).contains(0.0)) && (filter.isEmpty || isAncestor) &&
-      (kept.isEmpty || filter.isEmpty || conditions.isExact && conditions.columns.forall { one =>
-        files.isPartition(one.asked.key, one.asked.dataType) ||
-        isRead && tableDistinct(one.asked.key).exists(_.files == decision.total) && kept.forall(
-          analyzed.isKnown)
-      })
+  private def isExact: Boolean = {
+    val areCounted = survivors.forall(file => !rows.isBySize(file) && deleted(file).contains(0.0))
+    if (!areCounted) false
+    else if (filter.isEmpty) true
+    else if (!isAncestor) false
+    else survivors.isEmpty || conditions.isExact && conditions.columns.forall(isCounted)
+  }
+
+  /** Whether all values of a column are counted in every file. */
+  private def isCounted(restricted: ColumnConditions): Boolean = {
+    val column = restricted.column
+    if (files.isPartition(column.key, column.dataType)) true
+    else if (!isRead) false
+    else tableDistinct(column.key).exists(_.files == decision.total) && survivors.forall(analyzed.isKnown)
+  }
 
   /** What Spark will take the filter to let through, of the columns that it is told of: all, where it only asks for sizes. */
   private lazy val (sparkShare: Double, withheldColumns: Set[String]) =
     if (filter.isEmpty || estimate.isEmpty || !SQLConf.get.cboEnabled) (1.0, Set.empty[String])
     else {
-      val share =
-        filter.sparkShare(conditions.estimatedConjuncts, (key, dataType) => statOfMatching(key, dataType))
+      val share = filter.sparkShare(conditions.estimatedConjuncts, statOfMatching(_, _))
       if (share > Impossible) (share, Set.empty[String])
       else {
-        val named = conditions.columns.map(_.asked.key).toSet
-        (
-          filter.sparkShare(
-            conditions.estimatedConjuncts,
-            (key, dataType) => if (named(key)) None else statOfMatching(key, dataType)),
-          named)
+        val withheld = conditions.columns.map(_.column.key).toSet
+        (shareWithout(withheld), withheld)
       }
     }
+
+  private def shareWithout(withheld: Set[String]): Double =
+    filter.sparkShare(
+      conditions.estimatedConjuncts,
+      (key, dataType) => if (withheld(key)) None else statOfMatching(key, dataType))
 
   /** The rows that Spark starts from, to end at the estimate. */
   lazy val rowCount: Option[Double] = estimate.map(_ / math.max(sparkShare, Impossible))
@@ -137,10 +155,13 @@ final class ScanStatistics(
     if (withheldColumns(key)) None
     // its share of the filter was asked of these very numbers
     else if (conditions.columnKeys(key)) statOfMatching(key, dataType)
-    // what Spark is going to take away with the rows is added
-    else statOfMatching(key, dataType).map { stat =>
-      stat.copy(distinctCount = stat.distinctCount.map(n => roundToWhole(n.toDouble / sparkShare).max(1)))
-    }
+    else statOfMatching(key, dataType).map(withFilteredValues)
+
+  /** Adds the values that Spark is going to take away with the rows. */
+  private def withFilteredValues(stat: ColumnStat): ColumnStat = {
+    val distinct = stat.distinctCount.map(count => roundToWhole(count.toDouble / sparkShare).max(1))
+    stat.copy(distinctCount = distinct)
+  }
 
   // Spark's share is asked of them before Spark is told.
   private val statsOfMatching = TrieMap.empty[(String, DataType), Option[ColumnStat]]
@@ -148,52 +169,80 @@ final class ScanStatistics(
   /** Of the rows that satisfy the filter. */
   private def statOfMatching(key: String, dataType: DataType): Option[ColumnStat] =
     if (!isSupported(dataType)) None
-    else statsOfMatching.getOrElseUpdate(
-      (key, dataType), {
-        val rows = estimate.getOrElse(physicalRows)
-        val stat =
-          conditions.columns.find(one => one.asked.key == key && one.asked.dataType == dataType) match {
-            case Some(one) => statOfCondition(one, rows)
-            case None => ofFilesRead(key, dataType).map(thin(_, rows))
-          }
-        filter.joinDistinctCounts.get(key).fold(stat)(count =>
-          stat.map(_.copy(distinctCount = Some(roundToWhole(math.max(1.0, count))))))
-      })
+    else statsOfMatching.getOrElseUpdate((key, dataType), computeStatOfMatching(key, dataType))
 
-  private def statOfCondition(one: ColumnConditions, rows: Double): Option[ColumnStat] = {
-    val (column, dataType) = (one.kept, one.asked.dataType)
-    val read = ofFilesRead(one.asked.key, dataType)
-    def isTold = statistics.column(one.asked.key, dataType).exists(summary =>
-      stream(places).allMatch(summary.hasStatistics(_)))
-    if (column.buckets.isEmpty || isOrdered(dataType) && !isTold) None
-    else {
-      val share = math.min(1.0, rows / math.max(1.0, column.rows))
-      val bounds = if (isOrdered(dataType))
-        (Some(column.buckets.head.lo), Some(column.buckets.maxBy(_.until).hi))
-      else (None, None)
-      // Files repeat each other's values, which their buckets do not tell.
-      val repeated = if (one.ofTable) 1.0
-      else read.flatMap(_.distinctCount).fold(1.0)(n => math.min(1.0, n.toDouble / one.whole.distinct))
-      val distinct = column.buckets.iterator.map(bucket =>
-        expectDistinct(bucket.distinct, bucket.rows, share)).sum * repeated
-      if (isOrdered(dataType) && !isFinite(dataType, bounds._1.get, bounds._2.get)) None
-      else Some(statOf(
-        math.min(distinct, rows),
-        bounds,
-        rows * column.nulls / math.max(1.0, column.rows),
-        read.flatMap(_.avgLen).getOrElse(length(dataType, -1)),
-        read.flatMap(_.maxLen).getOrElse(length(dataType, -1))))
+  private def computeStatOfMatching(key: String, dataType: DataType): Option[ColumnStat] = {
+    val rows = estimate.getOrElse(physicalRows)
+    def isOfColumn(column: ColumnKey): Boolean = column.key == key && column.dataType == dataType
+    val stat = conditions.columns.find(restricted => isOfColumn(restricted.column)) match {
+      case Some(restricted) =>
+        statOfConditions(restricted, rows)
+      case None =>
+        ofFilesRead(key, dataType).map(thin(_, rows))
+    }
+    filter.joinDistinctCounts.get(key) match {
+      case Some(count) =>
+        stat.map(_.copy(distinctCount = Some(roundToWhole(math.max(1.0, count)))))
+      case None => stat
     }
   }
+
+  private def statOfConditions(restricted: ColumnConditions, rows: Double): Option[ColumnStat] = {
+    val dataType = restricted.column.dataType
+    val buckets = restricted.remaining.buckets
+    if (buckets.isEmpty) None
+    else if (!isOrdered(dataType)) Some(statOfRemaining(restricted, rows, (None, None)))
+    else {
+      val (lo, hi) = (buckets.head.lo, buckets.maxBy(_.until).hi)
+      if (isDescribed(restricted.column) && isFinite(dataType, lo, hi))
+        Some(statOfRemaining(restricted, rows, (Some(lo), Some(hi))))
+      else None
+    }
+  }
+
+  private def isDescribed(column: ColumnKey): Boolean =
+    statistics.column(column.key, column.dataType).exists { summary =>
+      stream(places).allMatch(summary.hasStatistics(_))
+    }
+
+  private def statOfRemaining(
+      restricted: ColumnConditions,
+      rows: Double,
+      bounds: (Option[Any], Option[Any])): ColumnStat = {
+    val column = restricted.remaining
+    val dataType = restricted.column.dataType
+    val read = ofFilesRead(restricted.column.key, dataType)
+    val share = math.min(1.0, rows / math.max(1.0, column.rows))
+    val ofBuckets = column.buckets.iterator.map { bucket =>
+      expectDistinct(bucket.distinct, bucket.rows, share)
+    }
+    val distinct = ofBuckets.sum * repeatedShare(restricted, read)
+    statOf(
+      math.min(distinct, rows),
+      bounds,
+      rows * column.nulls / math.max(1.0, column.rows),
+      read.flatMap(_.avgLen).getOrElse(length(dataType, -1)),
+      read.flatMap(_.maxLen).getOrElse(length(dataType, -1)))
+  }
+
+  /** Files repeat each other's values, which their buckets do not tell. */
+  private def repeatedShare(restricted: ColumnConditions, read: Option[ColumnStat]): Double =
+    read.flatMap(_.distinctCount) match {
+      case Some(count) if !restricted.ofTable =>
+        math.min(1.0, count.toDouble / restricted.whole.distinct)
+      case _ => 1.0
+    }
 
   private def thin(stat: ColumnStat, rows: Double): ColumnStat = {
     val read = readRows.getOrElse(physicalRows)
     if (rows >= read) stat
     else {
-      val (share, nulls) = (rows / read, stat.nullCount.fold(0.0)(_.toDouble))
+      val share = rows / read
+      val nulls = stat.nullCount.fold(0.0)(_.toDouble)
+      def remaining(distinct: Double): Double =
+        expectDistinct(distinct, math.max(distinct, read - nulls), share)
       stat.copy(
-        distinctCount = stat.distinctCount.map(n =>
-          roundToWhole(math.max(1.0, expectDistinct(n.toDouble, math.max(n.toDouble, read - nulls), share)))),
+        distinctCount = stat.distinctCount.map(n => roundToWhole(math.max(1.0, remaining(n.toDouble)))),
         nullCount = stat.nullCount.map(n => roundToWhole(n.toDouble * share)))
     }
   }
@@ -203,23 +252,19 @@ final class ScanStatistics(
       summary <- statistics.column(key, dataType).toOption
       sizes <- statistics.sizes(key, dataType).toOption
       trusted = stream(places).filter(isTrusted(_)).toArray
-      found <- ColumnHistogram.ofFiles(
-        dataType,
-        summary,
-        sizes,
-        trusted,
-        isComplete = statistics.isPartition(key, dataType))
-    } yield found
+      isComplete = statistics.isPartition(key, dataType)
+      histogram <- ColumnHistogram.ofFiles(dataType, summary, sizes, trusted, isComplete)
+    } yield histogram
 
   /** Of all rows of the files that are read. */
   private def ofFilesRead(key: String, dataType: DataType): Option[ColumnStat] =
-    if (kept.isEmpty || physicalRows <= 0 || !isSupported(dataType)) None
+    if (survivors.isEmpty || physicalRows <= 0 || !isSupported(dataType)) None
     else for {
       summary <- statistics.column(key, dataType).toOption
       sizes <- statistics.sizes(key, dataType).toOption
-      described = stream(places).filter(f => summary.hasStatistics(f) && isTrusted(f)).toArray
+      described = stream(places).filter(file => summary.hasStatistics(file) && isTrusted(file)).toArray
       if isComplete(dataType, summary, sizes, described)
-      nonNull = stream(described).filter(f => summary.rows(f) > summary.nulls(f)).toArray
+      nonNull = stream(described).filter(file => summary.rows(file) > summary.nulls(file)).toArray
       if nonNull.nonEmpty
       bounds <- if (isOrdered(dataType)) bounds(dataType, summary, nonNull) else Some((None, None))
     } yield stat(key, dataType, summary, sizes, described, nonNull, bounds)
@@ -230,9 +275,9 @@ final class ScanStatistics(
       summary: ColumnSummary,
       sizes: ColumnSizes,
       described: Array[Int]): Boolean =
-    (!isOrdered(dataType) || described.length == kept.length) &&
-      total(described, summary.rows) >= EnoughRows * physicalRows &&
-      stream(described).allMatch(f => summary.nulls(f) >= 0 && sizes.distinct(f) >= 0)
+    if (isOrdered(dataType) && described.length != survivors.length) false
+    else if (total(described, summary.rows) < EnoughRows * physicalRows) false
+    else stream(described).allMatch(file => summary.nulls(file) >= 0 && sizes.distinct(file) >= 0)
 
   private def stat(
       key: String,
@@ -245,11 +290,12 @@ final class ScanStatistics(
     val (rows, nulls) = (total(described, summary.rows), total(described, summary.nulls))
     val scale = readRows.getOrElse(physicalRows) / rows
     val limit = math.min((rows - nulls) * scale, domain(dataType, bounds))
-    val distinct = singles(summary, sizes, nonNull).getOrElse(DistinctEstimate.estimate(
+    def estimated = DistinctEstimate.estimate(
       stream(sizes.distinct).filter(_ >= 0).toArray,
       stream(nonNull).mapToLong(sizes.distinct(_)).toArray,
       rows - nulls,
-      tableDistinct(key)))
+      tableDistinct(key))
+    val distinct = singles(summary, sizes, nonNull).getOrElse(estimated)
     statOf(
       math.min(distinct, limit),
       bounds,
@@ -260,23 +306,24 @@ final class ScanStatistics(
 
   /** Of files that hold one value each, such as those of a partition, the values themselves tell how many there are. */
   private def singles(summary: ColumnSummary, sizes: ColumnSizes, nonNull: Array[Int]): Option[Double] =
-    if (!stream(nonNull).allMatch(f => sizes.distinct(f) == 1 && summary.bounds.hasLo(f))) None
-    else Some(summary.bounds.los match {
-      case Values.Longs(los) => stream(nonNull).mapToLong(los(_)).distinct.count.toDouble
+    if (!stream(nonNull).allMatch(file => sizes.distinct(file) == 1 && summary.bounds.hasLo(file))) None
+    else summary.bounds.los match {
+      case Values.Longs(los) =>
+        Some(stream(nonNull).mapToLong(los(_)).distinct.count.toDouble)
       case Values.Bytes(los) =>
-        stream(nonNull).mapToObj[ByteBuffer](f => ByteBuffer.wrap(los(f))).distinct.count.toDouble
-    })
+        Some(stream(nonNull).mapToObj[ByteBuffer](file => ByteBuffer.wrap(los(file))).distinct.count.toDouble)
+    }
 
-  private def total(of: Array[Int], counts: Array[Long]): Double =
-    stream(of).mapToDouble(counts(_).toDouble).sum
+  private def total(files: Array[Int], counts: Array[Long]): Double =
+    stream(files).mapToDouble(counts(_).toDouble).sum
 
-  private def first(of: Array[Int], before: (Int, Int) => Boolean): Int =
-    stream(of).reduce((best, f) => if (before(f, best)) f else best).getAsInt
+  private def first(files: Array[Int], before: (Int, Int) => Boolean): Int =
+    stream(files).reduce((best, file) => if (before(file, best)) file else best).getAsInt
 
   private def weighted(summary: ColumnSummary, sizes: ColumnSizes, nonNull: Array[Int]): Double = {
-    def values(f: Int): Double = (summary.rows(f) - summary.nulls(f)).toDouble
-    stream(nonNull).mapToDouble(f => values(f) * sizes.avgLen(f)).sum / stream(
-      nonNull).mapToDouble(values(_)).sum
+    def values(file: Int): Double = (summary.rows(file) - summary.nulls(file)).toDouble
+    val bytes = stream(nonNull).mapToDouble(file => values(file) * sizes.avgLen(file)).sum
+    bytes / stream(nonNull).mapToDouble(values(_)).sum
   }
 
   private def bounds(
@@ -287,7 +334,8 @@ final class ScanStatistics(
     else {
       val los = summary.bounds.los
       val his = summary.bounds match {
-        case numbers: LongBounds => Values.Longs(numbers.hiUpTo(DoubleOrder.NaN - 1))
+        case numbers: LongBounds =>
+          Values.Longs(numbers.hiUpTo(DoubleOrder.NaN - 1))
         case other => other.his
       }
       for {
@@ -298,37 +346,13 @@ final class ScanStatistics(
     }
 }
 
-private[estimates] object ScanStatistics {
+private object ScanStatistics {
 
   /** After an append the rest of the files still describes a scan, if it is most of it. */
   val EnoughRows = 0.8
 
   private val Fewer = 16
   private val Impossible = 1e-9
-
-  /** Distinct values among a share of rows, drawn at random (A. F. Cardenas, 1975). */
-  def expectDistinct(distinct: Double, rows: Double, share: Double): Double =
-    if (share >= 1 || distinct <= 0) distinct
-    else distinct * -math.expm1(math.max(1.0, rows / distinct) * math.log1p(-share))
-
-  /** TIMESTAMP_NTZ, TIME and intervals make Spark 4.1's range estimation fail: nothing is said of them. */
-  def isSupported(dataType: DataType): Boolean =
-    isOrdered(dataType) || dataType == StringType || dataType == BinaryType
-
-  /** Types whose values Spark estimates by minimum and maximum. */
-  def isOrdered(dataType: DataType): Boolean = dataType match {
-    case BooleanType | DateType | TimestampType => true
-    case _: NumericType => true
-    case _ => false
-  }
-
-  /** Spark divides by the width of the range: an infinite one makes it fail. */
-  def isFinite(dataType: DataType, lo: Any, hi: Any): Boolean = dataType match {
-    case FloatType | DoubleType =>
-      val width = number(hi) - number(lo)
-      !width.isNaN && !width.isInfinite
-    case _ => true
-  }
 
   private def statOf(
       distinct: Double,
@@ -344,86 +368,5 @@ private[estimates] object ScanStatistics {
       Some(avgLen),
       Some(maxLen))
 
-  /** How many values the range can hold. */
-  def domain(dataType: DataType, bounds: (Option[Any], Option[Any])): Double = (dataType, bounds) match {
-    case (ByteType | ShortType | IntegerType | LongType | DateType, (Some(lo), Some(hi))) =>
-      number(hi) - number(lo) + 1
-    case (BooleanType, (Some(lo), Some(hi))) => if (lo == hi) 1 else 2
-    case _ => Double.MaxValue
-  }
-
-  private def number(value: Any): Double = value match {
-    case n: java.lang.Number => n.doubleValue
-    case other => throw new IllegalArgumentException(s"$other is not a number")
-  }
-
-  def length(dataType: DataType, measured: Double): Long = dataType match {
-    case StringType | BinaryType if measured >= 0 => math.ceil(measured).toLong
-    case other => other.defaultSize.toLong
-  }
-
-  def roundToWhole(number: Double): BigInt = BigDecimal(math.rint(number)).toBigInt
-}
-
-/** Distinct values of some of a table's files, from their counts and the table's. */
-private[estimates] object DistinctEstimate {
-  private val Sample = 2000
-  private val Steps = 24 // of a range of a million: no more than a millionth off
-
-  /** Between the largest file's count (files repeat each other) and the sum of all (no value in two files). */
-  def estimate(all: Array[Long], kept: Array[Long], values: Double, table: Option[TableDistinct]): Double = {
-    val largest = stream(kept).max.getAsLong.toDouble
-    val sum = total(kept)
-    val between = table match {
-      case _ if kept.length == 1 => sum
-      case Some(known) if known.files <= kept.length => known.distinct
-      case Some(known) => fromTable(all, kept, known)
-      case None if sum * 2 > values => sum
-      case None => largest
-    }
-    math.max(largest, math.min(between, sum))
-  }
-
-  private def fromTable(all: Array[Long], kept: Array[Long], table: TableDistinct): Double = {
-    val sampled = sample(all)
-    val (alike, share) = (new CountGroups(sampled), table.files.toDouble / sampled.length)
-    val largest = stream(all).max.getAsLong.toDouble
-    if (total(sampled) * share <= table.distinct * 1.01) total(kept)
-    else {
-      val floor = math.log(math.max(table.distinct, largest) * (1 + 1e-9))
-      var (low, high) = (floor, floor + math.log(1e6))
-      for (_ <- 0 until Steps) {
-        val middle = (low + high) / 2
-        if (alike.expectValues(share, math.exp(middle)) < table.distinct) low = middle else high = middle
-      }
-      val keptSample = sample(kept)
-      math.min(
-        table.distinct,
-        new CountGroups(keptSample).expectValues(kept.length.toDouble / keptSample.length, math.exp(high)))
-    }
-  }
-
-  /** Files by their counts, of which a table mostly has few: a logarithm of each for every file and step takes long. */
-  private final class CountGroups(counts: Array[Long]) {
-    private val sorted = counts.sorted
-    private val ends =
-      sorted.indices.filter(i => i + 1 == sorted.length || sorted(i) != sorted(i + 1)).toArray
-    private val files = ends.indices.map(i => ends(i) - (if (i == 0) -1 else ends(i - 1))).toArray
-
-    /** Values of the universe that appear in any of the files. */
-    def expectValues(share: Double, universe: Double): Double = {
-      var (missed, i) = (0.0, 0)
-      while (i < ends.length) {
-        missed += files(i) * math.log1p(-math.min(sorted(ends(i)) / universe, 1 - 1e-12))
-        i += 1
-      }
-      universe * -math.expm1(share * missed)
-    }
-  }
-
-  private def total(counts: Array[Long]): Double = stream(counts).asDoubleStream.sum
-
-  private def sample(counts: Array[Long]): Array[Long] =
-    if (counts.length <= Sample) counts
-    else Array.tabulate(Sample)(i => counts((i.toLong * counts.length / Sample).toInt))
+  private def roundToWhole(number: Double): BigInt = BigDecimal(math.rint(number)).toBigInt
 }

@@ -19,7 +19,8 @@ object StageStatisticsRule extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (!conf.cboEnabled || !new MetastoreConf(conf).cboEnabled) plan
     else plan.transform {
-      case stage: LogicalQueryStage if !stage.isInstanceOf[StageWithColumns] => new StageWithColumns(stage)
+      case stage: LogicalQueryStage if !stage.isInstanceOf[StageWithColumns] =>
+        new StageWithColumns(stage)
     }
 }
 
@@ -41,14 +42,14 @@ private final class StageWithColumns(stage: LogicalQueryStage)
   }
 
   private def withColumns(came: Statistics, estimated: Statistics): Statistics = {
-    val ratio = for (rows <- came.rowCount; expected <- estimated.rowCount if expected > 0)
-      yield rows.toDouble / expected.toDouble
-    ratio.fold(came) { ratio =>
-      val columns = estimated.attributeStats.toSeq.map { case (column, stat) =>
-        column -> scaled(stat, ratio)
+    val scaledStatistics =
+      for (rows <- came.rowCount; expected <- estimated.rowCount if expected > 0) yield {
+        val ratio = rows.toDouble / expected.toDouble
+        val columns = for ((column, stat) <- estimated.attributeStats.toSeq)
+          yield column -> scaled(stat, ratio)
+        came.copy(attributeStats = AttributeMap(columns))
       }
-      came.copy(attributeStats = AttributeMap(columns))
-    }
+    scaledStatistics.getOrElse(came)
   }
 
   // Distinct values stay: two rows are as likely to meet in a join, however many came.

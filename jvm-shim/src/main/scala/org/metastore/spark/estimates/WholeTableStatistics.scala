@@ -21,13 +21,12 @@ object WholeTableStatistics {
     for {
       rows <- row.rows
       nulls <- row.nulls
-      distinct <- row.distinct if ScanStatistics.isSupported(dataType) && row.nans.forall(_ == 0)
+      distinct <- row.distinct if EstimatedTypes.isSupported(dataType) && row.nans.forall(_ == 0)
       (lo, hi) <- bounds(row, dataType, isEmpty = rows == nulls)
     } yield {
-      def length(measured: Option[Double]) = Some(ScanStatistics.length(dataType, measured.getOrElse(-1.0)))
-      val histogram = bins.filter(_ => lo.isDefined).map { case (known, most) =>
-        sparkHistogram(known, most, dataType)
-      }
+      def length(measured: Option[Double]) = Some(EstimatedTypes.length(dataType, measured.getOrElse(-1.0)))
+      val histogram =
+        for ((known, most) <- bins if lo.isDefined) yield sparkHistogram(known, most, dataType)
       ColumnStat(
         Some(distinct),
         lo,
@@ -42,27 +41,30 @@ object WholeTableStatistics {
       row: SummaryRow,
       dataType: DataType,
       isEmpty: Boolean): Option[(Option[Any], Option[Any])] =
-    if (isEmpty || !ScanStatistics.isOrdered(dataType)) Some((None, None))
+    if (isEmpty || !EstimatedTypes.isOrdered(dataType)) Some((None, None))
     else
       for {
-        lo <- row.lo.filter(_ => row.loExact).map(CatalystValue.catalyst(_, dataType))
-        hi <- row.hi.filter(_ => row.hiExact).map(CatalystValue.catalyst(_, dataType))
-        if ScanStatistics.isFinite(dataType, lo, hi)
+        least <- row.lo if row.loExact
+        most <- row.hi if row.hiExact
+        lo = CatalystValue.catalyst(least, dataType)
+        hi = CatalystValue.catalyst(most, dataType)
+        if EstimatedTypes.isFinite(dataType, lo, hi)
       } yield (Some(lo), Some(hi))
 
   /** Bins of Spark hold equally many values. */
   private def sparkHistogram(known: Histogram, most: Int, dataType: DataType): SparkHistogram = {
     val count = math.min(most.toLong, known.number).toInt
-    val ranks = (0 to count).map(i => known.number * i / count)
-    def edge(rank: Long) =
-      EstimationUtils.toDouble(CatalystValue.catalyst(known.at(math.max(rank, 1)).value, dataType), dataType)
-    val bins = ranks.zip(ranks.tail).map { case (from, until) =>
-      val (lo, hi) = (edge(from), edge(until))
-      HistogramBin(
-        lo,
-        hi,
-        if (lo == hi) 1 else math.max(1, math.round(known.distinctUpTo(until) - known.distinctUpTo(from))))
+    def rank(i: Int): Long = known.number * i / count
+    def edge(rank: Long): Double = {
+      val value = CatalystValue.catalyst(known.at(math.max(rank, 1)).value, dataType)
+      EstimationUtils.toDouble(value, dataType)
     }
-    SparkHistogram(known.number.toDouble / count, bins.toArray)
+    val bins = Array.tabulate(count) { i =>
+      val (from, until) = (rank(i), rank(i + 1))
+      val (lo, hi) = (edge(from), edge(until))
+      val distinct = math.round(known.distinctUpTo(until) - known.distinctUpTo(from))
+      HistogramBin(lo, hi, if (lo == hi) 1 else math.max(1, distinct))
+    }
+    SparkHistogram(known.number.toDouble / count, bins)
   }
 }

@@ -55,7 +55,7 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     PlanScope.write(plan).orElse(PlanningContext.current.write).isDefined
 
   private def joinsOf(plan: LogicalPlan, planner: ScanPlanner): JoinKeys =
-    JoinKeys.of(plan, leaf => adapters.iterator.flatMap(_.columns(leaf, planner)).toSeq.headOption)
+    JoinKeys.fromPlan(plan, leaf => adapters.iterator.flatMap(_.columns(leaf, planner)).toSeq.headOption)
 
   // Most sub-queries were prepared when they were optimized; Delta chooses their files with the main plan.
   private def rewrite(plan: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan =

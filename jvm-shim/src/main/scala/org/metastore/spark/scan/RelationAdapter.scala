@@ -284,7 +284,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
         files.schema.map(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)()).toMap
       for (numbers <- planned.numbers; statistics <- known.toOption;
         estimated = table.estimateResolver(statistics.manifest);
-        found <- V1Statistics.of(
+        found <- V1Statistics.fromFiles(
           files.schema,
           numbers,
           name => if (planner.isLate) None else estimated.key(attributes(name), Nil)))

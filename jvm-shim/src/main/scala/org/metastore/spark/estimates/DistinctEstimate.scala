@@ -1,0 +1,74 @@
+package org.metastore.spark.estimates
+
+import java.util.Arrays.stream
+
+import org.metastore.spark.statistics.columns.TableDistinct
+
+/** Distinct values of some of a table's files, from their counts and the table's. */
+private[estimates] object DistinctEstimate {
+  private val Sample = 2000
+  private val Steps = 24 // of a range of a million: no more than a millionth off
+
+  /** Distinct values among a share of rows, drawn at random (A. F. Cardenas, 1975). */
+  def expectDistinct(distinct: Double, rows: Double, share: Double): Double =
+    if (share >= 1 || distinct <= 0) distinct
+    else distinct * -math.expm1(math.max(1.0, rows / distinct) * math.log1p(-share))
+
+  /** Between the largest file's count (files repeat each other) and the sum of all (no value in two files). */
+  def estimate(all: Array[Long], kept: Array[Long], values: Double, table: Option[TableDistinct]): Double = {
+    val largest = stream(kept).max.getAsLong.toDouble
+    val sum = total(kept)
+    val between = table match {
+      case _ if kept.length == 1 => sum
+      case Some(known) if known.files <= kept.length => known.distinct
+      case Some(known) =>
+        fromTable(all, kept, known)
+      case None if sum * 2 > values => sum
+      case None => largest
+    }
+    math.max(largest, math.min(between, sum))
+  }
+
+  private def fromTable(all: Array[Long], kept: Array[Long], table: TableDistinct): Double = {
+    val sampled = sample(all)
+    val (alike, share) = (new CountGroups(sampled), table.files.toDouble / sampled.length)
+    val largest = stream(all).max.getAsLong.toDouble
+    if (total(sampled) * share <= table.distinct * 1.01) total(kept)
+    else {
+      val floor = math.log(math.max(table.distinct, largest) * (1 + 1e-9))
+      var (low, high) = (floor, floor + math.log(1e6))
+      for (_ <- 0 until Steps) {
+        val middle = (low + high) / 2
+        if (alike.expectValues(share, math.exp(middle)) < table.distinct) low = middle else high = middle
+      }
+      val keptSample = sample(kept)
+      math.min(
+        table.distinct,
+        new CountGroups(keptSample).expectValues(kept.length.toDouble / keptSample.length, math.exp(high)))
+    }
+  }
+
+  /** Files by their counts, of which a table mostly has few: a logarithm of each for every file and step takes long. */
+  private final class CountGroups(counts: Array[Long]) {
+    private val sorted = counts.sorted
+    private val ends =
+      sorted.indices.filter(i => i + 1 == sorted.length || sorted(i) != sorted(i + 1)).toArray
+    private val files = ends.indices.map(i => ends(i) - (if (i == 0) -1 else ends(i - 1))).toArray
+
+    /** Values of the universe that appear in any of the files. */
+    def expectValues(share: Double, universe: Double): Double = {
+      var (missed, i) = (0.0, 0)
+      while (i < ends.length) {
+        missed += files(i) * math.log1p(-math.min(sorted(ends(i)) / universe, 1 - 1e-12))
+        i += 1
+      }
+      universe * -math.expm1(share * missed)
+    }
+  }
+
+  private def total(counts: Array[Long]): Double = stream(counts).asDoubleStream.sum
+
+  private def sample(counts: Array[Long]): Array[Long] =
+    if (counts.length <= Sample) counts
+    else Array.tabulate(Sample)(i => counts((i.toLong * counts.length / Sample).toInt))
+}

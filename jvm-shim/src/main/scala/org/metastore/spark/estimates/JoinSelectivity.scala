@@ -1,0 +1,111 @@
+package org.metastore.spark.estimates
+
+import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
+
+import org.metastore.spark.statistics.values.{Axis, Bucket, ColumnHistogram}
+
+/** How likely a row of one column and a row of another have the same value. */
+private[estimates] object JoinSelectivity {
+  private val MostPairs = 1 << 20 // of buckets: there are more only where thousands of values begin alike
+
+  /** The share of all pairs of rows: T(A) T(B) times it is what joining them gives; 0 where that takes too long to find. */
+  def share(one: ColumnHistogram, other: ColumnHistogram): Double =
+    if (one.rows <= 0 || other.rows <= 0) 0
+    else one.derived(other)(Double.box(pairs(one, other) / one.rows / other.rows)).doubleValue
+
+  /** How many rows of one have a value that the other has too; all of them where that takes too long to find. */
+  def matchingRows(one: ColumnHistogram, other: ColumnHistogram, share: Double): Double = {
+    val (left, right) = comparable(one, other)
+    val byBuckets = sum(left, right) { (a, b) =>
+      val remaining = DistinctEstimate.expectDistinct(b.distinct, b.rows, share)
+      rowsFound(a, b, left, right) * remaining / math.max(1.0, b.distinct)
+    }
+    val values = math.min(one.values, byBuckets.getOrElse(one.values))
+    val nans = if (other.nans > 0) one.nans else 0
+    values + nans
+  }
+
+  private def pairs(one: ColumnHistogram, other: ColumnHistogram): Double = {
+    val (left, right) = comparable(one, other)
+    val byBuckets = sum(left, right)((a, b) => rowsFound(a, b, left, right) * b.rows / b.distinct)
+    byBuckets.getOrElse(0.0) + one.nans * other.nans
+  }
+
+  /** Both on one axis: that of texts depends on what all begin with. */
+  private def comparable(one: ColumnHistogram, other: ColumnHistogram): (ColumnHistogram, ColumnHistogram) = {
+    val ends = endsOf(one) ++ endsOf(other)
+    val texts = ends.collect { case text: UTF8String => text }
+    if (texts.size < ends.size) (one, other)
+    else {
+      val sorted = texts.sortWith(isLess)
+      val axis = Axis.of(one.dataType, sorted.headOption, sorted.lastOption)
+      (one.on(axis), other.on(axis))
+    }
+  }
+
+  private def endsOf(column: ColumnHistogram): Seq[Any] =
+    if (column.buckets.isEmpty) Nil
+    else Seq(column.buckets.head.lo, column.buckets.last.hi)
+
+  // Spark forbids `compareTo`, which takes no collation into account, where it is tested; these texts have none.
+  private def isLess(one: UTF8String, other: UTF8String): Boolean =
+    ByteArray.compareBinary(one.getBytes, other.getBytes) < 0
+
+  /** Over all buckets that meet; none where these are too many. */
+  private def sum(one: ColumnHistogram, other: ColumnHistogram)(
+      rows: (Bucket, Bucket) => Double): Option[Double] = {
+    val buckets = other.buckets
+    var sum = 0.0
+    var first = 0
+    var compared = 0
+    for (a <- one.buckets if compared <= MostPairs) {
+      while (first < buckets.length && buckets(first).until < a.from) first += 1
+      var next = first
+      while (next < buckets.length && buckets(next).from <= a.until && compared <= MostPairs) {
+        sum += rows(a, buckets(next))
+        next += 1
+        compared += 1
+      }
+    }
+    if (compared > MostPairs) None else Some(sum)
+  }
+
+  // The values of a range are taken to be among those of the other side, as those of a foreign key are: of two ranges all
+  // values of that with fewer are.
+  private def rowsFound(a: Bucket, b: Bucket, one: ColumnHistogram, other: ColumnHistogram): Double =
+    (a.isSingle, b.isSingle) match {
+      case (true, true) =>
+        if (isSame(a, b)) a.rows else 0
+      case (true, false) =>
+        if (isInside(a, b) && !other.hasSingle(a.from, a.lo)) a.rows else 0
+      case (false, true) =>
+        if (isInside(b, a) && !one.hasSingle(b.from, b.lo)) a.rows / a.distinct else 0
+      case (false, false) =>
+        rowsOfRanges(a, b)
+    }
+
+  private def rowsOfRanges(a: Bucket, b: Bucket): Double = {
+    val (left, right) = (part(a, b), part(b, a))
+    if (left <= 0 || right <= 0) 0
+    else left * a.rows * math.min(1.0, right * b.distinct / (left * a.distinct))
+  }
+
+  /** Whether a single value lies in a range; its lower end belongs to the range before. */
+  private def isInside(single: Bucket, range: Bucket): Boolean =
+    range.from < single.from && single.from <= range.until
+
+  private def isSame(a: Bucket, b: Bucket): Boolean = (a.lo, b.lo) match {
+    case (x: UTF8String, y: UTF8String) =>
+      a.from == b.from && x == y
+    case _ =>
+      a.from == b.from
+  }
+
+  /** The share of a range that the other one covers. */
+  private def part(range: Bucket, by: Bucket): Double =
+    if (range.until <= range.from) 1
+    else {
+      val common = math.min(range.until, by.until) - math.max(range.from, by.from)
+      common / (range.until - range.from)
+    }
+}
