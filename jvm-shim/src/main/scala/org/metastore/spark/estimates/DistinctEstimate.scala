@@ -15,36 +15,36 @@ private[estimates] object DistinctEstimate {
     else distinct * -math.expm1(math.max(1.0, rows / distinct) * math.log1p(-share))
 
   /** Between the largest file's count (files repeat each other) and the sum of all (no value in two files). */
-  def estimate(all: Array[Long], kept: Array[Long], values: Double, table: Option[TableDistinct]): Double = {
-    val largest = stream(kept).max.getAsLong.toDouble
-    val sum = total(kept)
+  def estimate(all: Array[Long], read: Array[Long], values: Double, table: Option[TableDistinct]): Double = {
+    val largest = stream(read).max.getAsLong.toDouble
+    val sum = total(read)
     val between = table match {
-      case _ if kept.length == 1 => sum
-      case Some(known) if known.files <= kept.length => known.distinct
+      case _ if read.length == 1 => sum
+      case Some(known) if known.files <= read.length => known.distinct
       case Some(known) =>
-        fromTable(all, kept, known)
+        fromTable(all, read, known)
       case None if sum * 2 > values => sum
       case None => largest
     }
     math.max(largest, math.min(between, sum))
   }
 
-  private def fromTable(all: Array[Long], kept: Array[Long], table: TableDistinct): Double = {
+  private def fromTable(all: Array[Long], read: Array[Long], table: TableDistinct): Double = {
     val sampled = sample(all)
-    val (alike, share) = (new CountGroups(sampled), table.files.toDouble / sampled.length)
+    val (groups, share) = (new CountGroups(sampled), table.files.toDouble / sampled.length)
     val largest = stream(all).max.getAsLong.toDouble
-    if (total(sampled) * share <= table.distinct * 1.01) total(kept)
+    if (total(sampled) * share <= table.distinct * 1.01) total(read)
     else {
       val floor = math.log(math.max(table.distinct, largest) * (1 + 1e-9))
       var (low, high) = (floor, floor + math.log(1e6))
       for (_ <- 0 until Steps) {
         val middle = (low + high) / 2
-        if (alike.expectValues(share, math.exp(middle)) < table.distinct) low = middle else high = middle
+        if (groups.expectValues(share, math.exp(middle)) < table.distinct) low = middle else high = middle
       }
-      val keptSample = sample(kept)
+      val readSample = sample(read)
       math.min(
         table.distinct,
-        new CountGroups(keptSample).expectValues(kept.length.toDouble / keptSample.length, math.exp(high)))
+        new CountGroups(readSample).expectValues(read.length.toDouble / readSample.length, math.exp(high)))
     }
   }
 

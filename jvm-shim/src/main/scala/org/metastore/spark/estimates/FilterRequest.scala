@@ -37,17 +37,17 @@ final class FilterRequest private[spark] (
   def isEmpty: Boolean = conjuncts.isEmpty
 
   /** The places of some of the conjuncts among all. */
-  private[estimates] def places(some: Seq[Expression]): Set[Int] =
-    conditions.indices.filter(i => some.exists(_ eq conditions(i))).toSet
+  private[estimates] def places(selected: Seq[Expression]): Set[Int] =
+    conditions.indices.filter(i => selected.exists(_ eq conditions(i))).toSet
 
   private[estimates] def on(histograms: Seq[ColumnKey] => Map[ColumnKey, KnownHistogram]): FilterSelectivity =
     new FilterSelectivity(conditions, resolver, histograms)
 
   /** The share of rows that some of the conjuncts let through, as Spark estimates it of those that it sees. */
   private[estimates] def sparkShare(
-      some: Seq[Expression],
+      selected: Seq[Expression],
       stat: (String, DataType) => Option[ColumnStat]): Double = {
-    val asWritten = conjuncts.indices.filter(places(some)).map(conjuncts).filterNot(isTaken)
+    val asWritten = conjuncts.indices.filter(places(selected)).map(conjuncts).filterNot(isTaken)
     val columns = asWritten.flatMap(_.references).distinct
     val columnStats =
       for (column <- columns; key <- resolver.key(column, Nil); known <- stat(key, column.dataType))

@@ -97,7 +97,7 @@ object JoinKeys extends PredicateHelper {
       leaf: LogicalPlan,
       conjuncts: Seq[Expression],
       isJoined: Boolean = false,
-      over: Option[Expression] = None)
+      expression: Option[Expression] = None)
 
   /** Where a key comes from: all its columns are of one scan. */
   private def originOf(key: Expression, origins: Map[ExprId, Origin]): Option[Origin] = key match {
@@ -109,8 +109,8 @@ object JoinKeys extends PredicateHelper {
       val isOfOneScan = ofColumns.size == columns.size && ofColumns.forall(_.leaf eq ofColumns.head.leaf)
       if (ofColumns.isEmpty || !isOfOneScan) None
       else {
-        val over = key.transform { case column: Attribute => origins(column.exprId).column }
-        Some(ofColumns.head.copy(over = Some(over)))
+        val expression = key.transform { case column: Attribute => origins(column.exprId).column }
+        Some(ofColumns.head.copy(expression = Some(expression)))
       }
   }
 
@@ -130,7 +130,7 @@ object JoinKeys extends PredicateHelper {
     private val keys = mutable.HashMap.empty[(ExprId, Option[Expression]), Option[Key]]
 
     def find(origin: Origin): Option[Key] = keys.getOrElseUpdate(
-      (origin.column.exprId, origin.over),
+      (origin.column.exprId, origin.expression),
       known(origin.leaf).flatMap(Key.fromOrigin(origin, _)))
   }
 
@@ -324,7 +324,7 @@ object JoinKeys extends PredicateHelper {
     private[JoinKeys] val LeastUnmatched = 0.1 // where ranges of values are compared, not all values
     private val Most = 0.5 // of rows that the other side may have: of more the conditions need not be asked
 
-    def fromOrigin(origin: Origin, known: RelationColumns): Option[Key] = origin.over match {
+    def fromOrigin(origin: Origin, known: RelationColumns): Option[Key] = origin.expression match {
       case None =>
         fromColumn(origin, origin.column, known)
       case Some(key) =>

@@ -9,37 +9,39 @@ private[estimates] object JoinSelectivity {
   private val MostPairs = 1 << 20 // of buckets: there are more only where thousands of values begin alike
 
   /** The share of all pairs of rows: T(A) T(B) times it is what joining them gives; 0 where that takes too long to find. */
-  def share(one: ColumnHistogram, other: ColumnHistogram): Double =
-    if (one.rows <= 0 || other.rows <= 0) 0
-    else one.derived(other)(Double.box(pairs(one, other) / one.rows / other.rows)).doubleValue
+  def share(column: ColumnHistogram, other: ColumnHistogram): Double =
+    if (column.rows <= 0 || other.rows <= 0) 0
+    else column.derived(other)(Double.box(pairs(column, other) / column.rows / other.rows)).doubleValue
 
   /** How many rows of one have a value that the other has too; all of them where that takes too long to find. */
-  def matchingRows(one: ColumnHistogram, other: ColumnHistogram, share: Double): Double = {
-    val (left, right) = comparable(one, other)
+  def matchingRows(column: ColumnHistogram, other: ColumnHistogram, share: Double): Double = {
+    val (left, right) = comparable(column, other)
     val byBuckets = sum(left, right) { (a, b) =>
       val remaining = DistinctEstimate.expectDistinct(b.distinct, b.rows, share)
-      rowsFound(a, b, left, right) * remaining / math.max(1.0, b.distinct)
+      rowsOfBucket(a, b, left, right) * remaining / math.max(1.0, b.distinct)
     }
-    val values = math.min(one.values, byBuckets.getOrElse(one.values))
-    val nans = if (other.nans > 0) one.nans else 0
+    val values = math.min(column.values, byBuckets.getOrElse(column.values))
+    val nans = if (other.nans > 0) column.nans else 0
     values + nans
   }
 
-  private def pairs(one: ColumnHistogram, other: ColumnHistogram): Double = {
-    val (left, right) = comparable(one, other)
-    val byBuckets = sum(left, right)((a, b) => rowsFound(a, b, left, right) * b.rows / b.distinct)
-    byBuckets.getOrElse(0.0) + one.nans * other.nans
+  private def pairs(column: ColumnHistogram, other: ColumnHistogram): Double = {
+    val (left, right) = comparable(column, other)
+    val byBuckets = sum(left, right)((a, b) => rowsOfBucket(a, b, left, right) * b.rows / b.distinct)
+    byBuckets.getOrElse(0.0) + column.nans * other.nans
   }
 
   /** Both on one axis: that of texts depends on what all begin with. */
-  private def comparable(one: ColumnHistogram, other: ColumnHistogram): (ColumnHistogram, ColumnHistogram) = {
-    val ends = endsOf(one) ++ endsOf(other)
+  private def comparable(
+      column: ColumnHistogram,
+      other: ColumnHistogram): (ColumnHistogram, ColumnHistogram) = {
+    val ends = endsOf(column) ++ endsOf(other)
     val texts = ends.collect { case text: UTF8String => text }
-    if (texts.size < ends.size) (one, other)
+    if (texts.size < ends.size) (column, other)
     else {
       val sorted = texts.sortWith(isLess)
-      val axis = Axis.of(one.dataType, sorted.headOption, sorted.lastOption)
-      (one.on(axis), other.on(axis))
+      val axis = Axis.of(column.dataType, sorted.headOption, sorted.lastOption)
+      (column.on(axis), other.on(axis))
     }
   }
 
@@ -48,17 +50,17 @@ private[estimates] object JoinSelectivity {
     else Seq(column.buckets.head.lo, column.buckets.last.hi)
 
   // Spark forbids `compareTo`, which takes no collation into account, where it is tested; these texts have none.
-  private def isLess(one: UTF8String, other: UTF8String): Boolean =
-    ByteArray.compareBinary(one.getBytes, other.getBytes) < 0
+  private def isLess(column: UTF8String, other: UTF8String): Boolean =
+    ByteArray.compareBinary(column.getBytes, other.getBytes) < 0
 
   /** Over all buckets that meet; none where these are too many. */
-  private def sum(one: ColumnHistogram, other: ColumnHistogram)(
+  private def sum(column: ColumnHistogram, other: ColumnHistogram)(
       rows: (Bucket, Bucket) => Double): Option[Double] = {
     val buckets = other.buckets
     var sum = 0.0
     var first = 0
     var compared = 0
-    for (a <- one.buckets if compared <= MostPairs) {
+    for (a <- column.buckets if compared <= MostPairs) {
       while (first < buckets.length && buckets(first).until < a.from) first += 1
       var next = first
       while (next < buckets.length && buckets(next).from <= a.until && compared <= MostPairs) {
@@ -72,14 +74,14 @@ private[estimates] object JoinSelectivity {
 
   // The values of a range are taken to be among those of the other side, as those of a foreign key are: of two ranges all
   // values of that with fewer are.
-  private def rowsFound(a: Bucket, b: Bucket, one: ColumnHistogram, other: ColumnHistogram): Double =
+  private def rowsOfBucket(a: Bucket, b: Bucket, column: ColumnHistogram, other: ColumnHistogram): Double =
     (a.isSingle, b.isSingle) match {
       case (true, true) =>
         if (isSame(a, b)) a.rows else 0
       case (true, false) =>
         if (isInside(a, b) && !other.hasSingle(a.from, a.lo)) a.rows else 0
       case (false, true) =>
-        if (isInside(b, a) && !one.hasSingle(b.from, b.lo)) a.rows / a.distinct else 0
+        if (isInside(b, a) && !column.hasSingle(b.from, b.lo)) a.rows / a.distinct else 0
       case (false, false) =>
         rowsOfRanges(a, b)
     }

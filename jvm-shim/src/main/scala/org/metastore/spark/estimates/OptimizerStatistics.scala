@@ -42,8 +42,8 @@ private[estimates] object OptimizerStatistics {
 
   /** Takes off what Spark adds to each counted row: a side of a join would no longer be broadcast for being known better. */
   private def narrowColumns(columns: Seq[(StructField, ColumnStat)]): Seq[(StructField, ColumnStat)] =
-    columns.zipWithIndex.map { case ((field, stat), place) =>
-      val part = rowOverhead / columns.size + (if (place < rowOverhead % columns.size) 1 else 0)
+    columns.zipWithIndex.map { case ((field, stat), i) =>
+      val part = rowOverhead / columns.size + (if (i < rowOverhead % columns.size) 1 else 0)
       val lengths = stat.avgLen.map { length =>
         val width = if (field.dataType == StringType) length + stringOverhead else length
         math.max(0L, length - math.min(width / 2, part))

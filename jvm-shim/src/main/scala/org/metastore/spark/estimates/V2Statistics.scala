@@ -16,7 +16,7 @@ object V2Statistics extends Logging {
 
   /** The statistics of the files read; `known` are their rows as the format counts them. */
   def answer(
-      own: () => Statistics,
+      formatStatistics: () => Statistics,
       schema: StructType,
       known: Option[Double],
       numbers: Option[ScanStatistics],
@@ -26,19 +26,22 @@ object V2Statistics extends Logging {
         case Some(statistics) =>
           report(statistics)
         case None =>
-          withoutColumns(own, schema, known)
+          withoutColumns(formatStatistics, schema, known)
       }
     } catch {
       case Recoverable(e) =>
         logWarning("The optimizer gets no column statistics from the Metastore", e)
-        withoutColumns(own, schema, known)
+        withoutColumns(formatStatistics, schema, known)
     }
 
   /** Iceberg's row count and size alone, or the given rows where it fails. */
-  def withoutColumns(own: () => Statistics, schema: StructType, known: Option[Double]): Statistics =
+  def withoutColumns(
+      formatStatistics: () => Statistics,
+      schema: StructType,
+      known: Option[Double]): Statistics =
     try {
-      val theirs = own()
-      new ReportedStatistics(theirs.sizeInBytes, theirs.numRows, new HashMap)
+      val reported = formatStatistics()
+      new ReportedStatistics(reported.sizeInBytes, reported.numRows, new HashMap)
     } catch {
       case Recoverable(e) =>
         logDebug("The table format could not estimate its scan", e)

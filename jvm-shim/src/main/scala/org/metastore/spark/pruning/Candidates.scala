@@ -28,8 +28,8 @@ private[pruning] class Candidates(val length: Int) {
   def excludeGroups(group: FileGroupStatistics, marks: Array[Int]): Unit = {
     var file = 0
     while (file < length) {
-      val place = group.of(file)
-      if (place >= 0 && marks(place) != FileMarks.Kept) exclude(file, marks(place))
+      val number = group.of(file)
+      if (number >= 0 && marks(number) != FileMarks.Kept) exclude(file, marks(number))
       file += 1
     }
   }
@@ -37,21 +37,21 @@ private[pruning] class Candidates(val length: Int) {
 
 /** Files whose statistics are asked one condition after the other: once few are left, for these alone. */
 private[pruning] final class EvaluatedCandidates(all: Evaluation) extends Candidates(all.length) {
-  private var asked: Option[Array[Int]] = None // None: every file
+  private var evaluated: Option[Array[Int]] = None // None: every file
   private var evaluation = all
 
   /** Excludes the files of which it is proven that no row makes the condition true. Throws what the evaluation throws. */
   def narrow(condition: Condition, mark: Int): Unit = {
     val proven = evaluation.noRowMatches(condition).stream
-    asked match {
+    evaluated match {
       case None =>
         proven.forEach(exclude(_, mark))
       case Some(files) =>
-        proven.forEach(place => exclude(files(place), mark))
+        proven.forEach(i => exclude(files(i), mark))
     }
     if (count <= evaluation.length / EvaluatedCandidates.Fewer) {
       val few = survivors.stream.toArray
-      asked = Some(few)
+      evaluated = Some(few)
       evaluation = all.among(few)
     }
   }

@@ -66,10 +66,10 @@ object ColumnLayout {
     val (los, his) = (bounds.los, bounds.his)
     var apart = 0
     var highest = -1 // of the files before
-    byLo.indices.foreach { place =>
-      val file = byLo(place)
+    byLo.indices.foreach { i =>
+      val file = byLo(i)
       val isAfterOthers = highest < 0 || his.compare(highest, los, file) <= 0
-      val isBeforeOthers = place + 1 == byLo.length || his.compare(file, los, byLo(place + 1)) <= 0
+      val isBeforeOthers = i + 1 == byLo.length || his.compare(file, los, byLo(i + 1)) <= 0
       if (isAfterOthers && isBeforeOthers) apart += 1
       if (highest < 0 || his.compare(file, his, highest) > 0) highest = file
     }

@@ -54,9 +54,9 @@ private[pruning] final class ConjunctFilter(
     try judge(files)
     catch {
       case late: PlanningTimeoutException =>
-        val kept = Array.fill(files.files.length)(FileMarks.Kept)
+        val marks = Array.fill(files.files.length)(FileMarks.Kept)
         val unused = conjuncts.indices.map(_ -> late.reason).toMap
-        new FileVerdicts(this, files, kept, unused)
+        new FileVerdicts(this, files, marks, unused)
     }
 
   private def judge(files: FileSetStatistics): FileVerdicts = {
@@ -252,14 +252,14 @@ private[pruning] final class FileVerdicts(
     case mark =>
       val behind = filter.conjunctsOfMark(mark)
       val byValues = mark >= filter.firstLookUp
-      val statistic = filter.columnsOfMark(mark).map(known(_, file, byValues)).mkString("; ")
+      val statistic = filter.columnsOfMark(mark).map(describe(_, file, byValues)).mkString("; ")
       Reason(
         if (byValues) ReasonCode.SkippedByValues else ReasonCode.Skipped,
         "conjunct" -> behind.map(filter.conjuncts(_).sql).mkString(" AND "),
         "statistic" -> statistic)
   }
 
-  private def known(use: ColumnReference, file: Int, byValues: Boolean): String =
+  private def describe(use: ColumnReference, file: Int, byValues: Boolean): String =
     SummaryText.bounds(files, use, file) + (if (byValues) SummaryText.values(files, use, file) else "")
 
   private def whyKept(file: Int): Reason =

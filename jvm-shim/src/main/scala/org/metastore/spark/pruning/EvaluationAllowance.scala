@@ -18,14 +18,14 @@ private[spark] final class EvaluationAllowance(most: Long, val requireTime: () =
   def worthReading: Long = left.get.min(Long.MaxValue / ReadForOne) * ReadForOne
 
   /** Some values one after the other; asks now and then whether there is time for them. */
-  def inTime[A](values: Seq[A]): Iterator[A] = values.iterator.grouped(AskedFor).flatMap { some =>
+  def inTime[A](values: Seq[A]): Iterator[A] = values.iterator.grouped(AskedFor).flatMap { batch =>
     requireTime()
-    some
+    batch
   }
 
   /** Takes some, if as many are left. */
   def take(values: Long): Boolean =
-    left.getAndUpdate(rest => if (values <= rest) rest - values else rest) >= values
+    left.getAndUpdate(remaining => if (values <= remaining) remaining - values else remaining) >= values
 }
 
 private[spark] object EvaluationAllowance {

@@ -129,8 +129,8 @@ object FileMeasures {
 
     override def computeWhole(files: FileSetStatistics, among: BitSet): MeasuredFiles =
       measured(files, column) { summary =>
-        val found = files.valueCounts(column.key, column.dataType, among.stream.toArray)
-        new Groups(summary, found, fewValues(among, found.get(_).map(_.values.length)))
+        val counts = files.valueCounts(column.key, column.dataType, among.stream.toArray)
+        new Groups(summary, counts, fewValues(among, counts.get(_).map(_.values.length)))
       }
   }
 
@@ -225,22 +225,21 @@ object FileMeasures {
       else if (isAllNull(summary, file)) true
       else !mayHaveNaN(file) && few.get(file)
 
-    override def total(files: BitSet): Option[Any] = Some(different(files).size.toLong)
+    override def total(files: BitSet): Option[Any] = Some(firstPlaces(files).size.toLong)
 
     override def parts(files: BitSet, others: Map[Int, Long]): Option[Seq[Any]] = {
-      val values = different(files).valuesIterator.map { case (of, i) =>
-        CatalystValue.ordered(of, i, summary.dataType)
-      }
-      Some(Seq(DifferentValues(values.toVector)))
+      val different = for ((listed, i) <- firstPlaces(files).valuesIterator)
+        yield CatalystValue.ordered(listed, i, summary.dataType)
+      Some(Seq(DifferentValues(different.toVector)))
     }
 
     /** Where each of the values is found first. */
-    private def different(files: BitSet): mutable.LinkedHashMap[Any, (Values, Int)] = {
-      val found = mutable.LinkedHashMap.empty[Any, (Values, Int)]
+    private def firstPlaces(files: BitSet): mutable.LinkedHashMap[Any, (Values, Int)] = {
+      val places = mutable.LinkedHashMap.empty[Any, (Values, Int)]
       for (file <- files.stream.toArray if !isAllNull(summary, file); listed <- values.listed(file);
         (key, i) <- keysOf(listed).zipWithIndex)
-        found.getOrElseUpdate(key, (listed, i))
-      found
+        places.getOrElseUpdate(key, (listed, i))
+      places
     }
 
     private def mayHaveNaN(file: Int): Boolean = summary.dataType match {
@@ -250,7 +249,7 @@ object FileMeasures {
     }
   }
 
-  private final class Groups(summary: ColumnSummary, found: collection.Map[Int, CountedValues], few: BitSet)
+  private final class Groups(summary: ColumnSummary, counts: collection.Map[Int, CountedValues], few: BitSet)
     extends MeasuredFiles {
     override def isKnown(file: Int): Boolean =
       if (!hasNulls(summary, file)) false
@@ -261,7 +260,7 @@ object FileMeasures {
       files.stream.forEach { file =>
         if (summary.nulls(file) > 0) add(None, null, summary.nulls(file), groups)
         if (!isAllNull(summary, file)) {
-          val listed = found(file)
+          val listed = counts(file)
           keysOf(listed.values).zipWithIndex.foreach { case (key, i) =>
             add(key, CatalystValue.ordered(listed.values, i, summary.dataType), listed.counts(i), groups)
           }

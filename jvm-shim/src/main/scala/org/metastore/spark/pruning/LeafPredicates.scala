@@ -151,14 +151,14 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
       unknown(other)
   }
 
-  private def notEqual(equality: EqualTo, whole: Expression): Condition = literalLast(equality) match {
+  private def notEqual(equality: EqualTo, condition: Expression): Condition = literalLast(equality) match {
     case BinaryComparison(_, Literal(null, _)) | BinaryComparison(Literal(null, _), _) => Never
     case BinaryComparison(terms(term), literal: Literal) =>
-      withKey(term, literal, whole)(key => Member(term, LiteralValues.point(key), inside = false))
+      withKey(term, literal, condition)(key => Member(term, LiteralValues.point(key), inside = false))
     case BinaryComparison(terms(a), terms(b)) if a.dataType == b.dataType =>
       Related(a, Relation.NotEqual, b)
     case _ =>
-      unknown(whole)
+      unknown(condition)
   }
 
   private def notNullSafeEqual(equality: EqualNullSafe): Condition = literalLast(equality) match {
@@ -171,36 +171,39 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
   }
 
   /** NULL in the list only adds rows where the condition is NULL. */
-  private def in(value: Expression, list: Seq[Any], whole: Expression): Condition =
-    withKeys(value, list.filter(_ != null), whole) { (term, keys) =>
+  private def in(value: Expression, list: Seq[Any], condition: Expression): Condition =
+    withKeys(value, list.filter(_ != null), condition) { (term, keys) =>
       memberOf(term, LiteralValues.points(keys))
     }
 
   /** With NULL in the list the condition is never true. An empty list is left alone: its meaning depends on a setting. */
-  private def notIn(value: Expression, list: Seq[Any], whole: Expression): Condition =
+  private def notIn(value: Expression, list: Seq[Any], condition: Expression): Condition =
     if (list.contains(null)) Never
-    else if (list.isEmpty) unknown(whole)
-    else withKeys(value, list, whole) { (term, keys) =>
+    else if (list.isEmpty) unknown(condition)
+    else withKeys(value, list, condition) { (term, keys) =>
       Member(term, LiteralValues.points(keys).get, inside = false)
     }
 
-  private def withKeys(value: Expression, list: Seq[Any], whole: Expression)(
+  private def withKeys(value: Expression, list: Seq[Any], condition: Expression)(
       make: (Term, Seq[Key]) => Condition): Condition =
     value match {
       case terms(term) =>
         val keys = allowance.inTime(list).flatMap(LiteralValues.key(_, term.dataType)).toVector
-        if (keys.size == list.size) make(term, keys) else unknown(whole)
+        if (keys.size == list.size) make(term, keys) else unknown(condition)
       case _ =>
-        unknown(whole)
+        unknown(condition)
     }
 
-  private def withKey(term: Term, literal: Literal, whole: Expression)(make: Key => Condition): Condition =
-    if (literal.dataType != term.dataType) unknown(whole)
+  private def withKey(
+      term: Term,
+      literal: Literal,
+      condition: Expression)(make: Key => Condition): Condition =
+    if (literal.dataType != term.dataType) unknown(condition)
     else LiteralValues.key(literal.value, term.dataType) match {
       case Some(key) =>
         make(key)
       case None =>
-        unknown(whole)
+        unknown(condition)
     }
 
   private def startsWith(term: Term, prefix: Array[Byte], inside: Boolean): Condition =
@@ -208,51 +211,51 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup, allowance: Ev
     else if (inside) NullTest(term.column, isNull = false)
     else Never
 
-  private def like(term: Term, pattern: String, escape: Char, whole: Expression): Condition =
+  private def like(term: Term, pattern: String, escape: Char, condition: Expression): Condition =
     LikePattern.parse(pattern, escape) match {
       case Some(LikePattern(exact, LikePattern.End)) =>
         Member(term, LiteralValues.point(BytesKey(exact)), inside = true)
       case Some(LikePattern(prefix, LikePattern.Anything)) =>
         startsWith(term, prefix, inside = true)
       case Some(LikePattern(prefix, LikePattern.Other)) =>
-        impliesPrefix(term, prefix, whole)
+        impliesPrefix(term, prefix, condition)
       case None =>
-        unknown(whole)
+        unknown(condition)
     }
 
-  private def notLike(term: Term, pattern: String, escape: Char, whole: Expression): Condition =
+  private def notLike(term: Term, pattern: String, escape: Char, condition: Expression): Condition =
     LikePattern.parse(pattern, escape) match {
       case Some(LikePattern(exact, LikePattern.End)) =>
         Member(term, LiteralValues.point(BytesKey(exact)), inside = false)
       case Some(LikePattern(prefix, LikePattern.Anything)) =>
         startsWith(term, prefix, inside = false)
       case _ =>
-        unknown(whole)
+        unknown(condition)
     }
 
-  private def regular(term: Term, pattern: String, whole: Expression): Condition = {
+  private def regular(term: Term, pattern: String, condition: Expression): Condition = {
     val prefix = RegularExpressions.prefixOf(pattern)
-    if (prefix.isEmpty || term.dataType != StringType) unknown(whole)
-    else impliesPrefix(term, prefix.getBytes(UTF_8), whole)
+    if (prefix.isEmpty || term.dataType != StringType) unknown(condition)
+    else impliesPrefix(term, prefix.getBytes(UTF_8), condition)
   }
 
   /** A condition that is true only of texts with a prefix, and not of all of them. */
-  private def impliesPrefix(term: Term, prefix: Array[Byte], whole: Expression): Condition =
-    Condition.implies(startsWith(term, prefix, inside = true), noRule(whole))
+  private def impliesPrefix(term: Term, prefix: Array[Byte], condition: Expression): Condition =
+    Condition.implies(startsWith(term, prefix, inside = true), noRule(condition))
 
-  private def prefixIn(term: Term, length: Int, list: Seq[Expression], whole: Expression): Condition = {
-    val equalities = list.collect { case literal: Literal => comparePrefix(term, length, literal, whole) }
+  private def prefixIn(term: Term, length: Int, list: Seq[Expression], condition: Expression): Condition = {
+    val equalities = list.collect { case literal: Literal => comparePrefix(term, length, literal, condition) }
     if (equalities.isEmpty) Never else equalities.reduceLeft(Condition.Or(_, _))
   }
 
   /** `substring(s, 1, n) = 'x'`: s begins with x. More would need the number of its characters. */
-  private def comparePrefix(term: Term, length: Int, literal: Literal, whole: Expression): Condition =
+  private def comparePrefix(term: Term, length: Int, literal: Literal, condition: Expression): Condition =
     literal.value match {
       case null => Never
       case prefix: UTF8String if prefix.numBytes > 0 && length > 0 && isUtf8(prefix) =>
-        impliesPrefix(term, prefix.getBytes, whole)
+        impliesPrefix(term, prefix.getBytes, condition)
       case _ =>
-        unknown(whole)
+        unknown(condition)
     }
 
   private def isUtf8(text: UTF8String): Boolean =

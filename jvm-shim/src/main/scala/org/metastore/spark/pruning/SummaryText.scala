@@ -39,14 +39,14 @@ private[pruning] object SummaryText {
 
   private def text(bound: Option[Any], dataType: DataType, exact: Boolean): String =
     bound.fold("?") { value =>
-      val shown = value match {
+      val rendered = value match {
         case bytes: Array[Byte] =>
           BinaryText.render(bytes)
         case _ =>
           try Literal(value, dataType).toString
           catch { case Recoverable(_) => value.toString }
       }
-      if (exact) shown else s"$shown…"
+      if (exact) rendered else s"$rendered…"
     }
 
   private def nulls(summary: ColumnSummary, file: Int): String =

@@ -131,12 +131,12 @@ private[pruning] object Total {
           (sum, count) => Some(sum.doubleValue / count.toDouble),
           TotalParts(_.doubleValue, isCounted = true)))
       case (average: Average, _: DecimalType) =>
-        val of = sumOf(average)
+        val sumType = sumOf(average)
         Some(Total(
           column,
-          mostOf(of),
+          mostOf(sumType),
           meanOfDecimals(average, _, _),
-          TotalParts(decimal(_, of), isCounted = true)))
+          TotalParts(decimal(_, sumType), isCounted = true)))
       case _ => None
     }
 
@@ -155,8 +155,8 @@ private[pruning] object Total {
   private def sumOf(average: Average): DecimalType =
     average.aggBufferAttributes.head.dataType.asInstanceOf[DecimalType]
 
-  private def decimal(unscaled: BigInteger, of: DecimalType): Decimal =
-    Decimal(new BigDecimal(unscaled, of.scale), of.precision, of.scale)
+  private def decimal(unscaled: BigInteger, dataType: DecimalType): Decimal =
+    Decimal(new BigDecimal(unscaled, dataType.scale), dataType.precision, dataType.scale)
 
   private def mostOfType(dataType: DataType): BigInteger = dataType match {
     case decimal: DecimalType =>

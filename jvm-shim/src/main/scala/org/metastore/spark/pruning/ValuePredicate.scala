@@ -34,8 +34,8 @@ private[spark] object ValuePredicate {
   /** Whether a condition can be answered while a query is planned, by Spark's own code. */
   def canEvaluate(condition: Expression): Boolean =
     Refusal.reason(condition).isEmpty && !condition.exists {
-      case own: StaticInvoke =>
-        !own.staticObject.getName.startsWith("org.apache.")
+      case static: StaticInvoke =>
+        !static.staticObject.getName.startsWith("org.apache.")
       case call =>
         call.isInstanceOf[InvokeLike] || TimedMatch.isEndless(call)
     }
