@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -236,25 +236,30 @@ def read_table_details(store: Store, snapshot: Snapshot, column: Column) -> Colu
     ordinal = find_ordinal(snapshot.described, column)
     if snapshot.summary is None or ordinal is None:
         return None
-    names = list(_SUMMARY_FIELDS)
-    if column.encoding is not None:
-        names += [f"{field}_{column.encoding}" for field in ("lo", "hi", "percentiles")]
-    part = store.open_part(snapshot.summary)
-    rows = part.read_rows(part.groups_of_column(ordinal), names)
-    summaries = rows.filter(pc.equal(rows["column"], ordinal)).to_pylist()
-    if not summaries:
+    summary = _read_summary(store.open_part(snapshot.summary), column, ordinal)
+    if summary is None:
         return None
     frequencies = snapshot.frequencies
     return ColumnDetails(
         store=store,
         column=column,
-        summary=summaries[0],
+        summary=summary,
         ordinal=ordinal,
         heads=frequencies[0].object if frequencies else None,
         lists=tuple(ref.object for ref in frequencies if ordinal in ref.columns),
         histograms=snapshot.histograms,
         table_files=snapshot.table_files if ordinal in snapshot.distribution else None,
     )
+
+
+def _read_summary(part: ObjectPart, column: Column, ordinal: int) -> dict[str, Any] | None:
+    """The column's row of the summary, or None."""
+    names = list(_SUMMARY_FIELDS)
+    if column.encoding is not None:
+        names += [f"lo_{column.encoding}", f"hi_{column.encoding}", f"percentiles_{column.encoding}"]
+    rows = part.read_rows(part.groups_of_column(ordinal), names)
+    summaries: list[dict[str, Any]] = rows.filter(pc.equal(rows["column"], ordinal)).to_pylist()
+    return summaries[0] if summaries else None
 
 
 def find_ordinal(columns: Sequence[Column], column: Column) -> int | None:
@@ -274,36 +279,26 @@ def make_empty_details(store: Store, column: Column) -> ColumnDetails:
 def read_file_details(
     store: Store, stored: SnapshotFiles, summary: Mapping[str, Any], file: int, column: Column
 ) -> ColumnDetails:
-    """Read the details of a column in one data file."""
-    objects: dict[str, DetailObject] = {}
-    ordinal = 0
-    for files, ordinal_in_block in stored.sources(column):
+    """Read the details of a column in one data file: those of the first block that has the file and the column."""
+    details = ColumnDetails(store=store, column=column, summary=summary, ordinal=0, file=0)
+    for files, ordinal in stored.sources(column):
         number = files.find_file(file)
         if number is not None:
             objects = list_detail_objects(store, files.block, number)
-            ordinal = ordinal_in_block
-            break
+            return _add_objects(replace(details, ordinal=ordinal), objects)
+    return details
+
+
+def _add_objects(details: ColumnDetails, objects: Mapping[str, DetailObject]) -> ColumnDetails:
+    """Add the objects with a data file's details, as far as they give the file the same number."""
     lists, histograms = objects.get("frequencies"), objects.get("histograms")
+    if histograms is not None:
+        details = replace(details, file=histograms.file, histograms=histograms.ref)
     if lists is None:
-        return ColumnDetails(
-            store=store,
-            column=column,
-            summary=summary,
-            ordinal=ordinal,
-            file=histograms.file if histograms else 0,
-            histograms=histograms.ref if histograms else None,
-        )
-    has_histogram = histograms is not None and histograms.file == lists.file
-    return ColumnDetails(
-        store=store,
-        column=column,
-        summary=summary,
-        ordinal=ordinal,
-        file=lists.file,
-        heads=lists.ref,
-        lists=(lists.ref,),
-        histograms=histograms.ref if histograms and has_histogram else None,
-    )
+        return details
+    if lists.file != details.file:
+        details = replace(details, histograms=None)
+    return replace(details, file=lists.file, heads=lists.ref, lists=(lists.ref,))
 
 
 @dataclass(frozen=True)

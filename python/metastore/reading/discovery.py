@@ -216,14 +216,16 @@ def _read_store(subject: str, folder: Folder) -> Discovery:
 
 def _choose_table(location: str, discoveries: Sequence[Discovery], table: str | None) -> Discovery:
     """The one of several tables that has a name, or the only one."""
-    chosen = [discovery for discovery in discoveries if table is None or discovery.is_called(table)]
+    chosen = discoveries
+    if table is not None:
+        chosen = [discovery for discovery in discoveries if discovery.is_called(table)]
     if len(chosen) == 1:
         return chosen[0]
     names = sorted(discovery.table_name for discovery in discoveries)
-    if not chosen:
-        name = table or location
-        raise TableNotFound(name, near=find_similar_names(name, names), known=names)
-    raise InvalidArgument("table", f"{location} has statistics of {', '.join(names)}", "Name one of them.")
+    if chosen:
+        raise InvalidArgument("table", f"{location} has statistics of {', '.join(names)}", "Name one of them.")
+    name = table or location
+    raise TableNotFound(name, near=find_similar_names(name, names), known=names)
 
 
 def _search_configured_root(location: str) -> Discovery | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 from numbers import Real
@@ -84,16 +84,11 @@ def build_quantile_rows(
     rows = []
     for probability, rank, quantile in zip(probabilities, ranks, quantiles, strict=True):
         value = _render_quantile(details, quantile, zone)
-        if exact and rank in (1, number):
+        if not exact:
+            value = replace(value, error=None)
+        elif rank in (1, number):
             value = _read_bound(details, zone, is_first=rank == 1) or value
-        share = value.error / number if exact and value.error is not None else None
-        row = {
-            "probability": probability,
-            "value": value.text,
-            "exact": share == 0 and value.is_complete,
-            "error": share,
-        }
-        rows.append(row)
+        rows.append(value.to_row(probability, number))
     return rows
 
 
@@ -112,8 +107,17 @@ class _RankedValue:
     """
 
     text: str | None
-    error: float | None
+    error: int | None
     is_complete: bool
+
+    def to_row(self, probability: float, number: int) -> Row:
+        """The row of a probability among a number of values."""
+        return {
+            "probability": probability,
+            "value": self.text,
+            "exact": self.error == 0 and self.is_complete,
+            "error": None if self.error is None else self.error / number,
+        }
 
 
 def _render_quantile(details: ColumnDetails, quantile: Quantile, zone: str) -> _RankedValue:
@@ -149,9 +153,12 @@ def check_probabilities(probabilities: float | Iterable[float]) -> list[float]:
         listed = list(probabilities)
     else:
         listed = [probabilities]
-    for probability in listed:
-        if not isinstance(probability, (Real, Decimal)) or not 0 <= probability <= 1:
-            raise InvalidArgument("probabilities", f"{probability!r} is not a number from 0 to 1")
     if not listed:
         raise InvalidArgument("probabilities", "none is given")
-    return [float(probability) for probability in listed]
+    return [_check_probability(probability) for probability in listed]
+
+
+def _check_probability(probability: float) -> float:
+    if not isinstance(probability, (Real, Decimal)) or not 0 <= probability <= 1:
+        raise InvalidArgument("probabilities", f"{probability!r} is not a number from 0 to 1")
+    return float(probability)

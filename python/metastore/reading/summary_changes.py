@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from metastore.contract import describe_function
 from metastore.format.table_column import Column
 from metastore.format.value_rendering import TIMES, render_average_time, render_value
+from metastore.reading.summary_rows import subtract
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -55,9 +56,14 @@ class _SummaryPair:
         """The row of a measure that differs, else None."""
         before, after = self.before.get(name, {}), self.after.get(name, {})
         old, new = _render(measure, before, self.zone), _render(measure, after, self.zone)
-        if old == new or _is_noise(measure, before, after):
+        if old == new:
             return None
-        return _make_row(name, measure, old, new, _measure_change(measure, before, after))
+        numbers = _parse_numbers(measure, before, after)
+        if numbers is None:
+            return _make_row(name, measure, old, new, None)
+        if measure in _SUM_MEASURES and _is_noise(measure, numbers, (before, after)):
+            return None
+        return _make_row(name, measure, old, new, numbers[1] - numbers[0])
 
 
 def compare_summaries(before: Iterable[Row], after: Iterable[Row], zone: str = "UTC") -> list[Row]:
@@ -147,16 +153,9 @@ def has_measure(measure: str, row: _ColumnRow) -> bool:
         return count is None or count > 0
     if measure not in _NUMBER_MEASURES or not _is_number_type(row["column_type"]):
         return False
-    nulls: int | None = row["null_count"]
-    if count is None or nulls is None:
-        return True
+    values = subtract(count, row["null_count"])
     fewest = 2 if measure == "std" else 1
-    return count - nulls >= fewest
-
-
-def _measure_change(measure: str, before: _ColumnRow, after: _ColumnRow) -> float | None:
-    old, new = _parse_number(before, measure), _parse_number(after, measure)
-    return None if old is None or new is None else new - old
+    return values is None or values >= fewest
 
 
 def _make_row(name: str | None, measure: str, before: str | None, after: str | None, change: float | None) -> Row:
@@ -170,18 +169,13 @@ def _make_row(name: str | None, measure: str, before: str | None, after: str | N
     }
 
 
-def _is_noise(measure: str, before: _ColumnRow, after: _ColumnRow) -> bool:
-    """Whether a measure differs by no more than it may for the same rows in another order."""
-    if measure not in _SUM_MEASURES:
-        return False
-    old, new = _parse_number(before, measure), _parse_number(after, measure)
-    if old is None or new is None:
-        return False
+def _is_noise(measure: str, numbers: tuple[float, float], rows: tuple[_ColumnRow, _ColumnRow]) -> bool:
+    """Whether a sum differs by no more than it may for the same rows in another order."""
     tolerance = 0.0
     if measure == "avg":  # around 0 a relative tolerance is too small
-        deviations = [_parse_number(row, "std") or 0 for row in (before, after)]
+        deviations = [_parse_number(row, "std") or 0 for row in rows]
         tolerance = _NOISE * max(deviations)
-    return math.isclose(old, new, rel_tol=_NOISE, abs_tol=tolerance)
+    return math.isclose(*numbers, rel_tol=_NOISE, abs_tol=tolerance)
 
 
 def _render(measure: str, row: _ColumnRow, zone: str) -> str | None:
@@ -191,6 +185,12 @@ def _render(measure: str, row: _ColumnRow, zone: str) -> str | None:
     if measure == "avg" and row["column_type"] in TIMES:
         return render_average_time(value, row["column_type"], zone)
     return render_value(value, _DOUBLE) if isinstance(value, float) else str(value)
+
+
+def _parse_numbers(measure: str, before: _ColumnRow, after: _ColumnRow) -> tuple[float, float] | None:
+    """A measure as finite numbers before and after, else None."""
+    old, new = _parse_number(before, measure), _parse_number(after, measure)
+    return None if old is None or new is None else (old, new)
 
 
 def _parse_number(row: _ColumnRow, measure: str) -> float | None:

@@ -51,13 +51,17 @@ def measure_rank_errors(store: Store, snapshot: Snapshot, shares: Sequence[float
 
 
 def _measure_rank_error(histogram: Histogram, shares: Sequence[float], encoding: str) -> float | None:
-    number = histogram.number
-    ranks = [max(1, math.ceil(share * number)) for share in shares]
-    quantiles = find_quantiles(histogram, ranks, encoding)
-    errors = [quantile.error for quantile in quantiles if quantile.error is not None]
-    if histogram.kind != EQUI_HEIGHT or len(errors) < len(quantiles):
+    """The largest error of the ranks as a share of the values, or None if unknown."""
+    if histogram.kind != EQUI_HEIGHT:
         return None
-    return max(errors) / number
+    number = histogram.number
+    largest = 0
+    ranks = [max(1, math.ceil(share * number)) for share in shares]
+    for quantile in find_quantiles(histogram, ranks, encoding):
+        if quantile.error is None:
+            return None
+        largest = max(largest, quantile.error)
+    return largest / number
 
 
 def read_table_tops(store: Store, snapshot: Snapshot) -> dict[int, TopValue]:

@@ -187,7 +187,7 @@ def _parse_partition(path: str) -> dict[str, str | None]:
 def count_live_rows(file: Mapping[str, Any]) -> int | None:
     """Count the live rows of a row of `table-files`; None if unknown."""
     deleted = 0 if file["deletes"] is None else file["deleted_rows"]
-    return _subtract(file["rows"], deleted)
+    return subtract(file["rows"], deleted)
 
 
 def _render_quartiles(column: Column, row: Mapping[str, Any], zone: str) -> Row:
@@ -206,7 +206,7 @@ def _count_infinite(column: Column, row: Mapping[str, Any]) -> int | None:
     below, above = row.get("negative_infinities"), row.get("positive_infinities")
     if below is not None and above is not None:
         return int(below + above)
-    numbers = _subtract(row.get("rows"), row.get("nulls"), row.get("nans"))
+    numbers = subtract(row.get("rows"), row.get("nulls"), row.get("nans"))
     return 0 if numbers == 0 else None
 
 
@@ -225,7 +225,7 @@ def _deviation(row: Mapping[str, Any]) -> float | None:
     if m2 is None or _finite_mean(row) is None:
         return None
     not_finite = [row.get(name) or 0 for name in ("nans", "negative_infinities", "positive_infinities")]
-    values = _subtract(row.get("rows"), row.get("nulls"), *not_finite)
+    values = subtract(row.get("rows"), row.get("nulls"), *not_finite)
     if values is None or values < 2:
         return None
     return math.sqrt(m2 / (values - 1))
@@ -249,8 +249,8 @@ def _percentage(part: int | None, total: int | None) -> float | None:
     return 100.0 * part / total if part is not None and total else None
 
 
-def _subtract(total: int | None, *parts: int | None) -> int | None:
-    """A count without parts of it; None if one of the numbers is unknown."""
+def subtract(total: int | None, *parts: int | None) -> int | None:
+    """Subtract parts of a count; None if one of the numbers is unknown."""
     for part in parts:
         if total is None or part is None:
             return None
