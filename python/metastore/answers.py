@@ -1,4 +1,4 @@
-"""What the reading verbs answer with: small immutable tables that show themselves.
+"""Answers of the reading verbs: small immutable tables that show themselves.
 
 An answer is a sequence of rows. It prints as text, renders in notebooks and terminals, draws itself, and converts to
 Arrow, pandas, Polars, Spark and plain Python. Values of columns (minimum, maximum, quantiles) are texts in the table,
@@ -38,16 +38,16 @@ class Answer:
     """Rows that answer one question about one table, a query or the settings.
 
     Attributes:
-        kind: The verb that was asked: `summary`, `files`, `columns`, ...
+        kind: The verb: `summary`, `files`, `columns`, ...
         subject: The table, location or query that it is about.
         columns: The names of its columns.
         rows: The rows, each with all columns; read only.
-        schema: The Arrow schema of its rows; None where their values tell it.
-        snapshot: The snapshot that the numbers belong to, where there is one.
-        current: Whether the table still is at that snapshot; None where this cannot be known.
-        analyzed_at: When the numbers were computed.
+        schema: The Arrow schema of its rows, or None to infer it from their values.
+        snapshot: The snapshot that the numbers belong to, if there is one.
+        current: Whether the table still is at that snapshot, or None if unknown.
+        analyzed_at: The time when the numbers were computed.
         zone: The time zone in which timestamps are written.
-        column_name: The column that all rows are about, where it is one.
+        column_name: The column that all rows are about, if they are about one.
     """
 
     kind: str
@@ -223,11 +223,13 @@ def to_arrow_table(
     """Rows as an Arrow table; maps are dictionaries in rows."""
     import pyarrow as pa  # noqa: PLC0415 - an answer that is only shown does without
 
-    columns = [[_pairs(row[name]) for row in rows] for name in names]
-    known = {} if schema is None else dict(zip(schema.names, schema.types, strict=True))  # a later server may say more
-    types = [known.get(name) for name in names]
-    return pa.table({name: pa.array(*one) for name, one in zip(names, zip(columns, types, strict=True), strict=True)})
+    types = {} if schema is None else dict(zip(schema.names, schema.types, strict=True))
+    columns = {}
+    for name in names:
+        values = [_to_pairs(row[name]) for row in rows]
+        columns[name] = pa.array(values, types.get(name))  # a later server may give columns that the schema lacks
+    return pa.table(columns)
 
 
-def _pairs(value: Any) -> Any:
+def _to_pairs(value: Any) -> Any:
     return list(value.items()) if isinstance(value, dict) else value

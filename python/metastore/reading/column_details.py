@@ -135,17 +135,15 @@ class ColumnDetails:
         if self.table_files is None:
             return [None] * self.read_value_list(None).num_rows
         rows = self.read_value_list(None, POSTING_COLUMNS)
-        frequencies: list[dict[str, int] | None] = [None] * rows.num_rows
         if not rows.num_rows:
-            return frequencies
+            return []
         paths = self.store.get(self.table_files, ["path"])["path"].to_pylist()
+        by_row: dict[int, dict[str, int]] = {}
         postings = (numbers.tolist() for numbers in read_postings(rows))
         for row, file, frequency in zip(*postings, strict=True):
             if frequency:
-                by_path = frequencies[row] or {}
-                by_path[paths[file]] = frequency
-                frequencies[row] = by_path
-        return frequencies
+                by_row.setdefault(row, {})[paths[file]] = frequency
+        return [by_row.get(row) for row in range(rows.num_rows)]
 
     def histogram(self) -> Histogram | None:
         """The histogram, or None; it has no bins if all values are infinite."""

@@ -54,13 +54,11 @@ class DiffAnswers:
             columns = [column.name for column in after.columns] if distributions else []
             return _explain_unknown(columns, str(error))
         added = reduce_added_files(table.store, table.manifest, after.snapshot, keys, table.name)
-        rows = compare_summaries(
-            SummaryReader(table).read_table(before), self._summarize_added(added, keys, after), table.zone
-        )
+        old_rows = SummaryReader(table).read_table(before)
+        rows = compare_summaries(old_rows, self._summarize_added(added, keys, after), table.zone)
         if not distributions:
             return rows
-        former = {column.name for column in before.columns}
-        names = [column.name for column in after.columns if column.name in former]
+        names = _list_common_names(before, after)
         distances = compare_distributions(names, partial(self._read_details, before), added.details)
         return sort_by_change([*rows, *distances])
 
@@ -94,6 +92,11 @@ class DiffAnswers:
         if ancestors:
             between = [snapshot for snapshot in between if snapshot.id in ancestors]
         return [first, *between, last]
+
+
+def _list_common_names(before: SnapshotAnswer, after: SnapshotAnswer) -> list[str]:
+    former = {column.name for column in before.columns}
+    return [column.name for column in after.columns if column.name in former]
 
 
 def _explain_unknown(columns: Sequence[str], reason: str) -> list[Row]:

@@ -164,29 +164,11 @@ class FilePruner:
             self._load(column)
         excluded = self._exclude(conditions, self._open)
         rows = _count_rows(self._files["rows"].to_pylist(), self._evidence.values())
-        has_statistics = self._has_statistics(columns)
-        reasons = np.select(
-            [
-                ~self._covered,
-                ~self._open,
-                np.array([number == 0 for number in rows], bool),
-                excluded.by_values,
-                ~excluded.is_kept,
-                ~has_statistics,
-            ],
-            [
-                "KEPT_FILE_UNKNOWN",
-                "KEPT_LOG_FILES",
-                "SKIPPED_EMPTY",
-                "SKIPPED_BY_VALUES",
-                "SKIPPED",
-                "KEPT_COLUMN_UNKNOWN",
-            ],
-            default="KEPT_MAY_MATCH",
-        )
+        is_empty = np.array([count == 0 for count in rows], bool)
+        reasons = self._choose_reasons(excluded, is_empty, self._has_statistics(columns))
         names = [_join_names(list_columns(conjunct.condition)) for conjunct in conditions]
         verdicts = []
-        for file, reason in enumerate(reasons.tolist()):
+        for file, reason in enumerate(reasons):
             conjunct = statistic = None
             if reason in ("SKIPPED_BY_VALUES", "SKIPPED"):
                 i = excluded.conjuncts[file]
@@ -204,6 +186,19 @@ class FilePruner:
             verdicts.append(verdict)
         unread = {column.name: self._unread[column] for column in columns if column in self._unread}
         return Judged(tuple(verdicts), int(self._covered.sum()), _explain_unused(conjuncts) | unread)
+
+    def _choose_reasons(self, excluded: _Excluded, is_empty: Mask, has_statistics: Mask) -> list[str]:
+        """The first reason that holds for each file."""
+        reasons = {
+            "KEPT_FILE_UNKNOWN": ~self._covered,
+            "KEPT_LOG_FILES": ~self._open,
+            "SKIPPED_EMPTY": is_empty,
+            "SKIPPED_BY_VALUES": excluded.by_values,
+            "SKIPPED": ~excluded.is_kept,
+            "KEPT_COLUMN_UNKNOWN": ~has_statistics,
+        }
+        chosen: list[str] = np.select(list(reasons.values()), list(reasons), default="KEPT_MAY_MATCH").tolist()
+        return chosen
 
     def _has_statistics(self, columns: Sequence[Column]) -> Mask:
         """The files with statistics of any of these columns; all files if there are no columns."""

@@ -116,9 +116,10 @@ class _Listing:
     def find_conflict(self) -> str | None:
         """The reason why Spark does not take the folders for partitions of one table, or None."""
         folders = {_Partitioning.of_folder(names): "/".join(names) for names in self.folders}
-        partitions = next((partitioning for partitioning in folders if partitioning.columns), None)
-        if partitions is None:
+        partitioned = [partitioning for partitioning in folders if partitioning.columns]
+        if not partitioned:
             return None
+        partitions = partitioned[0]
         if self.loops:
             return f"but {self.loops[0]} is a link to a folder that it lies in"
         for partitioning, folder in folders.items():

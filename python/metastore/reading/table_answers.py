@@ -321,14 +321,19 @@ class Statistics:
         """The row of this table in `tables`."""
         manifest = self._table.discovery.manifest
         newest = self._table.find()
-        return {
+        row: Row = {
             "table": self.table,
             "format": manifest.table.format if manifest else None,
             "location": self.location,
-            "snapshot": newest.snapshot.id if newest else None,
-            "current": newest.current if newest else None,
-            "analyzed_at": summary_rows.parse_instant(newest.snapshot.analyzed_at) if newest else None,
+            "snapshot": None,
+            "current": None,
+            "analyzed_at": None,
         }
+        if newest is not None:
+            row["snapshot"] = newest.snapshot.id
+            row["current"] = newest.current
+            row["analyzed_at"] = summary_rows.parse_instant(newest.snapshot.analyzed_at)
+        return row
 
     def describe_columns(self, shown: SnapshotAnswer) -> list[Row]:
         """The rows of a summary of the snapshot that answers."""

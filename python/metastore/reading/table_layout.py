@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from metastore.format.histogram_bins import Histogram
     from metastore.format.table_column import Column
     from metastore.pruning.value_sets import Mask
     from metastore.reading.column_details import ColumnDetails
@@ -99,17 +100,12 @@ class LookUps:
         if histogram is None:
             return None
         histogram = details.choose_rank_histogram(histogram)
-        ends = [end for end, _ in histogram.upper_ends]
-        counts = [count for _, count in histogram.upper_ends]
         rows_of_values: Counter[Any] = Counter()
-        for end, count in zip(ends, counts, strict=True):
+        for end, count in histogram.upper_ends:
             rows_of_values[end] += count
         if len(rows_of_values) <= _MOST_LOOK_UPS and histogram.single_value_bins.all():
             return cls._without_cut_values(details, rows_of_values, is_whole=True)
-        ranks = [_choose_rank(draw, histogram.number) for draw in range(_MOST_LOOK_UPS)]
-        bins = np.searchsorted(np.cumsum(counts), ranks, "left")
-        sample = Counter(ends[number] for number in bins.tolist())
-        return cls._without_cut_values(details, sample, is_whole=False)
+        return cls._without_cut_values(details, _sample_values(histogram), is_whole=False)
 
     @classmethod
     def of_bounds(cls, evidence: ColumnEvidence, files: Mask) -> LookUps | None:
@@ -142,6 +138,14 @@ class LookUps:
         return mean, 0.0 if self.is_whole else math.sqrt(variance / int(rows.sum()))
 
 
+def _sample_values(histogram: Histogram) -> Counter[Any]:
+    """The values of one row of each of equal parts of the ordered rows."""
+    ends, counts = zip(*histogram.upper_ends, strict=True)
+    ranks = [_choose_rank(draw, histogram.number) for draw in range(_MOST_LOOK_UPS)]
+    bins = np.searchsorted(np.cumsum(counts), ranks, "left")
+    return Counter(ends[number] for number in bins.tolist())
+
+
 def _choose_rank(draw: int, rows: int) -> int:
     """A rank in one of the parts: at even ranks ends of files with equally many rows would be met never, or always."""
     return (draw * _STEPS + (draw * _STRIDE + _STEPS // 2) % _STEPS) * rows // (_MOST_LOOK_UPS * _STEPS) + 1
@@ -157,22 +161,25 @@ def describe_layout(
         columns: The columns.
         read_details: Reads the value list and histogram of a column of the table.
     """
+    most_tests = _MOST_FILE_TESTS // max(1, len(columns))
     for column in columns:
+        row: Row = {
+            "column_name": column.name,
+            "files_per_lookup": None,
+            "overlap_depth": None,
+            "sorted": None,
+            "advice": None,
+            "lookup_error": None,
+        }
         files = _FilesOfColumn.of(FilePruner(listed), column)  # statistics are read, and dropped, column by column
         layout = None if files is None else ColumnLayout.of(files.los, files.his)
-        mean = error = None
         if files is not None and layout is not None:
+            row["overlap_depth"] = layout.overlap_depth
+            row["sorted"] = layout.sorted_share
             look_ups = _choose_look_ups(files, read_details(column))
             if look_ups is not None:
-                mean, error = look_ups.average(files.count(look_ups, _MOST_FILE_TESTS // len(columns)))
-        yield {
-            "column_name": column.name,
-            "files_per_lookup": mean,
-            "overlap_depth": layout.overlap_depth if layout else None,
-            "sorted": layout.sorted_share if layout else None,
-            "advice": None,
-            "lookup_error": error,
-        }
+                row["files_per_lookup"], row["lookup_error"] = look_ups.average(files.count(look_ups, most_tests))
+        yield row
 
 
 def _choose_look_ups(files: _FilesOfColumn, details: ColumnDetails | None) -> LookUps | None:
