@@ -80,7 +80,7 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
     import metastore  # noqa: PLC0415 - not needed for --help
     from metastore import configuration  # noqa: PLC0415 - as above
     from metastore.path_names import is_location, phrase_names  # noqa: PLC0415 - as above
-    from metastore.reading.discovery import describe_other_files  # noqa: PLC0415 - as above
+    from metastore.reading.other_files import describe_other_files  # noqa: PLC0415 - as above
 
     if is_location(table):
         other = describe_other_files(table)

@@ -18,13 +18,13 @@ from metastore.suggestions import suggest_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
 
     from metastore.adapters.current_tables import CurrentTable
     from metastore.adapters.lineage import Lineage
     from metastore.errors import MetastoreError
     from metastore.format.manifest import Manifest, Snapshot
     from metastore.reading.discovery import Discovery
+    from metastore.reading.snapshot import Moment
     from metastore.store import Store
 
 
@@ -118,7 +118,7 @@ class AnalyzedTable:
             return read_directory_lineage(self.discovery)
         return descriptor.read_lineage(Folder(self.location))
 
-    def at(self, at: str | int | datetime | None, argument: str = "at") -> SnapshotAnswer:
+    def at(self, at: Moment | None, argument: str = "at") -> SnapshotAnswer:
         """The analyzed snapshot that answers for the columns of a requested one.
 
         Args:
@@ -138,11 +138,11 @@ class AnalyzedTable:
             raise self._explain_missing(at, [snapshot.id for snapshot in analyzed])
         return answer
 
-    def find(self, at: str | int | datetime | None = None) -> SnapshotAnswer | None:
+    def find(self, at: Moment | None = None) -> SnapshotAnswer | None:
         """The analyzed snapshot that answers for the data files of a requested one, or None."""
         return self._answer(at, self.snapshots)
 
-    def _answer(self, at: str | int | datetime | None, analyzed: Sequence[Snapshot]) -> SnapshotAnswer | None:
+    def _answer(self, at: Moment | None, analyzed: Sequence[Snapshot]) -> SnapshotAnswer | None:
         """The requested snapshot, if it was analyzed, else its newest analyzed ancestor."""
         if not self.snapshots:
             return None
@@ -164,7 +164,7 @@ class AnalyzedTable:
             files=FileCounts.of_same_files(snapshot.files_total),
         )
 
-    def _find_requested(self, at: str | int | datetime, analyzed: Mapping[str, Snapshot]) -> str | None:
+    def _find_requested(self, at: Moment, analyzed: Mapping[str, Snapshot]) -> str | None:
         """The id of a requested snapshot.
 
         Raises:
@@ -176,7 +176,7 @@ class AnalyzedTable:
         hint = _list_analyzed([snapshot.id for snapshot in self.snapshots])
         raise InvalidArgument("at", f"{at} was not analyzed", hint)
 
-    def _explain_missing(self, at: str | int | datetime | None, analyzed: Sequence[str]) -> MetastoreError:
+    def _explain_missing(self, at: Moment | None, analyzed: Sequence[str]) -> MetastoreError:
         """The error that no snapshot answers: ANALYZE can mend it for the current one, else it names analyzed ones."""
         if not self.snapshots:
             return self.discovery.explain_missing(self.name)

@@ -15,6 +15,7 @@ from metastore.format.histogram_bins import EQUI_HEIGHT, Histogram, percentile_r
 from metastore.format.object_layout import HEADS
 from metastore.format.table_column import Column, is_compatible
 from metastore.format.value_postings import POSTING_COLUMNS, read_postings
+from metastore.reading.summary_rows import subtract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,10 +70,7 @@ class ColumnDetails:
     @property
     def value_count(self) -> int | None:
         """The number of values without nulls, or None if unknown."""
-        rows, nulls = self.summary.get("rows"), self.summary.get("nulls")
-        if rows is None or nulls is None:
-            return None
-        return int(rows - nulls)
+        return subtract(self.summary.get("rows"), self.summary.get("nulls"))
 
     @property
     def nan_count(self) -> int:
@@ -157,9 +155,8 @@ class ColumnDetails:
     def _describe_infinities(self) -> Histogram | None:
         """A histogram without bins if all values are infinite, else None."""
         below, above = count_infinities(self.summary)
-        infinities = below + above
-        values = self.value_count
-        if not infinities or values is None or values - self.nan_count > infinities:
+        finite_values = subtract(self.value_count, self.nan_count, below, above)
+        if not below + above or finite_values is None or finite_values > 0:
             return None
         return Histogram(EQUI_HEIGHT, [], np.zeros(0, np.int64), below=below, above=above)
 

@@ -12,12 +12,13 @@ from metastore.errors import InvalidArgument, NoStatistics, TableNotFound, Unsup
 from metastore.format.name_mapping import has_mapped_columns, resolve_as_analyzed
 from metastore.path_names import is_location
 from metastore.reading.folder import Folder
+from metastore.reading.other_files import describe_other_files
 from metastore.store import Store
 from metastore.store.location import FOLDER, local_path
 from metastore.suggestions import find_similar_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
     from metastore.errors import MetastoreError
     from metastore.format.manifest import Manifest
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 _TABLE_STORE = re.compile(f"(?:{'|'.join(FORMAT_NAMES)})-.+")
 """The name of a table's store in a root of stores."""
-_FORMAT_FOLDERS = {"_delta_log", ".hoodie"}
-_OTHER_FILES = {"orc", "csv", "tsv", "json", "jsonl", "avro", "xml", "txt", "arrow", "feather"}
 
 
 @dataclass(frozen=True)
@@ -111,38 +110,6 @@ class Discovery:
             if other_files:
                 return UnsupportedTable(name, other_files)
         return NoStatistics(name)
-
-
-def describe_other_files(location: str) -> str | None:
-    """The files of a folder whose format cannot be analyzed, as a sentence; None if it has no such files."""
-    kinds = _find_other_files(Folder(location))
-    if not kinds:
-        return None
-    listed = ", ".join(kind.upper() for kind in sorted(kinds))
-    *titles, last = (describe_format(name).title for name in FORMAT_NAMES if name != "parquet")
-    return f"it holds {listed} files, not an {', '.join(titles)} or {last} table or Parquet files"
-
-
-def _find_other_files(folder: Folder) -> set[str]:
-    """The extensions of files of other formats, in a folder or in its first partition."""
-    names = folder.names()
-    visible = [name for name in names if not name.startswith((".", "_"))]
-    extensions = _list_extensions(visible)
-    if "parquet" in extensions or not _FORMAT_FOLDERS.isdisjoint(names):
-        return set()
-    other = extensions & _OTHER_FILES
-    partitions = [name for name in visible if "=" in name and "." not in name]
-    if other or not partitions:
-        return other
-    return _find_other_files(folder / partitions[0])
-
-
-def _list_extensions(names: Iterable[str]) -> set[str]:
-    extensions: set[str] = set()
-    for name in names:
-        if "=" not in name:
-            extensions.update(name.lower().split(".")[1:])
-    return extensions
 
 
 def discover(location: str, table: str | None = None) -> Discovery:

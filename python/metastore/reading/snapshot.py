@@ -9,9 +9,13 @@ from metastore.reading.summary_rows import FileCounts, Scope, count_live_rows, p
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from metastore.format.manifest import Snapshot
     from metastore.format.table_column import Column
+
+    Moment = str | int | datetime
+    """A requested snapshot: by its id, a branch, a tag or an instant."""
 
 
 @dataclass(frozen=True)

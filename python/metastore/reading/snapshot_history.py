@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from metastore.format.data_files import FileKey
     from metastore.format.manifest import Snapshot
     from metastore.format.table_column import Column
+    from metastore.reading.snapshot import Moment
 
     ListFileKeys = Callable[[Snapshot], Sequence[FileKey]]
 
@@ -50,7 +51,7 @@ class ManifestHistory:
         """Whether a snapshot is certainly not the current one."""
         return False
 
-    def parse_id(self, at: str | int | datetime) -> str | None:
+    def parse_id(self, at: Moment) -> str | None:
         """Find the id of a snapshot by its id, a branch, a tag or an instant.
 
         Raises:

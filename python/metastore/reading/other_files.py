@@ -1,0 +1,47 @@
+"""Data files whose format cannot be analyzed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from metastore.adapters.descriptors import FORMAT_NAMES, describe_format
+from metastore.reading.folder import Folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+_FORMAT_FOLDERS = {"_delta_log", ".hoodie"}
+_OTHER_FILES = {"orc", "csv", "tsv", "json", "jsonl", "avro", "xml", "txt", "arrow", "feather"}
+
+
+def describe_other_files(location: str) -> str | None:
+    """The files of a folder whose format cannot be analyzed, as a sentence; None if it has no such files."""
+    kinds = _find_other_files(Folder(location))
+    if not kinds:
+        return None
+    listed = ", ".join(kind.upper() for kind in sorted(kinds))
+    *titles, last = (describe_format(name).title for name in FORMAT_NAMES if name != "parquet")
+    return f"it holds {listed} files, not an {', '.join(titles)} or {last} table or Parquet files"
+
+
+def _find_other_files(folder: Folder) -> set[str]:
+    """The extensions of files of other formats, in a folder or in its first partition."""
+    names = folder.names()
+    visible = [name for name in names if not name.startswith((".", "_"))]
+    extensions = _list_extensions(visible)
+    if "parquet" in extensions or not _FORMAT_FOLDERS.isdisjoint(names):
+        return set()
+    other = extensions & _OTHER_FILES
+    partitions = [name for name in visible if "=" in name and "." not in name]
+    if other or not partitions:
+        return other
+    return _find_other_files(folder / partitions[0])
+
+
+def _list_extensions(names: Iterable[str]) -> set[str]:
+    extensions: set[str] = set()
+    for name in names:
+        if "=" not in name:
+            extensions.update(name.lower().split(".")[1:])
+    return extensions
