@@ -10,7 +10,7 @@ from metastore.adapters.table_facts import DataFile, TableFacts
 from metastore.errors import NoStatistics
 from metastore.format.data_files import FileKey, read_file_keys
 from metastore.format.histogram_bins import EQUI_HEIGHT
-from metastore.reading import column_details
+from metastore.reading.detail_objects import read_table_details
 from metastore.reading.summary_rows import count_live_rows
 from metastore.store.block_files import read_block_files
 from metastore.store.coverage import Coverage
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from metastore.format.manifest import Manifest, Snapshot
+    from metastore.reading.column_details import ColumnDetails
     from metastore.store import Store
 
     Files = Mapping[FileKey, Mapping[str, Any]]
@@ -104,7 +105,7 @@ class AddedFiles:
     store: Store
     table: str
 
-    def details(self, column: str) -> column_details.ColumnDetails:
+    def details(self, column: str) -> ColumnDetails:
         """Read the value list and histogram of a column.
 
         Raises:
@@ -112,7 +113,7 @@ class AddedFiles:
             NoStatistics: It has no statistics.
         """
         analyzed = find_column(self.snapshot.described, column, self.table)
-        details = column_details.read_table_details(self.store, self.snapshot, analyzed)
+        details = read_table_details(self.store, self.snapshot, analyzed)
         if details is None:
             raise NoStatistics(self.table, detail=f"of the column {column}")
         return details

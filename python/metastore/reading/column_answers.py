@@ -10,7 +10,7 @@ from metastore.errors import InvalidArgument
 from metastore.format.value_encoding import to_stored_value
 from metastore.reading import candidates, distribution_rows, value_lookup
 from metastore.reading.answer_shapes import build_table_answer
-from metastore.reading.column_details import read_table_details
+from metastore.reading.detail_objects import read_table_details
 from metastore.reading.evidence import UNKNOWN
 from metastore.reading.exact_ranks import build_exact_quantile_rows
 

@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from metastore.adapters.identifiers import find_column
 from metastore.errors import InvalidArgument, NoStatistics
-from metastore.reading.column_details import (
-    ColumnDetails,
-    make_empty_details,
-    read_file_details,
-    read_table_details,
-)
+from metastore.reading.detail_objects import make_empty_details, read_file_details, read_table_details
 from metastore.reading.snapshot_files import read_statistics
 
 if TYPE_CHECKING:
     from metastore.format.histogram_bins import Histogram
     from metastore.format.table_column import Column
     from metastore.reading.analyzed_table import AnalyzedTable
+    from metastore.reading.column_details import ColumnDetails
     from metastore.reading.snapshot import SnapshotAnswer
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from metastore.adapters.identifiers import find_column
 from metastore.format.value_rendering import render_value
-from metastore.reading.column_details import find_ordinal
+from metastore.reading.detail_objects import find_ordinal
 from metastore.reading.views import RANKS
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from metastore.adapters.descriptors import WITH_LOG_FILES
 from metastore.adapters.identifiers import find_column
 from metastore.pruning.deep_stack import with_deep_stack
 from metastore.reading.answer_shapes import build_table_answer
-from metastore.reading.column_details import read_table_details
+from metastore.reading.detail_objects import read_table_details
 from metastore.reading.file_pruning import FilePruner, FilteredColumns, Judged, ListedFiles
 from metastore.reading.parquet_listing import list_parquet_files
 from metastore.reading.pruned_files import PrunedFiles, phrase_reason

@@ -33,10 +33,14 @@ def _find_other_files(folder: Folder) -> set[str]:
     if "parquet" in extensions or not _FORMAT_FOLDERS.isdisjoint(names):
         return set()
     other = extensions & _OTHER_FILES
-    partitions = [name for name in visible if "=" in name and "." not in name]
+    partitions = list(filter(_is_partition, visible))
     if other or not partitions:
         return other
     return _find_other_files(folder / partitions[0])
+
+
+def _is_partition(name: str) -> bool:
+    return "=" in name and "." not in name
 
 
 def _list_extensions(names: Iterable[str]) -> set[str]:

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from metastore.format.histogram_bins import EQUI_HEIGHT, Histogram, compute_percentiles, find_quantiles
 from metastore.format.object_schemas import HISTOGRAMS
-from metastore.reading.column_details import DetailObject, list_detail_objects, restore_histogram
+from metastore.reading.column_details import restore_histogram
+from metastore.reading.detail_objects import DetailObject, list_detail_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
