@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from metastore.format.histogram_bins import EQUI_HEIGHT, Histogram, percentile_ranks, restore_bins
 from metastore.format.object_layout import HEADS
 from metastore.format.value_postings import POSTING_COLUMNS, read_postings
-from metastore.reading.summary_rows import subtract
+from metastore.reading.summary_rows import count_or_zero, subtract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ class ColumnDetails:
     @property
     def nan_count(self) -> int:
         """The number of NaNs, 0 if unknown."""
-        return self.summary.get("nans") or 0
+        return count_or_zero(self.summary, "nans")
 
     @property
     def has_value_list(self) -> bool:
@@ -181,15 +181,15 @@ def _make_empty_list() -> pa.Table:
 
 def count_infinities(summary: Mapping[str, Any]) -> tuple[int, int]:
     """Count the values -Infinity and Infinity of a column; 0 if unknown, as bins then hold them."""
-    return summary.get("negative_infinities") or 0, summary.get("positive_infinities") or 0
+    return count_or_zero(summary, "negative_infinities"), count_or_zero(summary, "positive_infinities")
 
 
 def restore_histogram(column: Column, summary: Mapping[str, Any], row: Mapping[str, Any]) -> Histogram | None:
     """Restore a column's histogram from its rows of the summary and of the histograms."""
     encoding = column.encoding
     below, above = count_infinities(summary)
-    not_finite = (summary.get("nulls") or 0) + (summary.get("nans") or 0) + below + above
-    number = (summary.get("rows") or 0) - not_finite
+    not_finite = count_or_zero(summary, "nulls") + count_or_zero(summary, "nans") + below + above
+    number = count_or_zero(summary, "rows") - not_finite
     bounds = summary.get(f"lo_{encoding}"), summary.get(f"hi_{encoding}")
     bins = restore_bins(row[f"edges_{encoding}"], row["counts"], bounds, number, encoding)
     if bins is None:

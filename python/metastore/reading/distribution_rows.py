@@ -14,7 +14,7 @@ from metastore.contract import describe_function
 from metastore.errors import InvalidArgument
 from metastore.format.histogram_bins import Histogram, Quantile, coarsen, find_quantiles
 from metastore.format.value_rendering import make_renderer
-from metastore.reading.summary_rows import Row, is_edge_cut, render_bounds, render_edge
+from metastore.reading.summary_rows import Row, count_or_zero, is_edge_cut, render_bounds, render_edge
 
 if TYPE_CHECKING:
     from metastore.reading.column_details import ColumnDetails
@@ -32,7 +32,7 @@ def build_frequency_rows(details: ColumnDetails, top: int | None, zone: str, *, 
     rows = []
     for stored in details.read_value_list(top).to_pylist():
         frequency = stored["frequency"]
-        error = stored.get("error") or 0
+        error = count_or_zero(stored, "error")
         row = {
             "value": render(stored["value"]),
             "frequency": frequency,

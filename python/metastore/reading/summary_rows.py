@@ -127,7 +127,7 @@ def _limit_distinct(distinct: int | None, live: int | None, nulls: int | None) -
 def _find_top(row: Mapping[str, Any]) -> tuple[Any, int | None]:
     """The most frequent value and its frequency; None if a value that is not listed may be more frequent."""
     value, count = row.get(TOP) or (None, 0)
-    if not count or count < (row.get("frequencies_floor") or 0):
+    if not count or count < count_or_zero(row, "frequencies_floor"):
         return None, None
     return value, count
 
@@ -224,8 +224,8 @@ def _deviation(row: Mapping[str, Any]) -> float | None:
     m2: float | None = row.get("m2")
     if m2 is None or _finite_mean(row) is None:
         return None
-    not_finite = [row.get(name) or 0 for name in ("nans", "negative_infinities", "positive_infinities")]
-    values = subtract(row.get("rows"), row.get("nulls"), *not_finite)
+    not_finite = ("nans", "negative_infinities", "positive_infinities")
+    values = subtract(row.get("rows"), row.get("nulls"), *(count_or_zero(row, name) for name in not_finite))
     if values is None or values < 2:
         return None
     return math.sqrt(m2 / (values - 1))
@@ -247,6 +247,11 @@ def _is_cut(column: Column, row: Mapping[str, Any], end: str) -> bool:
 
 def _percentage(part: int | None, total: int | None) -> float | None:
     return 100.0 * part / total if part is not None and total else None
+
+
+def count_or_zero(row: Mapping[str, Any], name: str) -> int:
+    """Read a count of a row; 0 if it is unknown."""
+    return row.get(name) or 0
 
 
 def subtract(total: int | None, *parts: int | None) -> int | None:
