@@ -88,7 +88,7 @@ class ColumnAnswers:
             located = candidates.find_candidate_files(self._table.store, stored, column, value)
         frequencies = dict(zip(located.files.tolist(), located.frequencies.tolist(), strict=True))
         files = stored.files.select(["path", "deletes"]).to_pylist()
-        if self._table.manifest.table.format in WITH_LOG_FILES:
+        if self._table.discovery.table_format in WITH_LOG_FILES:
             changed = [number for number, file in enumerate(files) if file["deletes"] is not None]
             frequencies |= dict.fromkeys(changed, UNKNOWN)
         return [

@@ -62,6 +62,11 @@ class Discovery:
         return not _is_same_location(self.root, self.manifest.table.location)
 
     @property
+    def table_format(self) -> str | None:
+        """The table's format, or None if it was not analyzed."""
+        return self.manifest.table.format if self.manifest else None
+
+    @property
     def table_name(self) -> str:
         """The table's name in its catalog, else its location."""
         if self.manifest is None:

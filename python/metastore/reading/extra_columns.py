@@ -80,10 +80,10 @@ def _to_json(value: pa.Scalar) -> str:
 
 def _find_common_type(scalars: Sequence[pa.Scalar]) -> pa.DataType:
     types = {scalar.type for scalar in scalars if scalar.is_valid}
-    if not types:
-        return pa.string()
     if len(types) == 1:
         return types.pop()
+    if not types:
+        return pa.string()
     if all(map(pa.types.is_integer, types)):
         return pa.int64()
     if all(map(_is_number, types)):

@@ -109,7 +109,7 @@ class FileAnswers:
     def _list_folder(self) -> tuple[DataFile, ...] | None:
         """The data files in the folder of a table that is a folder of Parquet files, else None."""
         discovery = self._table.discovery
-        if discovery.manifest is None or discovery.manifest.table.format != "parquet":
+        if discovery.table_format != "parquet":
             return None
         return list_parquet_files(self._table.location, by_path=discovery.is_named_by_path)
 
@@ -172,8 +172,7 @@ class FileAnswers:
         Expressions are left out of tables with log files: their columns may be in paths alone.
         """
         answer = self._table.find()
-        manifest = self._table.discovery.manifest
-        if answer is None or manifest is None or manifest.table.format in WITH_LOG_FILES:
+        if answer is None or self._table.discovery.table_format in WITH_LOG_FILES:
             return FilteredColumns(columns)
         return FilteredColumns(columns, answer.snapshot.expressions, answer.snapshot.columns)
 

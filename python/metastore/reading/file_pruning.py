@@ -164,8 +164,7 @@ class FilePruner:
             self._load(column)
         excluded = self._exclude(conditions, self._open)
         rows = _count_rows(self._files["rows"].to_pylist(), self._evidence.values())
-        is_empty = np.array([count == 0 for count in rows], bool)
-        reasons = self._choose_reasons(excluded, is_empty, self._has_statistics(columns))
+        reasons = self._choose_reasons(excluded, rows, self._has_statistics(columns))
         names = [_join_names(list_columns(conjunct.condition)) for conjunct in conditions]
         verdicts = []
         for file, reason in enumerate(reasons):
@@ -187,8 +186,9 @@ class FilePruner:
         unread = {column.name: self._unread[column] for column in columns if column in self._unread}
         return Judged(tuple(verdicts), int(self._covered.sum()), _explain_unused(conjuncts) | unread)
 
-    def _choose_reasons(self, excluded: _Excluded, is_empty: Mask, has_statistics: Mask) -> list[str]:
+    def _choose_reasons(self, excluded: _Excluded, rows: Sequence[int | None], has_statistics: Mask) -> list[str]:
         """The first reason that holds for each file."""
+        is_empty = np.array([count == 0 for count in rows], bool)
         reasons = {
             "KEPT_FILE_UNKNOWN": ~self._covered,
             "KEPT_LOG_FILES": ~self._open,

@@ -319,11 +319,10 @@ class Statistics:
 
     def to_table_row(self) -> Row:
         """The row of this table in `tables`."""
-        manifest = self._table.discovery.manifest
         newest = self._table.find()
         row: Row = {
             "table": self.table,
-            "format": manifest.table.format if manifest else None,
+            "format": self._table.discovery.table_format,
             "location": self.location,
             "snapshot": None,
             "current": None,
