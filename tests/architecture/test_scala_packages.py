@@ -14,6 +14,7 @@ ORDER = [
     "contract",
     "reason",
     "conf",
+    "python",
     "statistics.cache",
     "statistics.objects",
     "statistics.columns",

@@ -2,9 +2,7 @@ package org.metastore.spark
 
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
 
-import org.metastore.spark.analyze.{
-  AnalyzableColumnsRule, AnalyzeRule, AttachedPython, DiffStatement, FilteredSummaryStatement
-}
+import org.metastore.spark.analyze.{AnalyzableColumnsRule, AnalyzeRule}
 import org.metastore.spark.auto.{AutoAnalyzeCallRule, AutoAnalyzeRule}
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{CboSwitch, StageStatisticsRule}
@@ -14,8 +12,8 @@ import org.metastore.spark.scan.{
   PlanningStartRule, WarmUp
 }
 import org.metastore.spark.sql.{
-  ColumnsViewRule, DataSourceErrorRule, DataSourceRule, DiffFunction, EarlyRules, FilteredSummaryFunction,
-  FunctionCallRule, JobFunctionStrategy, MetastoreParser, OutermostParser, TableFunctions
+  ColumnsViewRule, DataSourceErrorRule, DataSourceRule, EarlyRules, FunctionCallRule, JobFunctionStrategy,
+  MetastoreParser, OutermostParser, TableFunctions
 }
 
 /**
@@ -26,7 +24,7 @@ import org.metastore.spark.sql.{
  */
 class SessionExtensions extends SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit = {
-    registerFunctions()
+    TableFunctions.register()
     addParser(extensions)
     addAnalyzerRules(extensions)
     addOptimizerRules(extensions)
@@ -35,14 +33,6 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
     MetastoreConf.warnOfMisspeltVariables()
     CboSwitch()
     WarmUp.begin()
-  }
-
-  /** Table functions. Python answers two of them: it is passed in, because `sql` does not know `analyze`. */
-  private def registerFunctions(): Unit = {
-    TableFunctions.register()
-    FilteredSummaryFunction.answerBy((session, table, query) =>
-      AttachedPython.run(session, FilteredSummaryStatement(table, query)))
-    DiffFunction.answerBy((session, question) => AttachedPython.run(session, DiffStatement(question)))
   }
 
   /** Statements of ours. Our parser is the outermost: parsers of other extensions lose parameter markers. */

@@ -4,7 +4,7 @@ import scala.collection.JavaConverters._
 import scala.util.Try
 import scala.util.control.NonFatal
 
-import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.sql.{Row, SparkSession}
@@ -17,8 +17,8 @@ import org.apache.spark.sql.execution.command.{AnalyzeTableCommand, LeafRunnable
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.python.{AttachedPython, PythonStatement}
 import org.metastore.spark.reason.{MetastoreException, SqlName}
-import org.metastore.spark.sql.DiffQuestion
 import org.metastore.spark.tables.{Namespaces, TableLookup}
 
 /** `ANALYZE TABLE` of a table that is ours: done in Python, its report is the answer. */
@@ -130,41 +130,6 @@ object AnalyzeReport {
     Row(table, null, null, null, null, null, null, null, Seq(why), null, null, null, null)
 }
 
-/** What the attached Python is asked to do with a table. */
-trait PythonStatement {
-  def table: String
-
-  /** Whether somebody typed it, and whether somebody waits for it. */
-  def isAsked: Boolean = true
-  def isWaitedFor: Boolean = true
-
-  /** Writes what is asked beside the table. */
-  protected def fill(node: ObjectNode): Unit
-
-  /** One line of JSON; `progress`: whether somebody wants to hear how far it is. */
-  final def json(progress: Boolean): String = {
-    val node = AnalyzeStatement.mapper.createObjectNode().put("table", table).put("progress", progress)
-    fill(node)
-    AnalyzeStatement.mapper.writeValueAsString(node)
-  }
-}
-
-/** The statistics of the rows that a query of one table keeps. */
-final case class FilteredSummaryStatement(table: String, query: String) extends PythonStatement {
-  override protected def fill(node: ObjectNode): Unit = { node.put("filtered", query); () }
-}
-
-/** What differs between two snapshots of a table, as far as Python tells it. */
-final case class DiffStatement(question: DiffQuestion) extends PythonStatement {
-  override def table: String = question.table
-
-  override protected def fill(node: ObjectNode): Unit = {
-    node.putArray("snapshots").add(question.before).add(question.after)
-    node.put("added", question.added).put("distributions", question.distributions)
-    ()
-  }
-}
-
 /**
  * One ANALYZE of one table, as the Python side is told of it.
  *
@@ -183,7 +148,7 @@ final case class AnalyzeStatement(
     override val isWaitedFor: Boolean = true)
   extends PythonStatement {
 
-  override def isAsked: Boolean = !inTurn
+  override def isInteractive: Boolean = !inTurn
 
   override protected def fill(node: ObjectNode): Unit = {
     node.put("all_columns", allColumns).put("noscan", noScan).put("in_turn", inTurn)
@@ -195,8 +160,4 @@ final case class AnalyzeStatement(
     }
     ()
   }
-}
-
-object AnalyzeStatement {
-  private[analyze] val mapper = new ObjectMapper()
 }

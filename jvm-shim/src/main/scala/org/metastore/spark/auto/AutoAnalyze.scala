@@ -11,8 +11,9 @@ import org.apache.hadoop.util.ShutdownHookManager
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 
-import org.metastore.spark.analyze.{AnalyzeCommand, AnalyzeStatement, AttachedPython}
+import org.metastore.spark.analyze.{AnalyzeCommand, AnalyzeStatement}
 import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.python.AttachedPython
 import org.metastore.spark.reason.{MetastoreException, Recoverable, VisibleText}
 
 /**
@@ -44,7 +45,7 @@ private[auto] object AutoAnalyze extends Logging {
 
   // Job group, tags and what else Spark hands on to new threads are of the statement that happens to be the first.
   private lazy val workers: ScheduledExecutorService = Executors.newScheduledThreadPool(
-    AttachedPython.MostUnasked,
+    AttachedPython.MostInBackground,
     work => {
       val thread = new Thread(null, work, "metastore-auto-analyze", 0L, false)
       thread.setDaemon(true)

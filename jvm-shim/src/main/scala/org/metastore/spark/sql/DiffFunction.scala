@@ -13,30 +13,14 @@ import org.apache.spark.sql.types.{
 }
 
 import org.metastore.spark.contract.Contract
+import org.metastore.spark.python.{AttachedPython, DiffStatement}
 import org.metastore.spark.reason.MetastoreException
-
-/**
- * What Python is asked of two snapshots of a table.
- *
- * @param added         compare the data files that came after the first snapshot with the table at that snapshot
- * @param distributions tell how far the values of columns are distributed otherwise, too
- */
-final case class DiffQuestion(
-    table: String,
-    before: String,
-    after: String,
-    added: Boolean,
-    distributions: Boolean)
 
 /**
  * `metastore.diff(table, from [, to] [, distributions] [, added])`: one row a column and measure of the summary that differs between
  * two snapshots, the largest change first. The Python that runs ANALYZE tells of distributions and of data files that were added.
  */
-object DiffFunction extends TableFunction("diff") with AnsweredByPython {
-
-  /** A list of rows, each an object of fields. */
-  override type Ask = (SparkSession, DiffQuestion) => JsonNode
-
+object DiffFunction extends TableFunction("diff") {
   private lazy val measures = Contract.texts(declared, "measures")
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
@@ -47,9 +31,10 @@ object DiffFunction extends TableFunction("diff") with AnsweredByPython {
     if (!added && !distributions) None
     else {
       val (old, current) = (before(session, call), after(session, call))
-      val question = DiffQuestion(call.text("table"), snapshot(old), snapshot(current), added, distributions)
+      val statement =
+        DiffStatement(call.text("table"), snapshot(old), snapshot(current), added, distributions)
       val known = if (added) Nil else differences(old, current)
-      Some(() => sortByChange(known ++ askPython(session, question).elements.asScala.map(toRow)))
+      Some(() => sortByChange(known ++ AttachedPython.run(session, statement).elements.asScala.map(toRow)))
     }
   }
 

@@ -9,23 +9,10 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Literal
 
 import org.metastore.spark.explain.FilteredQuery
-
-/** A table function whose rows Python makes. How it is asked is no business of this package: it is said from outside. */
-trait AnsweredByPython {
-  type Ask
-  @volatile private var ask: Option[Ask] = None
-
-  def answerBy(asking: Ask): Unit = ask = Some(asking)
-
-  protected def askPython: Ask = ask.get
-}
+import org.metastore.spark.python.{AttachedPython, FilteredSummaryStatement}
 
 /** `metastore.filtered_summary(query)`: one row a column of the query's one table, from the Python that runs ANALYZE. */
-object FilteredSummaryFunction extends TableFunction("filtered_summary") with AnsweredByPython {
-
-  /** Asks about the rows that a query keeps of a table: a list of rows, each a list of texts. */
-  override type Ask = (SparkSession, String, String) => JsonNode
-
+object FilteredSummaryFunction extends TableFunction("filtered_summary") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = answer(session, call)()
 
   override def jobRows(session: SparkSession, call: Arguments): Option[() => Seq[InternalRow]] =
@@ -34,7 +21,8 @@ object FilteredSummaryFunction extends TableFunction("filtered_summary") with An
   private def answer(session: SparkSession, call: Arguments): () => Seq[InternalRow] = {
     val query = call.text("query")
     val table = FilteredQuery.of(session, query).table
-    () => askPython(session, table, query).elements.asScala.map(row).toSeq
+    val statement = FilteredSummaryStatement(table, query)
+    () => AttachedPython.run(session, statement).elements.asScala.map(row).toSeq
   }
 
   private def row(cells: JsonNode): InternalRow = ResultRow.row(schema.fields.toSeq.zipWithIndex.map {

@@ -1,4 +1,4 @@
-package org.metastore.spark.analyze
+package org.metastore.spark.python
 
 import java.io.{BufferedReader, InputStreamReader, IOException, OutputStreamWriter, PrintWriter}
 import java.net.InetAddress
@@ -154,9 +154,13 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
 
 object PythonProcess {
 
-  /** As `-m metastore.spark.attached_process`, but nothing is imported from the working folder, where anybody may have put a module. */
+  /**
+   * Runs the module `metastore.spark.attached_process`. Nothing is imported from the working folder, where anybody may
+   * have put a module.
+   */
   private val Program =
-    "import sys; sys.path[:] = filter(None, sys.path); import runpy; runpy.run_module('metastore.spark.attached_process', run_name='__main__')"
+    "import sys; sys.path[:] = filter(None, sys.path); import runpy; " +
+      "runpy.run_module('metastore.spark.attached_process', run_name='__main__')"
 
   private val StartLimit = Duration(5, TimeUnit.MINUTES)
   private val LinesKept = 50
@@ -221,7 +225,8 @@ object PythonLost {
       ", as a host or container does that runs out of memory: give the driver's more (spark.driver.memoryOverhead), or " +
         "analyze fewer columns at a time (FOR COLUMNS)"
     new PythonLost(
-      s"its Python process was killed by ${Names.getOrElse(signal, s"signal $signal")} (exit ${128 + signal})$memory. $NextOne")
+      s"its Python process was killed by ${Names.getOrElse(signal, s"signal $signal")} " +
+        s"(exit ${128 + signal})$memory. $NextOne")
   }
 
   /** It ended by itself. */

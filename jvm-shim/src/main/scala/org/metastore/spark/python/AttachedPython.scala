@@ -1,4 +1,4 @@
-package org.metastore.spark.analyze
+package org.metastore.spark.python
 
 import java.util.{Collections, WeakHashMap}
 import java.util.concurrent.Semaphore
@@ -15,25 +15,27 @@ import org.metastore.spark.conf.PythonInterpreter
 import org.metastore.spark.reason.MetastoreException
 
 /**
- * The attached Python processes of this driver: some for what people ask, and some for what nobody typed, so that nobody waits for
- * that. Statements run side by side, each in a process of its own, which the next one takes over.
+ * Python processes of this driver. Statements run side by side, each in a process of its own, which the next statement
+ * takes over. Interactive statements do not wait for statements in the background.
  */
 object AttachedPython {
-  private val MostAsked = 8
+  private val MostInteractive = 8
 
-  /** How many statements that nobody typed run at a time. */
-  val MostUnasked: Int = 4
+  /** How many statements run in the background at a time. */
+  val MostInBackground: Int = 4
 
-  private val asked = new PythonPool(MostAsked)
-  private val unasked = new PythonPool(MostUnasked)
+  private val interactive = new PythonPool(MostInteractive)
+  private val background = new PythonPool(MostInBackground)
 
   Runtime.getRuntime.addShutdownHook(new Thread(
-    () => Seq(asked, unasked).foreach(_.stop()),
+    () => Seq(interactive, background).foreach(_.stop()),
     "metastore-python-stop"))
 
-  /** Runs one statement in Python; raises what Python said as a MetastoreException. */
-  def run(session: SparkSession, statement: PythonStatement): JsonNode =
-    (if (statement.isAsked) asked else unasked).run(session, statement)
+  /** Runs one statement in Python; an error of Python is raised as a MetastoreException. */
+  def run(session: SparkSession, statement: PythonStatement): JsonNode = {
+    val pool = if (statement.isInteractive) interactive else background
+    pool.run(session, statement)
+  }
 }
 
 /**
@@ -61,7 +63,7 @@ private final class PythonPool(most: Int) {
         case e @ (_: PythonLost | _: PythonSilent) =>
           throw MetastoreException.analyzeFailed(statement.table, e.getMessage, Some(e))
       } finally turns.release()
-    val json = AnalyzeStatement.mapper.readTree(answer)
+    val json = PythonStatement.mapper.readTree(answer)
     if (json.has("report")) json.get("report") else throw failed(statement, json.path("error"))
   }
 
@@ -123,8 +125,8 @@ private final class PythonPool(most: Int) {
     val python = PythonInterpreter.of(context).command
     MetastoreException.analyzeFailed(
       statement.table,
-      s"${cause.getMessage}. Start Spark with spark.metastore.python set to an " +
-        s"interpreter of the driver's host with the package (now it is $python), after: pip install pyspark-metastore",
+      s"${cause.getMessage}. Start Spark with spark.metastore.python set to an interpreter of the driver's host " +
+        s"with the package (now it is $python), after: pip install pyspark-metastore",
       Some(cause))
   }
 }

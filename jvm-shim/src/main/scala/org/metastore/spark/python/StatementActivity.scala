@@ -1,4 +1,4 @@
-package org.metastore.spark.analyze
+package org.metastore.spark.python
 
 import java.util.concurrent.TimeUnit
 
@@ -15,7 +15,7 @@ import org.apache.spark.scheduler.{
  * @param tag     the tag of its jobs
  * @param process the Python that runs it
  */
-private[analyze] final class StatementActivity(tag: String, process: ProcessHandle) extends SparkListener {
+private[python] final class StatementActivity(tag: String, process: ProcessHandle) extends SparkListener {
   private var lastSign = System.nanoTime()
   private var cpuNanos = 0L
   private var lookedAt = lastSign
@@ -71,7 +71,7 @@ private[analyze] final class StatementActivity(tag: String, process: ProcessHand
   }
 }
 
-private[analyze] object StatementActivity {
+private[python] object StatementActivity {
   private val Tags = "spark.job.tags"
   private val LookNanos = TimeUnit.SECONDS.toNanos(1)
   private val Share = 20L // of a core: the clock of processes ticks in hundredths of a second
