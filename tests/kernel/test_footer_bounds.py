@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kernel.samples import columns, table, wanted
+from metastore.kernel.column_statistics import ColumnStatistics
 from metastore.kernel.footer_bounds import analyze_footer
 from metastore.kernel.parquet_file import analyze_parquet
 
@@ -82,8 +83,8 @@ def test_millis_become_micros(tmp_path):
 )
 def test_footers_that_contradict_themselves_are_not_believed(lo, hi, nulls):
     from metastore.kernel.footer_bounds import (  # noqa: PLC0415 - spares every other use its time
-        _bounds,
-        _is_possible,
+        _add_bounds,
+        _RowGroup,
     )
     from metastore.kernel.parquet_schema import ParquetField  # noqa: PLC0415
 
@@ -91,6 +92,7 @@ def test_footers_that_contradict_themselves_are_not_believed(lo, hi, nulls):
         has_min_max = has_null_count = True
         min_raw, max_raw, null_count = lo, hi, nulls
 
-    node = ParquetField(("c",), None, pa.int64(), 0, 1)
-    believed = _is_possible(Said, 4) and _bounds([Said], [4], wanted("bigint").column, node) is not None
+    group, field = _RowGroup.of(4, Said), ParquetField(("c",), None, pa.int64(), 0, 1)
+    counts = ColumnStatistics(4, "long")
+    believed = group.is_possible and _add_bounds(counts, [group], wanted("bigint").column, field) != counts
     assert not believed

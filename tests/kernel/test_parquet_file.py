@@ -333,10 +333,10 @@ def test_a_footer_in_memory_takes_no_more_than_the_budget_is_less(write):
     groups, number, budget = 1_500, 20, 1 << 30
     path = write(pa.table([pa.array(range(groups))] * number, [f"c{i}" for i in range(number)]), row_group_size=1)
     found = subprocess.run([sys.executable, "-c", _OF_FOOTER, path], check=True, capture_output=True)
-    less = budget - kernel_read._beside(pq.read_metadata(path), budget)
+    less = budget - kernel_read._subtract_footer(pq.read_metadata(path), budget)
     assert int(found.stdout) / 2 < less
     assert int(found.stdout) < 1.3 * less
-    assert kernel_read._beside(pq.read_metadata(path), 4 << 20) == 1 << 20
+    assert kernel_read._subtract_footer(pq.read_metadata(path), 4 << 20) == 1 << 20
 
 
 @pytest.mark.parametrize(

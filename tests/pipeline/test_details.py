@@ -126,7 +126,7 @@ def test_lists_are_cut_longest_first_and_say_so():
 
 def test_lists_of_a_small_table_are_whole_and_leave_the_room_of_the_others():
     allowance = choose_allowance(50 << 20)
-    limits = DetailLimits(whole=allowance.whole)
+    limits = DetailLimits(longest_uncut=allowance.longest_uncut)
     found = [
         (0, analyze(np.random.default_rng(1).permutation(1 << 20)[:4_001] << 40, limits)),
         (1, analyze([*range(9_000)] * 2, limits)),

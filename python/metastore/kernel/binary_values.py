@@ -30,6 +30,11 @@ def is_text_type(kind: pa.DataType) -> bool:
     return any(check(kind) for check in checks)
 
 
+def list_chunks(values: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    """The arrays that values consist of."""
+    return list(values.chunks) if isinstance(values, pa.ChunkedArray) else [values]
+
+
 def to_large_binary(values: pa.Array) -> pa.Array:
     """The bytes of texts or binary values."""
     kind = values.type
@@ -192,21 +197,21 @@ class BinaryValues:
 
     def _keys(self, rows: Rows | None, depth: int, step: int) -> UInt64Array:
         """The next bytes of values, and how many there are: of values that begin alike the shorter comes first."""
-        found: UInt64Array = np.empty(len(self) if rows is None else len(rows), np.uint64)
+        all_keys: UInt64Array = np.empty(len(self) if rows is None else len(rows), np.uint64)
         shift = np.uint64(64 - 8 * step - LEFT_BITS)
-        for batch in split_batches(len(found)):
-            some = batch if rows is None else rows[batch]
-            lengths, starts = self.lengths[some], self._starts[some]
+        for batch in split_batches(len(all_keys)):
+            batch_rows = batch if rows is None else rows[batch]
+            lengths, starts = self.lengths[batch_rows], self._starts[batch_rows]
             if depth:
                 starts = starts + np.minimum(lengths, depth)
                 lengths = np.maximum(lengths - depth, 0)
-            left = np.minimum(lengths, step)
+            remaining = np.minimum(lengths, step)
             keys = self._words[starts]
-            keys &= MASKS[left]
+            keys &= MASKS[remaining]
             keys.byteswap(inplace=True)
             keys >>= shift
-            np.bitwise_or(keys, left.view(np.uint64), out=found[batch])
-        return found
+            np.bitwise_or(keys, remaining.view(np.uint64), out=all_keys[batch])
+        return all_keys
 
 
 @dataclass(frozen=True)
@@ -216,7 +221,7 @@ class SortLevel:
     Attributes:
         is_new: Whether a row differs from the one before.
         ended: Whether a row has no further bytes.
-        step: How many bytes were looked at.
+        step: The number of bytes that were compared.
     """
 
     rows: Rows
@@ -227,12 +232,12 @@ class SortLevel:
 
 @dataclass(frozen=True)
 class ValueRepeats:
-    """Which of many values are equal, told by their 63-bit hashes.
+    """The equal ones of many values, by their 63-bit hashes.
 
     Attributes:
-        distinct: How many distinct values there are.
+        distinct: The number of distinct values.
         rows: One row of each value that occurs more than once, in no order.
-        counts: How often each of these occurs.
+        counts: The number of times that each of these occurs.
         again: The other rows of these values are set.
     """
 
@@ -258,26 +263,36 @@ def find_repeats(hashes: UInt64Array, ordered: UInt64Array) -> ValueRepeats:
     return ValueRepeats(distinct, rows[starts[counts > 1]], counts[counts > 1], again)
 
 
+def count_common_bytes(first: bytes, second: bytes) -> int:
+    """Count the bytes with which both begin."""
+    common = 0
+    for byte, other in zip(first, second, strict=False):
+        if byte != other:
+            break
+        common += 1
+    return common
+
+
 def choose_key_bytes(last: int) -> int:
-    """How many bytes fit a key beside the number of a group, the last one given."""
+    """The number of bytes that fit a key beside the number of a group, up to the last."""
     return min((64 - LEFT_BITS - last.bit_length()) // 8, WORD - 1)
 
 
-def _rows_among(keys: UInt64Array, wanted: UInt64Array) -> Rows:
-    """The rows whose keys are among some, and a few more.
+def _rows_among(keys: UInt64Array, searched: UInt64Array) -> Rows:
+    """The rows whose keys are searched, and a few more.
 
     Sorting keys alone takes a fifth of the time of sorting rows by them: this leaves few rows to be sorted.
     """
-    is_wanted = np.zeros(1 << _SLOT_BITS, np.bool_)
-    is_wanted[hash_slots(wanted, _SLOT_BITS)] = True
-    found = np.empty(len(keys), np.bool_)
+    is_taken = np.zeros(1 << _SLOT_BITS, np.bool_)
+    is_taken[hash_slots(searched, _SLOT_BITS)] = True
+    may_match = np.empty(len(keys), np.bool_)
     for batch in split_batches(len(keys)):
-        np.take(is_wanted, hash_slots(keys[batch], _SLOT_BITS), out=found[batch], mode="clip")
-    return np.flatnonzero(found)
+        np.take(is_taken, hash_slots(keys[batch], _SLOT_BITS), out=may_match[batch], mode="clip")
+    return np.flatnonzero(may_match)
 
 
 def hash_slots(keys: UInt64Array, bits: int) -> Rows:
-    """The slot of each key in a table of so many bits."""
+    """The slot of each key in a table of 2^bits slots."""
     slots: UInt64Array = keys * _SPREAD
     slots >>= np.uint64(64 - bits)
     return slots.view(np.int64)

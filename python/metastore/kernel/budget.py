@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from metastore.format.bloom_filter import choose_filter_size
 from metastore.format.histogram_bins import EQUI_HEIGHT, Histogram
+from metastore.kernel.binary_values import count_common_bytes
 from metastore.kernel.column_bloom import resize_bloom_filter
 from metastore.kernel.column_histogram import merge_bins
 from metastore.kernel.hyperloglog import Registers
@@ -17,30 +17,31 @@ from metastore.kernel.theta_sketch import ThetaSketch
 from metastore.kernel.value_counts import COMPLETE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from metastore.kernel.column_statistics import ColumnStatistics
+    from metastore.kernel.value_counts import ValueCounts
 
-    Statistics = list[tuple[int, ColumnStatistics]]
+    Statistics = list[ColumnStatistics]
 
 
 LONGEST_LIST = 1 << 18
 SMALL_LIST = 256
-"""Lists of so many values, and histograms with one bin for each of them, are kept whole."""
+"""The longest list of values, and the most single-value bins of a histogram, that are never cut."""
 _SMALL_TABLE = 100 << 20
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """What the statistics of a data file may take, which the size of its table decides.
+    """Room for the statistics of a data file, which the size of its table decides.
 
     Attributes:
-        whole: Lists of so many values are not cut, and take what they take.
-        share: All else takes one in so many of the data file's bytes.
+        longest_uncut: The most values of a list that is not cut, however many bytes it takes.
+        share: The data file's bytes divided by those of all other statistics.
         keeps_sketches: Whether a sketch is kept of every column, though it takes more.
     """
 
-    whole: int = SMALL_LIST
+    longest_uncut: int = SMALL_LIST
     share: int = 10
     keeps_sketches: bool = False
 
@@ -49,10 +50,10 @@ LARGE_TABLE = Allowance()
 
 
 def choose_allowance(size: int) -> Allowance:
-    """What statistics may take in a table of so many bytes.
+    """The allowance of each data file in a table of this size in bytes.
 
     Examples:
-        >>> choose_allowance(10 << 20).whole, choose_allowance(1 << 30).whole
+        >>> choose_allowance(10 << 20).longest_uncut, choose_allowance(1 << 30).longest_uncut
         (4096, 256)
     """
     return Allowance(4_096, 3) if size <= _SMALL_TABLE else LARGE_TABLE
@@ -60,60 +61,64 @@ def choose_allowance(size: int) -> Allowance:
 
 @dataclass(frozen=True)
 class DetailLimits:
-    """What lists of values and histograms may hold.
+    """The limits of lists of values and of histograms.
 
     Attributes:
         bins: Most bins of a histogram, 2 to 10,000.
-        top: Most frequent values kept where not all are.
-        list_bytes: Bytes that the longest list of values may take.
-        kind: Of histograms, `equi_height` or `equi_width`.
-        whole: Lists of so many values hold all of them, however often each occurs.
+        top: The number of most frequent values that are listed if not all are.
+        list_bytes: The most bytes of a list of values.
+        kind: The kind of histograms, `equi_height` or `equi_width`.
+        longest_uncut: The most values of a list that holds all of them, however often each occurs.
     """
 
     bins: int = 1_000
     top: int = 1_000
     list_bytes: int = 64 << 20
     kind: str = EQUI_HEIGHT
-    whole: int = 0
+    longest_uncut: int = 0
 
     @property
     def longest_list(self) -> int:
-        """How many values a list that is not cut may hold."""
+        """The most values of a list that is not cut."""
         return max(min(LONGEST_LIST, self.list_bytes), self.shortest_list)
 
     @property
     def shortest_list(self) -> int:
-        """How many values are listed, though hardly any of them occurs twice."""
-        return max(self.top, self.whole)
+        """The most values that are listed though hardly any of them occurs twice."""
+        return max(self.top, self.longest_uncut)
 
 
 DEFAULT_DETAIL_LIMITS = DetailLimits()
 BUDGET = 1 << 30
-"""Bytes that a task may hold."""
+"""The bytes of memory of a task."""
 
 _PREFIX = 8
 
 
 def estimate_values_between(lo: Any, hi: Any) -> int:
-    """About how many values of its type lie between two bounds; 0 where a bound is not known."""
+    """Estimate how many values of its type lie between two bounds; 0 if a bound is unknown."""
     if lo is None or hi is None:
         return 0
     if isinstance(lo, bytes):
         return _texts_between(lo, hi)
-    return _place(hi) - _place(lo) if isinstance(lo, float) else int(hi) - int(lo)
+    if isinstance(lo, float):
+        return _rank_of_double(hi) - _rank_of_double(lo)
+    return int(hi) - int(lo)
 
 
 def _texts_between(lo: bytes, hi: bytes) -> int:
-    """The difference of the first bytes in which they differ."""
-    ends = (place for place, (a, b) in enumerate(zip(lo, hi, strict=False)) if a != b)
-    common = next(ends, min(len(lo), len(hi)))
+    """The difference of the first bytes in which two texts differ."""
+    common = count_common_bytes(lo, hi)
     length = min(max(len(lo), len(hi)) - common, _PREFIX)
-    low, high = (int.from_bytes(one[common : common + length].ljust(length, b"\0"), "big") for one in (lo, hi))
-    return abs(high - low)
+    return abs(_read_bytes(hi, common, length) - _read_bytes(lo, common, length))
 
 
-def _place(value: float) -> int:
-    """The place of a double among all doubles."""
+def _read_bytes(text: bytes, start: int, length: int) -> int:
+    return int.from_bytes(text[start : start + length].ljust(length, b"\0"), "big")
+
+
+def _rank_of_double(value: float) -> int:
+    """The rank of a double among all doubles."""
     bits = int(np.float64(value).view(np.int64))
     return bits if bits >= 0 else -(bits & ((1 << 63) - 1))
 
@@ -127,149 +132,226 @@ _CUT_LISTS = 2  # a share of the lists' room is for those that are cut
 _SPARE = 6  # sizes are estimates
 _FEWEST_BINS = 64
 _FEWEST_LISTED = 10
-_WIDE_BITS = 16  # one in so many values within the bounds: bounds tell nothing
+_WIDE_BITS = 16  # of wider bounds, per value, none tells more than another
 
 
 def budget_for_lists(size: int) -> int:
-    """Bytes that all value lists of a data file may take."""
+    """The most bytes of all value lists of a data file."""
     return max(size // _LISTS, _LEAST)
 
 
 def fit_to_file_size(
     statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: int, allowance: Allowance = LARGE_TABLE
-) -> Statistics:
-    """Fit what is known of a data file into its share of the file's size."""
-    whole = allowance.whole
-    found = _with_lists(list(statistics), budget_for_lists(size), top, whole)
-    found = [(ordinal, _with_bins(known)) for ordinal, known in _with_histograms(found, size // _HISTOGRAMS)]
-    room = max(size // allowance.share, _COLUMN * len(found))
+) -> list[tuple[int, ColumnStatistics]]:
+    """Fit the statistics of a data file, each with its column's ordinal, into their share of the file's size."""
+    ordinals, columns = [], []
+    for ordinal, column in statistics:
+        ordinals.append(ordinal)
+        columns.append(column)
+    columns = _fit_lists(columns, budget_for_lists(size), top, allowance.longest_uncut)
+    columns = _fit_histograms(columns, size // _HISTOGRAMS)
+    columns = list(map(_drop_percentiles, columns))
+    room = max(size // allowance.share, _COLUMN * len(columns))
     room -= room // _SPARE
-    room += sum(
-        known.values.size
-        for _, known in found
-        if known.values and len(known.values) > SMALL_LIST and known.values.is_whole(whole)
-    )
-    others = sum(_size(known) - len(known.theta or b"") for _, known in found)
+    room += sum(_uncut_bytes(column, allowance.longest_uncut) for column in columns)
+    sketches = sum(map(_sketch_bytes, columns))
     if allowance.keeps_sketches:
-        room += sum(len(known.theta or b"") for _, known in found)
+        room += sketches
     else:
-        found = _with_sketches(found, min(max(size // _SKETCHES, room // 4), room - others))
-    left = room - sum(_size(known) for _, known in found)
-    return _with_filters(found, max(left, min(size // allowance.share, _LEAST)))
+        further = sum(map(_size, columns)) - sketches
+        columns = _fit_sketches(columns, min(max(size // _SKETCHES, room // 4), room - further))
+    remaining = room - sum(map(_size, columns))
+    columns = _fit_filters(columns, max(remaining, min(size // allowance.share, _LEAST)))
+    return list(zip(ordinals, columns, strict=True))
 
 
-def _with_lists(found: Statistics, room: int, top: int, whole_list: int) -> Statistics:
-    lists = {place: known.values for place, (_, known) in enumerate(found) if known.values is not None}
-    sizes = {place: values.size for place, values in lists.items() if not values.is_whole(whole_list)}
-    if sum(sizes.values()) > room:  # as many as possible stay complete
-        whole = sorted((place for place in sizes if lists[place].kind == COMPLETE), key=lambda place: sizes[place])
-        sums, most = accumulate(sizes[place] for place in whole), room - room // _CUT_LISTS
-        room -= sum(sizes.pop(place) for place, used in zip(whole, [*sums], strict=True) if used <= most)
-    total = sum(sizes.values())
-    longest = sorted(sizes, key=lambda place: sizes[place], reverse=True)
-    while total > room:
-        for place in longest:
-            if total > room and len(lists[place]) > top:
-                lists[place] = lists[place].keep_most_frequent(top)
-                total -= sizes[place]
-                sizes[place] = lists[place].size
-                total += sizes[place]
+def _sketch_bytes(column: ColumnStatistics) -> int:
+    return len(column.theta or b"")
+
+
+def _uncut_bytes(column: ColumnStatistics, longest_uncut: int) -> int:
+    """The bytes of a list that is not cut, unless it is small."""
+    values = column.values
+    if values is None or len(values) <= SMALL_LIST or not values.is_uncut(longest_uncut):
+        return 0
+    return values.size
+
+
+def _fit_lists(columns: Statistics, room: int, top: int, longest_uncut: int) -> Statistics:
+    lists = _list_values(columns)
+    sizes = {number: values.size for number, values in lists.items() if not values.is_uncut(longest_uncut)}
+    if sum(sizes.values()) > room:
+        room -= _take_complete_lists(lists, sizes, room - room // _CUT_LISTS)
+    _cut_lists(lists, sizes, room, top)
+    return [_replace_list(column, lists.get(number)) for number, column in enumerate(columns)]
+
+
+def _list_values(columns: Statistics) -> dict[int, ValueCounts]:
+    """The value lists by the numbers of their columns."""
+    return {number: column.values for number, column in enumerate(columns) if column.values is not None}
+
+
+def _take_complete_lists(lists: Mapping[int, ValueCounts], sizes: dict[int, int], room: int) -> int:
+    """Take as many complete lists as fit from those to be cut; return their bytes."""
+    complete = [number for number in sizes if lists[number].kind == COMPLETE]
+    used = 0
+    for number in sorted(complete, key=sizes.__getitem__):
+        if used + sizes[number] > room:
+            break
+        used += sizes.pop(number)
+    return used
+
+
+def _cut_lists(lists: dict[int, ValueCounts], sizes: dict[int, int], room: int, top: int) -> None:
+    """Cut the lists that have sizes, the longest first, to fewer and fewer values until all of them fit."""
+    longest_first = sorted(sizes, key=sizes.__getitem__, reverse=True)
+    while sum(sizes.values()) > room:
+        _cut_lists_to(top, lists, sizes, longest_first, room)
         if top <= _FEWEST_LISTED:
             break
         top = max(top // 2, _FEWEST_LISTED)
-    return [
-        (ordinal, known if lists.get(place) is known.values else known.with_value_counts(lists[place]))
-        for place, (ordinal, known) in enumerate(found)
-    ]
 
 
-def _with_histograms(found: Statistics, room: int) -> Statistics:
-    """The columns with as many bins as there is room for."""
-    large = [
-        known.histogram
-        for _, known in found
-        if known.histogram is not None and len(known.histogram.counts) > SMALL_LIST
-    ]
-    times = -(-sum(map(_histogram_size, large)) // max(room, 1))
-    if times <= 1:
-        return found
-    return [
-        (ordinal, replace(known, histogram=_merge_bins(known.histogram, times)) if known.histogram else known)
-        for ordinal, known in found
-    ]
+def _cut_lists_to(
+    top: int, lists: dict[int, ValueCounts], sizes: dict[int, int], numbers: Iterable[int], room: int
+) -> None:
+    """Cut lists to a number of values, one after the other, until all of them fit."""
+    excess = sum(sizes.values()) - room
+    for number in numbers:
+        if excess > 0 and len(lists[number]) > top:
+            lists[number] = lists[number].keep_most_frequent(top)
+            excess -= sizes[number] - lists[number].size
+            sizes[number] = lists[number].size
 
 
-def _merge_bins(histogram: Histogram, times: int) -> Histogram:
-    """So many bins made one, as far as ranks of the table remain known to half a hundredth."""
-    bins = len(histogram.counts)
-    is_by_value = bins <= SMALL_LIST and histogram.distincts is not None and (histogram.distincts == 1).all()
+def _replace_list(column: ColumnStatistics, values: ValueCounts | None) -> ColumnStatistics:
+    return column if values is column.values else column.with_value_counts(values)
+
+
+def _fit_histograms(columns: Statistics, room: int) -> Statistics:
+    """Merge bins until the histograms fit, all by the same factor."""
+    size = sum(_histogram_size(column.histogram) for column in columns if _has_large_histogram(column))
+    factor = -(-size // max(room, 1))
+    if factor <= 1:
+        return columns
+    return [_merge_bins(column, factor) for column in columns]
+
+
+def _has_large_histogram(column: ColumnStatistics) -> bool:
+    return column.histogram is not None and len(column.histogram.counts) > SMALL_LIST
+
+
+def _merge_bins(column: ColumnStatistics, factor: int) -> ColumnStatistics:
+    """Merge bins by a factor, as far as ranks of the table stay known to half a hundredth."""
+    histogram = column.histogram
+    if histogram is None or _is_small_by_value(histogram):
+        return column
     rows = int(histogram.counts.sum())
     fewest = max(_FEWEST_BINS, min(rows // 8, 2 * _FEWEST_BINS), min(rows // 32, 4 * _FEWEST_BINS))
-    return histogram if is_by_value else merge_bins(histogram, max(bins // times, fewest))
+    bins = max(len(histogram.counts) // factor, fewest)
+    return replace(column, histogram=merge_bins(histogram, bins))
 
 
-def _with_bins(known: ColumnStatistics) -> ColumnStatistics:
-    """Without percentiles where a histogram tells them: there are no two answers to one question."""
-    has_ranks = known.histogram is not None and known.histogram.kind == EQUI_HEIGHT
-    return replace(known, percentiles=None) if has_ranks else known
+def _is_small_by_value(histogram: Histogram) -> bool:
+    """Whether a small histogram has one bin for each value."""
+    if histogram.distincts is None or len(histogram.counts) > SMALL_LIST:
+        return False
+    return bool((histogram.distincts == 1).all())
 
 
-def _with_sketches(found: Statistics, left: int) -> Statistics:
-    """The columns with the theta sketches that fit, the small ones first, and with registers of the others."""
-    lengths = sorted(len(known.theta) for _, known in found if known.theta is not None)
-    largest = next((length for length, sums in zip(lengths, accumulate(lengths), strict=True) if sums > left), None)
-    return [(ordinal, known if largest is None else _cut(known, largest)) for ordinal, known in found]
+def _drop_percentiles(column: ColumnStatistics) -> ColumnStatistics:
+    """Drop percentiles if a histogram says them, too: one question has one answer."""
+    if column.histogram is None or column.histogram.kind != EQUI_HEIGHT:
+        return column
+    return replace(column, percentiles=None)
 
 
-def _with_filters(found: Statistics, left: int) -> Statistics:
-    """All filters with fewer bits before one is left out: of columns whose bounds tell most the large ones."""
-    wanted = [place for place, (_, known) in enumerate(found) if known.bloom and known.frequencies != COMPLETE]
-    full = {place: len(found[place][1].bloom or b"") for place in sorted(wanted, key=lambda at: _worth(found[at][1]))}
-    over, sizes = sum(full.values()) - left, dict(full)
-    for place in sorted(sizes, key=lambda at: sizes[at], reverse=True):
-        less = choose_filter_size(found[place][1].distinct or 0, sizes[place] - 1)
-        if over > 0 and less is not None:
-            over -= sizes[place] - less
-            sizes[place] = less
-    while over > 0 and sizes:
-        over -= sizes.popitem()[1]
-    for place, size in sizes.items():
-        if full[place] - size <= -over:  # there is room again
-            over += full[place] - size
-            sizes[place] = full[place]
-    return [(ordinal, _filtered(known, sizes.get(place))) for place, (ordinal, known) in enumerate(found)]
+def _fit_sketches(columns: Statistics, room: int) -> Statistics:
+    """Keep the theta sketches that fit, the small ones first, and registers of the other columns."""
+    used = 0
+    for length in sorted(filter(None, map(_sketch_bytes, columns))):
+        used += length
+        if used > room:
+            return [_replace_large_sketch(column, length) for column in columns]
+    return columns
 
 
-def _filtered(known: ColumnStatistics, size: int | None) -> ColumnStatistics:
-    """A column with a filter of so many bytes, if any."""
-    if known.bloom is None:
-        return known
-    return replace(known, bloom=None if size is None else resize_bloom_filter(known.bloom, size))
+def _replace_large_sketch(column: ColumnStatistics, length: int) -> ColumnStatistics:
+    """Replace a sketch of at least this length by registers, or by nothing if a list has all values."""
+    if column.theta is None or len(column.theta) < max(length, _COLUMN // 2 + 1):
+        return column
+    if column.frequencies == COMPLETE:
+        return replace(column, theta=None, registers=None)
+    registers = column.registers or Registers.of(ThetaSketch.from_bytes(column.theta).hashes).to_bytes()
+    return replace(column, theta=None, registers=registers)
 
 
-def _worth(known: ColumnStatistics) -> tuple[int, int]:
-    between = estimate_values_between(known.lo, known.hi) // max(known.distinct or 0, 1)
-    return -min(between.bit_length(), _WIDE_BITS), len(known.bloom or b"")
+def _fit_filters(columns: Statistics, room: int) -> Statistics:
+    """Shrink all filters before one is dropped: first that of a column whose bounds say most."""
+    full_sizes = _list_filters(columns)
+    sizes = dict(full_sizes)
+    _shrink_filters(columns, sizes, room)
+    while sizes and sum(sizes.values()) > room:
+        sizes.popitem()
+    _restore_filters(sizes, full_sizes, room)
+    return [_resize_filter(column, sizes.get(number)) for number, column in enumerate(columns)]
 
 
-def _size(known: ColumnStatistics) -> int:
-    summary = _SUMMARY + (0 if known.percentiles is None else _PERCENTILES)
-    sketches = sum(len(one) for one in (known.theta, known.registers) if one is not None)
-    lists = 0 if known.values is None else known.values.size
-    return summary + sketches + lists + (0 if known.histogram is None else _histogram_size(known.histogram))
+def _list_filters(columns: Statistics) -> dict[int, int]:
+    """The sizes of the filters that say more than a list, by the numbers of their columns; the best come first."""
+    filtered = [number for number, column in enumerate(columns) if column.bloom and column.frequencies != COMPLETE]
+    filtered.sort(key=lambda number: _rank_by_worth(columns[number]))
+    return {number: len(columns[number].bloom or b"") for number in filtered}
 
 
-def _histogram_size(histogram: Histogram) -> int:
-    """About as many bytes as it takes when it is stored, or more."""
+def _shrink_filters(columns: Statistics, sizes: dict[int, int], room: int) -> None:
+    """Choose smaller sizes, of the largest filters first, until all of them fit."""
+    excess = sum(sizes.values()) - room
+    for number in sorted(sizes, key=sizes.__getitem__, reverse=True):
+        smaller = choose_filter_size(columns[number].distinct or 0, sizes[number] - 1)
+        if excess > 0 and smaller is not None:
+            excess -= sizes[number] - smaller
+            sizes[number] = smaller
+
+
+def _restore_filters(sizes: dict[int, int], full_sizes: Mapping[int, int], room: int) -> None:
+    """Give filters their full sizes again if there is room, because others were dropped."""
+    free = room - sum(sizes.values())
+    for number, size in sizes.items():
+        more = full_sizes[number] - size
+        if more <= free:
+            free -= more
+            sizes[number] = full_sizes[number]
+
+
+def _resize_filter(column: ColumnStatistics, size: int | None) -> ColumnStatistics:
+    """Give a column's filter this size; without a size, drop it."""
+    if column.bloom is None:
+        return column
+    if size is None:
+        return replace(column, bloom=None)
+    return replace(column, bloom=resize_bloom_filter(column.bloom, size))
+
+
+def _rank_by_worth(column: ColumnStatistics) -> tuple[int, int]:
+    """A key that sorts filters: those of columns with wide bounds come first, then the short ones."""
+    per_value = estimate_values_between(column.lo, column.hi) // max(column.distinct or 0, 1)
+    return -min(per_value.bit_length(), _WIDE_BITS), len(column.bloom or b"")
+
+
+def _size(column: ColumnStatistics) -> int:
+    size = _SUMMARY + _sketch_bytes(column) + len(column.registers or b"")
+    if column.percentiles is not None:
+        size += _PERCENTILES
+    if column.values is not None:
+        size += column.values.size
+    return size + _histogram_size(column.histogram)
+
+
+def _histogram_size(histogram: Histogram | None) -> int:
+    """About as many bytes as a histogram takes when it is stored, or more."""
+    if histogram is None:
+        return 0
     edges = 0 if histogram.edges is None else int(histogram.edges.nbytes)
-    return edges + 2 * len(histogram.counts) * (1 if histogram.distincts is None else 2)
-
-
-def _cut(known: ColumnStatistics, largest: int) -> ColumnStatistics:
-    """A column with registers in the place of a sketch that is as large; none where a list tells all values."""
-    if known.theta is None or len(known.theta) < largest or len(known.theta) <= _COLUMN // 2:
-        return known
-    if known.frequencies == COMPLETE:
-        return replace(known, theta=None, registers=None)
-    registers = known.registers or Registers.of(ThetaSketch.from_bytes(known.theta).hashes).to_bytes()
-    return replace(known, theta=None, registers=registers)
+    numbers_per_bin = 1 if histogram.distincts is None else 2
+    return edges + 2 * len(histogram.counts) * numbers_per_bin

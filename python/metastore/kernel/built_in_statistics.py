@@ -45,7 +45,7 @@ class FixedWidthInput:
 
 @dataclass(frozen=True)
 class TextInput:
-    """The bytes of each text or binary value, and how often each occurs; once each where no counts are given."""
+    """The bytes of each text or binary value, and its count; without counts each occurs once."""
 
     lengths: Longs
     counts: Longs | None = None
@@ -56,11 +56,11 @@ class StatisticDescriptor:
     """A built-in statistic.
 
     Attributes:
-        name: Of its field in `summary`.
-        type: That of the field, as `contract/statistics.json` spells it.
-        meaning: What docs/format.md says of it.
-        merge: How the numbers of parts become that of the whole.
-        of_numbers: Computes it from at least one value of a fixed width; None where it is not known of the type.
+        name: The name of its field in `summary`.
+        type: The type of the field, as `contract/statistics.json` spells it.
+        meaning: The meaning of the field, as in docs/format.md.
+        merge: The way in which numbers of parts are merged.
+        of_numbers: Computes it from at least one value of a fixed width; gives None for types that have none.
         of_texts: Computes it from at least one text or binary value.
         version: Grows when other numbers are computed or merged: groups of data files are merged again then.
     """
@@ -73,9 +73,15 @@ class StatisticDescriptor:
     of_texts: Callable[[TextInput], int] | None = None
     version: int = 1
 
+    def compute(self, values: FixedWidthInput | TextInput) -> int | None:
+        """Compute the statistic; None if values of this kind have none."""
+        if isinstance(values, TextInput):
+            return None if self.of_texts is None else self.of_texts(values)
+        return None if self.of_numbers is None else self.of_numbers(values)
+
     @property
     def ufunc(self) -> np.ufunc:
-        """Merges numbers of parts."""
+        """The function that merges numbers of parts."""
         return _UFUNCS[self.merge]
 
 
@@ -160,27 +166,37 @@ BUILT_IN = (
         of_numbers=_count_positive_infinities,
     ),
 )
-"""All of them, in the order of the fields of `summary`; new ones come last."""
+"""All built-in statistics, in the order of the fields of `summary`; new ones come last."""
 
-COMPUTED = tuple(one for one in BUILT_IN if one.merge in _UFUNCS)
-"""Those whose functions stand here."""
-COMPUTED_NAMES = frozenset(one.name for one in COMPUTED)
+COMPUTED = tuple(statistic for statistic in BUILT_IN if statistic.merge in _UFUNCS)
+"""The statistics that functions above compute."""
+COMPUTED_NAMES = frozenset(statistic.name for statistic in COMPUTED)
 
 
 def compute_numbers(values: FixedWidthInput | TextInput) -> dict[str, int]:
-    """The computed statistics of values of a column."""
-    functions = ((one.name, one.of_texts if isinstance(values, TextInput) else one.of_numbers) for one in COMPUTED)
-    found = ((name, function(values)) for name, function in functions if function is not None)  # type: ignore[arg-type] # chosen by the type
-    return {name: number for name, number in found if number is not None}
+    """Compute the statistics of values of a column."""
+    numbers = {}
+    for statistic in COMPUTED:
+        number = statistic.compute(values)
+        if number is not None:
+            numbers[statistic.name] = number
+    return numbers
 
 
 def merge_part_numbers(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """The computed statistics of parts of a file become those of the whole."""
-    return {
-        one.name: int(one.ufunc.reduce([part[one.name] for part in parts])) for one in COMPUTED if one.name in parts[0]
-    }
+    """Merge the computed statistics of parts of a file."""
+    merged = {}
+    for statistic in COMPUTED:
+        name = statistic.name
+        if name in parts[0]:
+            merged[name] = int(statistic.ufunc.reduce([part[name] for part in parts]))
+    return merged
 
 
 def identify_merged_statistics() -> tuple[tuple[str, str, str, int], ...]:
-    """What groups of data files are merged to: groups of other or older statistics are of no use."""
-    return tuple((one.name, one.type, one.merge, one.version) for one in BUILT_IN if one.merge != NOT_IN_GROUPS)
+    """The statistics of merged groups of data files: groups of other or older ones are of no use."""
+    return tuple(
+        (statistic.name, statistic.type, statistic.merge, statistic.version)
+        for statistic in BUILT_IN
+        if statistic.merge != NOT_IN_GROUPS
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from metastore.format.histogram_bins import (
 )
 from metastore.format.table_column import Column, decimal_type
 from metastore.format.value_rendering import CUT_BYTES, decimal_from_bytes, decimal_to_bytes
+from metastore.kernel.binary_values import count_common_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,25 +33,32 @@ if TYPE_CHECKING:
 
 
 def merge_bins(histogram: Histogram, bins: int) -> Histogram:
-    """The same with about so many bins, or fewer of equal width: each made of neighbours."""
+    """Merge neighbouring bins until there are about `bins`, or fewer of equal width."""
     counts, number = histogram.counts, len(histogram.counts)
     if number <= bins:
         return histogram
     if histogram.kind == EQUI_WIDTH:  # stay as wide as each other
-        times = next(more for more in range(-(-number // bins), number + 1) if number % more == 0)
-        return join_bins(histogram, np.arange(0, number + 1, times))
+        return join_bins(histogram, np.arange(0, number + 1, _least_divisor(number, -(-number // bins))))
     lone = np.zeros_like(counts) if histogram.distincts is None else counts * (histogram.distincts == 1)
     return join_bins(histogram, np.append(0, choose_bin_ends(np.cumsum(counts), lone, bins) + 1))
+
+
+def _least_divisor(number: int, least: int) -> int:
+    """The least divisor of a number from a limit on."""
+    divisor = least
+    while number % divisor:
+        divisor += 1
+    return divisor
 
 
 def make_equal_height_histogram(
     counts: Counts, last_ranks: Counts, bins: int, values: Callable[[Counts], pa.Array]
 ) -> Histogram:
-    """The histogram of runs."""
+    """Make the histogram of runs."""
     distinct = len(counts)
-    places = np.arange(distinct) if distinct <= bins else choose_bin_ends(last_ranks, counts, bins)
-    heights, distincts = np.diff(last_ranks[places], prepend=0), np.diff(places, prepend=-1)
-    return Histogram(EQUI_HEIGHT, values(np.append(0, places)), heights, distincts)
+    ends = np.arange(distinct) if distinct <= bins else choose_bin_ends(last_ranks, counts, bins)
+    heights, distincts = np.diff(last_ranks[ends], prepend=0), np.diff(ends, prepend=-1)
+    return Histogram(EQUI_HEIGHT, values(np.append(0, ends)), heights, distincts)
 
 
 _WORD = 6
@@ -61,34 +68,36 @@ _ALL_BITS = (1 << 64) - 1
 class ValueScale:
     r"""Values between two bounds as numbers that keep their order, and their distance.
 
-    Strings and binary values are read as numbers of base 256: by the six bytes that follow what all have in common.
+    Strings and binary values are read as numbers of base 256: by the six bytes behind the common beginning of all.
     """
 
     def __init__(self, column: Column, lo: Any, hi: Any) -> None:
-        """Lay the scale."""
         self._column, self._lo, self._hi = column, lo, hi
         self._is_text = column.encoding == "binary" and decimal_type(column.type) is None
-        pairs = zip(lo, hi, strict=False) if self._is_text else ()
-        self._common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        self._common = count_common_bytes(lo, hi) if self._is_text else 0
 
     def edges(self, bins: int) -> list[Any]:
-        """The edges of at most so many bins of equal width, as stored; none where doubles cannot tell how wide."""
+        """The edges of at most `bins` bins of equal width, as stored; none if doubles cannot hold their width."""
         lo, hi = self._number(self._lo), self._number(self._hi)
         if self._column.encoding == "double":
-            return divide_range(lo, hi, bins if hi > lo else 1, "double") if np.isfinite(hi - lo) else []
-        found = divide_range(lo, hi, max(min(bins, hi - lo), 1), "long")
+            return _divide_doubles(lo, hi, bins)
+        edges = divide_range(lo, hi, max(min(bins, hi - lo), 1), "long")
         if self._is_text:
-            prefix = self._lo[: self._common]
-            inner = [prefix + word.to_bytes(_WORD, "big") for word in found[1:-1]]
-            return [value[:CUT_BYTES] for value in (self._lo, *inner, self._hi)]
-        return list(map(decimal_to_bytes, found)) if self._column.encoding == "binary" else found
+            return self._to_texts(edges)
+        return list(map(decimal_to_bytes, edges)) if self._column.encoding == "binary" else edges
+
+    def _to_texts(self, edges: Sequence[Any]) -> list[bytes]:
+        """Edges of texts; the first and the last are the bounds themselves."""
+        prefix = self._lo[: self._common]
+        inner = [prefix + word.to_bytes(_WORD, "big") for word in edges[1:-1]]
+        return [value[:CUT_BYTES] for value in (self._lo, *inner, self._hi)]
 
     def edges_to_arrow(self, edges: Sequence[Any]) -> pa.Array | None:
         """Edges as a histogram keeps them: None where they follow from the bounds."""
         return pa.array(edges, pa.binary()) if self._column.encoding == "binary" else None
 
     def positions(self, values: Any) -> Numbers:
-        """Where values stand: stored values, or a kernel's numbers or `large_binary` texts."""
+        """The positions of values: stored values, or a kernel's numbers or `large_binary` texts."""
         if self._is_text:
             return self._words(values)
         if not isinstance(values, np.ndarray):
@@ -115,21 +124,27 @@ class ValueScale:
         return padded.view(">u8").astype(np.float64) + 0.5 * goes_on
 
 
+def _divide_doubles(lo: float, hi: float, bins: int) -> list[Any]:
+    if not np.isfinite(hi - lo):
+        return []
+    return divide_range(lo, hi, bins if hi > lo else 1, "double")
+
+
 def make_equal_width_histogram(scale: ValueScale, values: Any, counts: Counts, bins: int) -> Histogram | None:
-    """The histogram of finite values; None where their range is wider than doubles tell."""
+    """Make the histogram of finite values; None if their range is wider than doubles hold."""
     edges = scale.edges(bins)
     if not edges:
         return None
-    place = np.searchsorted(scale.positions(edges), scale.positions(values), side="left") - 1
-    place = np.clip(place, 0, len(edges) - 2)
+    bin_numbers = np.searchsorted(scale.positions(edges), scale.positions(values), side="left") - 1
+    bin_numbers = np.clip(bin_numbers, 0, len(edges) - 2)
     heights, distincts = (np.zeros(len(edges) - 1, np.int64) for _ in range(2))
-    np.add.at(heights, place, counts)
-    np.add.at(distincts, place, 1)
+    np.add.at(heights, bin_numbers, counts)
+    np.add.at(distincts, bin_numbers, 1)
     return Histogram(EQUI_WIDTH, scale.edges_to_arrow(edges), heights, distincts)
 
 
 def merge_equal_width_bins(parts: Sequence[Histogram], column: Column, bins: int) -> tuple[list[Any], Counts] | None:
-    """Edges and counts of the whole: each within what one bin of every part leaves open."""
+    """Edges and counts of all parts; each count is uncertain by one bin of every part."""
     key = sortable_values.make_comparison_key(column)
     lo, hi = min((part.edges[0] for part in parts), key=key), max((part.edges[-1] for part in parts), key=key)
     scale = ValueScale(column, plain_number(lo), plain_number(hi))
@@ -145,11 +160,11 @@ def merge_equal_width_bins(parts: Sequence[Histogram], column: Column, bins: int
 
 
 def count_below(at: Numbers, edges: Numbers, counts: Counts, lone: NDArray[np.bool_]) -> Numbers:
-    """How many values of a histogram are not greater than each of some places; those of a bin lie evenly in it."""
+    """Count the values of a histogram up to each position; those of a bin lie evenly in it."""
     sums = np.concatenate([[0], np.cumsum(counts)])
     passed = np.searchsorted(edges, at, side="right") - 1
     inside = np.clip(passed, 0, len(counts) - 1)
     widths, shares = edges[inside + 1] - edges[inside], np.zeros(len(at))
     np.divide(at - edges[inside], widths, out=shares, where=(widths > 0) & ~lone[inside])
-    found = sums[inside] + shares * counts[inside]
-    return np.where(passed < 0, 0.0, np.where(passed >= len(counts), float(sums[-1]), found))
+    inner_sums = sums[inside] + shares * counts[inside]
+    return np.where(passed < 0, 0.0, np.where(passed >= len(counts), float(sums[-1]), inner_sums))

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from metastore.format import sortable_values
 from metastore.kernel import quantiles
-from metastore.kernel.binary_values import BinaryBuffer, is_text_type, to_large_binary
+from metastore.kernel.binary_values import BinaryBuffer, is_text_type, list_chunks, to_large_binary
 from metastore.kernel.budget import DEFAULT_DETAIL_LIMITS, DetailLimits
 from metastore.kernel.column_bloom import ColumnBloomBuilder
 from metastore.kernel.column_statistics import ColumnStatistics, finish_statistics
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 DEFAULT_BUDGET = 64 << 20
-HEADROOM = 12  # the work on values takes up to so many times their own memory
+HEADROOM = 12  # the work on values takes up to twelve times their memory
 _MOST_PARTS = 16
 _SAMPLE = 4096
-_FEW = 1 << 16  # so few values are sorted as a whole
+_FEW = 1 << 16  # up to this number, values are sorted at once
 
 
 class ColumnKernel:
@@ -59,23 +59,25 @@ class ColumnKernel:
         expected: tuple[int, int] = (0, 0),
         statistics: Sequence[Statistic] = (),
     ) -> None:
-        """Begin with no rows; user-defined statistics are computed too."""
         self._column, self._detail = column, detail
         self._rows = self._nulls = 0
         self._values = _collector(column, budget_bytes, detail, expected)
-        has_own = statistics and column.encoding is not None
-        self._own = UserDefinedKernel(column, statistics, budget_bytes // HEADROOM) if has_own else None
+        self._user_defined: UserDefinedKernel | None = None
+        if statistics and column.encoding is not None:
+            self._user_defined = UserDefinedKernel(column, statistics, budget_bytes // HEADROOM)
 
     def add(self, values: pa.Array | pa.ChunkedArray) -> None:
         """Add physical rows."""
-        for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
-            array = _plain(chunk)
-            self._rows += len(array)
-            self._nulls += array.null_count
-            if self._values is not None and len(array) > array.null_count:
-                self._values.add(array.drop_null() if array.null_count else array)
-        if self._own is not None:
-            self._own.add(values)
+        for chunk in list_chunks(values):
+            self._add_chunk(_decode_dictionary(chunk))
+        if self._user_defined is not None:
+            self._user_defined.add(values)
+
+    def _add_chunk(self, chunk: pa.Array) -> None:
+        self._rows += len(chunk)
+        self._nulls += chunk.null_count
+        if self._values is not None and len(chunk) > chunk.null_count:
+            self._values.add(chunk.drop_null() if chunk.null_count else chunk)
 
     def finish(
         self, rows: int, compressed_bytes: int | None = None, uncompressed_bytes: int | None = None
@@ -83,8 +85,8 @@ class ColumnKernel:
         """The statistics of the rows added."""
         if rows != self._rows:
             raise ValueError(f"{self._rows} rows of column {self._column.name} were added, {rows} expected")
-        found = self._built_in((compressed_bytes, uncompressed_bytes))
-        return found if self._own is None else self._own.finish(found)
+        built_in = self._built_in((compressed_bytes, uncompressed_bytes))
+        return built_in if self._user_defined is None else self._user_defined.finish(built_in)
 
     def _built_in(self, sizes: tuple[int | None, int | None]) -> ColumnStatistics:
         rows = self._rows
@@ -93,9 +95,9 @@ class ColumnKernel:
                 rows, None, nulls=self._nulls, compressed_bytes=sizes[0], uncompressed_bytes=sizes[1]
             )
         part, nans = self._values.finish(), self._values.nans
-        found = finish_statistics(part, self._column, (rows, self._nulls, nans), self._detail, sizes)
+        statistics = finish_statistics(part, self._column, (rows, self._nulls, nans), self._detail, sizes)
         bloom = self._values.filter.finish(part.distinct if part else 0, nans)
-        return found if bloom is None else replace(found, bloom=bloom)
+        return statistics if bloom is None else replace(statistics, bloom=bloom)
 
 
 class _Collector(Protocol):
@@ -114,15 +116,18 @@ class _Parts:
         self._column, self._detail = column, detail
         self._closed: list[PartialAggregate] = []
 
-    def __bool__(self) -> bool:
-        return bool(self._closed)
+    @property
+    def steps(self) -> int:
+        """The steps of the last part's quantile points: fine ones if it is combined with further parts."""
+        return quantiles.FINE if self._closed else quantiles.PERCENT
 
     def add(self, part: PartialAggregate) -> None:
         self._closed.append(part)
         if len(self._closed) >= _MOST_PARTS:
             self._closed = [combine_aggregates(self._closed, self._column, self._detail)]
 
-    def whole(self, last: PartialAggregate | None) -> PartialAggregate | None:
+    def combine(self, last: PartialAggregate | None) -> PartialAggregate | None:
+        """Combine all parts; None if there is none."""
         parts = [*self._closed, last] if last else self._closed
         return combine_aggregates(parts, self._column, self._detail) if parts else None
 
@@ -140,22 +145,31 @@ class _Numbers:
     def add(self, array: pa.Array) -> None:
         values = sortable_values.narrow_sortable_array(array, self._column)
         if self._column.encoding == "double":
-            is_nan = np.isnan(values)
-            if is_nan.any():
-                self.nans += int(is_nan.sum())
-                values = values[~is_nan]
+            values = self._take_nans(values)
         self._pending.append(values)
         self._bytes += values.nbytes
         if self._bytes > self._limit:
             self._collapse()
-            if self._runs is not None and self._runs.nbytes > self._limit:
-                self._parts.add(self._part(self._runs, quantiles.FINE))
-                self._runs = None
+            self._close_large_part()
+
+    def _take_nans(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Count NaN values, and return the other ones."""
+        is_nan = np.isnan(values)
+        if not is_nan.any():
+            return values
+        self.nans += int(is_nan.sum())
+        return values[~is_nan]
+
+    def _close_large_part(self) -> None:
+        if self._runs is not None and self._runs.nbytes > self._limit:
+            self._parts.add(self._part(self._runs, quantiles.FINE))
+            self._runs = None
 
     def finish(self) -> PartialAggregate | None:
         self._collapse()
-        steps = quantiles.FINE if self._parts else quantiles.PERCENT
-        return self._parts.whole(self._part(self._runs, steps, last=True) if self._runs else None)
+        if self._runs is None:
+            return self._parts.combine(None)
+        return self._parts.combine(self._part(self._runs, self._parts.steps, last=True))
 
     def _part(self, runs: ValueRuns, steps: int, *, last: bool = False) -> PartialAggregate:
         self.filter.add(sortable_values.sortable_to_arrow(runs.values, self._column), last=last)
@@ -184,28 +198,31 @@ class _Strings:
 
     def add(self, array: pa.Array) -> None:
         if pa.types.is_dictionary(array.type):
-            counts = count_integers(array.indices.to_numpy(), 0, len(array.dictionary))
-            present = np.flatnonzero(counts)
-            values = array.dictionary if len(present) == len(counts) else array.dictionary.take(pa.array(present))
-            self._keep(to_large_binary(values), counts[present])
+            self._add_dictionary(array)
         else:
             self._plain.add(to_large_binary(array))
         if self._bytes + self._plain.nbytes > self._limit:
-            values, counts = _deduplicated(self._taken())
-            self._keep(values, counts)
+            values, counts = _deduplicate(self._take_pieces())
+            self._add_counted(values, counts)
             if 2 * self._bytes > self._limit:  # else the next pieces would be joined to many old values
                 self._parts.add(self._part(quantiles.FINE))
 
-    def finish(self) -> PartialAggregate | None:
-        steps = quantiles.FINE if self._parts else quantiles.PERCENT
-        return self._parts.whole(self._part(steps, last=True) if self._counted or len(self._plain) else None)
+    def _add_dictionary(self, array: pa.DictionaryArray) -> None:
+        counts = count_integers(array.indices.to_numpy(), 0, len(array.dictionary))
+        present = np.flatnonzero(counts)
+        values = array.dictionary if len(present) == len(counts) else array.dictionary.take(pa.array(present))
+        self._add_counted(to_large_binary(values), counts[present])
 
-    def _keep(self, values: pa.Array, counts: NDArray[np.int64]) -> None:
+    def finish(self) -> PartialAggregate | None:
+        has_values = self._counted or len(self._plain)
+        return self._parts.combine(self._part(self._parts.steps, last=True) if has_values else None)
+
+    def _add_counted(self, values: pa.Array, counts: NDArray[np.int64]) -> None:
         self._counted.append((values, counts))
         self._bytes += values.nbytes + counts.nbytes
 
-    def _taken(self) -> list[_Piece]:
-        """What was kept, and is no longer."""
+    def _take_pieces(self) -> list[_Piece]:
+        """Take the collected values, and collect anew."""
         pieces: list[_Piece] = [*self._counted]
         if len(self._plain):
             pieces.append((self._plain.finish(), None))
@@ -213,14 +230,14 @@ class _Strings:
         return pieces
 
     def _part(self, steps: int, *, last: bool = False) -> PartialAggregate:
-        pieces = self._taken()
+        pieces = self._take_pieces()
         values, counts = pieces[0]
-        is_plain = len(pieces) == 1 and counts is None
-        if is_plain and len(values) > _FEW and not _repeats(values):
+        is_single = len(pieces) == 1
+        if is_single and counts is None and _are_nearly_unique(values):
             self.filter.add(values, last=last)
             return aggregate_unique_texts(values, steps, self._detail)
-        if len(pieces) > 1 or counts is None:
-            values, counts = _deduplicated(pieces)
+        if counts is None or not is_single:
+            values, counts = _deduplicate(pieces)
         self.filter.add(values, last=last)
         return aggregate_texts(values, counts, steps, self._detail)
 
@@ -233,27 +250,32 @@ def _collector(column: Column, budget: int, detail: DetailLimits, expected: tupl
     return _Numbers(column, budget, detail)
 
 
-def _plain(array: pa.Array) -> pa.Array:
+def _decode_dictionary(array: pa.Array) -> pa.Array:
     """Decode dictionaries that hold nulls or numbers; leave those of strings."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    if pa.types.is_dictionary(array.type) and (array.dictionary.null_count or not is_text_type(array.type.value_type)):
-        return array.dictionary_decode()
-    return array
+    if not pa.types.is_dictionary(array.type):
+        return array
+    is_of_texts = is_text_type(array.type.value_type) and not array.dictionary.null_count
+    return array if is_of_texts else array.dictionary_decode()
 
 
-def _repeats(values: pa.Array) -> bool:
-    """Whether a sample says that a hash table would make the values much fewer."""
+def _are_nearly_unique(values: pa.Array) -> bool:
+    """Whether values are many, and a sample says that a hash table would not make them much fewer."""
+    if len(values) <= _FEW:
+        return False
     sample = values.slice(0, _SAMPLE)
-    return len(values) > len(sample) and bool(pc.count_distinct(sample).as_py() < len(sample) // 4)
+    return bool(pc.count_distinct(sample).as_py() >= len(sample) // 4)
 
 
-def _deduplicated(
-    pieces: list[_Piece],
-) -> tuple[pa.Array, NDArray[np.int64]]:
+def _deduplicate(pieces: list[_Piece]) -> tuple[pa.Array, NDArray[np.int64]]:
     encoded = pa.concat_arrays([values for values, _ in pieces]).dictionary_encode()
     codes = encoded.indices.to_numpy()
     if all(counts is None for _, counts in pieces):
         return encoded.dictionary, np.bincount(codes)
-    weights = np.concatenate([np.ones(len(v), dtype=np.int64) if c is None else c for v, c in pieces])
+    weights = np.concatenate([_count_each(*piece) for piece in pieces])
     return encoded.dictionary, np.bincount(codes, weights=weights).astype(np.int64)
+
+
+def _count_each(values: pa.Array, counts: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    return np.ones(len(values), dtype=np.int64) if counts is None else counts

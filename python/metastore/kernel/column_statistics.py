@@ -22,6 +22,8 @@ from metastore.kernel.value_runs import ValueRuns
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from metastore.format.histogram_bins import Histogram
     from metastore.format.table_column import Column
     from metastore.kernel.column_bloom import LazyBloomFilter
@@ -32,11 +34,11 @@ _NOTHING = {encoding: pa.array([], kind) for encoding, kind in ENCODED_TYPES.ite
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """What is known of one column of one data file, or of a table; None is unknown.
+    """The statistics of one column of one data file, or of a table; None is unknown.
 
     Attributes are the fields of `summary` in docs/format.md. `lo`, `hi` and `percentiles` are values as they are
     stored (int, float, bytes) and go into the fields of the column's encoding; `theta` and `registers` are serialised
-    sketches, `bloom` a filter of the values. `values` and `histogram` are what the objects of these kinds hold.
+    sketches, `bloom` a filter of the values. `values` and `histogram` go into objects of their kinds.
     """
 
     rows: int | None
@@ -69,9 +71,9 @@ class ColumnStatistics:
     registers: bytes | None = None
     bloom: bytes | LazyBloomFilter | None = None
     failed: Mapping[str, str] = field(default_factory=dict)
-    """User-defined statistics that could not be computed, and why; not stored."""
+    """User-defined statistics that could not be computed, and the reasons; not stored."""
     cast_type: tuple[str, str] | None = None
-    """The type in which the file holds it where its values do not follow from that, and what is known; not stored."""
+    """The type in the file if the table's values do not follow from it, and the refusal; not stored."""
     values: ValueCounts | None = None
     histogram: Histogram | None = None
 
@@ -82,7 +84,7 @@ class ColumnStatistics:
 
     @property
     def sketch(self) -> DistinctSketch | None:
-        """What counts its distinct values with those of other files."""
+        """The sketch that counts distinct values with those of other files, or None."""
         return parse_sketches([self.theta], [self.registers])[0]
 
     def with_value_counts(self, values: ValueCounts | None) -> ColumnStatistics:
@@ -99,37 +101,39 @@ def finish_statistics(
 ) -> ColumnStatistics:
     """The statistics of a column with an encoding."""
     rows, nulls, nans = counts
-    sketch: DistinctSketch | None = part.sketch if part else DistinctSketch(EMPTY)
+    fields = _empty_fields(column) if part is None else _part_fields(part, column)
+    sketch: DistinctSketch | None = fields.pop("sketch")
+    values: ValueCounts | None = fields.pop("values")
     if nans:
-        sketch = union_sketches(
-            [sketch, DistinctSketch(ThetaSketch(theta_sketch.theta_hashes(np.array([np.nan]), column)))]
-        )
-    distinct = (part.distinct if part else 0) + (1 if nans else 0)
-    values: dict[str, Any] = _of_values(part, column) if part else {"distinct_error": 0.0, "singles": 0}
-    if values["singles"] is not None and nans == 1:
-        values["singles"] += 1
-    if column.type == "boolean":
-        values["trues"] = part.total if part else 0
-    known = part.frequencies if part else ValueCounts(COMPLETE, 0, _NOTHING[column.encoding or ""], _NO_COUNTS)
+        sketch = union_sketches([sketch, _sketch_nan(column)])
+        fields["distinct"] += 1
+    if nans == 1 and fields["singles"] is not None:
+        fields["singles"] += 1
+    if values is not None:
+        values = values.add_nan(nans, detail.top)
     return ColumnStatistics(
         rows,
         column.encoding,
         nulls=nulls,
         nans=nans,
-        distinct=distinct,
         compressed_bytes=sizes[0],
         uncompressed_bytes=sizes[1],
         **sketch_fields(sketch),
-        histogram=part.histogram if part else None,
-        **_value_count_fields(None if known is None else known.add_nan(nans, detail.top)),
-        **values,
+        **_value_count_fields(values),
+        **fields,
     )
+
+
+def _sketch_nan(column: Column) -> DistinctSketch:
+    return DistinctSketch(ThetaSketch(theta_sketch.theta_hashes(np.array([np.nan]), column)))
 
 
 def sketch_fields(sketch: DistinctSketch | None) -> dict[str, Any]:
     """The fields of a sketch; registers stand only where no theta sketch has all hashes."""
-    found = {} if sketch is None else {"theta": sketch.theta, "registers": sketch.registers}
-    return {name: one.to_bytes() for name, one in found.items() if one is not None}
+    if sketch is None:
+        return {}
+    parts = {"theta": sketch.theta, "registers": sketch.registers}
+    return {name: part.to_bytes() for name, part in parts.items() if part is not None}
 
 
 def constant_statistics(column: Column, value: Any, rows: int) -> ColumnStatistics:
@@ -140,41 +144,58 @@ def constant_statistics(column: Column, value: Any, rows: int) -> ColumnStatisti
         return finish_statistics(None, column, (rows, rows, 0), DEFAULT_DETAIL_LIMITS)
     if column.encoding == "double" and np.isnan(value):
         return finish_statistics(None, column, (rows, 0, rows), DEFAULT_DETAIL_LIMITS)
-    counts = np.array([rows])
-    if sortable_values.is_text(column):
-        part = aggregate_texts(pa.array([value], pa.large_binary()), counts, quantiles.PERCENT, DEFAULT_DETAIL_LIMITS)
-    else:
-        part = aggregate_numbers(
-            ValueRuns(sortable_values.stored_to_sortable([value], column), counts),
-            column,
-            quantiles.PERCENT,
-            DEFAULT_DETAIL_LIMITS,
-        )
+    part = _aggregate_constant(column, value, np.array([rows]))
     return finish_statistics(part, column, (rows, 0, 0), DEFAULT_DETAIL_LIMITS)
 
 
+def _aggregate_constant(column: Column, value: Any, counts: NDArray[np.int64]) -> PartialAggregate:
+    if sortable_values.is_text(column):
+        texts = pa.array([value], pa.large_binary())
+        return aggregate_texts(texts, counts, quantiles.PERCENT, DEFAULT_DETAIL_LIMITS)
+    runs = ValueRuns(sortable_values.stored_to_sortable([value], column), counts)
+    return aggregate_numbers(runs, column, quantiles.PERCENT, DEFAULT_DETAIL_LIMITS)
+
+
 def _value_count_fields(values: ValueCounts | None) -> dict[str, Any]:
-    """The fields that tell of a list of values."""
+    """The fields of a list of values."""
     kind, floor = (NONE, None) if values is None else (values.kind, values.floor)
     return {"values": values, "frequencies": kind, "frequencies_floor": floor}
 
 
-def _of_values(part: PartialAggregate, column: Column) -> dict[str, Any]:
+def _empty_fields(column: Column) -> dict[str, Any]:
+    """The fields of a column without values."""
+    return {
+        "sketch": DistinctSketch(EMPTY),
+        "values": ValueCounts(COMPLETE, 0, _NOTHING[column.encoding or ""], _NO_COUNTS),
+        "distinct": 0,
+        "distinct_error": 0.0,
+        "singles": 0,
+        "trues": 0 if column.type == "boolean" else None,
+    }
+
+
+def _part_fields(part: PartialAggregate, column: Column) -> dict[str, Any]:
+    """The fields of a column with values other than null and NaN."""
     lo, lo_exact, hi, hi_exact = _bounds(part, column)
     return {
+        "sketch": part.sketch,
+        "values": part.frequencies,
         "lo": lo,
         "hi": hi,
         "lo_exact": lo_exact,
         "hi_exact": hi_exact,
+        "distinct": part.distinct,
         "distinct_error": part.error,
         "sum_exact": part.total,
         "sum": part.sum,
         "mean": part.mean,
         "m2": part.m2,
         "avg_len": part.length / part.number,
+        "trues": part.total if column.type == "boolean" else None,
         "numbers": part.numbers,
         "singles": part.singles,
         "percentiles": _percentiles(part, column),
+        "histogram": part.histogram,
     }
 
 
@@ -189,8 +210,7 @@ def _percentiles(part: PartialAggregate, column: Column) -> list[Any]:
     chosen = part.points[::step]
     if isinstance(chosen, list):
         return [value[:CUT_BYTES] for value in chosen]
-    return (
-        [sortable_values.sortable_to_stored(value, column) for value in chosen]
-        if sortable_values.is_wide_decimal(column)
-        else chosen.tolist()
-    )
+    if sortable_values.is_wide_decimal(column):
+        return [sortable_values.sortable_to_stored(value, column) for value in chosen]
+    percentiles: list[Any] = chosen.tolist()
+    return percentiles

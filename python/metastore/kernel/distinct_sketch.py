@@ -1,4 +1,4 @@
-"""What counts the distinct values of many data files together: their smallest hashes where kept, or registers."""
+"""Sketches that count the distinct values of many data files together: the smallest hashes, or registers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DistinctSketch:
-    """The sketch of a column's values: at least one of both.
+    """The sketch of a column's values; it has a theta sketch, or registers, or both.
 
     Attributes:
-        theta: Their smallest hashes, or all.
-        registers: Their registers; None where the theta sketch has all hashes, or they are not known.
+        theta: The smallest hashes of the values, or all of them.
+        registers: The registers of the values; None if the theta sketch has all hashes, or they are unknown.
     """
 
     theta: ThetaSketch | None
@@ -54,13 +54,13 @@ class DistinctSketch:
     @property
     def _best(self) -> ThetaSketch | None:
         """The theta sketch, unless the registers are nearer."""
-        if self.theta is None or (self.registers is not None and self.theta.error > hyperloglog.REGISTER_ERROR):
-            return None
-        return self.theta
+        if self.theta is None or self.registers is None:
+            return self.theta
+        return None if self.theta.error > hyperloglog.REGISTER_ERROR else self.theta
 
 
 def make_sketch(hashes: UInt64Array, *, is_sorted: bool = False) -> DistinctSketch:
-    """The sketch of values."""
+    """Make the sketch of values from their hashes."""
     theta = make_theta(hashes, is_sorted=is_sorted)
     return DistinctSketch(theta, None if theta.is_exact else Registers.of(hashes))
 
@@ -68,48 +68,62 @@ def make_sketch(hashes: UInt64Array, *, is_sorted: bool = False) -> DistinctSket
 def make_sketches(
     values: pa.Array, owners: NDArray[np.integer[Any]], column: Column
 ) -> Iterator[tuple[int, DistinctSketch]]:
-    """Sketches of several lists of distinct values."""
+    """Make sketches of several lists of distinct values, each with its owner."""
     order = np.argsort(owners, kind="stable")
     owners, hashes = owners[order], theta_hashes_of_stored(values, column)[order]
     starts = np.flatnonzero(np.diff(owners, prepend=owners[:1] - 1))
-    for owner, some in zip(owners[starts].tolist(), np.split(hashes, starts[1:]), strict=True):
-        yield owner, make_sketch(some)
+    for owner, owned in zip(owners[starts].tolist(), np.split(hashes, starts[1:]), strict=True):
+        yield owner, make_sketch(owned)
 
 
 def parse_sketches(
     thetas: Iterable[bytes | None], registers: Iterable[bytes | None] = repeat(None)
 ) -> list[DistinctSketch | None]:
-    """Sketches as they are merged; equal ones are one: files with the same few values have the same."""
-    found: dict[tuple[bytes | None, bytes | None], DistinctSketch | None] = {(None, None): None}
+    """Parse stored sketches, equal ones once: files with the same few values have the same."""
+    parsed: dict[tuple[bytes | None, bytes | None], DistinctSketch | None] = {(None, None): None}
     rows = list(zip(thetas, registers, strict=False))
-    for theta, more in rows:
-        if (theta, more) not in found:
-            found[theta, more] = DistinctSketch(
-                None if theta is None else ThetaSketch.from_bytes(theta),
-                None if more is None else Registers.from_bytes(more),
-            )
-    return [found[row] for row in rows]
+    for row in rows:
+        if row not in parsed:
+            parsed[row] = _parse_sketch(*row)
+    return [parsed[row] for row in rows]
+
+
+def _parse_sketch(theta: bytes | None, registers: bytes | None) -> DistinctSketch:
+    return DistinctSketch(
+        None if theta is None else ThetaSketch.from_bytes(theta),
+        None if registers is None else Registers.from_bytes(registers),
+    )
 
 
 def union_sketches(sketches: Sequence[DistinctSketch | None]) -> DistinctSketch | None:
-    """The sketch of the values of all; None where one is missing."""
-    known = [one for one in sketches if one is not None]
-    if len(known) < len(sketches):
+    """Return the sketch of the values of all sketches; None if one is missing."""
+    present = [sketch for sketch in sketches if sketch is not None]
+    if len(present) < len(sketches):
         return None
-    thetas = [one.theta for one in known if one.theta is not None]
-    theta = union_thetas(thetas) if len(thetas) == len(known) else None
+    theta = _union_thetas(present)
     if theta is not None and theta.is_exact:
         return DistinctSketch(theta)
-    registers = _registers_of(known)
-    return None if theta is None and registers is None else DistinctSketch(theta, registers)
+    registers = _union_registers(present)
+    is_unknown = theta is None and registers is None
+    return None if is_unknown else DistinctSketch(theta, registers)
 
 
-def _registers_of(sketches: Sequence[DistinctSketch]) -> Registers | None:
-    """The registers of all; None where one has neither registers nor all hashes."""
-    whole = [one.theta.hashes for one in sketches if one.theta is not None and one.theta.is_exact]
-    others = [one.registers for one in sketches if not one.is_exact]
-    known = [one for one in others if one is not None]
-    if len(known) < len(others):
-        return None
-    of_hashes = [Registers.of(np.concatenate(whole))] if whole else []
-    return hyperloglog.union_registers([*of_hashes, *known])
+def _union_thetas(sketches: Sequence[DistinctSketch]) -> ThetaSketch | None:
+    """Return the theta sketch of the values of all sketches; None if one has none."""
+    thetas = [sketch.theta for sketch in sketches if sketch.theta is not None]
+    return union_thetas(thetas) if len(thetas) == len(sketches) else None
+
+
+def _union_registers(sketches: Sequence[DistinctSketch]) -> Registers | None:
+    """Return the registers of the values of all sketches; None if one has neither registers nor all hashes."""
+    hashes, registers = [], []
+    for sketch in sketches:
+        if sketch.theta is not None and sketch.theta.is_exact:
+            hashes.append(sketch.theta.hashes)
+        elif sketch.registers is not None:
+            registers.append(sketch.registers)
+        else:
+            return None
+    if hashes:
+        registers.append(Registers.of(np.concatenate(hashes)))
+    return hyperloglog.union_registers(registers)

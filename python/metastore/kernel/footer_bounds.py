@@ -6,6 +6,7 @@ Floating point never (NaN, zeros of both signs), INT96 never (its order is undef
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -29,90 +30,150 @@ _MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 def analyze_footer(source: Any, columns: Sequence[FileColumn]) -> FileStatistics:
-    """What the footer of one Parquet file says of columns."""
+    """Read the statistics of columns from the footer of one Parquet file."""
     with translate_arrow_errors():
         metadata = pq.read_metadata(source)
-        file, leaves = open_parquet_file(source, metadata, ())
-        nodes = [(wanted.column, leaves.find(wanted)) for wanted in columns]
-        found = tuple(None if node is None else _column(file, column, node) for column, node in nodes)
-        return FileStatistics(metadata.num_rows, found)
+        file, fields = open_parquet_file(source, metadata, ())
+        statistics = []
+        for file_column in columns:
+            field = fields.find(file_column)
+            statistics.append(None if field is None else _read_column(file, file_column.column, field))
+        return FileStatistics(metadata.num_rows, tuple(statistics))
 
 
-def _column(file: pq.ParquetFile, column: Column, node: ParquetField) -> ColumnStatistics:
-    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-    groups = [group for group in groups if group.num_rows]
-    rows, leaf = file.metadata.num_rows, file.schema.column(node.first)
-    chunks = [group.column(node.first + i) for group in groups for i in range(node.leaves)]
-    common: dict[str, Any] = {
-        "rows": rows,
-        "encoding": column.encoding,
-        "compressed_bytes": sum(chunk.total_compressed_size for chunk in chunks),
-        "uncompressed_bytes": sum(chunk.total_uncompressed_size for chunk in chunks),
-    }
-    if column.encoding is None or leaf.max_repetition_level or not _same_values(file, column, node):
-        return ColumnStatistics(**common)
-    found = [chunk.statistics for chunk in chunks]
-    numbers = [group.num_rows for group in groups]
-    if not all(_is_possible(one, number) for one, number in zip(found, numbers, strict=True)):
-        return ColumnStatistics(**common)
-    counted = all(one is not None and one.has_null_count for one in found)
-    nulls = sum(one.null_count for one in found) if counted else None
-    bounds = _bounds(found, numbers, column, node) or {}
-    return ColumnStatistics(**common, nulls=nulls, nans=0, **bounds)
+@dataclass(frozen=True)
+class _RowGroup:
+    """The statistics of a column in a row group.
+
+    Attributes:
+        rows: The number of rows.
+        nulls: The number of null values, or None.
+        bounds: pyarrow's statistics if they have bounds, or None.
+    """
+
+    rows: int
+    nulls: int | None
+    bounds: Any
+
+    @classmethod
+    def of(cls, rows: int, statistics: Any) -> _RowGroup:
+        """The statistics of one column chunk, as pyarrow has them."""
+        if statistics is None:
+            return cls(rows, None, None)
+        nulls = statistics.null_count if statistics.has_null_count else None
+        return cls(rows, nulls, statistics if statistics.has_min_max else None)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether counts and bounds do not contradict each other."""
+        if self.nulls is None:
+            return True
+        if self.has_only_nulls:
+            return self.bounds is None
+        return 0 <= self.nulls < self.rows
+
+    @property
+    def has_only_nulls(self) -> bool:
+        """Whether all values are known to be null."""
+        return self.nulls == self.rows
 
 
-def _same_values(file: pq.ParquetFile, column: Column, node: ParquetField) -> bool:
-    leaf = file.schema.column(node.first)
-    if column.encoding == "double" or leaf.physical_type == "INT96":
+def _read_column(file: pq.ParquetFile, column: Column, field: ParquetField) -> ColumnStatistics:
+    row_groups = _list_row_groups(file.metadata)
+    sizes = _read_sizes(file.metadata.num_rows, row_groups, column, field)
+    if not _has_same_values(file, column, field):
+        return sizes
+    groups = [_RowGroup.of(row_group.num_rows, row_group.column(field.first).statistics) for row_group in row_groups]
+    if not all(group.is_possible for group in groups):
+        return sizes
+    counts = replace(sizes, nulls=_count_nulls(groups), nans=0)
+    return _add_bounds(counts, groups, column, field)
+
+
+def _list_row_groups(metadata: pq.FileMetaData) -> list[Any]:
+    """The row groups that have rows."""
+    row_groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return [row_group for row_group in row_groups if row_group.num_rows]
+
+
+def _read_sizes(rows: int, row_groups: Sequence[Any], column: Column, field: ParquetField) -> ColumnStatistics:
+    compressed_bytes = uncompressed_bytes = 0
+    for row_group in row_groups:
+        for leaf in range(field.first, field.first + field.leaves):
+            chunk = row_group.column(leaf)
+            compressed_bytes += chunk.total_compressed_size
+            uncompressed_bytes += chunk.total_uncompressed_size
+    return ColumnStatistics(
+        rows, column.encoding, compressed_bytes=compressed_bytes, uncompressed_bytes=uncompressed_bytes
+    )
+
+
+def _has_same_values(file: pq.ParquetFile, column: Column, field: ParquetField) -> bool:
+    """Whether the file's values are the column's, and compare as Spark compares them."""
+    leaf = file.schema.column(field.first)
+    if column.encoding in (None, "double") or pa.types.is_unsigned_integer(field.type):
+        return False
+    if leaf.max_repetition_level or leaf.physical_type == "INT96" or is_uuid(leaf):
         return False
     try:
-        require_same_values(node, column, leaf.physical_type, uuid=False)
+        require_same_values(field, column, leaf.physical_type, uuid=False)
         require_no_rebase(file.metadata.metadata or {}, column, leaf.physical_type)
     except UnsupportedDataFile:
         return False  # which is an answer here: unknown
-    unsigned = pa.types.is_integer(node.type) and not pa.types.is_signed_integer(node.type)
-    return not unsigned and not is_uuid(leaf)
+    return True
 
 
-def _is_possible(found: Any, rows: int) -> bool:
-    """Whether the statistics of a row group do not contradict its number of rows."""
-    if found is None or not found.has_null_count:
-        return True
-    return 0 <= found.null_count <= rows and not (found.null_count == rows and found.has_min_max)
-
-
-def _bounds(found: Sequence[Any], rows: Sequence[int], column: Column, node: ParquetField) -> dict[str, Any] | None:
-    """Lowest and highest bound of all row groups; None unless each has both and they agree with the counts."""
-    key, lows, highs = make_comparison_key(column), [], []
-    for one, most in zip(found, rows, strict=True):
-        if one is None:
+def _count_nulls(groups: Sequence[_RowGroup]) -> int | None:
+    nulls = 0
+    for group in groups:
+        if group.nulls is None:
             return None
-        if not one.has_min_max:
-            if one.has_null_count and one.null_count == most:
-                continue
-            return None
-        lo, hi = (_stored(raw, column, node) for raw in (one.min_raw, one.max_raw))
-        if lo is None or hi is None or key(lo) > key(hi):
-            return None
-        lows.append(lo)
-        highs.append(hi)
-    if not lows:
-        return None
+        nulls += group.nulls
+    return nulls
+
+
+def _add_bounds(
+    counts: ColumnStatistics, groups: Sequence[_RowGroup], column: Column, field: ParquetField
+) -> ColumnStatistics:
+    """Add the bounds of all row groups, unless one has none or bounds that cannot be."""
+    bounds = [_read_bounds(group, column, field) for group in groups if not group.has_only_nulls]
+    if not bounds or None in bounds:
+        return counts
+    key = make_comparison_key(column)
+    lows, highs = zip(*bounds, strict=True)
     lo, hi = min(lows, key=key), max(highs, key=key)
-    if sortable_values.is_text(column):
-        return {"lo": cut_lower(lo)[0], "hi": cut_upper(hi)[0], "lo_exact": False, "hi_exact": False}
-    return {"lo": lo, "hi": hi, "lo_exact": True, "hi_exact": True}
+    if not sortable_values.is_text(column):
+        return replace(counts, lo=lo, hi=hi, lo_exact=True, hi_exact=True)
+    cut_lo, _ = cut_lower(lo)
+    cut_hi, _ = cut_upper(hi)
+    return replace(counts, lo=cut_lo, hi=cut_hi, lo_exact=False, hi_exact=False)
 
 
-def _stored(raw: Any, column: Column, node: ParquetField) -> Any:
-    """A physical value as the format stores it; None if it cannot be one of the column's."""
+def _read_bounds(group: _RowGroup, column: Column, field: ParquetField) -> tuple[Any, Any] | None:
+    """The bounds of a row group as the format stores them; None if there are none, or they cannot be."""
+    if group.bounds is None:
+        return None
+    lo = _read_value(group.bounds.min_raw, column, field)
+    hi = _read_value(group.bounds.max_raw, column, field)
+    if lo is None or hi is None:
+        return None
+    key = make_comparison_key(column)
+    return None if key(lo) > key(hi) else (lo, hi)
+
+
+def _read_value(raw: Any, column: Column, field: ParquetField) -> Any:
+    """Convert a physical value to the format's; None if it cannot be one of the column's."""
     if decimal_type(column.type):
-        unscaled = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else int(raw)
-        if abs(unscaled) >= 10**node.type.precision:
-            return None
-        return decimal_to_bytes(unscaled) if sortable_values.is_wide_decimal(column) else unscaled
+        return _read_decimal(raw, column, field)
     if column.encoding == "binary":
         return bytes(raw)
-    factor = _MICROS[node.type.unit] if pa.types.is_timestamp(node.type) else 1
+    factor = _MICROS[field.type.unit] if pa.types.is_timestamp(field.type) else 1
     value = int(raw) * factor
     return value if -(1 << 63) <= value < 1 << 63 else None
+
+
+def _read_decimal(raw: Any, column: Column, field: ParquetField) -> Any:
+    unscaled = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else int(raw)
+    if abs(unscaled) >= 10**field.type.precision:
+        return None
+    return decimal_to_bytes(unscaled) if sortable_values.is_wide_decimal(column) else unscaled

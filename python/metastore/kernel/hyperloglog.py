@@ -1,4 +1,4 @@
-"""HyperLogLog registers: how many distinct values many small data files have together, in about a byte for six values.
+"""HyperLogLog registers: they count the distinct values of many small data files together, in a byte for six values.
 
 A theta sketch that is cut to what a small file may cost says little of many files that share their values. A fixed
 number of registers (P. Flajolet et al., 2007) keeps its error whatever is merged, by taking maxima. They are made of
@@ -28,7 +28,7 @@ REGISTER_COUNT = 1 << REGISTER_BITS
 REGISTER_ERROR = 1.04 / math.sqrt(REGISTER_COUNT)
 """The relative standard error of the estimate."""
 
-_REST = 63 - REGISTER_BITS
+_RANK_BITS = 63 - REGISTER_BITS
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +46,11 @@ class Registers:
     @classmethod
     def of(cls, hashes: UInt64Array) -> Registers:
         """The registers of theta hashes, in any order and not necessarily distinct."""
-        rest = (hashes >> np.uint64(REGISTER_BITS)).astype(np.float64)
-        ranks = (_REST + 1 - np.frexp(rest)[1]).astype(np.uint8)
-        found = np.zeros(REGISTER_COUNT, np.uint8)
-        np.maximum.at(found, (hashes & np.uint64(REGISTER_COUNT - 1)).astype(np.int64), ranks)
-        return cls(found)
+        high_bits = (hashes >> np.uint64(REGISTER_BITS)).astype(np.float64)
+        ranks = (_RANK_BITS + 1 - np.frexp(high_bits)[1]).astype(np.uint8)
+        values = np.zeros(REGISTER_COUNT, np.uint8)
+        np.maximum.at(values, (hashes & np.uint64(REGISTER_COUNT - 1)).astype(np.int64), ranks)
+        return cls(values)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Registers:
@@ -58,13 +58,13 @@ class Registers:
         least, bits = data[0] if data else 0, np.unpackbits(np.frombuffer(data, np.uint8)[1:])
         more = np.flatnonzero(bits[:REGISTER_COUNT])
         ends = np.flatnonzero(bits[REGISTER_COUNT:] == 0)[: len(more)]
-        found = np.full(REGISTER_COUNT, least, np.int64)
+        values = np.full(REGISTER_COUNT, least, np.int64)
         if len(bits) < REGISTER_COUNT or len(ends) < len(more):
             raise ValueError("registers that are cut short")
-        found[more] += np.diff(ends, prepend=-1)
-        if found.max() > _REST + 1:
+        values[more] += np.diff(ends, prepend=-1)
+        if values.max() > _RANK_BITS + 1:
             raise ValueError("registers that no hashes of 63 bits have")
-        return cls(found.astype(np.uint8))
+        return cls(values.astype(np.uint8))
 
     def to_bytes(self) -> bytes:
         """The registers as the format stores them: the least, which are greater, by how much in ones up to a zero."""
@@ -77,41 +77,41 @@ class Registers:
 
     def estimate(self) -> int:
         """The number of distinct values."""
-        counts = np.bincount(self.values, minlength=_REST + 2).tolist()
-        found = REGISTER_COUNT * _tau(1 - counts[_REST + 1] / REGISTER_COUNT)
-        for count in reversed(counts[1 : _REST + 1]):
-            found = 0.5 * (found + count)
-        found += REGISTER_COUNT * _sigma(counts[0] / REGISTER_COUNT)
-        return round(REGISTER_COUNT * REGISTER_COUNT / (2 * math.log(2) * found))
+        counts = np.bincount(self.values, minlength=_RANK_BITS + 2).tolist()
+        inverse = REGISTER_COUNT * _tau(1 - counts[_RANK_BITS + 1] / REGISTER_COUNT)
+        for count in reversed(counts[1 : _RANK_BITS + 1]):
+            inverse = 0.5 * (inverse + count)
+        inverse += REGISTER_COUNT * _sigma(counts[0] / REGISTER_COUNT)
+        return round(REGISTER_COUNT * REGISTER_COUNT / (2 * math.log(2) * inverse))
 
 
 def union_registers(registers: Sequence[Registers]) -> Registers:
-    """The registers of the values of all."""
-    found: Any = np.zeros(REGISTER_COUNT, np.uint8)
-    for one in registers:
-        found = np.maximum(found, one.values)
-    return Registers(found)
+    """The registers of the values of all registers."""
+    values: Any = np.zeros(REGISTER_COUNT, np.uint8)
+    for part in registers:
+        values = np.maximum(values, part.values)
+    return Registers(values)
 
 
 def _sigma(share: float) -> float:
     if share == 1:
         return math.inf
-    power, found = 1.0, share
+    power, total = 1.0, share
     while True:
         share *= share
-        before, found = found, found + share * power
+        before, total = total, total + share * power
         power += power
-        if found == before:
-            return found
+        if total == before:
+            return total
 
 
 def _tau(share: float) -> float:
     if share in (0.0, 1.0):
         return 0.0
-    power, found = 1.0, 1 - share
+    power, total = 1.0, 1 - share
     while True:
         share = math.sqrt(share)
         power *= 0.5
-        before, found = found, found - (1 - share) ** 2 * power
-        if found == before:
-            return found / 3
+        before, total = total, total - (1 - share) ** 2 * power
+        if total == before:
+            return total / 3

@@ -57,20 +57,20 @@ def compute_moments(runs: ValueRuns, column: Column) -> Moments:
 def pool_moments(
     column: Column, numbers: NDArray[np.int64], m2s: NDArray[np.float64], means: Any, totals: Sequence[int] | None
 ) -> tuple[float, float]:
-    """Mean and second moment of the whole from those of parts with at least one value (Chan et al.)."""
-    whole = int(numbers.sum())
+    """Pool the means and second moments of parts with at least one value (Chan et al.)."""
+    number = int(numbers.sum())
     with np.errstate(invalid="ignore", over="ignore"):
         if totals is None:
             pivot = means[0] if np.isfinite(means[0]) else 0.0  # infinity less infinity is not a number
             offsets = means - pivot
-            mean = float(pivot + np.sum(numbers * offsets) / whole)
+            mean = float(pivot + np.sum(numbers * offsets) / number)
         else:
             scale = 10 ** (decimal_type(column.type) or (0, 0))[1]
             total = sum(totals)
-            middle, counts = total // whole, numbers.tolist()
+            middle, counts = total // number, numbers.tolist()
             offsets = np.array([(t - middle * n) / (n * scale) for t, n in zip(totals, counts, strict=True)])
-            mean = total / (whole * scale)
-        offsets = offsets - np.sum(numbers * offsets) / whole
+            mean = total / (number * scale)
+        offsets = offsets - np.sum(numbers * offsets) / number
         return mean, float(m2s.sum() + np.sum(numbers * offsets**2))
 
 

@@ -44,43 +44,59 @@ if TYPE_CHECKING:
 BUDGET = 1 << 30
 _COLUMNS_AT_ONCE = 64
 _AT_ONCE = 32 << 20  # more would not be read faster, and takes more memory
-_TEXTS_AT_ONCE = 4 << 20  # what is longer is moved to ever larger buffers while it is read
+_TEXTS_AT_ONCE = 4 << 20  # longer texts are moved to ever larger buffers while they are read
 _DICTIONARY_BYTES = 1 << 20
 _CODE_BYTES = 3
-_MOST_KEPT = 64 << 20  # what columns of this size take stays with the process: to get it back takes as long as reading
+_MOST_RESERVED = 64 << 20  # memory of columns up to this size stays reserved: to get it again takes as long as reading
 _NUMBER_BYTES = 8
 _CHUNK_BYTES = 1_850  # of pyarrow's memory, for each column of a row group that a footer describes
 _OFFSET_BYTES = 4  # more in memory than the lengths in the file
 _LARGE_GROUP, _STREAM_BYTES = 256 << 20, 4 << 20
-_PIECES = 64  # of the budget: what does not fit is held up to a limit, and one piece beyond it
-_HELD = 6  # the columns of a batch hold a sixth of the budget, the rest is for work on one of them
+_PIECES = 64  # of the budget: columns that do not fit are held up to a limit, and one piece beyond it
+_BATCH_SHARE = 6  # the columns of a batch hold a sixth of the budget, work on one of them takes the remaining memory
 _HEXADECIMAL = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 _UUID_GROUPS = (4, 6, 8, 10)
 
 
 @dataclass(frozen=True)
 class FileStatistics:
-    """What is known of one data file.
+    """The statistics of one data file.
 
     Attributes:
-        columns: The statistics of the wanted columns, in their order; None for a column that the file does not have.
+        rows: The number of rows.
+        columns: The statistics of the columns, in their order; None for a column that the file does not have.
     """
 
     rows: int
     columns: tuple[ColumnStatistics | None, ...]
 
 
-@dataclass
+@dataclass(frozen=True, kw_only=True)
 class _Reading:
-    place: int
+    """A column of a file that is read.
+
+    Attributes:
+        number: The number of the column in the request.
+        column: The column.
+        field: The field that holds it.
+        reader_cast: How readers show its values.
+        is_uuid: Whether the file holds UUIDs.
+        as_dictionary: Whether it is read as a dictionary.
+        memory_bytes: The memory of its values.
+        compressed_bytes: The size in the file.
+        uncompressed_bytes: The size in the file before it is compressed.
+        texts: The number of offsets and bytes of plain texts; zeros for other columns.
+    """
+
+    number: int
     column: Column
-    node: ParquetField
+    field: ParquetField
     reader_cast: ReaderCast
-    uuid: bool
+    is_uuid: bool
     as_dictionary: bool
-    held_bytes: int
-    compressed: int
-    uncompressed: int
+    memory_bytes: int
+    compressed_bytes: int
+    uncompressed_bytes: int
     texts: tuple[int, int]
 
 
@@ -94,48 +110,94 @@ def analyze_parquet(
     """Compute everything about columns of one Parquet file."""
     with translate_arrow_errors():
         metadata = pq.read_metadata(source)
-        file, leaves = open_parquet_file(source, metadata, ())
-        readings = [
-            _reading(place, wanted.column, node, file)
-            for place, wanted in enumerate(columns)
-            if (node := leaves.find(wanted)) is not None
-        ]
-        found: list[ColumnStatistics | None] = [None] * len(columns)
+        file, fields = open_parquet_file(source, metadata, ())
+        readings = _plan_readings(file, fields, columns)
+        budget = _subtract_footer(metadata, budget_bytes)
+        results: list[ColumnStatistics | None] = [None] * len(columns)
+        known_readings = []
         for reading in readings:
             if reading.reader_cast is ReaderCast.UNKNOWN:
-                found[reading.place] = statistics_of_unknown_cast(metadata.num_rows, reading.column, reading.node)
-        readings = [reading for reading in readings if reading.reader_cast is not ReaderCast.UNKNOWN]
-        dictionaries = [_leaf(file, reading).path for reading in readings if reading.as_dictionary]
-        if dictionaries:
-            file, _ = open_parquet_file(source, metadata, dictionaries)
-        held, budget = 0, _beside(metadata, budget_bytes)
-        for batch in _batches(readings, budget):
-            done = _analyze_batch(file, batch, (budget, detail), statistics)
-            waiting = sum(one.bloom.value_bytes for one in done.values() if isinstance(one.bloom, LazyBloomFilter))
-            makes_now = (held + waiting) * _HELD > budget
-            held += 0 if makes_now else waiting
-            for place, one in done.items():
-                found[place] = replace(one, bloom=bytes(one.bloom)) if makes_now and one.bloom else one
-        if max((one.held_bytes for one in readings), default=0) > _MOST_KEPT:
-            pa.default_memory_pool().release_unused()
-        return FileStatistics(metadata.num_rows, tuple(found))
+                results[reading.number] = statistics_of_unknown_cast(metadata.num_rows, reading.column, reading.field)
+            else:
+                known_readings.append(reading)
+        file = _reopen_with_dictionaries(file, source, known_readings)
+        for number, column in _analyze_readings(file, known_readings, budget, detail, statistics):
+            results[number] = column
+        return FileStatistics(metadata.num_rows, tuple(results))
+
+
+def _reopen_with_dictionaries(file: pq.ParquetFile, source: Any, readings: Sequence[_Reading]) -> pq.ParquetFile:
+    """Open a file again so that texts with dictionaries are read as these."""
+    paths = [file.schema.column(reading.field.first).path for reading in readings if reading.as_dictionary]
+    if not paths:
+        return file
+    reopened, _ = open_parquet_file(source, file.metadata, paths)
+    return reopened
+
+
+def _analyze_readings(
+    file: pq.ParquetFile,
+    readings: Sequence[_Reading],
+    budget: int,
+    detail: DetailLimits,
+    statistics: Sequence[Statistic],
+) -> Iterator[tuple[int, ColumnStatistics]]:
+    """Compute the statistics of columns, batch by batch, each with the column's number."""
+    filters = _LazyFilters(budget)
+    for batch in _batches(readings, budget):
+        analyzed = _analyze_batch(file, batch, budget, detail, statistics)
+        yield from filters.add(analyzed).items()
+    largest = max((reading.memory_bytes for reading in readings), default=0)
+    if largest > _MOST_RESERVED:
+        pa.default_memory_pool().release_unused()
+
+
+def _plan_readings(file: pq.ParquetFile, fields: ParquetFields, columns: Sequence[FileColumn]) -> list[_Reading]:
+    """Plan how the columns are read that the file has."""
+    readings = []
+    for number, file_column in enumerate(columns):
+        field = fields.find(file_column)
+        if field is not None:
+            readings.append(_plan_reading(number, file_column.column, field, file))
+    return readings
+
+
+class _LazyFilters:
+    """Bloom filters that are made when they are stored, as long as there is memory for their values."""
+
+    def __init__(self, budget: int) -> None:
+        self._budget = budget
+        self._value_bytes = 0
+
+    def add(self, columns: dict[int, ColumnStatistics]) -> dict[int, ColumnStatistics]:
+        """Add the filters of a batch; if their values take too much memory, make them now."""
+        filters = [column.bloom for column in columns.values()]
+        value_bytes = sum(bloom.value_bytes for bloom in filters if isinstance(bloom, LazyBloomFilter))
+        if (self._value_bytes + value_bytes) * _BATCH_SHARE <= self._budget:
+            self._value_bytes += value_bytes
+            return columns
+        return {number: _make_filter(column) for number, column in columns.items()}
+
+
+def _make_filter(column: ColumnStatistics) -> ColumnStatistics:
+    return replace(column, bloom=bytes(column.bloom)) if column.bloom else column
 
 
 def read_column_values(source: Any, columns: Sequence[FileColumn], budget_bytes: int) -> dict[int, Iterator[pa.Array]]:
-    """The values of columns of one Parquet file, column by column."""
+    """Read the values of columns of one Parquet file, column by column, by their numbers."""
     with translate_arrow_errors():
         metadata = pq.read_metadata(source)
-        file, leaves = open_parquet_file(source, metadata, ())
-        found = {place: leaves.find(wanted) for place, wanted in enumerate(columns)}
-        readings = [_reading(place, columns[place].column, node, file) for place, node in found.items() if node]
-    for one in readings:
-        if one.reader_cast not in (ReaderCast.SAME, ReaderCast.CAST):
-            raise UnsupportedDataFile(f"column {one.column.name} is {one.node.type} in the file, which readers cast")
-    return {one.place: _arrays(file, one, budget_bytes) for one in readings}
+        file, fields = open_parquet_file(source, metadata, ())
+        readings = _plan_readings(file, fields, columns)
+    for reading in readings:
+        if reading.reader_cast not in (ReaderCast.SAME, ReaderCast.CAST):
+            name, file_type = reading.column.name, reading.field.type
+            raise UnsupportedDataFile(f"column {name} is {file_type} in the file, which readers cast")
+    return {reading.number: _arrays(file, reading, budget_bytes) for reading in readings}
 
 
 def list_plain_columns(source: Any, columns: Sequence[FileColumn]) -> frozenset[str]:
-    """The keys of the columns that a Parquet file holds in the types of the table, so that all readers show the same.
+    """The keys of the columns that a Parquet file holds in the types of the table: all readers show the same values.
 
     >>> from tempfile import TemporaryDirectory
     >>> from metastore.format.table_column import Column
@@ -146,26 +208,28 @@ def list_plain_columns(source: Any, columns: Sequence[FileColumn]) -> frozenset[
     ['["a"]']
     """
     with translate_arrow_errors():
-        file, leaves = open_parquet_file(source, pq.read_metadata(source), ())
-        return frozenset(wanted.column.key for wanted in columns if _is_plain(file, leaves, wanted))
+        file, fields = open_parquet_file(source, pq.read_metadata(source), ())
+        return frozenset(column.column.key for column in columns if _is_plain(file, fields, column))
 
 
-def _is_plain(file: pq.ParquetFile, leaves: ParquetFields, wanted: FileColumn) -> bool:
+def _is_plain(file: pq.ParquetFile, fields: ParquetFields, column: FileColumn) -> bool:
     try:
-        node = leaves.find(wanted)
-        return (
-            node is not None
-            and wanted.column.encoding is not None
-            and _reading(0, wanted.column, node, file).reader_cast is ReaderCast.SAME
-        )
+        field = fields.find(column)
+        if field is None or column.column.encoding is None:
+            return False
+        return _plan_reading(0, column.column, field, file).reader_cast is ReaderCast.SAME
     except UnsupportedDataFile:
         return False
 
 
-def _arrays(file: pq.ParquetFile, one: _Reading, budget: int) -> Iterator[pa.Array]:
-    for table in _tables(file, [one.node.first], budget):
-        for chunk in table.column(_place(table.schema, one.node.path[0])).chunks:
-            yield _values(chunk, one)
+def _arrays(file: pq.ParquetFile, reading: _Reading, budget: int) -> Iterator[pa.Array]:
+    for table in _tables(file, [reading.field.first], budget):
+        yield from _column_arrays(table, reading)
+
+
+def _column_arrays(table: pa.Table, reading: _Reading) -> Iterator[pa.Array]:
+    for chunk in table.column(_field_index(table.schema, reading.field.path[0])).chunks:
+        yield _convert(chunk, reading)
 
 
 def open_parquet_file(
@@ -186,14 +250,14 @@ def open_parquet_file(
     return file, ParquetFields(file.schema_arrow, metadata.num_columns)
 
 
-def _beside(metadata: pq.FileMetaData, budget: int) -> int:
-    """What a footer in memory leaves of a budget: a quarter of it where the footer alone takes more."""
+def _subtract_footer(metadata: pq.FileMetaData, budget: int) -> int:
+    """The budget without the memory of the footer, at least a quarter of it."""
     footer: int = _CHUNK_BYTES * metadata.num_row_groups * metadata.num_columns
     return max(budget - footer, budget // 4)
 
 
 def _has_large_groups(metadata: pq.FileMetaData) -> bool:
-    """Whether columns of a row group are read bit by bit: else they are in memory as a whole, compressed and not."""
+    """Whether columns of a row group are streamed: others are in memory at once, compressed and not."""
     return any(metadata.row_group(i).total_byte_size > _LARGE_GROUP for i in range(metadata.num_row_groups))
 
 
@@ -207,52 +271,81 @@ def _is_signed(source: Any, metadata: pq.FileMetaData) -> bool:
 
 @contextmanager
 def translate_arrow_errors() -> Iterator[None]:
-    """Turn what pyarrow raises on a file it cannot read into `UnsupportedDataFile`."""
+    """Raise the errors of pyarrow on a file that it cannot read as `UnsupportedDataFile`."""
     try:
         yield
-    except (pa.ArrowException, OSError, ValueError) as e:
-        raise UnsupportedDataFile(" ".join(str(e).split()) or type(e).__name__) from e
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise UnsupportedDataFile(" ".join(str(error).split()) or type(error).__name__) from error
 
 
-def _reading(place: int, column: Column, node: ParquetField, file: pq.ParquetFile) -> _Reading:
-    leaf = file.schema.column(node.first)
-    uuid = is_uuid(leaf)
-    how = ReaderCast.SAME
-    if column.encoding is not None:
-        if column.casts:
-            how = find_reader_cast(node, column, leaf.physical_type, uuid=uuid)
-        else:
-            require_same_values(node, column, leaf.physical_type, uuid=uuid)
-        require_no_rebase(file.metadata.metadata or {}, column, leaf.physical_type)
-    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-    chunks = [group.column(node.first + i) for group in groups for i in range(node.leaves)]
-    compressed, plain = (sum(getattr(c, f"total_{x}_size") for c in chunks) for x in ("compressed", "uncompressed"))
-    text = column.encoding == "binary" and leaf.physical_type == "BYTE_ARRAY"
+def _plan_reading(number: int, column: Column, field: ParquetField, file: pq.ParquetFile) -> _Reading:
+    leaf = file.schema.column(field.first)
+    chunks = _list_chunks(file.metadata, field)
+    uncompressed_bytes = sum(chunk.total_uncompressed_size for chunk in chunks)
     rows = file.metadata.num_rows
-    held = plain + _OFFSET_BYTES * rows if text else _NUMBER_BYTES * rows
-    is_nested = len(node.path) > 1  # dictionaries of several row groups are chunks, which pyarrow nests in nothing
-    as_dictionary = text and not is_nested and _has_dictionary(chunks)
-    texts = (rows + 1, plain) if text and not as_dictionary else (0, 0)
-    return _Reading(place, column, node, how, uuid, as_dictionary, held, compressed, plain, texts)
-
-
-def _has_dictionary(chunks: Sequence[Any]) -> bool:
-    """Whether all values probably are in the dictionaries: writers fall back to plain values when those grow large."""
-    return bool(chunks) and all(
-        chunk.has_dictionary_page
-        and chunk.total_uncompressed_size <= _DICTIONARY_BYTES + _CODE_BYTES * chunk.num_values
-        for chunk in chunks
+    is_text = column.encoding == "binary" and leaf.physical_type == "BYTE_ARRAY"
+    as_dictionary = is_text and _is_read_as_dictionary(field, chunks)
+    is_plain_text = is_text and not as_dictionary
+    return _Reading(
+        number=number,
+        column=column,
+        field=field,
+        reader_cast=_choose_cast(column, field, file),
+        is_uuid=is_uuid(leaf),
+        as_dictionary=as_dictionary,
+        memory_bytes=uncompressed_bytes + _OFFSET_BYTES * rows if is_text else _NUMBER_BYTES * rows,
+        compressed_bytes=sum(chunk.total_compressed_size for chunk in chunks),
+        uncompressed_bytes=uncompressed_bytes,
+        texts=(rows + 1, uncompressed_bytes) if is_plain_text else (0, 0),
     )
 
 
+def _choose_cast(column: Column, field: ParquetField, file: pq.ParquetFile) -> ReaderCast:
+    """Choose how readers show a column, or refuse it."""
+    if column.encoding is None:
+        return ReaderCast.SAME
+    leaf = file.schema.column(field.first)
+    reader_cast = ReaderCast.SAME
+    if column.casts:
+        reader_cast = find_reader_cast(field, column, leaf.physical_type, uuid=is_uuid(leaf))
+    else:
+        require_same_values(field, column, leaf.physical_type, uuid=is_uuid(leaf))
+    require_no_rebase(file.metadata.metadata or {}, column, leaf.physical_type)
+    return reader_cast
+
+
+def _list_chunks(metadata: pq.FileMetaData, field: ParquetField) -> list[Any]:
+    chunks = []
+    for number in range(metadata.num_row_groups):
+        row_group = metadata.row_group(number)
+        chunks += [row_group.column(field.first + leaf) for leaf in range(field.leaves)]
+    return chunks
+
+
+def _is_read_as_dictionary(field: ParquetField, chunks: Sequence[Any]) -> bool:
+    is_nested = len(field.path) > 1  # dictionaries of several row groups are chunks, which pyarrow nests in nothing
+    if is_nested or not chunks:
+        return False
+    return all(map(_has_all_in_dictionary, chunks))
+
+
+def _has_all_in_dictionary(chunk: Any) -> bool:
+    """Whether all values probably are in the dictionary: writers fall back to plain values when it grows large."""
+    largest: int = _DICTIONARY_BYTES + _CODE_BYTES * chunk.num_values
+    return bool(chunk.has_dictionary_page and chunk.total_uncompressed_size <= largest)
+
+
 def _batches(readings: Sequence[_Reading], budget: int) -> Iterator[list[_Reading]]:
-    """Columns whose values may be held together."""
+    """Batches of columns whose values are in memory together."""
+    most_bytes = min(budget // _BATCH_SHARE, _AT_ONCE)
     batch: list[_Reading] = []
+    batch_bytes = 0
     for reading in readings:
-        held = sum(one.held_bytes for one in batch) + reading.held_bytes
-        if batch and (len(batch) == _COLUMNS_AT_ONCE or held > min(budget // _HELD, _AT_ONCE)):
+        batch_bytes += reading.memory_bytes
+        is_full = len(batch) == _COLUMNS_AT_ONCE or batch_bytes > most_bytes
+        if batch and is_full:
             yield batch
-            batch = []
+            batch, batch_bytes = [], reading.memory_bytes
         batch.append(reading)
     if batch:
         yield batch
@@ -261,93 +354,117 @@ def _batches(readings: Sequence[_Reading], budget: int) -> Iterator[list[_Readin
 def _analyze_batch(
     file: pq.ParquetFile,
     batch: list[_Reading],
-    limits: tuple[int, DetailLimits],
+    budget: int,
+    detail: DetailLimits,
     statistics: Sequence[Statistic],
 ) -> dict[int, ColumnStatistics]:
-    budget, detail = limits
-    fits = HEADROOM * sum(one.held_bytes for one in batch) <= budget
-    most = budget if fits else budget // 2  # parts are merged beside the work on the next
-    shares = [min(max(budget // len(batch), (HEADROOM + 1) * one.held_bytes), most) for one in batch]
-    kernels = [
-        ColumnKernel(_read_as(one), part, detail, one.texts, statistics)
-        for one, part in zip(batch, shares, strict=True)
-    ]
-    indices = [one.node.first for one in batch]
-    most = budget // (HEADROOM if fits else _PIECES)
-    if len(batch) == 1 and batch[0].column.encoding == "binary":
-        most = min(most, _TEXTS_AT_ONCE)
-    for table in _tables(file, indices, most):
-        for kernel, one in zip(kernels, batch, strict=True):
-            for chunk in table.column(_place(table.schema, one.node.path[0])).chunks:
-                kernel.add(_values(chunk, one))
-    found = {}
-    while kernels:  # last first, so that what each holds is released before the next works
-        kernel, one = kernels.pop(), batch.pop()
-        done = kernel.finish(file.metadata.num_rows, one.compressed, one.uncompressed)
-        found[one.place] = widen_float_bounds(done, one.column) if one.reader_cast is ReaderCast.NEAR else done
-    return found
+    shares = _share_budget(batch, budget)
+    kernels = []
+    for reading, share in zip(batch, shares, strict=True):
+        kernels.append(ColumnKernel(_read_as(reading), share, detail, reading.texts, statistics))
+    for table in _tables(file, [reading.field.first for reading in batch], _most_bytes_at_once(batch, budget)):
+        for kernel, reading in zip(kernels, batch, strict=True):
+            for values in _column_arrays(table, reading):
+                kernel.add(values)
+    results = {}
+    while kernels:  # last first, so that the memory of each is released before the next works
+        kernel, reading = kernels.pop(), batch.pop()
+        results[reading.number] = _finish(kernel, reading, file.metadata.num_rows)
+    return results
 
 
-def _read_as(one: _Reading) -> Column:
-    return replace(one.column, type="float") if one.reader_cast is ReaderCast.NEAR else one.column
+def _share_budget(batch: Sequence[_Reading], budget: int) -> list[int]:
+    """Each column's share of the budget."""
+    largest = budget if _fits(batch, budget) else budget // 2  # parts are merged beside the work on the next
+    return [min(max(budget // len(batch), (HEADROOM + 1) * reading.memory_bytes), largest) for reading in batch]
 
 
-def _tables(file: pq.ParquetFile, indices: list[int], most: int) -> Iterator[Any]:
-    """Row groups, small ones together and large ones in pieces; runs of one value take more room than in the file."""
-    small: list[int] = []
-    held = 0
+def _fits(batch: Sequence[_Reading], budget: int) -> bool:
+    return HEADROOM * sum(reading.memory_bytes for reading in batch) <= budget
+
+
+def _most_bytes_at_once(batch: Sequence[_Reading], budget: int) -> int:
+    most_bytes = budget // (HEADROOM if _fits(batch, budget) else _PIECES)
+    is_of_texts = len(batch) == 1 and batch[0].column.encoding == "binary"
+    return min(most_bytes, _TEXTS_AT_ONCE) if is_of_texts else most_bytes
+
+
+def _read_as(reading: _Reading) -> Column:
+    return replace(reading.column, type="float") if reading.reader_cast is ReaderCast.NEAR else reading.column
+
+
+def _finish(kernel: ColumnKernel, reading: _Reading, rows: int) -> ColumnStatistics:
+    column = kernel.finish(rows, reading.compressed_bytes, reading.uncompressed_bytes)
+    return widen_float_bounds(column, reading.column) if reading.reader_cast is ReaderCast.NEAR else column
+
+
+def _tables(file: pq.ParquetFile, leaves: list[int], most_bytes: int) -> Iterator[pa.Table]:
+    """Read row groups, small ones together and large ones in pieces."""
+    small_groups: list[int] = []
+    small_bytes = 0
     for number in range(file.metadata.num_row_groups):
-        group = file.metadata.row_group(number)
-        size = sum(max(group.column(i).total_uncompressed_size, _NUMBER_BYTES * group.num_rows) for i in indices)
-        if small and held + size > min(most, _AT_ONCE):
-            yield file.reader.read_row_groups(small, column_indices=indices, use_threads=False)
-            small, held = [], 0
-        if size <= most:
-            small.append(number)
-            held += size
-        else:
-            rows = max(group.num_rows * most // size, 1)
-            batches = file.reader.iter_batches(rows, row_groups=[number], column_indices=indices, use_threads=False)
-            yield from (pa.Table.from_batches([batch]) for batch in batches)
-    if small:
-        yield file.reader.read_row_groups(small, column_indices=indices, use_threads=False)
+        row_group = file.metadata.row_group(number)
+        size = _estimate_memory(row_group, leaves)
+        if small_groups and small_bytes + size > min(most_bytes, _AT_ONCE):
+            yield _read_row_groups(file, small_groups, leaves)
+            small_groups, small_bytes = [], 0
+        if size <= most_bytes:
+            small_groups.append(number)
+            small_bytes += size
+            continue
+        rows = max(row_group.num_rows * most_bytes // size, 1)
+        batches = file.reader.iter_batches(rows, row_groups=[number], column_indices=leaves, use_threads=False)
+        for batch in batches:
+            yield pa.Table.from_batches([batch])
+    if small_groups:
+        yield _read_row_groups(file, small_groups, leaves)
 
 
-def _values(chunk: pa.Array, reading: _Reading) -> pa.Array:
-    for name in reading.node.path[1:]:
-        chunk = pc.struct_field(chunk, _place(chunk.type, name))  # null where a parent is
+def _estimate_memory(row_group: Any, leaves: Sequence[int]) -> int:
+    """The memory of a row group; runs of one value take more of it than bytes of the file."""
+    values: int = _NUMBER_BYTES * row_group.num_rows
+    return sum(max(row_group.column(leaf).total_uncompressed_size, values) for leaf in leaves)
+
+
+def _read_row_groups(file: pq.ParquetFile, row_groups: list[int], leaves: list[int]) -> pa.Table:
+    return file.reader.read_row_groups(row_groups, column_indices=leaves, use_threads=False)
+
+
+def _convert(chunk: pa.Array, reading: _Reading) -> pa.Array:
+    """Convert a chunk of a file's column to the values of the table's column."""
+    for name in reading.field.path[1:]:
+        chunk = pc.struct_field(chunk, _field_index(chunk.type, name))  # null where a parent is
     if reading.reader_cast is ReaderCast.CAST:
         return cast_file_values(chunk, reading.column)
-    return _uuid_texts(chunk) if reading.uuid and reading.column.type != "binary" else chunk
+    return _uuid_texts(chunk) if reading.is_uuid and reading.column.type != "binary" else chunk
 
 
-def _place(fields: pa.Schema | pa.StructType, name: str) -> int:
-    place = int(fields.get_field_index(name))
-    if place < 0:
+def _field_index(fields: pa.Schema | pa.StructType, name: str) -> int:
+    index = int(fields.get_field_index(name))
+    if index < 0:
         raise UnsupportedDataFile(f"pyarrow does not find field {name} among those that it read")
-    return place
+    return index
 
 
 def _uuid_texts(values: pa.Array) -> pa.Array:
     """UUIDs as Spark shows them: 36 characters of lower-case hexadecimal digits."""
-    values = values.storage if isinstance(values, pa.ExtensionArray) else values
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
     present = values.drop_null()
-    raw = np.frombuffer(present.buffers()[1], dtype=np.uint8) if len(present) else np.empty(0, dtype=np.uint8)
-    raw = raw[16 * present.offset : 16 * (present.offset + len(present))].reshape(-1, 16)
-    out = np.full((len(present), 36), ord("-"), dtype=np.uint8)
-    at = 0
-    for i in range(16):
-        at += i in _UUID_GROUPS
-        out[:, at] = _HEXADECIMAL[raw[:, i] >> 4]
-        out[:, at + 1] = _HEXADECIMAL[raw[:, i] & 15]
-        at += 2
+    stored = present.buffers()[1] if len(present) else b""
+    first, end = 16 * present.offset, 16 * (present.offset + len(present))
+    raw = np.frombuffer(stored, dtype=np.uint8)[first:end].reshape(-1, 16)
+    characters = np.full((len(present), 36), ord("-"), dtype=np.uint8)
+    position = 0
+    for byte in range(16):
+        position += byte in _UUID_GROUPS
+        characters[:, position] = _HEXADECIMAL[raw[:, byte] >> 4]
+        characters[:, position + 1] = _HEXADECIMAL[raw[:, byte] & 15]
+        position += 2
     offsets = np.arange(len(present) + 1, dtype=np.int64) * 36
-    texts = pa.Array.from_buffers(pa.large_binary(), len(present), [None, pa.py_buffer(offsets), pa.py_buffer(out)])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(characters)]
+    texts = pa.Array.from_buffers(pa.large_binary(), len(present), buffers)
     return pa.concat_arrays([texts, pa.nulls(values.null_count, pa.large_binary())])
-
-
-def _leaf(file: pq.ParquetFile, reading: _Reading) -> Any:
-    return file.schema.column(reading.node.first)
 
 
 def find_spark_only_reason(file: DataFile, *, local: bool) -> str | None:
@@ -358,7 +475,11 @@ def find_spark_only_reason(file: DataFile, *, local: bool) -> str | None:
         return refusals.NOT_PARQUET
     if file.encrypted:
         return refusals.ENCRYPTED
-    bare = file.location.startswith("/")
-    if (bare and not local) or local_path(file.location) is None:
-        return refusals.REMOTE
-    return None
+    return None if _is_local(file.location, local=local) else refusals.REMOTE
+
+
+def _is_local(location: str, *, local: bool) -> bool:
+    """Whether a file is on this machine; `local` says whether one is whose location has no scheme."""
+    if location.startswith("/") and not local:
+        return False
+    return local_path(location) is not None

@@ -1,4 +1,4 @@
-"""Which leaves of a Parquet file hold the wanted columns, and whether pyarrow reads them as Spark does."""
+"""Finds the fields of a Parquet file that hold columns, and refuses those that pyarrow reads differently from Spark."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +33,6 @@ class UnsupportedDataFile(Exception):  # noqa: N818 - the name says what is wron
 
 
 _FIELD_ID = b"PARQUET:field_id"
-_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _SPARK_VERSION = b"org.apache.spark.version"
 _LEGACY_DATES = b"org.apache.spark.legacyDateTime"
 _LEGACY_INT96 = b"org.apache.spark.legacyINT96"
@@ -40,11 +40,12 @@ _LEGACY_INT96 = b"org.apache.spark.legacyINT96"
 
 @dataclass(frozen=True)
 class FileColumn:
-    """A wanted column and how a file names it.
+    """A column and its name in a file.
 
     Attributes:
-        field_id: Its field id; None where files are matched by name.
-        path: Its names in the file where they are not those of the table (Delta's physical names, Hudi's earlier ones).
+        column: The column.
+        field_id: The field id; None if files are matched by name.
+        path: The names in the file if they are not those of the table (Delta's physical names, Hudi's earlier ones).
             With a field id, both have to be those of one field, as far as the file has ids.
     """
 
@@ -69,10 +70,11 @@ class ParquetField:
     """A field of a file that is not inside a list or map.
 
     Attributes:
-        path: Its names from the root.
-        field_id: Its field id, if it has one.
-        first: Its first Parquet leaf.
-        leaves: How many leaves it has.
+        path: The names from the root.
+        field_id: The field id, or None.
+        type: The type that pyarrow reads.
+        first: The number of the first Parquet leaf.
+        leaves: The number of leaves.
     """
 
     path: tuple[str, ...]
@@ -90,63 +92,98 @@ class ParquetFields:
     """
 
     def __init__(self, schema: pa.Schema, leaves: int) -> None:
-        nodes = list(_nodes(schema, (), 0))
-        if sum(node.leaves for node in nodes if len(node.path) == 1) != leaves:
+        fields = list(_iterate_fields(schema, (), 0))
+        if sum(_leaf_count(field.type) for field in schema) != leaves:
             raise UnsupportedDataFile("the file's schema is not the one that pyarrow derives")
-        with_id = [node for node in nodes if node.field_id is not None]
-        self._by_path = {node.path: node for node in nodes}
-        self._by_id = {node.field_id: node for node in with_id}
-        if len(self._by_path) < len(nodes):
-            raise UnsupportedDataFile("two fields of the file have the same name")
-        if len(self._by_id) < len(with_id):
-            raise UnsupportedDataFile("two fields of the file have the same field id")
+        fields_with_id = [field for field in fields if field.field_id is not None]
+        self._by_path = _index(fields, attrgetter("path"), "name")
+        self._by_id = _index(fields_with_id, attrgetter("field_id"), "field id")
 
-    def find(self, wanted: FileColumn) -> ParquetField | None:
-        """The field that holds a column, None if the file has none."""
-        if wanted.field_id is None:
-            return self._named(wanted.path or wanted.column.path)
-        if wanted.path is None:
+    def find(self, column: FileColumn) -> ParquetField | None:
+        """Return the field that holds a column; None if the file has none.
+
+        Raises:
+            UnsupportedDataFile: The field is not certain.
+        """
+        if column.field_id is None:
+            return self._find_by_path(column.path or column.column.path)
+        by_id = self._by_id.get(column.field_id)
+        if column.path is None:
             if not self._by_id:
                 raise UnsupportedDataFile("the file has no field ids")
-            return self._by_id.get(wanted.field_id)
-        found = self._named(wanted.path)
-        if self._by_id and self._by_id.get(wanted.field_id) is not found:
+            return by_id
+        by_path = self._find_by_path(column.path)
+        if self._by_id and by_id is not by_path:
             raise UnsupportedDataFile("names and field ids of the file are those of different columns")
-        return found
+        return by_path
 
-    def _named(self, path: tuple[str, ...]) -> ParquetField | None:
-        found = self._by_path.get(path)
-        if found is None and tuple(map(str.casefold, path)) in self._folded:
+    def _find_by_path(self, path: tuple[str, ...]) -> ParquetField | None:
+        field = self._by_path.get(path)
+        if field is None and _fold_case(path) in self._folded:
             raise UnsupportedDataFile("a column's name differs from the file's in its case")
-        return found
+        return field
 
     @cached_property
     def _folded(self) -> frozenset[tuple[str, ...]]:
-        return frozenset(tuple(map(str.casefold, path)) for path in self._by_path)
+        return frozenset(map(_fold_case, self._by_path))
 
 
-def require_same_values(node: ParquetField, column: Column, physical: str, *, uuid: bool) -> None:
+def _index(fields: Sequence[ParquetField], key: Callable[[ParquetField], Any], kind: str) -> dict[Any, ParquetField]:
+    index = {key(field): field for field in fields}
+    if len(index) < len(fields):
+        raise UnsupportedDataFile(f"two fields of the file have the same {kind}")
+    return index
+
+
+def _fold_case(path: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(str.casefold, path))
+
+
+def require_same_values(field: ParquetField, column: Column, physical: str, *, uuid: bool) -> None:
     """Refuse a field whose values pyarrow does not give as Spark does."""
-    kind = node.type.value_type if pa.types.is_dictionary(node.type) else node.type
-    check = _CHECKS.get(column.type) or (_is_decimal if decimal_type(column.type) else None)
-    if check is None:
-        check = _is_interval if column.type.startswith("interval") else _is_text
-    same = check(kind, column, physical) or (uuid and check is _is_text)
-    if pa.types.is_nested(kind) or not same:
+    value_type = _value_type(field)
+    has_same_values = _choose_check(column)
+    is_text_of_uuid = uuid and has_same_values is _is_text
+    is_same = has_same_values(value_type, column, physical) or is_text_of_uuid
+    if pa.types.is_nested(value_type) or not is_same:
         raise UnsupportedDataFile(
-            f"column {column.name} is {physical} ({kind}) in the file and {column.type} in the table"
+            f"column {column.name} is {physical} ({value_type}) in the file and {column.type} in the table"
         )
+
+
+def _value_type(field: ParquetField) -> pa.DataType:
+    return field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+
+
+def _choose_check(column: Column) -> Callable[[pa.DataType, Column, str], bool]:
+    if column.type in _CHECKS:
+        return _CHECKS[column.type]
+    if decimal_type(column.type):
+        return _is_decimal
+    return _is_interval if column.type.startswith("interval") else _is_text
 
 
 def require_no_rebase(metadata: dict[bytes, bytes], column: Column, physical: str) -> None:
     """Refuse dates and timestamps that Spark shifts from the Julian calendar while it reads."""
     if column.type not in ("date", "timestamp"):
         return
-    int96 = physical == "INT96"
-    version = metadata.get(_SPARK_VERSION)
-    oldest = (3, 1) if int96 else (3, 0)
-    if (_LEGACY_INT96 if int96 else _LEGACY_DATES) in metadata or (version and _release(version) < oldest):
+    is_legacy = _is_legacy_int96 if physical == "INT96" else _is_legacy_date
+    if is_legacy(metadata):
         raise UnsupportedDataFile(f"column {column.name} was written in the legacy calendar")
+
+
+def _is_legacy_int96(metadata: dict[bytes, bytes]) -> bool:
+    return _LEGACY_INT96 in metadata or _is_older(metadata, (3, 1))
+
+
+def _is_legacy_date(metadata: dict[bytes, bytes]) -> bool:
+    return _LEGACY_DATES in metadata or _is_older(metadata, (3, 0))
+
+
+def _is_older(metadata: dict[bytes, bytes], release: tuple[int, int]) -> bool:
+    """Whether an older release of Spark wrote the file."""
+    version = metadata.get(_SPARK_VERSION, b"")
+    return version != b"" and _release(version) < release
 
 
 def is_uuid(leaf: pq.ColumnSchema) -> bool:
@@ -159,139 +196,157 @@ def _release(version: bytes) -> tuple[int, ...]:
     return tuple(int(part) if part.isdigit() else 0 for part in parts)
 
 
-def _nodes(fields: Any, parents: tuple[str, ...], first: int) -> Iterator[ParquetField]:
+def _iterate_fields(fields: Any, parents: tuple[str, ...], first: int) -> Iterator[ParquetField]:
     for field in fields:
         count = _leaf_count(field.type)
         path = (*parents, field.name)
-        raw = (field.metadata or {}).get(_FIELD_ID)
-        yield ParquetField(path, None if raw is None or int(raw) < 0 else int(raw), field.type, first, count)
+        yield ParquetField(path, _field_id(field), field.type, first, count)
         if pa.types.is_struct(field.type):
-            yield from _nodes(_children(field.type), path, first)
+            yield from _iterate_fields(_children(field.type), path, first)
         first += count
 
 
-def _leaf_count(kind: pa.DataType) -> int:
-    if isinstance(kind, pa.BaseExtensionType):
-        kind = kind.storage_type
-    if pa.types.is_dictionary(kind):
+def _field_id(field: pa.Field) -> int | None:
+    number = int((field.metadata or {}).get(_FIELD_ID, -1))
+    return None if number < 0 else number
+
+
+def _leaf_count(data_type: pa.DataType) -> int:
+    if isinstance(data_type, pa.BaseExtensionType):
+        data_type = data_type.storage_type
+    if pa.types.is_dictionary(data_type) or not data_type.num_fields:
         return 1
-    return sum(_leaf_count(field.type) for field in _children(kind)) if kind.num_fields else 1
+    return sum(_leaf_count(field.type) for field in _children(data_type))
 
 
-def _children(kind: pa.DataType) -> Sequence[pa.Field]:
-    if pa.types.is_map(kind):
-        return [kind.key_field, kind.item_field]
-    return [kind.field(i) for i in range(kind.num_fields)]
+def _children(data_type: pa.DataType) -> Sequence[pa.Field]:
+    if pa.types.is_map(data_type):
+        return [data_type.key_field, data_type.item_field]
+    return [data_type.field(number) for number in range(data_type.num_fields)]
 
 
-def _is_integer(kind: pa.DataType, column: Column, _: str) -> bool:
-    if not pa.types.is_integer(kind):
+_SIGNED = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
+_UNSIGNED = [pa.uint8(), pa.uint16(), pa.uint32()]
+_SAME_TYPES = {
+    "boolean": [pa.bool_()],
+    "tinyint": _SIGNED[:1],
+    "smallint": [*_SIGNED[:2], *_UNSIGNED[:1]],
+    "int": [*_SIGNED[:3], *_UNSIGNED[:2]],
+    "bigint": [*_SIGNED, *_UNSIGNED],
+    "float": [pa.float32()],
+    "double": [pa.float32(), pa.float64()],
+    "date": [pa.date32()],
+}
+"""Spark's types, and the types of files whose values all of them hold."""
+_LOCAL_TIMESTAMPS = [pa.timestamp(unit) for unit in ("s", "ms", "us")]
+
+
+def _is_same_type(data_type: pa.DataType, column: Column, _: str) -> bool:
+    return data_type in _SAME_TYPES[column.type]
+
+
+def _is_decimal(data_type: pa.DataType, column: Column, _: str) -> bool:
+    if not pa.types.is_decimal(data_type):
         return False
-    bits = _BITS[column.type]
-    return bool(kind.bit_width <= bits if pa.types.is_signed_integer(kind) else kind.bit_width < bits)
-
-
-def _is_decimal(kind: pa.DataType, column: Column, _: str) -> bool:
     precision, scale = decimal_type(column.type) or (0, 0)
-    return bool(pa.types.is_decimal(kind) and kind.scale == scale and kind.precision <= precision)
+    return bool(data_type.scale == scale and data_type.precision <= precision)
 
 
-def _is_timestamp(kind: pa.DataType, _: Column, physical: str) -> bool:
-    if not pa.types.is_timestamp(kind):
+def _is_timestamp(data_type: pa.DataType, _: Column, physical: str) -> bool:
+    if not pa.types.is_timestamp(data_type):
         return False
-    return physical == "INT96" or (kind.tz is not None and kind.unit != "ns")
+    return physical == "INT96" or (data_type.tz is not None and data_type.unit != "ns")
 
 
-def _is_local_timestamp(kind: pa.DataType, _: Column, physical: str) -> bool:
-    return bool(pa.types.is_timestamp(kind) and physical != "INT96" and kind.tz is None and kind.unit != "ns")
+def _is_local_timestamp(data_type: pa.DataType, _: Column, physical: str) -> bool:
+    return physical != "INT96" and data_type in _LOCAL_TIMESTAMPS
 
 
-def _is_interval(kind: pa.DataType, column: Column, physical: str) -> bool:
+def _is_interval(data_type: pa.DataType, column: Column, physical: str) -> bool:
     if sortable_values.is_year_month(column):
-        return bool(physical == "INT32" and kind == pa.int32())
-    return physical == "INT64" and (kind == pa.int64() or (pa.types.is_duration(kind) and kind.unit == "us"))
+        return bool(physical == "INT32" and data_type == pa.int32())
+    return physical == "INT64" and data_type in (pa.int64(), pa.duration("us"))
 
 
 def _is_text(_: pa.DataType, __: Column, physical: str) -> bool:
     return physical == "BYTE_ARRAY"
 
 
-def _is_bytes(kind: pa.DataType, _: Column, physical: str) -> bool:
-    return physical == "BYTE_ARRAY" or (physical == "FIXED_LEN_BYTE_ARRAY" and pa.types.is_fixed_size_binary(kind))
+def _is_bytes(data_type: pa.DataType, _: Column, physical: str) -> bool:
+    is_fixed_size = physical == "FIXED_LEN_BYTE_ARRAY" and pa.types.is_fixed_size_binary(data_type)
+    return physical == "BYTE_ARRAY" or is_fixed_size
 
 
 _CHECKS: dict[str, Callable[[pa.DataType, Column, str], bool]] = {
-    "boolean": lambda kind, *_: bool(pa.types.is_boolean(kind)),
-    "float": lambda kind, *_: bool(pa.types.is_float32(kind)),
-    "double": lambda kind, *_: bool(pa.types.is_float32(kind) or pa.types.is_float64(kind)),
-    "date": lambda kind, *_: bool(pa.types.is_date32(kind)),
+    **dict.fromkeys(_SAME_TYPES, _is_same_type),
     "timestamp": _is_timestamp,
     "timestamp_ntz": _is_local_timestamp,
     "binary": _is_bytes,
-    **dict.fromkeys(_BITS, _is_integer),
 }
 
 
-_OF_INTEGERS = {"float": pa.float32(), "double": pa.float64(), "string": pa.string()}
+_FROM_INTEGERS = {"float": pa.float32(), "double": pa.float64(), "string": pa.string()}
 
 
 class ReaderCast(Enum):
-    """How the values that readers show follow from those of a file."""
+    """The values that readers show, against those of the file."""
 
     SAME = "same"
     """They are the same."""
     CAST = "cast"
-    """By a cast that has one answer everywhere."""
+    """A cast that has one answer everywhere gives them."""
     NEAR = "near"
     """A float becomes the double of its text, which releases of Java spell differently, but never as another float."""
     UNKNOWN = "unknown"
-    """By a cast that depends on the reader."""
+    """A cast that depends on the reader gives them."""
 
 
-def find_reader_cast(node: ParquetField, column: Column, physical: str, *, uuid: bool) -> ReaderCast:
-    """Tell how readers show a column that they cast to the table's type."""
-    kind = node.type.value_type if pa.types.is_dictionary(node.type) else node.type
-    if column.type == "double" and pa.types.is_float32(kind):
+def find_reader_cast(field: ParquetField, column: Column, physical: str, *, uuid: bool) -> ReaderCast:
+    """Find how readers show a column that they cast to the table's type."""
+    value_type = _value_type(field)
+    if column.type == "double" and pa.types.is_float32(value_type):
         return ReaderCast.NEAR
     try:
-        require_same_values(node, column, physical, uuid=uuid)
+        require_same_values(field, column, physical, uuid=uuid)
     except UnsupportedDataFile:
-        return ReaderCast.CAST if is_exact_cast(_type_of(kind), column.type) else ReaderCast.UNKNOWN
+        return ReaderCast.CAST if is_exact_cast(_spark_type(value_type), column.type) else ReaderCast.UNKNOWN
     return ReaderCast.SAME
 
 
-def _type_of(kind: pa.DataType) -> str:
-    """The Spark type of numbers of a file; integers of all widths are cast alike."""
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    return "bigint" if pa.types.is_signed_integer(kind) else str(kind)
+def _spark_type(number_type: pa.DataType) -> str:
+    """The Spark type of numbers of a file; integers of all widths are cast in the same way."""
+    if pa.types.is_decimal(number_type):
+        return f"decimal({number_type.precision},{number_type.scale})"
+    return "bigint" if pa.types.is_signed_integer(number_type) else str(number_type)
 
 
 def cast_file_values(values: pa.Array, column: Column) -> pa.Array:
     """Cast values of a file whose column is `ReaderCast.CAST`."""
-    wanted = decimal_type(column.type)
-    to = _OF_INTEGERS[column.type] if wanted is None else pa.decimal128(*wanted)
-    return pc.cast(values, to, safe=wanted is not None)  # as Java rounds: to the nearest, to even between two
+    decimal = decimal_type(column.type)
+    if decimal is not None:
+        return pc.cast(values, pa.decimal128(*decimal))
+    # Not safe: rounded as in Java, to the nearest and between two to the even one.
+    return pc.cast(values, _FROM_INTEGERS[column.type], safe=False)
 
 
-def statistics_of_unknown_cast(rows: int, column: Column, node: ParquetField) -> ColumnStatistics:
-    """What is known of a column that is `ReaderCast.UNKNOWN`: nothing."""
-    return ColumnStatistics(rows, column.encoding, cast_type=(str(node.type), refusals.NOTHING))
+def statistics_of_unknown_cast(rows: int, column: Column, field: ParquetField) -> ColumnStatistics:
+    """The statistics of a column that is `ReaderCast.UNKNOWN`: nothing but its number of rows."""
+    return ColumnStatistics(rows, column.encoding, cast_type=(str(field.type), refusals.NOTHING))
 
 
-def widen_float_bounds(found: ColumnStatistics, column: Column) -> ColumnStatistics:
-    """What the statistics of floats say of the doubles of the same texts: counts, and bounds one float wider."""
-    wider = ColumnStatistics(
-        found.rows,
+def widen_float_bounds(floats: ColumnStatistics, column: Column) -> ColumnStatistics:
+    """The statistics of the doubles with the texts of floats: the same counts, and bounds one float wider."""
+    doubles = ColumnStatistics(
+        floats.rows,
         column.encoding,
-        nulls=found.nulls,
-        nans=found.nans,
-        compressed_bytes=found.compressed_bytes,
-        uncompressed_bytes=found.uncompressed_bytes,
+        nulls=floats.nulls,
+        nans=floats.nans,
+        compressed_bytes=floats.compressed_bytes,
+        uncompressed_bytes=floats.uncompressed_bytes,
         cast_type=("float", refusals.ONLY_BOUNDS),
     )
-    if found.lo is None or found.hi is None:
-        return wider
-    lo = float(np.nextafter(np.float32(found.lo), np.float32(-np.inf)))
-    hi = float(np.nextafter(np.float32(found.hi), np.float32(np.inf)))
-    return replace(wider, lo=lo, hi=hi, lo_exact=False, hi_exact=False)
+    if floats.lo is None or floats.hi is None:
+        return doubles
+    lo = float(np.nextafter(np.float32(floats.lo), np.float32(-np.inf)))
+    hi = float(np.nextafter(np.float32(floats.hi), np.float32(np.inf)))
+    return replace(doubles, lo=lo, hi=hi, lo_exact=False, hi_exact=False)

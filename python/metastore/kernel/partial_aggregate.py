@@ -146,7 +146,7 @@ def _make_number_histogram(finite: ValueRuns, column: Column, detail: DetailLimi
         finite.counts,
         np.cumsum(finite.counts),
         detail.bins,
-        lambda places: sortable_values.sortable_to_arrow(finite.values[places], column),
+        lambda ends: sortable_values.sortable_to_arrow(finite.values[ends], column),
     )
 
 
@@ -242,14 +242,12 @@ def _with_widths(
 
 def _count_repeats(values: pa.Array, texts: BinaryValues, repeats: ValueRepeats, detail: DetailLimits) -> ValueCounts:
     """The list of the values that occur more than once; if it would be too long, of the most frequent ones."""
-    rows, counts = repeats.rows, repeats.counts
-    if int(texts.lengths[rows].sum()) > detail.list_bytes and len(rows) > detail.top:
+    rows, counts, floor = repeats.rows, repeats.counts, 1
+    if len(rows) > detail.top and int(texts.lengths[rows].sum()) > detail.list_bytes:
         least = np.partition(counts, len(counts) - detail.top)[len(counts) - detail.top]
-        beyond = counts < least
-        floor = int(counts[beyond].max(initial=1))
-        rows, counts = rows[~beyond], counts[~beyond]
-    else:
-        floor = 1
+        is_listed = counts >= least
+        floor = int(counts[~is_listed].max(initial=1))
+        rows, counts = rows[is_listed], counts[is_listed]
     candidates = values.take(pa.array(rows))
     order = BinaryValues(candidates).order() if len(rows) else rows
     kind = DUPLICATES if floor == 1 else TOP
@@ -272,13 +270,13 @@ def combine_aggregates(parts: Sequence[PartialAggregate], column: Column, detail
     numbers = np.array([part.number for part in parts])
     sketch = union_sketches([part.sketch for part in parts])
     assert sketch is not None  # noqa: S101 - every part has one
-    key = sortable_values.make_comparison_key(column)
+    lo, hi = _merge_bounds(parts, column)
     moments = _merge_moments(parts, column)
     points = _merge_points([part.points for part in parts], numbers)
     return PartialAggregate(
         number=int(numbers.sum()),
-        lo=min((part.lo for part in parts), key=key),
-        hi=max((part.hi for part in parts), key=key),
+        lo=lo,
+        hi=hi,
         distinct=_limit_distinct(parts, sketch),
         error=sketch.error,
         sketch=sketch,
@@ -294,21 +292,39 @@ def combine_aggregates(parts: Sequence[PartialAggregate], column: Column, detail
     )
 
 
+def _merge_bounds(parts: Sequence[PartialAggregate], column: Column) -> tuple[Any, Any]:
+    key = sortable_values.make_comparison_key(column)
+    lows = [part.lo for part in parts]
+    highs = [part.hi for part in parts]
+    return min(lows, key=key), max(highs, key=key)
+
+
 def _merge_moments(parts: Sequence[PartialAggregate], column: Column) -> Moments:
     """The sums of the finite values of all parts."""
-    totals = None if parts[0].total is None else [part.total or 0 for part in parts]
+    totals = _list_totals(parts)
     total = None if totals is None else sum(totals)
     finite_parts = [part for part in parts if part.mean is not None]
     if not finite_parts:
         return Moments(total, sum=None, mean=None, m2=None)
-    mean, m2 = pool_moments(
-        column,
-        np.array([part.finite for part in finite_parts]),
-        np.array([part.m2 for part in finite_parts]),
-        np.array([part.mean for part in finite_parts]),
-        totals,
-    )
-    return Moments(total, add_sums([part.sum or 0.0 for part in finite_parts]), mean, m2)
+    mean, m2 = _pool_moments(finite_parts, column, totals)
+    sums = [part.sum or 0.0 for part in finite_parts]
+    return Moments(total, add_sums(sums), mean, m2)
+
+
+def _list_totals(parts: Sequence[PartialAggregate]) -> list[int] | None:
+    """The exact sum of each part; None for doubles."""
+    if parts[0].total is None:
+        return None
+    return [part.total or 0 for part in parts]
+
+
+def _pool_moments(
+    finite_parts: Sequence[PartialAggregate], column: Column, totals: Sequence[int] | None
+) -> tuple[float, float]:
+    numbers = np.array([part.finite for part in finite_parts])
+    m2s = np.array([part.m2 for part in finite_parts])
+    means = np.array([part.mean for part in finite_parts])
+    return pool_moments(column, numbers, m2s, means, totals)
 
 
 def _merge_frequencies(parts: Sequence[PartialAggregate], column: Column, detail: DetailLimits) -> ValueCounts | None:
@@ -325,8 +341,7 @@ def _merge_part_histograms(
     Its counts are approximate.
     """
     number = sum(part.number for part in parts)
-    below = sum(part.infinities[0] for part in parts)
-    above = sum(part.infinities[1] for part in parts)
+    below, above = np.sum([part.infinities for part in parts], axis=0).tolist()
     if below or above:
         return _merge_finite_histograms(parts, points, column, detail, below=below, finite=number - below - above)
     edges = _cut(points) if isinstance(points, list) else sortable_values.sortable_to_arrow(points, column)
@@ -344,11 +359,11 @@ def _merge_finite_histograms(
     finite: int,
 ) -> Histogram | None:
     """The histogram of parts with infinite values; `below` values are -Infinity, `finite` ones are finite."""
-    bounds = [part.finite_ends for part in parts if part.finite_ends is not None]
-    if not bounds:
+    finite_ends = [part.finite_ends for part in parts if part.finite_ends is not None]
+    if not finite_ends:
         return None
-    lo = min(part_lo for part_lo, _ in bounds)
-    hi = max(part_hi for _, part_hi in bounds)
+    lows, highs = zip(*finite_ends, strict=True)
+    lo, hi = min(lows), max(highs)
     number = sum(part.number for part in parts)
     is_finite = np.isfinite(points)
     ranks = quantiles.quantile_ranks(number, len(points) - 1)[is_finite] - below

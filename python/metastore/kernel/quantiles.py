@@ -1,4 +1,4 @@
-"""Quantile points: the values at equal steps of rank, and how those of many parts become those of the whole.
+"""Quantile points: the values at equal steps of rank, and the points of a whole from those of its parts.
 
 A part of n values with m + 1 points is taken as m + 1 weighted values: each step's n / m values lie half at its lower
 and half at its upper point. All weights are integers in units of n / (2 m), so nothing is rounded.
@@ -33,8 +33,8 @@ FINE = 1000
 
 def quantile_ranks(number: int, steps: int) -> NDArray[np.int64]:
     """The ranks of the points among `number` values: max(1, ceil(i number / steps)) for i from 0 to `steps`."""
-    found: NDArray[np.int64] = np.maximum(-(np.arange(steps + 1, dtype=np.int64) * -number // steps), 1)
-    return found
+    ranks: NDArray[np.int64] = np.maximum(-(np.arange(steps + 1, dtype=np.int64) * -number // steps), 1)
+    return ranks
 
 
 def merge_number_points(points: NDArray[Any], numbers: NDArray[np.int64], steps: int) -> NDArray[Any]:
@@ -68,7 +68,7 @@ class SelectedValues:
 
     Attributes:
         values: The value at each rank, cut after 65 bytes.
-        distinct: How many distinct values are not greater than each; None where that took a closer look.
+        distinct: The number of distinct values that are not greater than each; None if that is not known.
     """
 
     values: list[bytes]
@@ -81,38 +81,38 @@ def select_ranks(texts: BinaryValues, ranks: Rows, again: Flags) -> SelectedValu
     Some bytes of all rows are sorted, then the next ones of those rows that agree in them with a row at one of the
     ranks, and so on. Only these keys are sorted, which takes a fifth of the time of sorting rows by them.
     """
-    found, up_to = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
-    left, is_close = np.arange(len(ranks)), False  # places in `ranks`
+    found_rows, up_to = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
+    open_ranks, is_close = np.arange(len(ranks)), False  # indexes of `ranks`
     rows: Rows | None = None  # all
     keys, depth, step = texts.prefix_keys(), WORD - 1, WORD - 1
     parent, ahead, repeated_ahead = np.zeros(len(ranks), np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64)
-    while len(left):
+    while len(open_ranks):
         firsts = np.arange(len(ahead), dtype=np.uint64) << np.uint64(8 * step + LEFT_BITS)
         ordered = _Ordered(keys, ahead, firsts)
         repeated = _Ordered(keys[again], repeated_ahead, firsts)
-        wanted, group = np.unique(ordered.at(ranks[left], parent), return_inverse=True)
-        parents = np.empty(len(wanted), np.int64)
+        selected, group = np.unique(ordered.at(ranks[open_ranks], parent), return_inverse=True)
+        parents = np.empty(len(selected), np.int64)
         parents[group] = parent
-        starts, ends = ordered.spans(wanted, parents)
-        repeated_starts, repeated_ends = repeated.spans(wanted, parents)
-        chosen, places = _rows_of(keys, wanted)
+        starts, ends = ordered.spans(selected, parents)
+        repeated_starts, repeated_ends = repeated.spans(selected, parents)
+        chosen, positions = _rows_of(keys, selected)
         rows = chosen if rows is None else rows[chosen]
-        is_done = ((wanted & LEFT) < np.uint64(step)) | (ends - starts == 1)
+        is_done = ((selected & LEFT) < np.uint64(step)) | (ends - starts == 1)
         if depth > CUT_BYTES:
             is_close |= not is_done.all()
             is_done[:] = True
-        row_of = np.empty(len(wanted), np.int64)
-        row_of[places] = rows
+        row_of = np.empty(len(selected), np.int64)
+        row_of[positions] = rows
         done = is_done[group]
-        found[left[done]], up_to[left[done]] = row_of[group[done]], (ends - repeated_ends)[group[done]]
-        numbers, stays = np.cumsum(~is_done) - 1, ~is_done[places]
-        left, parent = left[~done], numbers[group[~done]]
+        found_rows[open_ranks[done]], up_to[open_ranks[done]] = row_of[group[done]], (ends - repeated_ends)[group[done]]
+        numbers, stays = np.cumsum(~is_done) - 1, ~is_done[positions]
+        open_ranks, parent = open_ranks[~done], numbers[group[~done]]
         ahead, repeated_ahead = starts[~is_done], repeated_starts[~is_done]
-        if len(left):
+        if len(open_ranks):
             rows, again, step = rows[stays], again[chosen][stays], choose_key_bytes(len(ahead) - 1)
-            keys = texts.sort_keys(rows, numbers[places[stays]], depth, step)
+            keys = texts.sort_keys(rows, numbers[positions[stays]], depth, step)
             depth += step
-    return SelectedValues([texts.value(row) for row in found.tolist()], None if is_close else up_to)
+    return SelectedValues([texts.value(row) for row in found_rows.tolist()], None if is_close else up_to)
 
 
 class _Ordered:
@@ -124,26 +124,26 @@ class _Ordered:
 
     def at(self, ranks: Rows, groups: Rows) -> UInt64Array:
         """The keys at ranks among all rows that lie in these groups."""
-        found: UInt64Array = self._keys[ranks - 1 - self._lead[groups]]
-        return found
+        selected: UInt64Array = self._keys[ranks - 1 - self._lead[groups]]
+        return selected
 
     def spans(self, keys: UInt64Array, groups: Rows) -> tuple[Rows, Rows]:
-        """How many of all rows come before the rows of each key, and how many when these are past."""
+        """The numbers of rows, of all, before the rows of each key and up to their end."""
         lead = self._lead[groups]
         return np.searchsorted(self._keys, keys) + lead, np.searchsorted(self._keys, keys, side="right") + lead
 
 
-def _rows_of(keys: UInt64Array, wanted: UInt64Array) -> tuple[Rows, NDArray[np.int32]]:
-    """The rows whose keys are among some distinct ones, ascending, and the place of each there."""
+def _rows_of(keys: UInt64Array, selected: UInt64Array) -> tuple[Rows, NDArray[np.int32]]:
+    """The rows whose keys are selected, and the position of each key; selected keys are distinct and ascend."""
     table = np.full(1 << _SLOT_BITS, -1, np.int32)
-    table[hash_slots(wanted, _SLOT_BITS)] = np.arange(len(wanted))
-    place = np.empty(len(keys), np.int32)
+    table[hash_slots(selected, _SLOT_BITS)] = np.arange(len(selected))
+    positions = np.empty(len(keys), np.int32)
     for batch in split_batches(len(keys)):
-        np.take(table, hash_slots(keys[batch], _SLOT_BITS), out=place[batch], mode="clip")
-    rows = np.flatnonzero(place >= 0)
-    place, keys = place[rows], keys[rows]
-    missed = np.flatnonzero(wanted[place] != keys)  # another one may have taken the slot
-    place[missed] = np.minimum(np.searchsorted(wanted, keys[missed]), len(wanted) - 1)
-    is_wanted = np.ones(len(rows), np.bool_)
-    is_wanted[missed] = wanted[place[missed]] == keys[missed]
-    return rows[is_wanted], place[is_wanted]
+        np.take(table, hash_slots(keys[batch], _SLOT_BITS), out=positions[batch], mode="clip")
+    rows = np.flatnonzero(positions >= 0)
+    positions, keys = positions[rows], keys[rows]
+    missed = np.flatnonzero(selected[positions] != keys)  # another one may have taken the slot
+    positions[missed] = np.minimum(np.searchsorted(selected, keys[missed]), len(selected) - 1)
+    is_selected = np.ones(len(rows), np.bool_)
+    is_selected[missed] = selected[positions[missed]] == keys[missed]
+    return rows[is_selected], positions[is_selected]

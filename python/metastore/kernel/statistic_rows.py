@@ -1,8 +1,9 @@
-"""Detail objects of data files: rows of value lists and histograms."""
+"""Rows of the objects of a block: summaries, sketches, value lists and histograms."""
 
 from __future__ import annotations
 
 from decimal import Decimal
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,41 +23,23 @@ from metastore.format.object_schemas import (
 from metastore.kernel.built_in_statistics import COMPUTED_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from metastore.kernel.column_bloom import LazyBloomFilter
     from metastore.kernel.column_statistics import ColumnStatistics
 
-    Rows = Iterable[tuple[int, int, ColumnStatistics]]
+    Row = tuple[int, int, ColumnStatistics]
+    """The ordinals of a column and of a data file, and the statistics of the column in the file."""
+    TableRow = tuple[int, ColumnStatistics, int]
+    """The ordinal of a column, its statistics in the table, and the number of data files."""
 
 
 _TYPED = ("lo", "hi", "percentiles")
+"""Attributes that have a field for each encoding."""
 _SUM_LIMIT = 10**38
 
 
-def value_count_rows(rows: Rows) -> pa.Table:
-    """Rows of the schema `frequencies`: each list by falling frequency, then value."""
-    parts = [_list_of(*row) for row in rows if row[2].values is not None and len(row[2].values)]
-    return pa.concat_tables([FREQUENCIES.empty_table(), *parts])
-
-
-def file_histogram_rows(rows: Rows) -> pa.Table:
-    """Rows of the schema `histograms`."""
-    found = [(column, file, known.encoding, known.histogram) for column, file, known in rows if known.histogram]
-    given = histogram_fields([row[2:] for row in found])
-    given |= {name: pa.array([row[at] for row in found], pa.int32()) for at, name in enumerate(("column", "file"))}
-    return fill_schema(HISTOGRAMS, given, len(found))
-
-
-def _list_of(column: int, file: int, known: ColumnStatistics) -> pa.Table:
-    assert known.values is not None  # noqa: S101 - chosen by the caller
-    ranked = known.values.sort_by_count()
-    number = len(ranked)
-    places = {name: np.full(number, at, np.int32) for name, at in (("column", column), ("file", file))}
-    given = {**places, f"value_{known.encoding}": ranked.values, "frequency": ranked.counts}
-    return fill_schema(FREQUENCIES, given, number)
-
-
-def block_rows(rows: Sequence[tuple[int, int, ColumnStatistics]]) -> dict[str, pa.Table]:
+def block_rows(rows: Sequence[Row]) -> dict[str, pa.Table]:
     """The rows of all objects that hold the same statistics, by their kind."""
     return {
         "summary": summary_rows(rows),
@@ -66,60 +49,126 @@ def block_rows(rows: Sequence[tuple[int, int, ColumnStatistics]]) -> dict[str, p
     }
 
 
-def summary_rows(rows: Rows) -> pa.Table:
+def summary_rows(rows: Iterable[Row]) -> pa.Table:
     """A table of the schema `summary`."""
     return _file_rows(SUMMARY, rows)
 
 
-def partial_aggregate_row(known: ColumnStatistics, schema: pa.Schema) -> pa.Table:
-    """One row with some fields of the schema `summary`."""
-    return _table(schema, [known])
-
-
-def sketch_rows(rows: Rows) -> pa.Table:
+def sketch_rows(rows: Iterable[Row]) -> pa.Table:
     """A table of the schema `sketches`: of the same rows, those that have a sketch or a filter."""
-    return _file_rows(
-        SKETCHES, (row for row in rows if (row[2].theta, row[2].registers, row[2].bloom) != (None, None, None))
-    )
+    return _file_rows(SKETCHES, [row for row in rows if _has_sketch(row[2])])
 
 
-def table_summary_rows(rows: Iterable[tuple[int, ColumnStatistics, int]]) -> pa.Table:
+def value_count_rows(rows: Iterable[Row]) -> pa.Table:
+    """Rows of the schema `frequencies`: each list by falling frequency, then value."""
+    tables = [FREQUENCIES.empty_table()]
+    for column, file, statistics in rows:
+        values = statistics.values
+        if values is None or len(values) == 0:
+            continue
+        fields = _ordinals(column, file, len(values))
+        ranked = values.sort_by_count()
+        fields[f"value_{statistics.encoding}"] = ranked.values
+        fields["frequency"] = ranked.counts
+        tables.append(fill_schema(FREQUENCIES, fields, len(values)))
+    return pa.concat_tables(tables)
+
+
+def file_histogram_rows(rows: Iterable[Row]) -> pa.Table:
+    """Rows of the schema `histograms`."""
+    columns, files, histograms = [], [], []
+    for column, file, statistics in rows:
+        if statistics.histogram is not None:
+            columns.append(column)
+            files.append(file)
+            histograms.append((statistics.encoding, statistics.histogram))
+    fields = histogram_fields(histograms)
+    fields["column"], fields["file"] = pa.array(columns, pa.int32()), pa.array(files, pa.int32())
+    return fill_schema(HISTOGRAMS, fields, len(histograms))
+
+
+def partial_aggregate_row(statistics: ColumnStatistics, schema: pa.Schema) -> pa.Table:
+    """One row with some fields of the schema `summary`."""
+    return _table(schema, [statistics])
+
+
+def table_summary_rows(rows: Iterable[TableRow]) -> pa.Table:
     """A table of the schema `table-summary`."""
-    ordered = sorted(rows, key=lambda row: row[0])
-    files = [row[2] for row in ordered]
-    return _table(TABLE_SUMMARY, [row[1] for row in ordered], column=[row[0] for row in ordered], files=files)
+    ordered = sorted(rows, key=itemgetter(0))
+    columns, statistics, files = _transpose(ordered, 3)
+    return _table(TABLE_SUMMARY, statistics, column=columns, files=files)
 
 
-def table_sketch_rows(rows: Iterable[tuple[int, ColumnStatistics, int]]) -> pa.Table:
+def table_sketch_rows(rows: Iterable[TableRow]) -> pa.Table:
     """A table of the schema `table-sketches`: of the same rows, those that have a sketch."""
-    ordered = sorted((row for row in rows if row[1].theta is not None), key=lambda row: row[0])
-    return _table(TABLE_SKETCHES, [row[1] for row in ordered], column=[row[0] for row in ordered])
+    ordered = sorted((row for row in rows if row[1].theta is not None), key=itemgetter(0))
+    columns, statistics, _ = _transpose(ordered, 3)
+    return _table(TABLE_SKETCHES, statistics, column=columns)
 
 
-def _file_rows(schema: pa.Schema, rows: Rows) -> pa.Table:
-    ordered = sorted(rows, key=lambda row: row[:2])
-    ordinals = {"column": [row[0] for row in ordered], "file": [row[1] for row in ordered]}
-    return _table(schema, [row[2] for row in ordered], **ordinals)
+def _has_sketch(statistics: ColumnStatistics) -> bool:
+    sketches = (statistics.theta, statistics.registers, statistics.bloom)
+    return sketches != (None, None, None)
 
 
-def _table(schema: pa.Schema, statistics: list[ColumnStatistics], **ordinals: list[int]) -> pa.Table:
-    columns = (ordinals[name] if name in ordinals else _values(name, statistics) for name in schema.names)
+def _ordinals(column: int, file: int, number: int) -> dict[str, Any]:
+    return {"column": np.full(number, column, np.int32), "file": np.full(number, file, np.int32)}
+
+
+def _file_rows(schema: pa.Schema, rows: Iterable[Row]) -> pa.Table:
+    ordered = sorted(rows, key=itemgetter(0, 1))
+    columns, files, statistics = _transpose(ordered, 3)
+    return _table(schema, statistics, column=columns, file=files)
+
+
+def _transpose(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
+    return [[row[number] for row in rows] for number in range(width)]
+
+
+def _table(schema: pa.Schema, statistics: Sequence[ColumnStatistics], **ordinals: list[int]) -> pa.Table:
+    columns = [_list_values(field, statistics, ordinals) for field in schema.names]
     rows = [dict(zip(schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
     # One array of rows costs half of what one for each field does.
     batch = pa.RecordBatch.from_struct_array(pa.array(rows, pa.struct(list(schema))))
     return pa.Table.from_batches([batch])
 
 
-def _values(field: str, statistics: list[ColumnStatistics]) -> list[Any]:
+def _list_values(
+    field: str, statistics: Sequence[ColumnStatistics], ordinals: Mapping[str, list[int]]
+) -> Sequence[Any]:
     """The values of a field of the schema `summary`."""
+    if field in ordinals:
+        return ordinals[field]
     name, _, encoding = field.rpartition("_")
     if name in _TYPED and encoding in ENCODED_TYPES:
-        return [getattr(one, name) if one.encoding == encoding else None for one in statistics]
+        return _list_typed_values(name, encoding, statistics)
     if field in COMPUTED_NAMES:
-        return [one.numbers.get(field) for one in statistics]
-    found = [getattr(one, field) for one in statistics]
-    if field == "bloom":
-        return [one and bytes(one) for one in found]
-    if field == "sum_exact":
-        return [None if x is None or abs(x) >= _SUM_LIMIT else Decimal(x) for x in found]
-    return [list(extra.items()) or None for extra in found] if field == "extra" else found
+        return [column.numbers.get(field) for column in statistics]
+    values = [getattr(column, field) for column in statistics]
+    convert = _CONVERSIONS.get(field)
+    return values if convert is None else list(map(convert, values))
+
+
+def _list_typed_values(name: str, encoding: str, statistics: Sequence[ColumnStatistics]) -> list[Any]:
+    return [getattr(column, name) if column.encoding == encoding else None for column in statistics]
+
+
+def _bloom_to_bytes(bloom: bytes | LazyBloomFilter | None) -> bytes | None:
+    return None if bloom is None else bytes(bloom)
+
+
+def _sum_to_decimal(total: int | None) -> Decimal | None:
+    if total is None or abs(total) >= _SUM_LIMIT:
+        return None
+    return Decimal(total)
+
+
+def _extra_to_map(extra: Mapping[str, bytes]) -> list[tuple[str, bytes]] | None:
+    return list(extra.items()) or None
+
+
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "bloom": _bloom_to_bytes,
+    "sum_exact": _sum_to_decimal,
+    "extra": _extra_to_map,
+}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from metastore.format.value_rendering import DECIMAL_BYTES
 from metastore.kernel.binary_values import BinaryValues
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -86,8 +86,49 @@ _VERSION, _FAMILY = 3, 3
 _SEED_HASH = 0x93CC  # of seed 9001
 _EMPTY, _ORDERED, _FLAGS = 0x04, 0x10, 0x1A  # the last: compact, ordered, read-only
 _HEAD = struct.Struct("<BBBBBBH")
-_WANTED = 9 * NOMINAL // 8  # seven standard deviations above what is needed
+_ENOUGH = 9 * NOMINAL // 8  # seven standard deviations above the nominal number
 _AT_ONCE = 1_024
+
+
+class _Header(NamedTuple):
+    """The first fields of a serialised sketch.
+
+    Attributes:
+        longs: The number of 8-byte words before the hashes.
+    """
+
+    longs: int
+    version: int = _VERSION
+    family: int = _FAMILY
+    lg_nominal: int = 0
+    lg_array: int = 0
+    flags: int = _FLAGS
+    seed_hash: int = _SEED_HASH
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the sketch is that of no values."""
+        return bool(self.flags & _EMPTY)
+
+
+_CUT_SHORT = "a theta sketch that is cut short"
+
+
+def _require_length(data: bytes, length: int) -> None:
+    if len(data) < length:
+        raise ValueError(_CUT_SHORT)
+
+
+def _read_header(data: bytes) -> _Header:
+    if len(data) < _HEAD.size:
+        raise ValueError("a theta sketch has at least 8 bytes")
+    header = _Header._make(_HEAD.unpack_from(data))
+    header = header._replace(longs=header.longs & 0x3F)
+    seed_hashes = (0, _SEED_HASH) if header.is_empty else (_SEED_HASH,)  # Java writes none if there is no hash
+    is_compact = (header.version, header.family) == (_VERSION, _FAMILY) and 1 <= header.longs <= 3
+    if not is_compact or header.seed_hash not in seed_hashes:
+        raise ValueError("not a compact theta sketch of version 3 with the default seed")
+    return header
 
 
 @dataclass(frozen=True)
@@ -121,35 +162,29 @@ class ThetaSketch:
     def to_bytes(self) -> bytes:
         """The sketch as Apache DataSketches serialises it."""
         count = len(self.hashes)
-        longs = 3 if not self.is_exact else 2 if count > 1 else 1
-        empty = count == 0 and self.is_exact
-        head = _HEAD.pack(longs, _VERSION, _FAMILY, 0, 0, _FLAGS | (_EMPTY if empty else 0), _SEED_HASH)
-        if longs > 1:
-            head += struct.pack("<II", count, 0)
-        if longs > 2:
-            head += struct.pack("<Q", self.threshold)
-        return head + self.hashes.astype("<u8").tobytes()
+        hashes = self.hashes.astype("<u8").tobytes()
+        if not self.is_exact:
+            return _HEAD.pack(*_Header(longs=3)) + struct.pack("<IIQ", count, 0, self.threshold) + hashes
+        if count > 1:
+            return _HEAD.pack(*_Header(longs=2)) + struct.pack("<II", count, 0) + hashes
+        flags = _FLAGS if count else _FLAGS | _EMPTY
+        return _HEAD.pack(*_Header(longs=1, flags=flags)) + hashes
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ThetaSketch:
         """The sketch that DataSketches or `to_bytes` wrote."""
-        if len(data) < _HEAD.size:
-            raise ValueError("a theta sketch has at least 8 bytes")
-        longs, version, family, _, _, flags, seed_hash = _HEAD.unpack_from(data)
-        longs &= 0x3F
-        seeds = (0, _SEED_HASH) if flags & _EMPTY else (_SEED_HASH,)  # Java writes none where there is no hash
-        if (version, family) != (_VERSION, _FAMILY) or seed_hash not in seeds or not 1 <= longs <= 3:
-            raise ValueError("not a compact theta sketch of version 3 with the default seed")
-        if flags & _EMPTY:
+        header = _read_header(data)
+        if header.is_empty:
             return EMPTY
-        if len(data) < 8 * longs:
-            raise ValueError("a theta sketch that is cut short")
-        count = struct.unpack_from("<I", data, 8)[0] if longs > 1 else 1
-        threshold = struct.unpack_from("<Q", data, 16)[0] if longs > 2 else ALL
-        if len(data) < 8 * (longs + count) or not 0 < threshold <= ALL:
-            raise ValueError("a theta sketch that is cut short")
-        hashes = np.frombuffer(data, dtype="<u8", count=count, offset=8 * longs).astype(np.uint64, copy=False)
-        return cls(hashes if flags & _ORDERED else np.sort(hashes), threshold)
+        start = 8 * header.longs
+        _require_length(data, start)
+        count = struct.unpack_from("<I", data, 8)[0] if header.longs > 1 else 1
+        threshold = struct.unpack_from("<Q", data, 16)[0] if header.longs > 2 else ALL
+        _require_length(data, start + 8 * count)
+        if not 0 < threshold <= ALL:
+            raise ValueError(_CUT_SHORT)
+        hashes = np.frombuffer(data, dtype="<u8", count=count, offset=start).astype(np.uint64, copy=False)
+        return cls(hashes if header.flags & _ORDERED else np.sort(hashes), threshold)
 
 
 EMPTY = ThetaSketch(np.empty(0, dtype=np.uint64))
@@ -157,66 +192,78 @@ EMPTY = ThetaSketch(np.empty(0, dtype=np.uint64))
 
 
 def make_theta(hashes: UInt64Array, *, is_sorted: bool = False) -> ThetaSketch:
-    """The sketch of hashes, not necessarily distinct.
+    """Make the sketch of hashes, which need not be distinct.
 
-    Hashes are spread evenly, so about how far the wanted ones reach is known without looking, unless they repeat a lot.
+    Hashes are spread evenly: a limit below which enough of them lie is known at once, unless they repeat a lot.
     """
-    wanted = _WANTED
+    number = _ENOUGH
     while True:
-        some = hashes[:wanted] if is_sorted else np.sort(_about_smallest(hashes, wanted))
-        found = _without_zero(_once(some))
-        if len(found) > NOMINAL or wanted >= len(hashes):
-            return _cut_to_nominal(found, ALL)
-        wanted *= 8
+        smallest = hashes[:number] if is_sorted else np.sort(_about_smallest(hashes, number))
+        distinct = _without_zero(_distinct(smallest))
+        if len(distinct) > NOMINAL or number >= len(hashes):
+            return _cut_to_nominal(distinct, ALL)
+        number *= 8
 
 
-def _about_smallest(hashes: UInt64Array, wanted: int) -> UInt64Array:
-    """About so many of the smallest hashes."""
-    return hashes if wanted >= len(hashes) else hashes[hashes < np.uint64(ALL // len(hashes) * wanted)]
+def _about_smallest(hashes: UInt64Array, number: int) -> UInt64Array:
+    """About this number of the smallest hashes."""
+    if number >= len(hashes):
+        return hashes
+    smallest: UInt64Array = hashes[hashes < np.uint64(ALL // len(hashes) * number)]
+    return smallest
 
 
 def _cut_to_nominal(hashes: UInt64Array, threshold: int) -> ThetaSketch:
-    """The sketch of distinct hashes, ascending, of which those from the threshold on are not known."""
+    """The sketch of distinct hashes, ascending, of which those from the threshold on are missing."""
     return ThetaSketch(hashes[:NOMINAL], int(hashes[NOMINAL]) if len(hashes) > NOMINAL else threshold)
 
 
 def union_thetas(sketches: Iterable[ThetaSketch]) -> ThetaSketch:
     """The sketch of the values of all sketches."""
-    given = _different(sketches)
-    if len(given) > _AT_ONCE:
-        given = [union_thetas(given[start : start + _AT_ONCE]) for start in range(0, len(given), _AT_ONCE)]
-    if not given:
+    different = _select_different(sketches)
+    if not different:
         return EMPTY
-    threshold = min(sketch.threshold for sketch in given)
-    density = sum(len(sketch.hashes) / sketch.threshold for sketch in given)
-    wanted = _WANTED
+    if len(different) > _AT_ONCE:
+        starts = range(0, len(different), _AT_ONCE)
+        different = [_union_different(different[start : start + _AT_ONCE]) for start in starts]
+    return _union_different(different)
+
+
+def _union_different(different: Sequence[ThetaSketch]) -> ThetaSketch:
+    threshold = min(sketch.threshold for sketch in different)
+    density = sum(len(sketch.hashes) / sketch.threshold for sketch in different)
+    number = _ENOUGH
     while True:
         # Hashes ascend and are spread evenly: a few of each sketch are enough, unless sketches share many.
-        below = min(threshold, int(wanted / density) + 1) if density else threshold
-        limit = np.uint64(below)
-        lowest = np.concatenate([_least(one, below) for one in given])
-        hashes = _once(np.sort(lowest[lowest < limit]))
-        if len(hashes) > NOMINAL or below == threshold:
+        limit = min(threshold, int(number / density) + 1) if density else threshold
+        hashes = _merge_below(different, limit)
+        if len(hashes) > NOMINAL or limit == threshold:
             return _cut_to_nominal(hashes, threshold)
-        wanted *= max(-(-_WANTED // max(len(hashes), 1)), 2)  # as often as sketches share a hash
+        number *= max(-(-_ENOUGH // max(len(hashes), 1)), 2)  # as often as sketches share a hash
 
 
-def _different(sketches: Iterable[ThetaSketch]) -> list[ThetaSketch]:
-    """Sketches of all values once: many files with the same few values have the same, and so have groups of files."""
-    found: dict[tuple[int, bytes], ThetaSketch] = {}
-    others = []
-    for one in sketches:
-        if not one.is_exact:
-            others.append(one)
+def _merge_below(sketches: Sequence[ThetaSketch], limit: int) -> UInt64Array:
+    """The distinct hashes below a limit, ascending."""
+    lowest = np.concatenate([_lowest_hashes(sketch, limit) for sketch in sketches])
+    return _distinct(np.sort(lowest[lowest < np.uint64(limit)]))
+
+
+def _select_different(sketches: Iterable[ThetaSketch]) -> list[ThetaSketch]:
+    """Select sketches of all values once: many files, and groups of them, have the same few values."""
+    firsts: dict[tuple[int, bytes], ThetaSketch] = {}
+    further = []
+    for sketch in sketches:
+        if not sketch.is_exact:
+            further.append(sketch)
             continue
-        first = found.setdefault((len(one.hashes), one.hashes[:4].tobytes()), one)
-        if first is not one and not np.array_equal(first.hashes, one.hashes):
-            others.append(one)
-    return [*found.values(), *others]
+        first = firsts.setdefault((len(sketch.hashes), sketch.hashes[:4].tobytes()), sketch)
+        if first is not sketch and not np.array_equal(first.hashes, sketch.hashes):
+            further.append(sketch)
+    return [*firsts.values(), *further]
 
 
-def _least(sketch: ThetaSketch, limit: int) -> UInt64Array:
-    """The hashes below a limit, and perhaps some more: about where they end is known without looking at many."""
+def _lowest_hashes(sketch: ThetaSketch, limit: int) -> UInt64Array:
+    """The hashes below a limit, and perhaps more: about where they end is known without looking at many."""
     expected = len(sketch.hashes) * limit / sketch.threshold
     end = int(expected + 4 * math.sqrt(expected)) + 4
     if end < len(sketch.hashes) and sketch.hashes[end] < limit:
@@ -224,10 +271,10 @@ def _least(sketch: ThetaSketch, limit: int) -> UInt64Array:
     return sketch.hashes[:end]
 
 
-def _once(ascending: UInt64Array) -> UInt64Array:
+def _distinct(ascending: UInt64Array) -> UInt64Array:
     """The distinct hashes (as `numpy.unique`, which is slower)."""
-    found: UInt64Array = ascending[find_run_starts(ascending)]
-    return found
+    distinct: UInt64Array = ascending[find_run_starts(ascending)]
+    return distinct
 
 
 def _without_zero(hashes: UInt64Array) -> UInt64Array:

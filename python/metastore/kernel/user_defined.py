@@ -15,7 +15,7 @@ from metastore.format.extra_value import encode_value
 from metastore.format.table_column import Column, decimal_type
 from metastore.format.value_encoding import ARROW_TYPES
 from metastore.format.value_rendering import to_python_value
-from metastore.kernel.binary_values import is_text_type
+from metastore.kernel.binary_values import is_text_type, list_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +34,10 @@ class StatisticPickle:
     """A statistic on its way to an executor, where it may turn out not to be importable.
 
     Attributes:
-        expression: The key of the expression that it is of; None: it is of columns.
+        name: The statistic's name.
+        version: The statistic's version.
+        code: The pickled statistic.
+        expression: The key of the statistic's expression; None for a statistic of columns.
     """
 
     name: str
@@ -44,37 +47,40 @@ class StatisticPickle:
 
 
 class UserFunctionError(Exception):
-    """A user's function failed; the text says how."""
+    """A user's function failed; the text says why."""
 
 
-def unpickle_statistics(shipped: Iterable[StatisticPickle]) -> tuple[tuple[Statistic, ...], dict[str, str]]:
-    """The statistics that can be loaded here, and why the others cannot."""
-    found, failed = [], {}
-    for one in shipped:
+def unpickle_statistics(pickles: Iterable[StatisticPickle]) -> tuple[tuple[Statistic, ...], dict[str, str]]:
+    """Load statistics; return those that can be loaded here, and the reasons why the other ones cannot."""
+    statistics, failed = [], {}
+    for statistic in pickles:
         try:
-            found.append(pickle.loads(one.code))  # noqa: S301 - made by the driver for this job, never stored
+            statistics.append(pickle.loads(statistic.code))  # noqa: S301 - made by the driver for this job, never stored
         except Exception as error:  # noqa: BLE001 - whatever a user's module does when it is imported
-            failed[one.name] = f"a worker cannot load it: {_first_line(error)}"
-    return tuple(found), failed
+            failed[statistic.name] = f"a worker cannot load it: {_first_line(error)}"
+    return tuple(statistics), failed
 
 
 def apply_to_constant(
-    found: ColumnStatistics, column: Column, value: Any, statistics: Sequence[Statistic]
+    built_in: ColumnStatistics, column: Column, value: Any, statistics: Sequence[Statistic]
 ) -> ColumnStatistics:
-    """The statistics of a column with one value in all rows, user-defined ones added."""
+    """Add user-defined statistics to those of a column with one value in all rows."""
     if not statistics or column.encoding is None:
-        return found
-    own = UserDefinedKernel(column, statistics)
+        return built_in
+    kernel = UserDefinedKernel(column, statistics)
     try:
-        one = pa.array([to_python_value(value, column)], column_arrow_type(column))
+        constant = pa.array([to_python_value(value, column)], column_arrow_type(column))
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        return replace(found, failed=dict.fromkeys((s.name for s in statistics), _first_line(error)))
-    left = found.rows or 0
-    while left:
-        step = min(left, _ROWS_AT_ONCE)
-        own.add(one.take(pa.array(np.zeros(step, np.int8))))
-        left -= step
-    return own.finish(found)
+        return replace(built_in, failed=dict.fromkeys(kernel.names, _first_line(error)))
+    for values in _repeat(constant, built_in.rows or 0):
+        kernel.add(values)
+    return kernel.finish(built_in)
+
+
+def _repeat(constant: pa.Array, rows: int) -> Iterator[pa.Array]:
+    for start in range(0, rows, _ROWS_AT_ONCE):
+        number = min(rows - start, _ROWS_AT_ONCE)
+        yield constant.take(pa.array(np.zeros(number, np.int8)))
 
 
 class UserDefinedKernel:
@@ -85,77 +91,91 @@ class UserDefinedKernel:
     """
 
     def __init__(self, column: Column, statistics: Sequence[Statistic], limit: int = 64 << 20) -> None:
-        """Begin with no values."""
-        self._kind = column_arrow_type(column)
+        self._type = column_arrow_type(column)
         self._statistics = statistics
         self._limit = limit
-        self._held: list[pa.Array] = []
+        self._pieces: list[pa.Array] = []
         self._bytes = 0
-        self._parts: dict[str, list[Any]] = {one.name: [] for one in statistics}
+        self._parts: dict[str, list[Any]] = {name: [] for name in self.names}
         self._failed: dict[str, str] = {}
         self._is_cut = False
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the statistics."""
+        return [statistic.name for statistic in self._statistics]
+
     def add(self, values: pa.Array | pa.ChunkedArray) -> None:
         """Add values of the column, dictionary-encoded or not."""
-        for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
-            try:
-                for piece in _pieces(chunk, self._kind, self._limit):
-                    self._hold(piece)
-            except pa.ArrowException as error:
-                self._fail_all(_first_line(error))
+        for chunk in list_chunks(values):
+            self._add_chunk(chunk)
 
-    def finish(self, found: ColumnStatistics) -> ColumnStatistics:
-        """The same statistics with the user-defined ones."""
+    def _add_chunk(self, chunk: pa.Array) -> None:
+        try:
+            for piece in _split(chunk, self._type, self._limit):
+                self._add_piece(piece)
+        except pa.ArrowException as error:
+            for name in self.names:
+                self._failed.setdefault(name, _first_line(error))
+
+    def finish(self, built_in: ColumnStatistics) -> ColumnStatistics:
+        """Add the user-defined statistics to built-in ones."""
         if self._is_cut:
-            self._close()
-        values = {one.name: self._value(one) for one in self._statistics if one.name not in self._failed}
-        self._held = []
-        extra = {name: data for name, data in values.items() if data is not None}
-        return replace(found, extra={**found.extra, **extra}, failed={**found.failed, **self._failed})
+            self._close_part()
+        extra = dict(built_in.extra)
+        for statistic in self._remaining_statistics():
+            value = self._encode(statistic)
+            if value is not None:
+                extra[statistic.name] = value
+        self._pieces = []
+        return replace(built_in, extra=extra, failed={**built_in.failed, **self._failed})
 
-    def _hold(self, piece: pa.Array) -> None:
-        if self._held and self._bytes + piece.nbytes > self._limit:
+    def _remaining_statistics(self) -> list[Statistic]:
+        return [statistic for statistic in self._statistics if statistic.name not in self._failed]
+
+    def _add_piece(self, piece: pa.Array) -> None:
+        if self._pieces and self._bytes + piece.nbytes > self._limit:
             self._is_cut = True
-            self._close()
-        self._held.append(piece)
+            self._close_part()
+        self._pieces.append(piece)
         self._bytes += piece.nbytes
 
-    def _close(self) -> None:
-        """Compute the values of the part that is held, and let it go."""
-        part, self._held, self._bytes = self._joined(), [], 0
-        for one in self._statistics:
-            if one.name in self._failed:
-                continue
-            if one.merge is None:
-                self._failed[one.name] = TOO_LARGE
+    def _close_part(self) -> None:
+        """Compute the values of the collected part, and release it."""
+        part = self._join_pieces()
+        self._pieces, self._bytes = [], 0
+        for statistic in self._remaining_statistics():
+            if statistic.merge is None:
+                self._failed[statistic.name] = TOO_LARGE
                 continue
             try:
-                self._parts[one.name].append(call_user_function(one.function, part))
+                self._parts[statistic.name].append(call_user_function(statistic.function, part))
             except UserFunctionError as failure:
-                self._failed[one.name] = str(failure)
+                self._failed[statistic.name] = str(failure)
 
-    def _value(self, one: Statistic) -> bytes | None:
+    def _encode(self, statistic: Statistic) -> bytes | None:
         try:
-            if self._is_cut:
-                return encode_user_value(merge_user_values(one, self._parts[one.name]))
-            values = self._joined()
-            return encode_user_value(call_user_function(one.function, values) if len(values) else None)
+            return encode_user_value(self._value(statistic))
         except UserFunctionError as failure:
-            self._failed[one.name] = str(failure)
+            self._failed[statistic.name] = str(failure)
             return None
 
-    def _joined(self) -> pa.Array:
-        if len(self._held) > 1:
-            self._held = [pa.concat_arrays(self._held)]
-        return self._held[0] if self._held else pa.array([], self._kind)
+    def _value(self, statistic: Statistic) -> Any:
+        if self._is_cut:
+            return merge_user_values(statistic, self._parts[statistic.name])
+        values = self._join_pieces()
+        return call_user_function(statistic.function, values) if len(values) else None
 
-    def _fail_all(self, reason: str) -> None:
-        for one in self._statistics:
-            self._failed.setdefault(one.name, reason)
+    def _join_pieces(self) -> pa.Array:
+        if not self._pieces:
+            return pa.array([], self._type)
+        if len(self._pieces) > 1:
+            self._pieces = [pa.concat_arrays(self._pieces)]
+        return self._pieces[0]
 
 
 def call_user_function(function: Any, argument: Any) -> Any:
-    """The result of a user's function as a Python value."""
+    """Call a user's function; return its result as a Python value."""
     try:
         result = function(argument)
         return result.as_py() if isinstance(result, pa.Scalar) else result
@@ -164,13 +184,17 @@ def call_user_function(function: Any, argument: Any) -> Any:
 
 
 def merge_user_values(statistic: Statistic, values: Sequence[Any]) -> Any:
-    """The value of the whole from those of its parts; None where none has one."""
-    known = [value for value in values if value is not None]
-    return call_user_function(statistic.merge, known) if len(known) > 1 else known[0] if known else None
+    """Merge the values of parts; None if no part has one."""
+    present = [value for value in values if value is not None]
+    if not present:
+        return None
+    if len(present) == 1:
+        return present[0]
+    return call_user_function(statistic.merge, present)
 
 
 def encode_user_value(value: Any) -> bytes:
-    """A result as it is stored."""
+    """Encode a result as it is stored."""
     try:
         return encode_value(value)
     except ValueError as error:
@@ -187,24 +211,23 @@ def column_arrow_type(column: Column) -> pa.DataType:
     return ARROW_TYPES.get(column.type, pa.string())
 
 
-def _pieces(chunk: pa.Array, kind: pa.DataType, limit: int) -> Iterator[pa.Array]:
+def _split(chunk: pa.Array, arrow_type: pa.DataType, limit: int) -> Iterator[pa.Array]:
     """Plain arrays of the column's type, none much larger than the limit."""
     if isinstance(chunk, pa.ExtensionArray):
         chunk = chunk.storage
     rows = max(1, len(chunk) * limit // max(_decoded_bytes(chunk), 1))
     for start in range(0, len(chunk), rows):
-        piece = chunk.slice(start, rows)
-        yield _plain(piece, kind)
+        yield _to_type(chunk.slice(start, rows), arrow_type)
 
 
-def _plain(piece: pa.Array, kind: pa.DataType) -> pa.Array:
+def _to_type(piece: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(piece.type):
         piece = piece.dictionary_decode()
-    if pa.types.is_string(kind) and pa.types.is_large_binary(piece.type):
+    if pa.types.is_string(arrow_type) and pa.types.is_large_binary(piece.type):
         piece = piece.cast(pa.binary())
-    if pa.types.is_integer(piece.type) and pa.types.is_duration(kind):
-        return piece.cast(pa.int64()).view(kind)
-    return piece.cast(kind)
+    if pa.types.is_integer(piece.type) and pa.types.is_duration(arrow_type):
+        return piece.cast(pa.int64()).view(arrow_type)
+    return piece.cast(arrow_type)
 
 
 def _decoded_bytes(chunk: pa.Array) -> int:

@@ -1,4 +1,4 @@
-"""Lists of values with their frequencies: which values of a column are kept, and what is known of the others."""
+"""Lists of values with their frequencies: those that are listed, and the most that any further one can have."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NONE, TOP, DUPLICATES, COMPLETE = "none", "top", "duplicates", "complete"
 
 _COMMON_LENGTH = 64  # bytes of a value
 _SHORT = 4096
-"""Values of a list that may be kept because they pack well; longer lists cost time when they are read, too."""
+"""The longest list that is measured as it packs; longer ones cost time when they are read, too."""
 
 _FRAME, _BLOCK = 32, 256
 
@@ -36,7 +36,7 @@ class ValueCounts:
 
     Attributes:
         kind: `complete` (all values), `duplicates` (all that occur more than once) or `top` (the most frequent).
-        floor: No value that is left out is more frequent.
+        floor: The greatest frequency that a value that is not listed may have.
         values: As the format stores them: int64, double or binary.
         counts: The frequency of each.
     """
@@ -72,21 +72,21 @@ class ValueCounts:
             return _size_of_integers(self.values.to_numpy(), self.counts)
         return int(pc.sum(pc.binary_length(self.values)).as_py()) + 3 * number
 
-    def is_whole(self, most: int) -> bool:
+    def is_uncut(self, most: int) -> bool:
         """Whether all values are listed, no more than `most`, and of a length that is common."""
         return self.kind == COMPLETE and len(self) <= most and self.size <= most * _COMMON_LENGTH
 
     def limit(self, detail: DetailLimits) -> ValueCounts:
         """The same where it takes no more room than it may, else the most frequent of the values."""
-        is_kept = self.is_whole(detail.whole) or self.size <= detail.list_bytes
+        is_kept = self.is_uncut(detail.longest_uncut) or self.size <= detail.list_bytes
         return self if is_kept else self.keep_most_frequent(detail.top)
 
     def keep_most_frequent(self, top: int) -> ValueCounts:
         """The most frequent of these values; of equally frequent ones the least."""
         if len(self) <= top:
             return self
-        places, floor = _most_frequent(self.counts, top)
-        return _listed(TOP, max(floor, self.floor), self.values.take(pa.array(places)), self.counts[places])
+        positions, floor = _most_frequent(self.counts, top)
+        return _listed(TOP, max(floor, self.floor), self.values.take(pa.array(positions)), self.counts[positions])
 
     def add_nan(self, number: int, top: int) -> ValueCounts:
         """The same with the NaNs of the column, which are greater than all numbers."""
@@ -95,8 +95,8 @@ class ValueCounts:
         if self.kind != COMPLETE and number <= self.floor:
             return self
         values = pa.concat_arrays([self.values, pa.array([np.nan])])
-        found = replace(self, values=values, counts=np.append(self.counts, number))
-        return found if self.kind != TOP else found.keep_most_frequent(top)
+        with_nan = replace(self, values=values, counts=np.append(self.counts, number))
+        return with_nan if self.kind != TOP else with_nan.keep_most_frequent(top)
 
     def sort_by_count(self) -> ValueCounts:
         """The same list by falling frequency, then value."""
@@ -113,8 +113,8 @@ def choose_counted_values(counts: Counts, detail: DetailLimits) -> tuple[str, in
         return COMPLETE, 0, np.arange(distinct)
     if near_unique and distinct - single <= detail.longest_list:
         return DUPLICATES, 1, np.flatnonzero(counts > 1)
-    places, floor = _most_frequent(counts, detail.top)
-    return (TOP, floor, places) if floor > 1 else (DUPLICATES, 1, places[counts[places] > 1])
+    positions, floor = _most_frequent(counts, detail.top)
+    return (TOP, floor, positions) if floor > 1 else (DUPLICATES, 1, positions[counts[positions] > 1])
 
 
 def _most_frequent(counts: Counts, top: int) -> tuple[NDArray[np.intp], int]:
@@ -123,10 +123,10 @@ def _most_frequent(counts: Counts, top: int) -> tuple[NDArray[np.intp], int]:
         return np.arange(len(counts)), 0
     least = np.partition(counts, len(counts) - top)[len(counts) - top]
     more, equal = np.flatnonzero(counts > least), np.flatnonzero(counts == least)
-    places = np.sort(np.concatenate([more, equal[: top - len(more)]]))
+    positions = np.sort(np.concatenate([more, equal[: top - len(more)]]))
     if len(more) + len(equal) > top:
-        return places, int(least)
-    return places, int(counts[counts < least].max())
+        return positions, int(least)
+    return positions, int(counts[counts < least].max())
 
 
 def make_value_counts(kind: str, floor: int, values: pa.Array, counts: Counts) -> ValueCounts:
@@ -148,30 +148,36 @@ def _listed(kind: str, floor: int, values: pa.Array, counts: Counts) -> ValueCou
 
 
 def merge_value_counts(lists: Sequence[ValueCounts | None], top: int) -> ValueCounts | None:
-    """The most frequent values of all parts of a column.
+    """Merge the lists of all parts of a column; None if one is missing.
 
-    Only values of which every part tells the frequency are kept, so that all frequencies are exact.
+    Only values that every part lists are kept, so that all frequencies are exact.
     """
-    known = [one for one in lists if one is not None]
-    if len(known) < len(lists) or not known:
+    parts = [part for part in lists if part is not None]
+    if len(parts) < len(lists) or not parts:
         return None
-    kind, floors = known[0].values.type, [one.floor for one in known]
-    texts = pa.concat_arrays([one.values for one in known]).dictionary_encode()
-    codes, counts = texts.indices.to_numpy(), np.concatenate([one.counts for one in known])
-    floor_of = np.repeat(floors, [len(one) for one in known])
-    total, least = (np.bincount(codes, weights=w, minlength=len(texts.dictionary)) for w in (counts, floor_of))
-    unlisted = sum(floors) - least.astype(np.int64)  # what parts that do not list a value may hold of it
-    total = total.astype(np.int64)
+    merged = _merge_exact_counts(parts).keep_most_frequent(top)
+    if merged.kind == COMPLETE:
+        return merged
+    is_known = merged.counts >= merged.floor
+    known_values = merged.values.filter(pa.array(is_known)).cast(parts[0].values.type)
+    return _listed(TOP, merged.floor, known_values, merged.counts[is_known])
+
+
+def _merge_exact_counts(parts: Sequence[ValueCounts]) -> ValueCounts:
+    """The values that every part lists, ascending."""
+    floors = [part.floor for part in parts]
+    encoded = pa.concat_arrays([part.values for part in parts]).dictionary_encode()
+    codes, distinct = encoded.indices.to_numpy(), len(encoded.dictionary)
+    counts = np.concatenate([part.counts for part in parts])
+    totals = np.bincount(codes, weights=counts, minlength=distinct).astype(np.int64)
+    listing_floors = np.bincount(codes, weights=np.repeat(floors, list(map(len, parts))), minlength=distinct)
+    unlisted = sum(floors) - listing_floors.astype(np.int64)  # the most that parts without a value may hold of it
     is_exact = unlisted == 0
-    floor = int(max([sum(floors), *(total + unlisted)[~is_exact]]))
-    values = texts.dictionary.filter(pa.array(is_exact))
+    floor = int(max([sum(floors), *(totals + unlisted)[~is_exact]]))
+    values = encoded.dictionary.filter(pa.array(is_exact))
     order = pc.array_sort_indices(values)
-    exact = ValueCounts(COMPLETE if floor == 0 else TOP, floor, values.take(order), total[is_exact][order.to_numpy()])
-    exact = exact.keep_most_frequent(top)
-    if exact.kind == COMPLETE:
-        return exact
-    is_known = exact.counts >= exact.floor
-    return _listed(TOP, exact.floor, exact.values.filter(pa.array(is_known)).cast(kind), exact.counts[is_known])
+    kind = COMPLETE if floor == 0 else TOP
+    return ValueCounts(kind, floor, values.take(order), totals[is_exact][order.to_numpy()])
 
 
 def _size_of_integers(values: NDArray[np.int64], counts: Counts) -> int:

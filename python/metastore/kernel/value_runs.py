@@ -1,4 +1,4 @@
-"""Runs: the distinct values of a fixed-width column in order, and how often each occurs. All else falls out of them."""
+"""Runs: the distinct values of a fixed-width column in order, with their counts; all statistics follow from them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ValueRuns:
 
     @property
     def infinities(self) -> tuple[int, int]:
-        """How many values are -Infinity, and how many Infinity."""
+        """The numbers of values that are -Infinity and Infinity."""
         if self.values.dtype.kind != "f" or len(self.values) == 0:
             return 0, 0
         below = int(self.counts[0]) if self.values[0] == -np.inf else 0
@@ -41,13 +41,12 @@ class ValueRuns:
         below, above = self.infinities
         if not below and not above:
             return self
-        start = 1 if below else 0
-        end = len(self.values) - (1 if above else 0)
+        start, end = int(below > 0), len(self.values) - int(above > 0)
         return ValueRuns(self.values[start:end], self.counts[start:end])
 
     @property
     def nbytes(self) -> int:
-        """The memory they take."""
+        """The memory of the runs."""
         return self.values.nbytes + self.counts.nbytes
 
 
@@ -73,13 +72,13 @@ def make_runs(values: NDArray[Any]) -> ValueRuns:
     return _sorted(values)
 
 
-def merge_runs(one: ValueRuns, other: ValueRuns) -> ValueRuns:
+def merge_runs(first: ValueRuns, second: ValueRuns) -> ValueRuns:
     """The runs of the values of both."""
-    values = np.concatenate([one.values, other.values])
+    values = np.concatenate([first.values, second.values])
     if len(values) == 0:
-        return one
+        return first
     order = np.argsort(values, kind="stable")
-    values, counts = values[order], np.concatenate([one.counts, other.counts])[order]
+    values, counts = values[order], np.concatenate([first.counts, second.counts])[order]
     starts = find_run_starts(values)
     return ValueRuns(values[starts], np.add.reduceat(counts, starts))
 
@@ -102,8 +101,8 @@ def _long(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _is_sorted(values: NDArray[Any]) -> bool:
-    start, rest = values[:_SAMPLE], values[_SAMPLE - 1 :]
-    return bool((start[1:] >= start[:-1]).all() and (rest[1:] >= rest[:-1]).all())
+    beginning, remaining = values[:_SAMPLE], values[_SAMPLE - 1 :]
+    return bool((beginning[1:] >= beginning[:-1]).all() and (remaining[1:] >= remaining[:-1]).all())
 
 
 def _counted(values: NDArray[Any], lo: int, span: int) -> ValueRuns:
@@ -113,7 +112,7 @@ def _counted(values: NDArray[Any], lo: int, span: int) -> ValueRuns:
 
 
 def count_integers(values: NDArray[Any], lo: int, span: int) -> NDArray[np.int64]:
-    """How often each integer from `lo` on occurs; all values are less than `lo + span`."""
+    """Count each integer from `lo` on; all values are less than `lo + span`."""
     counts = np.zeros(span, np.int64)
     step = max(_COUNTED_AT_ONCE, 4 * span)
     for start in range(0, len(values), step):

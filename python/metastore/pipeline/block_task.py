@@ -100,7 +100,7 @@ class BlockDestination:
             top=int(self.settings["frequencies_top"]),
             list_bytes=budget_for_lists(file.size),
             kind=str(self.settings.get("histogram_kind", EQUI_HEIGHT)),
-            whole=self.allowance.whole,
+            longest_uncut=self.allowance.longest_uncut,
         )
 
 
