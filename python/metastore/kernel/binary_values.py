@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
 
 
-def is_text_type(kind: pa.DataType) -> bool:
+_TEXT_TYPES = (pa.binary(), pa.string(), pa.large_binary(), pa.large_string())
+
+
+def is_text_type(data_type: pa.DataType) -> bool:
     """Whether values are texts or bytes of any length."""
-    checks = (pa.types.is_binary, pa.types.is_string, pa.types.is_large_binary, pa.types.is_large_string)
-    return any(check(kind) for check in checks)
+    return data_type in _TEXT_TYPES
 
 
 def list_chunks(values: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
@@ -44,7 +46,7 @@ def to_large_binary(values: pa.Array) -> pa.Array:
 
 
 def rank_values(values: pa.Array, column: Column | None = None) -> tuple[Rows, pa.Array]:
-    """The places of stored values among the distinct ones in their order, and these; of a column where it matters."""
+    """The ranks of stored values among the distinct ones, and these in their order, which a column may decide."""
     encoded = values.dictionary_encode()
     distinct = encoded.dictionary
     if column is not None and is_wide_decimal(column):
@@ -60,7 +62,6 @@ class BinaryBuffer:
     """The values of arrays, one behind the other."""
 
     def __init__(self, values: int = 0, data: int = 0) -> None:
-        """Begin with no values."""
         self._data = _Growing(np.uint8, data)
         self._ends = _Growing(np.int64, values)
         self._ends.add(np.zeros(1, np.int64))
@@ -85,14 +86,14 @@ class BinaryBuffer:
             self._data.add(np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]])
 
     def finish(self) -> pa.Array:
-        """All values as a `large_binary` array with a block of readable bytes behind the last; none is added then."""
+        """All values as a `large_binary` array with a block of readable bytes behind the last; no more can be added."""
         self._data.add(np.zeros(BLOCK, np.uint8))
         buffers = [None, pa.py_buffer(self._ends.values), pa.py_buffer(self._data.values)]
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
 
 
 class _Growing:
-    """Numbers that grow in place: the system moves the pages of a large array, and copies nothing."""
+    """An array that grows in place: the system moves the pages of a large one, and copies nothing."""
 
     def __init__(self, kind: Any, expected: int) -> None:
         self._kind, self._expected = kind, expected
@@ -115,7 +116,7 @@ class _Growing:
         if not len(self._room):
             self._room = np.empty(max(self._expected, end), self._kind)  # pages that nobody writes take no memory
         elif end > len(self._room):
-            self._room.resize(end + end // 8, refcheck=False)  # nobody else has seen it
+            self._room.resize(end + end // 8, refcheck=False)  # nothing else refers to it
         self._room[self._length : end] = more
         self._length = end
 
@@ -130,14 +131,13 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class BinaryValues:
-    """Values of a binary array.
+    """The values of a `large_binary` array without nulls.
 
     Attributes:
-        lengths: Bytes of each value.
+        lengths: The bytes of each value.
     """
 
     def __init__(self, values: pa.Array) -> None:
-        """Take the values of a `large_binary` array without nulls."""
         _, offsets, data = values.buffers()
         bounds = np.frombuffer(offsets, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
         raw = np.frombuffer(data, dtype=np.uint8) if data else np.empty(0, dtype=np.uint8)
@@ -156,12 +156,12 @@ class BinaryValues:
         return murmur_bytes(self._data, self._starts, self.lengths)
 
     def value(self, row: int) -> bytes:
-        """One value, cut after 65 bytes: enough to tell one that the format keeps whole from one that it cuts."""
+        """One value, cut after 65 bytes: the format cuts longer ones after 64."""
         start = int(self._starts[row])
         return self._data[start : start + min(int(self.lengths[row]), CUT_BYTES + 1)].tobytes()
 
     def order(self) -> Rows:
-        """The rows in the order of unsigned bytes; of bytes after the 1,024th nothing is looked at."""
+        """The rows in the order of unsigned bytes, as far as the first 1,024 bytes decide it."""
         order = np.arange(len(self))
         is_new = np.zeros(len(self), np.bool_)
         is_new[:1] = True

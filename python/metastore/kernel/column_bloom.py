@@ -8,16 +8,15 @@ import pyarrow as pa
 from metastore.format.bloom_filter import BloomBuilder, choose_filter_size, fold_filter
 
 _SHARE = 8  # of the budget
-_FEW = 64  # so few values take hardly more room as a list
+_FEW = 64  # up to this number, values take hardly more room as a list
 _MANY = 1 << 40
 _NAN = pa.array([np.nan])
 
 
 class LazyBloomFilter:
-    """The bloom filter of values at hand: making it takes time, and not every one that is wanted is stored."""
+    """The bloom filter of values in memory: making it takes time, and not every filter is stored."""
 
     def __init__(self, values: pa.Array, distinct: int, has_nan: bool, size: int) -> None:  # noqa: FBT001 - a part of the values
-        """Hold the values."""
         self._values, self._distinct, self._has_nan, self._size = values, distinct, has_nan, size
 
     def __eq__(self, other: object) -> bool:
@@ -27,12 +26,12 @@ class LazyBloomFilter:
     __hash__ = None  # type: ignore[assignment] # filters are not keys
 
     def __len__(self) -> int:
-        """Bytes of the filter."""
+        """The bytes of the filter."""
         return self._size
 
     @property
     def value_bytes(self) -> int:
-        """Bytes that are held until it is made."""
+        """The memory of the values until the filter is made."""
         return int(self._values.nbytes)
 
     def __bytes__(self) -> bytes:
@@ -49,40 +48,37 @@ class LazyBloomFilter:
 
 
 def resize_bloom_filter(bloom: bytes | LazyBloomFilter, size: int) -> bytes | LazyBloomFilter:
-    """A filter of the same values that has fewer bytes."""
+    """Make a filter of the same values with fewer bytes."""
     if len(bloom) == size:
         return bloom
-    return (
-        bloom.resized_to(size)
-        if isinstance(bloom, LazyBloomFilter)
-        else fold_filter(np.frombuffer(bloom, np.uint8), size).tobytes()
-    )
+    if isinstance(bloom, LazyBloomFilter):
+        return bloom.resized_to(size)
+    return fold_filter(np.frombuffer(bloom, np.uint8), size).tobytes()
 
 
 class ColumnBloomBuilder:
     """Collects the values of a column, part by part."""
 
-    _held: pa.Array | None = None
-    _builder: BloomBuilder | None = None
-
     def __init__(self, budget_bytes: int) -> None:
-        """Begin with no values."""
         self._most_bytes = budget_bytes // _SHARE
+        self._only_part: pa.Array | None = None
+        self._builder: BloomBuilder | None = None
 
     def add(self, values: pa.Array, *, last: bool) -> None:
-        """Add stored values of a part, each at least once; after the last part none follow."""
+        """Add stored values of a part, each at least once; the last part comes last."""
         if self._builder is None and last:
-            self._held = values if len(values) > _FEW else None
+            if len(values) > _FEW:
+                self._only_part = values
             return
         if self._builder is None:
             self._builder = BloomBuilder(_MANY, self._most_bytes)
         self._builder.add_values(values)
 
     def finish(self, distinct: int, nans: int) -> bytes | LazyBloomFilter | None:
-        """The filter; None where there is no need for one, or no room."""
-        if self._held is not None:
+        """The filter; None if a filter would not help, or takes too much room."""
+        if self._only_part is not None:
             size = choose_filter_size(distinct)
-            return None if size is None else LazyBloomFilter(self._held, distinct, nans > 0, size)
+            return None if size is None else LazyBloomFilter(self._only_part, distinct, nans > 0, size)
         if self._builder is None:
             return None
         if nans:
