@@ -114,14 +114,16 @@ def _spell_value(tree: exp.Expr, names: ColumnNames, kinds: Sequence[str]) -> st
     column = names.find(tree.this if cell else tree)
     if column is None or column.collation not in (None, "UTF8_BINARY"):
         return None
-    value_type = column.type
-    if cell:
-        value_type = _CELLS.sub("", value_type).removesuffix(">")
+    value_type = _cell_type(column) if cell else column.type
     type_name, _, _ = value_type.partition("(")
     if _KINDS.get(type_name) not in kinds:
         return None
     options = [tree.args.get(name) for name in ("offset", "safe")]
     return repr((column.key, column.type, cell, options))
+
+
+def _cell_type(column: Column) -> str:
+    return _CELLS.sub("", column.type).removesuffix(">")
 
 
 def _literal_indexes(tree: exp.Expr) -> list[str]:

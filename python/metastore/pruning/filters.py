@@ -205,19 +205,22 @@ class _Compiler:
         return _where_never_null(term, ValueSet.of([int(tree.expression.this)]), negated=negated)
 
     def _in(self, tree: exp.In, *, negated: bool) -> Condition:
-        """Membership in a list of literals; with NULL in the list, NOT IN is never true."""
+        """Membership in a list of literals."""
         require_only(tree, "this", "expressions")
         term = self._terms.read(tree.this)
         listed = [read_literal(unwrap(element)) for element in tree.expressions]
         require_rule(applies=bool(listed))
         values = [literal for literal in listed if literal.kind != literals.NULL]
         has_null = len(values) < len(listed)
-        if not values or (negated and has_null):
-            return NEVER
         if negated:
-            require_rule(applies=not _may_compare_times_as_texts(term, values))
-        readings = self._read_literals(values, term)
-        return term.where(_any_reading("<>" if negated else "=", readings))
+            return self._not_in(term, values, has_null=has_null)
+        return term.where(_any_reading("=", self._read_literals(values, term))) if values else NEVER
+
+    def _not_in(self, term: Term, values: Sequence[Literal], *, has_null: bool) -> Condition:
+        if has_null:  # NOT IN is never true
+            return NEVER
+        require_rule(applies=not _may_compare_times_as_texts(term, values))
+        return term.where(_any_reading("<>", self._read_literals(values, term)))
 
     def _between(self, tree: exp.Between, *, negated: bool) -> Condition:
         require_only(tree, "this", "low", "high")

@@ -17,7 +17,7 @@ from metastore.format.sortable_values import is_wide_decimal
 from metastore.format.value_rendering import decimal_from_bytes, decimal_to_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -65,9 +65,9 @@ def key_of_stored(value: Any, column: Column) -> Key:
 
 def encode_keys(keys: Sequence[Key], column: Column) -> pa.Array:
     """Values as the format stores them, from their keys; none may be NaN."""
-    values: Sequence[Any] = keys
+    values: Iterable[Any] = keys
     if column.encoding == "double":
-        values = [double_of_key(int(key)) for key in keys]
+        values = map(double_of_key, map(int, keys))
     elif is_wide_decimal(column):
-        values = [decimal_to_bytes(int(key)) for key in keys]
-    return pa.array(values, ENCODED_TYPES[str(column.encoding)])
+        values = map(decimal_to_bytes, map(int, keys))
+    return pa.array(list(values), ENCODED_TYPES[str(column.encoding)])

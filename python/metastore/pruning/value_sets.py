@@ -135,13 +135,11 @@ class ValueSet:
         boundaries = self.boundaries
         first = 0 if lo is None else bisect_right(boundaries, lo)
         last = len(boundaries) if hi is None else bisect_right(boundaries, hi)
-        if self._is_inside_after(first):
-            first -= 1  # the interval that `lo` lies in
-        has_no_start = first < 0
-        has_no_end = last == len(boundaries) and self._is_inside_after(last)
-        if has_no_start or has_no_end:
+        first -= self._is_inside_after(first)  # to the start of the interval that `lo` lies in
+        last += self._is_inside_after(last)  # to the end of the interval that `hi` lies in
+        if first < 0 or last > len(boundaries):
             return None
-        return [(boundaries[number], boundaries[number + 1]) for number in range(first, last, 2)]
+        return list(zip(boundaries[first:last:2], boundaries[first + 1 : last : 2], strict=True))
 
     def _merge(
         self, other: ValueSet, join: Callable[[bool, bool], bool], joined_test: Callable[[Key], bool]
