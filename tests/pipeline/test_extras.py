@@ -85,7 +85,8 @@ def stored(lake, *ordinals):
 
 
 def finished(lake, sort, ordinals, manifest):
-    extra = RanksExtra(lake.inputs().facts, lake.store, frozenset(ordinals), {}, sort).finish(None, manifest)
+    stored = () if manifest is None else manifest.snapshots
+    extra = RanksExtra(lake.inputs().facts, lake.store, frozenset(ordinals), {}, sort).finish(None, stored)
     return extra, {ordinal for ref in extra.made for ordinal in ref.columns}
 
 
@@ -125,7 +126,7 @@ def test_ranks_are_made_once_and_failures_are_told(lake):
     extra, made = finished(lake, sort, (0,), None)
     assert made == set()
     assert list(extra.failed) == ["ranks of n"]
-    assert extra.finish(None, None) is extra
+    assert extra.finish(None, ()) is extra
     assert len(sort.asked) == 1
 
 
@@ -147,8 +148,8 @@ def test_value_indexes_go_on_from_those_of_earlier_snapshots(lake):
     manifest = replace(manifest, snapshots=(entry,))
     jobs = ValueJobs(None, None, {}, local=True)
     extra = ValueIndexExtra(lake.inputs().facts, lake.store, frozenset({0}), {})
-    found = extra.extend_jobs(jobs, manifest)
+    found = extra.extend_jobs(jobs, manifest.snapshots)
     assert found.distribution == {0, 1}  # what this snapshot has stays
     assert [one.files.tolist() for one in found.earlier] == [[0, 1, 2]] * len(found.earlier)
-    assert ValueIndexExtra(extra.facts, lake.store, frozenset(), {}).extend_jobs(jobs, None) is jobs
-    assert list(extra.finish(entry, manifest).failed) == ["distribution of n"]
+    assert ValueIndexExtra(extra.facts, lake.store, frozenset(), {}).extend_jobs(jobs, ()) is jobs
+    assert list(extra.finish(entry, manifest.snapshots).failed) == ["distribution of n"]

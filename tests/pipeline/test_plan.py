@@ -26,7 +26,7 @@ def work(files, columns=COLUMNS, depth="full", *, is_listed=False):
 def test_all_is_missing_of_a_table_that_was_never_analyzed(lake):
     lake.append(3)
     plan = lake.plan()
-    assert (plan.manifest, plan.base, plan.work) == (None, (), (work(lake.files),))
+    assert (plan.manifest.blocks, plan.base, plan.work) == ((), (), (work(lake.files),))
     assert plan.reason is not None
     assert lake.plan(depth="files").work == (work(lake.files, (), "files"),)
 
@@ -115,7 +115,7 @@ def test_statistics_of_another_table_are_none(lake):
     inputs = lake.inputs()
     inputs = replace(inputs, facts=replace(inputs.facts, uuid="7d2a3a3e-0000-4000-8000-000000000002"))
     plan = make_plan(inputs, RoundState.of(inputs), lake.store.read())
-    assert (plan.manifest, plan.work) == (None, (work(lake.files),))
+    assert (plan.manifest.blocks, plan.work) == ((), (work(lake.files),))
 
 
 def test_planning_writes_nothing(lake):

@@ -14,6 +14,7 @@ from metastore.table_level.snapshot_level import TableLevel, snapshot_id, write_
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from metastore.adapters.table_facts import TableFacts
     from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
     from metastore.pipeline.plan import Plan, RoundState
@@ -109,7 +110,7 @@ def commit_plan(
     progress.begin("merging")
     level = _write_level(inputs, plan, state, coverage)
     progress.begin("writing")
-    extras = tuple(extra.finish(level.snapshot, plan.manifest) for extra in state.extras)
+    extras = tuple(extra.finish(level.snapshot, plan.manifest.snapshots) for extra in state.extras)
     snapshot = level.snapshot
     for extra in extras:
         snapshot = extra.add_to(snapshot)
@@ -137,11 +138,10 @@ def commit_plan(
 
 
 def _write_level(inputs: PlanInputs, plan: Plan, state: RoundState, coverage: Coverage) -> TableLevel:
-    nodes = plan.manifest.nodes if plan.manifest else ()
     jobs = inputs.jobs
     if jobs is not None:
         for extra in state.extras:
-            jobs = extra.extend_jobs(jobs, plan.manifest)
+            jobs = extra.extend_jobs(jobs, plan.manifest.snapshots)
     options = replace(inputs.options, expressions=_list_expressions(inputs, plan.manifest))
     with raise_as_ours(inputs.facts.name):
         return write_table_level(
@@ -151,19 +151,22 @@ def _write_level(inputs: PlanInputs, plan: Plan, state: RoundState, coverage: Co
             options,
             statistics=inputs.user_statistics.statistics,
             jobs=jobs,
-            nodes=nodes,
+            nodes=plan.manifest.nodes,
         )
 
 
-def _list_expressions(inputs: PlanInputs, manifest: Manifest | None) -> tuple[Column, ...]:
+def _list_expressions(inputs: PlanInputs, manifest: Manifest) -> tuple[Column, ...]:
     """Return the requested expressions, and others that are stored for the same snapshot and columns."""
-    facts = inputs.facts
-    expressions = list(inputs.request.expressions)
+    expressions = inputs.request.expressions
     requested = {column.key for column in expressions} | {column.name for column in expressions}
-    entries = manifest.snapshots if manifest else ()
-    for entry in map(facts.resolve_snapshot, entries):
-        if (entry.id, entry.columns) != (snapshot_id(facts), facts.columns):
-            continue
-        stored = [column for column in entry.expressions if column.is_expression]
-        expressions += [column for column in stored if requested.isdisjoint((column.key, column.name))]
-    return tuple(expressions)
+    stored = _list_stored_expressions(inputs.facts, manifest)
+    additional = [column for column in stored if requested.isdisjoint((column.key, column.name))]
+    return (*expressions, *additional)
+
+
+def _list_stored_expressions(facts: TableFacts, manifest: Manifest) -> list[Column]:
+    expressions: list[Column] = []
+    for entry in map(facts.resolve_snapshot, manifest.snapshots):
+        if (entry.id, entry.columns) == (snapshot_id(facts), facts.columns):
+            expressions += [column for column in entry.expressions if column.is_expression]
+    return expressions

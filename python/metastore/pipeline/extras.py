@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore.adapters.table_facts import DataFile, TableFacts
-    from metastore.format.manifest import Manifest, RanksRef, Snapshot
+    from metastore.format.manifest import RanksRef, Snapshot
     from metastore.format.table_column import Column
     from metastore.store import Store
     from metastore.table_level.rank_sort import RankSort
@@ -63,13 +63,13 @@ class Extra(ABC):
         present = self._present_ordinals(entry).values()
         return replace(self, ordinals=self.ordinals.union(present))
 
-    def extend_jobs(self, jobs: ValueJobs, manifest: Manifest | None) -> ValueJobs:  # noqa: ARG002 - most do not
-        """Add the work to the jobs of the table level."""
+    def extend_jobs(self, jobs: ValueJobs, stored: Sequence[Snapshot]) -> ValueJobs:  # noqa: ARG002 - most do not
+        """Add the work to the jobs of the table level, given the stored entries."""
         return jobs
 
     @abstractmethod
-    def finish(self, made: Snapshot, manifest: Manifest | None) -> Extra:
-        """Compute what the jobs left to do, and note the columns that failed."""
+    def finish(self, made: Snapshot, stored: Sequence[Snapshot]) -> Extra:
+        """Compute what the jobs left to do for a new entry, and note the columns that failed."""
 
     def add_to(self, entry: Snapshot) -> Snapshot:
         """Put the result into a snapshot's entry, where the jobs did not."""
@@ -103,43 +103,42 @@ class ValueIndexExtra(Extra):
             return True
         return entry.placed is not None and super().is_current(entry)
 
-    def extend_jobs(self, jobs: ValueJobs, manifest: Manifest | None) -> ValueJobs:
-        """Have the jobs index the chosen columns, and those that entries of the same snapshot index."""
-        entries = manifest.snapshots if manifest else ()
+    def extend_jobs(self, jobs: ValueJobs, stored: Sequence[Snapshot]) -> ValueJobs:
+        """Have the jobs index the chosen columns, and those that stored entries of the same snapshot index."""
         ordinals = set(self.ordinals)
-        for entry in entries:
+        for entry in stored:
             if entry.id == snapshot_id(self.facts):
                 ordinals.update(self._present_ordinals(entry).values())
         if not ordinals:
             return jobs
-        return replace(jobs, distribution=frozenset(ordinals), earlier=self._find_earlier(entries, ordinals))
+        return replace(jobs, distribution=frozenset(ordinals), earlier=self._find_earlier(stored, ordinals))
 
-    def finish(self, made: Snapshot, manifest: Manifest | None) -> Extra:  # noqa: ARG002 - as of `Extra`
+    def finish(self, made: Snapshot, stored: Sequence[Snapshot]) -> Extra:  # noqa: ARG002 - as of `Extra`
         failed = dict(self.failed)
         for ordinal in sorted(self.ordinals.difference(made.distribution)):
             failed[f"distribution of {self.facts.columns[ordinal].name}"] = refusals.NOT_DISTRIBUTED
         return replace(self, failed=failed)
 
-    def _find_earlier(self, entries: Sequence[Snapshot], ordinals: set[int]) -> tuple[EarlierIndex, ...]:
+    def _find_earlier(self, stored: Sequence[Snapshot], ordinals: set[int]) -> tuple[EarlierIndex, ...]:
         """Find the newest stored indexes of these columns that cover live data files."""
-        for entry in reversed(entries):
-            indexes = self._select_indexes(entry, ordinals)
+        for entry in reversed(stored):
+            present = self._present_ordinals(entry)
+            columns = {then: now for then, now in present.items() if now in ordinals}
+            indexes = self._select_indexes(entry, columns) if columns else ()
             if indexes:
                 return indexes
         return ()
 
-    def _select_indexes(self, entry: Snapshot, ordinals: set[int]) -> tuple[EarlierIndex, ...]:
-        present = {stored: now for stored, now in self._present_ordinals(entry).items() if now in ordinals}
-        if not present:
-            return ()
+    def _select_indexes(self, entry: Snapshot, columns: Mapping[int, int]) -> tuple[EarlierIndex, ...]:
+        """The indexes of columns, by their ordinals in the entry and now; none if all data files are gone."""
         files = self._locate_files(entry)
         if not (files >= 0).any():
             return ()
         indexes = []
         for ref in entry.frequencies:
-            columns = {stored: present[stored] for stored in ref.columns if stored in present}
-            if columns:
-                indexes.append(EarlierIndex(ref.object, columns, files))
+            ordinals = {ordinal: columns[ordinal] for ordinal in ref.columns if ordinal in columns}
+            if ordinals:
+                indexes.append(EarlierIndex(ref.object, ordinals, files))
         return tuple(indexes)
 
     def _locate_files(self, entry: Snapshot) -> NDArray[np.int64]:
@@ -164,19 +163,19 @@ class RanksExtra(Extra):
     def stored_ordinals(self, entry: Snapshot) -> frozenset[int]:
         return _ranked_ordinals(entry.ranks)
 
-    def finish(self, made: Snapshot, manifest: Manifest | None) -> Extra:  # noqa: ARG002 - as of `Extra`
+    def finish(self, made: Snapshot, stored: Sequence[Snapshot]) -> Extra:  # noqa: ARG002 - as of `Extra`
         """Sort the columns without stored ranks, once for all rounds."""
         if self.made is not None:
             return self
         failed = dict(self.failed)
-        return replace(self, made=self._make(manifest, failed), failed=failed)
+        return replace(self, made=self._make(stored, failed), failed=failed)
 
     def add_to(self, entry: Snapshot) -> Snapshot:
         return replace(entry, ranks=self.made or ())
 
-    def _make(self, manifest: Manifest | None, failed: dict[str, str]) -> tuple[RanksRef, ...]:
+    def _make(self, entries: Sequence[Snapshot], failed: dict[str, str]) -> tuple[RanksRef, ...]:
         files = {(file.key, file.deletes): file for file in self.facts.files}
-        base, ranked_files = self._find_base(manifest, frozenset(files))
+        base, ranked_files = self._find_base(entries, frozenset(files))
         added = [file for key, file in files.items() if key not in ranked_files]
         stored = _ranked_ordinals(base)
         if added or not base:
@@ -184,10 +183,9 @@ class RanksExtra(Extra):
         return base + self._sort(sorted(self.ordinals - stored), self.facts.files, (), failed)
 
     def _find_base(
-        self, manifest: Manifest | None, live: frozenset[_File]
+        self, entries: Sequence[Snapshot], live: frozenset[_File]
     ) -> tuple[tuple[RanksRef, ...], frozenset[_File]]:
         """The newest stored ranks to which files can be added, and the files that they cover."""
-        entries = manifest.snapshots if manifest else ()
         for entry in reversed(entries):
             files = self._find_ranked_files(entry, live)
             if files is not None:
@@ -196,15 +194,19 @@ class RanksExtra(Extra):
 
     def _find_ranked_files(self, entry: Snapshot, live: frozenset[_File]) -> frozenset[_File] | None:
         """The files that an entry's ranks cover, or None if a column, a file or an object has changed or is gone."""
-        stored = self.stored_ordinals(entry)
-        unchanged = {ordinal: ordinal for ordinal in stored}
-        if not stored or self._present_ordinals(entry) != unchanged:
+        if not self._has_current_columns(entry):
             return None
         listed = _read_table_files(self.store, entry)
         if listed is None or not live.issuperset(listed):
             return None
         lengths = {ref.object.name: ref.object.length for ref in entry.ranks}
         return None if self.store.find_absent(lengths) else frozenset(listed)
+
+    def _has_current_columns(self, entry: Snapshot) -> bool:
+        """Return whether an entry has ranks, all of columns that are still there under their ordinals."""
+        stored = self.stored_ordinals(entry)
+        unchanged = {ordinal: ordinal for ordinal in stored}
+        return bool(stored) and self._present_ordinals(entry) == unchanged
 
     def _sort(
         self, ordinals: Sequence[int], files: Sequence[DataFile], base: tuple[RanksRef, ...], failed: dict[str, str]

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from metastore.pipeline.extras import Extra
     from metastore.pipeline.plan_inputs import PlanInputs
     from metastore.pipeline.request import AnalyzeRequest
+    from metastore.store.block_files import ColumnKey
 
 
 _LOG = get_logger(__name__)
@@ -101,7 +102,7 @@ class Plan:
     """The work of one round of an ANALYZE.
 
     Attributes:
-        manifest: The sound parts of the manifest that it begins with.
+        manifest: The sound parts of the manifest that it begins with; empty before the first commit.
         base: The blocks that stay.
         adopted: Blocks that a killed ANALYZE finished and nobody has committed.
         coverage: The files and columns that these blocks cover.
@@ -110,7 +111,7 @@ class Plan:
         state: The state after planning.
     """
 
-    manifest: Manifest | None
+    manifest: Manifest
     base: tuple[Block, ...]
     adopted: tuple[Block, ...]
     coverage: Coverage
@@ -121,15 +122,14 @@ class Plan:
 
 def make_plan(inputs: PlanInputs, state: RoundState, manifest: Manifest | None) -> Plan:
     """Decide what to do about a manifest: nothing is written, and no job started."""
-    if manifest is not None and manifest.table.uuid != inputs.facts.identity.uuid:
-        manifest = None
-    sound = manifest
-    if manifest is not None:
+    identity = inputs.facts.identity
+    sound = Manifest(table=identity)
+    if manifest is not None and manifest.table.uuid == identity.uuid:
         state = _examine(inputs, state, manifest)
         sound = drop_damaged_parts(state.damage, manifest)
     damage = skip_deeper_blocks(state.damage, sound, inputs.request.depth)
     state = replace(state, damage=damage)
-    base = _select_sound_blocks(sound, damage)
+    base = tuple(block for block in sound.blocks if block.id not in damage.blocks)
     adopted = _find_adoptable_blocks(inputs, damage, sound, inputs.cover(base))
     coverage = inputs.cover([*base, *adopted])
     reason = "blocks of a killed ANALYZE" if adopted else _find_reason(inputs, state, sound, coverage)
@@ -163,14 +163,8 @@ def _examine(inputs: PlanInputs, state: RoundState, manifest: Manifest) -> Round
     return replace(state, damage=damage, extras=extras)
 
 
-def _select_sound_blocks(manifest: Manifest | None, damage: KnownDamage) -> tuple[Block, ...]:
-    if manifest is None:
-        return ()
-    return tuple(block for block in manifest.blocks if block.id not in damage.blocks)
-
-
 def _find_adoptable_blocks(
-    inputs: PlanInputs, damage: KnownDamage, manifest: Manifest | None, coverage: Coverage
+    inputs: PlanInputs, damage: KnownDamage, manifest: Manifest, coverage: Coverage
 ) -> tuple[Block, ...]:
     """Find blocks that a killed ANALYZE finished and nobody has committed."""
     if damage.is_looked_for:  # they may name the details that are damaged
@@ -187,7 +181,7 @@ def _find_adoptable_blocks(
     return tuple(orphans)
 
 
-def _find_reason(inputs: PlanInputs, state: RoundState, manifest: Manifest | None, coverage: Coverage) -> str | None:
+def _find_reason(inputs: PlanInputs, state: RoundState, manifest: Manifest, coverage: Coverage) -> str | None:
     """Return the reason to write the table level again though no block is missing, or None."""
     if state.is_stale or state.damage.findings:
         return "damage, or a commit of another writer"
@@ -203,9 +197,9 @@ def _find_reason(inputs: PlanInputs, state: RoundState, manifest: Manifest | Non
     return None
 
 
-def _find_current_entry(inputs: PlanInputs, manifest: Manifest | None) -> Snapshot | None:
+def _find_current_entry(inputs: PlanInputs, manifest: Manifest) -> Snapshot | None:
     """Return the manifest's last entry if it is of the table's snapshot and columns."""
-    if manifest is None or not manifest.snapshots:
+    if not manifest.snapshots:
         return None
     # Readers without a catalog take the last entry: a rollback has to make it the last one again.
     entry = inputs.facts.resolve_snapshot(manifest.snapshots[-1])
@@ -239,9 +233,9 @@ def _find_broken_blocks(inputs: PlanInputs, coverage: Coverage) -> set[str]:
     return {block for block, block_objects in objects.items() if not absent.isdisjoint(block_objects)}
 
 
-def _find_missing_objects(inputs: PlanInputs, manifest: Manifest | None) -> str | None:
+def _find_missing_objects(inputs: PlanInputs, manifest: Manifest) -> str | None:
     """Return the reason to write the table level again if objects of the last entry are missing."""
-    if manifest is None or not inputs.store.find_absent(list_snapshot_objects(manifest.snapshots[-1])):
+    if not inputs.store.find_absent(list_snapshot_objects(manifest.snapshots[-1])):
         return None
     reason = "objects of the table level are not there"
     _LOG.warning("the table level is written again: %s", reason)
@@ -265,11 +259,8 @@ def find_missing(
     knowledge: Mapping[FileKey, tuple[FileKnowledge, ...]], request: AnalyzeRequest
 ) -> list[MissingStatistics]:
     """Find the requested statistics that are not known, together for the files that miss the same columns."""
-    groups: dict[tuple[FileKnowledge, ...], list[DataFile]] = defaultdict(list)
-    for file in request.files:
-        groups[knowledge[file.key]].append(file)
     work: dict[tuple[tuple[Column, ...], bool], list[DataFile]] = defaultdict(list)
-    for file_knowledge, files in groups.items():
+    for file_knowledge, files in _group_by_knowledge(knowledge, request.files).items():
         columns = _find_unknown_columns(file_knowledge, request)
         is_listed = bool(file_knowledge)
         if columns or not is_listed:
@@ -281,12 +272,26 @@ def find_missing(
     return missing
 
 
+def _group_by_knowledge(
+    knowledge: Mapping[FileKey, tuple[FileKnowledge, ...]], files: Sequence[DataFile]
+) -> dict[tuple[FileKnowledge, ...], list[DataFile]]:
+    groups: dict[tuple[FileKnowledge, ...], list[DataFile]] = defaultdict(list)
+    for file in files:
+        groups[knowledge[file.key]].append(file)
+    return groups
+
+
 def _find_unknown_columns(knowledge: Sequence[FileKnowledge], request: AnalyzeRequest) -> tuple[Column, ...]:
     if request.depth == FILES:
         return ()
     computed = union_columns(knowledge, DEPTHS[request.depth])
     if request.depth == FULL:
         for statistic in request.statistics:
-            with_statistic = [part for part in knowledge if statistic in part.statistics]
-            computed &= union_columns(with_statistic, DEPTHS[FULL])
+            computed &= _find_columns_with(statistic, knowledge)
     return tuple(column for column in request.columns if (column.key, column.type) not in computed)
+
+
+def _find_columns_with(statistic: tuple[str, int], knowledge: Sequence[FileKnowledge]) -> frozenset[ColumnKey]:
+    """The columns for which a user-defined statistic, of a version, was computed."""
+    with_statistic = [part for part in knowledge if statistic in part.statistics]
+    return union_columns(with_statistic, DEPTHS[FULL])

@@ -55,11 +55,10 @@ class KnownDamage:
         """Add the ids of damaged blocks."""
         return replace(self, blocks=self.blocks.union(blocks))
 
-    def list_lost_blocks(self, manifest: Manifest | None) -> list[Block]:
+    def list_lost_blocks(self, manifest: Manifest) -> list[Block]:
         """The damaged blocks of a manifest that have to be computed again."""
         lost = self.blocks - self.skipped
-        blocks = manifest.blocks if manifest else ()
-        return [block for block in blocks if block.id in lost]
+        return [block for block in manifest.blocks if block.id in lost]
 
 
 def examine_manifest(damage: KnownDamage, store: Store, manifest: Manifest, snapshot: str) -> KnownDamage:
@@ -67,11 +66,8 @@ def examine_manifest(damage: KnownDamage, store: Store, manifest: Manifest, snap
     if not damage.is_looked_for or manifest.digest in damage.examined:
         return damage
     findings = find_damage(store, manifest)
-    entries = dict(damage.entries)
-    for entry in manifest.snapshots:
-        lost_parts = list_lost_parts(entry, findings.objects)
-        if lost_parts != ():
-            entries[entry.id] = lost_parts
+    lost_parts = {entry.id: list_lost_parts(entry, findings.objects) for entry in manifest.snapshots}
+    entries = {**damage.entries, **{name: parts for name, parts in lost_parts.items() if parts != ()}}
     entries.pop(snapshot, None)  # it is computed again
     return replace(
         damage.with_blocks(findings.blocks),
@@ -102,18 +98,16 @@ def find_damaged_entry(damage: KnownDamage, manifest: Manifest, snapshot: str) -
     return None
 
 
-def skip_deeper_blocks(damage: KnownDamage, manifest: Manifest | None, depth: str) -> KnownDamage:
+def skip_deeper_blocks(damage: KnownDamage, manifest: Manifest, depth: str) -> KnownDamage:
     """Skip damaged blocks that need deeper reading than the statement, unless it looks for damage."""
-    skipped = set()
-    if manifest is not None and not damage.is_looked_for:
-        for block in manifest.blocks:
-            if block.id in damage.blocks and DEPTHS[block.computed] > DEPTHS[depth]:
-                skipped.add(block.id)
-    return replace(damage, skipped=frozenset(skipped))
+    if damage.is_looked_for:
+        return replace(damage, skipped=frozenset())
+    deeper = [block.id for block in manifest.blocks if DEPTHS[block.computed] > DEPTHS[depth]]
+    return replace(damage, skipped=damage.blocks.intersection(deeper))
 
 
 def make_repair_requests(
-    damage: KnownDamage, store: Store, facts: TableFacts, manifest: Manifest | None, request: AnalyzeRequest
+    damage: KnownDamage, store: Store, facts: TableFacts, manifest: Manifest, request: AnalyzeRequest
 ) -> list[AnalyzeRequest]:
     """Request the columns and live data files of each damaged block again."""
     return [_request_block(store, facts, block, request) for block in damage.list_lost_blocks(manifest)]
@@ -139,10 +133,8 @@ def _select_files(store: Store, facts: TableFacts, block: Block) -> tuple[DataFi
     return tuple(file for file in facts.files if file.key in listed)
 
 
-def rewrite_zones(damage: KnownDamage, store: Store, manifest: Manifest | None, blocks: Sequence[Block]) -> KnownDamage:
+def rewrite_zones(damage: KnownDamage, store: Store, manifest: Manifest, blocks: Sequence[Block]) -> KnownDamage:
     """Write blocks again of which only zones are damaged."""
-    if manifest is None:
-        return damage
     rewritten = dict(damage.rewritten)
     for block in blocks:
         if block.id not in damage.findings.zones or block.id in rewritten:
@@ -153,10 +145,8 @@ def rewrite_zones(damage: KnownDamage, store: Store, manifest: Manifest | None, 
     return replace(damage, rewritten=rewritten)
 
 
-def salvage_blocks(damage: KnownDamage, store: Store, manifest: Manifest | None, coverage: Coverage) -> KnownDamage:
+def salvage_blocks(damage: KnownDamage, store: Store, manifest: Manifest, coverage: Coverage) -> KnownDamage:
     """Write the sound parts of damaged blocks; blocks that were examined are not verified again."""
-    if manifest is None:
-        return damage
     findings = damage.findings
     examined = findings.blocks | findings.zones
     salvaged = dict(damage.salvaged)
@@ -169,7 +159,7 @@ def salvage_blocks(damage: KnownDamage, store: Store, manifest: Manifest | None,
     return replace(damage, salvaged=salvaged)
 
 
-def find_replacements(damage: KnownDamage, manifest: Manifest | None, coverage: Coverage) -> Mapping[str, Block | None]:
+def find_replacements(damage: KnownDamage, manifest: Manifest, coverage: Coverage) -> Mapping[str, Block | None]:
     """Map the ids of blocks to the blocks that replace them, or to None to remove them."""
     redundant = coverage.find_redundant_blocks()
     replacements: dict[str, Block | None] = dict.fromkeys(redundant)
@@ -182,13 +172,16 @@ def find_replacements(damage: KnownDamage, manifest: Manifest | None, coverage: 
 
 def list_refusals(damage: KnownDamage) -> tuple[Refusal, ...]:
     """List the statistics that were not computed again, each with the reason."""
-    refused = [Refusal(f"block {block}", refusals.DAMAGED) for block in sorted(damage.skipped)]
+    skipped = [Refusal(f"block {block}", refusals.DAMAGED) for block in sorted(damage.skipped)]
+    earlier = []
     for salvage in damage.salvaged.values():
         lost = salvage.lost
         if lost is not None:
             reason = refusals.describe_lost_files(lost.files, lost.columns, lost.kinds)
-            refused.append(Refusal(refusals.EARLIER, reason))
-    for snapshot, parts in damage.entries.items():
-        reason = refusals.SNAPSHOT_DAMAGED if parts is None else refusals.describe_lost_parts(parts)
-        refused.append(Refusal(f"snapshot {snapshot}", reason))
-    return tuple(refused)
+            earlier.append(Refusal(refusals.EARLIER, reason))
+    entries = [Refusal(f"snapshot {snapshot}", _explain_loss(parts)) for snapshot, parts in damage.entries.items()]
+    return (*skipped, *earlier, *entries)
+
+
+def _explain_loss(parts: Sequence[str] | None) -> str:
+    return refusals.SNAPSHOT_DAMAGED if parts is None else refusals.describe_lost_parts(parts)
