@@ -188,7 +188,7 @@ class BlockBuilder:
     def add(self, file: DataFile, statistics: Iterable[tuple[int, ColumnStatistics]]) -> None:
         """Add a file with the statistics of its columns by ordinal."""
         if self.depth != FULL:  # lists of constants are known then, and no object holds them
-            statistics = ((ordinal, one_column.with_value_counts(None)) for ordinal, one_column in statistics)
+            statistics = _without_value_counts(statistics)
         detail = self.destination.detail(file)
         fitted = fit_to_file_size(statistics, file.size, detail.top, self.destination.allowance)
         position = len(self._files)
@@ -245,6 +245,13 @@ class BlockBuilder:
         )
 
 
+def _without_value_counts(
+    statistics: Iterable[tuple[int, ColumnStatistics]],
+) -> Iterator[tuple[int, ColumnStatistics]]:
+    for ordinal, one_column in statistics:
+        yield ordinal, one_column.with_value_counts(None)
+
+
 def run_block_task(destination: BlockDestination, task: BlockTask) -> BlockTaskResult:
     """Analyze the files of a task."""
     builder = BlockBuilder(destination, task.depth, task.columns)
@@ -278,20 +285,34 @@ def analyze_file(
             remaining.append((ordinal, column))
         else:
             results.append((ordinal, from_metadata))
-    if not remaining:
-        return results
+    if remaining:
+        results += _read_columns(task, file, remaining, budget=budget, statistics=statistics, detail=detail)
+    return results
+
+
+def _read_columns(
+    task: BlockTask,
+    file: DataFile,
+    columns: Sequence[tuple[int, Column]],
+    *,
+    budget: int,
+    statistics: Sequence[Statistic],
+    detail: DetailLimits,
+) -> list[tuple[int, ColumnStatistics]]:
+    """Open a file, and compute the statistics of columns, by ordinal."""
     path = str(local_path(file.location))
-    columns = [FileColumn.of(column, task.field_ids, file.names) for _, column in remaining]
+    file_columns = [FileColumn.of(column, task.field_ids, file.names) for _, column in columns]
     _require_same(file, path)
     if task.depth == FULL:
-        contents = analyze_parquet(path, columns, budget, statistics, detail)
+        contents = analyze_parquet(path, file_columns, budget, statistics, detail)
     else:
-        contents = analyze_footer(path, columns)
+        contents = analyze_footer(path, file_columns)
     _require_same(file, path)
     if contents.rows != file.rows:
         raise UnsupportedDataFile(refusals.ROWS_DIFFER)
     read_schema = cache(partial(pq.read_schema, path))
-    for (ordinal, column), from_file in zip(remaining, contents.columns, strict=True):
+    results = []
+    for (ordinal, column), from_file in zip(columns, contents.columns, strict=True):
         result = from_file or _absent(task, column, file.physical_rows, read_schema, statistics)
         results.append((ordinal, result))
     return results
@@ -329,22 +350,18 @@ def _absent(
         return _constant(column, task.defaults[column.key], rows, statistics)
     is_null = task.absent_is_null
     if not is_null and column.key in task.nameless_is_null:
-        is_null = not _has_name(read_schema(), column.path)
+        is_null = not _may_have(read_schema(), column.path)
     return _constant(column, None, rows, statistics) if is_null else unknown_statistics(column, rows)
 
 
-def _has_name(schema: pa.Schema, path: Sequence[str]) -> bool:
-    """Return whether a file may have a column of that path; the case of names does not count."""
-    fields = list(schema)
-    for part in path:
-        matching = [field for field in fields if field.name.lower() == part.lower()]
-        if not matching:
-            return False
-        structs = [field.type for field in matching if pa.types.is_struct(field.type)]
-        fields = list(chain.from_iterable(structs))
-        if not fields:
-            return True
-    return True
+def _may_have(fields: Iterable[pa.Field], path: Sequence[str]) -> bool:
+    """Return whether fields may include a column of that path; the case of names does not count."""
+    matching = [field for field in fields if field.name.lower() == path[0].lower()]
+    structs = [field.type for field in matching if pa.types.is_struct(field.type)]
+    inner = list(chain.from_iterable(structs))
+    if len(path) == 1 or not inner:
+        return bool(matching)
+    return _may_have(inner, path[1:])
 
 
 def unknown_statistics(column: Column, rows: int) -> ColumnStatistics:

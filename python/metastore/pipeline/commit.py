@@ -9,7 +9,7 @@ from metastore.adapters.spark_errors import raise_as_ours
 from metastore.format.manifest import Block, Manifest, Snapshot, TableIdentity
 from metastore.pipeline.repair_plan import find_replacements, rewrite_zones, salvage_blocks
 from metastore.store.repair import repair_snapshot
-from metastore.table_level.snapshot_level import TableLevel, snapshot_id, write_table_level
+from metastore.table_level.snapshot_level import TableLevel, is_entry_of, write_table_level
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -167,6 +167,6 @@ def _list_expressions(inputs: PlanInputs, manifest: Manifest) -> tuple[Column, .
 def _list_stored_expressions(facts: TableFacts, manifest: Manifest) -> list[Column]:
     expressions: list[Column] = []
     for entry in map(facts.resolve_snapshot, manifest.snapshots):
-        if (entry.id, entry.columns) == (snapshot_id(facts), facts.columns):
+        if is_entry_of(entry, facts):
             expressions += [column for column in entry.expressions if column.is_expression]
     return expressions

@@ -138,13 +138,10 @@ class BlockComputation:
         reasons = self._find_spark_only_reasons(work.files)
         kernel_files = tuple(file for file in work.files if file.path not in reasons)
         results = self.run_job(work, kernel_files) if kernel_files else []
-        replaced = []
-        for refusal in _list_unread(results):
-            if refusal.reason == refusals.REPLACED:
-                replaced.append(refusal)
-            else:
-                reasons[refusal.subject] = refusal.reason
-        result = _join_results(results) + ComputeResult(refused=tuple(replaced))
+        unread = _list_unread(results)
+        replaced = tuple(refusal for refusal in unread if refusal.reason == refusals.REPLACED)
+        result = _join_results(results) + ComputeResult(refused=replaced)
+        reasons |= {refusal.subject: refusal.reason for refusal in unread if refusal.reason != refusals.REPLACED}
         remaining = tuple(file for file in work.files if file.path in reasons)
         if remaining:
             result += self._read_remaining(replace(work, files=remaining), reasons)

@@ -20,7 +20,7 @@ from metastore.store.block_files import DEPTHS, column_keys, list_block_objects
 from metastore.store.coverage import Coverage, FileKnowledge, union_columns
 from metastore.store.repair import find_orphan_blocks
 from metastore.table_level.list_reduction import AUTO
-from metastore.table_level.snapshot_level import list_snapshot_objects, snapshot_id
+from metastore.table_level.snapshot_level import is_entry_of, list_snapshot_objects, snapshot_id
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
@@ -203,8 +203,7 @@ def _find_current_entry(inputs: PlanInputs, manifest: Manifest) -> Snapshot | No
         return None
     # Readers without a catalog take the last entry: a rollback has to make it the last one again.
     entry = inputs.facts.resolve_snapshot(manifest.snapshots[-1])
-    expected = (snapshot_id(inputs.facts), inputs.facts.columns)
-    return entry if (entry.id, entry.columns) == expected else None
+    return entry if is_entry_of(entry, inputs.facts) else None
 
 
 def _has_new_counts(inputs: PlanInputs, entry: Snapshot, coverage: Coverage) -> bool:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from metastore.adapters.table_facts import DataFile, TableFacts
+    from metastore.adapters.table_facts import DataFile, Refusal, TableFacts
     from metastore.format.data_files import FileKey
     from metastore.kernel.user_defined import StatisticPickle
     from metastore.spark_jobs.task_store import TaskStore
@@ -139,10 +139,10 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
         failed=request.distribution.failed,
     )
     jobs = ValueJobs(
-        spark.sparkContext,
-        task_store,
-        {file.path: file for file in facts.files},
-        facts.local,
+        context=spark.sparkContext,
+        store=task_store,
+        files={file.path: file for file in facts.files},
+        local=facts.local,
         field_ids=facts.field_ids,
     )
     return PlanInputs(
@@ -277,12 +277,17 @@ def count_rows(spark: SparkSession, facts: TableFacts, store: Store, indexed: Bl
         return facts
     stored = _read_row_counts(facts, store, indexed)
     files = [_with_rows(file, stored.get(file.key)) for file in facts.files]
+    counted, unreadable = _count_by_spark(spark, files)
+    return replace(facts, files=counted, refused=facts.refused + unreadable)
+
+
+def _count_by_spark(spark: SparkSession, files: Sequence[DataFile]) -> tuple[tuple[DataFile, ...], tuple[Refusal, ...]]:
+    """Count unknown numbers of rows; files that Spark cannot read are refused."""
     uncounted = [file for file in files if file.rows is None]
     counts, unreadable = leave_out_unreadable(uncounted, partial(_count_by_footers, spark))
     refused_paths = {refusal.subject for refusal in unreadable}
     readable = [file for file in files if file.path not in refused_paths]
-    counted = tuple(_with_rows(file, counts.get(file.location, 0)) for file in readable)
-    return replace(facts, files=counted, refused=facts.refused + unreadable)
+    return tuple(_with_rows(file, counts.get(file.location, 0)) for file in readable), unreadable
 
 
 def _with_rows(file: DataFile, rows: int | None) -> DataFile:
@@ -301,7 +306,8 @@ def _read_row_counts(facts: TableFacts, store: Store, indexed: BlockFilesCache) 
         except BlockDamageError:
             continue
         rows = block_files.files.column("rows").to_pylist()
-        counts |= {key: rows[file] for key, file in block_files.ordinals.items() if rows[file] is not None}
+        block_counts = {key: rows[file] for key, file in block_files.ordinals.items()}
+        counts |= {key: count for key, count in block_counts.items() if count is not None}
     return counts
 
 

@@ -15,7 +15,7 @@ from metastore.kernel.theta_sketch import ThetaSketch
 from metastore.table_level.snapshot_level import snapshot_id
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -90,15 +90,19 @@ def _read_columns(inputs: PlanInputs) -> CompleteColumns:
     described = inputs.facts.resolve_snapshot(snapshot)
     columns = dict(enumerate(described.columns))  # expressions come behind them
     counted = _list_counted_ordinals(inputs.store, snapshot.summary, snapshot.files_total) & columns.keys()
-    sketches = {}
-    if snapshot.sketches is not None:
-        for row in inputs.store.get(snapshot.sketches).to_pylist():
-            if row["column"] in counted:
-                sketches[row["column"]] = ThetaSketch.from_bytes(row["theta"])
+    sketches = {} if snapshot.sketches is None else _read_sketches(inputs.store, snapshot.sketches, counted)
     return CompleteColumns(
         sketches={columns[ordinal].key: sketch for ordinal, sketch in sketches.items()},
         without_sketch=tuple(columns[ordinal] for ordinal in sorted(counted - sketches.keys())),
     )
+
+
+def _read_sketches(store: Store, ref: ObjectRef, ordinals: Collection[int]) -> dict[int, ThetaSketch]:
+    sketches = {}
+    for row in store.get(ref).to_pylist():
+        if row["column"] in ordinals:
+            sketches[row["column"]] = ThetaSketch.from_bytes(row["theta"])
+    return sketches
 
 
 def _find_snapshot(inputs: PlanInputs) -> Snapshot | None:

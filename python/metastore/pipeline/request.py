@@ -208,16 +208,23 @@ def _files(facts: TableFacts, partition: Mapping[str, Any], fold: Any, zone: str
     for name, value in partition.items():
         _require_partition_column(facts, name, fold)
         column = columns.get(fold(name))
-        selected = []
-        for file in files:
-            field_name = _find_partition_field(file, name, fold)
-            if field_name is not None and is_in_partition(file, field_name, value, column, zone):
-                selected.append(file)
-        files = tuple(selected)
+        files = _select_partition(files, name, value, column, fold=fold, zone=zone)
     if facts.files and not files:
         text = ", ".join(f"{name} = {value}" for name, value in partition.items())
         raise InvalidArgument("PARTITION", f"{facts.name} has no data file with {text}")
     return files
+
+
+def _select_partition(
+    files: Sequence[DataFile], name: str, value: Any, column: Column | None, *, fold: Any, zone: str
+) -> tuple[DataFile, ...]:
+    """Select the data files whose partition column has a value."""
+    selected = []
+    for file in files:
+        field_name = _find_partition_field(file, name, fold)
+        if field_name is not None and is_in_partition(file, field_name, value, column, zone):
+            selected.append(file)
+    return tuple(selected)
 
 
 def _find_partition_field(file: DataFile, name: str, fold: Any) -> str | None:

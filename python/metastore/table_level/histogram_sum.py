@@ -39,20 +39,33 @@ def merge_histograms(
     part knows how many of its values are not greater than one of its own edges; for a value inside one of its bins it
     knows the number up to half of the bin. These errors are added up for each edge.
     """
-    parts = [part for part in histograms if int(part.counts.sum())]
+    parts = _select_filled(histograms)
     if not parts:
         return None
-    first = parts[0]
-    is_short = len(first.counts) <= bins
-    if len(parts) == 1 and is_short and _has_distinct(first, distinct):
-        return first if first.errors is not None else replace(first, errors=_zeros(len(first.edges)))
-    if is_short and _have_equal_edges(parts):
-        counts = sum((part.counts for part in parts[1:]), first.counts)
-        return Histogram(EQUI_WIDTH, first.edges, counts, errors=_zeros(len(first.edges)))
+    if len(parts[0].counts) <= bins:
+        exact = _merge_same_bins(parts, distinct)
+        if exact is not None:
+            return exact
     most_edges = _MOST_TEXTS if column.encoding == "binary" else _MOST_NUMBERS
     most_bins = max(most_edges // len(parts), 1)
     edges = _Edges([coarsen(part, most_bins) for part in parts], column)
     return edges.make_histogram(bins, distinct)
+
+
+def _select_filled(histograms: Sequence[Histogram]) -> list[Histogram]:
+    return [histogram for histogram in histograms if int(histogram.counts.sum())]
+
+
+def _merge_same_bins(parts: Sequence[Histogram], distinct: int | None) -> Histogram | None:
+    """Merge histograms that need no other bins: a single one, or several with the same edges of equal width."""
+    first = parts[0]
+    no_errors = _zeros(len(first.edges))
+    if len(parts) == 1 and _has_distinct(first, distinct):
+        return first if first.errors is not None else replace(first, errors=no_errors)
+    if _have_equal_edges(parts):
+        counts = sum((part.counts for part in parts[1:]), first.counts)
+        return Histogram(EQUI_WIDTH, first.edges, counts, errors=no_errors)
+    return None
 
 
 def _has_distinct(histogram: Histogram, distinct: int | None) -> bool:
@@ -74,7 +87,7 @@ def _zeros(number: int) -> Longs:
 
 def merge_to_equal_width(histograms: Sequence[Histogram], column: Column, bins: int) -> Histogram | None:
     """Merge histograms to bins of equal width, each exact up to one bin of every part; None if that is impossible."""
-    parts = [part for part in histograms if int(part.counts.sum())]
+    parts = _select_filled(histograms)
     if not parts:
         return None
     first = parts[0]

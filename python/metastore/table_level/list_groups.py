@@ -91,11 +91,14 @@ def decode_group_list(ordinal: int, row: pa.Table) -> _Group:
     arrays["listed"] = _flatten_list(row, "listed")
     if not len(arrays["listed"]):
         arrays["listed"] = pa.array(np.zeros(number, np.int64))
-    is_sound = all(len(array) == number and not array.null_count for array in arrays.values())
-    if not has_values or not is_sound:
+    if not has_values or not _are_complete(arrays.values(), number):
         raise DamagedObject(LIST_GROUP_KIND, "a list that no writer of this format makes")
     arrays["column"] = pa.array(np.full(number, ordinal, np.int32))
     return fill_schema(VALUE_ROWS, arrays, number)
+
+
+def _are_complete(arrays: Iterable[pa.Array], number: int) -> bool:
+    return all(len(array) == number and not array.null_count for array in arrays)
 
 
 def _flatten_list(row: pa.Table, name: str) -> pa.Array:

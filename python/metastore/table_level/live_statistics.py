@@ -271,12 +271,7 @@ class LiveStatistics:
         for block_files in self._blocks:
             block = block_files.block
             if block.computed == FULL and block.statistics:
-                targets = {}
-                for ordinal, column in enumerate(block.columns):
-                    target = by_type.get((column.key, column.type))
-                    if target is not None:
-                        targets[ordinal] = target
-                selection.append((block_files, targets))
+                selection.append((block_files, _select_columns_by_type(block.columns, by_type)))
         for part in self._read_summaries(selection, ["column", "file", "extra"]):
             positions = self._positions[part.block_files.block.id][part.files]
             is_live = positions >= 0
@@ -379,13 +374,8 @@ class LiveStatistics:
             is_missing = np.array([sketch is None for sketch in of_column], np.bool_)
             listed_numbers.append(np.where(merge.have_complete_lists() & is_missing, row_numbers, -1))
         for part, table in self._read_details("frequencies", merges, listed_numbers, _VALUE_FIELDS):
-            listed, columns, rows = part.select_rows(table)
-            for number in np.unique(columns).tolist():
-                column = merges[number].collected.column
-                in_column = columns == number
-                values = listed[f"value_{column.encoding}"].filter(pa.array(in_column)).combine_chunks()
-                for row, sketch in make_sketches(values, rows[in_column], column):
-                    sketches[number][row] = sketch
+            for number, row, sketch in _sketch_lists(merges, part, table):
+                sketches[number][row] = sketch
         return sketches
 
     def _read_details(
@@ -420,6 +410,19 @@ class LiveStatistics:
                 yield block_files, by_block[block_files.block.id]
 
 
+def _sketch_lists(
+    merges: Sequence[_ColumnMerge], part: DetailSlice, table: pa.Table
+) -> Iterator[tuple[int, int, DistinctSketch]]:
+    """Make sketches of the selected lists of values; each with the numbers of its column and row."""
+    listed, columns, rows = part.select_rows(table)
+    for number in np.unique(columns).tolist():
+        column = merges[number].collected.column
+        in_column = columns == number
+        values = listed[f"value_{column.encoding}"].filter(pa.array(in_column)).combine_chunks()
+        for row, sketch in make_sketches(values, rows[in_column], column):
+            yield number, row, sketch
+
+
 def _rank_blocks(blocks: Sequence[BlockFiles]) -> list[BlockFiles]:
     """The deepest blocks first, and of equally deep ones the latest."""
     numbered = list(enumerate(blocks))
@@ -438,6 +441,18 @@ def _select_columns(block_columns: Sequence[Column], columns: Mapping[str, Colum
     for ordinal, block_column in enumerate(block_columns):
         column = columns.get(block_column.key)
         if column is not None and is_compatible(block_column, column):
+            selected[ordinal] = column
+    return selected
+
+
+def _select_columns_by_type(
+    block_columns: Sequence[Column], columns: Mapping[tuple[str, str], Column]
+) -> dict[int, Column]:
+    """The columns that a block has in the same type, by their ordinals in the block."""
+    selected = {}
+    for ordinal, block_column in enumerate(block_columns):
+        column = columns.get((block_column.key, block_column.type))
+        if column is not None:
             selected[ordinal] = column
     return selected
 

@@ -115,21 +115,24 @@ class RankSort:
         ship_package(context)
         python_files = [file for file in files if self._is_read_by_python(file, columns)]
         sources = [self._read_by_python(columns, python_files)]
-        samples = sources[0].map(_sample_run).collect()
+        samples = _sample_runs(sources)
         read_paths = {file.path for file in python_files}.difference(sample.unread for sample in samples)
         spark_files = [file for file in files if file.path not in read_paths]
-        if spark_files:
-            sources.append(self._read_by_spark(columns, spark_files))
-        if base:
-            sources.append(self._read_stored(columns, base))
-        for source in sources[1:]:
-            samples += source.map(_sample_run).collect()
-        samples = [sample for sample in samples if not sample.unread]
+        sources += self._make_other_sources(columns, spark_files, base)
+        samples += _sample_runs(sources[1:])
         try:
             return self._sort(context.union(sources), columns, samples)
         finally:
             for source in sources:
                 source.unpersist()
+
+    def _make_other_sources(
+        self, columns: Columns, files: Sequence[DataFile], base: Sequence[RanksRef]
+    ) -> Iterator[RDD[Any]]:
+        if files:
+            yield self._read_by_spark(columns, files)
+        if base:
+            yield self._read_stored(columns, base)
 
     def _is_read_by_python(self, file: DataFile, columns: Columns) -> bool:
         if file.deletes is not None or any(column.key in file.unknown for _, column in columns):
@@ -183,10 +186,7 @@ class RankSort:
         return _persist(objects.flatMap(read))
 
     def _sort(self, runs: RDD[Any], columns: Columns, samples: Sequence[_RunSample]) -> tuple[RanksRef, ...]:
-        column_samples: dict[int, list[_RunSample]] = {ordinal: [] for ordinal, _ in columns}
-        for sample in samples:
-            column_samples[sample.ordinal].append(sample)
-        edges = {ordinal: self._choose_edges(of_column) for ordinal, of_column in column_samples.items()}
+        edges = self._choose_all_edges(columns, samples)
         sizes = _measure_ranges(runs, edges)
         tasks = self._assign_tasks(sizes)
         if not tasks:
@@ -197,6 +197,13 @@ class RankSort:
         first, *remaining = self.store.collect(cut_runs.mapPartitions(write))
         without_values = tuple(ordinal for ordinal, _ in columns if (ordinal, 0) not in sizes)
         return (_with_empty_columns(first, without_values), *remaining)
+
+    def _choose_all_edges(self, columns: Columns, samples: Sequence[_RunSample]) -> dict[int, list[Any]]:
+        column_samples: dict[int, list[_RunSample]] = {ordinal: [] for ordinal, _ in columns}
+        for sample in samples:
+            if not sample.unread:
+                column_samples[sample.ordinal].append(sample)
+        return {ordinal: self._choose_edges(of_column) for ordinal, of_column in column_samples.items()}
 
     def _write_empty(self, columns: Columns) -> RanksRef:
         store = self.store
@@ -299,6 +306,14 @@ def _sort_arrays(
         ordinal, column = columns[number]
         for array in column_arrays:
             yield ordinal, sort_values(array, column)
+
+
+def _sample_runs(sources: Sequence[RDD[Any]]) -> list[_RunSample]:
+    """Sample the runs of sources, by a job for each; unread files come as samples, too."""
+    samples: list[_RunSample] = []
+    for source in sources:
+        samples += source.map(_sample_run).collect()
+    return samples
 
 
 def _sample_run(record: tuple[int, bytes] | _RunSample) -> _RunSample:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 
 C = TypeVar("C")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -140,10 +141,14 @@ class JobResult:
         is_selected = pc.is_in(self.heads["column"], pa.array(sorted(columns), pa.int32()))
         return JobResult(
             objects=tuple(objects),
-            lists={ordinal: facts for ordinal, facts in self.lists.items() if ordinal in columns},
+            lists=_select(self.lists, columns),
             heads=self.heads.filter(is_selected),
-            indexed_rows={ordinal: rows for ordinal, rows in self.indexed_rows.items() if ordinal in columns},
+            indexed_rows=_select(self.indexed_rows, columns),
         )
+
+
+def _select(by_ordinal: Mapping[int, T], columns: Collection[int]) -> dict[int, T]:
+    return {ordinal: value for ordinal, value in by_ordinal.items() if ordinal in columns}
 
 
 @dataclass(frozen=True)

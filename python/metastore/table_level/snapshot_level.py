@@ -6,6 +6,7 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -143,7 +144,14 @@ def write_table_level(
     nodes: Sequence[ObjectRef] = (),
 ) -> TableLevel:
     """Reduce the statistics of the live files, and write the result."""
-    reduction = _Reduction(store, facts, coverage, options, statistics, jobs)
+    reduction = _Reduction(
+        store=store,
+        facts=facts,
+        coverage=coverage,
+        options=options,
+        statistics=statistics,
+        jobs=jobs,
+    )
     try:
         return reduction.write(nodes)
     except DamagedObject as damage:  # damage of blocks is an error of another class
@@ -289,18 +297,13 @@ def _files_table(files: Sequence[DataFile], coverage: Coverage) -> tuple[pa.Tabl
         deepest = coverage.deepest_block(file)
         blocks.append(None if deepest is None else deepest.block.id)
         ordinals.append(None if deepest is None else deepest.ordinals[file.key])
-    values = {
-        "block": blocks,
-        "file": ordinals,
-        "path": [file.path for file in files],
-        "size": [file.size for file in files],
-        "rows": [file.rows for file in files],
-        "deletes": [file.deletes for file in files],
-        "deleted_rows": [file.deleted_rows for file in files],
-        "log_files": [None] * len(files),
-        "modified": [file.modified for file in files],
-        "delete_files": [file.delete_files for file in files],
+    values: dict[str, list[Any]] = {
+        name: list(map(attrgetter(name), files))
+        for name in ("path", "size", "rows", "deletes", "deleted_rows", "modified", "delete_files")
     }
+    values["block"] = blocks
+    values["file"] = ordinals
+    values["log_files"] = [None] * len(files)
     table = pa.table([pa.array(values[field.name], field.type) for field in TABLE_FILES], schema=TABLE_FILES)
     return table, split_evenly(table.num_rows, 1)
 
@@ -308,6 +311,11 @@ def _files_table(files: Sequence[DataFile], coverage: Coverage) -> tuple[pa.Tabl
 def list_snapshot_objects(snapshot: Snapshot) -> dict[str, int]:
     """Name the objects of a snapshot's entry, with their lengths."""
     return {ref.name: ref.length for ref in iterate_objects(snapshot)}
+
+
+def is_entry_of(entry: Snapshot, facts: TableFacts) -> bool:
+    """Return whether an entry, with resolved columns, is of the table's snapshot and columns."""
+    return entry.id == snapshot_id(facts) and entry.columns == facts.columns
 
 
 def snapshot_id(facts: TableFacts) -> str:
