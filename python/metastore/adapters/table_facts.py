@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from metastore.adapters.identifiers import quote_name
 from metastore.format.data_files import FileKey
-from metastore.format.manifest import TableIdentity
+from metastore.format.manifest import Manifest, TableIdentity
 from metastore.format.table_column import CASTING
 
 if TYPE_CHECKING:
@@ -191,6 +191,12 @@ class TableFacts:
     def identity(self) -> TableIdentity:
         """The table's identity and location, as manifests have it."""
         return TableIdentity(self.format, self.uuid, self.root, self.name)
+
+    def own_manifest(self, manifest: Manifest | None) -> Manifest:
+        """Return the manifest if it is of this table, else an empty one."""
+        if manifest is None or manifest.table.uuid != self.uuid:
+            return Manifest(table=self.identity)
+        return manifest
 
     def resolve_block(self, block: Block) -> Block:
         """Give the columns of unchanged meaning in a block the keys that the table uses now."""

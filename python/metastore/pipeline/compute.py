@@ -25,7 +25,7 @@ from metastore.spark_jobs.progress import Progress, StageProgress
 from metastore.spark_jobs.session_jobs import pack_files, run_cancellable, ship_package, weigh_files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -136,12 +136,13 @@ class BlockComputation:
     def _read(self, work: MissingStatistics) -> ComputeResult:
         """Read data files by the kernel, and those that it cannot read by Spark."""
         reasons = self._find_spark_only_reasons(work.files)
+        result = ComputeResult()
         kernel_files = tuple(file for file in work.files if file.path not in reasons)
-        results = self.run_job(work, kernel_files) if kernel_files else []
-        unread = _list_unread(results)
-        replaced = tuple(refusal for refusal in unread if refusal.reason == refusals.REPLACED)
-        result = _join_results(results) + ComputeResult(refused=replaced)
-        reasons |= {refusal.subject: refusal.reason for refusal in unread if refusal.reason != refusals.REPLACED}
+        if kernel_files:
+            results = self.run_job(work, kernel_files)
+            replaced, other_reasons = _split_unread(results)
+            result = _join_results(results) + ComputeResult(refused=replaced)
+            reasons |= other_reasons
         remaining = tuple(file for file in work.files if file.path in reasons)
         if remaining:
             result += self._read_remaining(replace(work, files=remaining), reasons)
@@ -192,8 +193,7 @@ class BlockComputation:
         results = run_cancellable(self.spark, lambda: analyze_spark_rows(rows, self.destination, task))
         result = _join_results(results)
         unread = _list_unread(results)
-        paths = result.read | {refusal.subject for refusal in unread}
-        gone = [Refusal(file.path, refusals.CHANGED_MEANWHILE) for file in work.files if file.path not in paths]
+        gone = _refuse_gone_files(work.files, result.read.union(refusal.subject for refusal in unread))
         return replace(result, refused=(*result.refused, *cast_columns, *unread, *gone))
 
     def make_task(self, work: MissingStatistics, files: tuple[DataFile, ...]) -> BlockTask:
@@ -308,6 +308,11 @@ class ExpressionComputation:
         return tuple(Refusal(subject, f"{refusal.subject}: {refusal.reason}") for refusal in refused)
 
 
+def _refuse_gone_files(files: Sequence[DataFile], paths: Collection[str]) -> list[Refusal]:
+    """Refuse the files that are not at one of the paths: they have left the table."""
+    return [Refusal(file.path, refusals.CHANGED_MEANWHILE) for file in files if file.path not in paths]
+
+
 def _split(work: MissingStatistics) -> list[MissingStatistics]:
     """Split work by expressions, else into two halves of its files; a single file is not split."""
     if len(work.columns) > 1:
@@ -316,6 +321,18 @@ def _split(work: MissingStatistics) -> list[MissingStatistics]:
         middle = len(work.files) // 2
         return [replace(work, files=work.files[:middle]), replace(work, files=work.files[middle:])]
     return []
+
+
+def _split_unread(results: Sequence[BlockTaskResult]) -> tuple[tuple[Refusal, ...], dict[str, str]]:
+    """Split refusals: files that were replaced while they were read, and by path the reasons of other files."""
+    replaced = []
+    reasons = {}
+    for refusal in _list_unread(results):
+        if refusal.reason == refusals.REPLACED:
+            replaced.append(refusal)
+        else:
+            reasons[refusal.subject] = refusal.reason
+    return tuple(replaced), reasons
 
 
 def _list_unread(results: Sequence[BlockTaskResult]) -> list[Refusal]:

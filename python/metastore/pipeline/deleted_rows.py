@@ -11,12 +11,13 @@ from metastore.errors import DamagedObject
 from metastore.format.data_files import FileKey, read_file_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from metastore.adapters.table_facts import DataFile, TableFacts
-    from metastore.format.manifest import Manifest, Snapshot
+    from metastore.format.manifest import Snapshot
     from metastore.store import Store
 
 
@@ -43,10 +44,8 @@ def recall_deleted_rows(facts: TableFacts, store: Store) -> TableFacts:
     uncounted = {(file.key, file.delete_files) for file in _find_uncounted(facts)}
     if not uncounted:
         return facts
-    manifest = store.read()
-    if manifest is None or manifest.table.uuid != facts.uuid:
-        return facts
-    return _with_counts(facts, _read_counts(store, manifest, uncounted))
+    manifest = facts.own_manifest(store.read())
+    return _with_counts(facts, _read_counts(store, manifest.snapshots, uncounted))
 
 
 def count_deleted_rows(spark: SparkSession, facts: TableFacts) -> DeletedRows:
@@ -70,12 +69,12 @@ def _find_uncounted(facts: TableFacts) -> list[DataFile]:
 
 
 def _read_counts(
-    store: Store, manifest: Manifest, files: Iterable[tuple[FileKey, str | None]]
+    store: Store, snapshots: Sequence[Snapshot], files: Iterable[tuple[FileKey, str | None]]
 ) -> dict[DeletedFile, int]:
     """The stored numbers of these files, from the newest snapshot that has them."""
     missing = set(files)
     counts: dict[DeletedFile, int] = {}
-    for snapshot in reversed(manifest.snapshots):
+    for snapshot in reversed(snapshots):
         stored = _read_snapshot_counts(store, snapshot)
         counts |= {file: rows for file, rows in stored.items() if file in missing}
         missing.difference_update(stored)
@@ -89,6 +88,11 @@ def _read_snapshot_counts(store: Store, snapshot: Snapshot) -> dict[DeletedFile,
         listed = store.get(snapshot.table_files, [*FileKey._fields, "delete_files", "deleted_rows"])
     except DamagedObject:
         return {}
+    return _list_counts(listed)
+
+
+def _list_counts(listed: pa.Table) -> dict[DeletedFile, int]:
+    """The numbers of deleted rows in a list of data files, as far as they are known."""
     keys = read_file_keys(listed)
     digests = listed.column("delete_files").to_pylist()
     deleted_rows = listed.column("deleted_rows").to_pylist()

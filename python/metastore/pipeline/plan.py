@@ -122,14 +122,12 @@ class Plan:
 
 def make_plan(inputs: PlanInputs, state: RoundState, manifest: Manifest | None) -> Plan:
     """Decide what to do about a manifest: nothing is written, and no job started."""
-    identity = inputs.facts.identity
-    sound = Manifest(table=identity)
-    if manifest is not None and manifest.table.uuid == identity.uuid:
-        state = _examine(inputs, state, manifest)
-        sound = drop_damaged_parts(state.damage, manifest)
+    stored = inputs.facts.own_manifest(manifest)
+    state = _examine(inputs, state, stored)
+    sound = drop_damaged_parts(state.damage, stored)
     damage = skip_deeper_blocks(state.damage, sound, inputs.request.depth)
     state = replace(state, damage=damage)
-    base = tuple(block for block in sound.blocks if block.id not in damage.blocks)
+    base = _select_sound_blocks(sound, damage)
     adopted = _find_adoptable_blocks(inputs, damage, sound, inputs.cover(base))
     coverage = inputs.cover([*base, *adopted])
     reason = "blocks of a killed ANALYZE" if adopted else _find_reason(inputs, state, sound, coverage)
@@ -161,6 +159,10 @@ def _examine(inputs: PlanInputs, state: RoundState, manifest: Manifest) -> Round
         return replace(state, damage=damage)
     extras = tuple(extra.with_lost(entry) for extra in state.extras)
     return replace(state, damage=damage, extras=extras)
+
+
+def _select_sound_blocks(manifest: Manifest, damage: KnownDamage) -> tuple[Block, ...]:
+    return tuple(block for block in manifest.blocks if block.id not in damage.blocks)
 
 
 def _find_adoptable_blocks(

@@ -23,7 +23,7 @@ from metastore.setting_types import split_expressions
 from metastore.spark_jobs.hadoop_store import open_table_store
 from metastore.spark_jobs.session_jobs import pickle_statistics
 from metastore.statistics import Statistic, collect_statistics
-from metastore.store.block_files import BlockDamageError, BlockFilesCache
+from metastore.store.block_files import BlockDamageError, BlockFiles, BlockFilesCache
 from metastore.store.coverage import Coverage
 from metastore.table_level.rank_sort import RankSort
 from metastore.table_level.table_details import TableLevelOptions
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from metastore.adapters.table_facts import DataFile, Refusal, TableFacts
     from metastore.format.data_files import FileKey
+    from metastore.format.table_column import Column
     from metastore.kernel.user_defined import StatisticPickle
     from metastore.spark_jobs.task_store import TaskStore
     from metastore.store import Store
@@ -123,21 +124,16 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
     zone = read_time_zone(spark)
     request = resolve_request(facts, statement, values, case_sensitive=case_sensitive, zone=zone)
     statistics, unusable = _list_statistics(statement)
-    expressions = _resolve_expressions(spark, facts, statement, request, values, statistics)
+    expressions = _resolve_expressions(
+        spark,
+        facts,
+        statement,
+        columns=request.columns,
+        settings=values,
+        statistics=statistics,
+    )
     users = _load_user_statistics(statistics, expressions, unusable)
-    ranks = RanksExtra(
-        facts=facts,
-        store=store,
-        ordinals=request.ranks.ordinals,
-        failed=request.ranks.failed,
-        sort=RankSort(spark, facts, task_store),
-    )
-    value_index = ValueIndexExtra(
-        facts=facts,
-        store=store,
-        ordinals=request.distribution.ordinals,
-        failed=request.distribution.failed,
-    )
+    extras = _make_extras(facts, store, request, RankSort(spark, facts, task_store))
     jobs = ValueJobs(
         context=spark.sparkContext,
         store=task_store,
@@ -147,12 +143,7 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
     )
     return PlanInputs(
         facts=facts,
-        request=replace(
-            request,
-            statistics=users.of(None),
-            expressions=expressions.columns,
-            expression_statistics={column.key: users.of(column.key) for column in expressions.columns},
-        ),
+        request=_with_statistics(request, users, expressions.columns),
         store=store,
         task_store=task_store,
         block_files=block_files,
@@ -162,10 +153,37 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
         user_statistics=users,
         failed_expressions=expressions.failed,
         is_publishing=values[PUFFIN] and describe_format(facts.format).publish_sketches is not None,
-        extras=(ranks, value_index),
+        extras=extras,
         jobs=jobs,
         deleted=deleted,
         wrong_names=_find_wrong_names(spark, facts),
+    )
+
+
+def _make_extras(facts: TableFacts, store: Store, request: AnalyzeRequest, sort: RankSort) -> tuple[Extra, ...]:
+    ranks = RanksExtra(
+        facts=facts,
+        store=store,
+        ordinals=request.ranks.ordinals,
+        failed=request.ranks.failed,
+        sort=sort,
+    )
+    value_index = ValueIndexExtra(
+        facts=facts,
+        store=store,
+        ordinals=request.distribution.ordinals,
+        failed=request.distribution.failed,
+    )
+    return ranks, value_index
+
+
+def _with_statistics(request: AnalyzeRequest, users: UserStatistics, expressions: tuple[Column, ...]) -> AnalyzeRequest:
+    """Add the expressions, and the user-defined statistics of columns and expressions."""
+    return replace(
+        request,
+        statistics=users.of(None),
+        expressions=expressions,
+        expression_statistics={column.key: users.of(column.key) for column in expressions},
     )
 
 
@@ -193,8 +211,9 @@ def _resolve_expressions(
     spark: SparkSession,
     facts: TableFacts,
     statement: AnalyzeStatement,
-    request: AnalyzeRequest,
-    values: Mapping[str, Any],
+    *,
+    columns: Sequence[Column],
+    settings: Mapping[str, Any],
     statistics: Sequence[Statistic],
 ) -> TableExpressions:
     """Look up the expressions that arguments, statistics, a setting and a property of the table name."""
@@ -203,11 +222,11 @@ def _resolve_expressions(
     texts = (
         *statement.expressions,
         *_list_expressions(statement.statistics),
-        *values["spark.metastore.expressions"],
+        *settings["spark.metastore.expressions"],
         *split_expressions(facts.properties.get("metastore.expressions", "")),
         *_list_expressions(statistics),
     )
-    expressions = resolve_expressions(spark, facts, texts, request.columns)
+    expressions = resolve_expressions(spark, facts, texts, columns)
     _require_expressions("expressions", statement.expressions, expressions)
     _require_expressions("statistics", _list_expressions(statement.statistics), expressions)
     return expressions
@@ -296,19 +315,19 @@ def _with_rows(file: DataFile, rows: int | None) -> DataFile:
 
 
 def _read_row_counts(facts: TableFacts, store: Store, indexed: BlockFilesCache) -> Mapping[FileKey, int]:
-    manifest = store.read()
-    if manifest is None or manifest.table.uuid != facts.uuid:
-        return {}
     counts: dict[FileKey, int] = {}
-    for block in manifest.blocks:
+    for block in facts.own_manifest(store.read()).blocks:
         try:
             (block_files,) = indexed.read([block])
         except BlockDamageError:
             continue
-        rows = block_files.files.column("rows").to_pylist()
-        block_counts = {key: rows[file] for key, file in block_files.ordinals.items()}
-        counts |= {key: count for key, count in block_counts.items() if count is not None}
+        counts |= _list_row_counts(block_files)
     return counts
+
+
+def _list_row_counts(block_files: BlockFiles) -> dict[FileKey, int]:
+    rows = block_files.files.column("rows").to_pylist()
+    return {key: rows[file] for key, file in block_files.ordinals.items() if rows[file] is not None}
 
 
 def _count_by_footers(spark: SparkSession, files: Sequence[DataFile]) -> Mapping[str, int]:

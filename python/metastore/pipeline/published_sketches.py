@@ -51,11 +51,8 @@ class CompleteColumns:
 
 def publish_sketches(spark: SparkSession, inputs: PlanInputs) -> tuple[Refusal, ...]:
     """Publish the sketches of complete columns if the settings ask for it, and return why columns are left out."""
-    facts = inputs.facts
-    if not inputs.is_publishing or inputs.request.depth != FULL or not facts.files:
+    if not inputs.is_publishing or inputs.request.depth != FULL or not inputs.facts.files:
         return ()
-    if not facts.is_physical:
-        return (Refusal(SUBJECT, _DELETED),)
     try:
         problem = _publish(spark, inputs)
     except Exception as failure:  # noqa: BLE001 - the statistics are committed: whatever others do with theirs
@@ -64,8 +61,10 @@ def publish_sketches(spark: SparkSession, inputs: PlanInputs) -> tuple[Refusal, 
 
 
 def _publish(spark: SparkSession, inputs: PlanInputs) -> str | None:
-    """Publish what can be published; return the reason that something cannot."""
+    """Publish the sketches; return the reason that the sketch of a column is left out."""
     facts = inputs.facts
+    if not facts.is_physical:
+        return _DELETED
     publish = describe_format(facts.format).publish_sketches
     if publish is None:
         return None
@@ -106,10 +105,7 @@ def _read_sketches(store: Store, ref: ObjectRef, ordinals: Collection[int]) -> d
 
 
 def _find_snapshot(inputs: PlanInputs) -> Snapshot | None:
-    manifest = inputs.store.read()
-    if manifest is None:
-        return None
-    for snapshot in manifest.snapshots:
+    for snapshot in inputs.facts.own_manifest(inputs.store.read()).snapshots:
         if snapshot.id == snapshot_id(inputs.facts):
             return snapshot
     return None

@@ -181,21 +181,25 @@ def _columns(facts: TableFacts, names: Sequence[str], fold: Any) -> tuple[Column
     """Return the leaves that names of columns or structs mean."""
     keys: set[str] = set()
     for name in names:
-        # SQL hands over single identifiers without their quotes: a dot may belong to the name.
-        leaves = _leaf_keys(facts, (name,), fold) or _leaf_keys(facts, split_leniently(name), fold)
-        if not leaves:
-            column_names = [column.name for column in facts.columns]
-            similar = find_similar_names(name, column_names)
-            raise ColumnNotFound(name, facts.name, near=similar, known=column_names)
-        keys.update(leaves)
+        keys.update(_find_leaf_keys(facts, name, fold))
     return tuple(column for column in facts.columns if column.key in keys)
 
 
+def _find_leaf_keys(facts: TableFacts, name: str, fold: Any) -> list[str]:
+    # SQL hands over single identifiers without their quotes: a dot may belong to the name.
+    leaves = _leaf_keys(facts, (name,), fold) or _leaf_keys(facts, split_leniently(name), fold)
+    if not leaves:
+        column_names = [column.name for column in facts.columns]
+        similar = find_similar_names(name, column_names)
+        raise ColumnNotFound(name, facts.name, near=similar, known=column_names)
+    return leaves
+
+
 def _leaf_keys(facts: TableFacts, path: tuple[str, ...], fold: Any) -> list[str]:
-    folded = [fold(part) for part in path]
+    folded = list(map(fold, path))
     keys = []
     for column in facts.columns:
-        beginning = [fold(part) for part in column.path[: len(path)]]
+        beginning = list(map(fold, column.path[: len(path)]))
         if beginning == folded:
             keys.append(column.key)
     return keys
@@ -238,6 +242,7 @@ def _require_partition_column(facts: TableFacts, name: str, fold: Any) -> None:
     field_names = set[str]().union(*(file.partition for file in facts.files))
     if fold(name) in map(fold, field_names):
         return
-    if fold(name) in {fold(column.path[0]) for column in facts.columns}:
+    column_names = [column.path[0] for column in facts.columns]
+    if fold(name) in map(fold, column_names):
         raise InvalidArgument("PARTITION", f"{name} is not a partition column of {facts.name}")
     raise ColumnNotFound(name, facts.name, near=find_similar_names(name, sorted(field_names)))

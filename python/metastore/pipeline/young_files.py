@@ -44,8 +44,7 @@ def wait_for_young_files(facts: TableFacts, store: Store, load: Callable[[], Tab
         return facts
     waits = [wait for wait in _find_waits(facts, store).values() if wait <= _LONGEST_WAIT]
     longest = max(waits, default=0)
-    if longest > 0:
-        sleep(longest / _SECOND)
+    sleep(longest / _SECOND)
     if longest > _FINE_AGE:
         facts = load()
     return _leave_out(facts, _find_waits(facts, store))
@@ -89,9 +88,8 @@ def _read_common_clock(files: list[DataFile], store: Store) -> int | None:
         return None
     now = store.read_clock()
     devices = {_find_device(str(path)) for path in paths}
-    if None in devices or len(devices) > 1:
-        return None
-    return int(now.timestamp() * _SECOND)
+    is_common = None not in devices and len(devices) == 1
+    return int(now.timestamp() * _SECOND) if is_common else None
 
 
 def _find_device(path: str) -> int | None:
@@ -106,15 +104,16 @@ def _leave_out(facts: TableFacts, young: Collection[str]) -> TableFacts:
     if not young:
         return replace(facts, unsettled=frozenset())
     files = tuple(file for file in facts.files if file.path not in young)
-    snapshot = facts.snapshot
-    name_snapshot = describe_format(facts.format).name_snapshot
-    if name_snapshot is not None:
-        snapshot = name_snapshot(files)
     refused = [Refusal(path, refusals.UNSETTLED) for path in young]
     return replace(
         facts,
         files=files,
-        snapshot=snapshot,
+        snapshot=_name_snapshot(facts, files),
         refused=(*facts.refused, *refused),
         unsettled=frozenset(),
     )
+
+
+def _name_snapshot(facts: TableFacts, files: tuple[DataFile, ...]) -> str | None:
+    name_snapshot = describe_format(facts.format).name_snapshot
+    return facts.snapshot if name_snapshot is None else name_snapshot(files)

@@ -40,7 +40,8 @@ def group_cache_key(kind: str, version: int, column: Column, *more: object) -> b
     The version is raised whenever groups are merged in another way but have the same fields as before.
     """
     fields = [(field.name, str(field.type)) for field in SCHEMAS[kind]]
-    return digest_of_facts(kind, version, fields, column.key, column.type, *more)
+    facts = (kind, version, fields, column.key, column.type, *more)
+    return digest_of_facts(*facts)
 
 
 @dataclass(frozen=True)
