@@ -7,25 +7,18 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from metastore.adapters import refusals
 from metastore.kernel.budget import DEFAULT_DETAIL_LIMITS, DetailLimits
 from metastore.kernel.column_bloom import LazyBloomFilter
 from metastore.kernel.column_kernel import HEADROOM, ColumnKernel
+from metastore.kernel.column_reading import NUMBER_BYTES, ColumnReading, plan_reading, plan_readings
 from metastore.kernel.parquet_schema import (
-    FileColumn,
     ParquetFields,
     ReaderCast,
     UnsupportedDataFile,
-    cast_file_values,
-    find_reader_cast,
-    is_uuid,
-    require_no_rebase,
-    require_same_values,
     statistics_of_unknown_cast,
     widen_float_bounds,
 )
@@ -35,9 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from metastore.adapters.table_facts import DataFile
-    from metastore.format.table_column import Column
     from metastore.kernel.column_statistics import ColumnStatistics
-    from metastore.kernel.parquet_schema import FileColumn, ParquetField
+    from metastore.kernel.parquet_schema import FileColumn
     from metastore.statistics import Statistic
 
 
@@ -45,17 +37,11 @@ BUDGET = 1 << 30
 _COLUMNS_AT_ONCE = 64
 _AT_ONCE = 32 << 20  # more would not be read faster, and takes more memory
 _TEXTS_AT_ONCE = 4 << 20  # longer texts are moved to ever larger buffers while they are read
-_DICTIONARY_BYTES = 1 << 20
-_CODE_BYTES = 3
 _MOST_RESERVED = 64 << 20  # memory of columns up to this size stays reserved: to get it again takes as long as reading
-_NUMBER_BYTES = 8
 _CHUNK_BYTES = 1_850  # of pyarrow's memory, for each column of a row group that a footer describes
-_OFFSET_BYTES = 4  # more in memory than the lengths in the file
 _LARGE_GROUP, _STREAM_BYTES = 256 << 20, 4 << 20
 _PIECES = 64  # of the budget: columns that do not fit are held up to a limit, and one piece beyond it
 _BATCH_SHARE = 6  # the columns of a batch hold a sixth of the budget, work on one of them takes the remaining memory
-_HEXADECIMAL = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
-_UUID_GROUPS = (4, 6, 8, 10)
 
 
 @dataclass(frozen=True)
@@ -71,35 +57,6 @@ class FileStatistics:
     columns: tuple[ColumnStatistics | None, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Reading:
-    """A column of a file that is read.
-
-    Attributes:
-        number: The number of the column in the request.
-        column: The column.
-        field: The field that holds it.
-        reader_cast: How readers show its values.
-        is_uuid: Whether the file holds UUIDs.
-        as_dictionary: Whether it is read as a dictionary.
-        memory_bytes: The memory of its values.
-        compressed_bytes: The size in the file.
-        uncompressed_bytes: The size in the file before it is compressed.
-        texts: The number of offsets and bytes of plain texts; zeros for other columns.
-    """
-
-    number: int
-    column: Column
-    field: ParquetField
-    reader_cast: ReaderCast
-    is_uuid: bool
-    as_dictionary: bool
-    memory_bytes: int
-    compressed_bytes: int
-    uncompressed_bytes: int
-    texts: tuple[int, int]
-
-
 def analyze_parquet(
     source: Any,
     columns: Sequence[FileColumn],
@@ -111,7 +68,7 @@ def analyze_parquet(
     with translate_arrow_errors():
         metadata = pq.read_metadata(source)
         file, fields = open_parquet_file(source, metadata, ())
-        readings = _plan_readings(file, fields, columns)
+        readings = plan_readings(file, fields, columns)
         budget = _subtract_footer(metadata, budget_bytes)
         results: list[ColumnStatistics | None] = [None] * len(columns)
         known_readings = []
@@ -126,7 +83,7 @@ def analyze_parquet(
         return FileStatistics(metadata.num_rows, tuple(results))
 
 
-def _reopen_with_dictionaries(file: pq.ParquetFile, source: Any, readings: Sequence[_Reading]) -> pq.ParquetFile:
+def _reopen_with_dictionaries(file: pq.ParquetFile, source: Any, readings: Sequence[ColumnReading]) -> pq.ParquetFile:
     """Open a file again so that texts with dictionaries are read as these."""
     paths = [file.schema.column(reading.field.first).path for reading in readings if reading.as_dictionary]
     if not paths:
@@ -137,7 +94,7 @@ def _reopen_with_dictionaries(file: pq.ParquetFile, source: Any, readings: Seque
 
 def _analyze_readings(
     file: pq.ParquetFile,
-    readings: Sequence[_Reading],
+    readings: Sequence[ColumnReading],
     budget: int,
     detail: DetailLimits,
     statistics: Sequence[Statistic],
@@ -150,16 +107,6 @@ def _analyze_readings(
     largest = max((reading.memory_bytes for reading in readings), default=0)
     if largest > _MOST_RESERVED:
         pa.default_memory_pool().release_unused()
-
-
-def _plan_readings(file: pq.ParquetFile, fields: ParquetFields, columns: Sequence[FileColumn]) -> list[_Reading]:
-    """Plan how the columns are read that the file has."""
-    readings = []
-    for number, file_column in enumerate(columns):
-        field = fields.find(file_column)
-        if field is not None:
-            readings.append(_plan_reading(number, file_column.column, field, file))
-    return readings
 
 
 class _LazyFilters:
@@ -188,7 +135,7 @@ def read_column_values(source: Any, columns: Sequence[FileColumn], budget_bytes:
     with translate_arrow_errors():
         metadata = pq.read_metadata(source)
         file, fields = open_parquet_file(source, metadata, ())
-        readings = _plan_readings(file, fields, columns)
+        readings = plan_readings(file, fields, columns)
     for reading in readings:
         if reading.reader_cast not in (ReaderCast.SAME, ReaderCast.CAST):
             name, file_type = reading.column.name, reading.field.type
@@ -217,19 +164,14 @@ def _is_plain(file: pq.ParquetFile, fields: ParquetFields, column: FileColumn) -
         field = fields.find(column)
         if field is None or column.column.encoding is None:
             return False
-        return _plan_reading(0, column.column, field, file).reader_cast is ReaderCast.SAME
+        return plan_reading(0, column.column, field, file).reader_cast is ReaderCast.SAME
     except UnsupportedDataFile:
         return False
 
 
-def _arrays(file: pq.ParquetFile, reading: _Reading, budget: int) -> Iterator[pa.Array]:
+def _arrays(file: pq.ParquetFile, reading: ColumnReading, budget: int) -> Iterator[pa.Array]:
     for table in _tables(file, [reading.field.first], budget):
-        yield from _column_arrays(table, reading)
-
-
-def _column_arrays(table: pa.Table, reading: _Reading) -> Iterator[pa.Array]:
-    for chunk in table.column(_field_index(table.schema, reading.field.path[0])).chunks:
-        yield _convert(chunk, reading)
+        yield from reading.arrays(table)
 
 
 def open_parquet_file(
@@ -278,67 +220,10 @@ def translate_arrow_errors() -> Iterator[None]:
         raise UnsupportedDataFile(" ".join(str(error).split()) or type(error).__name__) from error
 
 
-def _plan_reading(number: int, column: Column, field: ParquetField, file: pq.ParquetFile) -> _Reading:
-    leaf = file.schema.column(field.first)
-    chunks = _list_chunks(file.metadata, field)
-    uncompressed_bytes = sum(chunk.total_uncompressed_size for chunk in chunks)
-    rows = file.metadata.num_rows
-    is_text = column.encoding == "binary" and leaf.physical_type == "BYTE_ARRAY"
-    as_dictionary = is_text and _is_read_as_dictionary(field, chunks)
-    is_plain_text = is_text and not as_dictionary
-    return _Reading(
-        number=number,
-        column=column,
-        field=field,
-        reader_cast=_choose_cast(column, field, file),
-        is_uuid=is_uuid(leaf),
-        as_dictionary=as_dictionary,
-        memory_bytes=uncompressed_bytes + _OFFSET_BYTES * rows if is_text else _NUMBER_BYTES * rows,
-        compressed_bytes=sum(chunk.total_compressed_size for chunk in chunks),
-        uncompressed_bytes=uncompressed_bytes,
-        texts=(rows + 1, uncompressed_bytes) if is_plain_text else (0, 0),
-    )
-
-
-def _choose_cast(column: Column, field: ParquetField, file: pq.ParquetFile) -> ReaderCast:
-    """Choose how readers show a column, or refuse it."""
-    if column.encoding is None:
-        return ReaderCast.SAME
-    leaf = file.schema.column(field.first)
-    reader_cast = ReaderCast.SAME
-    if column.casts:
-        reader_cast = find_reader_cast(field, column, leaf.physical_type, uuid=is_uuid(leaf))
-    else:
-        require_same_values(field, column, leaf.physical_type, uuid=is_uuid(leaf))
-    require_no_rebase(file.metadata.metadata or {}, column, leaf.physical_type)
-    return reader_cast
-
-
-def _list_chunks(metadata: pq.FileMetaData, field: ParquetField) -> list[Any]:
-    chunks = []
-    for number in range(metadata.num_row_groups):
-        row_group = metadata.row_group(number)
-        chunks += [row_group.column(field.first + leaf) for leaf in range(field.leaves)]
-    return chunks
-
-
-def _is_read_as_dictionary(field: ParquetField, chunks: Sequence[Any]) -> bool:
-    is_nested = len(field.path) > 1  # dictionaries of several row groups are chunks, which pyarrow nests in nothing
-    if is_nested or not chunks:
-        return False
-    return all(map(_has_all_in_dictionary, chunks))
-
-
-def _has_all_in_dictionary(chunk: Any) -> bool:
-    """Whether all values probably are in the dictionary: writers fall back to plain values when it grows large."""
-    largest: int = _DICTIONARY_BYTES + _CODE_BYTES * chunk.num_values
-    return bool(chunk.has_dictionary_page and chunk.total_uncompressed_size <= largest)
-
-
-def _batches(readings: Sequence[_Reading], budget: int) -> Iterator[list[_Reading]]:
+def _batches(readings: Sequence[ColumnReading], budget: int) -> Iterator[list[ColumnReading]]:
     """Batches of columns whose values are in memory together."""
     most_bytes = min(budget // _BATCH_SHARE, _AT_ONCE)
-    batch: list[_Reading] = []
+    batch: list[ColumnReading] = []
     batch_bytes = 0
     for reading in readings:
         batch_bytes += reading.memory_bytes
@@ -353,7 +238,7 @@ def _batches(readings: Sequence[_Reading], budget: int) -> Iterator[list[_Readin
 
 def _analyze_batch(
     file: pq.ParquetFile,
-    batch: list[_Reading],
+    batch: list[ColumnReading],
     budget: int,
     detail: DetailLimits,
     statistics: Sequence[Statistic],
@@ -361,10 +246,10 @@ def _analyze_batch(
     shares = _share_budget(batch, budget)
     kernels = []
     for reading, share in zip(batch, shares, strict=True):
-        kernels.append(ColumnKernel(_read_as(reading), share, detail, reading.texts, statistics))
+        kernels.append(ColumnKernel(reading.kernel_column, share, detail, reading.texts, statistics))
     for table in _tables(file, [reading.field.first for reading in batch], _most_bytes_at_once(batch, budget)):
         for kernel, reading in zip(kernels, batch, strict=True):
-            for values in _column_arrays(table, reading):
+            for values in reading.arrays(table):
                 kernel.add(values)
     results = {}
     while kernels:  # last first, so that the memory of each is released before the next works
@@ -373,27 +258,23 @@ def _analyze_batch(
     return results
 
 
-def _share_budget(batch: Sequence[_Reading], budget: int) -> list[int]:
+def _share_budget(batch: Sequence[ColumnReading], budget: int) -> list[int]:
     """Each column's share of the budget."""
     largest = budget if _fits(batch, budget) else budget // 2  # parts are merged beside the work on the next
     return [min(max(budget // len(batch), (HEADROOM + 1) * reading.memory_bytes), largest) for reading in batch]
 
 
-def _fits(batch: Sequence[_Reading], budget: int) -> bool:
+def _fits(batch: Sequence[ColumnReading], budget: int) -> bool:
     return HEADROOM * sum(reading.memory_bytes for reading in batch) <= budget
 
 
-def _most_bytes_at_once(batch: Sequence[_Reading], budget: int) -> int:
+def _most_bytes_at_once(batch: Sequence[ColumnReading], budget: int) -> int:
     most_bytes = budget // (HEADROOM if _fits(batch, budget) else _PIECES)
     is_of_texts = len(batch) == 1 and batch[0].column.encoding == "binary"
     return min(most_bytes, _TEXTS_AT_ONCE) if is_of_texts else most_bytes
 
 
-def _read_as(reading: _Reading) -> Column:
-    return replace(reading.column, type="float") if reading.reader_cast is ReaderCast.NEAR else reading.column
-
-
-def _finish(kernel: ColumnKernel, reading: _Reading, rows: int) -> ColumnStatistics:
+def _finish(kernel: ColumnKernel, reading: ColumnReading, rows: int) -> ColumnStatistics:
     column = kernel.finish(rows, reading.compressed_bytes, reading.uncompressed_bytes)
     return widen_float_bounds(column, reading.column) if reading.reader_cast is ReaderCast.NEAR else column
 
@@ -422,49 +303,12 @@ def _tables(file: pq.ParquetFile, leaves: list[int], most_bytes: int) -> Iterato
 
 def _estimate_memory(row_group: Any, leaves: Sequence[int]) -> int:
     """The memory of a row group; runs of one value take more of it than bytes of the file."""
-    values: int = _NUMBER_BYTES * row_group.num_rows
+    values: int = NUMBER_BYTES * row_group.num_rows
     return sum(max(row_group.column(leaf).total_uncompressed_size, values) for leaf in leaves)
 
 
 def _read_row_groups(file: pq.ParquetFile, row_groups: list[int], leaves: list[int]) -> pa.Table:
     return file.reader.read_row_groups(row_groups, column_indices=leaves, use_threads=False)
-
-
-def _convert(chunk: pa.Array, reading: _Reading) -> pa.Array:
-    """Convert a chunk of a file's column to the values of the table's column."""
-    for name in reading.field.path[1:]:
-        chunk = pc.struct_field(chunk, _field_index(chunk.type, name))  # null where a parent is
-    if reading.reader_cast is ReaderCast.CAST:
-        return cast_file_values(chunk, reading.column)
-    return _uuid_texts(chunk) if reading.is_uuid and reading.column.type != "binary" else chunk
-
-
-def _field_index(fields: pa.Schema | pa.StructType, name: str) -> int:
-    index = int(fields.get_field_index(name))
-    if index < 0:
-        raise UnsupportedDataFile(f"pyarrow does not find field {name} among those that it read")
-    return index
-
-
-def _uuid_texts(values: pa.Array) -> pa.Array:
-    """UUIDs as Spark shows them: 36 characters of lower-case hexadecimal digits."""
-    if isinstance(values, pa.ExtensionArray):
-        values = values.storage
-    present = values.drop_null()
-    stored = present.buffers()[1] if len(present) else b""
-    first, end = 16 * present.offset, 16 * (present.offset + len(present))
-    raw = np.frombuffer(stored, dtype=np.uint8)[first:end].reshape(-1, 16)
-    characters = np.full((len(present), 36), ord("-"), dtype=np.uint8)
-    position = 0
-    for byte in range(16):
-        position += byte in _UUID_GROUPS
-        characters[:, position] = _HEXADECIMAL[raw[:, byte] >> 4]
-        characters[:, position + 1] = _HEXADECIMAL[raw[:, byte] & 15]
-        position += 2
-    offsets = np.arange(len(present) + 1, dtype=np.int64) * 36
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(characters)]
-    texts = pa.Array.from_buffers(pa.large_binary(), len(present), buffers)
-    return pa.concat_arrays([texts, pa.nulls(values.null_count, pa.large_binary())])
 
 
 def find_spark_only_reason(file: DataFile, *, local: bool) -> str | None:

@@ -107,15 +107,17 @@ class ParquetFields:
         """
         if column.field_id is None:
             return self._find_by_path(column.path or column.column.path)
-        by_id = self._by_id.get(column.field_id)
         if column.path is None:
-            if not self._by_id:
-                raise UnsupportedDataFile("the file has no field ids")
-            return by_id
+            return self._find_by_id(column.field_id)
         by_path = self._find_by_path(column.path)
-        if self._by_id and by_id is not by_path:
+        if self._by_id and self._by_id.get(column.field_id) is not by_path:
             raise UnsupportedDataFile("names and field ids of the file are those of different columns")
         return by_path
+
+    def _find_by_id(self, field_id: int) -> ParquetField | None:
+        if not self._by_id:
+            raise UnsupportedDataFile("the file has no field ids")
+        return self._by_id.get(field_id)
 
     def _find_by_path(self, path: tuple[str, ...]) -> ParquetField | None:
         field = self._by_path.get(path)
