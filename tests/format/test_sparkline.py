@@ -22,6 +22,7 @@ from metastore.format.sparkline import count_evenly, draw_sparkline
         ([-(1 << 63)] * 50 + [(1 << 63) - 1] * 51, "█▁▁▁▁▁▁▁▁█"),
         ([b"a"] * 101, None),
         ([-math.inf] * 50 + [math.inf] * 51, None),
+        ([-math.inf] * 98 + [1.5, 2.5, 3.5], None),
         ([-1e308] * 50 + [1e308] * 51, None),
         ([1, 2], None),
         (None, None),

@@ -35,6 +35,8 @@ def draw_sparkline(percentiles: Sequence[Any] | None) -> str | None:
         return None
     if not are_integers or values[-1] - values[0] >= _BARS:
         values = values[1:-1]
+    if len(values) < 2:
+        return None
     if are_integers:
         values = _spread_equal_values(values)
     heights = count_evenly(values, range(len(values)), _BARS, integers=are_integers)
