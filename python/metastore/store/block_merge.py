@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -100,6 +101,11 @@ class _Source:
         """Whether some data files of the block left the table."""
         return bool(self.files.num_rows < self.block.files.rows)
 
+    @property
+    def has_lost_all_files(self) -> bool:
+        """Whether all data files of the block left the table."""
+        return self.has_lost_files and not self.files.num_rows
+
 
 def merge_blocks(manifest: Manifest, store: Store, *, at_most: int, zoned: int = ZONED_FILES) -> Manifest:
     """Merge the smallest blocks of a manifest until about `at_most` remain.
@@ -135,17 +141,10 @@ def _retry_without_damaged(attempt: Callable[[set[str]], Manifest]) -> Manifest:
 def _compact(
     manifest: Manifest, store: Store, live: AbstractSet[FileKey] | None, damaged: set[str], zoned: int
 ) -> Manifest:
-    sources = []
-    empty = set()
-    for block in manifest.blocks:
-        if block.id in damaged:
-            continue
-        source = _select_live_files(_read_source(block, store), live)
-        if source.has_lost_files and not source.files.num_rows:
-            empty.add(block.id)
-        else:
-            sources.append(source)
-    groups = [group for group in _group(sources, _can_join) if _needs_rewriting(group, store, zoned)]
+    sources = [_select_live_files(source, live) for source in _read_sources(manifest.blocks, damaged, store)]
+    empty = {source.block.id for source in sources if source.has_lost_all_files}
+    groups = _group([source for source in sources if source.block.id not in empty], _can_join)
+    groups = [group for group in groups if _needs_rewriting(group, store, zoned)]
     if not groups and not empty:
         return manifest
     blocks = tuple(block for block in manifest.blocks if block.id not in empty)
@@ -179,15 +178,18 @@ def _select_live_files(source: _Source, live: AbstractSet[FileKey] | None) -> _S
 def _merge_smallest(manifest: Manifest, store: Store, at_most: int, damaged: set[str], zoned: int) -> Manifest:
     """Merge as many of the smallest blocks as needed if they fit each other, else those of all blocks that fit."""
     by_size = sorted(manifest.blocks, key=lambda block: block.files.rows)
-    smallest = by_size[: len(by_size) - at_most + 1]
+    larger = {block.id for block in by_size[len(by_size) - at_most + 1 :]}
     for fits in (_are_compatible, _can_join):
-        for candidates in (smallest, by_size):
-            ids = {block.id for block in candidates} - damaged
-            sources = [_read_source(block, store) for block in manifest.blocks if block.id in ids]
-            groups = [group for group in _group(sources, fits) if len(group) > 1]
+        for skipped in (damaged | larger, damaged):
+            groups = _group(_read_sources(manifest.blocks, skipped, store), fits)
+            groups = [group for group in groups if len(group) > 1]
             if groups:
                 return _replace_groups(manifest, groups, store, zoned)
     return manifest
+
+
+def _read_sources(blocks: Sequence[Block], skipped: set[str], store: Store) -> list[_Source]:
+    return [_read_source(block, store) for block in blocks if block.id not in skipped]
 
 
 def _read_source(block: Block, store: Store) -> _Source:
@@ -207,7 +209,7 @@ def _require_ordinals(ref: ObjectRef, ordinals: Ordinals, files: int) -> None:
 def _replace_groups(manifest: Manifest, groups: Sequence[Sequence[_Source]], store: Store, zoned: int) -> Manifest:
     """Replace the last block of each group by the merged one, and remove the others."""
     groups_by_last = {group[-1].block.id: group for group in groups}
-    merged = {source.block.id for group in groups for source in group}
+    merged = {source.block.id for source in chain.from_iterable(groups)}
     blocks = []
     for block in manifest.blocks:
         if block.id in groups_by_last:
@@ -384,18 +386,17 @@ def _choose_latest(rows: pa.Table, is_preferred: NDArray[np.bool_]) -> NDArray[n
 
 def _merge_columns(group: Sequence[_Source]) -> tuple[tuple[Column, ...], list[Ordinals]]:
     """List the columns of all blocks, by their later names, and for each block the new ordinals of its columns."""
-    longest = max((source.block.columns for source in reversed(group)), key=len)
-    ordinals_by_identity: dict[tuple[str | None, ...], int] = {}
-    columns_by_ordinal: dict[int, Column] = {}
-    for columns in (longest, *(source.block.columns for source in group)):
-        for column in columns:
-            ordinal = ordinals_by_identity.setdefault(_identify(column), len(ordinals_by_identity))
-            columns_by_ordinal[ordinal] = column
+    schemas = [source.block.columns for source in group]
+    longest = max(reversed(schemas), key=len)
+    columns_by_identity: dict[tuple[str | None, ...], Column] = {}
+    for column in chain(longest, *schemas):
+        columns_by_identity[_identify(column)] = column
+    ordinals_by_identity = {identity: ordinal for ordinal, identity in enumerate(columns_by_identity)}
     ordinals = []
-    for source in group:
-        new_ordinals = [ordinals_by_identity[_identify(column)] for column in source.block.columns]
+    for columns in schemas:
+        new_ordinals = [ordinals_by_identity[_identify(column)] for column in columns]
         ordinals.append(np.array(new_ordinals, np.int32))
-    return tuple(columns_by_ordinal[ordinal] for ordinal in range(len(columns_by_ordinal))), ordinals
+    return tuple(columns_by_identity.values()), ordinals
 
 
 def _find_winners(
@@ -445,14 +446,19 @@ def _merge_summaries(
     writer: BlockWriter, group: Sequence[_Source], parts: Sequence[BlockMapping], store: Store
 ) -> None:
     read = lru_cache(_DECODED_OBJECTS)(store.get)
-    objects: list[_SummaryObject] = []
-    for source, part in zip(group, parts, strict=True):
-        objects += [_SummaryObject(part, ref.object, _map_columns(part, ref)) for ref in source.block.summary]
+    objects = _list_summaries(group, parts)
     ordinals = sorted(set().union(*(summary.columns for summary in objects)))
     for start in range(0, len(ordinals), writer.width):
         columns = ordinals[start : start + writer.width]
         objects_with_columns = [summary for summary in objects if not summary.columns.isdisjoint(columns)]
         writer.add(_merge_rows(objects_with_columns, columns, read), columns)
+
+
+def _list_summaries(group: Sequence[_Source], parts: Sequence[BlockMapping]) -> list[_SummaryObject]:
+    objects: list[_SummaryObject] = []
+    for source, part in zip(group, parts, strict=True):
+        objects += [_SummaryObject(part, ref.object, _map_columns(part, ref)) for ref in source.block.summary]
+    return objects
 
 
 def _map_columns(part: BlockMapping, ref: SummaryRef) -> set[int]:

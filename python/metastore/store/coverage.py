@@ -84,10 +84,8 @@ class Coverage:
         for knowledge in {tuple(self.knowledge[key]) for key in live_keys}:
             if not knowledge or new_columns - union_columns(knowledge, DEPTHS[block.computed]):
                 return True
-            for statistic in new_statistics:
-                with_statistic = [entry for entry in knowledge if statistic in entry.statistics]
-                if new_columns - union_columns(with_statistic, DEPTHS[FULL]):
-                    return True
+            if any(new_columns - _columns_with_statistic(knowledge, statistic) for statistic in new_statistics):
+                return True
         return False
 
     def columns_known(
@@ -177,6 +175,11 @@ def _supersedes(new: BlockFiles, old: BlockFiles, key: FileKey, file: int) -> bo
     if new.depth_of(new_file) < old.depth_of(file):
         return False
     return old.known_columns(file) <= new.known_columns(new_file)
+
+
+def _columns_with_statistic(knowledge: Iterable[FileKnowledge], statistic: tuple[str, int]) -> frozenset[ColumnKey]:
+    with_statistic = [entry for entry in knowledge if statistic in entry.statistics]
+    return union_columns(with_statistic, DEPTHS[FULL])
 
 
 def union_columns(knowledge: Iterable[FileKnowledge], least: int) -> frozenset[ColumnKey]:

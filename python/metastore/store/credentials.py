@@ -65,7 +65,7 @@ def find_credentials(uri: str, lookup: Lookup) -> Credentials:
         return FROM_ENVIRONMENT
     scheme, host = _split_scheme_and_host(uri)
     if scheme == "s3":
-        return Credentials(_find_s3_options(uri, _look_up_by_bucket(host, lookup)))
+        return Credentials(_find_s3_options(uri, _prefer_bucket(host, lookup)))
     if scheme == "gs":
         return Credentials(_find_google_options(lookup))
     return Credentials(_find_azure_options(host, lookup))
@@ -153,13 +153,22 @@ def _name_azure_account(host: str, options: Mapping[str, Any]) -> dict[str, str]
     return names
 
 
-def _look_up_by_bucket(bucket: str, lookup: Lookup) -> Lookup:
+def _prefer_bucket(bucket: str, lookup: Lookup) -> Lookup:
     """Make a lookup of S3A's settings that prefers those of a bucket."""
 
     def look_up(name: str) -> str | None:
-        return lookup(f"fs.s3a.bucket.{bucket}.{name}") or lookup(f"fs.s3a.{name}") or None
+        return _look_up_first(lookup, f"fs.s3a.bucket.{bucket}.{name}", f"fs.s3a.{name}")
 
     return look_up
+
+
+def _look_up_first(lookup: Lookup, *names: str) -> str | None:
+    """Return the first of these settings that is not empty, or None."""
+    for name in names:
+        value = lookup(name)
+        if value:
+            return value
+    return None
 
 
 def _find_s3_options(uri: str, lookup: Lookup) -> dict[str, Any]:
@@ -233,10 +242,9 @@ def _find_google_options(lookup: Lookup) -> dict[str, Any]:
     server = _read_text(lookup, "fs.gs.storage.root.url").rstrip("/")
     if server not in ("", _GOOGLE):
         options["base_url"] = server
-    for name in _GOOGLE_KEY_FILES:
-        key_file = lookup(name)
-        if key_file:
-            return {**options, "service_account": key_file}
+    key_file = _look_up_first(lookup, *_GOOGLE_KEY_FILES)
+    if key_file:
+        return {**options, "service_account": key_file}
     if lookup("fs.gs.auth.type") == "UNAUTHENTICATED":
         return {**options, "skip_signature": True}
     return options
@@ -246,7 +254,7 @@ def _find_azure_options(host: str, lookup: Lookup) -> dict[str, Any]:
     _, _, account = host.partition("@")
 
     def look_up(name: str) -> str | None:
-        return lookup(f"fs.azure.{name}.{account}") or lookup(f"fs.azure.{name}") or None
+        return _look_up_first(lookup, f"fs.azure.{name}.{account}", f"fs.azure.{name}")
 
     account_key = look_up("account.key")
     if account_key:

@@ -113,7 +113,7 @@ class LocalBlobs:
     def size(self, path: str) -> int | None:
         """See `Blobs`; None if it is not a plain file."""
         with self._raise_as(StoreNotReadable), self._open_folder(path) as (folder, name):
-            status = None if folder is None else _read_status(name, folder)
+            status = _read_status(name, folder)
             if status is None or not stat.S_ISREG(status.st_mode):
                 return None
             return status.st_size
@@ -159,7 +159,7 @@ class LocalBlobs:
     def _open(self, path: str) -> Iterator[tuple[int | None, int]]:
         """Open a file; yield its descriptor and its size, or None if there is no file."""
         with self._open_folder(path) as (folder, name):
-            status = None if folder is None else _read_status(name, folder)
+            status = _read_status(name, folder)
             if status is None:
                 yield None, 0
                 return
@@ -194,7 +194,7 @@ class LocalBlobs:
             if make and root is not None:
                 with suppress(FileExistsError):
                     os.mkdir(folder_name, dir_fd=root)
-            if root is None or _read_status(folder_name, root) is None:
+            if _read_status(folder_name, root) is None:
                 yield None, name
                 return
             with _open_plain_folder(folder_name, root) as folder:
@@ -235,7 +235,10 @@ def _open_plain_folder(path: str, within: int | None = None) -> Iterator[int]:
         os.close(folder)
 
 
-def _read_status(name: str, folder: int) -> os.stat_result | None:
+def _read_status(name: str, folder: int | None) -> os.stat_result | None:
+    """Read the status of an entry of a folder; None if there is no such entry, or no folder."""
+    if folder is None:
+        return None
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:

@@ -98,10 +98,10 @@ class RemoteFolder:
         if bucket != self._bucket:
             raise StoreNotReadable(self._uri, f"the server looked into bucket {bucket}", _HINT)
         answered_key = _find_element(_KEY, text)
-        if answered_key is None:
-            return
-        answered_key = answered_key.lstrip("/")
-        key = self.key(path)
+        if answered_key is not None:
+            self._check_answered_key(self.key(path), answered_key.lstrip("/"))
+
+    def _check_answered_key(self, key: str, answered_key: str) -> None:
         if key.endswith(f"/{answered_key}") or answered_key.endswith(f"/{key}"):
             raise StoreNotReadable(self._uri, f"the server looked for {answered_key} in place of {key}", _HINT)
 

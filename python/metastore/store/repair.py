@@ -113,14 +113,19 @@ def repair_snapshot(entry: Snapshot, wrong: Collection[str]) -> Snapshot | None:
     """
     if entry.table_files.name in wrong:
         return None
-    changes: dict[str, Any] = {}
-    for part in _OPTIONAL:
-        ref = getattr(entry, part)
-        if ref is not None and ref.name in wrong:
-            changes[part] = None
+    changes: dict[str, Any] = dict.fromkeys(_find_wrong_parts(entry, wrong))
     if any(ref.object.name in wrong for ref in entry.frequencies):
         changes |= {"frequencies": (), "distribution": (), "placed": None}
     return replace(entry, **changes, ranks=_select_sound_ranks(entry.ranks, wrong))
+
+
+def _find_wrong_parts(entry: Snapshot, wrong: Collection[str]) -> list[str]:
+    parts = []
+    for part in _OPTIONAL:
+        ref = getattr(entry, part)
+        if ref is not None and ref.name in wrong:
+            parts.append(part)
+    return parts
 
 
 def list_lost_parts(entry: Snapshot, wrong: Collection[str]) -> tuple[str, ...] | None:
@@ -250,18 +255,28 @@ class _Rewriter:
         return files
 
     def _add_summary(self, writer: BlockWriter, ref: SummaryRef) -> None:
-        is_wrong = ref.object.name in self._wrong
-        rows = self._read_readable_rows(ref) if is_wrong else self._store.get(ref.object)
-        if not is_wrong and self._has_same_files():
+        if ref.object.name in self._wrong:
+            self._add_damaged_summary(writer, ref)
+            return
+        rows = self._store.get(ref.object)
+        if self._has_same_files():
             writer.add_reference(ref, rows)
             return
+        if not rows.num_rows:
+            self._lost_columns.update(ref.columns)
+        self._add_rows(writer, self._remove_lists(self._select_files(rows)))
+
+    def _add_damaged_summary(self, writer: BlockWriter, ref: SummaryRef) -> None:
+        rows = self._read_readable_rows(ref)
         columns = set(rows["column"].to_pylist())
         rows = self._remove_lists(self._select_files(rows))
-        if is_wrong and check_statistics(rows, self._block.columns, ref.columns, self._files):
+        if check_statistics(rows, self._block.columns, ref.columns, self._files):
             rows = rows.slice(0, 0)
             columns = set()
-        if is_wrong or not columns:
-            self._lost_columns.update(set(ref.columns) - columns)
+        self._lost_columns.update(set(ref.columns) - columns)
+        self._add_rows(writer, rows)
+
+    def _add_rows(self, writer: BlockWriter, rows: pa.Table) -> None:
         if rows.num_rows:
             writer.add(rows, sorted(set(rows["column"].to_pylist())))
 

@@ -160,13 +160,14 @@ class Store:
         blobs = self._blobs()
         if blobs is None:
             return set(lengths)
-        doubtful = set(lengths)
+        doubtful = dict(lengths)
         if len(doubtful) > _MOST_SINGLE_REQUESTS:
-            entries = blobs.list_folder("objects")
-            doubtful = {name for name in doubtful if name not in entries or entries[name].size != lengths[name]}
+            for name, entry in blobs.list_folder("objects").items():
+                if doubtful.get(name) == entry.size:
+                    del doubtful[name]
         with ThreadPoolExecutor(_REQUESTS) as pool:
-            sizes = pool.map(lambda name: (name, blobs.size(f"objects/{name}")), doubtful)
-            return {name for name, size in sizes if size != lengths[name]}
+            sizes = pool.map(lambda name: blobs.size(f"objects/{name}"), doubtful)
+            return {name for name, size in zip(doubtful, sizes, strict=True) if size != lengths[name]}
 
     def put(
         self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None

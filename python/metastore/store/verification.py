@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from metastore.format.manifest import Block, Manifest, Snapshot
+    from metastore.format.manifest import Block, Manifest, Snapshot, SummaryRef
     from metastore.format.objects import ObjectRef
     from metastore.store.table_store import Store
 
@@ -149,17 +149,14 @@ def _verify_block(store: Store, block: Block, details: dict[str, tuple[int, str]
     """Verify the objects that a block names; those of details are added to `details`, with length and digest."""
     finding, files = _verify_file_list(store, block)
     if files is not None:
-        for kind in DETAILS:
-            for name, length, digest in list_detail_objects(files, kind):
-                details[name] = (length, digest)
+        _collect_details(files, details)
     yield finding
     can_check_zones = bool(block.zones) and files is not None
     expected_zones = []
     for ref in block.summary:
-        finding, rows = _read(store, ref.object)
-        if rows is not None:
-            finding = _add_problems(finding, check_statistics(rows, block.columns, ref.columns, files))
-        can_check_zones = can_check_zones and finding.state == OK
+        finding, rows = _verify_summary(store, block, ref, files)
+        if finding.state != OK:
+            can_check_zones = False
         if can_check_zones:
             expected_zones.append(build_zones(rows, block.columns, read_row_counts(files)))
         yield finding
@@ -168,6 +165,21 @@ def _verify_block(store: Store, block: Block, details: dict[str, tuple[int, str]
         if rows is not None and can_check_zones:
             finding = _add_problems(finding, check_zones(rows, expected_zones))
         yield finding
+
+
+def _collect_details(files: pa.Table, details: dict[str, tuple[int, str]]) -> None:
+    for kind in DETAILS:
+        for name, length, digest in list_detail_objects(files, kind):
+            details[name] = (length, digest)
+
+
+def _verify_summary(
+    store: Store, block: Block, ref: SummaryRef, files: pa.Table | None
+) -> tuple[ObjectFinding, pa.Table | None]:
+    finding, rows = _read(store, ref.object)
+    if rows is not None:
+        finding = _add_problems(finding, check_statistics(rows, block.columns, ref.columns, files))
+    return finding, rows
 
 
 def _verify_file_list(store: Store, block: Block) -> tuple[ObjectFinding, pa.Table | None]:
@@ -184,12 +196,18 @@ def _verify_file_list(store: Store, block: Block) -> tuple[ObjectFinding, pa.Tab
 def _verify_snapshot(store: Store, snapshot: Snapshot) -> Iterator[ObjectFinding]:
     for ref in iterate_objects(snapshot):
         finding, rows = _read(store, ref)
-        if rows is not None and ref.kind == "table-files":
-            finding = _add_problems(finding, check_snapshot(rows, snapshot))
-        if rows is not None and ref.kind == "table-summary":
-            columns = snapshot.described
-            finding = _add_problems(finding, check_statistics(rows, columns, range(len(columns)), None))
+        if rows is not None:
+            finding = _add_problems(finding, _check_snapshot_rows(ref.kind, rows, snapshot))
         yield finding
+
+
+def _check_snapshot_rows(kind: str, rows: pa.Table, snapshot: Snapshot) -> list[str]:
+    if kind == "table-files":
+        return check_snapshot(rows, snapshot)
+    if kind == "table-summary":
+        columns = snapshot.described
+        return check_statistics(rows, columns, range(len(columns)), None)
+    return []
 
 
 def _read(store: Store, ref: ObjectRef) -> tuple[ObjectFinding, pa.Table | None]:
