@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from metastore.adapters.spark_errors import raise_as_ours
 from metastore.format.manifest import Block, Manifest, Snapshot, TableIdentity
-from metastore.pipeline.repair_plan import find_replacements, rewrite_zones, salvage_blocks
-from metastore.store.repair import repair_snapshot
+from metastore.pipeline.repair_plan import find_replacements, repair_entries, rewrite_zones, salvage_blocks
 from metastore.table_level.snapshot_level import TableLevel, is_entry_of, write_table_level
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class ManifestChange:
         manifest = old or Manifest(table=self.identity)
         self.base = frozenset(block.id for block in manifest.blocks)
         blocks = (*self._replace_blocks(manifest.blocks), *self._select_new_blocks())
-        entries = self._repair_entries(manifest.snapshots)
+        entries = repair_entries(manifest.snapshots, self.damaged)
         other_entries = [entry for entry in entries if entry.id != self.snapshot.id]
         return replace(
             manifest,
@@ -65,10 +64,6 @@ class ManifestChange:
             settings=self._with_versions(blocks),
             nodes=self.nodes,
         )
-
-    def _repair_entries(self, entries: Sequence[Snapshot]) -> list[Snapshot]:
-        repaired = [repair_snapshot(entry, self.damaged) for entry in entries]
-        return [entry for entry in repaired if entry is not None]
 
     def _with_versions(self, blocks: Sequence[Block]) -> dict[str, Any]:
         """Return the settings with the versions of user-defined statistics, if there are any."""

@@ -56,9 +56,17 @@ def count_deleted_rows(spark: SparkSession, facts: TableFacts) -> DeletedRows:
         return DeletedRows(facts)
     with raise_as_ours(facts.name):
         rows = count(spark, facts, uncounted)
-    counts = {(file.key, str(file.delete_files)): rows[file.path] for file in uncounted}
+    counts = {_identify(file): rows[file.path] for file in uncounted}
     read = frozenset(file.path for file in uncounted if file.has_equality_deletes)
-    return DeletedRows(_with_counts(facts, counts), frozenset(rows), read)
+    return DeletedRows(
+        facts=_with_counts(facts, counts),
+        counted=frozenset(rows),
+        read=read,
+    )
+
+
+def _identify(file: DataFile) -> DeletedFile:
+    return file.key, str(file.delete_files)
 
 
 def _find_uncounted(facts: TableFacts) -> list[DataFile]:
@@ -111,7 +119,7 @@ def _with_counts(facts: TableFacts, counts: Mapping[DeletedFile, int]) -> TableF
 def _with_count(file: DataFile, counts: Mapping[DeletedFile, int]) -> DataFile:
     if file.deleted_rows is not None:
         return file
-    deleted = counts.get((file.key, str(file.delete_files)))
+    deleted = counts.get(_identify(file))
     if deleted is None:
         return file
     deletes = file.delete_files if deleted else None

@@ -87,6 +87,10 @@ class Extra(ABC):
         return present
 
 
+def _identify_file(file: DataFile) -> _File:
+    return file.key, file.deletes
+
+
 def _identity(column: Column) -> tuple[str, str, str | None]:
     return column.key, column.type, column.collation
 
@@ -174,9 +178,8 @@ class RanksExtra(Extra):
         return replace(entry, ranks=self.made or ())
 
     def _make(self, entries: Sequence[Snapshot], failed: dict[str, str]) -> tuple[RanksRef, ...]:
-        files = {(file.key, file.deletes): file for file in self.facts.files}
-        base, ranked_files = self._find_base(entries, frozenset(files))
-        added = [file for key, file in files.items() if key not in ranked_files]
+        base, ranked_files = self._find_base(entries, frozenset(map(_identify_file, self.facts.files)))
+        added = [file for file in self.facts.files if _identify_file(file) not in ranked_files]
         stored = _ranked_ordinals(base)
         if added or not base:
             base = self._sort(sorted(self.ordinals & stored), added, base, failed)

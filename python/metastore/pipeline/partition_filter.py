@@ -73,15 +73,20 @@ def _complete(value: Any, column_type: str) -> Any:
         return value
     if column_type == "boolean":
         return _BOOLEANS.get(value.strip().lower(), value)
-    match = _DAY.fullmatch(value.strip())
+    return _complete_day(value.strip(), column_type) or value
+
+
+def _complete_day(text: str, column_type: str) -> str | None:
+    """Write out a date, with the time if the type has one; None for other texts."""
+    match = _DAY.fullmatch(text)
     if match is None:
-        return value
+        return None
     year, month, day_of_month, _ = match.groups(default="1")
     day = f"{year}-{month:>02}-{day_of_month:>02}"
     if column_type == "date":
         return day
     time = _complete_time(match[4] or "0:0")
-    return value if time is None else f"{day} {time}"
+    return None if time is None else f"{day} {time}"
 
 
 def _complete_time(text: str) -> str | None:

@@ -212,8 +212,7 @@ def _has_new_counts(inputs: PlanInputs, entry: Snapshot, coverage: Coverage) -> 
     """Return whether data files were analyzed, or their deleted rows counted, after the entry was written."""
     if inputs.deleted is not None and inputs.deleted.counted:
         return True
-    analyzed_files = [file for file in inputs.facts.files if coverage.holds(file)]
-    return entry.files != len(analyzed_files)
+    return entry.files != coverage.count_files(inputs.facts.files)
 
 
 def _has_all_extras(inputs: PlanInputs, state: RoundState, entry: Snapshot) -> bool:

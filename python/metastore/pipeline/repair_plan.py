@@ -15,7 +15,7 @@ from metastore.store.verification import Damage, find_damage
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from metastore.adapters.table_facts import DataFile, TableFacts
     from metastore.format.manifest import Block, Manifest, Snapshot
@@ -82,12 +82,17 @@ def drop_damaged_parts(damage: KnownDamage, manifest: Manifest) -> Manifest:
     wrong = damage.findings.objects
     if not wrong:
         return manifest
-    repaired = [repair_snapshot(entry, wrong) for entry in manifest.snapshots]
     return replace(
         manifest,
-        snapshots=tuple(entry for entry in repaired if entry is not None),
+        snapshots=repair_entries(manifest.snapshots, wrong),
         nodes=tuple(ref for ref in manifest.nodes if ref.name not in wrong),
     )
+
+
+def repair_entries(entries: Sequence[Snapshot], wrong: Collection[str]) -> tuple[Snapshot, ...]:
+    """Return the entries without damaged objects; an entry of which nothing remains is left out."""
+    repaired = [repair_snapshot(entry, wrong) for entry in entries]
+    return tuple(entry for entry in repaired if entry is not None)
 
 
 def find_damaged_entry(damage: KnownDamage, manifest: Manifest, snapshot: str) -> Snapshot | None:

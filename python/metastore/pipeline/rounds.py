@@ -151,7 +151,7 @@ def _report(inputs: PlanInputs, state: RoundState, unpublished: tuple[Refusal, .
         table=facts.name,
         format=facts.format,
         snapshot=snapshot_id(facts),
-        files=sum(1 for file in facts.files if coverage.holds(file)),
+        files=coverage.count_files(facts.files),
         files_read=len(read),
         files_total=len(facts.files),
         rows=facts.live_rows,

@@ -34,6 +34,14 @@ def find_unsettled(
     """
     keys_by_expression = find_read_columns(spark, facts, expressions)
     keys = frozenset[str]().union(*keys_by_expression)
+    contents = _find_contents(spark, facts, keys, files)
+    return [_refuse(contents, keys) for keys in keys_by_expression]
+
+
+def _find_contents(
+    spark: SparkSession, facts: TableFacts, keys: frozenset[str], files: Sequence[DataFile]
+) -> dict[str, _Content]:
+    """Find for each data file, by its path, which of the columns it has."""
     columns = [FileColumn.of(column, facts.field_ids) for column in facts.columns if column.key in keys]
     contents: dict[str, _Content] = {}
     to_open = []
@@ -45,7 +53,7 @@ def find_unsettled(
             contents[file.path] = reason
     if to_open:
         contents |= _list_columns(spark, to_open, columns)
-    return [_refuse(contents, keys) for keys in keys_by_expression]
+    return contents
 
 
 def _list_columns(spark: SparkSession, files: Sequence[DataFile], columns: Sequence[FileColumn]) -> dict[str, _Content]:

@@ -109,6 +109,10 @@ class Coverage:
 
         return find_columns
 
+    def count_files(self, files: Iterable[DataFile]) -> int:
+        """Count the files that some block lists."""
+        return sum(map(self.holds, files))
+
     def count_columns(self, columns: Sequence[Column]) -> int:
         """Count the columns with statistics of some live file."""
         column_sets: set[frozenset[ColumnKey]] = set()

@@ -256,7 +256,7 @@ def _describe(facts: TableFacts, coverage: Coverage) -> Mapping[str, Any]:
         "analyzed_at": datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z"),
         "columns": _name_columns(facts, coverage),
         "exact": facts.is_physical,
-        "files": sum(1 for file in files if coverage.holds(file)),
+        "files": coverage.count_files(files),
         "files_total": len(files),
         "rows": live_rows,
         "physical_rows": sum(file.physical_rows for file in files),
