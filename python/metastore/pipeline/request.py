@@ -130,14 +130,8 @@ def _find_extra_columns(
 ) -> ExtraColumns:
     """Find the columns that an argument, a setting or a property of the table chooses for ranks or distribution."""
     columns = _choose_columns(facts, request, choice, fold)
-    failed: dict[str, str] = {}
-    for name in _configured_names(statistic, facts, settings):
-        try:
-            configured = _columns(facts, [name], fold)
-        except ColumnNotFound as error:
-            failed[f"{statistic} of {name}"] = error.message
-        else:
-            columns |= set(configured) & set(request.columns)
+    configured, failed = _find_configured_columns(statistic, facts, settings, fold)
+    columns |= configured.intersection(request.columns)
     ordinals = set()
     for ordinal, column in enumerate(facts.columns):
         if column not in columns:
@@ -155,6 +149,20 @@ def _choose_columns(facts: TableFacts, request: AnalyzeRequest, choice: ColumnCh
     if choice is True:
         return {column for column in request.columns if column.encoding is not None}
     return set(_columns(facts, choice or (), fold))
+
+
+def _find_configured_columns(
+    statistic: str, facts: TableFacts, settings: Mapping[str, Any], fold: Any
+) -> tuple[set[Column], dict[str, str]]:
+    """Find the columns that the setting and the table's property name, and the names that fail."""
+    columns: set[Column] = set()
+    failed: dict[str, str] = {}
+    for name in _configured_names(statistic, facts, settings):
+        try:
+            columns.update(_columns(facts, [name], fold))
+        except ColumnNotFound as error:
+            failed[f"{statistic} of {name}"] = error.message
+    return columns, failed
 
 
 def _configured_names(statistic: str, facts: TableFacts, settings: Mapping[str, Any]) -> list[str]:

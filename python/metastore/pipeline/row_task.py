@@ -99,17 +99,20 @@ def _with_constants(
 ) -> Iterator[tuple[int, ColumnStatistics]]:
     """Replace statistics by those that the table's metadata decides: a file that is read alone does not hold them."""
     for ordinal, statistics in column_statistics:
-        column = task.columns[ordinal]
-        if column.key.isdecimal():
-            yield ordinal, statistics
-            continue
-        from_metadata = metadata_statistics(column, file, user_defined)
-        if from_metadata is not None:
-            yield ordinal, from_metadata
-        elif column.encoding is not None:
-            yield ordinal, statistics
-        else:
-            yield ordinal, unknown_statistics(column, file.physical_rows)
+        yield ordinal, _apply_metadata(task.columns[ordinal], statistics, file, user_defined)
+
+
+def _apply_metadata(
+    column: Column, statistics: ColumnStatistics, file: DataFile, user_defined: Sequence[Statistic]
+) -> ColumnStatistics:
+    if column.key.isdecimal():
+        return statistics
+    from_metadata = metadata_statistics(column, file, user_defined)
+    if from_metadata is not None:
+        return from_metadata
+    if column.encoding is None:
+        return unknown_statistics(column, file.physical_rows)
+    return statistics
 
 
 def _split_by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
