@@ -101,16 +101,21 @@ def mark_unknown_columns(
     paths_by_type: dict[tuple[Column, str], list[str]] = defaultdict(list)
     for group in groups:
         unknown = [column for column in columns if not group.is_clear(column)]
-        keys = frozenset(column.key for column in unknown)
-        # Columns that a file gives another name are not looked for in schemas of many files.
-        for file in group.files:
-            unknown_keys = file.unknown | keys | file.names.keys()
-            files.append(replace(file, unknown=unknown_keys))
-        paths = [file.path for file in group.files]
+        files += _mark_files(group.files, unknown)
         for column in unknown:
-            paths_by_type[column, group.type_of(column)] += paths
+            paths_by_type[column, group.type_of(column)] += [file.path for file in group.files]
     refused = []
     for (column, file_type), paths in paths_by_type.items():
         reason = refusals.describe_other_type(file_type, column.type, paths)
         refused.append(Refusal(column.name, reason))
     return tuple(files), tuple(refused)
+
+
+def _mark_files(files: Sequence[DataFile], unknown: Sequence[Column]) -> list[DataFile]:
+    keys = frozenset(column.key for column in unknown)
+    marked = []
+    for file in files:
+        # Columns that a file gives another name are not looked for in schemas of many files.
+        unknown_keys = file.unknown | keys | file.names.keys()
+        marked.append(replace(file, unknown=unknown_keys))
+    return marked

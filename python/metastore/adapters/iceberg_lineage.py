@@ -216,16 +216,18 @@ def _spark_type(kind: Any) -> str | None:
 def _nested_type(kind: Mapping[str, Any]) -> str | None:
     """Translate a list, map or struct; None if the type of some part is unknown."""
     if kind["type"] == "list":
-        element = _spark_type(kind["element"])
-        return None if element is None else f"array<{element}>"
+        return _write_type("array", [("", kind["element"])])
     if kind["type"] == "map":
-        key = _spark_type(kind["key"])
-        value = _spark_type(kind["value"])
-        return None if key is None or value is None else f"map<{key},{value}>"
-    fields = []
-    for field in kind["fields"]:
-        field_type = _spark_type(field["type"])
-        if field_type is None:
+        return _write_type("map", [("", kind["key"]), ("", kind["value"])])
+    return _write_type("struct", [(f"{field['name']}:", field["type"]) for field in kind["fields"]])
+
+
+def _write_type(name: str, parts: Sequence[tuple[str, Any]]) -> str | None:
+    """Write a nested type of Spark from the prefix and the Iceberg type of each part."""
+    texts = []
+    for prefix, kind in parts:
+        spark_type = _spark_type(kind)
+        if spark_type is None:
             return None
-        fields.append(f"{field['name']}:{field_type}")
-    return f"struct<{','.join(fields)}>"
+        texts.append(prefix + spark_type)
+    return f"{name}<{','.join(texts)}>"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from metastore.format.table_column import Column
 
 
+_NEEDS_QUOTES = re.compile(r"[.`]")
 _PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
 
 
@@ -46,13 +47,10 @@ def find_column(columns: Sequence[Column], name: str, table: str) -> Column:
     exact = _find_exactly(columns, name)
     if exact is not None:
         return exact
-    path = _to_lower(split_leniently(name))
-    in_any_case = [
-        column for column in columns if _to_lower(column.path) == path or column.name.lower() == name.lower()
-    ]
+    in_any_case = _find_in_any_case(columns, name)
     if len(in_any_case) == 1:
         return in_any_case[0]
-    field = _find_field(columns, path)
+    field = _find_field(columns, name)
     if field is not None:
         raise InvalidArgument("column", f"{name} is a struct", f"Name a field of it, such as {field.name}.")
     names = [column.name for column in columns]
@@ -61,7 +59,7 @@ def find_column(columns: Sequence[Column], name: str, table: str) -> Column:
 
 def _find_exactly(columns: Sequence[Column], name: str) -> Column | None:
     # Most names are those of top-level columns: these are compared without writing out a thousand column names.
-    if "." not in name and "`" not in name:
+    if not _NEEDS_QUOTES.search(name):
         for column in columns:
             if column.path == (name,):
                 return column
@@ -72,8 +70,15 @@ def _find_exactly(columns: Sequence[Column], name: str) -> Column | None:
     return None
 
 
-def _find_field(columns: Sequence[Column], path: tuple[str, ...]) -> Column | None:
-    """Find a field of the struct that has a path in lower case."""
+def _find_in_any_case(columns: Sequence[Column], name: str) -> list[Column]:
+    path = _to_lower(split_leniently(name))
+    lower_name = name.lower()
+    return [column for column in columns if _to_lower(column.path) == path or column.name.lower() == lower_name]
+
+
+def _find_field(columns: Sequence[Column], name: str) -> Column | None:
+    """Find a field of the struct of that name, in any case."""
+    path = _to_lower(split_leniently(name))
     for column in columns:
         column_path = _to_lower(column.path)
         if len(column_path) > len(path) and column_path[: len(path)] == path:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import ManifestFile
-    from pyiceberg.table import Table
+    from pyiceberg.table import FileScanTask, Table
 
 _UNKNOWN_DELETES = "untold"
 _WITH_VECTORS = 3
@@ -53,18 +53,23 @@ def _list_files(table: Table) -> Iterator[DataFile]:
     targets = _find_vector_targets(table)
     for task in tasks:
         file = task.file
-        delete_files = {
-            delete.file_path
-            for delete in task.delete_files
-            if delete.file_path not in targets or file.file_path in targets[delete.file_path]
-        }
         yield DataFile(
             file.file_path,
             file.file_size_in_bytes,
             file.record_count,
             file.file_format.name.lower(),
-            deletes=",".join(sorted(delete_files)) or None,
+            deletes=_name_deletes(task, targets),
         )
+
+
+def _name_deletes(task: FileScanTask, targets: Mapping[str, set[str]]) -> str | None:
+    """Name the files that delete rows of a data file: all that pyiceberg lists but vectors of other data files."""
+    names = set()
+    for delete in task.delete_files:
+        name = delete.file_path
+        if name not in targets or task.file.file_path in targets[name]:
+            names.add(name)
+    return ",".join(sorted(names)) or None
 
 
 def _find_vector_targets(table: Table) -> Mapping[str, set[str]]:

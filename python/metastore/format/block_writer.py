@@ -187,18 +187,16 @@ def _write_summary(writer: BlockWriter, content: BlockContent) -> None:
 def _build_files_table(files: Sequence[DataFile], details: Mapping[str, ObjectRef]) -> pa.Table:
     """Build the rows of `files`; each row names every detail object."""
     count = len(files)
-    partitions = [list(file.partition.items()) or None for file in files]
     values: dict[str, Sequence[Any]] = {
         "file": range(count),
         "path": [file.path for file in files],
         "size": [file.size for file in files],
         "modified": [file.modified for file in files],
         "rows": [file.rows for file in files],
-        "partition": partitions,
+        "partition": [list(file.partition.items()) or None for file in files],
     }
     for kind, ref in details.items():
-        for name, value in describe_detail(kind, ref).items():
-            values[name] = [value] * count
+        values |= {name: [value] * count for name, value in describe_detail(kind, ref).items()}
         values[f"{kind}_file"] = range(count)
     arrays = {name: pa.array(column, FILES.field(name).type) for name, column in values.items()}
     return fill_schema(FILES, arrays, count)

@@ -228,6 +228,8 @@ class Manifest:
     def to_bytes(self) -> bytes:
         """Write the manifest as it is stored: a line of JSON and a line with its digest."""
         schemas: dict[tuple[Column, ...], int] = {}
+        table_nodes = [ref for ref in self.nodes if ref.kind == _NODES]
+        detail_nodes = [ref for ref in self.nodes if ref.kind != _NODES]
         body = {
             "format": FORMAT,
             "requires": list(self.requires),
@@ -240,9 +242,9 @@ class Manifest:
             "settings": self.settings,
             "blocks": [_to_shared(block, schemas) for block in self.blocks],
             "snapshots": [_to_shared(snapshot, schemas) for snapshot in self.snapshots],
-            "nodes": [to_document(ref) for ref in self.nodes if ref.kind == _NODES],
-            "detail_nodes": [to_document(ref) for ref in self.nodes if ref.kind != _NODES],
-            "schemas": [to_document(columns) for columns in schemas],
+            "nodes": to_document(tuple(table_nodes)),
+            "detail_nodes": to_document(tuple(detail_nodes)),
+            "schemas": to_document(tuple(schemas)),
         }
         line = _to_json(body).encode() + b"\n"
         return line + _digest_line(line)

@@ -8,7 +8,19 @@ from dataclasses import dataclass, field
 from metastore.contract import format_names
 from metastore.format.documents import UNSTORED
 
-_LONG_TYPES = {"boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz"}
+_ENCODINGS_BY_TYPE = {
+    "boolean": "long",
+    "tinyint": "long",
+    "smallint": "long",
+    "int": "long",
+    "bigint": "long",
+    "date": "long",
+    "timestamp": "long",
+    "timestamp_ntz": "long",
+    "float": "double",
+    "double": "double",
+    "binary": "binary",
+}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _TEXT = re.compile(r"string(?: collate .+)?|(?:char|varchar)\(\d+\)")
 _INTERVAL = re.compile(r"interval (?:year|month|day|hour|minute|second)(?: to (?:month|hour|minute|second))?")
@@ -39,11 +51,11 @@ def encoding_of(spark_type: str) -> str | None:
     if decimal:
         precision, _ = decimal
         return "long" if precision <= LONG_DECIMAL_DIGITS else "binary"
-    if spark_type in _LONG_TYPES or _INTERVAL.fullmatch(spark_type):
+    if spark_type in _ENCODINGS_BY_TYPE:
+        return _ENCODINGS_BY_TYPE[spark_type]
+    if _INTERVAL.fullmatch(spark_type):
         return "long"
-    if spark_type in ("float", "double"):
-        return "double"
-    if spark_type == "binary" or _TEXT.fullmatch(spark_type):
+    if _TEXT.fullmatch(spark_type):
         return "binary"
     return None
 

@@ -64,8 +64,15 @@ def parse_time_zone(text: str) -> tzinfo:
 
 
 def _parse_distance(text: str, offset: re.Match[str]) -> timedelta:
-    hours, minutes, seconds = (int(offset[name] or offset[name * 2] or 0) for name in "hms")
+    hours = _parse_group(offset, "h")
+    minutes = _parse_group(offset, "m")
+    seconds = _parse_group(offset, "s")
     distance = timedelta(hours=hours, minutes=minutes, seconds=seconds)
-    if minutes >= _SIXTY or seconds >= _SIXTY or distance > _LONGEST:
+    if max(minutes, seconds) >= _SIXTY or distance > _LONGEST:
         raise InvalidArgument("zone", f"{text!r} is no offset from -18:00 to +18:00")
     return -distance if offset["sign"] == "-" else distance
+
+
+def _parse_group(offset: re.Match[str], name: str) -> int:
+    """Parse the number of a group, which is called `h` in texts with colons and `hh` in those without."""
+    return int(offset[name] or offset[name * 2] or 0)

@@ -79,14 +79,11 @@ def render_value(value: Any, column: Column, *, exact: bool = True, zone: str = 
     if value is None:
         return None
     family = _family(column)
-    if not exact and family == "text":
-        complete = _without_torn_character(bytes(value))
-        return _render_text(complete, column) + ELLIPSIS
-    render = make_renderer(column, zone)
-    text = render(value)
-    if not exact and family == "bytes":
-        return text + ELLIPSIS
-    return text
+    is_cut = not exact and family in ("text", "bytes")
+    if is_cut and family == "text":
+        value = _without_torn_character(bytes(value))
+    text = make_renderer(column, zone)(value)
+    return text + ELLIPSIS if is_cut else text
 
 
 TIMES = ("date", "timestamp", "timestamp_ntz")

@@ -80,7 +80,7 @@ def merge_details(
     is_rewritten = _find_rewritten_files(files.num_rows, parts)
     if not is_rewritten.any():
         return files
-    remaining_parts = winners()
+    winning_parts = winners()
     new_ordinals = np.where(is_rewritten, np.cumsum(is_rewritten) - 1, -1).astype(np.int32)
     for kind in DETAILS:
         has_details = np.zeros(files.num_rows, bool)
@@ -89,8 +89,9 @@ def merge_details(
             files_of_part = part.files_with_details(kind)
             files_of_part = files_of_part.filter(pa.array(is_rewritten[part.map_files(files_of_part)]))
             has_details[part.map_files(files_of_part)] = True
+            is_winner = winning_parts == number
             objects = _read_objects(kind, part, files_of_part, store)
-            rows += [rows_of_object.renumber(remaining_parts == number, new_ordinals) for rows_of_object in objects]
+            rows += [rows_of_object.renumber(is_winner, new_ordinals) for rows_of_object in objects]
         ref = _write(kind, pa.concat_tables(rows), store) if has_details.any() else None
         ordinals = np.where(has_details, new_ordinals, -1)
         files = _replace_fields(files, is_rewritten, _build_fields(kind, ref, ordinals))
