@@ -14,7 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{BaseEvalPython, LeafNode, Lo
 import org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
-import org.metastore.spark.pruning.{ColumnLookup, ExpressionKeys, Refusal}
+import org.metastore.spark.pruning.{ColumnLookup, ConjunctRefusal, ExpressionKeys}
 import org.metastore.spark.scan.FileScan
 import org.metastore.spark.tables.{HudiTable, ReadPermission, TableLookup}
 
@@ -99,7 +99,7 @@ object TableExpressions extends AliasHelper {
           written.collectFirst {
             case call: UserDefinedExpression if keys.versionOf(call).isEmpty => OfUsersCode.format(call.name)
           }
-        unknown.orElse(Refusal.reason(
+        unknown.orElse(ConjunctRefusal.reason(
           written,
           keys.versionOf(_).isDefined).map(_.sentence.stripSuffix(".")))
           .orElse(leaf.fold(Option("Spark does not compute it from the rows of the table alone"))(conversion))

@@ -127,11 +127,11 @@ object JoinKeys extends PredicateHelper {
 
   /** The keys of a plan's joins. */
   private final class Keys(known: LogicalPlan => Option[RelationColumns]) {
-    private val keys = mutable.HashMap.empty[(ExprId, Option[Expression]), Option[Key]]
+    private val keys = mutable.HashMap.empty[(ExprId, Option[Expression]), Option[JoinKey]]
 
-    def find(origin: Origin): Option[Key] = keys.getOrElseUpdate(
+    def find(origin: Origin): Option[JoinKey] = keys.getOrElseUpdate(
       (origin.column.exprId, origin.expression),
-      known(origin.leaf).flatMap(Key.fromOrigin(origin, _)))
+      known(origin.leaf).flatMap(JoinKey.fromOrigin(origin, _)))
   }
 
   /** A key of several joins has the least of its counts: each of the other sides then decides its own. */
@@ -272,42 +272,42 @@ object JoinKeys extends PredicateHelper {
       yield Sought(column, values, isIn = true, keepsNulls = false)
 
   /** A key of a join: the values that the conditions on it leave; `unknown` whether nothing is known of other conditions, or of joins. */
-  private final class Key(val values: ColumnHistogram, beside: => FilterSelectivity, unknown: Boolean) {
+  private final class JoinKey(val values: ColumnHistogram, beside: => FilterSelectivity, unknown: Boolean) {
     private lazy val others = beside.share
     private def isWhole: Boolean = !unknown && beside.isEstimated
 
     /** How likely a row of this side and one of the other that their conditions leave have the same value. */
-    def share(other: Key): Double = {
+    def share(other: JoinKey): Double = {
       val independent = JoinSelectivity.share(values, other.values)
       math.min(1.0, independent * correlation(other) * other.correlation(this))
     }
 
     /** The share of this side's rows whose value the other side has, or has not. */
-    def remainingShare(other: Key, isIn: Boolean, keepsNulls: Boolean): Double = {
+    def remainingShare(other: JoinKey, isIn: Boolean, keepsNulls: Boolean): Double = {
       // Of a side of which less comes than is known, more may stay without a match.
       if (isIn) matchingRows(other) / values.rows.max(1.0)
       else if (!other.isWhole) 1.0
       else math.max(leastUnmatched(other), unmatched(other, keepsNulls))
     }
 
-    private def matchingRows(other: Key): Double =
+    private def matchingRows(other: JoinKey): Double =
       JoinSelectivity.matchingRows(values, other.values, other.others)
 
-    private def leastUnmatched(other: Key): Double =
+    private def leastUnmatched(other: JoinKey): Double =
       if (values.isComplete && other.values.isComplete) 0.0
-      else Key.LeastUnmatched
+      else JoinKey.LeastUnmatched
 
-    private def unmatched(other: Key, keepsNulls: Boolean): Double = {
+    private def unmatched(other: JoinKey, keepsNulls: Boolean): Double = {
       val rows = math.max(1.0, values.rows)
       val nulls = if (keepsNulls) 0.0 else values.nulls
       math.max(0.0, rows - nulls - matchingRows(other)) / rows
     }
 
     /** How many times likelier than any row one that other conditions leave has a value of the other side. */
-    private def correlation(other: Key): Double = {
+    private def correlation(other: JoinKey): Double = {
       val among = within(other.values)
-      if (among <= 0 || among > Key.Most) 1.0
-      else math.min(1 / among, 1 / math.max(others, Key.Least))
+      if (among <= 0 || among > JoinKey.Most) 1.0
+      else math.min(1 / among, 1 / math.max(others, JoinKey.Least))
     }
 
     /** Of the rows that are not null the share between the other side's least value and its greatest. */
@@ -319,12 +319,12 @@ object JoinKeys extends PredicateHelper {
     }
   }
 
-  private object Key {
+  private object JoinKey {
     private val Least = 1e-6
     private[JoinKeys] val LeastUnmatched = 0.1 // where ranges of values are compared, not all values
     private val Most = 0.5 // of rows that the other side may have: of more the conditions need not be asked
 
-    def fromOrigin(origin: Origin, known: RelationColumns): Option[Key] = origin.expression match {
+    def fromOrigin(origin: Origin, known: RelationColumns): Option[JoinKey] = origin.expression match {
       case None =>
         fromColumn(origin, origin.column, known)
       case Some(key) =>
@@ -335,7 +335,7 @@ object JoinKeys extends PredicateHelper {
         }
     }
 
-    private def fromColumn(origin: Origin, column: Attribute, known: RelationColumns): Option[Key] = {
+    private def fromColumn(origin: Origin, column: Attribute, known: RelationColumns): Option[JoinKey] = {
       val conjuncts = origin.conjuncts.map(conjunct => known.resolver.replaceIn(conjunct).getOrElse(conjunct))
       val (own, others) = conjuncts.filter(ValuePredicate.canEvaluate).partition(isOn(column, _))
       lazy val beside = new FilterSelectivity(others, known.resolver, histograms(_, known))
@@ -346,7 +346,7 @@ object JoinKeys extends PredicateHelper {
         // as if there were no condition on it
         val remaining = ColumnPredicate.select(whole, own, column).getOrElse(whole)
         val unknown = origin.isJoined || own.size + others.size < origin.conjuncts.size
-        new Key(remaining, beside, unknown)
+        new JoinKey(remaining, beside, unknown)
       }
     }
 

@@ -20,7 +20,7 @@ private[pruning] final class Conjuncts(columns: ColumnLookup, allowance: Evaluat
 
   private val leaves = new LeafPredicates(columns, allowance)
 
-  def compile(conjunct: Expression): CompiledCondition = Refusal.reason(conjunct) match {
+  def compile(conjunct: Expression): CompiledCondition = ConjunctRefusal.reason(conjunct) match {
     case Some(reason) =>
       CompiledCondition(Condition.Unknown(reason), conjunct, None)
     case None =>

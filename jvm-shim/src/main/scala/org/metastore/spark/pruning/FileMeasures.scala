@@ -33,7 +33,7 @@ object FileMeasures {
       case _ if function.isDistinct => None
       case _ if isRowCount(function) => Some(RowCount)
       case Count(Seq(child)) =>
-        column(child).map(ValueCount)
+        column(child).map(NotNullCount)
       case Min(child) =>
         ordered(child).map(Extreme(_, least = true))
       case Max(child) =>
@@ -75,11 +75,11 @@ object FileMeasures {
         files: FileSetStatistics,
         among: BitSet,
         deleted: Int => DeletedRows): MeasuredFiles =
-      new Counted(files.rows(_), _ => 0L, deleted)
+      new LiveCounts(files.rows(_), _ => 0L, deleted)
   }
 
   /** COUNT of a column. */
-  private final case class ValueCount(column: ColumnReference) extends FileMeasure {
+  private final case class NotNullCount(column: ColumnReference) extends FileMeasure {
     override val columns: Seq[(String, DataType)] = Seq(column.key -> column.dataType)
 
     override def compute(
@@ -88,7 +88,7 @@ object FileMeasures {
         deleted: Int => DeletedRows): MeasuredFiles =
       measured(files, column) { summary =>
         def nulls(file: Int): Long = if (hasNulls(summary, file)) summary.nulls(file) else -1L
-        new Counted(summary.rows(_), nulls, deleted)
+        new LiveCounts(summary.rows(_), nulls, deleted)
       }
   }
 
@@ -151,7 +151,7 @@ object FileMeasures {
    *
    * @param nulls rows of each file that are null; below zero: not known
    */
-  private final class Counted(rows: Int => Long, nulls: Int => Long, deleted: Int => DeletedRows)
+  private final class LiveCounts(rows: Int => Long, nulls: Int => Long, deleted: Int => DeletedRows)
     extends MeasuredFiles {
     override def isKnown(file: Int): Boolean = count(file) >= 0
 

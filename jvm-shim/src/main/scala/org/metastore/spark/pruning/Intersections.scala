@@ -74,7 +74,7 @@ private[pruning] object Intersections {
     val sets = conditions.flatMap(_.values)
     if (sets.isEmpty || conditions.forall(_.ofNull)) None
     else {
-      val common = if (conditions.exists(_.onlyNull)) ValueSet.Nothing else sets.reduceLeft(_.intersect(_))
+      val common = if (conditions.exists(_.onlyNull)) ValueSet.NoValue else sets.reduceLeft(_.intersect(_))
       val isSaidBySingle = conditions.exists(single => single.values.contains(common) && !single.ofNull)
       if (isSaidBySingle) None
       else Some(Member(Term(use, use.dataType, Nil), common, inside = true))

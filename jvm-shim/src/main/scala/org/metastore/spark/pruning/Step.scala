@@ -77,7 +77,7 @@ private[pruning] object Step {
   }
 
   /** A function that Spark evaluates; bounds with something given away count as exact, as those of `Monotone` do. */
-  final case class Evaluated(function: MonotoneFunction, from: DataType, to: DataType) extends Step {
+  final case class SparkFunction(function: MonotoneFunction, from: DataType, to: DataType) extends Step {
     override def apply(bounds: Bounds): Bounds = {
       val evaluate = function.evaluator(from)
       val images = Array.tabulate(bounds.los.length)(image(bounds, _, evaluate))

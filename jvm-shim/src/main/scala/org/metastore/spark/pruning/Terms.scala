@@ -123,7 +123,7 @@ private[pruning] object Terms {
 
   private def rising(term: Term, function: MonotoneFunction): Option[Term] = {
     val to = function.expression.dataType
-    if (TypePromotion.hasBounds(to)) Some(term.after(to, Step.Evaluated(function, term.dataType, to)))
+    if (TypePromotion.hasBounds(to)) Some(term.after(to, Step.SparkFunction(function, term.dataType, to)))
     else None
   }
 

@@ -33,7 +33,7 @@ private[spark] object ValuePredicate {
 
   /** Whether a condition can be answered while a query is planned, by Spark's own code. */
   def canEvaluate(condition: Expression): Boolean =
-    Refusal.reason(condition).isEmpty && !condition.exists {
+    ConjunctRefusal.reason(condition).isEmpty && !condition.exists {
       case static: StaticInvoke =>
         !static.staticObject.getName.startsWith("org.apache.")
       case call =>

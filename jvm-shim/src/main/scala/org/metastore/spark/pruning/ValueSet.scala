@@ -24,7 +24,7 @@ private[pruning] sealed trait ValueSet {
 private[pruning] object ValueSet {
 
   /** No value at all. */
-  case object Nothing extends ValueSet {
+  case object NoValue extends ValueSet {
     override def disjoint(bounds: Bounds): BitSet = FileSets.all(bounds.los.length)
     override def covers(bounds: Bounds): BitSet = new BitSet
     override def intersect(other: ValueSet): ValueSet = this
@@ -65,7 +65,7 @@ private[pruning] object ValueSet {
       case that: LongRange =>
         val least = math.max(lo, that.lo)
         val most = math.min(hi, that.hi)
-        if (least > most) Nothing else LongRange(least, most)
+        if (least > most) NoValue else LongRange(least, most)
       case that =>
         that.intersect(this)
     }
@@ -120,7 +120,7 @@ private[pruning] object ValueSet {
         val least = if (UnsignedOrder.compare(that.lo, lo) > 0) that.lo else lo // null is less than all
         val narrower = if (hi == null || that.above(hi)) that else this
         val both = BytesRange(least, narrower.hi, narrower.hiIncluded)
-        if (both.above(least)) Nothing else both
+        if (both.above(least)) NoValue else both
       case _: LongRange => otherKind
       case that =>
         that.intersect(this)
@@ -183,7 +183,7 @@ private[pruning] object ValueSet {
 
     private def only(test: Int => Boolean): ValueSet = {
       val places = Array.range(0, values.length).filter(test)
-      if (places.isEmpty) Nothing else ofSorted(values.at(places))
+      if (places.isEmpty) NoValue else ofSorted(values.at(places))
     }
   }
 

@@ -14,20 +14,20 @@ private[pruning] final class ValueTrial(
     allowance: EvaluationAllowance) {
   import ValueTrial._
 
-  private val answers = mutable.HashMap.empty[Long, Answer]
+  private val answers = mutable.HashMap.empty[Long, Truth]
 
   lazy val holdsForNull: Boolean = predicate.holds(null)
   lazy val holdsForNaN: Boolean = predicate.holds(if (use.dataType == FloatType) Float.NaN else Double.NaN)
 
   /** Whether it is true of some of the values; true where no more may be asked. */
   def holdsForSome(values: Values): Boolean =
-    !allowance.take(values.length) || (0 until values.length).exists(answer(values, _).some)
+    !allowance.take(values.length) || (0 until values.length).exists(answer(values, _).ofSome)
 
   /** Whether it is true of all of the values; false where no more may be asked. */
   def holdsForAll(values: Values): Boolean =
-    allowance.take(values.length) && (0 until values.length).forall(answer(values, _).all)
+    allowance.take(values.length) && (0 until values.length).forall(answer(values, _).ofAll)
 
-  private def answer(values: Values, i: Int): Answer = values match {
+  private def answer(values: Values, i: Int): Truth = values match {
     case Values.Longs(array) =>
       answers.getOrElseUpdate(array(i), ask(CatalystValue.ordered(values, i, use.dataType)))
     case _ =>
@@ -35,22 +35,22 @@ private[pruning] final class ValueTrial(
   }
 
   /** Statistics hold one zero, and files may hold two. */
-  private def ask(value: Any): Answer = value match {
+  private def ask(value: Any): Truth = value match {
     case zero: Double if zero == 0 =>
-      Answer(predicate.holds(0.0d), predicate.holds(-0.0d))
+      Truth(predicate.holds(0.0d), predicate.holds(-0.0d))
     case zero: Float if zero == 0 =>
-      Answer(predicate.holds(0.0f), predicate.holds(-0.0f))
+      Truth(predicate.holds(0.0f), predicate.holds(-0.0f))
     case other =>
-      Answer(predicate.holds(other))
+      Truth(predicate.holds(other))
   }
 }
 
 private object ValueTrial {
 
   /** Whether a predicate is true of some of the forms in which a value may stand in a file, and whether of all. */
-  private final class Answer(val some: Boolean, val all: Boolean)
+  private final class Truth(val ofSome: Boolean, val ofAll: Boolean)
 
-  private object Answer {
-    def apply(forms: Boolean*): Answer = new Answer(forms.contains(true), !forms.contains(false))
+  private object Truth {
+    def apply(forms: Boolean*): Truth = new Truth(forms.contains(true), !forms.contains(false))
   }
 }

@@ -25,7 +25,8 @@ import org.apache.spark.sql.types.{DataType, StructType, TimestampType}
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{RelationColumns, V1Statistics}
 import org.metastore.spark.pruning.{
-  ColumnResolver, DeletedRows, ExpressionColumns, LiveFiles, Refusal, RowOrder, ScanDecision, WantedRows
+  ColumnResolver, ConjunctRefusal, DeletedRows, ExpressionColumns, LiveFiles, RowOrder, ScanDecision,
+  WantedRows
 }
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.TableStatistics
@@ -228,7 +229,7 @@ private[scan] final class FileRelationAdapter extends RelationAdapter {
     val options = new FileSourceOptions(files.options)
     !options.ignoreCorruptFiles && !options.ignoreMissingFiles && conjuncts.forall { conjunct =>
       val ofPartition = conjunct.references.intersect(partition)
-      Refusal.reason(
+      ConjunctRefusal.reason(
         conjunct).isEmpty && (ofPartition.isEmpty || ofPartition.size == conjunct.references.size)
     }
   }

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.{
 import org.metastore.spark.reason.{Reason, ReasonCode}
 
 /** Conjuncts that planning may not use: their answer is not fixed while a query is planned, or users' code gives it. */
-private[spark] object Refusal {
+private[spark] object ConjunctRefusal {
 
   /** The reason not to use a conjunct, or None. */
   def reason(conjunct: Expression): Option[Reason] = reason(conjunct, _ => false)
