@@ -1,9 +1,9 @@
-"""The one registry of settings, and where each value comes from.
+"""The registry of settings, and the sources of their values.
 
 A setting has one name in four places: `spark.metastore.pruning.enabled` as a Spark conf, `METASTORE_PRUNING_ENABLED`
 in the environment, `pruning.enabled` in `metastore.toml` or in `[tool.metastore]` of a pyproject. The first of
-argument, Spark conf, environment, file and default that has it wins; an empty or false value is a value. What names a
-program or a place for statistics is taken from a file only where nobody but the user and root can have written it.
+argument, Spark conf, environment, file and default that has it wins; an empty or false value is a value. A setting
+that names a program or a store is taken from a file only if nobody but the user and root can have written the file.
 The settings are declared in `metastore/contract/settings.json`, which the shim's are compared with.
 """
 
@@ -43,7 +43,7 @@ _PROPERTY_PREFIX = "metastore."
 
 
 def find_misspelt_variables(variables: Iterable[str]) -> dict[str, str]:
-    """Variables that are near to a setting and are none, each with the hint that names the setting."""
+    """List variables whose names are near to a setting's, each with the hint that names the setting."""
     names = {setting.environment.removeprefix(_PREFIX) for setting in REGISTRY.values()}
     hints = {}
     for variable in variables:
@@ -52,7 +52,7 @@ def find_misspelt_variables(variables: Iterable[str]) -> dict[str, str]:
             continue
         similar = find_similar_names(name, names, cutoff=0.75)  # other software has variables that begin so
         if similar:
-            hints[variable] = phrase_suggestion([_PREFIX + one for one in similar])
+            hints[variable] = phrase_suggestion([_PREFIX + similar_name for similar_name in similar])
     return hints
 
 
@@ -62,7 +62,7 @@ def is_property_name(name: str) -> bool:
 
 
 def find_wrong_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Table properties that begin as ours do and say nothing, each with what is wrong with it."""
+    """List table properties that begin as ours do and have no effect, each with its problem."""
     problems = {}
     for name, value in properties.items():
         if not is_property_name(name):
@@ -81,7 +81,7 @@ def _list_properties() -> str:
 
 
 def warn_of_misspelt_variables(variables: Iterable[str]) -> None:
-    """Names them in the log, each once."""
+    """Log misspelt variables, each once."""
     for name, hint in find_misspelt_variables(variables).items():
         _warn(name, hint)
 
@@ -99,10 +99,10 @@ SOURCES = ("argument", "spark", "environment", "file")
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting: what it is called, what it means, what it is when nobody sets it.
+    """One setting: its names, meaning and default.
 
-    `own` is true where it is taken only from files that nobody but the user and root can have written. `users` are the
-    parts that use it: `analyze`, `read` (table functions, the data source) and `plan`. A table property is called as
+    `own` is true if it is taken only from files that nobody but the user and root can have written. `users` are the
+    parts that use it: `analyze`, `read` (table functions, the data source) and `plan`. A table property has the name of
     the setting, without `spark.`, and may have other values.
     """
 
@@ -123,11 +123,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class ResolvedSetting:
-    """A setting with its value and where that was found.
+    """A setting with its value and the source of the value.
 
-    `value` is typed (sizes in bytes, durations in milliseconds); `text` is what was written; `source` is `argument`,
-    `spark`, `environment`, `file` or `default`; `file` is the path where that is the source. `left_out` says which file
-    has the setting and why it is not taken from there.
+    `value` is typed (sizes in bytes, durations in milliseconds); `text` is the value as written; `source` is
+    `argument`, `spark`, `environment`, `file` or `default`; `file` is the path of a file that is the source. `left_out`
+    names a file whose value is not taken, with the reason.
     """
 
     setting: Setting
@@ -142,8 +142,8 @@ class ResolvedSetting:
 class SettingsFile:
     """The nearest file with settings.
 
-    `values` are those of settings, by field; `left_out` says why some fields are not taken from it; `unknown` are the
-    values of names that are no settings.
+    `values` are the values of settings, by field; `left_out` are the reasons why some fields are not taken from it;
+    `unknown` are the values of names that are no settings.
     """
 
     path: Path
@@ -156,29 +156,25 @@ def _field_of(key: str) -> str:
     return re.sub(r"([a-z])([A-Z])", r"\1_\2", key.removeprefix(PREFIX)).replace(".", "_").lower()
 
 
-_TYPES = {one["key"]: annotate_setting(one) for one in read_contract("settings")}
-
-_SEPARATORS = {one["key"]: "; " for one in read_contract("settings") if one["type"] == "expressions"}
-
-
-def _read_registry() -> dict[str, Setting]:
-    settings = {}
-    for declared in read_contract("settings"):
-        key = declared["key"]
-        settings[key] = Setting(
-            key=key,
-            field=_field_of(key),
-            default=declared["default"],
-            meaning=declared["meaning"],
-            own=declared.get("own_file", False),
-            users=tuple(declared["used_by"]),
-            is_table_property=declared.get("table_property", False),
-            property_choices=tuple(declared.get("property_choices", ())),
-        )
-    return settings
+_DECLARATIONS: Mapping[str, Mapping[str, Any]] = {entry["key"]: entry for entry in read_contract("settings")}
+_TYPES = {key: annotate_setting(declaration) for key, declaration in _DECLARATIONS.items()}
 
 
-REGISTRY: Mapping[str, Setting] = _read_registry()
+def _make_setting(key: str) -> Setting:
+    declaration = _DECLARATIONS[key]
+    return Setting(
+        key=key,
+        field=_field_of(key),
+        default=declaration["default"],
+        meaning=declaration["meaning"],
+        own=declaration.get("own_file", False),
+        users=tuple(declaration["used_by"]),
+        is_table_property=declaration.get("table_property", False),
+        property_choices=tuple(declaration.get("property_choices", ())),
+    )
+
+
+REGISTRY: Mapping[str, Setting] = {key: _make_setting(key) for key in _DECLARATIONS}
 _TABLE_PROPERTIES = {
     key.removeprefix("spark."): setting for key, setting in REGISTRY.items() if setting.is_table_property
 }
@@ -190,7 +186,7 @@ class _Outside(BaseSettings):
     )
 
 
-_FIELDS: dict[str, Any] = {one.field: (_TYPES[one.key], one.default) for one in REGISTRY.values()}
+_FIELDS: dict[str, Any] = {setting.field: (_TYPES[setting.key], setting.default) for setting in REGISTRY.values()}
 _OUTSIDE = create_model("_Settings", __base__=_Outside, **_FIELDS)
 """The settings as pydantic looks for them outside of Python."""
 
@@ -198,7 +194,7 @@ _OUTSIDE = create_model("_Settings", __base__=_Outside, **_FIELDS)
 def resolve(
     spark: SparkSession | None = None, arguments: Mapping[str, object] | None = None, user: str | None = None
 ) -> tuple[ResolvedSetting, ...]:
-    """Returns settings with value and source.
+    """Return settings with value and source.
 
     Args:
         spark: the session whose conf is asked, classic or Connect.
@@ -215,14 +211,18 @@ def resolve(
         >>> bins.value, bins.source
         (1000, 'default')
     """
-    by_field = {_find_setting(key, "asked for").field: value for key, value in (arguments or {}).items()}
-    wanted = [setting for setting in REGISTRY.values() if user is None or user in setting.users]
-    sources = _read_sources(by_field, spark, wanted)
-    return tuple(_resolve_one(setting, sources) for setting in wanted)
+    argument_fields = {}
+    for key, value in (arguments or {}).items():
+        argument_fields[_find_setting(key, "asked for").field] = value
+    settings = list(REGISTRY.values())
+    if user is not None:
+        settings = [setting for setting in settings if user in setting.users]
+    sources = _read_sources(argument_fields, spark, settings)
+    return tuple(_resolve_one(setting, sources) for setting in settings)
 
 
 def get(key: str, spark: SparkSession | None = None, argument: object = None) -> Any:
-    """Returns the typed value of one setting.
+    """Return the typed value of one setting.
 
     Args:
         key: as a Spark conf, such as `spark.metastore.store`.
@@ -244,9 +244,9 @@ def get(key: str, spark: SparkSession | None = None, argument: object = None) ->
 
 
 def list_settings(spark: SparkSession | None = None) -> tuple[dict[str, Any], ...]:
-    """Returns a row for each setting, and one for each name that is near to a setting and is none.
+    """Return a row for each setting, and one for each name that is near to a setting and is none.
 
-    `problem` says what is wrong with what is set: nothing is raised for that. The value is the one in force.
+    `problem` describes a wrong value or name: nothing is raised for it. The value is the one in force.
 
     Args:
         spark: the session whose conf is asked.
@@ -270,7 +270,7 @@ def list_settings(spark: SparkSession | None = None) -> tuple[dict[str, Any], ..
 
 
 def find_unknown_settings(spark: SparkSession | None) -> dict[str, str]:
-    """Keys of a session's conf that begin as our settings do and are none, each with what is wrong with it."""
+    """List keys of a session's conf that begin as our settings do and are none, each with its problem."""
     return {key: _phrase_unknown(_hint(key)) for key in sorted(_read_unknown_keys(spark))}
 
 
@@ -285,19 +285,19 @@ class _Sources:
 def _read_sources(
     arguments: Mapping[str, object],
     spark: SparkSession | None,
-    wanted: Iterable[Setting],
+    settings: Iterable[Setting],
     *,
     strict: bool = True,
 ) -> _Sources:
-    """Reads all places that may have settings; where strict, a file may not have other names."""
-    file = _from_file(Path.cwd())
+    """Read all sources of settings; if strict, an unknown name in a file is an error."""
+    file = _read_file(Path.cwd())
     if strict and file is not None:
         for name in file.unknown:
             _find_setting(name, f"in {file.path}")
     values = {
         "argument": arguments,
-        "spark": _from_spark(spark, wanted),
-        "environment": _from_environment(),
+        "spark": _read_conf(spark, settings),
+        "environment": _read_environment(),
         "file": file.values if file else {},
     }
     return _Sources(values, file)
@@ -305,7 +305,9 @@ def _read_sources(
 
 def _resolve_one(setting: Setting, sources: _Sources) -> ResolvedSetting:
     source = _find_source(setting, sources)
-    value = setting.default if source == "default" else sources.values[source][setting.field]
+    value: object = setting.default
+    if source != "default":
+        value = sources.values[source][setting.field]
     text = _write(setting, value)
     try:
         checked = TypeAdapter(_TYPES[setting.key]).validate_python(value)
@@ -333,9 +335,11 @@ def _find_source(setting: Setting, sources: _Sources) -> str:
 
 def _write(setting: Setting, value: object) -> str:
     """The value as the text that a Spark conf would have."""
-    if isinstance(value, list | tuple):
-        return _SEPARATORS.get(setting.key, ",").join(map(str, value))
-    return str(value)
+    if not isinstance(value, list | tuple):
+        return str(value)
+    is_expressions = _DECLARATIONS[setting.key]["type"] == "expressions"
+    separator = "; " if is_expressions else ","
+    return separator.join(map(str, value))
 
 
 def _describe(setting: Setting, sources: _Sources) -> dict[str, Any]:
@@ -375,42 +379,46 @@ def _describe_unknown(name: str, value: object, source: str, problem: str) -> di
     }
 
 
-def _from_environment() -> Mapping[str, object]:
+def _read_environment() -> Mapping[str, object]:
     warn_of_misspelt_variables(os.environ)
     return EnvSettingsSource(_OUTSIDE)()
 
 
 def _find_setting(key: str, source: str) -> Setting:
-    found = REGISTRY.get(key) or REGISTRY.get(PREFIX + key)
-    if found is None:
-        raise InvalidArgument(
-            key, f"no such setting ({source})", _hint(key) or "`metastore config` lists every setting."
-        )
-    return found
+    setting = _get_setting(key)
+    if setting is None:
+        hint = _hint(key) or "`metastore config` lists every setting."
+        raise InvalidArgument(key, f"no such setting ({source})", hint)
+    return setting
+
+
+def _get_setting(name: str) -> Setting | None:
+    return REGISTRY.get(name) or REGISTRY.get(PREFIX + name)
 
 
 def _hint(key: str) -> str:
-    """Names the settings that are near to a name that is none."""
-    similar = find_similar_names(key.removeprefix(PREFIX), [name.removeprefix(PREFIX) for name in REGISTRY])
+    """The hint that names the settings near to an unknown name."""
+    short_names = [name.removeprefix(PREFIX) for name in REGISTRY]
+    similar = find_similar_names(key.removeprefix(PREFIX), short_names)
     return phrase_suggestion([PREFIX + name for name in similar])
 
 
-def _from_spark(spark: SparkSession | None, wanted: Iterable[Setting]) -> dict[str, object]:
+def _read_conf(spark: SparkSession | None, settings: Iterable[Setting]) -> dict[str, object]:
     if spark is None:
         return {}
-    values = {setting.field: spark.conf.get(setting.key, None) for setting in wanted}
+    values = {setting.field: spark.conf.get(setting.key, None) for setting in settings}
     return {field: value for field, value in values.items() if value is not None}
 
 
 def _read_unknown_keys(spark: SparkSession | None) -> dict[str, str]:
-    """What a session has set that begins as our settings do and is none of them."""
+    """Keys and values of a session's conf that begin as our settings do and are none of them."""
     if spark is None:
         return {}
     rows = spark.sql("SET").collect()
     return {row.key: row.value for row in rows if row.key.startswith(PREFIX) and row.key not in REGISTRY}
 
 
-def _from_file(folder: Path) -> SettingsFile | None:
+def _read_file(folder: Path) -> SettingsFile | None:
     readers: dict[str, type[TomlConfigSettingsSource]] = {
         "metastore.toml": TomlConfigSettingsSource,
         "pyproject.toml": PyprojectTomlConfigSettingsSource,
@@ -418,32 +426,43 @@ def _from_file(folder: Path) -> SettingsFile | None:
     for directory in (folder, *folder.parents):
         for name, reader in readers.items():
             file = directory / name
-            values = _toml(reader, file) if file.is_file() else {}
+            values = _read_toml(reader, file)
             if values:
-                return _vetted(file, dict(_flat(values)))
+                return _vet(file, _flatten(values))
     return None
 
 
-def _vetted(file: Path, values: Mapping[str, object]) -> SettingsFile:
-    """Leaves out what names programs or places where others may have written it."""
+def _vet(file: Path, values: Mapping[str, object]) -> SettingsFile:
+    """Divide the values of a file; settings of programs and stores are left out if others may have written it."""
     settings: dict[Setting, object] = {}
     unknown: dict[str, object] = {}
     for name, value in values.items():
-        setting = REGISTRY.get(name) or REGISTRY.get(PREFIX + name)
+        setting = _get_setting(name)
         if setting is None:
             unknown[name] = value
         else:
             settings[setting] = value
-    reason = describe_foreign_access(file) if any(setting.own for setting in settings) else ""
-    left_out = {setting: f"{file} has it, but {reason}" for setting in settings if setting.own and reason}
-    for setting, sentence in left_out.items():
-        _warn_once(f"{setting.key} is left out: {sentence}.")
+    left_out = _find_left_out(file, settings)
     return SettingsFile(
         path=file,
-        values={setting.field: value for setting, value in settings.items() if setting not in left_out},
-        left_out={setting.field: sentence for setting, sentence in left_out.items()},
+        values={setting.field: value for setting, value in settings.items() if setting.field not in left_out},
+        left_out=left_out,
         unknown=unknown,
     )
+
+
+def _find_left_out(file: Path, settings: Iterable[Setting]) -> dict[str, str]:
+    """The settings that are not taken from a file, by field, each with the reason."""
+    own_settings = [setting for setting in settings if setting.own]
+    if not own_settings:
+        return {}
+    access = describe_foreign_access(file)
+    if not access:
+        return {}
+    reason = f"{file} has it, but {access}"
+    for setting in own_settings:
+        _warn_once(f"{setting.key} is left out: {reason}.")
+    return {setting.field: reason for setting in own_settings}
 
 
 @lru_cache(maxsize=64)
@@ -451,15 +470,21 @@ def _warn_once(line: str) -> None:
     _LOG.warning("%s", line)
 
 
-def _toml(reader: type[TomlConfigSettingsSource], file: Path) -> Mapping[str, Any]:
+def _read_toml(reader: type[TomlConfigSettingsSource], file: Path) -> Mapping[str, Any]:
+    if not file.is_file():
+        return {}
     try:
         return reader(_OUTSIDE, file).toml_data
-    except ValueError as error:  # that of the TOML library, or of text that is no UTF-8
+    except ValueError as error:  # of the TOML library, or of text that is no UTF-8
         raise InvalidArgument(str(file), f"it is not valid TOML: {error}".rstrip(".")) from None
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, object]]:
-    pairs: list[tuple[str, object]] = []
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
+    """The values by their names with dots."""
+    flat: dict[str, object] = {}
     for key, value in values.items():
-        pairs += _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(prefix + key, value)]
-    return pairs
+        if isinstance(value, dict):
+            flat |= _flatten(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat

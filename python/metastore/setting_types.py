@@ -44,9 +44,12 @@ def _whole(value: object) -> int:
 
 def _bytes(value: object) -> int:
     """Read a size as Spark does: `256m`, `1g`, `4096`."""
+    size = _MOST_LONG + 1
     match = _SIZE.fullmatch(str(value).strip())
-    size = int(match[1]) << _SHIFTS[(match[3] or "").lower()] if match else None
-    if size is None or size > _MOST_LONG:
+    if match is not None:
+        unit = (match[3] or "").lower()
+        size = int(match[1]) << _SHIFTS[unit]
+    if size > _MOST_LONG:
         raise ValueError("write a size such as 256m or 1g")
     return size
 
@@ -93,11 +96,11 @@ def _strip_all(items: Iterable[object]) -> tuple[str, ...]:
 
 
 def _formats(value: object) -> tuple[str, ...]:
+    formats = format_names()
     names = tuple(name.lower() for name in _names(value))
-    known = format_names()
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise ValueError(f"{unknown[0]!r} is none of {', '.join(known)}")
+    for name in names:
+        if name not in formats:
+            raise ValueError(f"{name!r} is none of {', '.join(formats)}")
     return names
 
 
