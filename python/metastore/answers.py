@@ -181,7 +181,9 @@ class Summary(Answer):
 
         Columns of which nothing is known are not here.
         """
-        return self.measure_ranks() if self.measure_ranks is not None else {}
+        if self.measure_ranks is None:
+            return {}
+        return self.measure_ranks()
 
     def __reduce__(self) -> tuple[type[Answer], tuple[Any, ...]]:
         kind, (*values, _) = super().__reduce__()

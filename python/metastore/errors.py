@@ -50,8 +50,8 @@ __all__ = [
 ]
 
 
-_CODES: dict[str, str] = {one["class"]: one["code"] for one in read_contract("errors")["errors"]}
-_SHOWN = 5
+_CODES: dict[str, str] = {entry["class"]: entry["code"] for entry in read_contract("errors")["errors"]}
+_MOST_NAMES = 5
 _NEAREST = 3
 
 
@@ -60,7 +60,7 @@ _TWO_STOPS = re.compile(r"(?<!\.)\.\.(?= |$)")
 
 
 class MetastoreError(Exception):
-    """What all errors of the Metastore have in common.
+    """The base of all errors of the Metastore.
 
     Attributes:
         code: The stable name of the kind of error, the same in SQL and in Python.
@@ -94,7 +94,7 @@ def _restore(cls: type[MetastoreError], args: tuple[Any, ...], facts: dict[str, 
 
 
 def phrase_suggestion(names: Sequence[str]) -> str:
-    """How a hint names what is near; empty where nothing is.
+    """Return the hint that names similar names; empty without any.
 
     Example:
         >>> phrase_suggestion(["price", "prize"])
@@ -104,9 +104,11 @@ def phrase_suggestion(names: Sequence[str]) -> str:
 
 
 def _known(names: Sequence[str]) -> str:
-    """How a hint names what there is, where nothing is near."""
-    others = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"Known: {', '.join(names[:_SHOWN])}{others}." if names else ""
+    """The hint that names what there is, where nothing is similar."""
+    if not names:
+        return ""
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"Known: {', '.join(names[:_MOST_NAMES])}{more}."
 
 
 class NoStatistics(MetastoreError):
@@ -138,8 +140,8 @@ class NoStatistics(MetastoreError):
         self.analyzed = tuple(analyzed)
         self.columns = columns
         self.in_statements = in_statements or name_in_statements(table)
-        wanted = f"COLUMNS {columns}" if columns else "ALL COLUMNS"
-        self.command = f"ANALYZE TABLE {self.in_statements} COMPUTE STATISTICS FOR {wanted}"
+        clause = f"COLUMNS {columns}" if columns else "ALL COLUMNS"
+        self.command = f"ANALYZE TABLE {self.in_statements} COMPUTE STATISTICS FOR {clause}"
         if analyzed:
             hint = (
                 "ANALYZE computes them for the current snapshot only. "

@@ -50,7 +50,7 @@ class LockedJar:
 
 
 def shim() -> Path:
-    """Returns the path of the Spark shim, for `spark-submit --jars`: one jar serves every line of Spark.
+    """Return the path of the Spark shim, for `spark-submit --jars`: one jar serves every line of Spark.
 
     It is the one beside Spark's own jars, or else the one that was installed with this package: pip installs the two in
     different places where pyspark is in another environment, or nowhere.
@@ -63,17 +63,19 @@ def shim() -> Path:
         >>> metastore.jars.shim().name
         'metastore-shim.jar'
     """
-    beside = _installed_pyspark()
-    places = [*([beside / "jars" / SHIM] if beside else []), *_installed_shims()]
-    jar = next((place for place in places if place.exists()), None)
-    if jar is None:
-        missing = places[0] if places else f"pyspark/jars/{SHIM}"
-        raise JarNotFound(f"{missing} does not exist", hint="pip install --force-reinstall pyspark-metastore")
-    return jar
+    candidates = _installed_shims()
+    pyspark = _installed_pyspark()
+    if pyspark is not None:
+        candidates.insert(0, pyspark / "jars" / SHIM)
+    for candidate in candidates:
+        if candidate.exists():
+            return candidate
+    missing = candidates[0] if candidates else f"pyspark/jars/{SHIM}"
+    raise JarNotFound(f"{missing} does not exist", hint="pip install --force-reinstall pyspark-metastore")
 
 
 def explain_missing_shim(spark: str) -> JarNotFound:
-    """Returns the error of a session that does not have the shim's functions.
+    """Return the error of a session that does not have the shim's functions.
 
     Args:
         spark: The session's version of Spark.
@@ -94,7 +96,7 @@ def explain_missing_shim(spark: str) -> JarNotFound:
 
 
 def spark_line_of(spark: str) -> str:
-    """Returns the line that a version of Spark belongs to; the version itself if it is a preview or a snapshot.
+    """Return the line that a version of Spark belongs to; the version itself if it is a preview or a snapshot.
 
     Vendors add to the version of the release that theirs is made from.
 
@@ -107,13 +109,16 @@ def spark_line_of(spark: str) -> str:
 
 
 def join_names(names: tuple[str, ...]) -> str:
-    """Returns names as a sentence has them.
+    """Return names as a sentence has them.
 
     Example:
         >>> join_names(("3.5", "4.0", "4.1"))
         '3.5, 4.0 and 4.1'
     """
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+    *first_names, last_name = names
+    if not first_names:
+        return last_name
+    return f"{', '.join(first_names)} and {last_name}"
 
 
 def _installed_shims() -> list[Path]:
@@ -126,11 +131,13 @@ def _installed_shims() -> list[Path]:
 
 def _installed_pyspark() -> Path | None:
     spec = importlib.util.find_spec("pyspark")
-    return None if spec is None or spec.origin is None else Path(spec.origin).parent
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent
 
 
 def pyspark_jars() -> Path:
-    """Returns the `jars` folder of this Python's pyspark.
+    """Return the `jars` folder of this Python's pyspark.
 
     Raises:
         JarNotFound: pyspark is not installed for this Python.
@@ -142,7 +149,7 @@ def pyspark_jars() -> Path:
 
 
 def read_lock() -> dict[str, LockedJar]:
-    """Returns the jars of `jars.lock` by name."""
+    """Return the jars of `jars.lock` by name."""
     lines = resources.files("metastore").joinpath("jars.lock").read_text("utf-8").splitlines()
     jars = [_parse(line) for line in lines if line and not line.startswith("#")]
     return {jar.name: jar for jar in jars}
@@ -155,13 +162,13 @@ def _parse(line: str) -> LockedJar:
 
 
 def cache() -> Path:
-    """Returns the folder that holds fetched jars: `METASTORE_JAR_CACHE`, or one in the user's cache."""
+    """Return the folder that holds fetched jars: `METASTORE_JAR_CACHE`, or one in the user's cache."""
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pyspark-metastore" / "jars"
     return Path(os.environ.get("METASTORE_JAR_CACHE") or default)
 
 
 def fetch(name: str) -> Path:
-    """Returns a jar of `jars.lock`, downloading it at its first use.
+    """Return a jar of `jars.lock`, downloading it at its first use.
 
     Args:
         name: first word of a line of `jars.lock`, such as `iceberg-4.1`.
@@ -174,14 +181,14 @@ def fetch(name: str) -> Path:
         hint = suggest_names(name, jars) or f"It has {', '.join(sorted(jars))}."
         raise JarNotFound(f"jars.lock has no jar {name!r}", hint=hint)
     jar = jars[name]
-    kept = cache() / jar.file_name
-    if not kept.exists() or _sha256(kept) != jar.sha256:
-        _download(jar, kept)
-    return kept
+    file = cache() / jar.file_name
+    if not file.exists() or _sha256(file) != jar.sha256:
+        _download(jar, file)
+    return file
 
 
 def fetch_all(name: str) -> list[Path]:
-    """Returns a jar of `jars.lock` and those that it needs, whose names begin with its name and a dash.
+    """Return a jar of `jars.lock` and those that it needs, whose names begin with its name and a dash.
 
     Args:
         name: such as `delta-4.1`.
@@ -193,41 +200,42 @@ def fetch_all(name: str) -> list[Path]:
         >>> [jar.name for jar in fetch_all("delta-4.1")][:1]  # doctest: +SKIP
         ['delta-spark_4.1_2.13-4.4.0.jar']
     """
-    return [fetch(name), *(fetch(other) for other in read_lock() if other.startswith(f"{name}-"))]
+    required = [other_name for other_name in read_lock() if other_name.startswith(f"{name}-")]
+    return [fetch(name), *map(fetch, required)]
 
 
-def _download(jar: LockedJar, kept: Path) -> None:
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
-        fetched = _retrieve(jar, Path(scratch))
-        found = _sha256(fetched)
-        if found != jar.sha256:
+def _download(jar: LockedJar, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        file = _retrieve(jar, Path(scratch))
+        digest = _sha256(file)
+        if digest != jar.sha256:
             raise JarNotFound(
-                f"{jar.file_name} has SHA-256 {found}, jars.lock says {jar.sha256}",
+                f"{jar.file_name} has SHA-256 {digest}, jars.lock says {jar.sha256}",
                 hint="check the repository or mirror it came from",
             )
-        fetched.replace(kept)
+        file.replace(target)
 
 
 def _retrieve(jar: LockedJar, scratch: Path) -> Path:
     settings = os.environ.get("METASTORE_IVY_SETTINGS") or str(scratch / "ivysettings.xml")
     (scratch / "ivysettings.xml").write_text(IVY_SETTINGS, "utf-8")
-    fetched = scratch / jar.file_name
+    file = scratch / jar.file_name
     command = [
         *(_java(), "-cp", f"{pyspark_jars()}/*", "org.apache.ivy.Main", "-settings", settings),
         *("-cache", str(scratch / "ivy"), "-notransitive", "-types", "jar"),
         *("-dependency", jar.group, jar.artifact, jar.version),
         *("-retrieve", str(scratch / "[artifact]-[revision].[ext]")),
     ]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - arguments of the lock
-    if done.returncode or not fetched.exists():
-        said = [line.strip() for line in done.stdout.splitlines() if "ERROR" in line or "not found" in line]
+    process = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - arguments of the lock
+    if process.returncode or not file.exists():
+        errors = [line.strip() for line in process.stdout.splitlines() if "ERROR" in line or "not found" in line]
+        reason = "; ".join(errors[:2]) or "no reason given"
         raise JarNotFound(
-            f"{jar.group}:{jar.artifact}:{jar.version} could not be downloaded: "
-            f"{'; '.join(said[:2]) or 'no reason given'}",
+            f"{jar.group}:{jar.artifact}:{jar.version} could not be downloaded: {reason}",
             hint=f"check the network, or put {jar.file_name} into {cache()}",
         )
-    return fetched
+    return file
 
 
 def _java() -> str:

@@ -21,34 +21,34 @@ _LAST_SECONDS = 10.0
 
 
 def get_executed_plan(frame: DataFrame) -> Any:
-    """The executed plan of a query."""
+    """Return the executed plan of a query."""
     return frame._jdf.queryExecution().executedPlan()
 
 
 def estimate_size(frame: DataFrame) -> tuple[int, int | None]:
-    """How many bytes and rows Spark expects of a query before it runs."""
-    found = frame._jdf.queryExecution().optimizedPlan().stats()
-    rows = found.rowCount()
-    return int(found.sizeInBytes()), int(rows.get()) if rows.isDefined() else None
+    """Return the bytes and rows that Spark expects of a query before it runs; None for unknown rows."""
+    statistics = frame._jdf.queryExecution().optimizedPlan().stats()
+    rows = statistics.rowCount()
+    return int(statistics.sizeInBytes()), int(rows.get()) if rows.isDefined() else None
 
 
 def get_hadoop_configuration(spark: SparkSession) -> Any:
-    """Hadoop's settings as the session has them, credentials among them."""
+    """Return Hadoop's settings of the session, with its credentials."""
     return spark._jsparkSession.sessionState().newHadoopConf()
 
 
 def to_jvm_session(spark: SparkSession) -> Any:
-    """A session as the shim takes it."""
+    """Return the JVM's session, as the shim takes it."""
     return spark._jsparkSession
 
 
 def load_shim_class(spark: SparkSession | SparkContext, name: str) -> Any:
-    """A class of the shim that Python calls."""
+    """Load a class of the shim that Python calls."""
     return getattr(find_shim_package(spark).analyze, name)
 
 
 def find_shim_package(spark: SparkSession | SparkContext) -> Any:
-    """The package of the shim's build for this Spark and Scala: classes of two builds never meet.
+    """Find the package of the shim's build for this Spark and Scala: classes of two builds never meet.
 
     Raises:
         JarNotFound: The session's Spark does not have the shim, or the shim has no build for it.
@@ -63,19 +63,19 @@ def find_shim_package(spark: SparkSession | SparkContext) -> Any:
 
 
 def to_jvm_rows(frame: DataFrame) -> Any:
-    """A DataFrame as the shim takes it."""
+    """Return the JVM's DataFrame, as the shim takes it."""
     return frame._jdf
 
 
 def to_jvm_bytes(records: RDD[bytes]) -> Any:
-    """Records as the shim takes them: bytes as they are."""
+    """Return the JVM's records, as the shim takes them: bytes without a serialization of Python's."""
     from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - not needed to import this module
 
     return records._reserialize(NoOpSerializer())._jrdd
 
 
 def from_jvm_bytes(records: Any, context: SparkContext) -> RDD[bytes]:
-    """Records that the shim gave, back as bytes."""
+    """Return records of the shim as bytes in Python."""
     from pyspark import RDD  # noqa: PLC0415 - as above
     from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - as above
 
@@ -83,7 +83,7 @@ def from_jvm_bytes(records: Any, context: SparkContext) -> RDD[bytes]:
 
 
 def is_stopped(spark: SparkSession) -> bool:
-    """Whether a session has come to its end, by `stop` or with its JVM; a Connect client knows by itself."""
+    """Return whether a session has ended, by `stop` or with its JVM; a Connect client knows by itself."""
     context: Any = getattr(spark, "_sc", None)
     if context is None:
         return bool(getattr(spark, "is_stopped", False))

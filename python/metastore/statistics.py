@@ -1,7 +1,7 @@
 """User-defined statistics: functions of a column's values, computed in the same pass as everything else.
 
-docs/statistics.md explains them with an example. Which functions run is decided by what is installed (entry points of
-the group `metastore.statistics`) and by what is passed to `metastore.analyze`, never by what a store says.
+docs/statistics.md explains them with an example. Only functions run that are installed (entry points of the group
+`metastore.statistics`) or passed to `metastore.analyze`; a store cannot name others.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ class Statistic:
     """A user-defined statistic; calling it calls the function.
 
     Attributes:
-        name: What its column in `summary` is called.
+        name: The name of its column in `summary`.
         version: Grows when the function's results change: everything is computed again then.
         function: From all values of one column of one data file to a scalar (a Python or an Arrow value).
-        merge: From a list of such values, as Python values without nulls, to that of the whole; None where the parts
-            do not tell it.
-        expression: The SQL of an expression over columns whose values the function gets; None: those of each column.
+        merge: From a list of such values, as Python values without nulls, to the value of all; None if it cannot be
+            computed from parts.
+        expression: The SQL of an expression over columns whose values the function gets; None for the values of each
+            column.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Statistic:
 def statistic(
     name: str, version: int = 1, *, merge: Merge | None = None, expression: str | None = None
 ) -> Callable[[Function], Statistic]:
-    """Makes a user-defined statistic of a function.
+    """Make a user-defined statistic of a function.
 
     The function is handed an Arrow array of the column's type, nulls included, in no promised order. It returns a
     number, a text, a list or a dictionary of such, an Arrow scalar, or None where it has nothing to say.
@@ -95,16 +96,16 @@ def _columns_of_summary() -> set[str]:
     """The names of the view `summary`: of its texts, and of the stored fields that it shows."""
     from metastore.format.object_schemas import TABLE_SUMMARY  # noqa: PLC0415 - pyarrow is slow to import
 
-    return {column.split()[0] for column in describe_function("summary")["columns"]} | (
-        set(TABLE_SUMMARY.names) - {"column", "frequencies"}
-    )
+    text_columns = {column.split()[0] for column in describe_function("summary")["columns"]}
+    stored_fields = set(TABLE_SUMMARY.names) - {"column", "frequencies"}
+    return text_columns | stored_fields
 
 
-def collect_statistics(given: Iterable[Statistic]) -> tuple[tuple[Statistic, ...], dict[str, str]]:
-    """The statistics to compute: those given and those installed.
+def collect_statistics(passed: Iterable[Statistic]) -> tuple[tuple[Statistic, ...], dict[str, str]]:
+    """Collect the statistics to compute: those of the caller and those installed.
 
     Args:
-        given: What the caller passed; each comes before an installed one of the same name.
+        passed: The caller's statistics; each comes before an installed one of the same name.
 
     Returns:
         The statistics by name, and the installed ones that cannot be used: name to reason.
@@ -112,22 +113,24 @@ def collect_statistics(given: Iterable[Statistic]) -> tuple[tuple[Statistic, ...
     Raises:
         InvalidArgument: Something else than a statistic was passed, or two have one name.
     """
-    found: dict[str, Statistic] = {}
-    for one in given:
-        if not isinstance(one, Statistic):
-            raise InvalidArgument("statistics", f"{one!r} is no statistic", "Decorate it with metastore.statistic.")
-        if one.name in found:
-            raise InvalidArgument("statistics", f"two are called {one.name}")
-        found[one.name] = one
-    failed: dict[str, str] = {}
+    statistics: dict[str, Statistic] = {}
+    for passed_statistic in passed:
+        if not isinstance(passed_statistic, Statistic):
+            reason = f"{passed_statistic!r} is no statistic"
+            raise InvalidArgument("statistics", reason, "Decorate it with metastore.statistic.")
+        if passed_statistic.name in statistics:
+            raise InvalidArgument("statistics", f"two are called {passed_statistic.name}")
+        statistics[passed_statistic.name] = passed_statistic
+    failures: dict[str, str] = {}
     for entry in entry_points(group=GROUP):
         try:
             installed = entry.load()
         except Exception as error:  # noqa: BLE001 - a broken plug-in must not keep ANALYZE from all else
-            failed[entry.name] = f"{type(error).__name__}: {error}"
+            failures[entry.name] = f"{type(error).__name__}: {error}"
             continue
         if isinstance(installed, Statistic):
-            found.setdefault(installed.name, installed)
+            statistics.setdefault(installed.name, installed)
         else:
-            failed[entry.name] = f"{entry.value} is no statistic"
-    return tuple(sorted(found.values(), key=lambda one: one.name)), failed
+            failures[entry.name] = f"{entry.value} is no statistic"
+    by_name = sorted(statistics.values(), key=lambda statistic: statistic.name)
+    return tuple(by_name), failures
