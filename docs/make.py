@@ -1,8 +1,9 @@
-"""Makes the pages that say what `contract/` and `docs/gaps.json` say: `python docs/make.py`."""
+"""Write the pages made of `contract/` and `docs/gaps.json`: `python docs/make.py`."""
 
 from __future__ import annotations
 
 import json
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,73 +115,122 @@ through it once more, with another Java than 17, beside another engine, or with 
 
 
 def render_settings() -> str:
-    """Every setting, and where its value comes from."""
-    rows = (
-        f"| `{one.key}` | `{one.environment}` | {f'`{one.default}`' if one.default else '(none)'} | {one.meaning} |"
-        for one in REGISTRY.values()
-    )
-    return _join(_SETTINGS, *rows, _SETTING_RULES)
+    """Write every setting, and the sources of its value."""
+    rows = []
+    for setting in REGISTRY.values():
+        default = f"`{setting.default}`" if setting.default else "(none)"
+        rows.append(_row(f"`{setting.key}`", f"`{setting.environment}`", default, setting.meaning))
+    return _join([_SETTINGS, *rows, _SETTING_RULES])
 
 
 def render_functions() -> str:
-    """Every table function that people call, and every view."""
+    """Write every table function that people call, and every view."""
     contract = read_contract("functions")
-    listed = (one for one in contract["functions"] if not one.get("internal"))
-    views = (
-        f"| `{one['name']}` | {_columns(one)} | {one.get('object', '')} | {', '.join(one.get('narrowed_by', ()))} |"
-        for one in contract["views"]
-    )
-    return _join(_FUNCTIONS, *(_describe_function(one) for one in listed), "", _VIEWS, *views)
+    functions = [_describe_function(function) for function in contract["functions"] if not function.get("internal")]
+    views = map(_describe_view, contract["views"])
+    return _join([_FUNCTIONS, *functions, "", _VIEWS, *views])
+
+
+def _describe_function(function: Mapping[str, Any]) -> str:
+    arguments = ", ".join(map(_describe_argument, function["arguments"]))
+    star = " *" if function.get("without_spark") else ""
+    parts = [
+        f"\n## {function['name']}({arguments}){star}",
+        f"{function['meaning']}.",
+        f"Columns: {_quote_all(function['columns'])}",
+    ]
+    comments = [f"- `{column}`: {comment}." for column, comment in function.get("comments", {}).items()]
+    if comments:
+        parts.append("\n".join(comments))
+    return "\n\n".join(parts)
+
+
+def _describe_argument(argument: Mapping[str, Any]) -> str:
+    name: str = argument["name"]
+    return name if argument["required"] else f"[{name}]"
+
+
+def _describe_view(view: Mapping[str, Any]) -> str:
+    columns = f"as `{view['function']}`" if "function" in view else _quote_all(view["columns"])
+    narrowed_by = ", ".join(view.get("narrowed_by", ()))
+    return _row(f"`{view['name']}`", columns, view.get("object", ""), narrowed_by)
+
+
+def _quote_all(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def render_errors() -> str:
-    """Every exit code, and every error with what it means."""
+    """Write every exit code, and every error with its meaning."""
     contract = read_contract("errors")
-    codes = (f"| {one['code']} | {one['meaning']} |" for one in contract["exit_codes"])
-    errors = (
-        f"| `{one['code']}` | `{one['class']}` | {one['exit_code']} | {one['meaning']} |" for one in contract["errors"]
-    )
-    return _join(_ERRORS, *codes, "", "| code | class in Python | exit code | meaning |", "|---|---|---|---|", *errors)
+    codes = [_row(code["code"], code["meaning"]) for code in contract["exit_codes"]]
+    errors = [
+        _row(f"`{error['code']}`", f"`{error['class']}`", error["exit_code"], error["meaning"])
+        for error in contract["errors"]
+    ]
+    head = ["| code | class in Python | exit code | meaning |", "|---|---|---|---|"]
+    return _join([_ERRORS, *codes, "", *head, *errors])
 
 
 def render_formats() -> str:
-    """What works on which table format and Spark, why something does not, and which releases were tried."""
-    declared = json.loads(Path(__file__).with_name("gaps.json").read_text("utf-8"))
-    targets = declared["targets"]
+    """Write the behaviours of each table format and Spark, the reasons of gaps, and the releases that were tried."""
+    declarations = json.loads(Path(__file__).with_name("gaps.json").read_text("utf-8"))
+    targets = declarations["targets"]
     notes: list[Mapping[str, Any]] = []
-    rows = [_behaviour(name, text, declared, notes) for name, text in declared["behaviours"].items()]
-    head = _head([f"{one['title']}, Spark {one['spark']}" for one in targets])
-    said = [f"{number}. {_sentence(one, targets)}" for number, one in enumerate(notes, 1)]
-    variants = ["", _VARIANTS, *_variants(declared)] if declared["variants"] else []
-    return _join(_FORMATS, *head, *rows, "", *said, "", _RELEASES, *_releases(declared["releases"]), *variants)
+    rows = []
+    for name, text in declarations["behaviours"].items():
+        gaps = [gap for gap in declarations["gaps"] if gap["behaviour"] == name]
+        cells = [_describe_target(target, gaps, notes) for target in targets]
+        rows.append(_row(text, *cells))
+    head = _head([f"{target['title']}, Spark {target['spark']}" for target in targets])
+    sentences = [f"{number}. {_describe_gap(gap, targets)}" for number, gap in enumerate(notes, 1)]
+    releases = _list_releases(declarations["releases"])
+    variants = _list_variants(declarations)
+    return _join([_FORMATS, *head, *rows, "", *sentences, "", _RELEASES, *releases, *variants])
 
 
-def _behaviour(name: str, text: str, declared: Mapping[str, Any], notes: list[Mapping[str, Any]]) -> str:
-    cells = []
-    for target in declared["targets"]:
-        wanted = (name, target["format"])
-        gaps = (one for one in declared["gaps"] if (one["behaviour"], one["format"]) == wanted)
-        found = next((one for one in gaps if target["spark"] in one["sparks"]), None)
-        if found is not None and found not in notes:
-            notes.append(found)
-        cells.append("yes" if found is None else f"{found['when']} ({notes.index(found) + 1})")
-    return f"| {text} | {' | '.join(cells)} |"
+def _describe_target(
+    target: Mapping[str, Any], gaps: Iterable[Mapping[str, Any]], notes: list[Mapping[str, Any]]
+) -> str:
+    """The cell of a behaviour for a format and a Spark; the gap in it is appended to the notes."""
+    for gap in gaps:
+        if not _is_gap_of(target, gap):
+            continue
+        if gap not in notes:
+            notes.append(gap)
+        return f"{gap['when']} ({notes.index(gap) + 1})"
+    return "yes"
 
 
-def _sentence(gap: Mapping[str, Any], targets: Iterable[Mapping[str, str]]) -> str:
-    titles = (one["title"] for one in targets if one["format"] == gap["format"] and one["spark"] in gap["sparks"])
+def _is_gap_of(target: Mapping[str, Any], gap: Mapping[str, Any]) -> bool:
+    return gap["format"] == target["format"] and target["spark"] in gap["sparks"]
+
+
+def _describe_gap(gap: Mapping[str, Any], targets: Iterable[Mapping[str, str]]) -> str:
+    titles = [target["title"] for target in targets if _is_gap_of(target, gap)]
     error = f" Raises `{gap['raised']}`." if "raised" in gap else ""
-    return f"{next(titles)}: {gap['reason']}.{error}"
+    return f"{titles[0]}: {gap['reason']}.{error}"
 
 
-def _releases(releases: Iterable[Mapping[str, Any]]) -> list[str]:
+def _list_releases(releases: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A table with a line a release and a column a Spark."""
     verdicts: dict[str, dict[str, str]] = {}
-    for one in sorted(releases, key=lambda one: one["format"]):
-        verdict = one.get("refused") or "; ".join(("yes", *one.get("kinds_refused", {}).values()))
-        verdicts.setdefault(_title_of(one), {})[_spark_of(one)] = verdict
-    sparks = sorted({spark for of_spark in verdicts.values() for spark in of_spark})
-    cells = {title: " | ".join(of_spark.get(spark, "") for spark in sparks) for title, of_spark in verdicts.items()}
-    return [*_head([f"Spark {spark}" for spark in sparks]), *(f"| {title} | {row} |" for title, row in cells.items())]
+    sparks = set()
+    for release in sorted(releases, key=itemgetter("format")):
+        spark = _spark_of(release)
+        sparks.add(spark)
+        verdicts.setdefault(_title_of(release), {})[spark] = _verdict_of(release)
+    lines = _head([f"Spark {spark}" for spark in sorted(sparks)])
+    for title, verdicts_by_spark in verdicts.items():
+        cells = [verdicts_by_spark.get(spark, "") for spark in sorted(sparks)]
+        lines.append(_row(title, *cells))
+    return lines
+
+
+def _verdict_of(release: Mapping[str, Any]) -> str:
+    if release.get("refused"):
+        return str(release["refused"])
+    return "; ".join(["yes", *release.get("kinds_refused", {}).values()])
 
 
 def _title_of(release: Mapping[str, Any]) -> str:
@@ -188,7 +238,9 @@ def _title_of(release: Mapping[str, Any]) -> str:
 
 
 def _spark_of(release: Mapping[str, Any]) -> str:
-    return f"{release['spark']}, Scala {release['scala']}" if "scala" in release else str(release["spark"])
+    if "scala" in release:
+        return f"{release['spark']}, Scala {release['scala']}"
+    return str(release["spark"])
 
 
 def _parquet_title(jar: str) -> str:
@@ -196,37 +248,32 @@ def _parquet_title(jar: str) -> str:
     return f"Parquet files on Spark {spark}"
 
 
-def _variants(declared: Mapping[str, Any]) -> list[str]:
-    """What else releases are run with, a line for each thing."""
-    titles = {one["jar"]: f"{_title_of(one)} on Spark {_spark_of(one)}" for one in declared["releases"]}
-    lines = ["| with | releases |", "|---|---|"]
-    for variant in declared["variants"]:
-        named = [titles.get(jar) or _parquet_title(jar) for jar in variant["jars"]]
+def _list_variants(declarations: Mapping[str, Any]) -> list[str]:
+    """The other things that releases are run with, a line each."""
+    if not declarations["variants"]:
+        return []
+    titles = {
+        release["jar"]: f"{_title_of(release)} on Spark {_spark_of(release)}" for release in declarations["releases"]
+    }
+    lines = ["", _VARIANTS, "| with | releases |", "|---|---|"]
+    for variant in declarations["variants"]:
+        releases = "; ".join(titles.get(jar) or _parquet_title(jar) for jar in variant["jars"])
         refusal = f": not analyzed, {variant['refused']}" if "refused" in variant else ""
-        lines.append(f"| {variant['title']} | {'; '.join(named)}{refusal} |")
+        lines.append(_row(variant["title"], f"{releases}{refusal}"))
     return lines
 
 
 def _head(titles: Sequence[str]) -> list[str]:
-    return ["| |" + "".join(f" {title} |" for title in titles), "|---" * (len(titles) + 1) + "|"]
+    titles_row = "".join(f" {title} |" for title in titles)
+    return [f"| |{titles_row}", "|---" * (len(titles) + 1) + "|"]
 
 
-def _describe_function(function: Mapping[str, Any]) -> str:
-    arguments = (one["name"] if one["required"] else f"[{one['name']}]" for one in function["arguments"])
-    star = " *" if function.get("without_spark") else ""
-    columns = ", ".join(f"`{column}`" for column in function["columns"])
-    head = f"## {function['name']}({', '.join(arguments)}){star}"
-    comments = [f"- `{column}`: {comment}." for column, comment in function.get("comments", {}).items()]
-    listed = "\n\n" + "\n".join(comments) if comments else ""
-    return f"\n{head}\n\n{function['meaning']}.\n\nColumns: {columns}{listed}"
+def _row(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
 
 
-def _columns(view: Mapping[str, Any]) -> str:
-    return f"as `{view['function']}`" if "function" in view else ", ".join(f"`{one}`" for one in view["columns"])
-
-
-def _join(*parts: str) -> str:
-    return "\n".join(parts) + "\n"
+def _join(lines: Iterable[str]) -> str:
+    return "\n".join(lines) + "\n"
 
 
 PAGES: Mapping[str, Callable[[], str]] = {
@@ -238,7 +285,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
 
 
 def write_pages(names: Iterable[str] = PAGES) -> None:
-    """Writes pages beside this file."""
+    """Write pages beside this file."""
     for name in names:
         Path(__file__).with_name(name).write_text(PAGES[name](), "utf-8")
 
