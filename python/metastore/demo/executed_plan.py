@@ -1,4 +1,4 @@
-"""What a query that ran has done, from its executed plan: Spark has no public way to ask."""
+"""Metrics of a query that ran, from its executed plan: Spark has no public way to read them."""
 
 from __future__ import annotations
 
@@ -16,45 +16,55 @@ _SCANS = ("BatchScanExec", "FileSourceScanExec", "CometNativeScanExec")
 
 
 def iterate_plan_nodes(frame: DataFrame) -> Iterator[Any]:
-    """The nodes of the executed plan of a query of a classic session, as objects of its JVM.
+    """Iterate over the nodes of the executed plan of a query of a classic session, as objects of its JVM.
 
-    Those of sub-queries are among them, those of exchanges that are read a second time are not.
+    Nodes of sub-queries are included, those of exchanges that are read a second time are not.
     """
     yield from _nodes(jvm_session.get_executed_plan(frame))
 
 
 def find_scan_nodes(frame: DataFrame) -> list[Any]:
-    """The nodes that read tables."""
+    """Find the nodes that read tables."""
     return [node for node in iterate_plan_nodes(frame) if node_class(node) in _SCANS]
 
 
 def node_class(node: Any) -> str:
-    """The class of a node, without its package."""
+    """Return the class of a node, without its package."""
     return str(node.getClass().getSimpleName())
 
 
 def read_scan_metrics(scan: Any) -> dict[str, int]:
-    """The SQL metrics of a scan that ran: what the format's readers and Spark counted."""
-    found, values = scan.metrics().iterator(), {}
-    while found.hasNext():
-        entry = found.next()
-        values[entry._1()] = int(entry._2().value())  # noqa: SLF001 - the parts of a Scala tuple
-    return values
+    """Read the SQL metrics of a scan that ran: the counts of the format's readers and of Spark."""
+    metrics = {}
+    entries = scan.metrics().iterator()
+    while entries.hasNext():
+        entry = entries.next()
+        metrics[entry._1()] = int(entry._2().value())  # noqa: SLF001 - the parts of a Scala tuple
+    return metrics
 
 
 def count_files_read(frame: DataFrame) -> list[int]:
-    """Data files that each scan of a query opened, as Iceberg's metrics and Spark's own count them."""
-    counted = (read_scan_metrics(scan) for scan in find_scan_nodes(frame))
-    return [found["numSplits"] if "numSplits" in found else found["numFiles"] for found in counted]
+    """Count the data files that each scan of a query opened, by Iceberg's metrics or Spark's own."""
+    counts = []
+    for scan in find_scan_nodes(frame):
+        metrics = read_scan_metrics(scan)
+        counts.append(metrics["numSplits"] if "numSplits" in metrics else metrics["numFiles"])
+    return counts
 
 
 def _nodes(plan: Any) -> Iterator[Any]:
-    if node_class(plan) == "AdaptiveSparkPlanExec":
+    name = node_class(plan)
+    if name == "AdaptiveSparkPlanExec":
         yield from _nodes(plan.executedPlan())
-    elif node_class(plan).endswith("QueryStageExec"):
+    elif name.endswith("QueryStageExec"):
         yield from _nodes(plan.plan())
-    elif node_class(plan) != "ReusedExchangeExec":
+    elif name != "ReusedExchangeExec":
         yield plan
-        for below in (plan.children(), plan.subqueries()):
-            for place in range(below.size()):
-                yield from _nodes(below.apply(place))
+        yield from _nodes_of_all(plan.children())
+        yield from _nodes_of_all(plan.subqueries())
+
+
+def _nodes_of_all(plans: Any) -> Iterator[Any]:
+    """The nodes of a Scala sequence of plans."""
+    for index in range(plans.size()):
+        yield from _nodes(plans.apply(index))

@@ -1,10 +1,11 @@
-"""Runs a query with and without the Metastore and counts what really happened."""
+"""Runs of a query with and without the Metastore, with the counts of what really happened."""
 
 from __future__ import annotations
 
 import re
 import time
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from metastore.demo.executed_plan import find_scan_nodes, iterate_plan_nodes, node_class, read_scan_metrics
@@ -37,10 +38,11 @@ class Measurement:
     Attributes:
         files: Data files that its scans read.
         rows: Rows that its scans read.
-        expected: Rows that the optimizer expected to find, None where it had no idea.
+        expected: Rows that the optimizer expected, or None if unknown.
         expected_bytes: Bytes that it expected.
-        join: How it planned the join, empty where there is none.
-        seconds: The quickest of three runs.
+        join: The kind of join that it planned; empty without a join.
+        seconds: The time of the quickest of three runs.
+        answer: The rows, sorted.
     """
 
     files: int
@@ -53,45 +55,58 @@ class Measurement:
 
 
 def measure_query(spark: SparkSession, question: Question, settings: dict[str, str]) -> Measurement:
-    """Runs a query in a session of its own."""
+    """Run a query in a session of its own."""
     session = spark.newSession()
     for key, value in settings.items():
         session.conf.set(key, value)
     expected_bytes, expected = _expectation(session, question)
-    seconds, frame, rows = min((_timed(session, question.sql) for _ in range(_RUNS)), key=lambda run: run[0])
-    read = [read_scan_metrics(scan) for scan in find_scan_nodes(frame)]
+    runs = [_run(session, question.sql) for _ in range(_RUNS)]
+    quickest = min(runs, key=attrgetter("seconds"))
+    metrics = [read_scan_metrics(scan) for scan in find_scan_nodes(quickest.frame)]
     return Measurement(
-        files=sum(scan["numSplits"] for scan in read),
-        rows=sum(scan["numOutputRows"] for scan in read),
+        files=sum(scan["numSplits"] for scan in metrics),
+        rows=sum(scan["numOutputRows"] for scan in metrics),
         expected=expected,
         expected_bytes=expected_bytes,
         join=_join(session.sql(question.sql)),
-        seconds=seconds,
-        answer=tuple(sorted(tuple(row) for row in rows)),
+        seconds=quickest.seconds,
+        answer=tuple(sorted(map(tuple, quickest.rows))),
     )
 
 
 def count_matching_rows(spark: SparkSession, question: Question) -> int:
-    """How many rows the query is really about."""
+    """Count the rows that match the query's condition."""
     return int(spark.sql(f"SELECT count(*) {question.rows}").collect()[0][0])
 
 
-def _timed(session: SparkSession, sql: str) -> tuple[float, DataFrame, list[Any]]:
-    started = time.perf_counter()
+@dataclass(frozen=True)
+class _Run:
+    seconds: float
+    frame: DataFrame
+    rows: list[Any]
+
+
+def _run(session: SparkSession, sql: str) -> _Run:
+    start = time.perf_counter()
     frame = session.sql(sql)
     rows = frame.collect()
-    return time.perf_counter() - started, frame, rows
+    return _Run(time.perf_counter() - start, frame, rows)
 
 
 def _expectation(session: SparkSession, question: Question) -> tuple[int, int | None]:
-    """Size and rows that the optimizer expects before anything is counted or grouped."""
-    told = session.sql(f"EXPLAIN COST SELECT * {question.rows}").collect()[0][0]
-    match = _STATISTICS.search(told)
+    """Bytes and rows that the optimizer expects before rows are grouped."""
+    plan = session.sql(f"EXPLAIN COST SELECT * {question.rows}").collect()[0][0]
+    match = _STATISTICS.search(plan)
     if match is None:
         return 0, None
-    return int(float(match[1]) * _UNITS[match[2]]), int(float(match[3])) if match[3] else None
+    size = int(float(match[1]) * _UNITS[match[2]])
+    rows = int(float(match[3])) if match[3] else None
+    return size, rows
 
 
 def _join(frame: DataFrame) -> str:
-    """The join as it was planned, before anything ran."""
-    return next((_JOINS[node_class(node)] for node in iterate_plan_nodes(frame) if node_class(node) in _JOINS), "")
+    """The join as it was planned, before the query ran."""
+    for node in iterate_plan_nodes(frame):
+        if node_class(node) in _JOINS:
+            return _JOINS[node_class(node)]
+    return ""

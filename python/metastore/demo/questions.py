@@ -17,42 +17,48 @@ _YEAR = 1996
 
 @dataclass(frozen=True)
 class Question:
-    """A query and what it is asked for.
+    """A query and its purpose.
 
     Attributes:
-        title: What the query is after.
-        select: What it makes of the rows.
-        rows: The rows that it looks at, as FROM and WHERE.
-        group: Columns that it groups by, empty for none.
-        why: What the Metastore knows that the table's own metadata does not.
-        where: The same condition as people read it, where the real one is too long.
+        title: The purpose.
+        select: The SELECT list.
+        rows: The rows that it reads, as FROM and WHERE.
+        group: The columns of GROUP BY; empty for none.
+        explanation: The statistics of the Metastore that the table's own metadata lacks.
+        where: A short form of the condition for people; empty if the real one is short.
     """
 
     title: str
     select: str
     rows: str
     group: str
-    why: str
+    explanation: str
     where: str = ""
 
     @property
     def sql(self) -> str:
-        """The query."""
+        """Return the query."""
         return self._sql(self.rows)
 
     @property
     def shown(self) -> str:
-        """The query as people read it."""
-        return self._sql(self.rows.partition("\nWHERE")[0] + f"\nWHERE {self.where}" if self.where else self.rows)
+        """Return the query in a short form for people."""
+        if not self.where:
+            return self.sql
+        tables, _, _ = self.rows.partition("\nWHERE")
+        return self._sql(f"{tables}\nWHERE {self.where}")
 
     def _sql(self, rows: str) -> str:
-        return f"SELECT {self.select}\n{rows}" + (f"\nGROUP BY {self.group}" if self.group else "")
+        query = f"SELECT {self.select}\n{rows}"
+        if self.group:
+            query += f"\nGROUP BY {self.group}"
+        return query
 
 
 def explain_difference(question: Question, without: Measurement, with_us: Measurement) -> str:
-    """Why the numbers differ; where they do not (other scales), that they do not."""
+    """Explain why the numbers differ, if they do: at other scales they may be the same."""
     if without.files > with_us.files or without.join != with_us.join:
-        return question.why
+        return question.explanation
     return "At this scale both ways read the same files and plan the same join."
 
 
@@ -71,23 +77,23 @@ QUESTIONS = (
         rows=f"FROM {LINEITEM}\nWHERE l_shipdate IN ({_LIST})",
         group="l_shipmode",
         where=f"l_shipdate IN (DATE'{_DAYS[0]}', DATE'{_DAYS[1]}', ... {len(_DAYS)} dates)",
-        why="Rows lie in the order of shipping, so few files hold that year. Iceberg knows that too, but gives up on "
-        "lists of more than 200 values, as dashboards like to send them.",
+        explanation="Rows lie in the order of shipping, so few files hold that year. Iceberg knows that too, but gives "
+        "up on lists of more than 200 values, as dashboards like to send them.",
     ),
     Question(
         title="A long text: orders by the address of their page",
         select="count(*) AS orders, sum(o_totalprice) AS revenue",
         rows=f"FROM {ORDERS}\nWHERE o_page LIKE 'https://shop.example/orders/1995/03/%'",
         group="",
-        why="Iceberg keeps the first 16 characters of a text, and all of these begin alike; the Metastore keeps "
-        "64 bytes.",
+        explanation="Iceberg keeps the first 16 characters of a text, and all of these begin alike; the Metastore "
+        "keeps 64 bytes.",
     ),
     Question(
         title="A join: what one clerk sold",
         select="o_page, o_orderdate, o_orderpriority, o_comment, sum(l_extendedprice * (1 - l_discount)) AS revenue",
         rows=f"FROM {ORDERS} JOIN {LINEITEM} ON o_orderkey = l_orderkey\nWHERE o_clerk = 'Clerk#000000042'",
         group="o_page, o_orderdate, o_orderpriority, o_comment",
-        why="Clerks are in every file, so every file is read. But how many clerks there are is known, hence how few "
-        "orders one of them has: Spark sends these to the lines instead of shuffling and sorting both tables.",
+        explanation="Clerks are in every file, so every file is read. But how many clerks there are is known, hence "
+        "how few orders one of them has: Spark sends these to the lines instead of shuffling and sorting both tables.",
     ),
 )

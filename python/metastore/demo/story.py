@@ -44,10 +44,10 @@ class Comparison:
     Attributes:
         number: 1, 2, 3.
         files_total: Data files of its tables.
-        found: Rows that it is really about.
+        found: The rows that match its condition.
         without: The measurements without the Metastore.
-        with_us: Those with it.
-        reason: The statistic by which the planner skipped one of the files; empty where it skipped none.
+        with_us: The measurements with it.
+        reason: The statistic by which the planner skipped one of the files; empty if it skipped none.
     """
 
     number: int
@@ -60,74 +60,85 @@ class Comparison:
 
 
 def tell_story(scale: float, keep: Path | None) -> Iterator[StoryLine | Comparison | Answer]:
-    """Runs the demonstration."""
+    """Run the demonstration."""
     if not 0 < scale <= LARGEST_SCALE:
         raise InvalidArgument("--scale", f"{scale:g} is not between 0 and {LARGEST_SCALE:g}")
     if keep is not None and (keep / "tpch").exists():
         raise InvalidArgument("--keep", f"{keep} already has tables of a demonstration", "Name another folder.")
     with _folder(keep) as warehouse, tempfile.TemporaryDirectory(prefix="metastore-demo-") as scratch:
-        yield StoryLine(_step(1, f"TPC-H data, scale {scale:g}"), heading=True)
+        yield _step(1, f"TPC-H data, scale {scale:g}")
         tpch_tables.generate_tpch(scale, Path(scratch))
-        yield StoryLine(_step(2, "Spark with Iceberg"), heading=True)
+        yield _step(2, "Spark with Iceberg")
         with start_local_spark(tpch_tables.catalog_settings(warehouse, jars.fetch("iceberg-4.1"))) as spark:
-            yield from _with_tables(spark, Path(scratch))
-        yield from _farewell(warehouse, kept=keep is not None)
+            yield from _tell_of_tables(spark, Path(scratch))
+        yield from _farewell(warehouse, has_tables=keep is not None)
 
 
-def _step(number: int, text: str) -> str:
-    return f"[{number}/{STEPS}] {text}"
+def _step(number: int, text: str) -> StoryLine:
+    return StoryLine(f"[{number}/{STEPS}] {text}", heading=True)
 
 
-def _with_tables(spark: SparkSession, generated: Path) -> Iterator[StoryLine | Comparison | Answer]:
-    yield StoryLine(
-        _step(3, f"Two Iceberg tables of {tpch_tables.FILES} files each, in the order in which rows arrive: by date"),
-        heading=True,
-    )
-    tpch_tables.write_tables(spark, generated)
-    yield StoryLine(
-        _step(
-            4, f"ANALYZE TABLE {tpch_tables.LINEITEM} COMPUTE STATISTICS FOR ALL COLUMNS, and the same for the orders"
-        ),
-        heading=True,
-    )
-    began = time.perf_counter()
-    reports = [metastore.analyze(spark, table) for table in (tpch_tables.LINEITEM, tpch_tables.ORDERS)]
-    seconds = time.perf_counter() - began
-    rows, columns = sum(report.rows or 0 for report in reports), sum(report.columns for report in reports)
-    yield StoryLine(
-        f"{rows:,} rows, {columns} columns, {sum(r.files_read for r in reports)} files read in {seconds:.1f} s"
-    )
-    yield StoryLine(_step(5, f"SELECT * FROM metastore.summary('{tpch_tables.LINEITEM}')"), heading=True)
-    yield metastore.summary(spark, tpch_tables.LINEITEM)
-    yield StoryLine(_step(6, "Three queries, without and with the Metastore"), heading=True)
+def _tell_of_tables(spark: SparkSession, folder: Path) -> Iterator[StoryLine | Comparison | Answer]:
+    lineitem = tpch_tables.LINEITEM
+    yield _step(3, f"Two Iceberg tables of {tpch_tables.FILES} files each, in the order in which rows arrive: by date")
+    tpch_tables.write_tables(spark, folder)
+    yield _step(4, f"ANALYZE TABLE {lineitem} COMPUTE STATISTICS FOR ALL COLUMNS, and the same for the orders")
+    yield _analyze_tables(spark)
+    yield _step(5, f"SELECT * FROM metastore.summary('{lineitem}')")
+    yield metastore.summary(spark, lineitem)
+    yield _step(6, "Three queries, without and with the Metastore")
     for number, question in enumerate(QUESTIONS, 1):
-        yield _compared(spark, number, question)
+        yield _compare(spark, number, question)
 
 
-def _compared(spark: SparkSession, number: int, question: Question) -> Comparison:
-    without, with_us = measure_query(spark, question, WITHOUT), measure_query(spark, question, {})
+def _analyze_tables(spark: SparkSession) -> StoryLine:
+    start = time.perf_counter()
+    reports = [metastore.analyze(spark, table) for table in (tpch_tables.LINEITEM, tpch_tables.ORDERS)]
+    seconds = time.perf_counter() - start
+    rows = sum(report.rows or 0 for report in reports)
+    columns = sum(report.columns for report in reports)
+    files = sum(report.files_read for report in reports)
+    return StoryLine(f"{rows:,} rows, {columns} columns, {files} files read in {seconds:.1f} s")
+
+
+def _compare(spark: SparkSession, number: int, question: Question) -> Comparison:
+    without = measure_query(spark, question, WITHOUT)
+    with_us = measure_query(spark, question, {})
     if without.answer != with_us.answer:
         raise MetastoreError("A query gave two answers.", f"Please report this: {question.sql}")
-    explained = metastore.explain(spark, question.sql)
-    reasons = [row for row in explained if row["statistic"] and not row["kept"]]
-    said = str(reasons[0]["statistic"]) if reasons else ""
-    tables = sum(name in question.rows for name in (tpch_tables.LINEITEM, tpch_tables.ORDERS))
+    tables = [table for table in (tpch_tables.LINEITEM, tpch_tables.ORDERS) if table in question.rows]
     return Comparison(
-        number, question, tables * tpch_tables.FILES, count_matching_rows(spark, question), without, with_us, said
+        number=number,
+        question=question,
+        files_total=len(tables) * tpch_tables.FILES,
+        found=count_matching_rows(spark, question),
+        without=without,
+        with_us=with_us,
+        reason=_find_reason(spark, question),
     )
 
 
-def _farewell(warehouse: Path, *, kept: bool) -> Iterator[StoryLine]:
+def _find_reason(spark: SparkSession, question: Question) -> str:
+    for row in metastore.explain(spark, question.sql):
+        if row["statistic"] and not row["kept"]:
+            return str(row["statistic"])
+    return ""
+
+
+def _farewell(warehouse: Path, *, has_tables: bool) -> Iterator[StoryLine]:
     yield StoryLine("What this means", heading=True)
     yield StoryLine(
         "With statistics of every column of every file, Spark reads only the files that can hold an answer and plans "
         "with true numbers; the answers stay the same."
     )
-    again = f"metastore summary {warehouse}/tpch/lineitem" if kept else "metastore demo --keep shop"
-    does = "shows the summary again, without Spark" if kept else "keeps these tables, to look around"
+    command = "metastore demo --keep shop"
+    effect = "keeps these tables, to look around"
+    if has_tables:
+        command = f"metastore summary {warehouse}/tpch/lineitem"
+        effect = "shows the summary again, without Spark"
     yield StoryLine("What to type next", heading=True)
     yield StoryLine(
-        f"`{again}` {does}; in your own Spark, after `pip install pyspark-metastore`, it is "
+        f"`{command}` {effect}; in your own Spark, after `pip install pyspark-metastore`, it is "
         "`ANALYZE TABLE db.t COMPUTE STATISTICS FOR ALL COLUMNS`."
     )
 

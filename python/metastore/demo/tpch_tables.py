@@ -21,26 +21,34 @@ _GENERATOR = "tpchgen-cli"
 
 
 class DemoError(MetastoreError):
-    """The demonstration cannot run; the message says what it lacks."""
+    """The demonstration cannot run; the message names the missing part."""
 
     code = "METASTORE_DEMO_FAILED"
 
 
 def generate_tpch(scale: float, folder: Path) -> None:
-    """Makes TPC-H's `lineitem` and `orders` as one Parquet file each."""
-    beside = Path(sys.executable).parent / _GENERATOR
-    found = str(beside) if beside.exists() else shutil.which(_GENERATOR)
-    if found is None:
+    """Generate TPC-H's `lineitem` and `orders` as one Parquet file each."""
+    generator = _find_generator()
+    if generator is None:
         raise DemoError(f"{_GENERATOR} is not installed.", "Run: pip install 'pyspark-metastore[demo]'")
-    command = [found, "parquet", "-s", f"{scale:g}", "--tables=lineitem,orders", f"--output-dir={folder}"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - the generator by its path
-    if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise DemoError(f"{_GENERATOR} failed: {said}.", "Try another --scale.")
+    command = [generator, "parquet", "-s", f"{scale:g}", "--tables=lineitem,orders", f"--output-dir={folder}"]
+    process = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - the generator's path
+    if process.returncode:
+        errors = process.stderr.strip().splitlines()
+        reason = errors[-1] if errors else "no reason given"
+        raise DemoError(f"{_GENERATOR} failed: {reason}.", "Try another --scale.")
+
+
+def _find_generator() -> str | None:
+    """The program of this Python, or else one on the PATH."""
+    program = Path(sys.executable).parent / _GENERATOR
+    if program.exists():
+        return str(program)
+    return shutil.which(_GENERATOR)
 
 
 def catalog_settings(warehouse: Path, jar: Path) -> dict[str, str]:
-    """Settings of a Spark with Iceberg and a catalog in a folder."""
+    """Return the settings of a Spark with Iceberg and a catalog in a folder."""
     return {
         "spark.master": "local[*]",
         "spark.driver.memory": "2g",
@@ -55,18 +63,18 @@ def catalog_settings(warehouse: Path, jar: Path) -> dict[str, str]:
 
 
 def write_tables(spark: SparkSession, folder: Path) -> None:
-    """Writes both tables in the order in which a shop's rows arrive: by date, and by nothing else.
+    """Write both tables in the order in which a shop's rows arrive: by date, and by nothing else.
 
     Orders get the address of their page, as tables of events have: a text whose first 30 bytes are always the same.
     """
     lines = spark.read.parquet(str(folder / "lineitem.parquet"))
-    _arrived(lines, "l_shipdate", LINEITEM)
+    _write_table(lines, "l_shipdate", LINEITEM)
     page = "concat('https://shop.example/orders/', date_format(o_orderdate, 'yyyy/MM/dd'), '/', o_orderkey) AS o_page"
     orders = spark.read.parquet(str(folder / "orders.parquet")).selectExpr("*", page)
-    _arrived(orders, "o_orderdate", ORDERS)
+    _write_table(orders, "o_orderdate", ORDERS)
 
 
-def _arrived(rows: DataFrame, date: str, table: str) -> None:
+def _write_table(rows: DataFrame, date: str, table: str) -> None:
     ordered = rows.repartitionByRange(FILES, date)
     # Spark would otherwise gather the small parts of this little table into fewer files.
     ordered.sparkSession.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
