@@ -75,6 +75,7 @@ class _KeyTable:
     Attributes:
         columns: The key's columns.
         char_lengths: For each of them the length of CHAR, to which Spark pads values; None for other types.
+        has_char: Whether a column is of CHAR or VARCHAR.
         location: SQL of a row's file and position.
     """
 
@@ -83,6 +84,7 @@ class _KeyTable:
     format: TableFormat
     columns: Sequence[Column]
     char_lengths: Sequence[int | None]
+    has_char: bool
     location: Sequence[str]
 
     @property
@@ -101,36 +103,21 @@ class _KeyTable:
 
 def locate_rows(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFrame, *, pruned: bool) -> DataFrame:
     """Find the rows of a table that have one of the keys."""
-    entry = look_up_table(spark, table)
-    table_format = describe_format(entry.provider)
-    _require_readable_by_path(entry, table_format, table)
-    schema = spark.table(entry.identifier).schema
-    spark_columns = read_spark_columns(schema)
-    key_columns = [_find_key_column(spark_columns, name, entry.name) for name in columns]
-    key_table = _KeyTable(
-        spark=spark,
-        entry=entry,
-        format=table_format,
-        columns=key_columns,
-        char_lengths=[find_char_length(schema, column) for column in key_columns],
-        location=_location_sql(spark, entry, table_format),
-    )
+    key_table = _open_key_table(spark, table, columns)
     key_frame = _convert_keys(keys, columns, key_table)
     if pruned and _has_many_rows(keys):
         rows = key_table.read_rows()
         if _is_quick_to_read(rows):
             return _join_keys(rows, key_frame, key_table)
 
-    key_values, is_complete = _collect_keys(key_frame, key_columns)
+    key_values, is_complete = _collect_keys(key_frame, key_table.columns)
     if is_complete:
         key_frame = create_frame(spark, key_values, _narrow_nullability(key_frame.schema, key_values))
-        condition = None
-        if not has_char_column(schema, key_columns):
-            condition = build_condition(key_values, key_columns, PLANNED_KEYS if pruned else MOST_KEYS)
-        if condition is not None and _is_analyzed(spark, entry):
+        condition = _write_condition(key_values, key_table, pruned=pruned)
+        if condition is not None and _is_analyzed(spark, key_table.entry):
             return _join_keys(key_table.read_rows(condition), key_frame, key_table)
 
-    facts = load_entry_facts(spark, entry)
+    facts = load_entry_facts(spark, key_table.entry)
     stored_columns = [_find_key_column(facts.columns, name, facts.name) for name in columns]
     candidates = None
     if pruned:
@@ -143,6 +130,31 @@ def locate_rows(spark: SparkSession, table: str, columns: Sequence[str], keys: D
         )
     rows = _read_candidates(facts, candidates, key_table)
     return _join_keys(rows, key_frame, key_table)
+
+
+def _open_key_table(spark: SparkSession, table: str, names: Sequence[str]) -> _KeyTable:
+    entry = look_up_table(spark, table)
+    table_format = describe_format(entry.provider)
+    _require_readable_by_path(entry, table_format, table)
+    schema = spark.table(entry.identifier).schema
+    spark_columns = read_spark_columns(schema)
+    columns = [_find_key_column(spark_columns, name, entry.name) for name in names]
+    return _KeyTable(
+        spark=spark,
+        entry=entry,
+        format=table_format,
+        columns=columns,
+        char_lengths=[find_char_length(schema, column) for column in columns],
+        has_char=has_char_column(schema, columns),
+        location=_location_sql(spark, entry, table_format),
+    )
+
+
+def _write_condition(keys: pa.Table, key_table: _KeyTable, *, pruned: bool) -> str | None:
+    """Write an SQL condition for the keys; None if it would be too long, or Spark pads the values."""
+    if key_table.has_char:
+        return None
+    return build_condition(keys, key_table.columns, PLANNED_KEYS if pruned else MOST_KEYS)
 
 
 def _require_readable_by_path(entry: CatalogEntry, table_format: TableFormat, table: str) -> None:
@@ -265,7 +277,7 @@ def _find_candidates(
     None means all files: there are no statistics, or nearly all files have keys.
     """
     spark = key_table.spark
-    store, place = open_table_store(spark, facts.identity, writable=False)
+    store, task_store = open_table_store(spark, facts.identity, writable=False)
     known_columns, key_values = _stored_keys(key_table.char_lengths, key_values, is_complete=more_keys is None)
     if not known_columns:
         return None
@@ -284,14 +296,19 @@ def _find_candidates(
 
     if more_keys is None and fits_driver:
         search.add(keys)
-        candidates = search.found
-    elif isinstance(place, HadoopTaskStore):  # tasks cannot read parts of objects there
-        return None
+        candidates: Mask | None = search.found
     else:
-        names = key_values.column_names
-        frame = create_frame(spark, key_values) if more_keys is None else more_keys.select(names)
-        candidates = _search_by_tasks(spark, frame, place, evidence)
-    return None if _has_nearly_all_rows(candidates, evidence) else candidates
+        frame = _select_keys(spark, key_values, more_keys)
+        candidates = _search_by_tasks(spark, frame, task_store, evidence)
+    if candidates is None or _has_nearly_all_rows(candidates, evidence):
+        return None
+    return candidates
+
+
+def _select_keys(spark: SparkSession, key_values: pa.Table, more_keys: DataFrame | None) -> DataFrame:
+    if more_keys is None:
+        return create_frame(spark, key_values)
+    return more_keys.select(key_values.column_names)
 
 
 def _read_evidence(store: Store, facts: TableFacts, columns: Sequence[Column]) -> list[ColumnEvidence] | None:
@@ -321,8 +338,8 @@ def _sample(keys: pa.Table) -> pa.Table:
     number = min(keys.num_rows, _SAMPLE_KEYS)
     if number == 0:
         return keys
-    places = np.linspace(0, keys.num_rows - 1, number)
-    return keys.take(places.astype(np.int64))
+    positions = np.linspace(0, keys.num_rows - 1, number)
+    return keys.take(positions.astype(np.int64))
 
 
 def _has_nearly_all_rows(files: Mask, evidence: Sequence[ColumnEvidence]) -> bool:
@@ -341,14 +358,19 @@ def _count_bytes(evidence: Sequence[ColumnEvidence]) -> int:
 
 
 def _search_by_tasks(
-    spark: SparkSession, keys: DataFrame, place: TaskStore, evidence: Sequence[ColumnEvidence]
-) -> Mask:
-    """Find candidates by tasks: each compares all keys with one slice of the files, and returns a bit a file."""
+    spark: SparkSession, keys: DataFrame, task_store: TaskStore, evidence: Sequence[ColumnEvidence]
+) -> Mask | None:
+    """Find candidates by tasks: each compares all keys with one slice of the files, and returns a bit a file.
+
+    None means all files: tasks cannot read parts of objects in Hadoop's file systems.
+    """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the usual name, not needed to import this module
 
+    if isinstance(task_store, HadoopTaskStore):
+        return None
     ship_package(spark.sparkContext)
     slices = _slice_files(evidence, spark.sparkContext.defaultParallelism)
-    open_object = partial(open_object_part, place.uri, access=place.access)
+    open_object = partial(open_object_part, task_store.uri, access=task_store.access)
     slice_evidence = [[column.take(files) for column in evidence] for files in slices]
     search = partial(search_slices, open_object, slice_evidence)
     slice_numbers = spark.range(len(slices)).withColumnRenamed("id", SLICE)

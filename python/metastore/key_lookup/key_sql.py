@@ -30,20 +30,23 @@ _NUMBERS = {"date": pa.int32(), "timestamp": pa.int64()}
 
 def build_condition(keys: pa.Table, columns: Sequence[Column], most: int) -> str | None:
     """Write an SQL condition that every row with one of the keys meets; None if it would be too long."""
-    limit = min(most, MOST_KEYS if len(columns) == 1 else MOST_KEYS // 32)
-    if not 0 < keys.num_rows <= limit or keys.nbytes > MOST_BYTES:
+    most_keys = MOST_KEYS if len(columns) == 1 else MOST_KEYS // 32
+    if not 0 < keys.num_rows <= min(most, most_keys) or keys.nbytes > MOST_BYTES:
         return None
-    if not all(_has_literals(column) for column in columns):
+    if not all(map(_has_literals, columns)):
         return None
     names = [quote_name(column.path) for column in columns]
     literals = [_write_literals(values, column) for values, column in zip(keys, columns, strict=True)]
     if len(columns) == 1:
         return _write_in(names[0], literals[0])
-    rows = []
-    for row in zip(*literals, strict=True):
-        conditions = [_write_in(name, [literal]) for name, literal in zip(names, row, strict=True)]
-        rows.append(f"({' AND '.join(conditions)})")
+    rows = [_write_row(names, row) for row in zip(*literals, strict=True)]
     return f"({' OR '.join(rows)})"
+
+
+def _write_row(names: Sequence[str], literals: Sequence[str | None]) -> str:
+    """Write that each column has its value."""
+    conditions = [_write_in(name, [literal]) for name, literal in zip(names, literals, strict=True)]
+    return f"({' AND '.join(conditions)})"
 
 
 def text_literal(value: str) -> str:
@@ -90,8 +93,15 @@ _LITERALS: dict[str, Callable[[Any], str]] = {
     "binary": lambda value: f"X'{value.hex()}'",
 }
 
-_NUMBER_TYPES = {"tinyint", "smallint", "int", "bigint"}
-_FRACTIONS = {"float", "double"}
+_FAMILIES = {
+    "tinyint": "number",
+    "smallint": "number",
+    "int": "number",
+    "bigint": "number",
+    "float": "fraction",
+    "double": "fraction",
+    "string": "text",
+}
 NOTHING = "void"
 
 
@@ -106,10 +116,11 @@ def convert_key(name: str, key_type: str, column: Column) -> tuple[str, str]:
     value = f"try_cast({name} AS {column_type})"
     if key_type == NOTHING:
         return value, "true"
-    if _family(key_type) != _family(column_type):
+    family = _family(column_type)
+    if _family(key_type) != family:
         message = f"{column.name} is {key_type}, the table's column is {column_type}"
         raise InvalidArgument("keys", message, "Cast one of the two.")
-    if _family(column_type) in ("text", column_type):
+    if family in ("text", column_type):
         return value, "true"
     return value, f"{name} <=> try_cast({value} AS {key_type})"
 
@@ -122,24 +133,24 @@ def pad_char(value: str, length: int) -> str:
 def list_stored_forms(keys: pa.Table, length: int) -> pa.Table:
     """List all values of a CHAR column in data files that Spark shows as one of the keys: some writers do not pad."""
     values = keys[0].to_pylist()
+    texts = {value.rstrip(" ") for value in values if value is not None}
     forms: list[str | None] = []
-    for text in sorted({value.rstrip(" ") for value in values if value is not None}):
+    for text in sorted(texts):
         longest = max(length, len(text))
         forms += [text.ljust(size) for size in range(len(text), longest + 1)]
     if None in values:
         forms.append(None)
-    return pa.table({keys.column_names[0]: pa.array(forms, keys.schema.field(0).type)})
+    form_type = keys.schema.field(0).type
+    return pa.table({keys.column_names[0]: pa.array(forms, form_type)})
 
 
 def _family(spark_type: str) -> str:
     """Return the kind of a type; values of different kinds are not compared."""
-    if spark_type in _NUMBER_TYPES or decimal_type(spark_type):
+    if decimal_type(spark_type):
         return "number"
-    if spark_type in _FRACTIONS:
-        return "fraction"
-    if spark_type == "string" or spark_type.startswith(("char(", "varchar(")):
+    if spark_type.startswith(("char(", "varchar(")):
         return "text"
-    return spark_type
+    return _FAMILIES.get(spark_type, spark_type)
 
 
 _PADDED = "__CHAR_VARCHAR_TYPE_STRING"
@@ -180,18 +191,17 @@ def find_char_length(schema: StructType, column: Column) -> int | None:
 
 
 def _declared_type(schema: StructType, name: str) -> Any:
-    """Return the type that a column was declared with where Spark marks it as CHAR or VARCHAR, else None."""
-    for field in schema.fields:
-        if field.name == name:
-            declared = field.metadata.get(_PADDED)
-            return _parse_type(declared) if declared else None
-    return None
+    """Return the type that a column was declared with if Spark marks it as CHAR or VARCHAR, else None."""
+    declared_types = {field.name: field.metadata.get(_PADDED) for field in schema.fields}
+    declared_type = declared_types.get(name)
+    return _parse_type(declared_type) if declared_type else None
 
 
 def _parse_type(declared: str) -> Any:
     from pyspark.sql.types import CharType, DataType, _parse_datatype_string  # noqa: PLC0415 - not needed to import this
 
-    if char := re.fullmatch(r"char\((\d+)\)", declared):
-        return CharType(int(char[1]))
+    match = re.fullmatch(r"char\((\d+)\)", declared)
+    if match is not None:
+        return CharType(int(match[1]))
     parse = getattr(DataType, "fromDDL", _parse_datatype_string)  # Spark 3.5 has no public one
     return parse(declared)
