@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 MANY_NULLS, MOST_ROWS, ALL_BUT_FEW = 0.5, 0.9, 0.99
-"""From which share of the rows on nulls, one value and values that occur once are worth a remark."""
+"""The shares of the rows from which nulls, one value and values that occur once are worth a remark."""
 FEW_ROWS = 100
 """In smaller columns, values that are all different mean nothing."""
 MANY_FILES, MOST_FILES = 4, 0.5
@@ -55,7 +55,7 @@ class Alert:
 def find_alerts(contents: Contents) -> list[Alert]:
     """The alerts of a table, in the order of its columns."""
     rows = contents.summary.rows
-    files = max((row["files_total"] or 0 for row in rows), default=0)
+    files = max([row["files_total"] or 0 for row in rows], default=0)
     alerts = [
         *_column_alerts(rows),
         *_layout_alerts(contents.layout, files),
@@ -76,65 +76,95 @@ def _column_alerts(rows: Iterable[Mapping[str, Any]]) -> Iterable[Alert]:
 def _all_null(row: Mapping[str, Any]) -> Alert | None:
     if not row["count"] or row["null_count"] != row["count"]:
         return None
-    return Alert(row["column_name"], "all null", "Every row is null.")
+    return Alert(
+        column=row["column_name"],
+        kind="all null",
+        text="Every row is null.",
+    )
 
 
 def _many_nulls(row: Mapping[str, Any]) -> Alert | None:
     share = _share(row["null_count"], row["count"])
-    if share is None or not MANY_NULLS <= share < 1:
+    if not MANY_NULLS <= share < 1:
         return None
-    return Alert(row["column_name"], "many nulls", f"{format_share(share)} of the rows are null.")
+    return Alert(
+        column=row["column_name"],
+        kind="many nulls",
+        text=f"{format_share(share)} of the rows are null.",
+    )
 
 
 def _nan(row: Mapping[str, Any]) -> Alert | None:
     share = _share(row["nan_count"], row["count"])
     if not share:
         return None
-    return Alert(row["column_name"], "NaN", f"{row['nan_count']:,} values are NaN, {format_share(share)} of the rows.")
+    return Alert(
+        column=row["column_name"],
+        kind="NaN",
+        text=f"{row['nan_count']:,} values are NaN, {format_share(share)} of the rows.",
+    )
 
 
 def _infinite(row: Mapping[str, Any]) -> Alert | None:
     share = _share(row["inf_count"], row["count"])
     if not share:
         return None
-    text = f"{row['inf_count']:,} values are infinite, {format_share(share)} of the rows: the mean is without."
-    return Alert(row["column_name"], "infinite", text)
+    return Alert(
+        column=row["column_name"],
+        kind="infinite",
+        text=f"{row['inf_count']:,} values are infinite, {format_share(share)} of the rows: the mean is without.",
+    )
 
 
 def _constant(row: Mapping[str, Any]) -> Alert | None:
     if row["approx_unique"] != 1 or (row["count"] or 0) < 2:
         return None
     nulls = " or null" if row["null_count"] else ""
-    return Alert(row["column_name"], "constant", f"Every row has the same value{nulls}.")
+    return Alert(
+        column=row["column_name"],
+        kind="constant",
+        text=f"Every row has the same value{nulls}.",
+    )
 
 
 def _key_like(row: Mapping[str, Any]) -> Alert | None:
-    values = _values(row)
-    if values is None or values < FEW_ROWS:
-        return None
+    values = _count_values(row)
     share = _share(row["approx_unique"], values)
-    if share is None or share < ALL_BUT_FEW:
+    if values < FEW_ROWS or share < ALL_BUT_FEW:
         return None
     if not str(row["column_type"]).startswith(_KEYS):
         return None
-    are_all = share == 1 and row["distinct_error"] == 0
-    values_that_differ = "All values" if are_all else "Nearly all values"
-    text = f"{values_that_differ} are different: {row['approx_unique']:,} of {values:,}."
-    return Alert(row["column_name"], "key-like", text)
+    subject = "Nearly all values"
+    if share == 1 and row["distinct_error"] == 0:
+        subject = "All values"
+    return Alert(
+        column=row["column_name"],
+        kind="key-like",
+        text=f"{subject} are different: {row['approx_unique']:,} of {values:,}.",
+    )
 
 
 def _skewed(row: Mapping[str, Any]) -> Alert | None:
     if row["approx_unique"] == 1 or row["column_type"] == "boolean":
         return None
-    share = top_share(row)
-    if share is None or share < MOST_ROWS:
+    share = top_share(row) or 0.0
+    if share < MOST_ROWS:
         return None
-    return Alert(row["column_name"], "skewed", f"One value makes {format_share(share)} of all values.")
+    return Alert(
+        column=row["column_name"],
+        kind="skewed",
+        text=f"One value makes {format_share(share)} of all values.",
+    )
 
 
 _RULES: Sequence[Callable[[Mapping[str, Any]], Alert | None]] = (
-    *(_all_null, _many_nulls, _nan, _infinite),
-    *(_constant, _key_like, _skewed),
+    _all_null,
+    _many_nulls,
+    _nan,
+    _infinite,
+    _constant,
+    _key_like,
+    _skewed,
 )
 
 
@@ -142,12 +172,13 @@ def _layout_alerts(layout: Answer | None, files: int) -> Iterable[Alert]:
     if layout is None or files < MANY_FILES:
         return
     for row in layout.rows:
-        read = row["files_per_lookup"]
-        if not row["advice"] or read is None:
-            continue
-        if read >= MOST_FILES * files:
-            text = f"A look-up of one value reads {format_number(read)} of {files:,} data files."
-            yield Alert(row["column_name"], "badly clustered", text)
+        files_read = row["files_per_lookup"] or 0
+        if row["advice"] and files_read >= MOST_FILES * files:
+            yield Alert(
+                column=row["column_name"],
+                kind="badly clustered",
+                text=f"A look-up of one value reads {format_number(files_read)} of {files:,} data files.",
+            )
 
 
 def _change_alerts(changes: Answer | None) -> Iterable[Alert]:
@@ -173,18 +204,19 @@ def _type_alert(name: str, before: str | None, after: str | None) -> Alert:
     return Alert(name, "other type", make_visible(f"Its type was {before} and is {after}."))
 
 
-def _values(row: Mapping[str, Any]) -> int | None:
-    """The number of values that are not null."""
+def _count_values(row: Mapping[str, Any]) -> int:
+    """The number of values that are not null; 0 if it is unknown."""
     rows: int | None = row["count"]
     nulls: int | None = row["null_count"]
     if rows is None or nulls is None:
-        return None
+        return 0
     return rows - nulls
 
 
-def _share(part: int | None, total: int | None) -> float | None:
-    if part is None or not total:
-        return None
+def _share(part: int | None, total: int | None) -> float:
+    """The share of a part; 0 if it is unknown."""
+    if not part or not total:
+        return 0.0
     return part / total
 
 

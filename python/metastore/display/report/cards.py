@@ -1,4 +1,4 @@
-"""Makes the cards of a page: one for each column of a report's contents."""
+"""Cards of a page: one for each column of a report's contents."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from metastore.visible_text import make_visible
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from metastore.answers import Answer
     from metastore.display.report.alerts import Alert
     from metastore.display.report.contents import ColumnContents, Contents
 
@@ -41,24 +42,22 @@ def make_cards(contents: Contents, alerts: Sequence[Alert]) -> list[Card]:
     for alert in alerts:
         alerts_by_column[alert.column].append(alert)
     changes_by_column: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    if contents.changes is not None:
-        for change in contents.changes.rows:
-            changes_by_column[change["column_name"]].append(change)
-    earlier = {}
-    if contents.before is not None:
-        earlier = {column.summary["column_name"]: column for column in contents.before.columns}
+    changes = contents.changes.rows if contents.changes is not None else ()
+    for change in changes:
+        changes_by_column[change["column_name"]].append(change)
+    columns_before = contents.before.columns if contents.before is not None else ()
+    earlier = {column.summary["column_name"]: column for column in columns_before}
     cards = []
     for position, column in enumerate(contents.columns):
         name = column.summary["column_name"]
-        cards.append(
-            _card(
-                position,
-                column,
-                earlier.get(name),
-                alerts=tuple(alerts_by_column[name]),
-                changes=changes_by_column[name],
-            )
+        card = _card(
+            position,
+            column,
+            earlier.get(name),
+            alerts=tuple(alerts_by_column[name]),
+            changes=changes_by_column[name],
         )
+        cards.append(card)
     return cards
 
 
@@ -110,11 +109,12 @@ def _frequent_values(column: ColumnContents, chart: Chart | None) -> tuple[Value
     if column.values is None:
         return ()
     values = tuple(_value(row, column.summary) for row in column.values.rows)
-    is_few = (column.summary["approx_unique"] or _FEW) < _FEW
-    if chart is None or is_few:
+    distinct_values = column.summary["approx_unique"] or _FEW
+    if chart is None or distinct_values < _FEW:
         return values
-    is_frequent = bool(values) and values[0].width >= 1
-    return values if is_frequent else ()
+    if not values or values[0].width < 1:
+        return ()
+    return values
 
 
 def _value(row: Mapping[str, Any], column: Mapping[str, Any]) -> Value:
@@ -125,18 +125,24 @@ def _value(row: Mapping[str, Any], column: Mapping[str, Any]) -> Value:
     mark = "" if row["exact"] else APPROXIMATE
     count = f"{mark}{row['frequency']:,}"
     if row["fraction"] is None:
-        return Value(text, count, share="", width=0)
-    return Value(text, count, format_share(row["fraction"]), round(100 * row["fraction"], 1))
+        return Value(text=text, count=count, share="", width=0)
+    return Value(
+        text=text,
+        count=count,
+        share=format_share(row["fraction"]),
+        width=round(100 * row["fraction"], 1),
+    )
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[tuple[str, float | None], ...]:
     """The row of the table of columns: nulls, distinct values, minimum and maximum."""
     nulls = row["null_percentage"]
+    share_of_nulls = "" if nulls is None else format_share(nulls / 100)
     positions, _ = read_positions([row["min"], row["max"]])
     lo, hi = positions or (None, None)
     minimum, maximum = format_bounds(row)
     return (
-        ("" if nulls is None else format_share(nulls / 100), nulls),
+        (share_of_nulls, nulls),
         (format_marked_cell(row, "approx_unique"), row["approx_unique"]),
         (minimum, lo),
         (maximum, hi),
@@ -151,11 +157,16 @@ def _remark(column: ColumnContents) -> str:
     if row["null_count"] == row["count"]:
         return "Every row is null."
     if column.values is not None:
-        is_empty = len(column.values) == 0
-        return "No value is known to occur twice." if is_empty and row["approx_unique"] else ""
+        return _describe_values(row, column.values)
     if column.bins is not None:
         return ""
     return _describe_counts(row)
+
+
+def _describe_values(row: Mapping[str, Any], values: Answer) -> str:
+    if values or not row["approx_unique"]:
+        return ""
+    return "No value is known to occur twice."
 
 
 def _describe_counts(row: Mapping[str, Any]) -> str:
@@ -173,14 +184,16 @@ def _picture(chart: Chart | None, earlier: Chart | None) -> Picture | None:
     shares = _shares(chart)
     bars = [f"{label}\t{share}" for label, share in zip(chart.labels, shares, strict=True)]
     highest_share = chart.highest
+    outline = ""
     if earlier is not None:
         bars = [f"{bar}\t{share} %" for bar, share in zip(bars, _shares(earlier), strict=True)]
         highest_share = max(chart.highest, earlier.highest)
+        outline = earlier.outline(highest_share)
     highest = chart.counts.index(max(chart.counts))
     lo, hi = chart.ends
     return Picture(
         path=chart.path(highest_share),
-        before=earlier.outline(highest_share) if earlier else "",
+        before=outline,
         lo=lo,
         hi=hi,
         description=(
@@ -207,7 +220,7 @@ def _changes(rows: Iterable[Mapping[str, Any]]) -> tuple[Change, ...]:
 def _change(row: Mapping[str, Any]) -> Change:
     """A row of `diff`, with the reason if the change is unknown."""
     return Change(
-        column_heading(row["measure"]),
+        measure=column_heading(row["measure"]),
         before=make_visible(shorten(str(row["before"] or ""), _LONGEST)),
         after=make_visible(shorten(str(row["after"] or ""), _LONGEST)),
         change=_format_change(row),
@@ -218,9 +231,10 @@ def _format_change(row: Mapping[str, Any]) -> str:
     change = row["change"]
     if change is None:
         return str(row["reason"] or "")
-    is_increase = change > 0 and row["measure"] not in DISTANCES
-    sign = "+" if is_increase else ""
-    return sign + format_number(change)
+    text = format_number(change)
+    if change > 0 and row["measure"] not in DISTANCES:
+        return f"+{text}"
+    return text
 
 
 def _drift(rows: Iterable[Mapping[str, Any]]) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from metastore.display.bars import read_moment, read_positions
@@ -41,11 +41,13 @@ class Axis:
     def label(self, bar: int) -> str:
         """The values of a bar: one, or from one to another."""
         lo, hi = self.edges[bar : bar + 2]
-        if self.kind in _WHOLE:
-            lo, hi = math.ceil(lo), math.floor(hi)
-            if lo >= hi:
-                return self.text(lo)
-        return f"{self.text(lo)} to {self.text(hi)}"
+        if self.kind not in _WHOLE:
+            return f"{self.text(lo)} to {self.text(hi)}"
+        first = math.ceil(lo)
+        last = math.floor(hi)
+        if first >= last:
+            return self.text(first)
+        return f"{self.text(first)} to {self.text(last)}"
 
     def text(self, value: float) -> str:
         """A value of the axis."""
@@ -53,7 +55,9 @@ class Axis:
             return read_moment(value).isoformat(" ", "minutes")[:16]
         if self.kind == "date":
             return read_moment(math.ceil(value)).date().isoformat()
-        number = format_number(math.ceil(value) if self.kind in _WHOLE else value)
+        if self.kind in _WHOLE:
+            value = math.ceil(value)
+        number = format_number(value)
         return number if self.is_grouped else ungroup(number)
 
 
@@ -86,10 +90,11 @@ class Chart:
     @property
     def ends(self) -> tuple[str, str]:
         """The texts under both ends of the axis."""
+        first = self.axis.edges[0]
         last = self.axis.edges[-1]
         if self.axis.kind in _WHOLE:
             last = math.floor(last)
-        lo = self.axis.text(self.axis.edges[0])
+        lo = self.axis.text(first)
         hi = self.axis.text(last)
         if self.below:
             lo = f"{lo} and less"
@@ -103,8 +108,9 @@ class Chart:
         bars = []
         for bar, height in enumerate(self._heights(full_share)):
             if height:
-                left, top = _short(bar * width), _short(height)
-                bars.append(f"M{left} {HEIGHT}v-{top}h{_short(width - 1)}v{top}z")
+                start = _short(bar * width)
+                top = _short(height)
+                bars.append(f"M{start} {HEIGHT}v-{top}h{_short(width - 1)}v{top}z")
         return "".join(bars)
 
     def outline(self, full_share: float) -> str:
@@ -115,11 +121,13 @@ class Chart:
 
     def _heights(self, full_share: float) -> list[float]:
         """The heights of the bars; a bar with values is at least one unit high, to be visible."""
-        total = sum(self.counts) or 1.0
+        total = sum(self.counts)
         heights = []
         for count in self.counts:
-            height = count / total / full_share * HEIGHT if count else 0.0
-            heights.append(max(height, 1.0) if count else 0.0)
+            height = 0.0
+            if count:
+                height = max(count / total / full_share * HEIGHT, 1.0)
+            heights.append(height)
         return heights
 
     @property
@@ -143,12 +151,18 @@ def draw_chart(answer: Answer | None, column_type: str, axis: Axis | None = None
     bins = _read_bins(answer, kind)
     if not bins:
         return None
-    axis = axis or _choose_axis(bins, kind)
+    if axis is None:
+        axis = _choose_axis(bins, kind)
     counts = [0.0] * (len(axis.edges) - 1)
     for source in bins:
         for bar, share in _spread(source, axis.edges):
             counts[bar] += share * source.count
-    return Chart(axis, tuple(counts), below=bins[0].lo < axis.edges[0], above=bins[-1].hi > axis.edges[-1])
+    return Chart(
+        axis=axis,
+        counts=tuple(counts),
+        below=bins[0].lo < axis.edges[0],
+        above=bins[-1].hi > axis.edges[-1],
+    )
 
 
 def _read_bins(answer: Answer, kind: str) -> list[_Bin]:
@@ -156,19 +170,21 @@ def _read_bins(answer: Answer, kind: str) -> list[_Bin]:
     rows = [row for row in answer.rows if row["count"]]
     lows, _ = read_positions([row["lo"] for row in rows])
     highs, _ = read_positions([row["hi"] for row in rows])
-    are_finite = all(map(math.isfinite, [*lows, *highs]))
-    if not lows or not highs or not are_finite:
+    if not lows or not highs or not all(map(math.isfinite, [*lows, *highs])):
         return []
     half = 0.5 if kind in _WHOLE else 0.0
     bins: list[_Bin] = []
     for row, lo, hi in zip(rows, lows, highs, strict=True):
-        if row["distinct"] == 1 or lo == hi:
-            start = hi - half
-        elif not bins:
-            start = lo - half
-        else:
-            start = lo + half  # the previous bin includes its upper edge
-        bins.append(_Bin(start, hi + half, row["count"]))
+        has_one_value = row["distinct"] == 1 or lo == hi
+        bins.append(
+            _Bin(
+                lo=hi - half if has_one_value else lo + half,  # the previous bin includes its upper edge
+                hi=hi + half,
+                count=row["count"],
+            )
+        )
+    if rows[0]["distinct"] != 1:
+        bins[0] = replace(bins[0], lo=lows[0] - half)
     has_finite_length = math.isfinite(bins[-1].hi - bins[0].lo)
     return bins if has_finite_length else []
 
@@ -177,20 +193,37 @@ def _choose_axis(bins: Sequence[_Bin], kind: str) -> Axis:
     """An axis over the values; a few values far out do not stretch it."""
     is_whole = kind in _WHOLE
     least, greatest = bins[0].lo, bins[-1].hi
-    is_grouped = not is_whole or max(-math.ceil(least), math.floor(greatest)) > MOST_YEARS
     lo, hi = _cut_tails(bins)
-    if is_whole and hi - lo <= 4 * BARS:  # in longer ranges, bars of unequal numbers of values are not noticed
-        step = max(math.ceil((hi - lo) / BARS), 1)
-        bars = max(math.ceil((hi - lo) / step), 1)
-        return Axis(tuple(lo + step * edge for edge in range(bars + 1)), kind, is_grouped)
+    edges = _whole_edges(lo, hi) if is_whole else []
+    if not edges:
+        edges = _equal_edges(lo, hi)
+    return Axis(
+        edges=tuple(edges),
+        kind=kind,
+        is_grouped=not is_whole or max(-math.ceil(least), math.floor(greatest)) > MOST_YEARS,
+    )
+
+
+def _whole_edges(lo: float, hi: float) -> list[float]:
+    """Edges at distances of a whole number; none for a long range, where bars of unequal widths are not noticed."""
+    if hi - lo > 4 * BARS:
+        return []
+    step = max(math.ceil((hi - lo) / BARS), 1)
+    bars = max(math.ceil((hi - lo) / step), 1)
+    return [lo + step * edge for edge in range(bars + 1)]
+
+
+def _equal_edges(lo: float, hi: float) -> list[float]:
     if hi == lo:
-        lo, hi = lo - 0.5, hi + 0.5
-    return Axis(tuple(lo + (hi - lo) * edge / BARS for edge in range(BARS + 1)), kind, is_grouped)
+        lo -= 0.5
+        hi += 0.5
+    return [lo + (hi - lo) * edge / BARS for edge in range(BARS + 1)]
 
 
 def _cut_tails(bins: Sequence[_Bin]) -> tuple[float, float]:
     """The range of the values, without a tail that is much longer than the range of all other values."""
-    lo, hi = bins[0].lo, bins[-1].hi
+    lo = bins[0].lo
+    hi = bins[-1].hi
     inner_lo = _bin_at_rank(bins, _TAIL).lo
     inner_hi = _bin_at_rank(bins, 1 - _TAIL).hi
     longest_tail = _STRETCH * (inner_hi - inner_lo)
@@ -221,14 +254,15 @@ def _spread(source: _Bin, edges: Sequence[float]) -> list[tuple[int, float]]:
     def find_bar(value: float) -> int:
         return min(max(math.floor((value - edges[0]) / width), 0), last)
 
-    first_bar, last_bar = find_bar(source.lo), find_bar(source.hi)
-    if source.hi <= source.lo:
+    first_bar = find_bar(source.lo)
+    last_bar = find_bar(source.hi)
+    length = source.hi - source.lo
+    if length <= 0:
         return [(last_bar, 1.0)]
+    ends = [source.lo, *edges[first_bar + 1 : last_bar + 1], source.hi]
     shares = []
-    for bar in range(first_bar, last_bar + 1):
-        start = source.lo if bar == first_bar else edges[bar]
-        end = source.hi if bar == last_bar else edges[bar + 1]
-        shares.append((bar, max(end - start, 0.0) / (source.hi - source.lo)))
+    for bar, (start, end) in enumerate(pairwise(ends), start=first_bar):
+        shares.append((bar, max(end - start, 0.0) / length))
     return shares
 
 

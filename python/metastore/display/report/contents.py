@@ -24,7 +24,7 @@ class ColumnVerbs(Protocol):
     """The questions about a column that a report asks; the result of `metastore.open` answers them."""
 
     def histogram(self, column: str, bins: int | None = None, *, at: str | None = None) -> Answer:
-        """How its values are distributed."""
+        """The distribution of its values."""
 
     def frequencies(self, column: str, top: int | None = None, *, at: str | None = None) -> Answer:
         """Its most frequent values."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from metastore.display.bars import read_positions
 from metastore.display.cells import (
     APPROXIMATE,
-    ELLIPSIS,
     displayed_value,
     format_brief_cell,
     format_bytes,
@@ -16,6 +15,7 @@ from metastore.display.cells import (
     format_number,
     format_value,
     is_approximate,
+    is_cut,
     is_numeric,
     shorten_alike,
 )
@@ -31,6 +31,17 @@ if TYPE_CHECKING:
 _LONGEST = 40
 _TEXT_TYPES = ("string", "binary", "char", "varchar")
 _TIME_TYPES = ("date", "timestamp")
+_COUNTS = {
+    "null_count": "nulls",
+    "nan_count": "NaN",
+    "inf_count": "infinite",
+}
+_WIDTHS = (
+    (11, ""),
+    (15, "wide"),
+    (21, "wider"),
+)
+"""Numbers of digits, and the classes of the page's style that have room for them."""
 
 
 def list_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
@@ -80,8 +91,10 @@ def format_bounds(row: Mapping[str, Any]) -> list[str]:
 def _distinct_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
     if row["approx_unique"] is None:
         return
+    note = ""
     error = row["distinct_error"]
-    note = f"standard error {100 * error:.1f}\u00a0%" if error else ""
+    if error:
+        note = f"standard error {100 * error:.1f}\u00a0%"
     yield Fact("distinct", format_marked_cell(row, "approx_unique"), note)
 
 
@@ -89,7 +102,7 @@ def _count_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
     """Nulls, even if there are none, and NaN and infinite values."""
     if row["null_count"] == 0:
         yield Fact("nulls", "0")
-    for name, heading in (("null_count", "nulls"), ("nan_count", "NaN"), ("inf_count", "infinite")):
+    for name, heading in _COUNTS.items():
         count = row[name]
         if count:
             share = format_share(count / row["count"]) if row["count"] else ""
@@ -130,49 +143,55 @@ def list_quantiles(answer: Answer | None, row: Mapping[str, Any]) -> Iterator[Fa
     if answer is None:
         return
     quantiles = [quantile for quantile in answer.rows if quantile["value"] is not None]
-    names = [f"{format_number(100 * quantile['probability'])} %" for quantile in quantiles]
-    texts = [quantile["value"] for quantile in quantiles]
-    if len(texts) > 1 and len(set(texts)) == 1 and texts[0].endswith(ELLIPSIS):
-        yield Fact(f"{names[0]} to {names[-1]}", make_visible(texts[0]), "what follows is not kept")
+    values = {quantile["value"] for quantile in quantiles}
+    if len(quantiles) > 1 and len(values) == 1 and is_cut(quantiles[0]["value"]):
+        name = f"{_quantile_name(quantiles[0])} to {_quantile_name(quantiles[-1])}"
+        yield Fact(name, make_visible(quantiles[0]["value"]), "what follows is not kept")
         return
-    formatted = [make_visible(format_value(text, row)) for text in texts]
-    for name, quantile, text in zip(names, quantiles, shorten_alike(formatted, _LONGEST), strict=True):
-        mark = APPROXIMATE if _is_approximate_quantile(quantile) else ""
-        yield Fact(name, mark + format_brief_cell("", text), is_number=is_numeric(row["column_type"]))
+    texts = [make_visible(format_value(quantile["value"], row)) for quantile in quantiles]
+    for quantile, text in zip(quantiles, shorten_alike(texts, _LONGEST), strict=True):
+        yield Fact(
+            name=_quantile_name(quantile),
+            text=_quantile_mark(quantile) + format_brief_cell("", text),
+            is_number=is_numeric(row["column_type"]),
+        )
+
+
+def _quantile_name(quantile: Mapping[str, Any]) -> str:
+    return f"{format_number(100 * quantile['probability'])} %"
+
+
+def _quantile_mark(quantile: Mapping[str, Any]) -> str:
+    return APPROXIMATE if _is_approximate_quantile(quantile) else ""
 
 
 def _is_approximate_quantile(quantile: Mapping[str, Any]) -> bool:
     """Whether the rank may be off, or the value, unless its ellipsis says so."""
     if quantile["error"] != 0:
         return True
-    return not quantile["exact"] and not _is_cut(quantile)
-
-
-def _is_cut(quantile: Mapping[str, Any]) -> bool:
-    return str(quantile["value"]).endswith(ELLIPSIS)
+    return not quantile["exact"] and not is_cut(quantile["value"])
 
 
 def describe_precision(answer: Answer | None) -> str:
-    """How far the quantiles may be off; empty if this is unknown."""
+    """The possible error of the quantiles; empty if this is unknown."""
     quantiles = answer.rows if answer is not None else ()
     errors = [quantile["error"] for quantile in quantiles]
     if not errors or None in errors:
         return ""
-    is_cut = any(map(_is_cut, quantiles))
-    ranks = _describe_rank_error(max(errors), is_cut=is_cut)
-    return f"{ranks}, of long texts the beginning" if is_cut else ranks
-
-
-def _describe_rank_error(error: float, *, is_cut: bool) -> str:
+    ranks = "ranks exact"
+    error = max(errors)
     if error:
-        return f"ranks within {100 * error:.2g} %"
-    return "ranks exact" if is_cut else "exact"
+        ranks = f"ranks within {100 * error:.2g} %"
+    if any(is_cut(quantile["value"]) for quantile in quantiles):
+        return f"{ranks}, of long texts the beginning"
+    return ranks if error else "exact"
 
 
 def fit_width(facts: Iterable[Fact]) -> str:
     """The class of the page's style for the width of the longest number."""
-    longest = max((_count_digits(fact.text) for fact in facts if fact.is_number), default=0.0)
-    for digits, style in ((11, ""), (15, "wide"), (21, "wider")):
+    digits_of_numbers = [_count_digits(fact.text) for fact in facts if fact.is_number]
+    longest = max(digits_of_numbers, default=0.0)
+    for digits, style in _WIDTHS:
         if longest <= digits:
             return style
     return "widest"

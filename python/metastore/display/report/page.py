@@ -72,7 +72,7 @@ def render_page(contents: Contents) -> str:
     tables = _list_tables(contents)
     style, script = _read("page.css"), _read("page.js")
     policy = f"default-src 'none'; style-src 'sha256-{_digest(style)}'; script-src 'sha256-{_digest(script)}'"
-    sections = [("overview", "Overview"), ("columns", "Columns"), *((one.id, one.title) for one in tables)]
+    sections = [("overview", "Overview"), ("columns", "Columns"), *[(table.id, table.title) for table in tables]]
     caption = list_caption_parts(contents.summary)
     former = list_caption_parts(contents.before.summary) if contents.before else []
     return _template().render(
