@@ -1,1 +1,1 @@
-"""How answers look: plain text, terminal, notebook."""
+"""The display of answers: plain text, terminal, notebook."""

@@ -24,7 +24,8 @@ _BLOCK = "\u2588"
 _PARTS = " \u258f\u258e\u258d\u258c\u258b\u258a\u2589"
 DAY = "day"
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - in the answer's zone: its texts name none
-_FIRST_DAY, _LAST_DAY = (day.toordinal() - EPOCH.toordinal() for day in (date.min, date.max))
+_FIRST_DAY = date.min.toordinal() - EPOCH.toordinal()
+_LAST_DAY = date.max.toordinal() - EPOCH.toordinal()
 DENSITY, BARS = "density", "bars"
 """Names of columns that only people see."""
 
@@ -49,7 +50,8 @@ class Measure:
 def measure_bars(answer: Answer) -> Measure | None:
     """The bars of frequencies and histograms; other answers have none."""
     if answer.kind == "frequencies":
-        return Measure("frequency", _shares(_read_counts(answer, "frequency")))
+        frequencies = _read_counts(answer, "frequency")
+        return Measure(beside="frequency", shares=_shares(frequencies))
     if answer.kind == "histogram":
         return _measure_bins(answer)
     return None
@@ -62,9 +64,14 @@ def _measure_bins(answer: Answer) -> Measure:
     widths = [hi - lo for lo, hi in zip(edges[::2], edges[1::2], strict=True)]
     have_equal_widths = len(set(widths)) < 2
     if have_equal_widths or not all(0 < width < math.inf for width in widths):
-        return Measure("count", _shares(counts))
+        return Measure(beside="count", shares=_shares(counts))
     densities = [count / width for count, width in zip(counts, widths, strict=True)]
-    return Measure("count", _shares(densities), f"per {unit}", tuple(map(format_number, densities)))
+    return Measure(
+        beside="count",
+        shares=_shares(densities),
+        head=f"per {unit}",
+        cells=tuple(map(format_number, densities)),
+    )
 
 
 def _read_counts(answer: Answer, column: str) -> list[float]:
@@ -100,14 +107,19 @@ def measure_shape(answer: Answer) -> Shape | None:
     is_ordered = edges == sorted(edges)  # texts that look like numbers are in another order
     if not edges or not is_ordered or not all(map(math.isfinite, edges)):
         return None
-    are_integers = all(edge.is_integer() for edge in edges)
+    are_integers = all(map(float.is_integer, edges))
     ends, sums = _accumulate_counts(answer, edges, step=1.0 if are_integers else 0.0)
     counts = count_evenly(ends, sums, _SHAPE, integers=are_integers)
     if len(counts) < 2:
         return None
-    width = (ends[-1] - ends[0]) / len(counts)
-    shape_edges = [ends[0] + width * i for i in range(len(counts) + 1)]
-    return Shape(tuple(shape_edges), tuple(counts), unit)
+    start = ends[0]
+    width = (ends[-1] - start) / len(counts)
+    shape_edges = [start + width * number for number in range(len(counts) + 1)]
+    return Shape(
+        edges=tuple(shape_edges),
+        counts=tuple(counts),
+        unit=unit,
+    )
 
 
 def _accumulate_counts(answer: Answer, edges: Sequence[float], step: float) -> tuple[list[float], list[float]]:
@@ -136,7 +148,8 @@ def read_positions(texts: Sequence[str | None]) -> tuple[list[float], str]:
 
 def read_moment(days: float) -> datetime:
     """The time of a number of days after the beginning of 1970, at most the first or last day of Python."""
-    return EPOCH + timedelta(days=min(max(days, _FIRST_DAY), _LAST_DAY))
+    valid_days = min(max(days, _FIRST_DAY), _LAST_DAY)
+    return EPOCH + timedelta(days=valid_days)
 
 
 def draw_bar(share: float, width: int = WIDTH) -> str:
@@ -153,9 +166,11 @@ def _shares(heights: Sequence[float]) -> tuple[float, ...]:
 
 
 def _read_days(text: str) -> float:
-    value = parse_spark_text(text, "timestamp_ntz" if " " in text else "date")
-    moment = value if isinstance(value, datetime) else datetime.combine(value, time())
-    return (moment - EPOCH) / timedelta(days=1)
+    spark_type = "timestamp_ntz" if " " in text else "date"
+    value = parse_spark_text(text, spark_type)
+    if not isinstance(value, datetime):
+        value = datetime.combine(value, time())
+    return (value - EPOCH) / timedelta(days=1)
 
 
 _UNITS: tuple[tuple[str, Callable[[str], float]], ...] = (("unit", float), (DAY, _read_days))

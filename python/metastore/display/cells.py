@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import datetime
 from decimal import Decimal
@@ -22,12 +23,21 @@ if TYPE_CHECKING:
 
 
 _SUMMARY = (
-    *("column_name", "column_type", "sparkline", "min", "max", "approx_unique", "null_percentage", "top_value"),
-    *("avg", "std", "q25", "q50", "q75"),
+    "column_name",
+    "column_type",
+    "sparkline",
+    "min",
+    "max",
+    "approx_unique",
+    "null_percentage",
+    "top_value",
+    "avg",
+    "std",
+    "q25",
+    "q50",
+    "q75",
 )
 _SHOWN = {
-    "summary": _SUMMARY,
-    "filtered_summary": _SUMMARY,
     "files": ("path", "size", "rows", "deleted_rows", "partition", "analyzed", "columns_analyzed"),
     "columns": ("path", "column_name", "min", "max", "rows", "null_count", "nan_count", "distinct"),
     "settings": ("name", "value", "source", "problem"),
@@ -56,8 +66,17 @@ _LONGEST = 40
 _ID = 20
 _CONTEXT = 12
 _OF_ALL_COLUMNS = (
-    *("count", "exact", "distinct_error", "files", "files_total", "snapshot", "current", "analyzed_at"),
-    *("rows_read", "rows_total", "inf_count"),
+    "count",
+    "exact",
+    "distinct_error",
+    "files",
+    "files_total",
+    "snapshot",
+    "current",
+    "analyzed_at",
+    "rows_read",
+    "rows_total",
+    "inf_count",
 )
 SAID_ELSEWHERE = {"summary": _OF_ALL_COLUMNS, "filtered_summary": _OF_ALL_COLUMNS}
 """Columns that people do not see, because caption and remarks say the same."""
@@ -84,22 +103,21 @@ _MICROSECONDS = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d+$")
 
 def shown_columns(answer: Answer) -> list[str]:
     """The columns that people see, without empty ones; `to_dict()` and `--json` have all."""
+    if is_summary(answer):
+        return _shown_columns_of_summary(answer)
     columns = [name for name in _SHOWN.get(answer.kind, answer.columns) if name in answer.columns]
     if answer.kind == "settings" and not has_values(answer, "problem"):
         columns.remove("problem")
-    if not is_summary(answer):
-        return columns
-    for name in _user_defined_columns(answer):
-        if name not in columns and name not in SAID_ELSEWHERE[answer.kind]:
-            columns.append(name)
+    return columns
+
+
+def _shown_columns_of_summary(answer: Answer) -> list[str]:
+    user_defined = answer.columns[answer.columns.index(_LAST_OF_SUMMARY) + 1 :]
+    visible = set(answer.columns).difference(SAID_ELSEWHERE[answer.kind])
+    columns = [name for name in dict.fromkeys((*_SUMMARY, *user_defined)) if name in visible]
     if not answer.rows:
         return columns
     return [name for name in columns if name in ("min", "max") or has_values(answer, name)]
-
-
-def _user_defined_columns(answer: Answer) -> Sequence[str]:
-    """The columns of a summary behind the built-in ones."""
-    return answer.columns[answer.columns.index(_LAST_OF_SUMMARY) + 1 :]
 
 
 def has_values(answer: Answer, name: str) -> bool:
@@ -150,24 +168,30 @@ def format_cell(name: str, value: Any) -> str:
 def displayed_value(row: Mapping[str, Any], name: str) -> Any:
     """The value to show: the mean of dates as a date, no top value if each value occurs once."""
     column_type = str(row.get("column_type"))
-    is_moment = name in ("avg", "std")
-    if is_moment and column_type.startswith(("date", "timestamp")):
-        return _displayed_moment_of_times(row, name, column_type)
+    if name in ("avg", "std"):
+        return _displayed_moment(row, name, column_type)
+    value = row[name]
     if name == "top_value" and row.get("top_count") == 1:
         return None
-    value = row[name]
-    if value is None or not is_numeric(column_type):
+    if value is None or name not in _VALUES or not is_numeric(column_type):
         return value
-    if is_moment:
-        return value if are_grouped(row) else ungroup(format_number(value))
-    return format_value(value, row) if name in _VALUES else value
+    return format_value(value, row)
 
 
-def _displayed_moment_of_times(row: Mapping[str, Any], name: str, column_type: str) -> str | None:
-    """The mean of dates and of times without a zone; other moments of times are not shown."""
-    if row[name] is None or name == "std" or column_type not in ("date", "timestamp_ntz"):
+def _displayed_moment(row: Mapping[str, Any], name: str, column_type: str) -> Any:
+    value = row[name]
+    if column_type.startswith(("date", "timestamp")):
+        return _displayed_mean_time(value, column_type) if name == "avg" else None
+    if value is None or not is_numeric(column_type) or are_grouped(row):
+        return value
+    return ungroup(format_number(value))
+
+
+def _displayed_mean_time(mean: float | None, column_type: str) -> str | None:
+    """The mean of dates and of times without a zone; of times with a zone it is not shown."""
+    if mean is None or column_type not in ("date", "timestamp_ntz"):
         return None
-    return render_average_time(row[name], column_type)
+    return render_average_time(mean, column_type)
 
 
 def is_numeric(column_type: str) -> bool:
@@ -190,7 +214,8 @@ def format_value(text: str, row: Mapping[str, Any]) -> str:
     """A value of a column for people, numbers as all numbers of the column."""
     if not is_numeric(str(row["column_type"])):
         return text
-    return round_text(text) if are_grouped(row) else ungroup(round_text(text))
+    number = round_text(text)
+    return number if are_grouped(row) else ungroup(number)
 
 
 def round_text(text: str) -> str:
@@ -199,15 +224,21 @@ def round_text(text: str) -> str:
         return text
     if "E" in text and not 1 <= abs(float(text)) < 1e15:
         return f"{float(text):.6g}" if len(text) > _DIGITS else text
-    value = Decimal(text)
+    return _round_decimal(Decimal(text))
+
+
+def _round_decimal(value: Decimal) -> str:
     integer, _, fraction = f"{value:,f}".partition(".")
     if len(fraction) > _DECIMALS:
         fraction = fraction.rstrip("0")
     if not fraction:
         return integer
-    if len(ungroup(integer)) + 1 + len(fraction) <= _DIGITS:
+    digits = len(ungroup(integer)) + 1 + len(fraction)
+    if digits <= _DIGITS:
         return f"{integer}.{fraction}"
-    return f"{value:,.0f}" if abs(value) >= 100_000 else f"{float(value):,.6g}"
+    if abs(value) >= 100_000:
+        return f"{value:,.0f}"
+    return f"{float(value):,.6g}"
 
 
 def top_share(row: Mapping[str, Any]) -> float | None:
@@ -229,13 +260,17 @@ def format_marked_cell(
     format_text = write or format_brief_cell
     text = format_text(name, displayed_value(row, name))
     if name == "top_value":
-        share = top_share(row)
-        return text if share is None else f"{text} ({100 * share:.3g} %)"
-    if is_approximate(row, name):
-        return APPROXIMATE + text
-    if name in QUARTILES and text and rank_errors.get(row["column_name"], 0.0) != 0:
+        return _append_share(text, top_share(row))
+    may_have_other_rank = name in QUARTILES and text != "" and rank_errors.get(row["column_name"], 0.0) != 0
+    if may_have_other_rank or is_approximate(row, name):
         return APPROXIMATE + text
     return text
+
+
+def _append_share(text: str, share: float | None) -> str:
+    if share is None:
+        return text
+    return f"{text} ({100 * share:.3g} %)"
 
 
 def is_approximate(row: Mapping[str, Any], name: str) -> bool:
@@ -248,11 +283,12 @@ def is_approximate(row: Mapping[str, Any], name: str) -> bool:
         return row.get("distinct_error") is None  # deleted rows count in them
     if name not in ("min", "max"):
         return False
-    return not _has_cut_bound(row)
+    return not is_cut(row["min"]) and not is_cut(row["max"])
 
 
-def _has_cut_bound(row: Mapping[str, Any]) -> bool:
-    return str(row["min"]).endswith(ELLIPSIS) or str(row["max"]).endswith(ELLIPSIS)
+def is_cut(value: Any) -> bool:
+    """Whether a value is the beginning of a longer text."""
+    return str(value).endswith(ELLIPSIS)
 
 
 def format_brief_cell(name: str, value: Any) -> str:
@@ -267,15 +303,19 @@ def format_brief_cell(name: str, value: Any) -> str:
 
 def shorten(text: str, length: int) -> str:
     """A text at most that wide, its end replaced by an ellipsis; a time loses its seconds first."""
-    if cell_len(text) > length:
-        text = _TIME.sub(r"\1", text)
-    return text if cell_len(text) <= length else set_cell_size(text, length - 1).rstrip() + ELLIPSIS
+    if cell_len(text) <= length:
+        return text
+    without_seconds = _TIME.sub(r"\1", text)
+    if cell_len(without_seconds) <= length:
+        return without_seconds
+    return set_cell_size(without_seconds, length - 1).rstrip() + ELLIPSIS
 
 
 def shorten_alike(texts: Sequence[str], length: int) -> list[str]:
     """Texts at most that wide; if they would be cut to the same, their common beginning is cut instead."""
     common = len(commonprefix(texts))  # noqa: RUF071 - of any texts, not of paths
-    if common + _CONTEXT >= length and max(map(len, texts), default=0) > length:
+    longest = max(map(len, texts), default=0)
+    if longest > length and common + _CONTEXT >= length:
         texts = [text[: length // 3] + ELLIPSIS + text[common - _CONTEXT :] for text in texts]
     return [shorten(text, length) for text in texts]
 
@@ -290,10 +330,12 @@ def shorten_inside(text: str, length: int) -> str:
 
 def format_number(value: float) -> str:
     """A number with four significant digits, or all of its integer part, in groups of three digits."""
-    if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - NaN
+    if not math.isfinite(value):
         return str(value)
     short = f"{value:.4g}"
-    return f"{value:,.0f}" if 1e3 <= abs(float(short)) < 1e15 else short
+    if 1e3 <= abs(float(short)) < 1e15:
+        return f"{value:,.0f}"
+    return short
 
 
 def format_bytes(value: int) -> str:
@@ -326,13 +368,11 @@ def build_caption(answer: Answer) -> str:
 
 def list_caption_parts(answer: Answer) -> list[str]:
     """The parts of the caption, each of one source: a name may be written from right to left."""
-    parts = []
-    if answer.subject:
-        parts.append(answer.subject)
+    parts = [answer.subject] if answer.subject else []
     if answer.column_name:
         parts.append(f"column {answer.column_name}")
-    if is_summary(answer) and len(answer):
-        parts += _list_row_counts(answer[0])
+    if is_summary(answer) and answer.rows:
+        parts += _list_row_counts(answer.rows[0])
     if answer.snapshot is not None:
         parts.append(f"snapshot {shorten(answer.snapshot, _ID)} ({_STATES[answer.current]})")
     if answer.analyzed_at is not None:
@@ -340,7 +380,11 @@ def list_caption_parts(answer: Answer) -> list[str]:
     return list(map(make_visible, parts))
 
 
-_STATES = {True: "current", False: "the table has changed since", None: "not known whether current"}
+_STATES = {
+    True: "current",
+    False: "the table has changed since",
+    None: "not known whether current",
+}
 
 
 def _list_row_counts(row: Mapping[str, Any]) -> list[str]:
@@ -356,4 +400,6 @@ def _list_row_counts(row: Mapping[str, Any]) -> list[str]:
 
 def _coverage(files: int | None, total: int | None) -> str:
     noun = "file" if total == 1 else "files"
-    return f"{total:,} {noun}" if files == total else f"{files:,} of {total:,} {noun}"
+    if files == total:
+        return f"{total:,} {noun}"
+    return f"{files:,} of {total:,} {noun}"

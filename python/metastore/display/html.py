@@ -76,20 +76,26 @@ def render(answer: Answer) -> str:
     """The answer as HTML; shares of nulls, frequencies and bins get a bar behind them, histograms are drawn."""
     layout = fit_columns(answer, _ROWS)
     columns = [column for column in layout.columns if not column.is_bar]
-    heads = [{"text": column.head, "kind": " ".join(_classes(column))} for column in columns]
-    rows = [_row(columns, row) for row in range(len(answer[:_ROWS]))]
-    shape = measure_shape(answer) if answer.kind == "histogram" else None
-    ends = (answer[0]["lo"], answer[-1]["hi"]) if shape else ()
+    shape = None
+    ends: list[str] = []
+    histogram = measure_shape(answer) if answer.kind == "histogram" else None
+    if histogram is not None:
+        shape = _bars(histogram.counts)
+        ends = [format_brief_cell("lo", answer[0]["lo"]), format_brief_cell("lo", answer[-1]["hi"])]
     return _template().render(
         style=STYLE,
         height=_HEIGHT,
-        columns=heads,
-        rows=rows,
-        shape=_bars(shape.counts) if shape else None,
-        ends=[format_brief_cell("lo", end) for end in ends],
+        columns=list(map(_head, columns)),
+        rows=[_row(columns, number) for number in range(len(answer[:_ROWS]))],
+        shape=shape,
+        ends=ends,
         caption=list_caption_parts(answer),
         remarks=layout.remarks,
     )
+
+
+def _head(column: DisplayColumn) -> dict[str, object]:
+    return {"text": column.head, "kind": " ".join(_classes(column))}
 
 
 def _row(columns: Sequence[DisplayColumn], row: int) -> list[dict[str, object]]:

@@ -30,7 +30,7 @@ from metastore.display.cells import (
 from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from metastore.answers import Answer
 
@@ -50,17 +50,15 @@ _FIRST_TO_GO = {
     "frequencies": ("error", "exact", "fraction"),
     "histogram": ("distinct", bars.BARS, "bin"),
     "explain": (
-        *(
-            "estimate_exact",
-            "estimated_from",
-            "estimated_rows",
-            "sentence",
-            "scan",
-            "rows",
-            "statistic",
-            "table",
-            "conjunct",
-        ),
+        "estimate_exact",
+        "estimated_from",
+        "estimated_rows",
+        "sentence",
+        "scan",
+        "rows",
+        "statistic",
+        "table",
+        "conjunct",
     ),
     "estimates": ("estimated_bytes", "parent", "exact", "source", "matching_rows", "detail"),
 }
@@ -105,7 +103,7 @@ class Layout:
 
 
 def fit_columns(answer: Answer, rows: int, width: int | None = None) -> Layout:
-    """Lays out the first rows of an answer.
+    """Lay out the first rows of an answer.
 
     Numbers and headings are never cut. If not all columns fit, the least useful ones are left out, and a remark names
     them.
@@ -115,8 +113,11 @@ def fit_columns(answer: Answer, rows: int, width: int | None = None) -> Layout:
     if measure is not None:
         columns = _with_bars(columns, measure, rows)
     names = _select_columns(answer, columns, width)
-    narrowed = _narrowed([columns[name] for name in names], width)
-    return Layout(tuple(narrowed), tuple(_remarks(answer, names, rows)))
+    selected = [columns[name] for name in names]
+    return Layout(
+        columns=tuple(_narrowed(selected, width)),
+        remarks=tuple(_remarks(answer, names, rows)),
+    )
 
 
 def _column(answer: Answer, name: str, rows: int) -> DisplayColumn:
@@ -124,9 +125,11 @@ def _column(answer: Answer, name: str, rows: int) -> DisplayColumn:
     cells = [format_marked_cell(row, name, rank_errors(answer)) for row in visible_rows]
     is_numeric = is_number(answer, name)
     if is_numeric:
-        cells = [round_text(cell) if "." in cell else cell for cell in cells]
+        cells = list(map(_round_fraction, cells))
     heading = column_heading(name)
-    share = _SHARES.get(name)
+    shares: tuple[float | None, ...] = ()
+    if name in _SHARES:
+        shares = tuple(map(_SHARES[name], visible_rows))
     return DisplayColumn(
         head=heading,
         cells=tuple(cells),
@@ -134,8 +137,12 @@ def _column(answer: Answer, name: str, rows: int) -> DisplayColumn:
         is_number=is_numeric,
         is_key=name in _KEYS,
         is_sparkline=name == "sparkline",
-        shares=tuple(map(share, visible_rows)) if share else (),
+        shares=shares,
     )
+
+
+def _round_fraction(text: str) -> str:
+    return round_text(text) if "." in text else text
 
 
 def _null_share(row: Mapping[str, Any]) -> float | None:
@@ -174,10 +181,12 @@ def _select_columns(answer: Answer, columns: dict[str, DisplayColumn], width: in
     names = list(columns)
     if width is None:
         return names
+    narrowest = {name: _narrowest(column) for name, column in columns.items()}
     for name in _removal_order(answer, columns):
-        if _total([_narrowest(columns[name]) for name in names]) <= width:
+        if _total(narrowest.values()) <= width:
             break
         names.remove(name)
+        del narrowest[name]
     return names
 
 
@@ -195,7 +204,8 @@ def _narrowest(column: DisplayColumn) -> int:
         return _READABLE_BAR
     if column.is_number or column.is_sparkline:
         return column.width
-    return max(len(column.head), min(column.width, _READABLE_KEY if column.is_key else _READABLE))
+    readable = _READABLE_KEY if column.is_key else _READABLE
+    return max(len(column.head), min(column.width, readable))
 
 
 def _narrowed(columns: Sequence[DisplayColumn], width: int | None) -> list[DisplayColumn]:
@@ -226,7 +236,7 @@ def _cut(column: DisplayColumn, width: int) -> DisplayColumn:
     return replace(column, cells=tuple(cells), width=width)
 
 
-def _total(sizes: Sequence[int]) -> int:
+def _total(sizes: Collection[int]) -> int:
     return sum(sizes) + GAP * (len(sizes) - 1)
 
 
@@ -271,7 +281,7 @@ def _list_reasons(answer: Answer, names: Sequence[str]) -> list[str]:
 def _rank_errors(errors: Sequence[float | None]) -> list[str]:
     """The greatest error of the ranks of quartiles."""
     remarks = []
-    greatest = max((error for error in errors if error is not None), default=0.0)
+    greatest = max((error or 0.0 for error in errors), default=0.0)
     if greatest:
         remarks.append(f"ranks of quartiles are off by at most {100 * greatest:.2g} % of the values")
     if None in errors:
@@ -285,19 +295,19 @@ def _has_approximate(answer: Answer, names: Sequence[str]) -> bool:
 
 def _infinities(answer: Answer) -> list[str]:
     """A remark on the columns with infinite values."""
-    columns = []
-    for row in answer.rows:
-        count = row.get("inf_count")
-        if count:
-            columns.append(f"{make_visible(row['column_name'])} ({format_number(count)})")
-    if not columns:
+    rows = [row for row in answer.rows if row.get("inf_count")]
+    if not rows:
         return []
-    listed = ", ".join(columns[:_MOST_NAMED])
-    further = " and others" if len(columns) > _MOST_NAMED else ""
-    return [f"avg, std and histograms leave infinite values out: {listed}{further}"]
+    columns = [f"{make_visible(row['column_name'])} ({format_number(row['inf_count'])})" for row in rows]
+    names = ", ".join(columns[:_MOST_NAMED])
+    if len(columns) > _MOST_NAMED:
+        names += " and others"
+    return [f"avg, std and histograms leave infinite values out: {names}"]
 
 
 def _zone(answer: Answer) -> list[str]:
     """The time zone of instants; it differs between reading with Spark and without."""
-    has_instants = any(row["column_type"] == "timestamp" for row in answer.rows)
-    return [f"timestamps in {answer.zone}"] if has_instants else []
+    types = {row["column_type"] for row in answer.rows}
+    if "timestamp" not in types:
+        return []
+    return [f"timestamps in {answer.zone}"]

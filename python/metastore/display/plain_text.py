@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
@@ -18,7 +18,7 @@ from metastore.display.cells import (
 from metastore.display.layout import GAP, fit_columns, list_approximations
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from metastore.answers import Answer
 
@@ -31,9 +31,9 @@ def render(answer: Answer, width: int | None = None) -> str:
     layout = fit_columns(answer, _ROWS_OF_REPR, width)
     columns = layout.columns
     heads = [column.head for column in columns]
-    rows = zip(*(column.cells for column in columns), strict=True)
-    table = align_cells([heads, *rows], [column.is_number for column in columns])
-    lines = [build_caption(answer), *table, *layout.remarks]
+    rows = zip(*[column.cells for column in columns], strict=True)
+    numbers = [column.is_number for column in columns]
+    lines = [build_caption(answer), *align_cells([heads, *rows], numbers), *layout.remarks]
     return "\n".join(filter(None, lines))
 
 
@@ -41,13 +41,11 @@ def render_complete(answer: Answer) -> str:
     """The answer as aligned columns, every row and value in full, and the meaning of marks."""
     names = shown_columns(answer)
     errors = rank_errors(answer)
-
-    def format_row(row: Mapping[str, Any]) -> list[str]:
-        return [format_marked_cell(row, name, errors, format_cell) for name in names]
-
     headings = [column_heading(name) for name in names]
-    table = align_cells([headings, *map(format_row, answer.rows)], [is_number(answer, name) for name in names])
-    return "\n".join([*table, *list_approximations(answer, names)])
+    rows = [[format_marked_cell(row, name, errors, format_cell) for name in names] for row in answer.rows]
+    numbers = [is_number(answer, name) for name in names]
+    lines = align_cells([headings, *rows], numbers)
+    return "\n".join([*lines, *list_approximations(answer, names)])
 
 
 def align_cells(lines: Sequence[Sequence[str]], numbers: Sequence[bool]) -> list[str]:
@@ -58,7 +56,10 @@ def align_cells(lines: Sequence[Sequence[str]], numbers: Sequence[bool]) -> list
 
 def _align_line(line: Sequence[str], widths: Sequence[int], numbers: Sequence[bool]) -> str:
     cells = []
-    for text, width, number in zip(line, widths, numbers, strict=True):
+    for text, width, is_right in zip(line, widths, numbers, strict=True):
         padding = " " * (width - cell_len(text))
-        cells.append(padding + text if number else text + padding)
+        if is_right:
+            cells.append(padding + text)
+        else:
+            cells.append(text + padding)
     return (" " * GAP).join(cells).rstrip()

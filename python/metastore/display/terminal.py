@@ -1,8 +1,8 @@
-"""Answers in a terminal, through rich. All that is shown is `Text`: what stands in a table is no markup."""
+"""Answers in a terminal, through rich. All texts are `Text`: the values of a table are no markup."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.padding import Padding
@@ -16,6 +16,8 @@ from metastore.display.layout import GAP, DisplayColumn, fit_columns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.console import RenderableType
+
     from metastore.answers import Answer
 
 
@@ -27,19 +29,31 @@ def render(answer: Answer, width: int) -> Group:
     layout = fit_columns(answer, _ROWS, width)
     table = Table(header_style="bold", box=None, padding=(0, GAP, 0, 0), pad_edge=False)
     for column in layout.columns:
-        side: Literal["left", "right"] = "right" if column.is_number else "left"
-        style = _style(column)
         table.add_column(
-            Text(column.head), justify=side, style=style, no_wrap=True, overflow="ellipsis", width=column.width
+            Text(column.head),
+            justify="right" if column.is_number else "left",
+            style=_style(column),
+            no_wrap=True,
+            overflow="ellipsis",
+            width=column.width,
         )
-    for cells in zip(*(column.cells for column in layout.columns), strict=True):
-        table.add_row(*map(Text, cells))
-    above = [Text(line, style="bold") for line in [build_caption(answer)] if line]
-    return Group(*above, table, *(Text(remark, style="dim") for remark in layout.remarks))
+    columns = [map(Text, column.cells) for column in layout.columns]
+    for cells in zip(*columns, strict=True):
+        table.add_row(*cells)
+    parts: list[RenderableType] = [table]
+    caption = build_caption(answer)
+    if caption:
+        parts.insert(0, Text(caption, style="bold"))
+    parts += [Text(remark, style="dim") for remark in layout.remarks]
+    return Group(*parts)
 
 
 def _style(column: DisplayColumn) -> str | None:
-    return "blue" if column.is_bar else "cyan" if column.is_key else None
+    if column.is_bar:
+        return "blue"
+    if column.is_key:
+        return "cyan"
+    return None
 
 
 def render_comparison(
@@ -51,8 +65,8 @@ def render_comparison(
     table.add_column("without", justify="right")
     table.add_column("with the Metastore", justify="right", style="green")
     for line in lines:
-        table.add_row(*(Text(part) for part in line))
-    said = [Padding(Text(remark), (0, 0, 0, 2)) for remark in remarks]
+        table.add_row(*map(Text, line))
+    indented_remarks = [Padding(Text(remark), (0, 0, 0, 2)) for remark in remarks]
     query = Padding(Syntax(sql, "sql", background_color="default", word_wrap=True), (1, 0, 1, 4))
     heading = Text(f"\nQuery {number}: {title}", style="bold")
-    return Group(heading, query, Padding(table, (0, 0, 1, 2)), *said)
+    return Group(heading, query, Padding(table, (0, 0, 1, 2)), *indented_remarks)
