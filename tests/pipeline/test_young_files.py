@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from metastore.adapters.table_facts import DataFile
+from metastore.adapters.table_facts import DataFile, TableFacts
 from metastore.pipeline import young_files
 from metastore.store import Store
 
@@ -37,3 +37,34 @@ def test_another_file_system_has_another_clock(monkeypatch, tmp_path):
     assert young_files._read_common_clock(files, store) >= file.stat().st_mtime_ns // 1_000_000
     monkeypatch.setattr(young_files, "_find_device", len)
     assert young_files._read_common_clock(files, store) is None
+
+
+@pytest.mark.parametrize("lag", range(10))
+def test_a_clock_that_ticks_every_ten_milliseconds_leaves_no_file_out(monkeypatch, tmp_path, lag):
+    time = [NOW + lag]
+    file = DataFile("a.parquet", 1, None, "parquet", modified=NOW - 7)
+    facts = TableFacts(
+        format="iceberg",
+        uuid="u",
+        location=tmp_path.as_uri(),
+        root=tmp_path.as_uri(),
+        name="t",
+        identifier="t",
+        snapshot="1",
+        columns=(),
+        files=(file,),
+        defaults={},
+        absent_is_null=True,
+        local=True,
+        snapshot_sql="t",
+        unsettled=frozenset({file.path}),
+    )
+
+    def sleep(seconds: float) -> None:
+        time[0] += round(seconds * 1000)
+
+    monkeypatch.setattr(young_files, "sleep", sleep)
+    monkeypatch.setattr(young_files, "_read_common_clock", lambda *_: time[0] // 10 * 10)
+    store = Store.open(str(tmp_path / "_metastore"))
+    rested = young_files.wait_for_young_files(facts, store, lambda: facts)
+    assert (rested.files, rested.refused) == ((file,), ())

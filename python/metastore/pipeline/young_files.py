@@ -30,6 +30,8 @@ _COARSE_AGE = 2 * _SECOND
 _FINE_AGE = 100
 """Where a time has parts of a second the file system's clock ticks at least every 10 ms."""
 _LONGEST_WAIT = _COARSE_AGE + 100
+_TICK = 20
+"""A file system's clock may lag behind the time by one tick, of 10 ms at most: a wait ends two ticks late."""
 
 
 def wait_for_young_files(facts: TableFacts, store: Store, load: Callable[[], TableFacts]) -> TableFacts:
@@ -44,7 +46,8 @@ def wait_for_young_files(facts: TableFacts, store: Store, load: Callable[[], Tab
         return facts
     waits = [wait for wait in _find_waits(facts, store).values() if wait <= _LONGEST_WAIT]
     longest = max(waits, default=0)
-    sleep(longest / _SECOND)
+    if longest > 0:
+        sleep((longest + _TICK) / _SECOND)
     if longest > _FINE_AGE:
         facts = load()
     return _leave_out(facts, _find_waits(facts, store))
