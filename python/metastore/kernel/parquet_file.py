@@ -148,6 +148,7 @@ def list_plain_columns(source: Any, columns: Sequence[FileColumn]) -> frozenset[
 
     >>> from tempfile import TemporaryDirectory
     >>> from metastore.format.table_column import Column
+    >>> from metastore.kernel.parquet_schema import FileColumn
     >>> columns = [FileColumn(Column(f'["{name}"]', (name,), "bigint", "long"), path=(name,)) for name in ("a", "b")]
     >>> with TemporaryDirectory() as folder:
     ...     pq.write_table(pa.table({"a": [1], "b": ["x"]}), f"{folder}/file")
