@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 SMALL = {
     "analyze": "--wide --columns 6 --runs 1",
+    "answers": "--files 2 --columns 3 --runs 1",
     "append": "--files 80 --runs 1",
     "auto": "--scale 0.01 --files 2 --runs 1",
     "cardinality": "--scale 0.005 --ways metastore spark",
