@@ -1,6 +1,5 @@
 """Each script that the pages name starts as they say, from the root of the project."""
 
-import json
 import re
 import subprocess
 import sys
@@ -19,10 +18,3 @@ def test_starts(script: str) -> None:
     done = subprocess.run([sys.executable, script, "--help"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "usage:" in done.stdout
-
-
-def test_the_projects_of_sbt_are_builds_of_the_contract() -> None:
-    """Each compiles for the Scala of a build, and every build but one, for which there is no pyspark, has a project."""
-    projects = re.findall(r'= shim\("([\d.]+)", "(\d+\.\d+)\.\d+"', (ROOT / "build.sbt").read_text("utf-8"))
-    builds = json.loads((ROOT / "contract" / "spark_builds.json").read_text("utf-8"))
-    assert set(projects) == {(one["name"], one["scala"]) for one in builds} - {("3.5_2.13", "2.13")}
