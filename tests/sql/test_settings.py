@@ -107,9 +107,9 @@ def test_misspelt_names_are_named_by_analyze(spark, table):
         report = metastore.analyze(spark, table, progress=False, depth="files")
         told = {one.subject: one.reason for one in report.refused}
         (row,) = spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS NOSCAN").collect()
-    no_such, bins, kind = "there is no such", "spark.metastore.histogram.bins", "spark.metastore.histogram.kind"
+    no_such, bins = "there is no such", "spark.metastore.histogram.bins"
     assert told == {
-        "setting spark.metastore.histogram.bin": f"{no_such} setting. Did you mean {bins} or {kind}?",
+        "setting spark.metastore.histogram.bin": f"{no_such} setting. Did you mean {bins}?",
         "table property metastore.analyze.atuo": f"{no_such} table property. Did you mean metastore.analyze.auto?",
         "table property metastore.analyze.auto": "'on' is none of true, false",
     }

@@ -63,7 +63,7 @@ def _details(store: Store, files: Sequence[int], value: int, held: Sequence[int]
     """The fields of data files that name their details: twelve values, a sketch and a histogram of each column."""
     pairs = [{"column": c, "file": f} for c in held for f in files]
     values = [{**pair, "value_long": value + i, "frequency": 100 - i} for pair in pairs for i in range(12)]
-    histograms = [{**pair, "kind": "equi_height", "edges_long": [value, value]} for pair in pairs]
+    histograms = [{**pair, "kind": "equi_height", "edges_long": [value, value], "counts": [1]} for pair in pairs]
     found: list[dict[str, Any]] = [{} for _ in files]
     for kind, rows, layout_of in (
         ("sketches", [{**pair, "theta": b"%d" % value} for pair in pairs], lay_out_sketches),

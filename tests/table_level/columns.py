@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import metastore
 from kernel.samples import ARROW, column
 from metastore.adapters.table_facts import DataFile, TableFacts
-from metastore.format.histogram_bins import EQUI_HEIGHT
 from metastore.format.manifest import FULL, Manifest
 from metastore.pipeline.block_task import BlockDestination, BlockTask, run_block_task
 from metastore.pipeline.plan_inputs import BLOCK_SETTINGS
@@ -166,7 +165,6 @@ def analyze(folder: Path, tables: list[pa.Table], kinds: dict[str, str], **optio
         **BLOCK_SETTINGS,
         "histogram_bins": 1000,
         "frequencies_top": 1000,
-        "histogram_kind": options.get("kind", EQUI_HEIGHT),
     }
     result = run_block_task(
         BlockDestination(TaskStore(str(folder)), IDENTITY, settings, 1 << 30),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import uuid
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from metastore.adapters.table_facts import DataFile, TableFacts
 from metastore.format import sortable_values
 from metastore.format.manifest import Block, Manifest, SummaryRef, TableIdentity
 from metastore.format.object_schemas import FILES, FREQUENCIES, HISTOGRAMS
+from metastore.kernel.budget import DetailLimits
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.kernel.statistic_rows import sketch_rows, summary_rows
 from metastore.spark_jobs.task_store import TaskStore
@@ -64,22 +64,15 @@ def counted(array: pa.Array, of: Column) -> list[tuple[Any, int]]:
 
 
 def histogram(array: pa.Array, of: Column, bins: int) -> dict[str, Any] | None:
-    wide = sortable_values.is_wide_decimal(of)
-    values = [value for value in stored_values(array, of) if value == value]  # noqa: PLR0124 - NaN
-    values.sort(key=(lambda value: int.from_bytes(value, "big", signed=True)) if wide else None)
-    n, b = len(values), min(bins, len(values))
-    if not b:
+    """The row of a histogram, without its column and file; None without bins or values."""
+    kernel = ColumnKernel(of, 1 << 30, DetailLimits(bins=max(bins, 2)))
+    kernel.add(array.cast(ARROW[of.type]))
+    found = kernel.finish(len(array)).histogram
+    if found is None or bins == 0:
         return None
-    ranks = [i * n // b for i in range(b + 1)]
-    edges = [values[max(rank, 1) - 1] for rank in ranks]
-    if len(set(values)) <= bins:
-        single = sorted(set(values), key=values.index)
-        counts = [values.count(value) for value in single]
-        bars = {"counts": counts, "distincts": [1] * len(single)}
-        return {"kind": "equi_height", f"edges_{of.encoding}": [single[0], *single], **bars}
-    begun = [lo > 0 and values[lo] == values[lo - 1] for lo in ranks[:-1]]
-    distincts = [len(set(values[a:b])) - c for (a, b), c in zip(itertools.pairwise(ranks), begun, strict=True)]
-    return {"kind": "equi_height", f"edges_{of.encoding}": edges, "distincts": distincts}
+    distincts = None if found.distincts is None else found.distincts.tolist()
+    edges = {f"edges_{of.encoding}": found.edges.to_pylist()}
+    return {"kind": "equi_height", **edges, "counts": found.counts.tolist(), "distincts": distincts}
 
 
 def table(folder: Path, contents: list[Content], bins: int = 100) -> tuple[Store, TableFacts, Coverage]:

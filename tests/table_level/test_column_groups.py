@@ -30,7 +30,7 @@ READ = ("sketches", "histograms", "frequencies")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [TableLevelOptions(), TableLevelOptions(bins=20, top=5, kind="equi_width")])
+@pytest.mark.parametrize("options", [TableLevelOptions(), TableLevelOptions(bins=20, top=5)])
 def test_whatever_comes_and_goes_is_as_from_scratch(tmp_path, options):
     table = Table(tmp_path, 7, cut=options.top == 5, options=options)
     table.commit(table.append(300))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from kernel.samples import ARROW, column, values
-from metastore.format.histogram_bins import EQUI_WIDTH, Histogram, coarsen, derive_counts, divide_range, find_quantiles
+from metastore.format.histogram_bins import Histogram, coarsen, derive_counts, find_quantiles
 from metastore.kernel.column_histogram import make_equal_height_histogram
 from metastore.table_level.histogram_groups import HistogramFiles, HistogramGroups
 from metastore.table_level.histogram_sum import merge_histograms
@@ -90,7 +90,7 @@ def of_values(array, bins):
     """The histogram of a data file of so many bins."""
     values, counts = np.unique(array, return_counts=True)
     kept = make_equal_height_histogram(counts, np.cumsum(counts), bins, lambda at: pa.array(values[at]))
-    return Histogram(kept.kind, kept.edges.to_pylist(), kept.counts, kept.distincts)
+    return Histogram(kept.edges.to_pylist(), kept.counts, kept.distincts)
 
 
 @pytest.mark.parametrize("name", ["skewed", "uniform", "near unique", "all unique", "sorted", "random", "twice"])
@@ -100,8 +100,8 @@ def test_groups_say_what_their_files_leave_open(name, files, of_file):
     ordered = np.sort(np.concatenate(arrays))
     distinct = len(np.unique(ordered))
     nothing = np.zeros(files, np.bool_)
-    known = HistogramFiles(column("bigint"), np.full(files, 500), (), (), distinct, nothing, nothing)
-    bins, parts = HistogramGroups(known, BINS, "equi_height"), [of_values(array, of_file) for array in arrays]
+    known = HistogramFiles(column("bigint"), np.full(files, 500), distinct, nothing, nothing)
+    bins, parts = HistogramGroups(known, BINS), [of_values(array, of_file) for array in arrays]
     groups = [bins.merge_group(parts[start : start + 16]) for start in range(0, files, 16)]
     for whole in (bins.merge_table(parts), bins.merge_table(groups), bins.merge_table([bins.merge_group(groups)])):
         errors = rank_errors(whole.edges, whole.counts, ordered.tolist())
@@ -121,8 +121,8 @@ def test_files_of_the_same_values_tell_their_own_edges_and_no_others():
 
 def test_a_value_that_is_frequent_stays_alone_though_others_straddle_it():
     """One file has a bin from 0 to 9 of a hundred values; where in it they are nobody knows."""
-    frequent = Histogram("equi_height", [5.0, 5.0, 9.0], np.array([900, 1]), np.array([1, 1]))
-    vague = Histogram("equi_height", [0.0, 9.0], np.array([100]), np.array([90]))
+    frequent = Histogram([5.0, 5.0, 9.0], np.array([900, 1]), np.array([1, 1]))
+    vague = Histogram([0.0, 9.0], np.array([100]), np.array([90]))
     whole = merge_histograms([frequent] * 9 + [vague], column("double"), 100)
     place = list(whole.edges).index(5.0)
     assert (whole.counts[place - 1], whole.distincts[place - 1]) == (8100, 1)
@@ -137,23 +137,6 @@ def test_a_file_with_values_and_without_a_histogram_leaves_none(tmp_path):
     assert write_table_level(store, facts, coverage, TableLevelOptions()).snapshot.histograms is None
 
 
-def test_equal_widths_add_up():
-    of, edges = column("bigint"), divide_range(0, 100, 4, "long")
-    parts = [Histogram(EQUI_WIDTH, edges, np.array(counts)) for counts in ([1, 2, 3, 4], [10, 0, 0, 10])]
-    found = merge_histograms(parts, of, 4)
-    assert (found.kind, found.counts.tolist(), list(found.edges)) == (EQUI_WIDTH, [11, 2, 3, 14], edges)
-
-
-def test_unequal_widths_become_equal_heights():
-    of = column("double")
-    parts = [
-        Histogram(EQUI_WIDTH, divide_range(0.0, hi, 4, "double"), np.array([25, 25, 25, 25])) for hi in (100.0, 200.0)
-    ]
-    found = merge_histograms(parts, of, 2)
-    assert (found.kind, found.counts.sum()) == ("equi_height", 200)
-    assert found.edges[1] in (50.0, 75.0, 100.0)
-
-
 @pytest.mark.parametrize("bins", [1, 2, 3, 7, 49, 50, 90])
 def test_coarser_bins_hold_the_same_values(bins):
     random = np.random.default_rng(5)
@@ -161,7 +144,7 @@ def test_coarser_bins_hold_the_same_values(bins):
     ranks = [i * 997 // 50 for i in range(51)]
     edges = [int(ordered[max(rank, 1) - 1]) for rank in ranks]
     distincts = np.array([len(np.unique(ordered[a:b])) for a, b in itertools.pairwise(ranks)])
-    fine = Histogram("equi_height", edges, derive_counts(997, 50), distincts)
+    fine = Histogram(edges, derive_counts(997, 50), distincts)
     found = coarsen(fine, bins)
     assert len(found.counts) == min(bins, 50)
     assert found.counts.sum() == 997
@@ -173,8 +156,8 @@ def test_coarser_bins_hold_the_same_values(bins):
 
 
 def test_a_bin_of_one_value_has_one_distinct_value_though_estimates_say_more():
-    first = Histogram("equi_height", np.array([0, 4, 8]), np.array([10, 10]), np.array([4, 4]))
-    second = Histogram("equi_height", np.array([0, 0, 8]), np.array([10, 10]), np.array([1, 8]))
+    first = Histogram(np.array([0, 4, 8]), np.array([10, 10]), np.array([4, 4]))
+    second = Histogram(np.array([0, 0, 8]), np.array([10, 10]), np.array([1, 8]))
     found = merge_histograms([first, second, second, second], column("bigint"), 8, 9)
     alone = np.asarray(found.edges[1:]) == np.asarray(found.edges[:-1])
     assert alone[0]

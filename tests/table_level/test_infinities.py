@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from kernel.samples import ARROW, column, reduce_column
-from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.kernel.statistic_rows import summary_rows
 from table_level import columns
@@ -45,16 +44,14 @@ def _make_columns() -> dict[str, np.ndarray]:
 COLUMNS = _make_columns()
 
 
-@pytest.fixture(
-    scope="module", params=[("double", 1, EQUI_HEIGHT), ("float", 8, EQUI_HEIGHT), ("double", 8, EQUI_WIDTH)]
-)
+@pytest.fixture(scope="module", params=[("double", 1), ("float", 8), ("double", 8)])
 def analyzed(request, tmp_path_factory):
     """The statistics, all values, and what reads the text of one."""
-    kind, files, bins = request.param
+    kind, files = request.param
     arrays = {name: pa.array(values, from_pandas=False).cast(ARROW[kind]) for name, values in COLUMNS.items()}
     whole, rows = pa.table(arrays), ROWS // files
     tables = [whole.slice(place * rows, rows) for place in range(files)]
-    opened = columns.analyze(tmp_path_factory.mktemp("infinities"), tables, dict.fromkeys(arrays, kind), kind=bins)
+    opened = columns.analyze(tmp_path_factory.mktemp("infinities"), tables, dict.fromkeys(arrays, kind))
     return opened, whole, lambda text: float(np.float32(text)) if kind == "float" else float(text)
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     Longs = NDArray[np.int64]
 
 
-EQUI_HEIGHT = "equi_height"
-EQUI_WIDTH = "equi_width"
 FINE = 100
 """From so many bins on the ends of the distribution have finer ones, and a heavy value has a bin for itself."""
 _TAILS = (1, 5, 10, 15, 30)  # ten-thousandths
@@ -28,13 +26,12 @@ _TAILS = (1, 5, 10, 15, 30)  # ten-thousandths
 class Histogram:
     """A histogram of one column: a bin holds the values greater than its lower edge, up to its upper one.
 
-    The first bin holds its lower edge too. A bin of equal height with one distinct value holds its upper edge alone.
+    The first bin holds its lower edge too. A bin with one distinct value holds its upper edge alone.
     Infinite values are in no bin.
 
     Attributes:
-        kind: `equi_height` or `equi_width`.
         edges: One more than there are bins, ascending, as the format stores them: numbers, bytes, or an Arrow array of
-            them; None if they follow from the bounds.
+            them.
         counts: Number of values of each bin.
         distincts: Number of distinct values with their first rank in each bin, so that they add up; None if unknown.
         errors: By how many values the rank of each edge may be off; None if unknown.
@@ -42,7 +39,6 @@ class Histogram:
         above: Number of values Infinity: they have the last ranks.
     """
 
-    kind: str
     edges: Any
     counts: Longs
     distincts: Longs | None = None
@@ -57,9 +53,8 @@ class Histogram:
     __hash__ = None  # type: ignore[assignment] # histograms are not keys
 
     def _compared(self) -> tuple[Any, ...]:
-        edges = None if self.edges is None else list(self.edges)
         distincts = None if self.distincts is None else list(self.distincts)
-        return (self.kind, edges, list(self.counts), distincts, self.below, self.above)
+        return (list(self.edges), list(self.counts), distincts, self.below, self.above)
 
     @property
     def number(self) -> int:
@@ -82,8 +77,6 @@ class Histogram:
     @property
     def single_value_bins(self) -> NDArray[np.bool_]:
         """A mask of the bins that hold their upper edge alone."""
-        if self.kind != EQUI_HEIGHT:
-            return np.zeros(len(self.counts), np.bool_)
         if isinstance(self.edges, np.ndarray):
             is_single: NDArray[np.bool_] = self.edges[1:] == self.edges[:-1]
         else:
@@ -104,28 +97,6 @@ class Histogram:
 def derive_counts(number: int, bins: int) -> Longs:
     """Compute the counts of an equi-height histogram: of bin i, floor((i + 1) n / b) - floor(i n / b)."""
     return np.diff(last_ranks(number, bins))
-
-
-def restore_bins(
-    edges: Any, counts: Any, bounds: tuple[Any, Any], number: int, encoding: str | None
-) -> tuple[Any, Longs] | None:
-    """Restore the edges and counts that the format leaves out of a stored histogram; None if they are unknown."""
-    if edges is None:
-        if counts is None or None in bounds:
-            return None
-        edges = divide_range(*bounds, len(counts), str(encoding))
-    if counts is None:
-        return edges, derive_counts(number, len(edges) - 1)
-    return edges, np.asarray(counts, np.int64)
-
-
-def divide_range(lo: float, hi: float, bins: int, encoding: str) -> list[Any]:
-    """Compute the edges of equi-width bins."""
-    if encoding == "long":
-        width = int(hi) - int(lo)
-        return [int(lo) + width * i // bins for i in range(bins + 1)]
-    inner = [lo + (hi / bins - lo / bins) * i for i in range(1, bins)]
-    return [lo, *inner, hi]
 
 
 def last_ranks(number: int, bins: int) -> Longs:
@@ -170,13 +141,10 @@ def coarsen(histogram: Histogram, bins: int) -> Histogram:
     """Join neighbouring bins until so many remain."""
     if bins >= len(histogram.counts):
         return histogram
-    starts = last_ranks(len(histogram.counts), bins)
-    if histogram.kind == EQUI_HEIGHT:
-        sums = np.concatenate([[0], np.cumsum(histogram.counts)])
-        starts = np.searchsorted(sums, last_ranks(int(sums[-1]), bins), side="left")
-        starts[-1] = len(histogram.counts)
-        starts = np.unique(starts)
-    return join_bins(histogram, starts)
+    sums = np.concatenate([[0], np.cumsum(histogram.counts)])
+    starts = np.searchsorted(sums, last_ranks(int(sums[-1]), bins), side="left")
+    starts[-1] = len(histogram.counts)
+    return join_bins(histogram, np.unique(starts))
 
 
 def join_bins(histogram: Histogram, positions: Longs) -> Histogram:
@@ -189,8 +157,6 @@ def join_bins(histogram: Histogram, positions: Longs) -> Histogram:
 
 
 def _take_edges(edges: Any, positions: Longs) -> Any:
-    if edges is None:
-        return None
     if isinstance(edges, pa.Array):
         return edges.take(pa.array(positions))
     if isinstance(edges, np.ndarray):

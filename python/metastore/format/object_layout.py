@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 HEADS: int = read_contract("limits")["heads"]
 """Number of most frequent values of each column in the first row group."""
 ROW_GROUPS = 16
+HISTOGRAM_KIND = "equi_height"
 HISTOGRAM_GROUPS = 64
 
 
@@ -156,7 +157,7 @@ def table_histogram_rows(histograms: Iterable[tuple[int, Column, Histogram]]) ->
 
 def histogram_fields(histograms: Sequence[tuple[str | None, Histogram]]) -> dict[str, pa.Array]:
     """Make the fields of histograms, each of which comes with the encoding of its column's values."""
-    fields = {"kind": pa.array([histogram.kind for _, histogram in histograms], pa.string())}
+    fields = {"kind": pa.array([HISTOGRAM_KIND] * len(histograms), pa.string())}
     for name, kind in ENCODED_TYPES.items():
         edges = [histogram.edges if encoding == name else None for encoding, histogram in histograms]
         fields[f"edges_{name}"] = _make_list_array(edges, kind)

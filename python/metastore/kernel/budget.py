@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metastore.format.bloom_filter import choose_filter_size
-from metastore.format.histogram_bins import EQUI_HEIGHT, Histogram
 from metastore.kernel.binary_values import count_common_bytes
 from metastore.kernel.column_bloom import resize_bloom_filter
 from metastore.kernel.column_histogram import merge_bins
@@ -19,6 +18,7 @@ from metastore.kernel.value_counts import COMPLETE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from metastore.format.histogram_bins import Histogram
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.kernel.value_counts import ValueCounts
 
@@ -67,14 +67,12 @@ class DetailLimits:
         bins: Most bins of a histogram, 2 to 10,000.
         top: The number of most frequent values that are listed if not all are.
         list_bytes: The most bytes of a list of values.
-        kind: The kind of histograms, `equi_height` or `equi_width`.
         longest_uncut: The most values of a list that holds all of them, however often each occurs.
     """
 
     bins: int = 1_000
     top: int = 1_000
     list_bytes: int = 64 << 20
-    kind: str = EQUI_HEIGHT
     longest_uncut: int = 0
 
     @property
@@ -261,7 +259,7 @@ def _is_small_by_value(histogram: Histogram) -> bool:
 
 def _drop_percentiles(column: ColumnStatistics) -> ColumnStatistics:
     """Drop percentiles if a histogram says them, too: one question has one answer."""
-    if column.histogram is None or column.histogram.kind != EQUI_HEIGHT:
+    if column.histogram is None:
         return column
     return replace(column, percentiles=None)
 
@@ -352,6 +350,5 @@ def _histogram_size(histogram: Histogram | None) -> int:
     """About as many bytes as a histogram takes when it is stored, or more."""
     if histogram is None:
         return 0
-    edges = 0 if histogram.edges is None else int(histogram.edges.nbytes)
     numbers_per_bin = 1 if histogram.distincts is None else 2
-    return edges + 2 * len(histogram.counts) * numbers_per_bin
+    return int(histogram.edges.nbytes) + 2 * len(histogram.counts) * numbers_per_bin

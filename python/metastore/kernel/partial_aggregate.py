@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,19 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format import sortable_values
-from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, Histogram, derive_counts, target_ranks
-from metastore.format.table_column import Column
+from metastore.format.histogram_bins import Histogram, derive_counts, target_ranks
 from metastore.format.value_rendering import CUT_BYTES
 from metastore.kernel import quantiles, theta_sketch
 from metastore.kernel.binary_values import BinaryValues, ValueRepeats, find_repeats
 from metastore.kernel.built_in_statistics import FixedWidthInput, TextInput, compute_numbers, merge_part_numbers
-from metastore.kernel.column_histogram import (
-    ValueScale,
-    make_equal_height_histogram,
-    make_equal_width_histogram,
-    merge_bins,
-    merge_equal_width_bins,
-)
+from metastore.kernel.column_histogram import make_equal_height_histogram, merge_bins
 from metastore.kernel.distinct_sketch import DistinctSketch, make_sketch, union_sketches
 from metastore.kernel.moments import Moments, add_sums, compute_moments, pool_moments
 from metastore.kernel.quantiles import select_ranks
@@ -40,11 +33,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from metastore.format.table_column import Column
     from metastore.kernel.budget import DetailLimits
     from metastore.kernel.value_runs import ValueRuns
-
-
-_TEXT = Column("", (), "binary", "binary")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,8 +104,7 @@ def aggregate_numbers(runs: ValueRuns, column: Column, steps: int, detail: Detai
     moments = compute_moments(runs, column)
     kind, floor, counted = choose_counted_values(runs.counts, detail)
     counted_values = sortable_values.sortable_to_arrow(runs.values[counted], column)
-    finite = runs.finite
-    part = PartialAggregate(
+    return PartialAggregate(
         number=number,
         lo=sortable_values.sortable_to_stored(runs.values[0], column),
         hi=sortable_values.sortable_to_stored(runs.values[-1], column),
@@ -130,13 +120,8 @@ def aggregate_numbers(runs: ValueRuns, column: Column, steps: int, detail: Detai
         m2=moments.m2,
         singles=int(np.count_nonzero(runs.counts == 1)),
         frequencies=make_value_counts(kind, floor, counted_values, runs.counts[counted]),
-        histogram=_make_number_histogram(finite, column, detail),
+        histogram=_make_number_histogram(runs.finite, column, detail),
     )
-    if not len(finite.values):
-        return part
-    lo = sortable_values.sortable_to_stored(finite.values[0], column)
-    hi = sortable_values.sortable_to_stored(finite.values[-1], column)
-    return _with_widths(part, finite.values, finite.counts, ValueScale(column, lo, hi), detail)
 
 
 def _make_number_histogram(finite: ValueRuns, column: Column, detail: DetailLimits) -> Histogram | None:
@@ -165,7 +150,7 @@ def aggregate_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, det
     def take_edges(positions: NDArray[np.int64]) -> pa.Array:
         return _edges(values.take(pa.array(order[positions])))
 
-    part = PartialAggregate(
+    return PartialAggregate(
         number=number,
         lo=points[0],
         hi=points[-1],
@@ -179,7 +164,6 @@ def aggregate_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, det
         frequencies=frequencies.limit(detail),
         histogram=make_equal_height_histogram(ordered_counts, last_ranks, detail.bins, take_edges),
     )
-    return _with_widths(part, values, counts, ValueScale(_TEXT, part.lo, part.hi), detail)
 
 
 def aggregate_unique_texts(values: pa.Array, steps: int, detail: DetailLimits) -> PartialAggregate:
@@ -202,7 +186,7 @@ def aggregate_unique_texts(values: pa.Array, steps: int, detail: DetailLimits) -
     distincts = None
     if selected.distinct is not None:
         distincts = np.diff(selected.distinct[positions[steps + 2 :]], prepend=0)
-    part = PartialAggregate(
+    return PartialAggregate(
         number=number,
         lo=points[0],
         hi=points[-1],
@@ -214,30 +198,8 @@ def aggregate_unique_texts(values: pa.Array, steps: int, detail: DetailLimits) -
         numbers=compute_numbers(TextInput(texts.lengths)),
         singles=repeats.distinct - len(repeats.rows),
         frequencies=_count_repeats(values, texts, repeats, detail),
-        histogram=Histogram(EQUI_HEIGHT, _cut(edges), np.diff(ends, prepend=0), distincts),
+        histogram=Histogram(_cut(edges), np.diff(ends, prepend=0), distincts),
     )
-    scale = ValueScale(_TEXT, part.lo, part.hi)
-    return _with_widths(part, values, np.ones(number, np.int64), scale, detail, repeated=True)
-
-
-def _with_widths(
-    part: PartialAggregate,
-    values: Any,
-    counts: NDArray[np.int64],
-    scale: ValueScale,
-    detail: DetailLimits,
-    *,
-    repeated: bool = False,
-) -> PartialAggregate:
-    """The part with bins of equal width, if these are configured and the range has a width."""
-    if detail.kind != EQUI_WIDTH:
-        return part
-    bars = make_equal_width_histogram(scale, values, counts, detail.bins)
-    if bars is None:
-        return part
-    if any(part.infinities):  # edges do not follow from the bounds
-        bars = replace(bars, edges=pa.array(scale.edges(detail.bins), pa.float64()))
-    return replace(part, histogram=replace(bars, distincts=None) if repeated else bars)
 
 
 def _count_repeats(values: pa.Array, texts: BinaryValues, repeats: ValueRepeats, detail: DetailLimits) -> ValueCounts:
@@ -343,16 +305,15 @@ def _merge_part_histograms(
     number = sum(part.number for part in parts)
     below, above = np.sum([part.infinities for part in parts], axis=0).tolist()
     if below or above:
-        return _merge_finite_histograms(parts, points, column, detail, below=below, finite=number - below - above)
+        return _merge_finite_histograms(parts, points, detail, below=below, finite=number - below - above)
     edges = _cut(points) if isinstance(points, list) else sortable_values.sortable_to_arrow(points, column)
-    heights = Histogram(EQUI_HEIGHT, edges, derive_counts(number, len(edges) - 1))
-    return _fit_bins(heights, column, detail, follow_from_bounds=column.encoding != "binary")
+    histogram = Histogram(edges, derive_counts(number, len(edges) - 1))
+    return merge_bins(histogram, detail.bins)
 
 
 def _merge_finite_histograms(
     parts: Sequence[PartialAggregate],
     points: NDArray[np.float64],
-    column: Column,
     detail: DetailLimits,
     *,
     below: int,
@@ -372,20 +333,8 @@ def _merge_finite_histograms(
     is_last_of_rank = np.append(np.diff(last_ranks) > 0, True)
     is_edge = is_last_of_rank & (last_ranks > 0)
     is_edge[0] = True
-    heights = Histogram(EQUI_HEIGHT, pa.array(edges[is_edge]), np.diff(last_ranks[is_edge]))
-    return _fit_bins(heights, column, detail, follow_from_bounds=False)
-
-
-def _fit_bins(heights: Histogram, column: Column, detail: DetailLimits, *, follow_from_bounds: bool) -> Histogram:
-    """The histogram with the configured number of bins, of equal height or of equal width."""
-    if detail.kind != EQUI_WIDTH:
-        return merge_bins(heights, detail.bins)
-    as_stored = replace(heights, edges=heights.edges.to_pylist())
-    widths = merge_equal_width_bins([as_stored], column, detail.bins)
-    if widths is None:
-        return merge_bins(heights, detail.bins)
-    edges = None if follow_from_bounds else pa.array(widths[0], heights.edges.type)
-    return Histogram(EQUI_WIDTH, edges, widths[1])
+    histogram = Histogram(pa.array(edges[is_edge]), np.diff(last_ranks[is_edge]))
+    return merge_bins(histogram, detail.bins)
 
 
 def _limit_distinct(parts: Sequence[PartialAggregate], sketch: DistinctSketch) -> int:

@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 from metastore.adapters import refusals
 from metastore.adapters.table_facts import DataFile, Refusal
 from metastore.format.block_writer import BlockContent, write_block
-from metastore.format.histogram_bins import EQUI_HEIGHT
 from metastore.format.manifest import FULL, Block, TableIdentity
 from metastore.kernel.budget import (
     DEFAULT_DETAIL_LIMITS,
@@ -99,7 +98,6 @@ class BlockDestination:
             bins=int(self.settings["histogram_bins"]),
             top=int(self.settings["frequencies_top"]),
             list_bytes=budget_for_lists(file.size),
-            kind=str(self.settings.get("histogram_kind", EQUI_HEIGHT)),
             longest_uncut=self.allowance.longest_uncut,
         )
 

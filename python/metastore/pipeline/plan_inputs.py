@@ -271,7 +271,6 @@ def describe_block_settings(options: TableLevelOptions) -> Mapping[str, Any]:
     return {
         **BLOCK_SETTINGS,
         "histogram_bins": options.bins,
-        "histogram_kind": options.kind,
         "frequencies_top": options.top,
     }
 
@@ -280,7 +279,6 @@ def choose_options(values: Mapping[str, Any]) -> TableLevelOptions:
     """Read the options of the table level from the settings."""
     return TableLevelOptions(
         bins=values["spark.metastore.histogram.bins"],
-        kind=values["spark.metastore.histogram.kind"],
         top=values["spark.metastore.frequencies.top"],
         algorithm=values["spark.metastore.frequencies.algorithm"],
         threshold=values["spark.metastore.frequencies.threshold"],

@@ -9,7 +9,6 @@ from metastore.adapters.identifiers import find_column
 from metastore.adapters.table_facts import DataFile, TableFacts
 from metastore.errors import NoStatistics
 from metastore.format.data_files import FileKey, read_file_keys
-from metastore.format.histogram_bins import EQUI_HEIGHT
 from metastore.reading.detail_objects import read_table_details
 from metastore.reading.summary_rows import count_live_rows
 from metastore.store.block_files import read_block_files
@@ -145,7 +144,6 @@ def reduce_added_files(
     options = TableLevelOptions(
         bins=int(settings.get("histogram_bins", 1000)),
         top=int(settings.get("frequencies_top", 1000)),
-        kind=str(settings.get("histogram_kind", EQUI_HEIGHT)),
         expressions=snapshot.expressions,
     )
     overlay = OverlayStore(store)

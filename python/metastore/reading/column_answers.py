@@ -61,8 +61,6 @@ class ColumnAnswers:
         rows = build_exact_quantile_rows(self._table.store, answer, details.column, probabilities, zone)
         if rows is None:
             histogram = self._distributions.find_histogram(distribution, column)
-            if histogram is not None:
-                histogram = details.choose_rank_histogram(histogram)
             rows = distribution_rows.build_quantile_rows(
                 details, histogram, probabilities, zone, exact=distribution.exact
             )

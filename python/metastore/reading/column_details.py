@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.format.histogram_bins import EQUI_HEIGHT, Histogram, percentile_ranks, restore_bins
+from metastore.format.histogram_bins import Histogram
 from metastore.format.object_layout import HEADS
 from metastore.format.value_postings import POSTING_COLUMNS, read_postings
 from metastore.reading.summary_rows import count_or_zero, subtract
@@ -142,23 +142,15 @@ class ColumnDetails:
         finite_values = subtract(self.value_count, self.nan_count, below, above)
         if not below + above or finite_values is None or finite_values > 0:
             return None
-        return Histogram(EQUI_HEIGHT, [], np.zeros(0, np.int64), below=below, above=above)
+        return Histogram([], np.zeros(0, np.int64), below=below, above=above)
 
     def _read_histogram(self) -> Histogram | None:
         if self.histograms is None:
             return None
         part = self.store.open_part(self.histograms)
-        names = ["kind", f"edges_{self.column.encoding}", "counts", "distincts", *self._table_fields("errors")]
+        names = [f"edges_{self.column.encoding}", "counts", "distincts", *self._table_fields("errors")]
         rows = self._read_rows(part, part.groups_of_column(self.ordinal), names).to_pylist()
         return restore_histogram(self.column, self.summary, rows[0]) if rows else None
-
-    def choose_rank_histogram(self, histogram: Histogram) -> Histogram:
-        """Choose the histogram for ranks: bins of equal width are not used if there are percentiles."""
-        percentiles = self.summary.get(f"percentiles_{self.column.encoding}")
-        if histogram.kind == EQUI_HEIGHT or not percentiles:
-            return histogram
-        ends = np.array(percentile_ranks(histogram.number))
-        return Histogram(EQUI_HEIGHT, percentiles, np.diff(ends[1:], prepend=0))
 
     def _table_fields(self, *names: str) -> tuple[str, ...]:
         """The names of fields that only objects of the table have."""
@@ -186,19 +178,13 @@ def count_infinities(summary: Mapping[str, Any]) -> tuple[int, int]:
 
 def restore_histogram(column: Column, summary: Mapping[str, Any], row: Mapping[str, Any]) -> Histogram | None:
     """Restore a column's histogram from its rows of the summary and of the histograms."""
-    encoding = column.encoding
     below, above = count_infinities(summary)
-    not_finite = count_or_zero(summary, "nulls") + count_or_zero(summary, "nans") + below + above
-    number = count_or_zero(summary, "rows") - not_finite
-    bounds = summary.get(f"lo_{encoding}"), summary.get(f"hi_{encoding}")
-    bins = restore_bins(row[f"edges_{encoding}"], row["counts"], bounds, number, encoding)
-    if bins is None:
+    edges = row[f"edges_{column.encoding}"]
+    if edges is None or row["counts"] is None:
         return None
-    edges, counts = bins
     return Histogram(
-        kind=row["kind"],
         edges=edges,
-        counts=counts,
+        counts=np.asarray(row["counts"], np.int64),
         distincts=_to_array(row["distincts"]),
         errors=_to_array(row.get("errors")),
         below=below,

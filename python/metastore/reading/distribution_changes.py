@@ -173,7 +173,7 @@ class _Side:
         histogram = self.details.histogram()
         if histogram is None:
             raise _UnknownDistributionError(f"neither a histogram nor all values are kept {self.when}")
-        return self.details.choose_rank_histogram(histogram)
+        return histogram
 
 
 def _read_side(read: ReadDetails, name: str, when: str) -> _Side:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from metastore.format.histogram_bins import EQUI_HEIGHT, Histogram, compute_percentiles, find_quantiles
+from metastore.format.histogram_bins import Histogram, compute_percentiles, find_quantiles
 from metastore.format.object_schemas import HISTOGRAMS
 from metastore.reading.column_details import restore_histogram
 from metastore.reading.detail_objects import DetailObject, list_detail_objects
@@ -34,7 +34,7 @@ def measure_rank_errors(store: Store, snapshot: Snapshot, shares: Sequence[float
     """Measure by what share of a column's values the ranks of some of the table's quantiles may be off.
 
     Returns:
-        The largest error by the column's key; None for bins of equal width, of which quantiles are not taken.
+        The largest error by the column's key, or None if unknown.
     """
     if snapshot.summary is None or snapshot.histograms is None:
         return {}
@@ -53,8 +53,6 @@ def measure_rank_errors(store: Store, snapshot: Snapshot, shares: Sequence[float
 
 def _measure_rank_error(histogram: Histogram, shares: Sequence[float], encoding: str) -> float | None:
     """The largest error of the ranks as a share of the values, or None if unknown."""
-    if histogram.kind != EQUI_HEIGHT:
-        return None
     number = histogram.number
     largest = 0
     ranks = [max(1, math.ceil(share * number)) for share in shares]
@@ -122,7 +120,7 @@ def read_file_percentiles(
                 continue
             column, summary = columns[key]
             histogram = restore_histogram(column, summary, row)
-            if histogram is not None and histogram.kind == EQUI_HEIGHT:
+            if histogram is not None:
                 percentiles[key] = compute_percentiles(histogram, str(column.encoding))
     return percentiles
 

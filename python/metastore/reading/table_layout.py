@@ -99,7 +99,6 @@ class LookUps:
         histogram = details.histogram()
         if histogram is None:
             return None
-        histogram = details.choose_rank_histogram(histogram)
         rows_of_values: Counter[Any] = Counter()
         for end, count in histogram.upper_ends:
             rows_of_values[end] += count

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from metastore.answers import to_arrow_table
 from metastore.contract import read_contract
+from metastore.format.object_layout import HISTOGRAM_KIND
 from metastore.format.object_schemas import SCHEMAS
 from metastore.reading import distribution_rows
 from metastore.reading.summary_rows import Row, render_edge
@@ -127,7 +128,7 @@ def _build_histograms(distributions: Iterable[ColumnDistribution]) -> pa.Table:
             continue
         row = {
             "column_name": column.name,
-            "kind": histogram.kind,
+            "kind": HISTOGRAM_KIND,
             "bins": len(histogram.counts),
             f"edges_{column.encoding}": list(histogram.edges),
             "counts": histogram.counts.tolist(),

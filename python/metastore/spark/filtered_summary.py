@@ -217,7 +217,7 @@ def _read_open_files(
     if not table.open and not facts.has_other_rows:
         return (), []
     ship_package(spark.sparkContext)
-    detail = DetailLimits(options.bins, options.top, kind=options.kind)
+    detail = DetailLimits(options.bins, options.top)
     rows = read_matching_rows(spark, facts, facts.columns, table.condition, table.open)
     with raise_as_ours(facts.name):
         pieces = run_cancellable(spark, lambda: analyze_matching_rows(rows, facts.columns, detail, facts.name))

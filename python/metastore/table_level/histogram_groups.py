@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.errors import DamagedObject
-from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, Histogram, restore_bins
-from metastore.format.object_layout import histogram_fields
+from metastore.format.histogram_bins import Histogram
+from metastore.format.object_layout import HISTOGRAM_KIND, histogram_fields
 from metastore.kernel.quantiles import FINE
 from metastore.store.prefetch import prefetch
 from metastore.table_level.detail_selection import DetailSelection, DetailSlice
 from metastore.table_level.group_cache import ROW_GROUP_BYTES, GroupCache, GroupCodec, group_cache_key
-from metastore.table_level.histogram_sum import merge_histograms, merge_to_equal_width
+from metastore.table_level.histogram_sum import merge_histograms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence, Sized
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 HISTOGRAM_GROUP_KIND = "table-histogram-nodes"
 GROUP_BIN_FACTOR = 4
 """The bins of a group's histogram for each bin of the table's, so that each level of groups adds little error."""
-EMPTY_HISTOGRAM = Histogram(EQUI_HEIGHT, (), np.zeros(0, np.int64))
+EMPTY_HISTOGRAM = Histogram((), np.zeros(0, np.int64))
 """The histogram of files without values."""
 _MERGING = 4
 
@@ -47,8 +47,6 @@ class HistogramFiles:
 
     Attributes:
         values: The number of finite values of each file, or -1 if unknown.
-        los: The lower bound of each file.
-        his: The upper bound of each file.
         distinct: Distinct finite values of the table, or None if unknown.
         estimated: Whether the ranks of the edges are estimates, because the file was analyzed in parts.
         mixed: Whether bins may hold infinite values, because these were not counted.
@@ -56,8 +54,6 @@ class HistogramFiles:
 
     column: Column
     values: Longs
-    los: tuple[Any, ...]
-    his: tuple[Any, ...]
     distinct: int | None
     estimated: NDArray[np.bool_]
     mixed: NDArray[np.bool_]
@@ -79,7 +75,6 @@ class FileHistogram(NamedTuple):
 def read_file_histograms(part: DetailSlice, rows: pa.Table, columns: dict[int, HistogramFiles]) -> list[FileHistogram]:
     """Read the selected rows of a `histograms` object; their numbers are positions in `HistogramFiles`."""
     selected, ordinals, positions = part.select_rows(rows)
-    kinds = selected["kind"].to_pylist()
     list_names = [name for name in selected.column_names if name.startswith(("edges_", "counts", "dist"))]
     lists = {name: _lists(selected[name]) for name in list_names}
     histograms = []
@@ -90,7 +85,6 @@ def read_file_histograms(part: DetailSlice, rows: pa.Table, columns: dict[int, H
         histogram = _restore_histogram(
             files,
             file,
-            kind=kinds[row],
             edges=lists[f"edges_{files.column.encoding}"][row],
             counts=lists["counts"][row],
             distincts=lists["distincts"][row],
@@ -101,22 +95,15 @@ def read_file_histograms(part: DetailSlice, rows: pa.Table, columns: dict[int, H
 
 
 def _restore_histogram(
-    files: HistogramFiles, file: int, *, kind: str, edges: Any, counts: Any, distincts: Any
+    files: HistogramFiles, file: int, *, edges: Any, counts: Any, distincts: Any
 ) -> Histogram | None:
-    values = int(files.values[file])
-    bounds = (files.los[file], files.his[file])
-    restored = restore_bins(edges, counts, bounds, values, files.column.encoding)
-    if restored is None:
+    if edges is None or counts is None:
         return None
-    bins = len(restored[1])
-    steps = 0
-    if counts is None:
-        # If counts are implied, as earlier versions wrote, values equal to an edge may continue behind it.
-        steps = bins
-    elif files.estimated[file]:
-        steps = FINE
-    errors = np.full(bins + 1, -(-values // steps)) if steps else None
-    return Histogram(kind, *restored, distincts, errors)
+    errors = None
+    if files.estimated[file]:
+        values = int(files.values[file])
+        errors = np.full(len(edges), -(-values // FINE))
+    return Histogram(edges, counts, distincts, errors)
 
 
 class HistogramGroups:
@@ -125,16 +112,15 @@ class HistogramGroups:
     Args:
         files: The data files.
         bins: The number of bins of the table's histogram.
-        kind: The kind of the table's histogram.
     """
 
-    def __init__(self, files: HistogramFiles, bins: int, kind: str) -> None:
-        self._files, self._bins, self._kind = files, bins, kind
+    def __init__(self, files: HistogramFiles, bins: int) -> None:
+        self._files, self._bins = files, bins
 
     @property
     def cache_key(self) -> bytes:
         """The part of a group's key that identifies its histogram."""
-        return group_cache_key(HISTOGRAM_GROUP_KIND, _MERGING, self._files.column, self._bins, self._kind)
+        return group_cache_key(HISTOGRAM_GROUP_KIND, _MERGING, self._files.column, self._bins)
 
     def files_with_values(self, files: Longs) -> Longs:
         """Select the data files that hold values."""
@@ -146,7 +132,7 @@ class HistogramGroups:
         histograms = [part for part in parts if part is not None]
         if len(histograms) < len(parts):
             return None
-        merged = self._merge(histograms, None, self._bins * GROUP_BIN_FACTOR)
+        merged = merge_histograms(histograms, self._files.column, self._bins * GROUP_BIN_FACTOR)
         return EMPTY_HISTOGRAM if merged is None else merged
 
     def merge_table(self, parts: Sequence[Histogram | None]) -> Histogram | None:
@@ -154,15 +140,7 @@ class HistogramGroups:
         histograms = [part for part in parts if part is not None]
         if len(histograms) < len(parts):
             return None
-        return self._merge(histograms, self._files.distinct, self._bins)
-
-    def _merge(self, parts: Sequence[Histogram], distinct: int | None, bins: int) -> Histogram | None:
-        column = self._files.column
-        if self._kind == EQUI_WIDTH:
-            merged = merge_to_equal_width(parts, column, bins)
-            if merged is not None:
-                return merged
-        return merge_histograms(parts, column, bins, distinct)
+        return merge_histograms(histograms, self._files.column, self._bins, self._files.distinct)
 
 
 class GroupHistograms:
@@ -210,18 +188,18 @@ class TableHistograms:
     """The histograms of a table's columns, merged from those of data files and of stored groups."""
 
     def __init__(
-        self, store: Store, refs: Sequence[ObjectRef], read: Callable[[DetailSlice], pa.Table], bins: int, kind: str
+        self, store: Store, refs: Sequence[ObjectRef], read: Callable[[DetailSlice], pa.Table], bins: int
     ) -> None:
         """Look up the stored groups."""
         self._cache = GroupCache(store, HISTOGRAM_GROUP_KIND, refs, group_bytes=ROW_GROUP_BYTES)
-        self._read, self._bins, self._kind = read, bins, kind
+        self._read, self._bins = read, bins
         self._selection = DetailSelection("histograms")
         self._columns: dict[int, HistogramFiles] = {}
         self._groups: dict[int, tuple[HistogramGroups, GroupTree]] = {}
 
     def add(self, ordinal: int, level: ColumnLevel, files: HistogramFiles) -> None:
         """Add a column."""
-        merger = HistogramGroups(files, self._bins, self._kind)
+        merger = HistogramGroups(files, self._bins)
         tree = self._cache.make_tree(level.groups.groups, level.order, merger.cache_key)
         self._columns[ordinal] = files
         self._groups[ordinal] = (merger, tree)
@@ -268,11 +246,11 @@ def decode_group_histogram(column: Column, row: pa.Table) -> Histogram:
         return EMPTY_HISTOGRAM
     names = (f"edges_{column.encoding}", "counts", "distincts", "errors")
     edges, counts, distincts, errors = (_lists(row[name])[0] for name in names)
-    is_sound = kind in (EQUI_HEIGHT, EQUI_WIDTH) and _have_matching_lengths(edges, counts, distincts, errors)
+    is_sound = kind == HISTOGRAM_KIND and _have_matching_lengths(edges, counts, distincts, errors)
     has_nulls = any(row[name].combine_chunks().flatten().null_count for name in names)
     if not is_sound or has_nulls:
         raise DamagedObject(HISTOGRAM_GROUP_KIND, "a histogram that no writer of this format makes")
-    return Histogram(kind, edges, counts, distincts, errors)
+    return Histogram(edges, counts, distincts, errors)
 
 
 def _have_matching_lengths(

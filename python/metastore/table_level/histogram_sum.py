@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format import sortable_values
-from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, Histogram, choose_bin_ends, coarsen
+from metastore.format.histogram_bins import Histogram, choose_bin_ends, coarsen
 from metastore.format.value_rendering import CUT_BYTES
 from metastore.kernel.binary_values import rank_values
-from metastore.kernel.column_histogram import make_equal_height_histogram, merge_equal_width_bins
+from metastore.kernel.column_histogram import make_equal_height_histogram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,17 +35,15 @@ def merge_histograms(
 ) -> Histogram | None:
     """Merge histograms; None if none of them has values.
 
-    Equi-width histograms with the same edges add up. Others add their distribution functions at each other's edges. A
-    part knows how many of its values are not greater than one of its own edges; for a value inside one of its bins it
-    knows the number up to half of the bin. These errors are added up for each edge.
+    Their distribution functions are added at each other's edges. A part knows how many of its values are not greater
+    than one of its own edges; for a value inside one of its bins it knows the number up to half of the bin. These
+    errors are added up for each edge.
     """
     parts = _select_filled(histograms)
     if not parts:
         return None
-    if len(parts[0].counts) <= bins:
-        exact = _merge_same_bins(parts, distinct)
-        if exact is not None:
-            return exact
+    if len(parts) == 1 and len(parts[0].counts) <= bins and _has_distinct(parts[0], distinct):
+        return _with_errors(parts[0])
     most_edges = _MOST_TEXTS if column.encoding == "binary" else _MOST_NUMBERS
     most_bins = max(most_edges // len(parts), 1)
     edges = _Edges([coarsen(part, most_bins) for part in parts], column)
@@ -56,18 +54,6 @@ def _select_filled(histograms: Sequence[Histogram]) -> list[Histogram]:
     return [histogram for histogram in histograms if int(histogram.counts.sum())]
 
 
-def _merge_same_bins(parts: Sequence[Histogram], distinct: int | None) -> Histogram | None:
-    """Merge histograms that need no other bins: a single one, or several with the same edges of equal width."""
-    first = parts[0]
-    no_errors = _zeros(len(first.edges))
-    if len(parts) == 1 and _has_distinct(first, distinct):
-        return first if first.errors is not None else replace(first, errors=no_errors)
-    if _have_equal_edges(parts):
-        counts = sum((part.counts for part in parts[1:]), first.counts)
-        return Histogram(EQUI_WIDTH, first.edges, counts, errors=no_errors)
-    return None
-
-
 def _has_distinct(histogram: Histogram, distinct: int | None) -> bool:
     """Return whether the bins have this number of distinct values: histograms of groups have estimates."""
     if distinct is None or histogram.distincts is None:
@@ -75,26 +61,15 @@ def _has_distinct(histogram: Histogram, distinct: int | None) -> bool:
     return int(histogram.distincts.sum()) == distinct
 
 
-def _have_equal_edges(parts: Sequence[Histogram]) -> bool:
-    """Return whether all parts have bins of equal width with the same edges."""
-    edges = list(parts[0].edges)
-    return all(part.kind == EQUI_WIDTH and list(part.edges) == edges for part in parts)
+def _with_errors(histogram: Histogram) -> Histogram:
+    """Complete a histogram whose ranks are exact unless it says otherwise."""
+    if histogram.errors is not None:
+        return histogram
+    return replace(histogram, errors=_zeros(len(histogram.edges)))
 
 
 def _zeros(number: int) -> Longs:
     return np.zeros(number, np.int64)
-
-
-def merge_to_equal_width(histograms: Sequence[Histogram], column: Column, bins: int) -> Histogram | None:
-    """Merge histograms to bins of equal width, each exact up to one bin of every part; None if that is impossible."""
-    parts = _select_filled(histograms)
-    if not parts:
-        return None
-    first = parts[0]
-    if len(parts) == 1 and first.kind == EQUI_WIDTH and len(first.counts) <= bins:
-        return first
-    merged = merge_equal_width_bins(parts, column, bins)
-    return None if merged is None else Histogram(EQUI_WIDTH, *merged)
 
 
 def make_histogram_of_counts(rows: pa.Table, column: Column, bins: int) -> Histogram:
@@ -114,8 +89,7 @@ def make_histogram_of_counts(rows: pa.Table, column: Column, bins: int) -> Histo
     histogram = make_equal_height_histogram(
         counts, np.cumsum(counts), bins, lambda positions: ordered.take(pa.array(positions))
     )
-    edges = [] if histogram.edges is None else histogram.edges.to_pylist()
-    return Histogram(histogram.kind, edges, histogram.counts, histogram.distincts, _zeros(len(edges)))
+    return _with_errors(replace(histogram, edges=histogram.edges.to_pylist()))
 
 
 class _Edges:
@@ -165,7 +139,7 @@ class _Edges:
         edges = np.append(0, ends)
         edge_errors = np.append(0, -(-errors // 2) + ranks % 2).astype(np.int64)
         distincts = self._count_distinct(edges, counts, is_single, distinct)
-        return Histogram(EQUI_HEIGHT, self._take_values(edges), counts, distincts, edge_errors)
+        return Histogram(self._take_values(edges), counts, distincts, edge_errors)
 
     def _take_values(self, positions: Longs) -> Sequence[Any]:
         if isinstance(self._values, pa.Array):

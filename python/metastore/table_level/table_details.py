@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metastore.format import object_layout
-from metastore.format.histogram_bins import EQUI_HEIGHT, Histogram, compute_percentiles
+from metastore.format.histogram_bins import Histogram, compute_percentiles
 from metastore.format.manifest import FULL, SummaryRef
 from metastore.format.object_layout import split_evenly
 from metastore.format.object_schemas import TABLE_FREQUENCIES
@@ -66,7 +66,6 @@ class TableLevelOptions:
         algorithm: `auto`, `exact`, `reduce`, `duplicates` or `scatter`.
         threshold: The sum of the files' distinct (or duplicate) values from which on there are too many for a list.
         driver_bytes: Bytes of stored lists that the driver reduces itself.
-        kind: The kind of histograms, `equi_height` or `equi_width`.
         expressions: The expressions that have statistics besides the columns.
     """
 
@@ -75,7 +74,6 @@ class TableLevelOptions:
     algorithm: str = "auto"
     threshold: int = THRESHOLD
     driver_bytes: int = 64 << 20
-    kind: str = EQUI_HEIGHT
     expressions: tuple[Column, ...] = ()
 
 
@@ -87,7 +85,7 @@ class TableDetailResult:
         frequencies: The objects of value lists, once they are written.
         histograms: The object of histograms, if any, once it is written.
         lists: The facts of each list, by the column's ordinal in the snapshot's schema.
-        percentiles: The percentiles of the columns with a histogram of equal height, from this histogram.
+        percentiles: The percentiles of the columns with a histogram, from this histogram.
         distribution: The ordinals of the columns whose lists are value indexes.
         index_coverage: The object with the number of indexed rows of each data file, if any.
         nodes: The objects with merged groups of data files.
@@ -138,7 +136,7 @@ class TableDetailWriter:
 
     def __post_init__(self) -> None:
         """Look up the stored groups."""
-        self._histograms = TableHistograms(self.store, self.nodes, self._read, self.options.bins, self.options.kind)
+        self._histograms = TableHistograms(self.store, self.nodes, self._read, self.options.bins)
         self._groups = ListGroups(self.store, self.nodes, self._read)
 
     def add(self, ordinal: int, level: ColumnLevel, statistics: ColumnStatistics) -> None:
@@ -266,7 +264,7 @@ class TableDetailWriter:
             start, end = ordinals.searchsorted([ordinal, ordinal + 1]).tolist()
             facts = lists.result.lists.get(ordinal)
             is_complete = facts is not None and facts.kind == COMPLETE
-            if not is_complete or histogram.kind != EQUI_HEIGHT or start == end:
+            if not is_complete or start == end:
                 continue
             values = lists.table.slice(start, end - start)
             exact = make_histogram_of_counts(values, self._files[ordinal].column, self.options.bins)
@@ -277,11 +275,10 @@ class TableDetailWriter:
     def _compute_percentiles(self, histograms: dict[int, Histogram]) -> dict[int, list[Any]]:
         percentiles = {}
         for ordinal, histogram in histograms.items():
-            if histogram.kind == EQUI_HEIGHT:
-                below, above = self._infinities[ordinal]
-                with_infinities = replace(histogram, below=below, above=above)
-                encoding = str(self._files[ordinal].column.encoding)
-                percentiles[ordinal] = compute_percentiles(with_infinities, encoding)
+            below, above = self._infinities[ordinal]
+            with_infinities = replace(histogram, below=below, above=above)
+            encoding = str(self._files[ordinal].column.encoding)
+            percentiles[ordinal] = compute_percentiles(with_infinities, encoding)
         return percentiles
 
     def _put_histograms(self, histograms: dict[int, Histogram]) -> ObjectRef | None:
@@ -302,7 +299,6 @@ class TableDetailWriter:
 
 def _describe_histogram_files(level: ColumnLevel, values: Longs, statistics: ColumnStatistics) -> HistogramFiles:
     rows = level.rows
-    encoding = level.column.encoding
     numbers_without_bin = [statistics.nans, *(statistics.numbers.get(name) for name in _INFINITIES)]
     distinct = statistics.distinct
     if distinct is not None:
@@ -313,8 +309,6 @@ def _describe_histogram_files(level: ColumnLevel, values: Longs, statistics: Col
     return HistogramFiles(
         column=level.column,
         values=np.where(values < 0, -1, values - without_bin),
-        los=tuple(rows[f"lo_{encoding}"].to_pylist()),
-        his=tuple(rows[f"hi_{encoding}"].to_pylist()),
         distinct=distinct,
         estimated=rows["distinct_error"].fill_null(0.0).to_numpy() > 0,
         mixed=_may_mix_infinities(rows, level.column),
