@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from metastore.adapters.identifiers import location_sql
-from metastore.contract import format_names, read_contract
+from metastore.contract import format_names, formats_with, read_contract
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 FORMAT_NAMES = format_names()
-WITH_LOG_FILES = format_names("log_files")
+WITH_LOG_FILES = formats_with("log_files")
 """Table formats that have files beside the data files which may change any value of their rows."""
 
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 import json
 import pkgutil
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
 
@@ -35,21 +36,23 @@ from typing import Any
 def read_contract(name: str) -> Any:
     """Read a document, from a folder or from the archive that executors get."""
     content = pkgutil.get_data(__name__, f"{name}.json")
-    if content is None:
-        raise FileNotFoundError(f"{name}.json is missing beside {__file__}")
-    return json.loads(content)
+    return json.loads(content)  # type: ignore[arg-type] # folders and archives have content, or raise an error
 
 
-def format_names(having: str | None = None) -> tuple[str, ...]:
-    """List the names of all table formats, or of those with a property such as `casts`."""
+def format_names() -> tuple[str, ...]:
+    """List the names of all table formats."""
     formats = read_contract("formats")
-    if having is not None:
-        formats = [entry for entry in formats if entry.get(having)]
-    return tuple(entry["name"] for entry in formats)
+    return tuple(map(itemgetter("name"), formats))
+
+
+def formats_with(property_name: str) -> tuple[str, ...]:
+    """List the names of the table formats that have a property such as `casts`."""
+    formats = read_contract("formats")
+    return tuple(table_format["name"] for table_format in formats if table_format.get(property_name))
 
 
 def describe_function(name: str) -> dict[str, Any]:
     """Return the declaration of a table function."""
-    declarations = {function["name"]: function for function in read_contract("functions")["functions"]}
-    declaration: dict[str, Any] = declarations[name]
-    return declaration
+    declarations = read_contract("functions")["functions"]
+    by_name: dict[str, dict[str, Any]] = {declaration["name"]: declaration for declaration in declarations}
+    return by_name[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from metastore.contract import format_names
+from metastore.contract import formats_with
 from metastore.format.documents import UNSTORED
 
 _ENCODINGS_BY_TYPE = {
@@ -26,7 +26,7 @@ _TEXT = re.compile(r"string(?: collate .+)?|(?:char|varchar)\(\d+\)")
 _INTERVAL = re.compile(r"interval (?:year|month|day|hour|minute|second)(?: to (?:month|hour|minute|second))?")
 
 LONG_DECIMAL_DIGITS = 18
-CASTING = format_names("casts")
+CASTING = formats_with("casts")
 """Table formats whose readers cast a float to a double through its text: 0.1 stays 0.1."""
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 FROM_INTEGERS = ("float", "double", "string")
