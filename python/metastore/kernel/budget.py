@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,9 @@ def choose_allowance(size: int) -> Allowance:
         >>> choose_allowance(10 << 20).longest_uncut, choose_allowance(1 << 30).longest_uncut
         (4096, 256)
     """
-    return Allowance(4_096, 3) if size <= _SMALL_TABLE else LARGE_TABLE
+    if size > _SMALL_TABLE:
+        return LARGE_TABLE
+    return Allowance(longest_uncut=4_096, share=3)
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ _PREFIX = 8
 
 def estimate_values_between(lo: Any, hi: Any) -> int:
     """Estimate how many values of its type lie between two bounds; 0 if a bound is unknown."""
-    if lo is None or hi is None:
+    if None in (lo, hi):
         return 0
     if isinstance(lo, bytes):
         return _texts_between(lo, hi)
@@ -117,14 +120,14 @@ def _read_bytes(text: bytes, start: int, length: int) -> int:
 
 def _rank_of_double(value: float) -> int:
     """The rank of a double among all doubles."""
-    bits = int(np.float64(value).view(np.int64))
-    return bits if bits >= 0 else -(bits & ((1 << 63) - 1))
+    magnitude = int(np.float64(abs(value)).view(np.int64))
+    return int(math.copysign(1, value)) * magnitude
 
 
 _SKETCHES = 25
 _LISTS = _HISTOGRAMS = 40  # so that all of them and the summaries stay below a tenth of the file
 _COLUMN = 1 << 10  # what a column may take of a file, though that is more than a tenth of it
-_SUMMARY, _PERCENTILES = 200, 800  # about
+_SUMMARY, _PERCENTILES, _COUNT_BYTES = 200, 800, 2  # about
 _LEAST = 4 << 10  # for all lists, and for all filters, of a small file
 _CUT_LISTS = 2  # a share of the lists' room is for those that are cut
 _SPARE = 6  # sizes are estimates
@@ -142,16 +145,14 @@ def fit_to_file_size(
     statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: int, allowance: Allowance = LARGE_TABLE
 ) -> list[tuple[int, ColumnStatistics]]:
     """Fit the statistics of a data file, each with its column's ordinal, into their share of the file's size."""
-    ordinals, columns = [], []
-    for ordinal, column in statistics:
-        ordinals.append(ordinal)
-        columns.append(column)
+    by_ordinal = dict(statistics)
+    columns = list(by_ordinal.values())
     columns = _fit_lists(columns, budget_for_lists(size), top, allowance.longest_uncut)
     columns = _fit_histograms(columns, size // _HISTOGRAMS)
     columns = list(map(_drop_percentiles, columns))
     room = max(size // allowance.share, _COLUMN * len(columns))
     room -= room // _SPARE
-    room += sum(_uncut_bytes(column, allowance.longest_uncut) for column in columns)
+    room += _uncut_bytes(columns, allowance.longest_uncut)
     sketches = sum(map(_sketch_bytes, columns))
     if allowance.keeps_sketches:
         room += sketches
@@ -160,19 +161,20 @@ def fit_to_file_size(
         columns = _fit_sketches(columns, min(max(size // _SKETCHES, room // 4), room - further))
     remaining = room - sum(map(_size, columns))
     columns = _fit_filters(columns, max(remaining, min(size // allowance.share, _LEAST)))
-    return list(zip(ordinals, columns, strict=True))
+    return list(zip(by_ordinal, columns, strict=True))
 
 
 def _sketch_bytes(column: ColumnStatistics) -> int:
     return len(column.theta or b"")
 
 
-def _uncut_bytes(column: ColumnStatistics, longest_uncut: int) -> int:
-    """The bytes of a list that is not cut, unless it is small."""
-    values = column.values
-    if values is None or len(values) <= SMALL_LIST or not values.is_uncut(longest_uncut):
-        return 0
-    return values.size
+def _uncut_bytes(columns: Statistics, longest_uncut: int) -> int:
+    """The bytes of all lists that are not cut, without the small ones."""
+    total = 0
+    for values in _list_values(columns).values():
+        if len(values) > SMALL_LIST and values.is_uncut(longest_uncut):
+            total += values.size
+    return total
 
 
 def _fit_lists(columns: Statistics, room: int, top: int, longest_uncut: int) -> Statistics:
@@ -223,20 +225,24 @@ def _cut_lists_to(
 
 
 def _replace_list(column: ColumnStatistics, values: ValueCounts | None) -> ColumnStatistics:
-    return column if values is column.values else column.with_value_counts(values)
+    if values is column.values:
+        return column
+    return column.with_value_counts(values)
 
 
 def _fit_histograms(columns: Statistics, room: int) -> Statistics:
     """Merge bins until the histograms fit, all by the same factor."""
-    size = sum(_histogram_size(column.histogram) for column in columns if _has_large_histogram(column))
+    size = sum(_histogram_size(column) for column in columns if _count_bins(column) > SMALL_LIST)
     factor = -(-size // max(room, 1))
     if factor <= 1:
         return columns
     return [_merge_bins(column, factor) for column in columns]
 
 
-def _has_large_histogram(column: ColumnStatistics) -> bool:
-    return column.histogram is not None and len(column.histogram.counts) > SMALL_LIST
+def _count_bins(column: ColumnStatistics) -> int:
+    if column.histogram is None:
+        return 0
+    return len(column.histogram.counts)
 
 
 def _merge_bins(column: ColumnStatistics, factor: int) -> ColumnStatistics:
@@ -297,9 +303,11 @@ def _fit_filters(columns: Statistics, room: int) -> Statistics:
 
 def _list_filters(columns: Statistics) -> dict[int, int]:
     """The sizes of the filters that say more than a list, by the numbers of their columns; the best come first."""
-    filtered = [number for number, column in enumerate(columns) if column.bloom and column.frequencies != COMPLETE]
-    filtered.sort(key=lambda number: _rank_by_worth(columns[number]))
-    return {number: len(columns[number].bloom or b"") for number in filtered}
+    filtered = []
+    for number, column in enumerate(columns):
+        if column.bloom and column.frequencies != COMPLETE:
+            filtered.append((_rank_by_worth(column), number, len(column.bloom)))
+    return {number: size for _, number, size in sorted(filtered)}
 
 
 def _shrink_filters(columns: Statistics, sizes: dict[int, int], room: int) -> None:
@@ -343,12 +351,15 @@ def _size(column: ColumnStatistics) -> int:
         size += _PERCENTILES
     if column.values is not None:
         size += column.values.size
-    return size + _histogram_size(column.histogram)
+    return size + _histogram_size(column)
 
 
-def _histogram_size(histogram: Histogram | None) -> int:
-    """About as many bytes as a histogram takes when it is stored, or more."""
+def _histogram_size(column: ColumnStatistics) -> int:
+    """About as many bytes as a column's histogram takes when it is stored, or more."""
+    histogram = column.histogram
     if histogram is None:
         return 0
-    numbers_per_bin = 1 if histogram.distincts is None else 2
-    return int(histogram.edges.nbytes) + 2 * len(histogram.counts) * numbers_per_bin
+    size = int(histogram.edges.nbytes) + _COUNT_BYTES * len(histogram.counts)
+    if histogram.distincts is not None:
+        size += _COUNT_BYTES * len(histogram.counts)
+    return size

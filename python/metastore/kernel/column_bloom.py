@@ -78,7 +78,9 @@ class ColumnBloomBuilder:
         """The filter; None if a filter would not help, or takes too much room."""
         if self._only_part is not None:
             size = choose_filter_size(distinct)
-            return None if size is None else LazyBloomFilter(self._only_part, distinct, nans > 0, size)
+            if size is None:
+                return None
+            return LazyBloomFilter(self._only_part, distinct, nans > 0, size)
         if self._builder is None:
             return None
         if nans:

@@ -76,8 +76,11 @@ class ColumnKernel:
     def _add_chunk(self, chunk: pa.Array) -> None:
         self._rows += len(chunk)
         self._nulls += chunk.null_count
-        if self._values is not None and len(chunk) > chunk.null_count:
-            self._values.add(chunk.drop_null() if chunk.null_count else chunk)
+        if self._values is None or len(chunk) == chunk.null_count:
+            return
+        if chunk.null_count:
+            chunk = chunk.drop_null()
+        self._values.add(chunk)
 
     def finish(
         self, rows: int, compressed_bytes: int | None = None, uncompressed_bytes: int | None = None
@@ -86,7 +89,9 @@ class ColumnKernel:
         if rows != self._rows:
             raise ValueError(f"{self._rows} rows of column {self._column.name} were added, {rows} expected")
         built_in = self._built_in((compressed_bytes, uncompressed_bytes))
-        return built_in if self._user_defined is None else self._user_defined.finish(built_in)
+        if self._user_defined is None:
+            return built_in
+        return self._user_defined.finish(built_in)
 
     def _built_in(self, sizes: tuple[int | None, int | None]) -> ColumnStatistics:
         rows = self._rows
@@ -96,8 +101,9 @@ class ColumnKernel:
             )
         part, nans = self._values.finish(), self._values.nans
         statistics = finish_statistics(part, self._column, (rows, self._nulls, nans), self._detail, sizes)
-        bloom = self._values.filter.finish(part.distinct if part else 0, nans)
-        return statistics if bloom is None else replace(statistics, bloom=bloom)
+        if part is None:
+            return statistics
+        return replace(statistics, bloom=self._values.filter.finish(part.distinct, nans))
 
 
 class _Collector(Protocol):
@@ -119,7 +125,9 @@ class _Parts:
     @property
     def steps(self) -> int:
         """The steps of the last part's quantile points: fine ones if it is combined with further parts."""
-        return quantiles.FINE if self._closed else quantiles.PERCENT
+        if self._closed:
+            return quantiles.FINE
+        return quantiles.PERCENT
 
     def add(self, part: PartialAggregate) -> None:
         self._closed.append(part)
@@ -128,8 +136,12 @@ class _Parts:
 
     def combine(self, last: PartialAggregate | None) -> PartialAggregate | None:
         """Combine all parts; None if there is none."""
-        parts = [*self._closed, last] if last else self._closed
-        return combine_aggregates(parts, self._column, self._detail) if parts else None
+        parts = self._closed
+        if last is not None:
+            parts = [*parts, last]
+        if not parts:
+            return None
+        return combine_aggregates(parts, self._column, self._detail)
 
 
 class _Numbers:
@@ -176,12 +188,18 @@ class _Numbers:
         return aggregate_numbers(runs, self._column, steps, self._detail)
 
     def _collapse(self) -> None:
+        if not self._bytes:
+            return
+        runs = make_runs(self._take_pending())
+        if self._runs is not None:
+            runs = merge_runs(self._runs, runs)
+        self._runs = runs
+
+    def _take_pending(self) -> NDArray[Any]:
         pending, self._pending, self._bytes = self._pending, [], 0
-        if len(pending) > 1:
-            pending = [np.concatenate(pending)]
-        if pending and len(pending[0]):
-            fresh = make_runs(pending.pop())
-            self._runs = merge_runs(self._runs, fresh) if self._runs else fresh
+        if len(pending) == 1:
+            return pending[0]
+        return np.concatenate(pending)
 
 
 class _Strings:
@@ -210,12 +228,15 @@ class _Strings:
     def _add_dictionary(self, array: pa.DictionaryArray) -> None:
         counts = count_integers(array.indices.to_numpy(), 0, len(array.dictionary))
         present = np.flatnonzero(counts)
-        values = array.dictionary if len(present) == len(counts) else array.dictionary.take(pa.array(present))
+        values = array.dictionary
+        if len(present) < len(counts):
+            values = values.take(pa.array(present))
         self._add_counted(to_large_binary(values), counts[present])
 
     def finish(self) -> PartialAggregate | None:
-        has_values = self._counted or len(self._plain)
-        return self._parts.combine(self._part(self._parts.steps, last=True) if has_values else None)
+        if not self._counted and not len(self._plain):
+            return self._parts.combine(None)
+        return self._parts.combine(self._part(self._parts.steps, last=True))
 
     def _add_counted(self, values: pa.Array, counts: NDArray[np.int64]) -> None:
         self._counted.append((values, counts))
@@ -256,8 +277,9 @@ def _decode_dictionary(array: pa.Array) -> pa.Array:
         array = array.storage
     if not pa.types.is_dictionary(array.type):
         return array
-    is_of_texts = is_text_type(array.type.value_type) and not array.dictionary.null_count
-    return array if is_of_texts else array.dictionary_decode()
+    if is_text_type(array.type.value_type) and not array.dictionary.null_count:
+        return array
+    return array.dictionary_decode()
 
 
 def _are_nearly_unique(values: pa.Array) -> bool:
@@ -278,4 +300,6 @@ def _deduplicate(pieces: list[_Piece]) -> tuple[pa.Array, NDArray[np.int64]]:
 
 
 def _count_each(values: pa.Array, counts: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    return np.ones(len(values), dtype=np.int64) if counts is None else counts
+    if counts is None:
+        return np.ones(len(values), dtype=np.int64)
+    return counts

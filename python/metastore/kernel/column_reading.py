@@ -20,7 +20,7 @@ from metastore.kernel.parquet_schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow.parquet as pq
 
@@ -66,7 +66,9 @@ class ColumnReading:
     @property
     def kernel_column(self) -> Column:
         """The column whose values the file holds: floats if readers show doubles near to them."""
-        return replace(self.column, type="float") if self.reader_cast is ReaderCast.NEAR else self.column
+        if self.reader_cast is ReaderCast.NEAR:
+            return replace(self.column, type="float")
+        return self.column
 
     def arrays(self, table: pa.Table) -> Iterator[pa.Array]:
         """The values of the column in a part of the file."""
@@ -79,7 +81,9 @@ class ColumnReading:
             chunk = pc.struct_field(chunk, _field_index(chunk.type, name))  # null where a parent is
         if self.reader_cast is ReaderCast.CAST:
             return cast_file_values(chunk, self.column)
-        return _uuid_texts(chunk) if self.is_uuid and self.column.type != "binary" else chunk
+        if self.is_uuid and self.column.type != "binary":
+            return _uuid_texts(chunk)
+        return chunk
 
 
 def plan_readings(file: pq.ParquetFile, fields: ParquetFields, columns: Sequence[FileColumn]) -> list[ColumnReading]:
@@ -95,12 +99,17 @@ def plan_readings(file: pq.ParquetFile, fields: ParquetFields, columns: Sequence
 def plan_reading(number: int, column: Column, field: ParquetField, file: pq.ParquetFile) -> ColumnReading:
     """Plan how a column is read, or refuse it."""
     leaf = file.schema.column(field.first)
-    chunks = _list_chunks(file.metadata, field)
-    uncompressed_bytes = sum(chunk.total_uncompressed_size for chunk in chunks)
+    chunks = list_column_chunks(list_row_groups(file.metadata), field)
+    compressed_bytes, uncompressed_bytes = measure_chunks(chunks)
     rows = file.metadata.num_rows
-    is_text = column.encoding == "binary" and leaf.physical_type == "BYTE_ARRAY"
-    as_dictionary = is_text and _is_read_as_dictionary(field, chunks)
-    is_plain_text = is_text and not as_dictionary
+    as_dictionary = False
+    memory_bytes = NUMBER_BYTES * rows
+    texts = (0, 0)
+    if column.encoding == "binary" and leaf.physical_type == "BYTE_ARRAY":
+        as_dictionary = _is_read_as_dictionary(field, chunks)
+        memory_bytes = uncompressed_bytes + _OFFSET_BYTES * rows
+        if not as_dictionary:
+            texts = (rows + 1, uncompressed_bytes)
     return ColumnReading(
         number=number,
         column=column,
@@ -108,10 +117,10 @@ def plan_reading(number: int, column: Column, field: ParquetField, file: pq.Parq
         reader_cast=_choose_cast(column, field, file),
         is_uuid=is_uuid(leaf),
         as_dictionary=as_dictionary,
-        memory_bytes=uncompressed_bytes + _OFFSET_BYTES * rows if is_text else NUMBER_BYTES * rows,
-        compressed_bytes=sum(chunk.total_compressed_size for chunk in chunks),
+        memory_bytes=memory_bytes,
+        compressed_bytes=compressed_bytes,
         uncompressed_bytes=uncompressed_bytes,
-        texts=(rows + 1, uncompressed_bytes) if is_plain_text else (0, 0),
+        texts=texts,
     )
 
 
@@ -125,23 +134,37 @@ def _choose_cast(column: Column, field: ParquetField, file: pq.ParquetFile) -> R
         reader_cast = find_reader_cast(field, column, leaf.physical_type, uuid=is_uuid(leaf))
     else:
         require_same_values(field, column, leaf.physical_type, uuid=is_uuid(leaf))
-    require_no_rebase(file.metadata.metadata or {}, column, leaf.physical_type)
+    require_no_rebase(file.metadata.metadata, column, leaf.physical_type)
     return reader_cast
 
 
-def _list_chunks(metadata: pq.FileMetaData, field: ParquetField) -> list[Any]:
-    chunks = []
-    for number in range(metadata.num_row_groups):
-        row_group = metadata.row_group(number)
-        chunks += [row_group.column(field.first + leaf) for leaf in range(field.leaves)]
+def list_row_groups(metadata: pq.FileMetaData) -> list[Any]:
+    """List the metadata of the row groups of a file."""
+    return list(map(metadata.row_group, range(metadata.num_row_groups)))
+
+
+def list_column_chunks(row_groups: Iterable[Any], field: ParquetField) -> list[Any]:
+    """List the metadata of a field's column chunks."""
+    chunks: list[Any] = []
+    leaves = range(field.first, field.first + field.leaves)
+    for row_group in row_groups:
+        chunks += map(row_group.column, leaves)
     return chunks
 
 
+def measure_chunks(chunks: Iterable[Any]) -> tuple[int, int]:
+    """Add up the bytes of column chunks, compressed and uncompressed."""
+    compressed_bytes = uncompressed_bytes = 0
+    for chunk in chunks:
+        compressed_bytes += chunk.total_compressed_size
+        uncompressed_bytes += chunk.total_uncompressed_size
+    return compressed_bytes, uncompressed_bytes
+
+
 def _is_read_as_dictionary(field: ParquetField, chunks: Sequence[Any]) -> bool:
-    is_nested = len(field.path) > 1  # dictionaries of several row groups are chunks, which pyarrow nests in nothing
-    if is_nested or not chunks:
+    if len(field.path) > 1:  # dictionaries of several row groups are chunks, which pyarrow nests in nothing
         return False
-    return all(map(_has_all_in_dictionary, chunks))
+    return bool(chunks) and all(map(_has_all_in_dictionary, chunks))
 
 
 def _has_all_in_dictionary(chunk: Any) -> bool:
@@ -162,9 +185,10 @@ def _uuid_texts(values: pa.Array) -> pa.Array:
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
     present = values.drop_null()
-    stored = present.buffers()[1] if len(present) else b""
+    if not len(present):
+        return pa.nulls(len(values), pa.large_binary())
     first, end = 16 * present.offset, 16 * (present.offset + len(present))
-    raw = np.frombuffer(stored, dtype=np.uint8)[first:end].reshape(-1, 16)
+    raw = np.frombuffer(present.buffers()[1], dtype=np.uint8)[first:end].reshape(-1, 16)
     characters = np.full((len(present), 36), ord("-"), dtype=np.uint8)
     position = 0
     for byte in range(16):

@@ -42,27 +42,37 @@ class DistinctSketch:
     @property
     def error(self) -> float:
         """The relative standard error of the estimate; 0 when it is exact."""
-        return hyperloglog.REGISTER_ERROR if self._best is None else self._best.error
+        theta = self._nearest_theta
+        if theta is None:
+            return hyperloglog.REGISTER_ERROR
+        return theta.error
 
     @property
     def estimate(self) -> float:
         """The number of distinct values."""
-        if self._best is not None:
-            return self._best.estimate
-        return 0.0 if self.registers is None else float(self.registers.estimate())
+        theta = self._nearest_theta
+        if theta is not None:
+            return theta.estimate
+        if self.registers is None:
+            return 0.0
+        return float(self.registers.estimate())
 
     @property
-    def _best(self) -> ThetaSketch | None:
+    def _nearest_theta(self) -> ThetaSketch | None:
         """The theta sketch, unless the registers are nearer."""
         if self.theta is None or self.registers is None:
             return self.theta
-        return None if self.theta.error > hyperloglog.REGISTER_ERROR else self.theta
+        if self.theta.error > hyperloglog.REGISTER_ERROR:
+            return None
+        return self.theta
 
 
 def make_sketch(hashes: UInt64Array, *, is_sorted: bool = False) -> DistinctSketch:
     """Make the sketch of values from their hashes."""
     theta = make_theta(hashes, is_sorted=is_sorted)
-    return DistinctSketch(theta, None if theta.is_exact else Registers.of(hashes))
+    if theta.is_exact:
+        return DistinctSketch(theta)
+    return DistinctSketch(theta, Registers.of(hashes))
 
 
 def make_sketches(
@@ -80,19 +90,21 @@ def parse_sketches(
     thetas: Iterable[bytes | None], registers: Iterable[bytes | None] = repeat(None)
 ) -> list[DistinctSketch | None]:
     """Parse stored sketches, equal ones once: files with the same few values have the same."""
-    parsed: dict[tuple[bytes | None, bytes | None], DistinctSketch | None] = {(None, None): None}
     rows = list(zip(thetas, registers, strict=False))
-    for row in rows:
-        if row not in parsed:
-            parsed[row] = _parse_sketch(*row)
-    return [parsed[row] for row in rows]
+    parsed = {row: _parse_sketch(*row) for row in set(rows)}
+    return list(map(parsed.__getitem__, rows))
 
 
-def _parse_sketch(theta: bytes | None, registers: bytes | None) -> DistinctSketch:
-    return DistinctSketch(
-        None if theta is None else ThetaSketch.from_bytes(theta),
-        None if registers is None else Registers.from_bytes(registers),
-    )
+def _parse_sketch(theta: bytes | None, registers: bytes | None) -> DistinctSketch | None:
+    if theta is None and registers is None:
+        return None
+    parsed_theta = None
+    if theta is not None:
+        parsed_theta = ThetaSketch.from_bytes(theta)
+    parsed_registers = None
+    if registers is not None:
+        parsed_registers = Registers.from_bytes(registers)
+    return DistinctSketch(parsed_theta, parsed_registers)
 
 
 def union_sketches(sketches: Sequence[DistinctSketch | None]) -> DistinctSketch | None:
@@ -104,19 +116,23 @@ def union_sketches(sketches: Sequence[DistinctSketch | None]) -> DistinctSketch 
     if theta is not None and theta.is_exact:
         return DistinctSketch(theta)
     registers = _union_registers(present)
-    is_unknown = theta is None and registers is None
-    return None if is_unknown else DistinctSketch(theta, registers)
+    if theta is None and registers is None:
+        return None
+    return DistinctSketch(theta, registers)
 
 
 def _union_thetas(sketches: Sequence[DistinctSketch]) -> ThetaSketch | None:
     """Return the theta sketch of the values of all sketches; None if one has none."""
     thetas = [sketch.theta for sketch in sketches if sketch.theta is not None]
-    return union_thetas(thetas) if len(thetas) == len(sketches) else None
+    if len(thetas) < len(sketches):
+        return None
+    return union_thetas(thetas)
 
 
 def _union_registers(sketches: Sequence[DistinctSketch]) -> Registers | None:
     """Return the registers of the values of all sketches; None if one has neither registers nor all hashes."""
-    hashes, registers = [], []
+    hashes = []
+    registers = []
     for sketch in sketches:
         if sketch.theta is not None and sketch.theta.is_exact:
             hashes.append(sketch.theta.hashes)

@@ -7,6 +7,7 @@ Floating point never (NaN, zeros of both signs), INT96 never (its order is undef
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from metastore.format import sortable_values
 from metastore.format.sortable_values import make_comparison_key
 from metastore.format.table_column import Column, decimal_type
 from metastore.format.value_rendering import cut_lower, cut_upper, decimal_to_bytes
+from metastore.kernel.column_reading import list_column_chunks, list_row_groups, measure_chunks
 from metastore.kernel.column_statistics import ColumnStatistics
 from metastore.kernel.parquet_file import FileStatistics, open_parquet_file, translate_arrow_errors
 from metastore.kernel.parquet_schema import UnsupportedDataFile, is_uuid, require_no_rebase, require_same_values
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_LONGS = range(-(1 << 63), 1 << 63)
 
 
 def analyze_footer(source: Any, columns: Sequence[FileColumn]) -> FileStatistics:
@@ -34,10 +37,7 @@ def analyze_footer(source: Any, columns: Sequence[FileColumn]) -> FileStatistics
     with translate_arrow_errors():
         metadata = pq.read_metadata(source)
         file, fields = open_parquet_file(source, metadata, ())
-        statistics = []
-        for file_column in columns:
-            field = fields.find(file_column)
-            statistics.append(None if field is None else _read_column(file, file_column.column, field))
+        statistics = [_read_column(file, column.column, fields.find(column)) for column in columns]
         return FileStatistics(metadata.num_rows, tuple(statistics))
 
 
@@ -60,8 +60,13 @@ class _RowGroup:
         """The statistics of one column chunk, as pyarrow has them."""
         if statistics is None:
             return cls(rows, None, None)
-        nulls = statistics.null_count if statistics.has_null_count else None
-        return cls(rows, nulls, statistics if statistics.has_min_max else None)
+        nulls = None
+        if statistics.has_null_count:
+            nulls = statistics.null_count
+        bounds = None
+        if statistics.has_min_max:
+            bounds = statistics
+        return cls(rows, nulls, bounds)
 
     @property
     def is_possible(self) -> bool:
@@ -78,9 +83,17 @@ class _RowGroup:
         return self.nulls == self.rows
 
 
-def _read_column(file: pq.ParquetFile, column: Column, field: ParquetField) -> ColumnStatistics:
-    row_groups = _list_row_groups(file.metadata)
-    sizes = _read_sizes(file.metadata.num_rows, row_groups, column, field)
+def _read_column(file: pq.ParquetFile, column: Column, field: ParquetField | None) -> ColumnStatistics | None:
+    if field is None:
+        return None
+    row_groups = _list_filled_row_groups(file.metadata)
+    compressed_bytes, uncompressed_bytes = measure_chunks(list_column_chunks(row_groups, field))
+    sizes = ColumnStatistics(
+        file.metadata.num_rows,
+        column.encoding,
+        compressed_bytes=compressed_bytes,
+        uncompressed_bytes=uncompressed_bytes,
+    )
     if not _has_same_values(file, column, field):
         return sizes
     groups = [_RowGroup.of(row_group.num_rows, row_group.column(field.first).statistics) for row_group in row_groups]
@@ -90,58 +103,46 @@ def _read_column(file: pq.ParquetFile, column: Column, field: ParquetField) -> C
     return _add_bounds(counts, groups, column, field)
 
 
-def _list_row_groups(metadata: pq.FileMetaData) -> list[Any]:
-    """The row groups that have rows."""
-    row_groups = map(metadata.row_group, range(metadata.num_row_groups))
-    return [row_group for row_group in row_groups if row_group.num_rows]
-
-
-def _read_sizes(rows: int, row_groups: Sequence[Any], column: Column, field: ParquetField) -> ColumnStatistics:
-    compressed_bytes = uncompressed_bytes = 0
-    for row_group in row_groups:
-        for leaf in range(field.first, field.first + field.leaves):
-            chunk = row_group.column(leaf)
-            compressed_bytes += chunk.total_compressed_size
-            uncompressed_bytes += chunk.total_uncompressed_size
-    return ColumnStatistics(
-        rows, column.encoding, compressed_bytes=compressed_bytes, uncompressed_bytes=uncompressed_bytes
-    )
+def _list_filled_row_groups(metadata: pq.FileMetaData) -> list[Any]:
+    return list(filter(attrgetter("num_rows"), list_row_groups(metadata)))
 
 
 def _has_same_values(file: pq.ParquetFile, column: Column, field: ParquetField) -> bool:
     """Whether the file's values are the column's, and compare as Spark compares them."""
-    leaf = file.schema.column(field.first)
     if column.encoding in (None, "double") or pa.types.is_unsigned_integer(field.type):
         return False
+    leaf = file.schema.column(field.first)
     if leaf.max_repetition_level or leaf.physical_type == "INT96" or is_uuid(leaf):
         return False
     try:
         require_same_values(field, column, leaf.physical_type, uuid=False)
-        require_no_rebase(file.metadata.metadata or {}, column, leaf.physical_type)
+        require_no_rebase(file.metadata.metadata, column, leaf.physical_type)
     except UnsupportedDataFile:
         return False  # which is an answer here: unknown
     return True
 
 
 def _count_nulls(groups: Sequence[_RowGroup]) -> int | None:
-    nulls = 0
+    total = 0
     for group in groups:
         if group.nulls is None:
             return None
-        nulls += group.nulls
-    return nulls
+        total += group.nulls
+    return total
 
 
 def _add_bounds(
     counts: ColumnStatistics, groups: Sequence[_RowGroup], column: Column, field: ParquetField
 ) -> ColumnStatistics:
     """Add the bounds of all row groups, unless one has none or bounds that cannot be."""
-    bounds = [_read_bounds(group, column, field) for group in groups if not group.has_only_nulls]
+    groups_with_values = [group for group in groups if not group.has_only_nulls]
+    bounds = [_read_bounds(group, column, field) for group in groups_with_values]
     if not bounds or None in bounds:
         return counts
     key = make_comparison_key(column)
     lows, highs = zip(*bounds, strict=True)
-    lo, hi = min(lows, key=key), max(highs, key=key)
+    lo = min(lows, key=key)
+    hi = max(highs, key=key)
     if not sortable_values.is_text(column):
         return replace(counts, lo=lo, hi=hi, lo_exact=True, hi_exact=True)
     cut_lo, _ = cut_lower(lo)
@@ -155,10 +156,12 @@ def _read_bounds(group: _RowGroup, column: Column, field: ParquetField) -> tuple
         return None
     lo = _read_value(group.bounds.min_raw, column, field)
     hi = _read_value(group.bounds.max_raw, column, field)
-    if lo is None or hi is None:
+    if None in (lo, hi):
         return None
     key = make_comparison_key(column)
-    return None if key(lo) > key(hi) else (lo, hi)
+    if key(lo) > key(hi):
+        return None
+    return lo, hi
 
 
 def _read_value(raw: Any, column: Column, field: ParquetField) -> Any:
@@ -167,13 +170,18 @@ def _read_value(raw: Any, column: Column, field: ParquetField) -> Any:
         return _read_decimal(raw, column, field)
     if column.encoding == "binary":
         return bytes(raw)
-    factor = _MICROS[field.type.unit] if pa.types.is_timestamp(field.type) else 1
-    value = int(raw) * factor
-    return value if -(1 << 63) <= value < 1 << 63 else None
+    value = int(raw)
+    if pa.types.is_timestamp(field.type):
+        value *= _MICROS[field.type.unit]
+    if value not in _LONGS:
+        return None
+    return value
 
 
 def _read_decimal(raw: Any, column: Column, field: ParquetField) -> Any:
     unscaled = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else int(raw)
     if abs(unscaled) >= 10**field.type.precision:
         return None
-    return decimal_to_bytes(unscaled) if sortable_values.is_wide_decimal(column) else unscaled
+    if sortable_values.is_wide_decimal(column):
+        return decimal_to_bytes(unscaled)
+    return unscaled

@@ -55,12 +55,12 @@ class Registers:
     @classmethod
     def from_bytes(cls, data: bytes) -> Registers:
         """The registers that `to_bytes` wrote."""
-        least, bits = data[0] if data else 0, np.unpackbits(np.frombuffer(data, np.uint8)[1:])
+        bits = np.unpackbits(np.frombuffer(data, np.uint8)[1:])
         more = np.flatnonzero(bits[:REGISTER_COUNT])
         ends = np.flatnonzero(bits[REGISTER_COUNT:] == 0)[: len(more)]
-        values = np.full(REGISTER_COUNT, least, np.int64)
         if len(bits) < REGISTER_COUNT or len(ends) < len(more):
             raise ValueError("registers that are cut short")
+        values = np.full(REGISTER_COUNT, data[0], np.int64)
         values[more] += np.diff(ends, prepend=-1)
         if values.max() > _RANK_BITS + 1:
             raise ValueError("registers that no hashes of 63 bits have")
@@ -70,9 +70,9 @@ class Registers:
         """The registers as the format stores them: the least, which are greater, by how much in ones up to a zero."""
         least = int(self.values.min())
         more = self.values > least
-        ends = np.cumsum((self.values[more] - least).astype(np.int64)) - 1
-        bits = np.ones(int(ends[-1]) + 1 if len(ends) else 0, np.uint8)
-        bits[ends] = 0
+        lengths = (self.values[more] - least).astype(np.int64)
+        bits = np.ones(int(lengths.sum()), np.uint8)
+        bits[np.cumsum(lengths) - 1] = 0
         return bytes([least]) + np.packbits(np.concatenate([more, bits])).tobytes()
 
     def estimate(self) -> int:

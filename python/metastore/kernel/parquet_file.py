@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import struct
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from metastore.adapters import refusals
 from metastore.kernel.budget import DEFAULT_DETAIL_LIMITS, DetailLimits
 from metastore.kernel.column_bloom import LazyBloomFilter
 from metastore.kernel.column_kernel import HEADROOM, ColumnKernel
-from metastore.kernel.column_reading import NUMBER_BYTES, ColumnReading, plan_reading, plan_readings
+from metastore.kernel.column_reading import NUMBER_BYTES, ColumnReading, list_row_groups, plan_reading, plan_readings
 from metastore.kernel.parquet_schema import (
     ParquetFields,
     ReaderCast,
@@ -70,7 +69,7 @@ def analyze_parquet(
         file, fields = open_parquet_file(source, metadata, ())
         readings = plan_readings(file, fields, columns)
         budget = _subtract_footer(metadata, budget_bytes)
-        results: list[ColumnStatistics | None] = [None] * len(columns)
+        results: dict[int, ColumnStatistics] = {}
         known_readings = []
         for reading in readings:
             if reading.reader_cast is ReaderCast.UNKNOWN:
@@ -78,9 +77,8 @@ def analyze_parquet(
             else:
                 known_readings.append(reading)
         file = _reopen_with_dictionaries(file, source, known_readings)
-        for number, column in _analyze_readings(file, known_readings, budget, detail, statistics):
-            results[number] = column
-        return FileStatistics(metadata.num_rows, tuple(results))
+        results.update(_analyze_readings(file, known_readings, budget, detail, statistics))
+        return FileStatistics(metadata.num_rows, tuple(map(results.get, range(len(columns)))))
 
 
 def _reopen_with_dictionaries(file: pq.ParquetFile, source: Any, readings: Sequence[ColumnReading]) -> pq.ParquetFile:
@@ -104,8 +102,7 @@ def _analyze_readings(
     for batch in _batches(readings, budget):
         analyzed = _analyze_batch(file, batch, budget, detail, statistics)
         yield from filters.add(analyzed).items()
-    largest = max((reading.memory_bytes for reading in readings), default=0)
-    if largest > _MOST_RESERVED:
+    if any(reading.memory_bytes > _MOST_RESERVED for reading in readings):
         pa.default_memory_pool().release_unused()
 
 
@@ -118,8 +115,10 @@ class _LazyFilters:
 
     def add(self, columns: dict[int, ColumnStatistics]) -> dict[int, ColumnStatistics]:
         """Add the filters of a batch; if their values take too much memory, make them now."""
-        filters = [column.bloom for column in columns.values()]
-        value_bytes = sum(bloom.value_bytes for bloom in filters if isinstance(bloom, LazyBloomFilter))
+        value_bytes = 0
+        for column in columns.values():
+            if isinstance(column.bloom, LazyBloomFilter):
+                value_bytes += column.bloom.value_bytes
         if (self._value_bytes + value_bytes) * _BATCH_SHARE <= self._budget:
             self._value_bytes += value_bytes
             return columns
@@ -127,7 +126,9 @@ class _LazyFilters:
 
 
 def _make_filter(column: ColumnStatistics) -> ColumnStatistics:
-    return replace(column, bloom=bytes(column.bloom)) if column.bloom else column
+    if not column.bloom:
+        return column
+    return replace(column, bloom=bytes(column.bloom))
 
 
 def read_column_values(source: Any, columns: Sequence[FileColumn], budget_bytes: int) -> dict[int, Iterator[pa.Array]]:
@@ -182,12 +183,15 @@ def open_parquet_file(
     if _is_signed(source, metadata):
         # Arrow 26 ends the process, not the call, when it meets the metadata of a column whose key it does not have.
         raise UnsupportedDataFile(refusals.ENCRYPTED)
+    buffer_size = 0
+    if _has_large_groups(metadata):
+        buffer_size = _STREAM_BYTES
     file = pq.ParquetFile(
         source,
         metadata=metadata,
         read_dictionary=list(dictionaries),
         coerce_int96_timestamp_unit="us",
-        buffer_size=_STREAM_BYTES if _has_large_groups(metadata) else 0,
+        buffer_size=buffer_size,
         pre_buffer=not isinstance(source, str),
     )
     return file, ParquetFields(file.schema_arrow, metadata.num_columns)
@@ -201,15 +205,20 @@ def _subtract_footer(metadata: pq.FileMetaData, budget: int) -> int:
 
 def _has_large_groups(metadata: pq.FileMetaData) -> bool:
     """Whether columns of a row group are streamed: others are in memory at once, compressed and not."""
-    return any(metadata.row_group(i).total_byte_size > _LARGE_GROUP for i in range(metadata.num_row_groups))
+    return any(row_group.total_byte_size > _LARGE_GROUP for row_group in list_row_groups(metadata))
 
 
 def _is_signed(source: Any, metadata: pq.FileMetaData) -> bool:
     """Whether a signature follows the footer: so it does in files with encrypted columns and a footer in plain text."""
-    with nullcontext(source) if isinstance(source, pa.NativeFile) else pa.OSFile(str(source)) as file:
-        file.seek(file.size() - 8)
-        (length,) = struct.unpack("<I", file.read(4))
-    return bool(length != metadata.serialized_size)
+    if isinstance(source, pa.NativeFile):
+        return bool(_read_footer_length(source) != metadata.serialized_size)
+    with pa.OSFile(str(source)) as file:
+        return bool(_read_footer_length(file) != metadata.serialized_size)
+
+
+def _read_footer_length(file: pa.NativeFile) -> int:
+    file.seek(file.size() - 8)
+    return int.from_bytes(file.read(4), "little")
 
 
 @contextmanager
@@ -261,8 +270,15 @@ def _analyze_batch(
 
 def _share_budget(batch: Sequence[ColumnReading], budget: int) -> list[int]:
     """Each column's share of the budget."""
-    largest = budget if _fits(batch, budget) else budget // 2  # parts are merged beside the work on the next
-    return [min(max(budget // len(batch), (HEADROOM + 1) * reading.memory_bytes), largest) for reading in batch]
+    smallest = budget // len(batch)
+    largest = budget
+    if not _fits(batch, budget):
+        largest = budget // 2  # parts are merged beside the work on the next
+    shares = []
+    for reading in batch:
+        share = max((HEADROOM + 1) * reading.memory_bytes, smallest)
+        shares.append(min(share, largest))
+    return shares
 
 
 def _fits(batch: Sequence[ColumnReading], budget: int) -> bool:
@@ -270,42 +286,50 @@ def _fits(batch: Sequence[ColumnReading], budget: int) -> bool:
 
 
 def _most_bytes_at_once(batch: Sequence[ColumnReading], budget: int) -> int:
-    most_bytes = budget // (HEADROOM if _fits(batch, budget) else _PIECES)
-    is_of_texts = len(batch) == 1 and batch[0].column.encoding == "binary"
-    return min(most_bytes, _TEXTS_AT_ONCE) if is_of_texts else most_bytes
+    pieces = HEADROOM if _fits(batch, budget) else _PIECES
+    most_bytes = budget // pieces
+    if len(batch) == 1 and batch[0].column.encoding == "binary":
+        return min(most_bytes, _TEXTS_AT_ONCE)
+    return most_bytes
 
 
 def _finish(kernel: ColumnKernel, reading: ColumnReading, rows: int) -> ColumnStatistics:
     column = kernel.finish(rows, reading.compressed_bytes, reading.uncompressed_bytes)
-    return widen_float_bounds(column, reading.column) if reading.reader_cast is ReaderCast.NEAR else column
+    if reading.reader_cast is ReaderCast.NEAR:
+        return widen_float_bounds(column, reading.column)
+    return column
 
 
 def _tables(file: pq.ParquetFile, leaves: list[int], most_bytes: int) -> Iterator[pa.Table]:
     """Read row groups, small ones together and large ones in pieces."""
     small_groups: list[int] = []
     small_bytes = 0
-    for number in range(file.metadata.num_row_groups):
-        row_group = file.metadata.row_group(number)
+    for number, row_group in enumerate(list_row_groups(file.metadata)):
         size = _estimate_memory(row_group, leaves)
         if small_groups and small_bytes + size > min(most_bytes, _AT_ONCE):
             yield _read_row_groups(file, small_groups, leaves)
             small_groups, small_bytes = [], 0
-        if size <= most_bytes:
+        if size > most_bytes:
+            rows = max(row_group.num_rows * most_bytes // size, 1)
+            yield from _read_pieces(file, number, leaves, rows)
+        else:
             small_groups.append(number)
             small_bytes += size
-            continue
-        rows = max(row_group.num_rows * most_bytes // size, 1)
-        batches = file.reader.iter_batches(rows, row_groups=[number], column_indices=leaves, use_threads=False)
-        for batch in batches:
-            yield pa.Table.from_batches([batch])
     if small_groups:
         yield _read_row_groups(file, small_groups, leaves)
 
 
+def _read_pieces(file: pq.ParquetFile, row_group: int, leaves: list[int], rows: int) -> Iterator[pa.Table]:
+    batches = file.reader.iter_batches(rows, row_groups=[row_group], column_indices=leaves, use_threads=False)
+    for batch in batches:
+        yield pa.Table.from_batches([batch])
+
+
 def _estimate_memory(row_group: Any, leaves: Sequence[int]) -> int:
     """The memory of a row group; runs of one value take more of it than bytes of the file."""
-    values: int = NUMBER_BYTES * row_group.num_rows
-    return sum(max(row_group.column(leaf).total_uncompressed_size, values) for leaf in leaves)
+    value_bytes: int = NUMBER_BYTES * row_group.num_rows
+    chunks = map(row_group.column, leaves)
+    return sum(max(chunk.total_uncompressed_size, value_bytes) for chunk in chunks)
 
 
 def _read_row_groups(file: pq.ParquetFile, row_groups: list[int], leaves: list[int]) -> pa.Table:
@@ -320,7 +344,9 @@ def find_spark_only_reason(file: DataFile, *, local: bool) -> str | None:
         return refusals.NOT_PARQUET
     if file.encrypted:
         return refusals.ENCRYPTED
-    return None if _is_local(file.location, local=local) else refusals.REMOTE
+    if not _is_local(file.location, local=local):
+        return refusals.REMOTE
+    return None
 
 
 def _is_local(location: str, *, local: bool) -> bool:

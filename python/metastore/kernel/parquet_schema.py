@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -61,8 +62,11 @@ class FileColumn:
         if names and column.key in names:
             return cls(column, path=(names[column.key],))
         if column.key.isdecimal():
-            return cls(column, int(column.key))
-        return cls(column, (field_ids or {}).get(column.key), tuple(json.loads(column.key)))
+            return cls(column, field_id=int(column.key))
+        path = tuple(json.loads(column.key))
+        if not field_ids:
+            return cls(column, path=path)
+        return cls(column, field_ids.get(column.key), path)
 
 
 @dataclass(frozen=True)
@@ -145,8 +149,9 @@ def require_same_values(field: ParquetField, column: Column, physical: str, *, u
     """Refuse a field whose values pyarrow does not give as Spark does."""
     value_type = _value_type(field)
     has_same_values = _choose_check(column)
-    is_text_of_uuid = uuid and has_same_values is _is_text
-    is_same = has_same_values(value_type, column, physical) or is_text_of_uuid
+    is_same = has_same_values(value_type, column, physical)
+    if uuid and has_same_values is _is_text:  # which Spark shows as a text
+        is_same = True
     if pa.types.is_nested(value_type) or not is_same:
         raise UnsupportedDataFile(
             f"column {column.name} is {physical} ({value_type}) in the file and {column.type} in the table"
@@ -154,7 +159,9 @@ def require_same_values(field: ParquetField, column: Column, physical: str, *, u
 
 
 def _value_type(field: ParquetField) -> pa.DataType:
-    return field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if pa.types.is_dictionary(field.type):
+        return field.type.value_type
+    return field.type
 
 
 def _choose_check(column: Column) -> Callable[[pa.DataType, Column, str], bool]:
@@ -162,40 +169,33 @@ def _choose_check(column: Column) -> Callable[[pa.DataType, Column, str], bool]:
         return _CHECKS[column.type]
     if decimal_type(column.type):
         return _is_decimal
-    return _is_interval if column.type.startswith("interval") else _is_text
+    if column.type.startswith("interval"):
+        return _is_interval
+    return _is_text
 
 
-def require_no_rebase(metadata: dict[bytes, bytes], column: Column, physical: str) -> None:
+def require_no_rebase(metadata: dict[bytes, bytes] | None, column: Column, physical: str) -> None:
     """Refuse dates and timestamps that Spark shifts from the Julian calendar while it reads."""
-    if column.type not in ("date", "timestamp"):
+    if metadata is None or column.type not in ("date", "timestamp"):
         return
-    is_legacy = _is_legacy_int96 if physical == "INT96" else _is_legacy_date
-    if is_legacy(metadata):
+    mark, first_release = _LEGACY_DATES, (3, 0)
+    if physical == "INT96":
+        mark, first_release = _LEGACY_INT96, (3, 1)
+    if mark in metadata or _is_older(metadata, first_release):
         raise UnsupportedDataFile(f"column {column.name} was written in the legacy calendar")
-
-
-def _is_legacy_int96(metadata: dict[bytes, bytes]) -> bool:
-    return _LEGACY_INT96 in metadata or _is_older(metadata, (3, 1))
-
-
-def _is_legacy_date(metadata: dict[bytes, bytes]) -> bool:
-    return _LEGACY_DATES in metadata or _is_older(metadata, (3, 0))
 
 
 def _is_older(metadata: dict[bytes, bytes], release: tuple[int, int]) -> bool:
     """Whether an older release of Spark wrote the file."""
-    version = metadata.get(_SPARK_VERSION, b"")
-    return version != b"" and _release(version) < release
+    if _SPARK_VERSION not in metadata:
+        return False
+    version = re.findall(rb"\d+", metadata[_SPARK_VERSION])
+    return tuple(map(int, version[:2])) < release
 
 
 def is_uuid(leaf: pq.ColumnSchema) -> bool:
     """Whether a leaf is annotated as a UUID."""
     return bool(leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" and leaf.logical_type.type == "UUID")
-
-
-def _release(version: bytes) -> tuple[int, ...]:
-    parts = version.split(b".")[:2]
-    return tuple(int(part) if part.isdigit() else 0 for part in parts)
 
 
 def _iterate_fields(fields: Any, parents: tuple[str, ...], first: int) -> Iterator[ParquetField]:
@@ -209,8 +209,11 @@ def _iterate_fields(fields: Any, parents: tuple[str, ...], first: int) -> Iterat
 
 
 def _field_id(field: pa.Field) -> int | None:
-    number = int((field.metadata or {}).get(_FIELD_ID, -1))
-    return None if number < 0 else number
+    metadata = field.metadata or {}
+    number = int(metadata.get(_FIELD_ID, -1))
+    if number < 0:
+        return None
+    return number
 
 
 def _leaf_count(data_type: pa.DataType) -> int:
@@ -218,13 +221,14 @@ def _leaf_count(data_type: pa.DataType) -> int:
         data_type = data_type.storage_type
     if pa.types.is_dictionary(data_type) or not data_type.num_fields:
         return 1
-    return sum(_leaf_count(field.type) for field in _children(data_type))
+    types = map(attrgetter("type"), _children(data_type))
+    return sum(map(_leaf_count, types))
 
 
 def _children(data_type: pa.DataType) -> Sequence[pa.Field]:
     if pa.types.is_map(data_type):
         return [data_type.key_field, data_type.item_field]
-    return [data_type.field(number) for number in range(data_type.num_fields)]
+    return list(map(data_type.field, range(data_type.num_fields)))
 
 
 _SIGNED = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
@@ -311,7 +315,9 @@ def find_reader_cast(field: ParquetField, column: Column, physical: str, *, uuid
     try:
         require_same_values(field, column, physical, uuid=uuid)
     except UnsupportedDataFile:
-        return ReaderCast.CAST if is_exact_cast(_spark_type(value_type), column.type) else ReaderCast.UNKNOWN
+        if is_exact_cast(_spark_type(value_type), column.type):
+            return ReaderCast.CAST
+        return ReaderCast.UNKNOWN
     return ReaderCast.SAME
 
 
@@ -319,7 +325,9 @@ def _spark_type(number_type: pa.DataType) -> str:
     """The Spark type of numbers of a file; integers of all widths are cast in the same way."""
     if pa.types.is_decimal(number_type):
         return f"decimal({number_type.precision},{number_type.scale})"
-    return "bigint" if pa.types.is_signed_integer(number_type) else str(number_type)
+    if pa.types.is_signed_integer(number_type):
+        return "bigint"
+    return str(number_type)
 
 
 def cast_file_values(values: pa.Array, column: Column) -> pa.Array:
@@ -347,7 +355,7 @@ def widen_float_bounds(floats: ColumnStatistics, column: Column) -> ColumnStatis
         uncompressed_bytes=floats.uncompressed_bytes,
         cast_type=("float", refusals.ONLY_BOUNDS),
     )
-    if floats.lo is None or floats.hi is None:
+    if None in (floats.lo, floats.hi):
         return doubles
     lo = float(np.nextafter(np.float32(floats.lo), np.float32(-np.inf)))
     hi = float(np.nextafter(np.float32(floats.hi), np.float32(np.inf)))

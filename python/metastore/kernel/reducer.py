@@ -139,19 +139,13 @@ class _Rows:
                 are_known &= self.reduce(np.logical_and, _flags(column.is_valid()), empty=True)
         return are_known
 
-    def are_set(self, name: str) -> Bools:
-        """Whether each row has a field."""
-        if name not in self._names:
-            return np.zeros(len(self.owners), np.bool_)
-        return _flags(self.rows[name].is_valid())
-
     def array(self, name: str) -> NDArray[Any]:
         """The numbers of a field, 0 for unknown ones."""
-        if name in self._names and name not in self._arrays:
-            column = self.rows[name]
-            values = (column.fill_null(0) if column.null_count else column).to_numpy()
-            self._arrays[name] = values.astype(np.int64) if pa.types.is_integer(column.type) else values
-        return self._arrays.get(name, np.zeros(len(self.owners), np.int64))
+        if name not in self._names:
+            return np.zeros(len(self.owners), np.int64)
+        if name not in self._arrays:
+            self._arrays[name] = _to_numbers(self.rows[name])
+        return self._arrays[name]
 
 
 class _CountedRows(NamedTuple):
@@ -168,7 +162,9 @@ class _Segments:
         self._columns, self._tables, self._encoding = columns, rows, columns[0].encoding
         self._number = len(columns)
         owners = np.repeat(np.arange(self._number), [table.num_rows for table in rows])
-        table = pa.concat_tables(rows, promote_options="default") if len(rows) > 1 else rows[0]
+        table = rows[0]
+        if len(rows) > 1:
+            table = pa.concat_tables(rows, promote_options="default")
         self._all = _Rows(table, owners, self._number)
 
     def reduce(self, sketches: Sequence[Sketches]) -> list[ColumnStatistics]:
@@ -251,14 +247,14 @@ class _Segments:
         return self._values.rows.are_known(*names) & (self._values.rows.sizes > 0)
 
     def _total(self, name: str) -> list[int | None]:
-        return _where(self._all.are_known(name), self._all.reduce(np.add, self._all.array(name), 0))
+        return _where(self._all.are_known(name), self._all.reduce(np.add, self._all.array(name), 0).tolist())
 
     def _computed(self) -> dict[str, list[int | None]]:
         rows = self._values.rows
         computed = {}
         for statistic in COMPUTED:
             merged = rows.reduce(statistic.ufunc, rows.array(statistic.name), 0)
-            computed[statistic.name] = _where(self._are_known(statistic.name), merged)
+            computed[statistic.name] = _where(self._are_known(statistic.name), merged.tolist())
         return computed
 
     def _bounds(self) -> dict[str, list[Any]]:
@@ -270,8 +266,9 @@ class _Segments:
             best = rows.reduce(ufunc, values, 0)
             exact = rows.column(f"{end}_exact").fill_null(False)  # noqa: FBT003 - of pyarrow
             is_exact_best = _flags(exact) & (values == best[rows.owners])
+            is_exact = rows.reduce(np.logical_or, is_exact_best, empty=False)
             bounds[end] = _where(are_bounded, self._decode_ends(best))
-            bounds[f"{end}_exact"] = _where(are_bounded, rows.reduce(np.logical_or, is_exact_best, empty=False))
+            bounds[f"{end}_exact"] = _where(are_bounded, is_exact.tolist())
         return bounds
 
     @cached_property
@@ -298,9 +295,9 @@ class _Segments:
         bounds = [rows.column(f"{end}_binary").fill_null(_PLACEHOLDER) for end in ("lo", "hi")]
         return self._rank(pa.concat_arrays(bounds))
 
-    def _decode_ends(self, values: NDArray[Any]) -> Any:
+    def _decode_ends(self, values: NDArray[Any]) -> list[Any]:
         if self._encoding != "binary":
-            return values
+            return list(values.tolist())
         _, texts = self._texts
         return [texts[code] for code in values.tolist()]
 
@@ -330,18 +327,9 @@ class _Segments:
 
     @cached_property
     def _are_summed(self) -> Bools:
-        """Whether all files of a column that may hold finite values have sums.
-
-        Sums of files whose infinities were not counted may include these: infinite sums say nothing then.
-        """
+        """Whether all files of a column that may hold finite values have sums."""
         rows = self._finite.rows
-        are_summed = rows.are_known("sum", "mean", "m2") & (rows.sizes > 0)
-        if self._encoding != "double":
-            return are_summed
-        _, means, _ = self._doubles
-        is_of_finite = np.isfinite(means) | rows.are_set(_INFINITIES[0])
-        are_summed &= rows.reduce(np.logical_and, is_of_finite, empty=True)
-        return are_summed
+        return rows.are_known("sum", "mean", "m2") & (rows.sizes > 0)
 
     @cached_property
     def _doubles(self) -> list[NDArray[np.float64]]:
@@ -389,7 +377,9 @@ class _Segments:
                 yield flat.slice(start * _POINTS, _POINTS).to_pylist()
                 continue
             merged = quantiles.merge_number_points(points[start:end], numbers[start:end], quantiles.PERCENT).tolist()
-            yield merged if texts is None else [texts[code] for code in merged]
+            if texts is not None:
+                merged = [texts[code] for code in merged]
+            yield merged
 
     def _find_disjoint(self) -> Bools:
         """Whether no value of a column can lie in two files; of many files mostly a few show that it can."""
@@ -445,10 +435,21 @@ def _list_records(fields: Mapping[str, Sequence[Any]], number: int) -> list[dict
     return [{name: values[segment] for name, values in fields.items()} for segment in range(number)]
 
 
-def _where(are_known: Bools, values: Any) -> list[Any]:
-    """Values as Python values, None for unknown ones."""
-    values = values if isinstance(values, list) else values.tolist()
-    return [value if is_known else None for value, is_known in zip(values, are_known.tolist(), strict=True)]
+def _where(are_known: Bools, values: Sequence[Any]) -> list[Any]:
+    """Replace unknown values by None."""
+    known_values = list(values)
+    for position in np.flatnonzero(~are_known).tolist():
+        known_values[position] = None
+    return known_values
+
+
+def _to_numbers(column: pa.ChunkedArray) -> NDArray[Any]:
+    if column.null_count:
+        column = column.fill_null(0)
+    values: NDArray[Any] = column.to_numpy()
+    if pa.types.is_integer(column.type):
+        return values.astype(np.int64)
+    return values
 
 
 def _flags(values: pa.Array | pa.ChunkedArray) -> Bools:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,10 +66,13 @@ def value_count_rows(rows: Iterable[Row]) -> pa.Table:
         values = statistics.values
         if values is None or len(values) == 0:
             continue
-        fields = _ordinals(column, file, len(values))
         ranked = values.sort_by_count()
-        fields[f"value_{statistics.encoding}"] = ranked.values
-        fields["frequency"] = ranked.counts
+        fields = {
+            "column": np.full(len(values), column, np.int32),
+            "file": np.full(len(values), file, np.int32),
+            f"value_{statistics.encoding}": ranked.values,
+            "frequency": ranked.counts,
+        }
         tables.append(fill_schema(FREQUENCIES, fields, len(values)))
     return pa.concat_tables(tables)
 
@@ -95,14 +98,15 @@ def partial_aggregate_row(statistics: ColumnStatistics, schema: pa.Schema) -> pa
 def table_summary_rows(rows: Iterable[TableRow]) -> pa.Table:
     """A table of the schema `table-summary`."""
     ordered = sorted(rows, key=itemgetter(0))
-    columns, statistics, files = _transpose(ordered, 3)
+    columns, statistics, files = _transpose(ordered)
     return _table(TABLE_SUMMARY, statistics, column=columns, files=files)
 
 
 def table_sketch_rows(rows: Iterable[TableRow]) -> pa.Table:
     """A table of the schema `table-sketches`: of the same rows, those that have a sketch."""
-    ordered = sorted((row for row in rows if row[1].theta is not None), key=itemgetter(0))
-    columns, statistics, _ = _transpose(ordered, 3)
+    with_sketch = [row for row in rows if row[1].theta is not None]
+    ordered = sorted(with_sketch, key=itemgetter(0))
+    columns, statistics, _ = _transpose(ordered)
     return _table(TABLE_SKETCHES, statistics, column=columns)
 
 
@@ -111,18 +115,16 @@ def _has_sketch(statistics: ColumnStatistics) -> bool:
     return sketches != (None, None, None)
 
 
-def _ordinals(column: int, file: int, number: int) -> dict[str, Any]:
-    return {"column": np.full(number, column, np.int32), "file": np.full(number, file, np.int32)}
-
-
 def _file_rows(schema: pa.Schema, rows: Iterable[Row]) -> pa.Table:
     ordered = sorted(rows, key=itemgetter(0, 1))
-    columns, files, statistics = _transpose(ordered, 3)
+    columns, files, statistics = _transpose(ordered)
     return _table(schema, statistics, column=columns, file=files)
 
 
-def _transpose(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
-    return [[row[number] for row in rows] for number in range(width)]
+def _transpose(rows: Sequence[tuple[Any, Any, Any]]) -> tuple[list[Any], list[Any], list[Any]]:
+    """Turn rows of three fields into three lists."""
+    first, second, third = (list(map(itemgetter(number), rows)) for number in range(3))
+    return first, second, third
 
 
 def _table(schema: pa.Schema, statistics: Sequence[ColumnStatistics], **ordinals: list[int]) -> pa.Table:
@@ -144,17 +146,25 @@ def _list_values(
         return _list_typed_values(name, encoding, statistics)
     if field in COMPUTED_NAMES:
         return [column.numbers.get(field) for column in statistics]
-    values = [getattr(column, field) for column in statistics]
-    convert = _CONVERSIONS.get(field)
-    return values if convert is None else list(map(convert, values))
+    values = map(attrgetter(field), statistics)
+    if field in _CONVERSIONS:
+        values = map(_CONVERSIONS[field], values)
+    return list(values)
 
 
 def _list_typed_values(name: str, encoding: str, statistics: Sequence[ColumnStatistics]) -> list[Any]:
-    return [getattr(column, name) if column.encoding == encoding else None for column in statistics]
+    """The values of the columns with an encoding; None for other columns."""
+    values: list[Any] = []
+    for column in statistics:
+        value = getattr(column, name)
+        values.append(value if column.encoding == encoding else None)
+    return values
 
 
 def _bloom_to_bytes(bloom: bytes | LazyBloomFilter | None) -> bytes | None:
-    return None if bloom is None else bytes(bloom)
+    if bloom is None:
+        return None
+    return bytes(bloom)
 
 
 def _sum_to_decimal(total: int | None) -> Decimal | None:

@@ -156,8 +156,10 @@ class ThetaSketch:
     @property
     def error(self) -> float:
         """The relative standard error of the estimate; 0 when it is exact."""
+        if self.is_exact:
+            return 0.0
         share = self.threshold / ALL
-        return 0.0 if self.is_exact else math.sqrt((1 - share) / max(len(self.hashes) - 1, 1))
+        return math.sqrt((1 - share) / max(len(self.hashes) - 1, 1))
 
     def to_bytes(self) -> bytes:
         """The sketch as Apache DataSketches serialises it."""
@@ -167,8 +169,9 @@ class ThetaSketch:
             return _HEAD.pack(*_Header(longs=3)) + struct.pack("<IIQ", count, 0, self.threshold) + hashes
         if count > 1:
             return _HEAD.pack(*_Header(longs=2)) + struct.pack("<II", count, 0) + hashes
-        flags = _FLAGS if count else _FLAGS | _EMPTY
-        return _HEAD.pack(*_Header(longs=1, flags=flags)) + hashes
+        if count == 1:
+            return _HEAD.pack(*_Header(longs=1)) + hashes
+        return _HEAD.pack(*_Header(longs=1, flags=_FLAGS | _EMPTY))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ThetaSketch:
@@ -178,13 +181,18 @@ class ThetaSketch:
             return EMPTY
         start = 8 * header.longs
         _require_length(data, start)
-        count = struct.unpack_from("<I", data, 8)[0] if header.longs > 1 else 1
-        threshold = struct.unpack_from("<Q", data, 16)[0] if header.longs > 2 else ALL
+        count, threshold = 1, ALL
+        if header.longs > 1:
+            (count,) = struct.unpack_from("<I", data, 8)
+        if header.longs > 2:
+            (threshold,) = struct.unpack_from("<Q", data, 16)
         _require_length(data, start + 8 * count)
         if not 0 < threshold <= ALL:
             raise ValueError(_CUT_SHORT)
         hashes = np.frombuffer(data, dtype="<u8", count=count, offset=start).astype(np.uint64, copy=False)
-        return cls(hashes if header.flags & _ORDERED else np.sort(hashes), threshold)
+        if not header.flags & _ORDERED:
+            hashes = np.sort(hashes)
+        return cls(hashes, threshold)
 
 
 EMPTY = ThetaSketch(np.empty(0, dtype=np.uint64))
@@ -215,7 +223,9 @@ def _about_smallest(hashes: UInt64Array, number: int) -> UInt64Array:
 
 def _cut_to_nominal(hashes: UInt64Array, threshold: int) -> ThetaSketch:
     """The sketch of distinct hashes, ascending, of which those from the threshold on are missing."""
-    return ThetaSketch(hashes[:NOMINAL], int(hashes[NOMINAL]) if len(hashes) > NOMINAL else threshold)
+    if len(hashes) <= NOMINAL:
+        return ThetaSketch(hashes, threshold)
+    return ThetaSketch(hashes[:NOMINAL], int(hashes[NOMINAL]))
 
 
 def union_thetas(sketches: Iterable[ThetaSketch]) -> ThetaSketch:
@@ -235,7 +245,9 @@ def _union_different(different: Sequence[ThetaSketch]) -> ThetaSketch:
     number = _ENOUGH
     while True:
         # Hashes ascend and are spread evenly: a few of each sketch are enough, unless sketches share many.
-        limit = min(threshold, int(number / density) + 1) if density else threshold
+        limit = threshold
+        if density:
+            limit = min(threshold, int(number / density) + 1)
         hashes = _merge_below(different, limit)
         if len(hashes) > NOMINAL or limit == threshold:
             return _cut_to_nominal(hashes, threshold)
@@ -279,4 +291,6 @@ def _distinct(ascending: UInt64Array) -> UInt64Array:
 
 def _without_zero(hashes: UInt64Array) -> UInt64Array:
     """Ascending hashes but for 0, which is "no hash" in DataSketches."""
-    return hashes[1:] if len(hashes) and hashes[0] == 0 else hashes
+    if len(hashes) and hashes[0] == 0:
+        return hashes[1:]
+    return hashes

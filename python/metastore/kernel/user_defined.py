@@ -163,12 +163,11 @@ class UserDefinedKernel:
     def _value(self, statistic: Statistic) -> Any:
         if self._is_cut:
             return merge_user_values(statistic, self._parts[statistic.name])
-        values = self._join_pieces()
-        return call_user_function(statistic.function, values) if len(values) else None
+        if not self._pieces:
+            return None
+        return call_user_function(statistic.function, self._join_pieces())
 
     def _join_pieces(self) -> pa.Array:
-        if not self._pieces:
-            return pa.array([], self._type)
         if len(self._pieces) > 1:
             self._pieces = [pa.concat_arrays(self._pieces)]
         return self._pieces[0]
@@ -178,9 +177,11 @@ def call_user_function(function: Any, argument: Any) -> Any:
     """Call a user's function; return its result as a Python value."""
     try:
         result = function(argument)
-        return result.as_py() if isinstance(result, pa.Scalar) else result
+        if isinstance(result, pa.Scalar):
+            return result.as_py()
     except (Exception, SystemExit) as error:  # its faults are its own
         raise UserFunctionError(_first_line(error)) from error
+    return result
 
 
 def merge_user_values(statistic: Statistic, values: Sequence[Any]) -> Any:
@@ -206,9 +207,11 @@ def column_arrow_type(column: Column) -> pa.DataType:
     decimal = decimal_type(column.type)
     if decimal is not None:
         return pa.decimal128(*decimal)
-    if column.type.startswith("interval"):
-        return pa.int32() if sortable_values.is_year_month(column) else pa.duration("us")
-    return ARROW_TYPES.get(column.type, pa.string())
+    if not column.type.startswith("interval"):
+        return ARROW_TYPES.get(column.type, pa.string())
+    if sortable_values.is_year_month(column):
+        return pa.int32()
+    return pa.duration("us")
 
 
 def _split(chunk: pa.Array, arrow_type: pa.DataType, limit: int) -> Iterator[pa.Array]:
@@ -240,5 +243,8 @@ def _decoded_bytes(chunk: pa.Array) -> int:
 
 
 def _first_line(error: BaseException) -> str:
+    name = type(error).__name__
     text = str(error).strip().split("\n", 1)[0].rstrip(".")
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    if not text:
+        return name
+    return f"{name}: {text}"

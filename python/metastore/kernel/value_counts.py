@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.kernel.binary_values import LONGEST_COUNTED_VALUE
+from metastore.kernel.binary_values import LONGEST_COUNTED_VALUE, is_text_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,8 +58,10 @@ class ValueCounts:
     __hash__ = None  # type: ignore[assignment] # lists are not keys
 
     def _parts(self) -> tuple[Any, ...]:
-        is_double = pa.types.is_floating(self.values.type)  # NaN is equal to itself here
-        return self.kind, self.floor, self.values.view(pa.int64()) if is_double else self.values, self.counts.tolist()
+        values = self.values
+        if pa.types.is_floating(values.type):
+            values = values.view(pa.int64())  # in which NaN is equal to itself
+        return self.kind, self.floor, values, self.counts.tolist()
 
     @property
     def size(self) -> int:
@@ -78,8 +81,9 @@ class ValueCounts:
 
     def limit(self, detail: DetailLimits) -> ValueCounts:
         """The same where it takes no more room than it may, else the most frequent of the values."""
-        is_kept = self.is_uncut(detail.longest_uncut) or self.size <= detail.list_bytes
-        return self if is_kept else self.keep_most_frequent(detail.top)
+        if self.is_uncut(detail.longest_uncut) or self.size <= detail.list_bytes:
+            return self
+        return self.keep_most_frequent(detail.top)
 
     def keep_most_frequent(self, top: int) -> ValueCounts:
         """The most frequent of these values; of equally frequent ones the least."""
@@ -96,7 +100,9 @@ class ValueCounts:
             return self
         values = pa.concat_arrays([self.values, pa.array([np.nan])])
         with_nan = replace(self, values=values, counts=np.append(self.counts, number))
-        return with_nan if self.kind != TOP else with_nan.keep_most_frequent(top)
+        if self.kind != TOP:
+            return with_nan
+        return with_nan.keep_most_frequent(top)
 
     def sort_by_count(self) -> ValueCounts:
         """The same list by falling frequency, then value."""
@@ -114,15 +120,19 @@ def choose_counted_values(counts: Counts, detail: DetailLimits) -> tuple[str, in
     if near_unique and distinct - single <= detail.longest_list:
         return DUPLICATES, 1, np.flatnonzero(counts > 1)
     positions, floor = _most_frequent(counts, detail.top)
-    return (TOP, floor, positions) if floor > 1 else (DUPLICATES, 1, positions[counts[positions] > 1])
+    if floor > 1:
+        return TOP, floor, positions
+    return DUPLICATES, 1, positions[counts[positions] > 1]
 
 
 def _most_frequent(counts: Counts, top: int) -> tuple[NDArray[np.intp], int]:
     """The places of the most frequent values, of equally frequent ones the first, and the floor of the others."""
     if len(counts) <= top:
         return np.arange(len(counts)), 0
-    least = np.partition(counts, len(counts) - top)[len(counts) - top]
-    more, equal = np.flatnonzero(counts > least), np.flatnonzero(counts == least)
+    rank = len(counts) - top
+    least = np.partition(counts, rank)[rank]
+    more = np.flatnonzero(counts > least)
+    equal = np.flatnonzero(counts == least)
     positions = np.sort(np.concatenate([more, equal[: top - len(more)]]))
     if len(more) + len(equal) > top:
         return positions, int(least)
@@ -131,20 +141,24 @@ def _most_frequent(counts: Counts, top: int) -> tuple[NDArray[np.intp], int]:
 
 def make_value_counts(kind: str, floor: int, values: pa.Array, counts: Counts) -> ValueCounts:
     """A list, without the values that are longer than the format keeps."""
-    if pa.types.is_large_binary(values.type) or pa.types.is_binary(values.type):
-        is_short = pc.less_equal(pc.binary_length(values), LONGEST_COUNTED_VALUE).to_numpy(zero_copy_only=False)
+    if is_text_type(values.type):
+        lengths = pc.binary_length(values)
+        is_short = pc.less_equal(lengths, LONGEST_COUNTED_VALUE).to_numpy(zero_copy_only=False)
         if not is_short.all():
+            kind = TOP
             floor = max(floor, int(counts[~is_short].max()))
-            kind, values, counts = TOP, values.filter(pa.array(is_short)), counts[is_short]
+            values = values.filter(pa.array(is_short))
+            counts = counts[is_short]
         values = values.cast(pa.binary())
     return _listed(kind, floor, values, counts)
 
 
 def _listed(kind: str, floor: int, values: pa.Array, counts: Counts) -> ValueCounts:
-    if kind == TOP and floor == 1:  # all that occur more than once are there: the others say nothing
-        repeats = counts > 1
-        return ValueCounts(DUPLICATES, 1, values.filter(pa.array(repeats)), counts[repeats])
-    return ValueCounts(kind, floor, values, counts)
+    if kind != TOP or floor != 1:
+        return ValueCounts(kind, floor, values, counts)
+    # All that occur more than once are there: the others say nothing.
+    repeats = counts > 1
+    return ValueCounts(DUPLICATES, 1, values.filter(pa.array(repeats)), counts[repeats])
 
 
 def merge_value_counts(lists: Sequence[ValueCounts | None], top: int) -> ValueCounts | None:
@@ -165,33 +179,42 @@ def merge_value_counts(lists: Sequence[ValueCounts | None], top: int) -> ValueCo
 
 def _merge_exact_counts(parts: Sequence[ValueCounts]) -> ValueCounts:
     """The values that every part lists, ascending."""
-    floors = [part.floor for part in parts]
-    encoded = pa.concat_arrays([part.values for part in parts]).dictionary_encode()
+    values = pa.concat_arrays(list(map(attrgetter("values"), parts)))
+    counts = np.concatenate(list(map(attrgetter("counts"), parts)))
+    floors = np.repeat([part.floor for part in parts], list(map(len, parts)))
+    sum_of_floors = sum(part.floor for part in parts)
+    encoded = values.dictionary_encode()
     codes, distinct = encoded.indices.to_numpy(), len(encoded.dictionary)
-    counts = np.concatenate([part.counts for part in parts])
     totals = np.bincount(codes, weights=counts, minlength=distinct).astype(np.int64)
-    listing_floors = np.bincount(codes, weights=np.repeat(floors, list(map(len, parts))), minlength=distinct)
-    unlisted = sum(floors) - listing_floors.astype(np.int64)  # the most that parts without a value may hold of it
+    listing_floors = np.bincount(codes, weights=floors, minlength=distinct).astype(np.int64)
+    unlisted = sum_of_floors - listing_floors  # the most that parts without a value may hold of it
     is_exact = unlisted == 0
-    floor = int(max([sum(floors), *(totals + unlisted)[~is_exact]]))
-    values = encoded.dictionary.filter(pa.array(is_exact))
-    order = pc.array_sort_indices(values)
+    largest_inexact = (totals + unlisted)[~is_exact].max(initial=0)
+    floor = max(sum_of_floors, int(largest_inexact))
+    exact_values = encoded.dictionary.filter(pa.array(is_exact))
+    order = pc.array_sort_indices(exact_values)
     kind = COMPLETE if floor == 0 else TOP
-    return ValueCounts(kind, floor, values.take(order), totals[is_exact][order.to_numpy()])
+    return ValueCounts(kind, floor, exact_values.take(order), totals[is_exact][order.to_numpy()])
 
 
 def _size_of_integers(values: NDArray[np.int64], counts: Counts) -> int:
     """About as many bytes as integers, ascending, and their counts take as they are stored: ranked, and packed."""
-    number, span = len(values), int(values[-1]) - int(values[0])
+    number = len(values)
+    span = int(values[-1]) - int(values[0])
     if number > _SHORT:
         return (3 + (span // number).bit_length() // 8) * number
     order = np.argsort(-counts, kind="stable")
-    return _FRAME + (_packed(values[order].astype(np.float64)) + _packed(counts[order].astype(np.float64))) * 9 // 8
+    packed_values = _packed(values[order].astype(np.float64))
+    packed_counts = _packed(counts[order].astype(np.float64))
+    return _FRAME + (packed_values + packed_counts) * 9 // 8
 
 
 def _packed(numbers: NDArray[np.float64]) -> int:
     """Bytes of DELTA_BINARY_PACKED: differences to the least one of a block, each miniblock as wide as its widest."""
     steps = np.diff(numbers)
-    blocks = np.pad(steps, (0, -len(steps) % _BLOCK), "edge" if len(steps) else "empty").reshape(-1, 4, _BLOCK // 4)
+    if not len(steps):
+        return 0
+    padded = np.pad(steps, (0, -len(steps) % _BLOCK), "edge")
+    blocks = padded.reshape(-1, 4, _BLOCK // 4)
     widest = blocks.max(axis=2) - blocks.min(axis=(1, 2))[:, None]
     return int(np.frexp(widest)[1].sum()) * (_BLOCK // 4) // 8

@@ -31,8 +31,11 @@ class ValueRuns:
         """The numbers of values that are -Infinity and Infinity."""
         if self.values.dtype.kind != "f" or len(self.values) == 0:
             return 0, 0
-        below = int(self.counts[0]) if self.values[0] == -np.inf else 0
-        above = int(self.counts[-1]) if self.values[-1] == np.inf else 0
+        below = above = 0
+        if self.values[0] == -np.inf:
+            below = int(self.counts[0])
+        if self.values[-1] == np.inf:
+            above = int(self.counts[-1])
         return below, above
 
     @property
@@ -62,14 +65,15 @@ def make_runs(values: NDArray[Any]) -> ValueRuns:
     if values.dtype.kind != "i":
         return _sorted(values)
     lo, hi = int(values.min()), int(values.max())
-    if hi - lo < max(min(len(values), _LARGEST_SPAN), _SMALL_SPAN):
-        return _counted(values, lo, hi - lo + 1)
-    if hi - lo <= _LOW:  # half the bytes are sorted in half the time
-        offsets = np.empty(len(values), np.uint32)
-        np.subtract(values, lo, out=offsets, casting="unsafe")
-        runs = _sorted(offsets)
-        return ValueRuns(runs.values.astype(np.int64) + lo, runs.counts)
-    return _sorted(values)
+    distance = hi - lo
+    if distance < max(min(len(values), _LARGEST_SPAN), _SMALL_SPAN):
+        return _counted(values, lo, distance + 1)
+    if distance > _LOW:
+        return _sorted(values)
+    offsets = np.empty(len(values), np.uint32)  # half the bytes are sorted in half the time
+    np.subtract(values, lo, out=offsets, casting="unsafe")
+    runs = _sorted(offsets)
+    return ValueRuns(runs.values.astype(np.int64) + lo, runs.counts)
 
 
 def merge_runs(first: ValueRuns, second: ValueRuns) -> ValueRuns:
@@ -97,12 +101,16 @@ def _of_sorted(values: NDArray[Any]) -> ValueRuns:
 
 def _long(values: NDArray[Any]) -> NDArray[Any]:
     """Integers of four bytes as those of eight that runs hold."""
-    return values.astype(np.int64) if values.dtype == np.int32 else values
+    if values.dtype == np.int32:
+        return values.astype(np.int64)
+    return values
 
 
 def _is_sorted(values: NDArray[Any]) -> bool:
     beginning, remaining = values[:_SAMPLE], values[_SAMPLE - 1 :]
-    return bool((beginning[1:] >= beginning[:-1]).all() and (remaining[1:] >= remaining[:-1]).all())
+    if not (beginning[1:] >= beginning[:-1]).all():
+        return False
+    return bool((remaining[1:] >= remaining[:-1]).all())
 
 
 def _counted(values: NDArray[Any], lo: int, span: int) -> ValueRuns:
@@ -117,5 +125,7 @@ def count_integers(values: NDArray[Any], lo: int, span: int) -> NDArray[np.int64
     step = max(_COUNTED_AT_ONCE, 4 * span)
     for start in range(0, len(values), step):
         batch = values[start : start + step]
-        counts += np.bincount(batch - lo if lo else batch, minlength=span)
+        if lo:
+            batch = batch - lo
+        counts += np.bincount(batch, minlength=span)
     return counts
