@@ -58,8 +58,8 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         progress: Whether to show progress on stderr.
         depth: "full" reads data; "footer" takes counts and bounds from Parquet footers; "files" lists files.
         statistics: User-defined statistics (`metastore.statistic`) to compute besides those that are installed.
-        frequencies: How the table's frequencies are made: "auto", "exact" (reads columns again of which a file does not
-            keep all values), or an algorithm: "reduce", "duplicates", "scatter". As the setting says if None.
+        frequencies: How the table's frequencies are made: "auto", or "exact" (reads columns again of which a file does
+            not keep all values). As the setting says if None.
         ranks: True for the exact ranks of all columns, or names of columns: their quantiles are exact then.
         distribution: True for where each value of all columns lives, or names of columns: `locate` then names the data
             files that hold a value and no others. Columns of which a file does not keep all values are read again.

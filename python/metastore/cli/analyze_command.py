@@ -37,9 +37,7 @@ Distribution = Annotated[
 ]
 Frequencies = Annotated[
     str | None,
-    typer.Option(
-        help="How the table's frequencies are made: auto, exact, reduce, duplicates or scatter.", show_default=False
-    ),
+    typer.Option(help="How the table's frequencies are made: auto or exact.", show_default=False),
 ]
 Partition = Annotated[
     list[str] | None, typer.Option(help="Only the files of a partition: COLUMN=VALUE.", show_default=False)

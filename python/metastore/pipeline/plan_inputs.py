@@ -281,7 +281,6 @@ def choose_options(values: Mapping[str, Any]) -> TableLevelOptions:
         bins=values["spark.metastore.histogram.bins"],
         top=values["spark.metastore.frequencies.top"],
         algorithm=values["spark.metastore.frequencies.algorithm"],
-        threshold=values["spark.metastore.frequencies.threshold"],
     )
 
 

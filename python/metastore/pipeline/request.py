@@ -34,7 +34,7 @@ class AnalyzeStatement:
         columns: Names of columns; None means all.
         partition: Partition column to value.
         depth: `full`, `footer` or `files`.
-        frequencies: The algorithm for the table's frequencies, or None for the setting's.
+        frequencies: `auto` or `exact`, or None for the setting's.
         statistics: User-defined statistics passed by the caller.
         ranks: Names of the columns that get exact ranks; True means all.
         distribution: Names of the columns that get a value index; True means all.

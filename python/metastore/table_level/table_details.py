@@ -63,7 +63,7 @@ class TableLevelOptions:
     Attributes:
         bins: The number of bins of a histogram.
         top: The length of a list whose data files list their most frequent values only.
-        algorithm: `auto`, `exact`, `reduce`, `duplicates` or `scatter`.
+        algorithm: `auto` or `exact`; tests name one of the three algorithms, too.
         threshold: The sum of the files' distinct (or duplicate) values from which on there are too many for a list.
         driver_bytes: Bytes of stored lists that the driver reduces itself.
         expressions: The expressions that have statistics besides the columns.
