@@ -63,6 +63,8 @@ def test_every_type(tmp_path, spark_type):
     if spark_type == "decimal(38,6)":
         edges = [int.from_bytes(edge, "big", signed=True) for edge in edges]
     ordered = sorted_values(arrays, of)
+    if of.type in ("string", "binary"):
+        ordered = [value[:64] for value in ordered]  # as edges are cut
     assert edges == sorted(edges)
     assert (rank_errors(edges, row["counts"], ordered) <= row["errors"][1:]).all()
     assert max(row["errors"]) <= 3 * len(ordered) / BINS
@@ -100,7 +102,7 @@ def test_groups_say_what_their_files_leave_open(name, files, of_file):
     ordered = np.sort(np.concatenate(arrays))
     distinct = len(np.unique(ordered))
     nothing = np.zeros(files, np.bool_)
-    known = HistogramFiles(column("bigint"), np.full(files, 500), distinct, nothing, nothing)
+    known = HistogramFiles(column("bigint"), np.full(files, 500), distinct, nothing)
     bins, parts = HistogramGroups(known, BINS), [of_values(array, of_file) for array in arrays]
     groups = [bins.merge_group(parts[start : start + 16]) for start in range(0, files, 16)]
     for whole in (bins.merge_table(parts), bins.merge_table(groups), bins.merge_table([bins.merge_group(groups)])):

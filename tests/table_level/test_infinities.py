@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -132,27 +131,9 @@ def _analyze(values):
     return kernel.finish(len(values))
 
 
-def _forget(known, **fields):
-    """Statistics as they were written before infinities were counted."""
-    numbers = {name: one for name, one in known.numbers.items() if not name.endswith("_infinities")}
-    return replace(known, numbers=numbers, **fields)
-
-
 def _reduce(*files):
     rows = summary_rows((0, place, one) for place, one in enumerate(files))
     return reduce_column(column("double"), rows, [one.theta for one in files])
-
-
-def test_files_that_did_not_count_them():
-    """Their number is not known then, and a mean that they may be in says nothing."""
-    counted = _analyze([1.0, 3.0, math.inf])
-    finite = _forget(_analyze([5.0, 7.0]))
-    found = _reduce(counted, finite)
-    assert found.numbers.get("positive_infinities") is None
-    assert (found.mean, found.sum) == (4.0, 16.0)
-    mixed = _forget(_analyze([5.0, 7.0]), sum=math.inf, mean=math.inf, m2=math.nan, hi=math.inf)
-    found = _reduce(counted, mixed)
-    assert (found.mean, found.m2, found.hi) == (None, None, math.inf)
 
 
 def test_all_infinite_files_say_nothing_of_sums():

@@ -132,7 +132,9 @@ class ColumnGroups:
         """Merge groups that are not stored, and all groups to the statistics of the table."""
 
         def take_files(files: Longs) -> Sequence[GroupAggregate]:
-            start = int(np.searchsorted(self.files_to_read, files[0])) if len(files) else 0
+            start = 0
+            if len(files):
+                start = int(np.searchsorted(self.files_to_read, files[0]))
             rows = column_input.rows.slice(start, len(files))
             return [GroupAggregate(rows, column_input.sketches[start : start + len(files)])]
 
@@ -154,19 +156,21 @@ class ColumnGroups:
 
     def _select_fields(self, rows: pa.Table) -> pa.Table:
         """Select the fields of the column: stored rows have the fields of every type."""
-        return rows if rows.num_columns == len(self._fields) else rows.select(self._fields.names)
+        if rows.num_columns == len(self._fields):
+            return rows
+        return rows.select(self._fields.names)
 
 
 def reduce_groups(merges: Sequence[ColumnGroups], inputs: Sequence[ReductionInput]) -> list[ColumnStatistics]:
     """Merge columns to the statistics of the table; columns without groups are merged together."""
-    flat = [number for number, merge in enumerate(merges) if merge.is_flat]
-    flat_statistics = reduce_columns(
-        [merges[number].column for number in flat],
-        [inputs[number].rows for number in flat],
-        [inputs[number].sketches for number in flat],
-    )
-    statistics = dict(zip(flat, flat_statistics, strict=True))
-    for number, (merge, column_input) in enumerate(zip(merges, inputs, strict=True)):
-        if number not in statistics:
-            statistics[number] = merge.reduce(column_input)
-    return [statistics[number] for number in range(len(merges))]
+    columns, rows, sketches = [], [], []
+    for merge, column_input in zip(merges, inputs, strict=True):
+        if merge.is_flat:
+            columns.append(merge.column)
+            rows.append(column_input.rows)
+            sketches.append(column_input.sketches)
+    flat_statistics = iter(reduce_columns(columns, rows, sketches))
+    statistics = []
+    for merge, column_input in zip(merges, inputs, strict=True):
+        statistics.append(next(flat_statistics) if merge.is_flat else merge.reduce(column_input))
+    return statistics

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from metastore.errors import DamagedObject
 from metastore.format.histogram_bins import Histogram
@@ -20,7 +21,7 @@ from metastore.table_level.group_cache import ROW_GROUP_BYTES, GroupCache, Group
 from metastore.table_level.histogram_sum import merge_histograms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence, Sized
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -39,6 +40,7 @@ GROUP_BIN_FACTOR = 4
 EMPTY_HISTOGRAM = Histogram((), np.zeros(0, np.int64))
 """The histogram of files without values."""
 _MERGING = 4
+_NO_HISTOGRAM = "a histogram that no writer of this format makes"
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,12 @@ class HistogramFiles:
         values: The number of finite values of each file, or -1 if unknown.
         distinct: Distinct finite values of the table, or None if unknown.
         estimated: Whether the ranks of the edges are estimates, because the file was analyzed in parts.
-        mixed: Whether bins may hold infinite values, because these were not counted.
     """
 
     column: Column
     values: Longs
     distinct: int | None
     estimated: NDArray[np.bool_]
-    mixed: NDArray[np.bool_]
 
 
 class FileHistogram(NamedTuple):
@@ -80,8 +80,6 @@ def read_file_histograms(part: DetailSlice, rows: pa.Table, columns: dict[int, H
     histograms = []
     for row, (ordinal, file) in enumerate(zip(ordinals.tolist(), positions.tolist(), strict=True)):
         files = columns[ordinal]
-        if files.mixed[file]:
-            continue
         histogram = _restore_histogram(
             files,
             file,
@@ -244,38 +242,27 @@ def decode_group_histogram(column: Column, row: pa.Table) -> Histogram:
     kind = row["kind"][0].as_py()
     if kind is None:
         return EMPTY_HISTOGRAM
-    names = (f"edges_{column.encoding}", "counts", "distincts", "errors")
-    edges, counts, distincts, errors = (_lists(row[name])[0] for name in names)
-    is_sound = kind == HISTOGRAM_KIND and _have_matching_lengths(edges, counts, distincts, errors)
-    has_nulls = any(row[name].combine_chunks().flatten().null_count for name in names)
-    if not is_sound or has_nulls:
-        raise DamagedObject(HISTOGRAM_GROUP_KIND, "a histogram that no writer of this format makes")
+    edges_name = f"edges_{column.encoding}"
+    bins = pc.list_value_length(row["counts"])[0].as_py()
+    if kind != HISTOGRAM_KIND or bins is None:
+        raise DamagedObject(HISTOGRAM_GROUP_KIND, _NO_HISTOGRAM)
+    lengths = {edges_name: (bins + 1,), "counts": (bins,), "distincts": (bins, None), "errors": (bins + 1, None)}
+    for name, possible in lengths.items():
+        values = row[name].combine_chunks()
+        if pc.list_value_length(values)[0].as_py() not in possible or values.flatten().null_count:
+            raise DamagedObject(HISTOGRAM_GROUP_KIND, _NO_HISTOGRAM)
+    edges, counts, distincts, errors = (_lists(row[name])[0] for name in lengths)
     return Histogram(edges, counts, distincts, errors)
-
-
-def _have_matching_lengths(
-    edges: Sized | None, counts: Sized | None, distincts: Sized | None, errors: Sized | None
-) -> bool:
-    """Return whether there are edges and counts, and each list has the length that its number of bins requires."""
-    if edges is None or counts is None:
-        return False
-    bins = len(counts)
-    if distincts is not None and len(distincts) != bins:
-        return False
-    if errors is not None and len(errors) != bins + 1:
-        return False
-    return len(edges) == bins + 1
 
 
 def _lists(column: pa.ChunkedArray) -> list[Any]:
     """The lists of a column: texts as lists of bytes, numbers as arrays; None for a null."""
     array = column.combine_chunks()
-    spans = list(pairwise(array.offsets.to_numpy().tolist()))
     if array.type.value_type == "binary":
-        lists = [array.values.slice(start, end - start).to_pylist() for start, end in spans]
-    else:
-        values = array.values.to_numpy(zero_copy_only=False)
-        lists = [values[start:end] for start, end in spans]
-    for row in np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)).tolist():
-        lists[row] = None
+        return list(array.to_pylist())
+    lists: list[Any] = []
+    values = array.values.to_numpy(zero_copy_only=False)
+    spans = pairwise(array.offsets.to_numpy().tolist())
+    for (start, end), is_valid in zip(spans, array.is_valid().to_pylist(), strict=True):
+        lists.append(values[start:end] if is_valid else None)
     return lists

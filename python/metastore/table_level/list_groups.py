@@ -6,7 +6,6 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
@@ -69,14 +68,22 @@ def encode_group_list(rows: _Group) -> pa.Table | None:
     if rows is NoGroupList.TOO_LONG or rows.num_rows > MOST_GROUP_VALUES or rows.nbytes > MOST_GROUP_BYTES:
         return pa.table({"number": pa.array([NOT_KEPT], pa.int64())})
     fields = {"number": pa.array([rows.num_rows], pa.int64())}
-    for name in ENCODINGS:
-        if rows.num_rows and not rows[f"value_{name}"].null_count:
-            rows = rows.take(pc.sort_indices(rows[f"value_{name}"]))  # neighbours are stored as their difference
-            fields[f"values_{name}"] = _as_list(rows[f"value_{name}"])
+    encoding = _find_encoding(rows)
+    if encoding is not None:
+        rows = rows.sort_by(f"value_{encoding}")  # neighbours are stored as their difference
+        fields[f"values_{encoding}"] = _as_list(rows[f"value_{encoding}"])
     fields["frequencies"] = _as_list(rows["frequency"])
     if pc.any(pc.not_equal(rows["listed"], 0)).as_py():
         fields["listed"] = _as_list(rows["listed"])
     return pa.table(fields)
+
+
+def _find_encoding(rows: pa.Table) -> str | None:
+    """Find the encoding of the values of a column; None without values."""
+    for name in ENCODINGS:
+        if rows[f"value_{name}"].null_count < rows.num_rows:
+            return name
+    return None
 
 
 def decode_group_list(ordinal: int, row: pa.Table) -> _Group:
@@ -84,8 +91,11 @@ def decode_group_list(ordinal: int, row: pa.Table) -> _Group:
     number = row["number"][0].as_py()
     if number < 0:
         return NoGroupList.TOO_LONG
-    arrays = {f"value_{name}": _flatten_list(row, f"values_{name}") for name in ENCODINGS}
-    arrays = {name: values for name, values in arrays.items() if len(values)}
+    arrays = {}
+    for name in ENCODINGS:
+        values = _flatten_list(row, f"values_{name}")
+        if len(values):
+            arrays[f"value_{name}"] = values
     has_values = len(arrays) == min(number, 1)
     arrays["frequency"] = _flatten_list(row, "frequencies")
     arrays["listed"] = _flatten_list(row, "listed")
@@ -324,18 +334,26 @@ class _PartSelection:
         Groups are passed over that exceed the budget alone, or of which a file has more values than a list may have.
         """
         selected: set[int] = set()
-        for leaves in zip_longest(*(column.tree.leaves for column in columns)):
-            for column, files in zip(columns, leaves, strict=True):
-                if files is None or column.lists.estimates[files].max() > MOST_GROUP_VALUES:
-                    continue
-                needed = set(self.parts_of_files[column.lists.ordinal][files].tolist()) - {NOWHERE}
-                if self._is_too_much(needed, budget):
-                    continue
-                if self._is_too_much(selected | needed, budget):
-                    return selected
-                selected |= needed
+        for column, files in _alternate_leaves(columns):
+            if column.lists.estimates[files].max() > MOST_GROUP_VALUES:
+                continue
+            needed = set(self.parts_of_files[column.lists.ordinal][files].tolist()) - {NOWHERE}
+            if self._is_too_much(needed, budget):
+                continue
+            if self._is_too_much(selected | needed, budget):
+                break
+            selected |= needed
         return selected
 
     def _is_too_much(self, numbers: AbstractSet[int], budget: int) -> bool:
         length = sum(self.parts[number].length for number in numbers)
         return length > budget or int(self.values[list(numbers)].sum()) > _VALUES_AT_ONCE
+
+
+def _alternate_leaves(columns: Sequence[ColumnLists]) -> Iterator[tuple[ColumnLists, Longs]]:
+    """The lowest groups of files: the first one of each column, the second one of each, and so on."""
+    most = max((len(column.tree.leaves) for column in columns), default=0)
+    for number in range(most):
+        for column in columns:
+            if number < len(column.tree.leaves):
+                yield column, column.tree.leaves[number]

@@ -204,11 +204,12 @@ class _ColumnMerge:
         narrow = np.repeat([self.collected.is_narrow(source) for source in self.sources], lengths)
         return np.where(narrow, -1, np.arange(len(narrow)))
 
-    def have_complete_lists(self) -> NDArray[np.bool_]:
-        """Return for each row to merge whether its list of values is complete."""
+    def number_rows_without_sketch(self, sketches: Sequence[DistinctSketch | None]) -> Longs:
+        """Number the rows with a complete list of values instead of a sketch; -1 for other rows."""
         kinds = pa.concat_tables([rows.select(["frequencies"]) for rows in self.collected.rows])
-        is_complete = pc.equal(kinds.column("frequencies"), COMPLETE)
-        return np.asarray(is_complete.to_numpy())[self.to_merge]
+        is_complete = np.asarray(pc.equal(kinds["frequencies"], COMPLETE))[self.to_merge]
+        is_missing = np.array([sketch is None for sketch in sketches], np.bool_)
+        return np.where(is_complete & is_missing, self.number_rows(), -1)
 
     def make_input(self, rows: pa.Table | None, sketches: Sequence[DistinctSketch | None]) -> ReductionInput:
         """Bring the rows to merge, all if None, and their sketches into the order of the groups."""
@@ -250,12 +251,17 @@ class LiveStatistics:
         self._store = store
         self._nodes = nodes
         self._live = {file.key: position for position, file in enumerate(files)}
-        by_path = [self._live[key] for key in sorted(self._live)]
+        by_path = list(map(self._live.__getitem__, sorted(self._live)))
         self._path_ranks = np.zeros(len(files), np.int64)
         self._path_ranks[by_path] = np.arange(len(by_path))
-        self._blocks = [block for block in _rank_blocks(blocks) if not block.ordinals.keys().isdisjoint(self._live)]
-        self._positions = {block.block.id: find_live_positions(block, self._live) for block in self._blocks}
-        self._identities = {block.block.id: _identify_files(block) for block in self._blocks}
+        self._blocks: list[BlockFiles] = []
+        self._positions: dict[str, Longs] = {}
+        self._identities: dict[str, Words] = {}
+        for block_files in _rank_blocks(blocks):
+            if not block_files.ordinals.keys().isdisjoint(self._live):
+                self._blocks.append(block_files)
+                self._positions[block_files.block.id] = find_live_positions(block_files, self._live)
+                self._identities[block_files.block.id] = _identify_files(block_files)
         self._orders: dict[bytes, tuple[Longs, FileGroups]] = {}
 
     def read_columns(self, columns: Sequence[Column]) -> Iterator[ColumnLevel]:
@@ -266,34 +272,37 @@ class LiveStatistics:
 
     def read_user_defined(self, columns: Sequence[Column]) -> Iterator[UserDefinedRows]:
         """Read user-defined statistics, those of the latest blocks first."""
+        selection = self._select_user_defined(columns)
+        for part in self._read_summaries(selection, ["column", "file", "extra"]):
+            positions = self._positions[part.block_files.block.id][part.files]
+            has_values = (positions >= 0) & np.asarray(part.rows["extra"].is_valid())
+            extras = part.rows["extra"].filter(pa.array(has_values)).to_pylist()
+            yield UserDefinedRows(
+                block_files=part.block_files,
+                column=part.target,
+                files=positions[has_values].tolist(),
+                values=list(map(dict, extras)),
+            )
+
+    def _select_user_defined(self, columns: Sequence[Column]) -> list[tuple[BlockFiles, dict[int, Column]]]:
+        """Select the blocks with user-defined statistics, each with its columns by their ordinals there."""
         by_type = {(column.key, column.type): column for column in columns}
         selection = []
         for block_files in self._blocks:
             block = block_files.block
             if block.computed == FULL and block.statistics:
                 selection.append((block_files, _select_columns_by_type(block.columns, by_type)))
-        for part in self._read_summaries(selection, ["column", "file", "extra"]):
-            positions = self._positions[part.block_files.block.id][part.files]
-            is_live = positions >= 0
-            extras = part.rows["extra"].filter(pa.array(is_live)).to_pylist()
-            yield UserDefinedRows(
-                block_files=part.block_files,
-                column=part.target,
-                files=positions[is_live].tolist(),
-                values=[dict(extra or ()) for extra in extras],
-            )
+        return selection
 
     def _merge_columns(self, columns: Sequence[Column]) -> Iterator[ColumnLevel]:
         # Without stored groups every row is merged: all fields are read at once.
         fields = _FIELDS_WITHOUT_PERCENTILES if self._nodes else _ALL_FIELDS
-        merges = [self._plan_merge(collected) for collected in self._collect_rows(columns, fields)]
+        merges = list(map(self._plan_merge, self._collect_rows(columns, fields)))
         sketches = self._read_sketches(merges)
         rows_to_merge: Sequence[pa.Table | None] = [None] * len(merges)
         if self._nodes:
             rows_to_merge = self._read_all_fields(merges)
-        inputs = []
-        for merge, rows, column_sketches in zip(merges, rows_to_merge, sketches, strict=True):
-            inputs.append(merge.make_input(rows, column_sketches))
+        inputs = list(map(_ColumnMerge.make_input, merges, rows_to_merge, sketches))
         reduced = reduce_groups([merge.groups for merge in merges], inputs)
         for merge, column_input, statistics in zip(merges, inputs, reduced, strict=True):
             yield merge.make_level(column_input.every, statistics)
@@ -310,7 +319,7 @@ class LiveStatistics:
             if len(files):
                 column_rows = collected.setdefault(column.key, _ColumnRows(column, block.computed))
                 column_rows.add(rows, RowSource(part.block_files, part.ordinal, files))
-        return [collected[key] for key in by_key if key in collected]
+        return list(filter(None, map(collected.get, by_key)))
 
     def _plan_merge(self, collected: _ColumnRows) -> _ColumnMerge:
         order, file_groups = self._order_rows(collected.sources)
@@ -369,10 +378,7 @@ class LiveStatistics:
             parsed = parse_sketches(stored["theta"].to_pylist(), stored["registers"].to_pylist())
             for column, row, sketch in zip(columns.tolist(), rows.tolist(), parsed, strict=True):
                 sketches[column][row] = sketch
-        listed_numbers = []
-        for merge, of_column, row_numbers in zip(merges, sketches, numbers, strict=True):
-            is_missing = np.array([sketch is None for sketch in of_column], np.bool_)
-            listed_numbers.append(np.where(merge.have_complete_lists() & is_missing, row_numbers, -1))
+        listed_numbers = list(map(_ColumnMerge.number_rows_without_sketch, merges, sketches))
         for part, table in self._read_details("frequencies", merges, listed_numbers, _VALUE_FIELDS):
             for number, row, sketch in _sketch_lists(merges, part, table):
                 sketches[number][row] = sketch

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -135,7 +135,9 @@ class RankSort:
             yield self._read_stored(columns, base)
 
     def _is_read_by_python(self, file: DataFile, columns: Columns) -> bool:
-        if file.deletes is not None or any(column.key in file.unknown for _, column in columns):
+        if file.deletes is not None:
+            return False
+        if any(column.key in file.unknown for _, column in columns):
             return False
         return find_spark_only_reason(file, local=self.facts.local) is None
 
@@ -155,16 +157,13 @@ class RankSort:
 
     def _read_by_spark(self, columns: Columns, files: Sequence[DataFile]) -> RDD[Any]:
         rows = read_rows_by_spark(self.spark, self.facts, [column for _, column in columns], files, live=True)
-        ordinals = [ordinal for ordinal, _ in columns]
 
         def sort_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 is_deleted = pc.fill_null(batch.column(1), False)  # noqa: FBT003 - a value
                 live = batch.filter(pc.invert(is_deleted))
-                runs = []
-                for values, (_, column) in zip(live.columns[2:], columns, strict=True):
-                    runs.append(sort_values(values, column).to_bytes())
-                arrays = [pa.array(ordinals, pa.int32()), pa.array(runs, pa.binary())]
+                runs = _sort_columns(live.columns[2:], columns)
+                arrays = [pa.array(dict(columns), pa.int32()), pa.array(runs, pa.binary())]
                 yield pa.record_batch(arrays, names=["ordinal", "run"])
 
         runs = require_unchanged(rows.mapInArrow(sort_batches, _RUN_SCHEMA), self.facts.name).rdd
@@ -217,11 +216,11 @@ class RankSort:
         count = -(-total // self.range_bytes)
         weighted: list[tuple[Any, float]] = []
         for sample in samples:
-            weighted += [(point, sample.nbytes / len(sample.points)) for point in sample.points]
-        weighted.sort()
+            weight = sample.nbytes / max(len(sample.points), 1)
+            weighted += zip(sample.points, repeat(weight))
         edges: list[Any] = []
         before = 0.0
-        for point, weight in weighted:
+        for point, weight in sorted(weighted):
             before += weight
             number = len(edges) + 1
             if number < count and before >= total * number / count:
@@ -240,6 +239,13 @@ class RankSort:
             tasks[key] = task
             task_bytes += size.nbytes
         return tasks
+
+
+def _sort_columns(arrays: Sequence[pa.Array], columns: Columns) -> list[bytes]:
+    runs = []
+    for values, (_, column) in zip(arrays, columns, strict=True):
+        runs.append(sort_values(values, column).to_bytes())
+    return runs
 
 
 def _persist(runs: RDD[Any]) -> RDD[Any]:
@@ -264,18 +270,15 @@ def _read_runs(task: _FileTask, file: DataFile) -> Iterator[tuple[int, SortedRun
     """The runs of a file; a column that cannot be read raises before the first run."""
     if file.rows == 0:
         return iter(())
-    constants: list[tuple[int, Column, Any]] = []
-    columns = []
-    for ordinal, column in task.columns:
-        if column.key in file.constants:
-            constants.append((ordinal, column, file.constants[column.key]))
-        else:
-            columns.append((ordinal, column))
+    columns = [(ordinal, column) for ordinal, column in task.columns if column.key not in file.constants]
     arrays = _read_arrays(task, file, [column for _, column in columns])
-    for number, (ordinal, column) in enumerate(columns):
+    values = dict(file.constants)
+    for number, (_, column) in enumerate(columns):
         if number not in arrays:
-            constants.append((ordinal, column, _absent_value(task, column)))
-    return chain(_make_constant_runs(constants, file.physical_rows), _sort_arrays(columns, arrays))
+            values[column.key] = _absent_value(task, column)
+    constants = [(ordinal, column) for ordinal, column in task.columns if values.get(column.key) is not None]
+    constant_runs = _make_constant_runs(constants, values, file.physical_rows)
+    return chain(constant_runs, _sort_arrays(columns, arrays))
 
 
 def _read_arrays(task: _FileTask, file: DataFile, columns: Sequence[Column]) -> dict[int, Iterator[pa.Array]]:
@@ -293,10 +296,11 @@ def _absent_value(task: _FileTask, column: Column) -> Any:
     return task.defaults.get(column.key)
 
 
-def _make_constant_runs(constants: Sequence[tuple[int, Column, Any]], rows: int) -> Iterator[tuple[int, SortedRun]]:
-    for ordinal, column, value in constants:
-        if value is not None:
-            yield ordinal, make_constant_run(value, rows, column)
+def _make_constant_runs(
+    columns: Sequence[tuple[int, Column]], values: Mapping[str, Any], rows: int
+) -> Iterator[tuple[int, SortedRun]]:
+    for ordinal, column in columns:
+        yield ordinal, make_constant_run(values[column.key], rows, column)
 
 
 def _sort_arrays(
@@ -321,7 +325,9 @@ def _sample_run(record: tuple[int, bytes] | _RunSample) -> _RunSample:
         return record
     ordinal, data = record
     run = SortedRun.from_bytes(data)
-    return _RunSample(ordinal, run.nbytes if len(run) else 0, run.sample_values(_POINTS))
+    if not len(run):
+        return _RunSample(ordinal, nbytes=0, points=[])
+    return _RunSample(ordinal, run.nbytes, run.sample_values(_POINTS))
 
 
 def _measure_ranges(runs: RDD[Any], edges: Edges) -> dict[RangeKey, _RangeSize]:
@@ -383,7 +389,10 @@ def _write_ranges(
 
 def _write_ranks(store: TaskStore, rows: pa.Table) -> ObjectRef:
     size = max(_FEWEST_IN_GROUP, -(-rows.num_rows // _MOST_GROUPS))
-    groups = [min(size, rows.num_rows - start) for start in range(0, rows.num_rows, size)]
+    full_groups, remaining = divmod(rows.num_rows, size)
+    groups = [size] * full_groups
+    if remaining:
+        groups.append(remaining)
     return store.write("table-ranks", rows, groups)
 
 

@@ -72,7 +72,7 @@ class SortedRun:
     def _find_ends(self, edges: Sequence[Any]) -> list[int]:
         if not edges:
             return []
-        if pa.types.is_large_binary(self.values.type) or pa.types.is_fixed_size_binary(self.values.type):
+        if not pa.types.is_primitive(self.values.type):
             return [bisect.bisect_right(self.values, edge, key=lambda value: value.as_py()) for edge in edges]
         ends: list[int] = np.searchsorted(self.values.to_numpy(), edges, side="right").tolist()
         return ends
@@ -109,13 +109,12 @@ def make_constant_run(value: Any, rows: int, column: Column) -> SortedRun:
 def merge_sorted_runs(runs: Iterable[SortedRun]) -> SortedRun:
     """Merge at least one run."""
     all_runs = list(runs)
-    filled = [run for run in all_runs if len(run)]
-    if not filled:
-        return all_runs[0]
-    if len(filled) == 1:
-        return filled[0]
+    filled = list(filter(len, all_runs))
+    if len(filled) < 2:
+        return (filled or all_runs)[0]
     values = pa.concat_arrays([run.values for run in filled])
-    return _merge_equal_values(values, np.concatenate([run.counts for run in filled]))
+    counts = np.concatenate([run.counts for run in filled])
+    return _merge_equal_values(values, counts)
 
 
 def run_to_stored(run: SortedRun) -> pa.Array:
@@ -141,12 +140,11 @@ def run_from_stored(values: pa.Array, counts: NDArray[np.int64], column: Column)
 
 
 def _merge_equal_values(values: pa.Array, counts: NDArray[np.int64]) -> SortedRun:
-    counts = np.asarray(counts, np.int64)
     if not len(values):
-        return SortedRun(values, counts)
+        return SortedRun(values, np.empty(0, np.int64))
     order = pc.sort_indices(values)
     values = values.take(order)
-    counts = counts[order.to_numpy()]
+    counts = np.asarray(counts, np.int64)[order.to_numpy()]
     differs = pc.not_equal(values.slice(1), values.slice(0, len(values) - 1))
     is_new = np.ones(len(values), np.bool_)
     is_new[1:] = differs.to_numpy(zero_copy_only=False)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from metastore.format import object_layout
 from metastore.format.histogram_bins import Histogram, compute_percentiles
-from metastore.format.manifest import FULL, SummaryRef
+from metastore.format.manifest import SummaryRef
 from metastore.format.object_layout import split_evenly
 from metastore.format.object_schemas import TABLE_FREQUENCIES
 from metastore.store.block_files import attribute_damage
@@ -35,7 +35,7 @@ from metastore.table_level.shuffle_job import JobResult
 from metastore.table_level.value_index_job import index_coverage_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from concurrent.futures import Executor, Future
 
     import pyarrow as pa
@@ -172,7 +172,9 @@ class TableDetailWriter:
         )
 
     def _make_lists(self, histograms: Future[dict[int, Histogram]]) -> TableLists:
-        results = self._run_jobs(self.jobs, histograms) if self.jobs is not None else []
+        results: list[JobResult] = []
+        if self.jobs is not None:
+            results = self._run_jobs(self.jobs, histograms)
         done: set[int] = set()
         for result in results:
             done.update(result.lists.keys() - result.skipped)
@@ -213,7 +215,7 @@ class TableDetailWriter:
         targets = {}
         for ordinal, column in self._select(jobs.distribution & self._lists.keys()).items():
             has_all_files = len(column.lists.kinds) == len(jobs.files)
-            if has_all_files and (column.is_complete or jobs.can_read_all_values(column)):
+            if has_all_files and jobs.can_read_all_values(column):
                 targets[ordinal] = CountTarget(column.lists.column, SCATTER, _estimate_values(column.lists))
         return targets
 
@@ -311,19 +313,7 @@ def _describe_histogram_files(level: ColumnLevel, values: Longs, statistics: Col
         values=np.where(values < 0, -1, values - without_bin),
         distinct=distinct,
         estimated=rows["distinct_error"].fill_null(0.0).to_numpy() > 0,
-        mixed=_may_mix_infinities(rows, level.column),
     )
-
-
-def _may_mix_infinities(rows: pa.Table, column: Column) -> NDArray[np.bool_]:
-    """For each file, whether its bins may hold infinite values: a bound is infinite, and they were not counted."""
-    if column.encoding != "double":
-        return np.zeros(rows.num_rows, np.bool_)
-    is_counted = np.asarray(rows[_INFINITIES[0]].is_valid())
-    has_infinite_lo = np.isinf(rows["lo_double"].fill_null(0.0).to_numpy())
-    has_infinite_hi = np.isinf(rows["hi_double"].fill_null(0.0).to_numpy())
-    mixed: NDArray[np.bool_] = ~is_counted & (has_infinite_lo | has_infinite_hi)
-    return mixed
 
 
 def _estimate_values(lists: FileValueCounts) -> int:
@@ -339,7 +329,7 @@ def _count_values(ordinal: int, level: ColumnLevel) -> FileValueCounts:
     is_complete = np.array([kind == COMPLETE for kind in kinds], np.bool_)
     estimates = _longs(rows, "distinct", 0)
     is_exact = rows["distinct_error"].fill_null(1.0).to_numpy() == 0
-    lengths = rows["avg_len"].drop_null().to_numpy()
+    width = pc.max(rows["avg_len"]).as_py()
     return FileValueCounts(
         column=level.column,
         ordinal=ordinal,
@@ -351,21 +341,14 @@ def _count_values(ordinal: int, level: ColumnLevel) -> FileValueCounts:
         estimates=estimates,
         los=_list_bounds(rows, f"lo_{level.column.encoding}"),
         his=_list_bounds(rows, f"hi_{level.column.encoding}"),
-        width=float(lengths.max()) if len(lengths) else 0.0,
+        width=width or 0.0,
     )
 
 
 def _list_kinds(level: ColumnLevel, floors: Longs) -> tuple[str, ...]:
     """The kind of each file's list."""
     stored = level.rows["frequencies"].to_pylist()
-    columns = zip(stored, floors.tolist(), _has_lists(level), strict=True)
-    return tuple(_classify_list(kind, floor) if has_list else NONE for kind, floor, has_list in columns)
-
-
-def _has_lists(level: ColumnLevel) -> Iterator[bool]:
-    """For each row, whether its block has lists: blocks of footers have none, whatever old rows of constants say."""
-    for source in level.sources:
-        yield from repeat(source.block_files.block.computed == FULL, len(source.files))
+    return tuple(map(_classify_list, stored, floors.tolist()))
 
 
 def _classify_list(kind: str | None, floor: int) -> str:
@@ -375,14 +358,17 @@ def _classify_list(kind: str | None, floor: int) -> str:
         return kind
     if floor < 0:
         return NONE
-    return COMPLETE if floor == 0 else kind
+    if floor == 0:
+        return COMPLETE
+    return kind
 
 
 def _list_bounds(rows: pa.Table, name: str) -> tuple[Any, ...]:
     """The bounds of files without NaN, which lies outside of all bounds; None for other files."""
-    has_no_nans = (_longs(rows, "nans", -1) == 0).tolist()
     bounds = rows[name].to_pylist()
-    return tuple(bound if is_valid else None for bound, is_valid in zip(bounds, has_no_nans, strict=True))
+    for file in np.flatnonzero(_longs(rows, "nans", -1)).tolist():
+        bounds[file] = None
+    return tuple(bounds)
 
 
 def _longs(rows: pa.Table, name: str, missing: int) -> Longs:

@@ -36,7 +36,7 @@ from metastore.table_level.shuffle_job import (
     run_shuffle,
     write_lists,
 )
-from metastore.table_level.value_rows import VALUE_ROWS, find_pair_starts, iterate_columns, make_equality_keys
+from metastore.table_level.value_rows import VALUE_ROWS, find_pair_starts, iterate_columns, make_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -151,7 +151,7 @@ class ValueIndexing(ShuffleStrategy["Column"]):
 def make_postings(rows: pa.Table, column: Column, files: int) -> pa.Table:
     """The list of a column, each value once; `listed` of the rows is the position of their data file."""
     values = rows[f"value_{column.encoding}"].combine_chunks()
-    keys, _ = make_equality_keys(values)
+    keys = make_keys(values)
     positions = rows["listed"].to_numpy()
     order = np.lexsort((positions, keys))
     pairs = find_pair_starts(keys[order], positions[order])
@@ -251,7 +251,7 @@ def rank_by_value(values: pa.Array, column: Column) -> Longs:
         numbers = list(map(make_comparison_key(column), values.to_pylist()))
         ranks[sorted(range(len(numbers)), key=numbers.__getitem__)] = np.arange(len(numbers))
         return ranks
-    return make_equality_keys(values)[1]
+    return make_keys(values)
 
 
 def count_indexed_rows(rows: pa.Table, files: int) -> Longs:

@@ -140,7 +140,7 @@ def _add_up(lines: Longs, values: pa.Array, counts: Sequence[Longs]) -> tuple[Lo
             codes = lines * span + (longs - least)
             codes, sums = _add_up_codes(codes, counts, span * (int(lines[-1]) + 1))
             return codes // span, pa.array(codes % span + least), sums
-    keys, _ = make_equality_keys(values)
+    keys = make_keys(values)
     order = _sort_lines(lines, keys)
     lines, keys = lines[order], keys[order]
     starts = find_pair_starts(keys, lines)
@@ -195,19 +195,19 @@ def find_pair_starts(first: NDArray[Any], second: NDArray[Any]) -> Longs:
     return np.flatnonzero(np.concatenate([[True], is_new]))
 
 
-def make_equality_keys(values: pa.Array) -> tuple[Longs, Longs]:
-    """Make numbers that are equal if and only if the values are, and numbers with the order of the values."""
+def make_keys(values: pa.Array) -> Longs:
+    """Make numbers that are equal if and only if the values are, and have their order."""
     if pa.types.is_int64(values.type):
-        longs = values.to_numpy()
-        return longs, longs
+        longs: Longs = values.to_numpy()
+        return longs
     if pa.types.is_float64(values.type):
         doubles = values.to_numpy() + 0.0
         doubles[np.isnan(doubles)] = np.nan
         bits = doubles.view(np.int64)
-        ordered = np.where(bits < 0, -(bits & _MAGNITUDE), bits)
-        return ordered, ordered
+        ordered: Longs = np.where(bits < 0, -(bits & _MAGNITUDE), bits)
+        return ordered
     ranks, _ = rank_values(values)
-    return ranks, ranks
+    return ranks
 
 
 def _find_negative(values: pa.Array, positions: Longs) -> Longs:
