@@ -109,6 +109,19 @@ ones are tried, and where they lack what we ask of them it is named.
 """
 
 
+_RULES = """# Conditions that skip data files
+
+Made from `contract/rules.json` by `python docs/make.py`. Tests ask Spark's planner and `prune` about each of them.
+
+- bounds: the least and the greatest value of a column in a file may leave the file out, whatever the number of values.
+  Lists of values and bloom filters may leave out more.
+- values: only a list of all values that the column has in the file may leave it out.
+- no: the condition leaves out no file.
+
+The last column is about [`prune`](engines.md). AND, OR and NOT join conditions; an argument of a function may be
+another function. Which files are read all the same: [details](details/pruning.md).
+"""
+
 _VARIANTS = """Directories of Parquet files go through the same story on every line of Spark. Some releases go
 through it once more, with another Java than 17, beside another engine, or with other readers of the format's own:
 """
@@ -263,6 +276,20 @@ def _list_variants(declarations: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def render_rules() -> str:
+    """Write every condition that skips files, and what Spark's planner and `prune` need for it."""
+    lines = [_RULES]
+    for section in read_contract("rules"):
+        rows = [_describe_rule(rule) for rule in section["rules"]]
+        lines += [f"## {section['of']}", "", "| condition | Spark | without Spark |", "|---|---|---|", *rows, ""]
+    return _join(lines[:-1])
+
+
+def _describe_rule(rule: Mapping[str, str]) -> str:
+    python = rule.get("python") or f"no: {rule['why_not_python']}"
+    return _row(rule["rule"], rule["spark"], python)
+
+
 def _head(titles: Sequence[str]) -> list[str]:
     titles_row = "".join(f" {title} |" for title in titles)
     return [f"| |{titles_row}", "|---" * (len(titles) + 1) + "|"]
@@ -281,6 +308,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "functions.md": render_functions,
     "errors.md": render_errors,
     "formats.md": render_formats,
+    "rules.md": render_rules,
 }
 
 

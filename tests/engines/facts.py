@@ -9,10 +9,11 @@ import numpy as np
 import sqlglot
 from sqlglot import exp
 
-from metastore.format.table_column import Column, encoding_of
+from metastore.format.table_column import EXPRESSION, Column, encoding_of
 from metastore.format.time_zones import parse_time_zone
 from metastore.pruning import filters
-from metastore.pruning.exclusion import ColumnFacts, exclude_by_bounds
+from metastore.pruning.exclusion import ColumnFacts, exclude_by_values
+from metastore.pruning.expressions import index_expressions
 from metastore.pruning.filter_text import parse_condition
 from metastore.pruning.literal_cuts import read_literals
 from metastore.pruning.sql_literals import read_literal
@@ -41,14 +42,44 @@ def _leaves(path: tuple[str, ...], column: exp.ColumnDef) -> Iterator[Column]:
 
 
 def is_kept(columns: list[Column], zone: dict[str, Any], filter_: str, time_zone: str) -> bool:
-    """Whether bounds and counts keep a file with these statistics."""
-    conjuncts = filters.parse_filter(filter_, columns, "t", time_zone)
-    facts = {
-        one: _facts(one, zone, zone["columns"][one.key], time_zone) for one in columns if one.key in zone["columns"]
-    }
+    """Whether bounds, counts and lists of values keep a file with these statistics."""
+    expressions = _expressions_of(zone)
+    conjuncts = filters.parse_filter(filter_, columns, "t", time_zone, index_expressions(expressions, columns))
+    facts, listed = {}, {}
+    for column in [*columns, *expressions]:
+        said = zone["columns"].get(column.key.removeprefix(EXPRESSION))
+        if said is None:
+            continue
+        facts[column] = _facts(column, zone, said, time_zone)
+        if "values" in said:
+            listed[column] = _ListedValues(column, said["values"], time_zone)
+    file = np.ones(1, bool)
     whole = filters.all_of(one.condition for one in conjuncts)
-    excluded = [exclude_by_bounds(one, facts, 1)[0] for one in (*(one.condition for one in conjuncts), whole)]
+    conditions = [*(one.condition for one in conjuncts), whole]
+    excluded = [exclude_by_values(one, facts, listed, file)[0] for one in conditions]
     return zone["rows"] != 0 and not any(excluded)
+
+
+def _expressions_of(zone: dict[str, Any]) -> list[Column]:
+    """The expressions that have statistics of their own: those with a type."""
+    types = {name: said["type"].lower() for name, said in zone["columns"].items() if "type" in said}
+    return [Column(f"{EXPRESSION}{name}", (name,), kind, encoding_of(kind)) for name, kind in types.items()]
+
+
+class _ListedValues:
+    """All values of a column, as a file's list has them."""
+
+    def __init__(self, column: Column, values: list[str], time_zone: str) -> None:
+        self._column, self._values, self._time_zone = column, values, time_zone
+
+    def listed(self, file: int) -> list[Any]:
+        return [_key(value, self._column, self._time_zone) for value in self._values]
+
+    def has_filter(self, file: int) -> bool:
+        return False
+
+    def may_hold(self, file: int, keys: Any) -> bool:
+        raise NotImplementedError
 
 
 def _facts(column: Column, zone: dict[str, Any], said: dict[str, Any], time_zone: str) -> ColumnFacts:

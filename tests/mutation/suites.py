@@ -21,6 +21,7 @@ from oracle.verdicts import GONE, Rules, Stored
 from planner import plans
 from pruning import test_intersections as pairs
 from pruning import test_zones, zoned
+from rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
     from oracle.tables import Subject
 
 CASES = Path(__file__).parents[1] / "cases" / "pruning.json"
+VERDICTS = {
+    "skip": "skip",
+    "only_spark": "skip",
+    "keep": "keep",
+    "only_python": "keep",
+    "all": "all",
+    "stays": "kept, perhaps with all rows",
+}
+"""What comes out of the filters in a case, by the names of their lists."""
 ALL = (1 << 63) - 1
 LOSSES: tuple[dict[str, Any], ...] = (
     {"lo": None}, {"hi": None}, {"lo": None, "hi": None}, {"nulls": None}, {"nans": None},
@@ -132,15 +142,18 @@ def every(spark: SparkSession, scratch: Path, seed: int, predicates: int, source
 def of_cases(spark: SparkSession) -> Iterator[Suite]:
     """The cases that are data: each says what has to come out."""
     probes = find_shim_package(spark).pruning.PruningProbe
-    for case in json.loads(CASES.read_text()):
+    cases = json.loads(CASES.read_text()) + [rule.case for rule in RULES]
+    for case in cases:
         conf = tuple(case.get("conf", {}).items())
-        asked = [(text, verdict) for verdict in ("skip", "keep", "all") for text in case.get(verdict, [])]
+        asked = [(text, verdict) for listed, verdict in VERDICTS.items() for text in case.get(listed, [])]
         is_sound = "contradiction" not in case["name"]  # which less knowledge may resolve
         zones = [case["zone"], *(weaker(case["zone"]) if is_sound else ())]
         with plans.conf(spark, **dict(conf)):
             probe = probes.ofZones(spark._jsparkSession, case["schema"], json.dumps(zones))
             prepared = probe.prepare(texts(spark, [text for text, _ in asked]))
-        truths = [Truth(str(int(v != "skip")) * len(zones), str(int(v != "all")) * len(zones)) for _, v in asked]
+        truths = [
+            Truth(str(int(v != "skip")) * len(zones), str(int(v in ("skip", "keep"))) * len(zones)) for _, v in asked
+        ]
         # As it is written a condition may tell more than the optimizer leaves of it.
         certain = [Truth(str(int(v == "all")) * len(zones), str(int(v == "skip")) * len(zones)) for _, v in asked]
         questions = [text for text, _ in asked]

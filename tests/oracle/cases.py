@@ -8,6 +8,7 @@ A case is an object of `tests/cases/tables/*.json`:
 - `analyze`: the only columns that have statistics. `properties` of the table, `conf` of the session.
 - `queries`: `sql` over `{table}` and the `rows` that it returns, in any order.
 - `predicates`: `where`, the files with a matching row (`read`: exactly these), and those that may not be read (`skip`).
+  `only_spark`: Python's `prune` reads some of them.
 """
 
 from __future__ import annotations

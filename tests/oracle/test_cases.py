@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 TABLES = cases.tables_of_session()
 CASES = list(cases.load())
-COARSER = json.loads((Path(__file__).parents[1] / "engines" / "coarser.json").read_text("utf-8"))
 NAMES = [case.name for case in CASES]
 
 
@@ -138,11 +136,11 @@ def test_the_rules_alone_agree(spark, made, name):
 
 
 def test_other_engines_lose_no_row_either(spark, made):
-    """What `prune` keeps of files that a case skips is in tests/engines/coarser.json: most are computed constants.
+    """`prune` keeps files that a case skips only where the case says so: most constants there are computed.
 
     Of a location it knows the files that were analyzed: tables that changed since are asked by tests/engines.
     """
-    kept, lost = set(), []
+    kept, only_spark, lost = set(), set(), []
     for case, table in map(made, NAMES):
         numbers = {str(reading.local(path)): number for path, number in numbered(spark, table).items()}
         for settings, group in by_conf(case):
@@ -152,9 +150,10 @@ def test_other_engines_lose_no_row_either(spark, made):
                 found = {numbers[path] for path in pruned(statistics, asked["where"]) if path in numbers}
                 lost += [] if set(asked["read"]) <= found else [asked["where"]]
                 kept |= {asked["where"]} if set(asked["skip"]) & found else set()
+                only_spark |= {asked["where"]} if asked.get("only_spark") else set()
     assert lost == []
     if TABLES is cases.ICEBERG:  # the others have fewer cases
-        assert sorted(kept) == sorted(COARSER["tables/*.json"])
+        assert kept == only_spark
 
 
 def pruned(statistics: metastore.Statistics, where: str) -> Iterable[str]:

@@ -23,7 +23,7 @@ def verdicts(spark):
         for setting, value in case.get("conf", {}).items():
             spark.conf.set(setting, value)
         probe = probes.ofZones(spark._jsparkSession, case["schema"], json.dumps([case["zone"]]))
-        for verdict in ("skip", "keep", "all"):
+        for verdict in ("skip", "only_spark", "keep", "only_python", "all"):
             for predicate in case.get(verdict, []):
                 answers[i, predicate] = probe.kept(predicate), probe.matchedFully(predicate)
         for setting in case.get("conf", {}):
@@ -34,8 +34,10 @@ def verdicts(spark):
 @pytest.mark.parametrize("number", range(len(CASES)), ids=lambda i: CASES[i]["name"])
 def test_verdicts(verdicts, number):
     case = CASES[number]
-    assert [p for p in case.get("skip", []) if verdicts[number, p][0] != "0"] == []
-    assert [p for p in case.get("keep", []) if verdicts[number, p] != ("1", "0")] == []
+    skipped = [*case.get("skip", []), *case.get("only_spark", [])]
+    kept = [*case.get("keep", []), *case.get("only_python", [])]
+    assert [p for p in skipped if verdicts[number, p][0] != "0"] == []
+    assert [p for p in kept if verdicts[number, p] != ("1", "0")] == []
     assert [p for p in case.get("all", []) if verdicts[number, p] != ("1", "1")] == []
 
 

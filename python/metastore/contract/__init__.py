@@ -18,6 +18,10 @@
   `log_files`: files beside the data files may change any value of their rows.
 - `spark_builds.json`: the builds of the shim, each with the Scala it is compiled for and the lines of Spark that it
   serves; its name begins with the line of Spark that it is compiled for.
+- `rules.json`: the conditions that skip data files, for documentation and tests. The rules of a section are about one
+  data file with its `columns` and their values; filters of a rule leave it out (`skips`) or match a row (`stays`).
+  `spark`, `python`: what is needed to leave it out, `bounds` or a list of all `values`; `why_not_python`: why `prune`
+  has no such rule.
 - `limits.json`: the limits of readers and writers.
 
 Only data stands here: sentences of errors differ on purpose between a shell, SQL and Python.

@@ -1,0 +1,53 @@
+"""The planner's rules are those of contract/rules.json, and what they leave out has no row that matches."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from metastore.jvm_session import find_shim_package
+from planner.plans import conf
+from rules import NAN, NULL, RULES
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module", autouse=True)
+def utc(spark):
+    with conf(spark, spark__sql__session__timeZone="UTC"):
+        yield
+
+
+def probe(spark, rule, needed):
+    probes = find_shim_package(spark).pruning.PruningProbe
+    statistics = rule.statistics(needed)
+    return probes.ofZones(spark._jsparkSession, rule.schema, json.dumps([statistics]))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_rows_match_where_the_file_stays(spark, rule):
+    counts = spark.sql(rule.rows).selectExpr(*(f"count_if({filter_})" for filter_ in rule.filters)).first()
+    matching = [filter_ for filter_, count in zip(rule.filters, counts, strict=True) if count]
+    assert matching == rule.stays
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_the_planner_leaves_out_what_it_is_said_to(spark, rule):
+    with_bounds, with_values = probe(spark, rule, "bounds"), probe(spark, rule, "values")
+    kept_by_bounds = [filter_ for filter_ in rule.filters if with_bounds.kept(filter_) == "1"]
+    kept_by_values = [filter_ for filter_ in rule.filters if with_values.kept(filter_) == "1"]
+    assert kept_by_bounds == (rule.stays if rule.spark == "bounds" else rule.filters)
+    assert kept_by_values == rule.stays
+
+
+def test_rows_are_sorted_by_every_column(spark):
+    """The first and the last value are the bounds."""
+    unsorted = []
+    for rule in RULES:
+        for name, column in rule.columns.items():
+            plain = [value for value in column["values"] if value not in (NULL, NAN)]
+            sorted_values = f"array_sort(array({', '.join(plain)}))"
+            if plain and not spark.sql(f"SELECT {sorted_values} = array({', '.join(plain)})").first()[0]:
+                unsorted.append((rule.name, name))
+    assert unsorted == []
