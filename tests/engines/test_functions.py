@@ -226,3 +226,10 @@ def test_an_expression_of_a_column_that_has_another_type_now_is_not_asked():
     now = [one if one.key != "2" else Column("2", ("a",), "bigint", "long") for one in THEN]
     (conjunct,) = parse_filter("a + b > 3", now, "t", "UTC", index_expressions(EXPRESSIONS, THEN))
     assert isinstance(conjunct.condition, Unknown)
+
+
+@pytest.mark.parametrize("expressions", [{}, index_expressions(EXPRESSIONS, THEN)], ids=["without", "with"])
+def test_stored_expressions_do_not_change_the_reason_of_a_sub_query(expressions):
+    """Names beside a sub-query are not checked, whether or not expressions have statistics."""
+    (conjunct,) = parse_filter("no_column + (SELECT 1) > 3", THEN, "t", "UTC", expressions)
+    assert conjunct.condition == Unknown("SUBQUERY", "no_column + (SELECT 1)")

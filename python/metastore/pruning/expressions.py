@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -10,6 +11,7 @@ from sqlglot import exp
 from metastore.errors import MetastoreError
 from metastore.format.table_column import INTEGERS, decimal_type
 from metastore.pruning.column_names import ColumnNames, is_name
+from metastore.pruning.conditions import NoRuleError, require_rule
 from metastore.pruning.filter_text import parse_condition, unwrap
 
 if TYPE_CHECKING:
@@ -47,9 +49,8 @@ def index_expressions(expressions: Iterable[Column], columns: Sequence[Column]) 
     names = ColumnNames(columns, "the table")
     by_spelling = {}
     for expression in expressions:
-        spelling = _spell_stored(expression, names)
-        if spelling is not None:
-            by_spelling[spelling] = expression
+        with suppress(MetastoreError, NoRuleError, RecursionError):  # this parser knows less, and columns are renamed
+            by_spelling[_spell_stored(expression, names)] = expression
     return by_spelling
 
 
@@ -57,67 +58,62 @@ def find_expression(expressions: Mapping[str, Column], names: ColumnNames, tree:
     """Return the statistics of an expression, or None."""
     if not expressions:
         return None
-    spelling = _spell(tree, names, _ALL_KINDS)
-    return None if spelling is None else expressions.get(spelling)
-
-
-def _spell_stored(expression: Column, names: ColumnNames) -> str | None:
-    if decimal_type(expression.type):
-        return None
     try:
-        return _spell(parse_condition(expression.name), names, _ALL_KINDS)
-    except (MetastoreError, RecursionError):  # Spark reads more than this parser does, and columns are renamed
+        return expressions.get(_spell(tree, names, _ALL_KINDS))
+    except (MetastoreError, NoRuleError):  # beside sub-queries and lambdas, names that are no column are not reported
         return None
 
 
-def _spell(tree: exp.Expr, names: ColumnNames, kinds: Sequence[str]) -> str | None:
-    """Write an expression in one spelling; None if its value depends on more than columns, or is of another kind."""
+def _spell_stored(expression: Column, names: ColumnNames) -> str:
+    require_rule(applies=decimal_type(expression.type) is None)
+    return _spell(parse_condition(expression.name), names, _ALL_KINDS)
+
+
+def _spell(tree: exp.Expr, names: ColumnNames, kinds: Sequence[str]) -> str:
+    """Write an expression in one spelling.
+
+    Raises:
+        ColumnNotFound: It names a column that the table does not have.
+        NoRuleError: Its value depends on more than columns, or is of another kind.
+    """
     tree = unwrap(tree)
     if isinstance(tree, exp.Literal):
-        return _spell_literal(tree, kinds)
+        require_rule(applies=_TEXT in kinds or not tree.is_string)
+        return repr((tree.this, tree.is_string))
     if is_name(tree) or isinstance(tree, exp.Bracket):
         return _spell_value(tree, names, kinds)
-    if type(tree) in _FUNCTIONS:
-        return _spell_function(tree, names, kinds)
-    return None
+    return _spell_function(tree, names, kinds)
 
 
-def _spell_literal(tree: exp.Literal, kinds: Sequence[str]) -> str | None:
-    if tree.is_string and _TEXT not in kinds:
-        return None
-    return repr((tree.this, tree.is_string))
-
-
-def _spell_function(tree: exp.Expr, names: ColumnNames, kinds: Sequence[str]) -> str | None:
+def _spell_function(tree: exp.Expr, names: ColumnNames, kinds: Sequence[str]) -> str:
+    require_rule(applies=type(tree) in _FUNCTIONS)
     argument_kind, result_kind = _FUNCTIONS[type(tree)]
-    if result_kind not in kinds:
-        return None
+    require_rule(applies=result_kind in kinds)
     arguments = {}
     for name, argument in sorted(tree.args.items()):
         if argument:
             arguments[name] = _spell_argument(argument, names, argument_kind)
-    return None if None in arguments.values() else f"{type(tree).__name__}{arguments}"
+    return f"{type(tree).__name__}{arguments}"
 
 
-def _spell_argument(argument: Any, names: ColumnNames, kind: str) -> str | None:
+def _spell_argument(argument: Any, names: ColumnNames, kind: str) -> str:
     if isinstance(argument, list):
-        spellings = [_spell_argument(element, names, kind) for element in argument]
-        return None if None in spellings else repr(spellings)
+        return repr([_spell_argument(element, names, kind) for element in argument])
     if isinstance(argument, exp.Expr):
         return _spell(argument, names, (kind,))
     return repr(argument)
 
 
-def _spell_value(tree: exp.Expr, names: ColumnNames, kinds: Sequence[str]) -> str | None:
+def _spell_value(tree: exp.Expr, names: ColumnNames, kinds: Sequence[str]) -> str:
     """Write a column, or a cell of a map or an array."""
     cell = _literal_indexes(tree)
     column = names.find(tree.this if cell else tree)
-    if column is None or column.collation not in (None, "UTF8_BINARY"):
-        return None
+    if column is None:
+        raise NoRuleError
+    require_rule(applies=column.collation in (None, "UTF8_BINARY"))
     value_type = _cell_type(column) if cell else column.type
     type_name, _, _ = value_type.partition("(")
-    if _KINDS.get(type_name) not in kinds:
-        return None
+    require_rule(applies=_KINDS.get(type_name) in kinds)
     options = [tree.args.get(name) for name in ("offset", "safe")]
     return repr((column.key, column.type, cell, options))
 
