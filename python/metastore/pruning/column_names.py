@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -45,12 +46,13 @@ class ColumnNames:
         name = _lower(parts)
         if any(_is_no_leaf(name, column) for column in self._columns):
             return None
-        if name[0] == _METADATA and not self._has_metadata_column():
+        if name[0] == _METADATA and _METADATA not in self._first_names:
             return None
         return find_column(self._columns, Column("", parts, "", None).name, self._table)
 
-    def _has_metadata_column(self) -> bool:
-        return any(column.path[0].lower() == _METADATA for column in self._columns)
+    @cached_property
+    def _first_names(self) -> set[str]:
+        return {column.path[0].lower() for column in self._columns}
 
     def find_comparable(self, tree: exp.Expr) -> Column:
         """Return the column of a name, whose values are compared by bounds.
@@ -102,13 +104,14 @@ def _is_no_leaf(name: tuple[str, ...], column: Column) -> bool:
     path = _lower(column.path)
     if len(name) < len(path):
         return path[: len(name)] == name
-    is_part = len(name) > len(path) and name[: len(path)] == path
-    return is_part and column.encoding is None
+    if len(name) == len(path) or column.encoding is not None:
+        return False
+    return name[: len(path)] == path
 
 
 def _is_metadata(column: exp.Expr) -> bool:
-    parts = _name_parts(column)
-    return parts is not None and parts[0].lower() == _METADATA
+    first, *_ = _name_parts(column) or ("",)
+    return first.lower() == _METADATA
 
 
 def _lower(parts: tuple[str, ...]) -> tuple[str, ...]:
@@ -117,14 +120,13 @@ def _lower(parts: tuple[str, ...]) -> tuple[str, ...]:
 
 def _name_parts(tree: exp.Expr) -> tuple[str, ...] | None:
     """Return the parts of a column's name; None if the expression is no name."""
-    if isinstance(tree, exp.Dot):
-        parent = _name_parts(tree.this)
-        return None if parent is None else _add_parts(parent, [tree.expression])
-    if isinstance(tree, exp.Column):
-        return _add_parts((), tree.parts)
-    return None
-
-
-def _add_parts(parent: tuple[str, ...], trees: Sequence[exp.Expr]) -> tuple[str, ...] | None:
-    parts = [tree.name for tree in trees if isinstance(tree, exp.Identifier)]
-    return (*parent, *parts) if len(parts) == len(trees) else None
+    fields: list[exp.Expr] = []
+    while isinstance(tree, exp.Dot):
+        fields.insert(0, tree.expression)
+        tree = tree.this
+    if not isinstance(tree, exp.Column):
+        return None
+    parts = [*tree.parts, *fields]
+    if {type(part) for part in parts} != {exp.Identifier}:
+        return None
+    return tuple(part.name for part in parts)

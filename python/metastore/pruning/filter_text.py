@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from itertools import zip_longest
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sqlglot import TokenType, exp
@@ -44,7 +44,9 @@ def parse_condition(text: str) -> exp.Expr:
     """
     if not isinstance(text, str):
         raise InvalidArgument("filter", f"{text!r} is no text", "Write what would follow WHERE, as in 'amount > 100'.")
-    excerpt = text if len(text) <= _EXCERPT_LENGTH else f"{text[:_EXCERPT_LENGTH]}…"
+    excerpt = text
+    if len(text) > _EXCERPT_LENGTH:
+        excerpt = f"{text[:_EXCERPT_LENGTH]}…"
     try:
         trees = SparkParser(dialect=_SPARK).parse_into(exp.Condition, _tokenize(text), text)
     except RecursionError:
@@ -52,10 +54,9 @@ def parse_condition(text: str) -> exp.Expr:
     except Exception as error:  # of arguments that sqlglot does not expect it raises more than its own errors
         hint = _describe_position(error)
         raise InvalidArgument("filter", f"{excerpt!r} is no condition of Spark's SQL", hint) from error
-    tree = trees[0] if len(trees) == 1 else None
-    if tree is None or isinstance(tree, exp.Command | exp.Query):
+    if len(trees) != 1 or isinstance(trees[0], exp.Command | exp.Query | None):
         raise InvalidArgument("filter", f"{excerpt!r} is no condition", "Write what would follow WHERE.")
-    return tree.transform(_restore_call, copy=False)
+    return trees[0].transform(_restore_call, copy=False)
 
 
 def _restore_call(node: exp.Expr) -> exp.Expr:
@@ -76,11 +77,11 @@ def _restore_call(node: exp.Expr) -> exp.Expr:
 def _tokenize(text: str) -> list[Token]:
     """Split a text into tokens: strings are read as Spark does, calls renamed that sqlglot would change."""
     tokens = _SPARK.tokenize(text)
-    for token, following in zip_longest(tokens, tokens[1:]):
+    for token in tokens:
         if token.token_type == TokenType.STRING:
             token.text = _ESCAPE.sub(_unescape, text[token.start + 1 : token.end])
-            continue
-        is_call = following is not None and following.token_type == TokenType.L_PAREN
+    for token, following in pairwise(tokens):
+        is_call = token.token_type != TokenType.STRING and following.token_type == TokenType.L_PAREN
         if is_call and token.text.upper() in _AS_WRITTEN:
             token.text = f"{_MARK}{token.text.upper()}"
     return tokens

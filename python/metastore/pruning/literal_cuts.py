@@ -38,7 +38,9 @@ Reading = tuple[Cut, ...]
 
 _EXACT_DOUBLES = 1 << 53
 _BELOW_INTEGERS, _ABOVE_INTEGERS = (-(1 << 64), -(1 << 64)), (1 << 64, 1 << 64)
-_DIGITS = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
+_BIGINT_DIGITS = 20
+_INTEGER_SIZES = {"tinyint": (10, 0), "smallint": (10, 0), "int": (10, 0), "bigint": (_BIGINT_DIGITS, 0)}
+"""Digits, and digits after the point, of the decimal types that Spark gives integers."""
 
 
 def read_literals(literals: Sequence[Literal], column: Column, zone: str) -> tuple[Reading, ...]:
@@ -54,8 +56,7 @@ def read_literals(literals: Sequence[Literal], column: Column, zone: str) -> tup
         require_rule(applies=kinds <= set(NUMBERS))
         return _read_doubles(literals, column)
     are_decimals = kinds <= {INTEGER, DECIMAL}
-    if not are_decimals:
-        require_rule(applies=len(kinds) == 1)
+    require_rule(applies=are_decimals or len(kinds) == 1)
     if DECIMAL in kinds or decimal_type(column.type):
         require_rule(applies=are_decimals and _fit_one_decimal_type(literals, column))
     return (tuple(_find_cut(literal, column, zone) for literal in literals),)
@@ -131,14 +132,16 @@ def _find_integer_cut(literal: Literal, column: Column) -> Cut:
 
 def _fit_one_decimal_type(literals: Sequence[Literal], column: Column) -> bool:
     """Return whether one decimal type holds the column and all literals: else Spark rounds."""
-    precision, scale = decimal_type(column.type) or (_DIGITS.get(column.type, 0), 0)
-    if not precision:
+    size = decimal_type(column.type) or _INTEGER_SIZES.get(column.type)
+    if size is None:
         return False
+    precision, scale = size
     integer_digits, fraction_digits = precision - scale, scale
     for literal in literals:
         _, digits, exponent = Decimal(literal.value).as_tuple()
-        least_digits = _DIGITS["bigint"] if literal.kind == INTEGER else 0
-        integer_digits = max(integer_digits, len(digits) + int(exponent), least_digits)
+        if literal.kind == INTEGER:
+            integer_digits = max(integer_digits, _BIGINT_DIGITS)
+        integer_digits = max(integer_digits, len(digits) + int(exponent))
         fraction_digits = max(fraction_digits, -int(exponent))
     return integer_digits + fraction_digits <= MOST_DIGITS
 
