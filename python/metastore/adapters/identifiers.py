@@ -15,31 +15,25 @@ if TYPE_CHECKING:
 
 
 _NEEDS_QUOTES = re.compile(r"[.`]")
-_PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
+_PART = re.compile(r"(`(?:[^`]|``)*`)|([^.`]+)")
+_NAME = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
 
 
 def split_name(text: str) -> tuple[str, ...]:
     """Split a multi-part SQL identifier at its dots."""
-    parts: list[str] = []
-    position = 0
-    while True:
-        match = _PART.match(text, position)
-        if match is None:
-            raise InvalidArgument("name", f"{text!r} is not a name", "Quote odd parts with back-ticks.")
-        quoted, plain = match.groups()
-        part = plain.strip() if quoted is None else quoted.replace("``", "`")
+    if not _NAME.fullmatch(text):
+        raise InvalidArgument("name", f"{text!r} is not a name", "Quote odd parts with back-ticks.")
+    parts = []
+    for quoted, plain in _PART.findall(text):
+        part = quoted[1:-1].replace("``", "`") if quoted else plain.strip()
         parts.append(part)
-        position = match.end()
-        if position == len(text):
-            return tuple(parts)
-        if text[position] != ".":
-            raise InvalidArgument("name", f"{text!r} is not a name", "Quote odd parts with back-ticks.")
-        position += 1
+    return tuple(parts)
 
 
 def quote_name(parts: Iterable[str]) -> str:
     """Write name parts as SQL, every part quoted."""
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+    quoted = ["`" + part.replace("`", "``") + "`" for part in parts]
+    return ".".join(quoted)
 
 
 def find_column(columns: Sequence[Column], name: str, table: str) -> Column:
@@ -55,6 +49,13 @@ def find_column(columns: Sequence[Column], name: str, table: str) -> Column:
         raise InvalidArgument("column", f"{name} is a struct", f"Name a field of it, such as {field.name}.")
     names = [column.name for column in columns]
     raise ColumnNotFound(name, table, near=find_similar_names(name, names), known=names)
+
+
+def narrow_columns(columns: Sequence[Column], name: str | None, table: str) -> Sequence[Column]:
+    """Find the column of a name, or all columns without a name."""
+    if not name:
+        return columns
+    return [find_column(columns, name, table)]
 
 
 def _find_exactly(columns: Sequence[Column], name: str) -> Column | None:
@@ -80,8 +81,8 @@ def _find_field(columns: Sequence[Column], name: str) -> Column | None:
     """Find a field of the struct of that name, in any case."""
     path = _to_lower(split_leniently(name))
     for column in columns:
-        column_path = _to_lower(column.path)
-        if len(column_path) > len(path) and column_path[: len(path)] == path:
+        *parents, _ = _to_lower(column.path)
+        if tuple(parents[: len(path)]) == path:
             return column
     return None
 
