@@ -53,8 +53,14 @@ class Histogram:
     __hash__ = None  # type: ignore[assignment] # histograms are not keys
 
     def _compared(self) -> tuple[Any, ...]:
-        distincts = None if self.distincts is None else list(self.distincts)
-        return (list(self.edges), list(self.counts), distincts, self.below, self.above)
+        return (list(self.edges), list(self.counts), self.list_distincts(), self.below, self.above)
+
+    def list_distincts(self) -> list[int] | None:
+        """List the distinct values of each bin, or None if unknown."""
+        if self.distincts is None:
+            return None
+        distincts: list[int] = self.distincts.tolist()
+        return distincts
 
     @property
     def number(self) -> int:

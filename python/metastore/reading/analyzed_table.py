@@ -17,7 +17,7 @@ from metastore.reading.summary_rows import FileCounts
 from metastore.suggestions import suggest_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from metastore.adapters.current_tables import CurrentTable
     from metastore.adapters.lineage import Lineage
@@ -129,13 +129,13 @@ class AnalyzedTable:
             NoStatistics: There is none.
             InvalidArgument: The table has no such snapshot.
         """
-        analyzed = [snapshot for snapshot in self.snapshots if _has_columns(snapshot)]
+        analyzed = list(filter(_has_columns, self.snapshots))
         try:
             answer = self._answer(at, analyzed)
         except InvalidArgument as error:
             raise InvalidArgument(argument, error.reason, error.hint) from None
         if answer is None:
-            raise self._explain_missing(at, [snapshot.id for snapshot in analyzed])
+            raise self._explain_missing(at, _list_ids(analyzed))
         return answer
 
     def find(self, at: Moment | None = None) -> SnapshotAnswer | None:
@@ -173,24 +173,25 @@ class AnalyzedTable:
         requested = self.history.parse_id(at)
         if requested in analyzed or self.history.has(requested):
             return requested
-        hint = _list_analyzed([snapshot.id for snapshot in self.snapshots])
-        raise InvalidArgument("at", f"{at} was not analyzed", hint)
+        raise InvalidArgument("at", f"{at} was not analyzed", _list_analyzed(_list_ids(self.snapshots)))
 
     def _explain_missing(self, at: Moment | None, analyzed: Sequence[str]) -> MetastoreError:
         """The error that no snapshot answers: ANALYZE can mend it for the current one, else it names analyzed ones."""
         if not self.snapshots:
             return self.discovery.explain_missing(self.name)
-        requested = self.history.parse_id(at) if at is not None else None
-        if requested is None or not analyzed or not self.history.is_earlier(requested):
+        if at is None or not analyzed:
+            return self._explain_missing_current()
+        requested = self.history.parse_id(at)
+        if requested is None or not self.history.is_earlier(requested):
             return self._explain_missing_current()
         detail = f"of columns for snapshot {requested} or one that it was made from"
         alternatives = self._list_descendants(requested, analyzed) or analyzed
         return NoStatistics(self.name, detail, analyzed=list(reversed(alternatives)))
 
     def _explain_missing_current(self) -> MetastoreError:
-        has_only_files = any(snapshot.files_total for snapshot in self.snapshots)
-        detail = "of columns for this snapshot or one that it was made from" if has_only_files else ""
-        return NoStatistics(self.name, detail)
+        if not any(snapshot.files_total for snapshot in self.snapshots):
+            return NoStatistics(self.name)
+        return NoStatistics(self.name, "of columns for this snapshot or one that it was made from")
 
     def _list_descendants(self, snapshot: str, analyzed: Sequence[str]) -> list[str]:
         """The analyzed snapshots between the current one and an ancestor, newest first; empty if it is no ancestor."""
@@ -219,6 +220,10 @@ class AnalyzedTable:
             return paths.index(file)
         hint = suggest_names(file, paths) if len(paths) <= _MOST_COMPARED else ""
         raise InvalidArgument("file", f"{file} is no data file of {self.name}", hint or "files() lists them.")
+
+
+def _list_ids(snapshots: Iterable[Snapshot]) -> list[str]:
+    return [snapshot.id for snapshot in snapshots]
 
 
 def _has_columns(snapshot: Snapshot) -> bool:

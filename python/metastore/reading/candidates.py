@@ -55,8 +55,10 @@ def find_candidate_files(store: Store, stored: SnapshotFiles, column: Column, va
     if key.plain[0]:
         read_rows = partial(read_column_rows, store.open_part)
         counts = ColumnCandidates(evidence, read_rows, with_frequencies=True).count(key)
+    elif key.null[0]:
+        counts = np.where(evidence.known, evidence.nulls, UNKNOWN)
     else:
-        counts = np.where(evidence.known, evidence.nulls if key.null[0] else evidence.nans, UNKNOWN)
+        counts = np.where(evidence.known, evidence.nans, UNKNOWN)
     files = np.flatnonzero(counts)
     return CandidateFiles(files, counts[files])
 
@@ -87,10 +89,8 @@ class CandidateSearch:
         within = self._columns[0].find_keys_within_bounds(keys)
         unordered = np.arange(keys.ordered, len(keys))
         for file in np.flatnonzero(~self.found).tolist():
-            self.found[file] = any(
-                self._may_hold(file, keys, batch)
-                for batch in _cut_batches(within.starts[file], within.ends[file], unordered)
-            )
+            batches = _cut_batches(within.starts[file], within.ends[file], unordered)
+            self.found[file] = any(map(partial(self._may_hold, file, keys), batches))
 
     def _may_hold(self, file: int, keys: KeyBatch, positions: Places) -> bool:
         """Whether a file may hold any of the keys at some positions."""

@@ -98,7 +98,10 @@ class ColumnCandidates:
             return selected
         hashes = part.hashes[positions[plain]]
         values = self._find_complete_list(file)
-        selected[plain] = self._filter_hashes(file, hashes) if values is None else values.has_hashes(hashes)
+        if values is None:
+            selected[plain] = self._filter_hashes(file, hashes)
+        else:
+            selected[plain] = values.has_hashes(hashes)
         return selected
 
     def list_values(self, file: int) -> pa.Array | None:
@@ -129,28 +132,40 @@ class ColumnCandidates:
     def _filter_hashes(self, file: int, hashes: UInt64Array) -> Mask:
         """Select the hashes that the filter of a file allows."""
         bloom = self._read_filter(file)
-        return np.ones(len(hashes), bool) if bloom is None else may_hold(bloom, hashes)
+        if bloom is None:
+            return np.ones(len(hashes), bool)
+        return may_hold(bloom, hashes)
 
     def _read_filter(self, file: int) -> bytes | None:
+        details = None
         if file not in self._filters:
             details = self._read_details(self._evidence.filters, file, ["bloom"])
-            if details is not None:
-                for row in details.rows.to_pylist():
-                    if row["file"] in details.files and row["bloom"]:
-                        self._filters[details.files[row["file"]]] = row["bloom"]
+        if details is not None:
+            self._add_filters(details)
         return self._filters.get(file)
 
+    def _add_filters(self, details: _ObjectRows) -> None:
+        for row in details.rows.to_pylist():
+            file = details.files.get(row["file"])
+            if file is not None and row["bloom"]:
+                self._filters[file] = row["bloom"]
+
     def _find_complete_list(self, file: int) -> _ValueList | None:
-        values = self._read_list(file) if self._evidence.complete[file] else None
-        return values if values is not None and values.is_complete else None
+        if not self._evidence.complete[file]:
+            return None
+        values = self._read_list(file)
+        if values is None or not values.is_complete:
+            return None
+        return values
 
     def _read_list(self, file: int) -> _ValueList | None:
+        value = f"value_{self._evidence.column.encoding}"
+        names = [value, "frequency"] if self._with_frequencies else [value]
+        details = None
         if file not in self._lists:
-            value = f"value_{self._evidence.column.encoding}"
-            names = [value, "frequency"] if self._with_frequencies else [value]
             details = self._read_details(self._evidence.lists, file, names)
-            if details is not None:
-                self._add_lists(details.rows.rename_columns({value: "value"}), details.files)
+        if details is not None:
+            self._add_lists(details.rows.rename_columns({value: "value"}), details.files)
         return self._lists.get(file)
 
     def _read_details(self, details: DetailObjects, file: int, names: list[str]) -> _ObjectRows | None:
@@ -222,7 +237,9 @@ class _ValueList:
             for row in self.rows.slice(start, end - start).to_pylist():
                 if row["value"] == value:
                     return int(row["frequency"])
-        return 0 if self.is_complete else UNKNOWN
+        if self.is_complete:
+            return 0
+        return UNKNOWN
 
 
 def _limit_keys(evidence: ColumnEvidence) -> NDArray[np.float64]:

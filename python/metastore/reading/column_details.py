@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -72,12 +73,11 @@ class ColumnDetails:
             return _make_empty_list()
         if top is not None and top <= HEADS:
             return self._read_heads(more).slice(0, top)
-        parts = [self._read_list(ref, top, more) for ref in self.lists]
-        if not parts:
+        if not self.lists:
             return _make_empty_list()
-        if len(parts) == 1 and self._is_ranked:
-            return parts[0].slice(0, top)
-        values = pa.concat_tables(parts)
+        values = pa.concat_tables(self._read_list(ref, top, more) for ref in self.lists)
+        if len(self.lists) == 1 and self._is_ranked:
+            return values.slice(0, top)
         order = pc.sort_indices(values, [("frequency", "descending"), ("value", "ascending")])
         return values.take(order).slice(0, top)
 
@@ -90,21 +90,22 @@ class ColumnDetails:
         if self.heads is None:
             return _make_empty_list()
         part = self.store.open_part(self.heads)
-        groups = [group for group in part.groups_of_column(self.ordinal) if group == 0]
-        return self._read_values(part, groups, more)
+        groups = {0}.intersection(part.groups_of_column(self.ordinal))
+        return self._read_values(part, list(groups), more)
 
     def _read_list(self, ref: ObjectRef, top: int | None, more: Sequence[str]) -> pa.Table:
         """The values of one object, of a ranked list no more row groups than hold `top` values."""
         part = self.store.open_part(ref)
-        tables = []
+        most = top if self._is_ranked else None
+        tables = [self._read_values(part, [], more)]
         count = 0
         for group in part.groups_of_column(self.ordinal):
             table = self._read_values(part, [group], more)
             tables.append(table)
             count += table.num_rows
-            if self._is_ranked and top is not None and count >= top:
+            if most is not None and count >= most:
                 break
-        return pa.concat_tables(tables) if tables else self._read_values(part, [], more)
+        return pa.concat_tables(tables)
 
     def _read_values(self, part: ObjectPart, groups: Sequence[int], more: Sequence[str]) -> pa.Table:
         value = f"value_{self.column.encoding}"
@@ -120,12 +121,12 @@ class ColumnDetails:
         if not rows.num_rows:
             return []
         paths = self.store.get(self.table_files, ["path"])["path"].to_pylist()
-        by_row: dict[int, dict[str, int]] = {}
-        postings = (numbers.tolist() for numbers in read_postings(rows))
-        for row, file, frequency in zip(*postings, strict=True):
+        by_row: dict[int, dict[str, int]] = defaultdict(dict)
+        numbers, files, frequencies = read_postings(rows)
+        for row, file, frequency in zip(numbers.tolist(), files.tolist(), frequencies.tolist(), strict=True):
             if frequency:
-                by_row.setdefault(row, {})[paths[file]] = frequency
-        return [by_row.get(row) for row in range(rows.num_rows)]
+                by_row[row][paths[file]] = frequency
+        return list(map(by_row.get, range(rows.num_rows)))
 
     def histogram(self) -> Histogram | None:
         """The histogram, or None; it has no bins if all values are infinite."""
@@ -134,7 +135,9 @@ class ColumnDetails:
     @cached_property
     def _histogram(self) -> Histogram | None:
         stored = self._read_histogram()
-        return self._describe_infinities() if stored is None else stored
+        if stored is None:
+            return self._describe_infinities()
+        return stored
 
     def _describe_infinities(self) -> Histogram | None:
         """A histogram without bins if all values are infinite, else None."""
@@ -150,11 +153,15 @@ class ColumnDetails:
         part = self.store.open_part(self.histograms)
         names = [f"edges_{self.column.encoding}", "counts", "distincts", *self._table_fields("errors")]
         rows = self._read_rows(part, part.groups_of_column(self.ordinal), names).to_pylist()
-        return restore_histogram(self.column, self.summary, rows[0]) if rows else None
+        if not rows:
+            return None
+        return restore_histogram(self.column, self.summary, rows[0])
 
     def _table_fields(self, *names: str) -> tuple[str, ...]:
         """The names of fields that only objects of the table have."""
-        return names if self.file is None else ()
+        if self.file is not None:
+            return ()
+        return names
 
     def _read_rows(self, part: ObjectPart, groups: Sequence[int], names: Sequence[str]) -> pa.Table:
         """The rows of this column, of this data file if there is one."""
@@ -193,4 +200,6 @@ def restore_histogram(column: Column, summary: Mapping[str, Any], row: Mapping[s
 
 
 def _to_array(numbers: Sequence[int] | None) -> np.ndarray | None:
-    return None if numbers is None else np.array(numbers, np.int64)
+    if numbers is None:
+        return None
+    return np.array(numbers, np.int64)

@@ -64,7 +64,7 @@ def _read_summary(part: ObjectPart, column: Column, ordinal: int) -> dict[str, A
         names += [f"lo_{column.encoding}", f"hi_{column.encoding}", f"percentiles_{column.encoding}"]
     rows = part.read_rows(part.groups_of_column(ordinal), names)
     summaries: list[dict[str, Any]] = rows.filter(pc.equal(rows["column"], ordinal)).to_pylist()
-    return summaries[0] if summaries else None
+    return next(iter(summaries), None)
 
 
 def find_ordinal(columns: Sequence[Column], column: Column) -> int | None:

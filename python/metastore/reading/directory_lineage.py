@@ -26,15 +26,12 @@ def read_directory_lineage(directory: Discovery) -> Lineage | None:
     The partitions of a table of a catalog may be others than the folders that are there: such a table is at the
     analyzed snapshot where the listing is the same, and where it is not nothing is certain.
     """
-    manifest = directory.manifest
-    if manifest is None:
-        return None
-    files = _list_files(directory)
-    if files is None:
+    manifest, files = directory.manifest, _list_files(directory)
+    if manifest is None or files is None:
         return None
     current = _name_snapshot(manifest.table.format, files)
-    is_analyzed = any(snapshot.id == current for snapshot in manifest.snapshots)
-    if not is_analyzed and not _is_certain(directory, files):
+    analyzed = {snapshot.id for snapshot in manifest.snapshots}
+    if current not in analyzed and not _is_certain(directory, files):
         return None
     return Lineage(manifest.table.uuid, current, parents={}, log=(), files={current: len(files)}, listed=files)
 

@@ -48,11 +48,9 @@ class Discovery:
     @property
     def location(self) -> str:
         """The folder of the table's files now, even if it was copied, moved or mounted since it was analyzed."""
-        if self.manifest is None:
-            return self.subject
-        if self.root and self.has_moved:
-            return _normalize(self.root)
-        return self.manifest.table.location
+        if self.has_moved:
+            return _normalize(str(self.root))
+        return self.manifest.table.location if self.manifest else self.subject
 
     @property
     def has_moved(self) -> bool:
@@ -90,18 +88,19 @@ class Discovery:
         manifest = self.manifest
         if manifest is None:
             return self
-        if mapping is None:
-            if not has_mapped_columns(manifest):
-                return self
-            mapping = self._read_name_mapping(manifest.table.format)
-        resolved = resolve_as_analyzed(manifest) if mapping is None else mapping.resolve_manifest(manifest)
-        return replace(self, manifest=resolved)
+        if mapping is not None:
+            return replace(self, manifest=mapping.resolve_manifest(manifest))
+        if not has_mapped_columns(manifest):
+            return self
+        return replace(self, manifest=self._resolve_mapped_columns(manifest))
 
-    def _read_name_mapping(self, table_format: str) -> NameMapping | None:
-        if table_format not in FORMAT_NAMES:
-            return None
-        lineage = describe_format(table_format).read_lineage(Folder(self.location))
-        return lineage.name_mapping if lineage else None
+    def _resolve_mapped_columns(self, manifest: Manifest) -> Manifest:
+        lineage = None
+        if manifest.table.format in FORMAT_NAMES:
+            lineage = describe_format(manifest.table.format).read_lineage(Folder(self.location))
+        if lineage is None or lineage.name_mapping is None:
+            return resolve_as_analyzed(manifest)
+        return lineage.name_mapping.resolve_manifest(manifest)
 
     def without_statistics(self) -> Discovery:
         """The same search without a result."""
@@ -134,7 +133,7 @@ def _search(location: str, table: str | None) -> Discovery:
     store = _find_store(folder, names)
     if store is not None:
         return _read_store(location, store)
-    if any(_TABLE_STORE.fullmatch(name) for name in names):
+    if any(map(_TABLE_STORE.fullmatch, names)):
         return _choose_table(location, discover_all(folder), table)
     discovery = _search_configured_root(location)
     if discovery is not None:
@@ -161,13 +160,8 @@ def discover_all(root: Folder) -> list[Discovery]:
     store = _find_store(root, names)
     if store is not None:
         return [_read_store(root.uri, store)]
-    tables = []
-    for name in names:
-        if _TABLE_STORE.fullmatch(name):
-            discovery = _read_store(root.uri, root / name)
-            if discovery.manifest is not None:
-                tables.append(discovery)
-    return tables
+    discoveries = [_read_store(root.uri, root / name) for name in filter(_TABLE_STORE.fullmatch, names)]
+    return [discovery for discovery in discoveries if discovery.manifest]
 
 
 def _find_store(folder: Folder, names: Collection[str]) -> Folder | None:
@@ -182,8 +176,10 @@ def _find_store(folder: Folder, names: Collection[str]) -> Folder | None:
 def _read_store(subject: str, folder: Folder) -> Discovery:
     store = Store.open(folder.uri)
     parent, _, name = folder.uri.rpartition("/")
-    root = parent or "/"
-    return Discovery(subject, store, store.read(), root if name == FOLDER else None)
+    discovery = Discovery(subject, store, store.read())
+    if name != FOLDER:
+        return discovery
+    return replace(discovery, root=parent or "/")
 
 
 def _choose_table(location: str, discoveries: Sequence[Discovery], table: str | None) -> Discovery:
@@ -218,4 +214,6 @@ def _is_same_location(first: str, second: str) -> bool:
 
 def _normalize(location: str) -> str:
     path = local_path(location)
-    return location.rstrip("/") if path is None else os.path.abspath(path)  # noqa: PTH100 - as text, no link is followed
+    if path is None:
+        return location.rstrip("/")
+    return os.path.abspath(path)  # noqa: PTH100 - as text, no link is followed

@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from metastore.errors import ColumnNotFound, InvalidArgument, NoStatistics
 from metastore.format.histogram_bins import find_quantiles
@@ -161,11 +162,9 @@ class _Side:
     def read_values(self) -> Counter[Any]:
         """Its values without NaN, and their counts."""
         rows = self.details.read_value_list(None)
-        counts: Counter[Any] = Counter()
-        for value, count in zip(rows["value"].to_pylist(), rows["frequency"].to_pylist(), strict=True):
-            is_nan = value != value  # noqa: PLR0124 - the only value that differs from itself
-            if not is_nan:
-                counts[value] = count
+        counts = Counter(dict(zip(rows["value"].to_pylist(), rows["frequency"].to_pylist(), strict=True)))
+        for nan in filter(_is_nan, list(counts)):
+            del counts[nan]
         return counts
 
     def read_histogram(self) -> Histogram:
@@ -174,6 +173,10 @@ class _Side:
         if histogram is None:
             raise _UnknownDistributionError(f"neither a histogram nor all values are kept {self.when}")
         return histogram
+
+
+def _is_nan(value: Any) -> bool:
+    return bool(value != value)  # noqa: PLR0124 - the only value that differs from itself
 
 
 def _read_side(read: ReadDetails, name: str, when: str) -> _Side:
@@ -265,10 +268,12 @@ class _CumulatedBins:
     @classmethod
     def of(cls, histogram: Histogram, to_key: Callable[[Any], Any]) -> _CumulatedBins:
         """Add up the bins of a histogram."""
-        edges = [edge.as_py() if hasattr(edge, "as_py") else edge for edge in histogram.edges]
+        edges = histogram.edges
+        if isinstance(edges, pa.Array):
+            edges = edges.to_pylist()
         counts = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
         return cls(
-            ends=[to_key(edge) for edge in edges],
+            ends=list(map(to_key, edges)),
             counts=counts.tolist(),
             hold_one_value=histogram.single_value_bins.tolist(),
             number=histogram.number,
@@ -296,4 +301,6 @@ def _estimate_share(low: Any, high: Any, edge: Any) -> float:
     if isinstance(edge, bytes):
         return 0.5
     share = float((edge - low) / (high - low))
-    return share if np.isfinite(share) else 0.5
+    if np.isfinite(share):
+        return share
+    return 0.5

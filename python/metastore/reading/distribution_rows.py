@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from metastore.contract import describe_function
 from metastore.errors import InvalidArgument
-from metastore.format.histogram_bins import Histogram, Quantile, coarsen, find_quantiles
+from metastore.format.histogram_bins import Histogram, Quantile, coarsen, find_quantiles, plain_number
 from metastore.format.value_rendering import make_renderer
 from metastore.reading.summary_rows import Row, count_or_zero, is_edge_cut, render_bounds, render_edge
 
@@ -51,9 +51,9 @@ def build_histogram_rows(
     _require_positive("bins", bins)
     if bins is not None:
         histogram = coarsen(histogram, bins)
-    edges = [render_edge(details.column, details.summary, _to_python(edge), zone) for edge in histogram.edges]
+    edges = [render_edge(details.column, details.summary, plain_number(edge), zone) for edge in histogram.edges]
     counts = histogram.counts.tolist()
-    distincts = [None] * len(counts) if histogram.distincts is None else histogram.distincts.tolist()
+    distincts: Sequence[int | None] = histogram.list_distincts() or [None] * len(counts)
     parts = zip(pairwise(edges), counts, distincts, histogram.exact_bins.tolist(), strict=True)
     rows = []
     for number, ((low, high), count, distinct, is_exact_bin) in enumerate(parts):
@@ -93,8 +93,8 @@ def build_quantile_rows(
 
 
 def _build_null_rows(probabilities: Sequence[float], *, exact: bool) -> list[Row]:
-    error = 0.0 if exact else None
-    return [{"probability": p, "value": None, "exact": exact, "error": error} for p in probabilities]
+    row = {"value": None, "exact": exact, "error": 0.0 if exact else None}
+    return [{"probability": probability, **row} for probability in probabilities]
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ def _render_quantile(details: ColumnDetails, quantile: Quantile, zone: str) -> _
 
 def _read_bound(details: ColumnDetails, zone: str, *, is_first: bool) -> _RankedValue | None:
     """The minimum or maximum as `summary` shows it, or None if unknown."""
-    name, flag = ("min", "lo_exact") if is_first else ("max", "hi_exact")
-    text: str | None = render_bounds(details.column, details.summary, zone)[name]
+    bounds = render_bounds(details.column, details.summary, zone)
+    text, flag = (bounds["min"], "lo_exact") if is_first else (bounds["max"], "hi_exact")
     if text is None:
         return None
     return _RankedValue(text, 0, details.summary.get(flag) is not False)
@@ -137,10 +137,6 @@ def _read_bound(details: ColumnDetails, zone: str, *, is_first: bool) -> _Ranked
 def _require_positive(argument: str, value: int | None) -> None:
     if value is not None and (type(value) is not int or value < 1):
         raise InvalidArgument(argument, f"{value} is not a positive whole number")
-
-
-def _to_python(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
 
 
 def check_probabilities(probabilities: float | Iterable[float]) -> list[float]:

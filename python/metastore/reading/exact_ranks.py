@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from metastore.adapters.identifiers import find_column
+from metastore.adapters.identifiers import narrow_columns
 from metastore.format.value_rendering import render_value
 from metastore.reading.detail_objects import find_ordinal
 from metastore.reading.views import RANKS
@@ -35,10 +36,8 @@ def build_ranks_view(store: Store, answer: SnapshotAnswer, column: str | None, t
     """Build the view `ranks` of a table."""
     keys = {ranked.key for ranked in list_rank_columns(answer.snapshot)}
     columns = [candidate for candidate in answer.columns if candidate.key in keys]
-    if column:
-        columns = [find_column(columns, column, table)]
     parts = [RANKS.empty_table()]
-    for ranked in columns:
+    for ranked in narrow_columns(columns, column, table):
         for rows in read_ranks(store, answer.snapshot, ranked):
             names = pa.array([ranked.name] * rows.num_rows, pa.string())
             parts.append(rows.set_column(0, RANKS.field(0), names).cast(RANKS))
@@ -130,7 +129,7 @@ class _ColumnRanks:
     def count_values(self) -> int:
         """The last rank: the number of values that are neither null nor NaN."""
         ranks = self._read_part(len(self.refs) - 1).column("rank")
-        return int(ranks[-1].as_py()) if len(ranks) else 0
+        return int(pc.max(ranks).as_py() or 0)
 
     def look_up(self, rank: int) -> Any:
         """The value of a rank, which begins at 1."""

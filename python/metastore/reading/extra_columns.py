@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -45,22 +46,24 @@ def to_json_texts(values: Values) -> dict[str, str] | None:
 
 def from_json_texts(texts: Mapping[str, str] | None) -> dict[str, Any]:
     """Python values of the JSON that the SQL function shows."""
-    values = {}
-    for name, text in (texts or {}).items():
-        value = json.loads(text)
-        # JSON has no such numbers: Jackson writes them as texts.
-        values[name] = float(value) if value in _NUMBERS_AS_TEXT else value
-    return values
+    return {name: _from_json(text) for name, text in (texts or {}).items()}
+
+
+def _from_json(text: str) -> Any:
+    value = json.loads(text)
+    if value in _NUMBERS_AS_TEXT:  # JSON has no such numbers: Jackson writes them as texts
+        return float(value)
+    return value
 
 
 def infer_fields(rows: Sequence[Values], reserved: Iterable[str]) -> list[pa.Field]:
     """Infer the columns of user-defined statistics: of their common type, or text if they have none."""
-    scalars: dict[str, list[pa.Scalar]] = {}
+    types: dict[str, set[pa.DataType]] = defaultdict(set)
     for row in rows:
         for name, value in row.items():
-            scalars.setdefault(name, []).append(value)
-    names = sorted(scalars.keys() - set(reserved))
-    return [pa.field(name, _find_common_type(scalars[name])) for name in names]
+            types[name].update([value.type] if value.is_valid else ())
+    names = sorted(types.keys() - set(reserved))
+    return [pa.field(name, _find_common_type(types[name])) for name in names]
 
 
 def cast_scalar(value: pa.Scalar | None, field: pa.Field) -> Any:
@@ -78,18 +81,11 @@ def _to_json(value: pa.Scalar) -> str:
     return json.dumps(value.as_py(), default=str)
 
 
-def _find_common_type(scalars: Sequence[pa.Scalar]) -> pa.DataType:
-    types = {scalar.type for scalar in scalars if scalar.is_valid}
+def _find_common_type(types: set[pa.DataType]) -> pa.DataType:
     if len(types) == 1:
-        return types.pop()
-    if not types:
+        return next(iter(types))
+    integers = set(filter(pa.types.is_integer, types))
+    floats = set(filter(pa.types.is_floating, types))
+    if not types or types != integers | floats:
         return pa.string()
-    if all(map(pa.types.is_integer, types)):
-        return pa.int64()
-    if all(map(_is_number, types)):
-        return pa.float64()
-    return pa.string()
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+    return pa.float64() if floats else pa.int64()

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from metastore.adapters.descriptors import WITH_LOG_FILES
-from metastore.adapters.identifiers import find_column
+from metastore.adapters.identifiers import narrow_columns
 from metastore.pruning.deep_stack import with_deep_stack
 from metastore.reading.answer_shapes import build_table_answer
 from metastore.reading.detail_objects import read_table_details
@@ -56,7 +56,6 @@ class FileAnswers:
         self._table = table
         self._last_listing: tuple[DataFile, ...] = ()
         self._last_listed: _FilterableFiles | None = None
-        self._opened_files: _FilterableFiles | None = None
 
     def prune(self, filter_: str) -> PrunedFiles:
         """Answer `prune`."""
@@ -81,22 +80,19 @@ class FileAnswers:
     def layout(self, column: str | None) -> Answer:
         """Answer `layout`."""
         files = self._find_files()
-        columns = files.columns.columns
-        if column is not None:
-            columns = [find_column(columns, column, self._table.name)]
+        columns = narrow_columns(files.columns.columns, column, self._table.name)
         rows = describe_layout(files.pruner.listed, columns, self._read_details)
         return build_table_answer(self._table, "layout", list(rows))
 
     def _read_details(self, column: Column) -> ColumnDetails | None:
         """The details of a column at the current snapshot, or None."""
         answer = self._table.find()
-        return None if answer is None else read_table_details(self._table.store, answer.snapshot, column)
+        if answer is None:
+            return None
+        return read_table_details(self._table.store, answer.snapshot, column)
 
     def _find_files(self) -> _FilterableFiles:
-        opened = self._table.opened
-        if opened is not None:
-            if self._opened_files is None:
-                self._opened_files = self._describe_opened(opened)
+        if self._opened_files is not None:
             return self._opened_files
         listing = self._list_folder()
         if listing is None:
@@ -137,8 +133,12 @@ class FileAnswers:
             current=answer.current,
         )
 
-    def _describe_opened(self, opened: CurrentTable) -> _FilterableFiles:
+    @cached_property
+    def _opened_files(self) -> _FilterableFiles | None:
         """The files that another library lists; without statistics if these are not of the opened table."""
+        opened = self._table.opened
+        if opened is None:
+            return None
         discovery = self._table.discovery
         schema = opened.lineage.schema
         reason = self._explain_no_use(opened)
@@ -164,7 +164,9 @@ class FileAnswers:
         if manifest is None:
             return phrase_reason("NO_STATISTICS", table=self._table.name)
         analyzed, read = manifest.table.uuid, opened.lineage.uuid
-        return None if analyzed == read else phrase_reason("OTHER_TABLE", written=analyzed, read=read)
+        if analyzed == read:
+            return None
+        return phrase_reason("OTHER_TABLE", written=analyzed, read=read)
 
     def _name_columns(self, columns: Sequence[Column]) -> FilteredColumns:
         """The names that filters may use.

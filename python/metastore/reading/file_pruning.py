@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -145,9 +146,9 @@ class FilePruner:
         """The evidence about a column, and the data files that it covers."""
         if column.encoding is not None:
             self._load(column)
-        facts = self._facts.get(column)
-        covered = self._open & facts.analyzed if facts else np.zeros(len(self._open), bool)
-        return self._evidence.get(column), covered
+        if column not in self._facts:
+            return None, np.zeros(len(self._open), bool)
+        return self._evidence[column], self._open & self._facts[column].analyzed
 
     def count_kept(self, condition: Condition) -> int:
         """The number of data files with statistics that a condition on one column keeps."""
@@ -165,23 +166,18 @@ class FilePruner:
         excluded = self._exclude(conditions, self._open)
         rows = _count_rows(self._files["rows"].to_pylist(), self._evidence.values())
         reasons = self._choose_reasons(excluded, rows, self._has_statistics(columns))
-        names = [_join_names(list_columns(conjunct.condition)) for conjunct in conditions]
         verdicts = []
         for file, reason in enumerate(reasons):
-            conjunct = statistic = None
-            if reason in ("SKIPPED_BY_VALUES", "SKIPPED"):
-                i = excluded.conjuncts[file]
-                conjunct, statistic = conditions[i].text, names[i]
-            elif reason == "KEPT_COLUMN_UNKNOWN":
-                statistic = _join_names(columns)
             verdict = FileVerdict(
                 path=self._paths[file],
                 reason=reason,
-                conjunct=conjunct,
-                statistic=statistic,
                 rows=rows[file],
                 has_deletes=bool(self._deletes[file]),
             )
+            if reason in ("SKIPPED_BY_VALUES", "SKIPPED"):
+                verdict = _name_conjunct(verdict, conditions[excluded.conjuncts[file]])
+            elif reason == "KEPT_COLUMN_UNKNOWN":
+                verdict = replace(verdict, statistic=_join_names(columns))
             verdicts.append(verdict)
         unread = {column.name: self._unread[column] for column in columns if column in self._unread}
         return Judged(tuple(verdicts), int(self._covered.sum()), _explain_unused(conjuncts) | unread)
@@ -204,8 +200,9 @@ class FilePruner:
         """The files with statistics of any of these columns; all files if there are no columns."""
         if not columns:
             return np.ones(len(self._covered), bool)
-        masks = [self._facts[column].analyzed for column in columns if column in self._facts]
-        has_any: Mask = reduce(np.logical_or, masks, ~self._covered)
+        has_any = ~self._covered
+        for column in self._facts.keys() & columns:
+            has_any = has_any | self._facts[column].analyzed
         return has_any
 
     def _load(self, column: Column) -> None:
@@ -221,12 +218,9 @@ class FilePruner:
             return
         self._evidence[column] = evidence
         self._values[column] = StoredValues(store, limit_look_ups(evidence))
-        ambiguous = self._ambiguous_files.get(column.name.lower())
-        if ambiguous:
-            is_usable = evidence.known.copy()
-            is_usable[ambiguous] = False
-            evidence = replace(evidence, known=is_usable)
-        self._facts[column] = build_column_facts(evidence)
+        is_usable = evidence.known.copy()
+        is_usable[self._ambiguous_files[column.name.lower()]] = False
+        self._facts[column] = build_column_facts(replace(evidence, known=is_usable))
 
     @cached_property
     def _ambiguous_files(self) -> Mapping[str, list[int]]:
@@ -234,7 +228,7 @@ class FilePruner:
 
         Spark reads each of these bytes as a character, other engines read them as UTF-8.
         """
-        files: dict[str, list[int]] = {}
+        files: dict[str, list[int]] = defaultdict(list)
         if self.listed.format != "parquet":
             return files
         for file, path in enumerate(self._files["path"].to_pylist()):
@@ -242,7 +236,7 @@ class FilePruner:
                 continue
             for name in _BEYOND_ASCII.findall(path):
                 column = Column("", (unquote(name, "latin-1"),), "", None)
-                files.setdefault(column.name.lower(), []).append(file)
+                files[column.name.lower()].append(file)
         return files
 
     def _exclude(self, conditions: Sequence[Conjunct], open_files: Mask) -> _Excluded:
@@ -283,6 +277,12 @@ class _Excluded:
         return mask
 
 
+def _name_conjunct(verdict: FileVerdict, conjunct: Conjunct) -> FileVerdict:
+    """Add the conjunct that excludes a file, and its columns."""
+    columns = list_columns(conjunct.condition)
+    return replace(verdict, conjunct=conjunct.text, statistic=_join_names(columns))
+
+
 def _join_names(columns: Sequence[Column]) -> str:
     return ", ".join(column.name for column in columns)
 
@@ -313,8 +313,10 @@ def _explain_unused(conjuncts: Sequence[Conjunct]) -> dict[str, str]:
     for conjunct in conjuncts:
         condition = conjunct.condition
         if isinstance(condition, Unknown):
-            subject = condition.subject
             reasons[conjunct.text] = phrase_reason(
-                condition.reason, expression=subject, column=subject, collation="another one"
+                condition.reason,
+                expression=condition.subject,
+                column=condition.subject,
+                collation="another one",
             )
     return reasons

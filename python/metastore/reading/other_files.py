@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from metastore.adapters.descriptors import FORMAT_NAMES, describe_format
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 
 _FORMAT_FOLDERS = {"_delta_log", ".hoodie"}
+_VISIBLE = re.compile(r"[^._]")
+_PARTITION = re.compile(r"[^.=]*=[^.]*")
 _OTHER_FILES = {"orc", "csv", "tsv", "json", "jsonl", "avro", "xml", "txt", "arrow", "feather"}
 
 
@@ -20,7 +23,7 @@ def describe_other_files(location: str) -> str | None:
     kinds = _find_other_files(Folder(location))
     if not kinds:
         return None
-    listed = ", ".join(kind.upper() for kind in sorted(kinds))
+    listed = ", ".join(sorted(kinds)).upper()
     *titles, last = (describe_format(name).title for name in FORMAT_NAMES if name != "parquet")
     return f"it holds {listed} files, not an {', '.join(titles)} or {last} table or Parquet files"
 
@@ -28,19 +31,15 @@ def describe_other_files(location: str) -> str | None:
 def _find_other_files(folder: Folder) -> set[str]:
     """The extensions of files of other formats, in a folder or in its first partition."""
     names = folder.names()
-    visible = [name for name in names if not name.startswith((".", "_"))]
+    visible = list(filter(_VISIBLE.match, names))
     extensions = _list_extensions(visible)
     if "parquet" in extensions or not _FORMAT_FOLDERS.isdisjoint(names):
         return set()
     other = extensions & _OTHER_FILES
-    partitions = list(filter(_is_partition, visible))
+    partitions = list(filter(_PARTITION.fullmatch, visible))
     if other or not partitions:
         return other
     return _find_other_files(folder / partitions[0])
-
-
-def _is_partition(name: str) -> bool:
-    return "=" in name and "." not in name
 
 
 def _list_extensions(names: Iterable[str]) -> set[str]:

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -44,19 +45,24 @@ def list_parquet_files(location: str, *, by_path: bool = True) -> tuple[DataFile
     root = local_path(location)
     if root is None or not Path(root).is_dir():
         return None
-    listing = _Listing()
-    try:
-        listing.add_folder(str(root))
-    except OSError as error:
-        raise AccessDenied(location, f"{error.filename}: {error.strerror}") from error
+    listing = _read_listing(location, str(root))
     conflict = listing.find_conflict()
-    if conflict is None:
-        files = listing.list_files()
-        return files if files or by_path else listing.list_all_files()
-    if by_path:
+    if not by_path:
+        files = () if conflict else listing.list_files()
+        return files or listing.list_all_files()
+    if conflict:
         hint = "Move what does not belong to the table elsewhere, or name one of the folders below."
         raise UnsupportedTable(location, f"as Spark, the data files were looked for in partitions, {conflict}", hint)
-    return listing.list_all_files()
+    return listing.list_files()
+
+
+def _read_listing(location: str, root: str) -> _Listing:
+    listing = _Listing()
+    try:
+        listing.add_folder(root)
+    except OSError as error:
+        raise AccessDenied(location, f"{error.filename}: {error.strerror}") from error
+    return listing
 
 
 @dataclass(frozen=True)
@@ -115,32 +121,34 @@ class _Listing:
 
     def find_conflict(self) -> str | None:
         """The reason why Spark does not take the folders for partitions of one table, or None."""
-        folders = {_Partitioning.of_folder(names): "/".join(names) for names in self.folders}
-        partitioned = [partitioning for partitioning in folders if partitioning.columns]
-        if not partitioned:
+        partitions = self._list_partitions()
+        if not partitions:
             return None
-        partitions = partitioned[0]
         if self.loops:
             return f"but {self.loops[0]} is a link to a folder that it lies in"
+        folders = {_Partitioning.of_folder(names): "/".join(names) for names in self.folders}
+        first = _Partitioning.of_folder(partitions[0])
         for partitioning, folder in folders.items():
-            if not partitioning.fits(partitions):
-                return f"but they lie in {folders[partitions]} as well as in {folder or 'the folder itself'}"
+            if not partitioning.fits(first):
+                return f"but they lie in {folders[first]} as well as in {folder or 'the folder itself'}"
         return None
 
     def list_files(self) -> tuple[DataFile, ...]:
         """The data files of the partitions, or of the root if there are no partitions."""
-        partitions = [names for names in self.folders if _Partitioning.of_folder(names).columns]
-        if partitions:
-            return self._take_files(partitions)
-        return self._take_files([()] if () in self.folders else [])
+        return self._take_files(self._list_partitions() or [()])
 
     def list_all_files(self) -> tuple[DataFile, ...]:
         """The data files of all folders."""
         return self._take_files(self.folders)
 
+    def _list_partitions(self) -> list[FolderNames]:
+        """The folders in partitions that have data files."""
+        return [names for names in self.folders if _Partitioning.of_folder(names).columns]
+
     def _take_files(self, folders: Iterable[FolderNames]) -> tuple[DataFile, ...]:
         """The files that are not empty."""
-        return tuple(file for names in folders for file in self.folders[names] if file.size)
+        files = chain.from_iterable(self.folders.get(names, ()) for names in folders)
+        return tuple(file for file in files if file.size)
 
 
 def _make_data_file(names: FolderNames, status: os.stat_result) -> DataFile:
@@ -170,6 +178,6 @@ def _scan_folder(folder: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _is_hidden(name: str) -> bool:
-    if name.startswith("_"):
-        return "=" not in name or name.endswith("._COPYING_")  # a folder of a partition may begin with an underscore
-    return name.startswith(".") or name.endswith("._COPYING_")
+    # A folder of a partition may begin with an underscore.
+    is_internal = name.startswith("_") and "=" not in name
+    return is_internal or name.startswith(".") or name.endswith("._COPYING_")

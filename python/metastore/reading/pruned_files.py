@@ -30,6 +30,12 @@ _COLUMNS = pa.schema(
         ("deletes", pa.bool_()),
     ]
 )
+_STATES = {
+    True: "current",
+    False: "no longer current: newer data files are not here",
+    None: "perhaps not current",
+}
+"""Whether the table is at the snapshot of the files, as a text."""
 _MOST_SHOWN = 5
 """Unused parts of a filter in the text of an answer."""
 _MOST_COMPARED = 1000
@@ -174,22 +180,21 @@ class PrunedFiles(Sequence[str]):
         return self._kept[index]
 
     def __repr__(self) -> str:
-        state = {
-            True: "current",
-            False: "no longer current: newer data files are not here",
-            None: "perhaps not current",
-        }
-        parts = [f"snapshot {self.snapshot}, {state[self.current]}" if self.snapshot else "as listed now"]
+        counted = f"{len(self)} of {self.total} data files of {self.table}"
+        lines = [f"{counted} may have rows with {self.filter} ({self._describe_state()})"]
+        for conjunct, sentence in list(self.unused.items())[:_MOST_SHOWN]:
+            lines.append(f"Not used: {conjunct} ({sentence})")
+        return "\n".join(map(make_visible, lines))
+
+    def _describe_state(self) -> str:
+        parts = ["as listed now"]
+        if self.snapshot:
+            parts = [f"snapshot {self.snapshot}, {_STATES[self.current]}"]
         if self.analyzed < self.total:
             parts.append(f"{self.total - self.analyzed} not analyzed")
         if self.with_deletes:
             parts.append(f"{len(self.with_deletes)} with deletes")
-        counted = f"{len(self)} of {self.total} data files of {self.table}"
-        text = f"{counted} may have rows with {self.filter} ({'; '.join(parts)})"
-        unused = [
-            f"Not used: {conjunct} ({sentence})" for conjunct, sentence in list(self.unused.items())[:_MOST_SHOWN]
-        ]
-        return "\n".join(map(make_visible, [text, *unused]))
+        return "; ".join(parts)
 
 
 def phrase_reason(name: str, **facts: str) -> str:

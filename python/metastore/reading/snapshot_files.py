@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,7 +43,9 @@ class CoveredFiles:
     def find_file(self, file: int) -> int | None:
         """The number in the block of a file of the snapshot, or None."""
         numbers = np.flatnonzero(self.live == file)
-        return int(numbers[0]) if len(numbers) else None
+        if not len(numbers):
+            return None
+        return int(numbers[0])
 
 
 @dataclass(frozen=True)
@@ -140,9 +143,7 @@ def read_column_rows(store: Store, ref: SummaryRef, columns: Sequence[int], name
     if ref.object.length <= _WHOLE_BYTES or len(columns) == len(ref.columns):
         return store.get(ref.object, names)
     part = store.open_part(ref.object)
-    groups: set[int] = set()
-    for column in columns:
-        groups.update(part.groups_of_column(column))
+    groups = {group for column in columns for group in part.groups_of_column(column)}
     return part.read_rows(sorted(groups), names)
 
 
@@ -159,10 +160,8 @@ def count_known_columns(stored: SnapshotFiles, columns: Sequence[Column]) -> np.
 
 
 def _list_analyzed_keys(block: Block) -> set[str]:
-    keys: set[str] = set()
-    for ref in block.summary:
-        keys.update(block.columns[ordinal].key for ordinal in ref.columns)
-    return keys
+    ordinals = chain.from_iterable(ref.columns for ref in block.summary)
+    return {block.columns[ordinal].key for ordinal in ordinals}
 
 
 def _list_files(files: Sequence[DataFile]) -> pa.Table:
@@ -179,12 +178,9 @@ def _sort_by_preference(blocks: Sequence[Block]) -> list[Block]:
 
 def _match_block(block_files: pa.Table, numbers: Mapping[FileKey, int]) -> np.ndarray:
     """The number in a list of files of each file of a block, -1 if it is not there."""
-    ordinals = block_files.column("file").to_pylist()
-    live = np.full(max(ordinals, default=-1) + 1, -1, dtype=np.int64)
-    for ordinal, key in zip(ordinals, read_file_keys(block_files), strict=True):
-        number = numbers.get(key)
-        if number is not None:
-            live[ordinal] = number
+    ordinals = block_files.column("file").to_numpy()
+    live = np.full(ordinals.max(initial=-1) + 1, -1, dtype=np.int64)
+    live[ordinals] = [numbers.get(key, -1) for key in read_file_keys(block_files)]
     return live
 
 

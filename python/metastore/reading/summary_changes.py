@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from metastore.contract import describe_function
 from metastore.format.table_column import Column
@@ -14,7 +14,7 @@ from metastore.format.value_rendering import TIMES, render_average_time, render_
 from metastore.reading.summary_rows import subtract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from metastore.reading.summary_rows import Row
 
@@ -31,6 +31,7 @@ _NOISE = 1e-9
 """Relative difference of such a measure up to which it counts as unchanged."""
 
 _ColumnRow = Mapping[str, Any]
+_N = TypeVar("_N", int, float)
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class _SummaryPair:
         common = self.before.keys() & self.after.keys()
         old = _find_largest(measure, self.before, common)
         new = _find_largest(measure, self.after, common)
-        return None if old is None or new is None else (old, new)
+        return _require_both(old, new)
 
     def compare(self, name: str, measure: str) -> Row | None:
         """The row of a measure that differs, else None."""
@@ -75,16 +76,8 @@ def compare_summaries(before: Iterable[Row], after: Iterable[Row], zone: str = "
         [{'column_name': 'id', 'measure': 'min', 'before': '1', 'after': '-1', 'change': -2.0, 'reason': None}]
     """
     pair = _SummaryPair(_index_by_column(before), _index_by_column(after), zone)
-    rows = []
-    table_values = {}
-    for measure in TABLE_MEASURES:
-        values = pair.find_table_values(measure)
-        if values is None:
-            continue
-        table_values[measure] = values
-        old, new = values
-        if old != new:
-            rows.append(_make_row(None, measure, str(old), str(new), float(new - old)))
+    table_values = {measure: pair.find_table_values(measure) for measure in TABLE_MEASURES}
+    rows = list(_compare_table(table_values))
     for name in pair.list_names():
         for measure in MEASURES:
             row = pair.compare(name, measure)
@@ -93,13 +86,23 @@ def compare_summaries(before: Iterable[Row], after: Iterable[Row], zone: str = "
     return sort_by_change(rows)
 
 
+def _compare_table(values: Mapping[str, tuple[int, int] | None]) -> Iterator[Row]:
+    """The rows of the table's measures that differ."""
+    for measure, pair in values.items():
+        if pair is None:
+            continue
+        old, new = pair
+        if old != new:
+            yield _make_row(None, measure, str(old), str(new), float(new - old))
+
+
 def _index_by_column(rows: Iterable[Row]) -> dict[str, _ColumnRow]:
     return {row["column_name"]: row for row in rows}
 
 
 def _find_largest(measure: str, rows: Mapping[str, _ColumnRow], names: Iterable[str]) -> int | None:
-    values = [rows[name].get(measure) for name in names]
-    return max((value for value in values if value is not None), default=None)
+    values: set[Any] = {rows[name].get(measure) for name in names}
+    return max(values - {None}, default=None)
 
 
 def _repeats_table(row: Row, table_values: tuple[int, int] | None) -> bool:
@@ -130,14 +133,15 @@ def sort_by_change(rows: Sequence[Row]) -> list[Row]:
 def _share_of_change(row: Row) -> float:
     """A change as a share of the larger value; without values, as of a distribution, the change itself."""
     change: float = abs(row["change"])
-    values = [row[end] for end in ("before", "after") if row[end] is not None]
-    largest = max(map(_parse_size, values), default=0.0)
-    return change / largest if largest else change
+    largest = max(_parse_size(row["before"]), _parse_size(row["after"]))
+    if largest == 0:
+        return change
+    return change / largest
 
 
-def _parse_size(text: str) -> float:
+def _parse_size(text: str | None) -> float:
     try:
-        return abs(float(text))
+        return abs(float(text or 0))
     except ValueError:  # the average of dates
         return 0.0
 
@@ -184,25 +188,31 @@ def _render(measure: str, row: _ColumnRow, zone: str) -> str | None:
         return None
     if measure == "avg" and row["column_type"] in TIMES:
         return render_average_time(value, row["column_type"], zone)
-    return render_value(value, _DOUBLE) if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return render_value(value, _DOUBLE)
+    return str(value)
 
 
 def _parse_numbers(measure: str, before: _ColumnRow, after: _ColumnRow) -> tuple[float, float] | None:
     """A measure as finite numbers before and after, else None."""
-    old, new = _parse_number(before, measure), _parse_number(after, measure)
-    return None if old is None or new is None else (old, new)
+    return _require_both(_parse_number(before, measure), _parse_number(after, measure))
+
+
+def _require_both(before: _N | None, after: _N | None) -> tuple[_N, _N] | None:
+    """Both numbers, or None if one is unknown."""
+    if before is None or after is None:
+        return None
+    return before, after
 
 
 def _parse_number(row: _ColumnRow, measure: str) -> float | None:
     """A measure as a finite number, else None."""
-    value = row.get(measure)
-    if value is None:
-        return None
+    value: Any = row.get(measure)
     if isinstance(value, str) and not _is_number_type(row["column_type"]):
         return None
     try:
         number = float(value)
-    except ValueError:  # a type, or a value that another type wrote
+    except (TypeError, ValueError):  # unknown, a type, or a value that another type wrote
         return None
     return number if math.isfinite(number) else None
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow.compute as pc
 
 from metastore.format.histogram_bins import Histogram, compute_percentiles, find_quantiles
@@ -41,8 +42,8 @@ def measure_rank_errors(store: Store, snapshot: Snapshot, shares: Sequence[float
     summaries = {row["column"]: row for row in store.get(snapshot.summary).to_pylist()}
     errors: dict[str, float | None] = {}
     for row in store.get(snapshot.histograms).to_pylist():
-        summary = summaries.get(row["column"])
-        if not summary or summary["files"] != snapshot.files_total:
+        summary = summaries.get(row["column"], {})
+        if summary.get("files") != snapshot.files_total:
             continue
         column = snapshot.described[row["column"]]
         histogram = restore_histogram(column, summary, row)
@@ -54,8 +55,8 @@ def measure_rank_errors(store: Store, snapshot: Snapshot, shares: Sequence[float
 def _measure_rank_error(histogram: Histogram, shares: Sequence[float], encoding: str) -> float | None:
     """The largest error of the ranks as a share of the values, or None if unknown."""
     number = histogram.number
-    largest = 0
     ranks = [max(1, math.ceil(share * number)) for share in shares]
+    largest = 0
     for quantile in find_quantiles(histogram, ranks, encoding):
         if quantile.error is None:
             return None
@@ -85,11 +86,10 @@ def read_file_tops(store: Store, stored: SnapshotFiles, file: int) -> dict[str, 
 
 def _take_tops(rows: pa.Table) -> dict[int, TopValue]:
     """The first value of each column."""
-    first_rows: dict[int, int] = {}
-    for number, column in enumerate(rows["column"].to_pylist()):
-        first_rows.setdefault(column, number)
+    columns, first_rows = np.unique(rows["column"].to_numpy(), return_index=True)
     tops = {}
-    for column, number in first_rows.items():  # not taken by an array: to make one Arrow imports pandas, half a second
+    # Not taken by an array: to make one Arrow imports pandas, half a second.
+    for column, number in zip(columns.tolist(), first_rows.tolist(), strict=True):
         (row,) = rows.slice(number, 1).to_pylist()
         value = next(row[name] for name in _VALUE_FIELDS if row[name] is not None)
         tops[column] = (value, row["frequency"])

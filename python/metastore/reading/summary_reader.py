@@ -38,7 +38,9 @@ class SummaryReader:
 
     def read(self, file: str | None, answer: SnapshotAnswer) -> list[Row]:
         """Read one row for each column, of the table or of one data file."""
-        return self.read_file(file, answer) if file else self.read_table(answer)
+        if file:
+            return self.read_file(file, answer)
+        return self.read_table(answer)
 
     def read_table(self, answer: SnapshotAnswer) -> list[Row]:
         """Read one row for each column of the table."""
@@ -46,9 +48,9 @@ class SummaryReader:
         analyzed = {column.key: column for column in answer.snapshot.described}
         summary = []
         for column in answer.described:
-            row = rows.get(column.key)
-            if row is not None and not is_compatible(analyzed[column.key], column):
-                row = None
+            row = None
+            if column.key in rows and is_compatible(analyzed[column.key], column):
+                row = rows[column.key]
             summary.append(self._build_row(column, row, answer.table_scope))
         return summary
 
@@ -69,15 +71,14 @@ class SummaryReader:
         return rows
 
     def _set_exact_quartiles(self, row: dict[str, Any], column: Column, snapshot: Snapshot) -> None:
-        name = f"percentiles_{column.encoding}"
-        if not row[name]:
+        percentiles = row[f"percentiles_{column.encoding}"]
+        if not percentiles:
             return
         quartiles = exact_ranks.read_exact_quantiles(self.table.store, snapshot, column, _QUARTILE_SHARES)
-        if quartiles:
-            percentiles = list(row[name])
-            for percent, value in zip(QUARTILES, quartiles, strict=True):
-                percentiles[percent] = value
-            row[name] = percentiles
+        if quartiles is None:
+            return
+        for percent, value in zip(QUARTILES, quartiles, strict=True):
+            percentiles[percent] = value
 
     def read_file(self, file: str, answer: SnapshotAnswer) -> list[Row]:
         """Read one row for each column of a data file.
@@ -115,9 +116,10 @@ class SummaryReader:
         return rows
 
     def _build_row(self, column: Column, statistics: Mapping[str, Any] | None, scope: Scope) -> Row:
-        user_defined = extra_columns.decode_user_defined(statistics["extra"] if statistics else None)
+        stored = statistics or {}
+        user_defined = extra_columns.decode_user_defined(stored.get("extra"))
         return {
-            **(statistics or {}),
+            **stored,
             **build_summary_row(column, statistics, scope, self.table.zone),
             USER_DEFINED: user_defined,
             extra_columns.COLUMN: extra_columns.to_json_texts(user_defined),

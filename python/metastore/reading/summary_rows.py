@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 QUARTILES = (25, 50, 75)
+_QUARTILE_NAMES = ("q25", "q50", "q75")
 TOP = "top"
 """In a row of statistics: the most frequent value and how often it occurs."""
 
@@ -70,8 +71,9 @@ def scale_to_live(part: int | None, total: int, live: int | None) -> int | None:
     """Count how many of `part` of `total` things are among the `live` ones; None if that is not certain."""
     if part is None or live is None:
         return None
-    is_certain = live in (0, total) or part in (0, total)
-    return min(part, live) if is_certain else None
+    if {part, live}.isdisjoint((0, total)):
+        return None
+    return min(part, live)
 
 
 def build_summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scope, zone: str) -> Row:
@@ -127,7 +129,7 @@ def _limit_distinct(distinct: int | None, live: int | None, nulls: int | None) -
 def _find_top(row: Mapping[str, Any]) -> tuple[Any, int | None]:
     """The most frequent value and its frequency; None if a value that is not listed may be more frequent."""
     value, count = row.get(TOP) or (None, 0)
-    if not count or count < count_or_zero(row, "frequencies_floor"):
+    if count < max(1, count_or_zero(row, "frequencies_floor")):
         return None, None
     return value, count
 
@@ -192,9 +194,11 @@ def count_live_rows(file: Mapping[str, Any]) -> int | None:
 
 def _render_quartiles(column: Column, row: Mapping[str, Any], zone: str) -> Row:
     percentiles = row.get(f"percentiles_{column.encoding}")
-    if not percentiles:
-        return {f"q{percent}": None for percent in QUARTILES}
-    return {f"q{percent}": render_edge(column, row, percentiles[percent], zone) for percent in QUARTILES}
+    quartiles = dict.fromkeys(_QUARTILE_NAMES)
+    if percentiles:
+        for percent, name in zip(QUARTILES, _QUARTILE_NAMES, strict=True):
+            quartiles[name] = render_edge(column, row, percentiles[percent], zone)
+    return quartiles
 
 
 def _count_infinite(column: Column, row: Mapping[str, Any]) -> int | None:
@@ -216,7 +220,9 @@ def _finite_mean(row: Mapping[str, Any]) -> float | None:
     if mean is None:
         return None
     leaves_out_infinities = row.get("negative_infinities") is not None
-    return mean if leaves_out_infinities or math.isfinite(mean) else None
+    if leaves_out_infinities or math.isfinite(mean):
+        return mean
+    return None
 
 
 def _deviation(row: Mapping[str, Any]) -> float | None:
@@ -224,8 +230,9 @@ def _deviation(row: Mapping[str, Any]) -> float | None:
     m2: float | None = row.get("m2")
     if m2 is None or _finite_mean(row) is None:
         return None
-    not_finite = ("nans", "negative_infinities", "positive_infinities")
-    values = subtract(row.get("rows"), row.get("nulls"), *(count_or_zero(row, name) for name in not_finite))
+    nans = count_or_zero(row, "nans")
+    infinities = count_or_zero(row, "negative_infinities") + count_or_zero(row, "positive_infinities")
+    values = subtract(row.get("rows"), row.get("nulls"), nans, infinities)
     if values is None or values < 2:
         return None
     return math.sqrt(m2 / (values - 1))
@@ -246,7 +253,9 @@ def _is_cut(column: Column, row: Mapping[str, Any], end: str) -> bool:
 
 
 def _percentage(part: int | None, total: int | None) -> float | None:
-    return 100.0 * part / total if part is not None and total else None
+    if part is None or not total:
+        return None
+    return 100.0 * part / total
 
 
 def count_or_zero(row: Mapping[str, Any], name: str) -> int:

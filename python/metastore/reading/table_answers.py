@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from metastore.adapters.identifiers import find_column
+from metastore.adapters.identifiers import find_column, narrow_columns
 from metastore.answers import Answer, Summary
 from metastore.errors import InvalidArgument, NoStatistics
 from metastore.reading import exact_ranks, summary_rows, views
@@ -225,7 +225,9 @@ class Statistics:
             rows = self._diff.compare_added(old, new, distributions=distributions)
             return build_table_answer(self._table, "diff", rows, new)
         answer = build_table_answer(self._table, "diff", self._diff.compare(old, new), new)
-        return add_distributions(answer, old.snapshot.id, new.snapshot.id, [self]) if distributions else answer
+        if not distributions:
+            return answer
+        return add_distributions(answer, old.snapshot.id, new.snapshot.id, [self])
 
     def details(self, column: str, at: str | int | datetime | None = None) -> ColumnDetails:
         """The value list and histogram of a column, as they are stored."""
@@ -278,10 +280,9 @@ class Statistics:
         return views.build_view("summary", add_user_defined(rows, fields), fields)
 
     def _view_distributions(self, name: str, column: str | None, file: str | None, answer: SnapshotAnswer) -> pa.Table:
-        if column:
-            columns = [find_column(answer.columns, column, self.table)]
-        else:
-            columns = [candidate for candidate in answer.columns if candidate.encoding]
+        columns = narrow_columns(answer.columns, column, self.table)
+        if not column:
+            columns = [candidate for candidate in columns if candidate.encoding]
         distributions = []
         for selected in columns:
             with suppress(NoStatistics):
@@ -291,8 +292,8 @@ class Statistics:
     def schema(self, name: str, column: str | None = None, file: str | None = None) -> pa.Schema:
         """The columns of a view: those of every table, and in `summary` one for each user-defined statistic."""
         if name == views.WIDE:
-            columns = self._table.at(None).columns
-            return views.make_wide_schema([find_column(columns, column, self.table)] if column else columns)
+            columns = narrow_columns(self._table.at(None).columns, column, self.table)
+            return views.make_wide_schema(columns)
         if name == "summary":
             rows = self._summary.read(file, self._table.at(None))
             return pa.schema([*views.VIEWS[name], *infer_user_defined_fields(rows)])
@@ -319,20 +320,15 @@ class Statistics:
 
     def to_table_row(self) -> Row:
         """The row of this table in `tables`."""
-        newest = self._table.find()
-        row: Row = {
+        facts = describe_snapshot(self._table, self._table.find())
+        return {
             "table": self.table,
             "format": self._table.discovery.table_format,
             "location": self.location,
-            "snapshot": None,
-            "current": None,
-            "analyzed_at": None,
+            "snapshot": facts.get("snapshot"),
+            "current": facts.get("current"),
+            "analyzed_at": facts.get("analyzed_at"),
         }
-        if newest is not None:
-            row["snapshot"] = newest.snapshot.id
-            row["current"] = newest.current
-            row["analyzed_at"] = summary_rows.parse_instant(newest.snapshot.analyzed_at)
-        return row
 
     def describe_columns(self, shown: SnapshotAnswer) -> list[Row]:
         """The rows of a summary of the snapshot that answers."""

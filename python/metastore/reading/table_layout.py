@@ -134,7 +134,9 @@ class LookUps:
         rows = np.array(self.rows)
         mean = float(np.average(files, weights=rows))
         variance = float(np.average((files - mean) ** 2, weights=rows))
-        return mean, 0.0 if self.is_whole else math.sqrt(variance / int(rows.sum()))
+        if self.is_whole:
+            return mean, 0.0
+        return mean, math.sqrt(variance / int(rows.sum()))
 
 
 def _sample_values(histogram: Histogram) -> Counter[Any]:
@@ -171,19 +173,27 @@ def describe_layout(
             "lookup_error": None,
         }
         files = _FilesOfColumn.of(FilePruner(listed), column)  # statistics are read, and dropped, column by column
-        layout = None if files is None else ColumnLayout.of(files.los, files.his)
-        if files is not None and layout is not None:
-            row["overlap_depth"] = layout.overlap_depth
-            row["sorted"] = layout.sorted_share
-            look_ups = _choose_look_ups(files, read_details(column))
-            if look_ups is not None:
-                row["files_per_lookup"], row["lookup_error"] = look_ups.average(files.count(look_ups, most_tests))
+        if files is not None:
+            row.update(_measure_layout(files, read_details, most_tests))
         yield row
 
 
+def _measure_layout(
+    files: _FilesOfColumn, read_details: Callable[[Column], ColumnDetails | None], most_tests: int
+) -> Row:
+    layout = ColumnLayout.of(files.los, files.his)
+    if layout is None:
+        return {}
+    row: Row = {"overlap_depth": layout.overlap_depth, "sorted": layout.sorted_share}
+    look_ups = _choose_look_ups(files, read_details(files.evidence.column))
+    if look_ups is not None:
+        row["files_per_lookup"], row["lookup_error"] = look_ups.average(files.count(look_ups, most_tests))
+    return row
+
+
 def _choose_look_ups(files: _FilesOfColumn, details: ColumnDetails | None) -> LookUps | None:
-    look_ups = None if details is None else LookUps.of_rows(details)
-    return look_ups or LookUps.of_bounds(files.evidence, files.bounded)
+    by_rows = details and LookUps.of_rows(details)
+    return by_rows or LookUps.of_bounds(files.evidence, files.bounded)
 
 
 @dataclass(frozen=True)

@@ -54,25 +54,28 @@ def look_up_value(
     ordinal = _find_indexed_column(snapshot, column)
     if ordinal is None or value is None:
         return None
-    hashes = None if snapshot.placed is None else _hash_value(value, column)
+    hashes = None
+    if snapshot.placed is not None:
+        hashes = _hash_value(value, column)
+        if _count_indexed_rows(store.open_part(snapshot.placed), ordinal) != number:
+            return None
     search = _ValueSearch(store, column, ordinal, value, hashes)
-    hits = list(search.read_lists(snapshot.frequencies))
-    if snapshot.placed is None:
-        is_complete = sum(hit.listed_values for hit in hits) == distinct
-    else:
-        is_complete = _count_indexed_rows(store.open_part(snapshot.placed), ordinal) == number
-    if not is_complete:
+    listed_values = 0
+    parts = [_NO_FILES]
+    for hits in search.read_lists(snapshot.frequencies):
+        listed_values += hits.listed_values
+        parts.append(hits.files)
+    if snapshot.placed is None and listed_values != distinct:
         return None
-    files, frequencies = np.concatenate([_NO_FILES, *(hit.files for hit in hits)], axis=1)
+    files, frequencies = np.concatenate(parts, axis=1)
     return CandidateFiles(files, frequencies)
 
 
 def _find_indexed_column(snapshot: Snapshot, column: Column) -> int | None:
     """The number of the column, if lists name the files of its values."""
     for ordinal in snapshot.distribution:
-        indexed = snapshot.columns[ordinal]
-        if indexed.key == column.key:
-            return ordinal if is_compatible(indexed, column) else None
+        if is_compatible(snapshot.columns[ordinal], column):
+            return ordinal
     return None
 
 

@@ -65,8 +65,8 @@ NARROWED = {view["name"]: tuple(view["narrowed_by"]) for view in _CONTRACT["view
 
 def _make_view_schema(view: Mapping[str, Any]) -> pa.Schema:
     """The columns of a view: those of its function, then the typed ones of its object."""
-    schema = FUNCTIONS[view["function"]] if "function" in view else _make_schema(view["columns"])
-    stored = SCHEMAS[view["object"]] if "object" in view else ()
+    schema = FUNCTIONS.get(view.get("function", ""), _make_schema(view.get("columns", ())))
+    stored = SCHEMAS.get(view.get("object", ""), ())
     left_out = {*_UNSHOWN, *schema.names}
     return pa.schema([*schema, *(field for field in stored if field.name not in left_out)])
 
@@ -113,8 +113,10 @@ def _list_frequencies(distribution: ColumnDistribution, zone: str) -> list[Row]:
     frequencies = distribution_rows.build_frequency_rows(details, None, zone, exact=distribution.exact)
     rows = []
     for row, value, files in zip(frequencies, values, details.read_value_files(), strict=True):
-        typed = {f"value_{column.encoding}": value, "files": list(files.items()) if files else files}
-        rows.append({"column_name": column.name, **row, **typed})
+        row["column_name"] = column.name
+        row[f"value_{column.encoding}"] = value
+        row["files"] = list(files.items()) if files else None
+        rows.append(row)
     return rows
 
 
@@ -132,7 +134,7 @@ def _build_histograms(distributions: Iterable[ColumnDistribution]) -> pa.Table:
             "bins": len(histogram.counts),
             f"edges_{column.encoding}": list(histogram.edges),
             "counts": histogram.counts.tolist(),
-            "distincts": None if histogram.distincts is None else histogram.distincts.tolist(),
+            "distincts": histogram.list_distincts(),
             "exact": distribution.exact and bool(histogram.exact_bins.all()),
         }
         rows.append(row)
