@@ -14,7 +14,7 @@ from rich.console import Console
 import metastore
 from metastore.adapters.table_facts import Refusal
 from metastore.answers import Summary
-from metastore.display import cells, html, plain_text
+from metastore.display import cells, columns, html, numbers, plain_text, shortening
 from metastore.pipeline.report import AnalyzeReport
 from metastore.reading.views import FUNCTIONS
 
@@ -92,14 +92,14 @@ def test_wide_characters_take_two_places():
     )
     assert plain_text.render(answer).splitlines() == ["value  next", "日本   a", "NL     b"]
     assert on_terminal(answer, 80).splitlines() == ["value  next", "日本   a", "NL     b"]
-    assert cells.shorten("日本日本", 5) == "日本…"
+    assert shortening.shorten("日本日本", 5) == "日本…"
 
 
 def test_the_end_of_a_path_that_is_cut_stays():
     paths = [f"data/00000-46-5bd54206-7fd9-4074-8ef2-6e41de462931-0-0000{i}.parquet" for i in (1, 2)]
     answer = metastore.Answer("files", "", ("path", "size"), tuple({"path": path, "size": 7} for path in paths))
     shown = [line.split()[0] for line in on_terminal(answer, 40).splitlines()[1:3]]
-    assert [path.count(cells.ELLIPSIS) for path in shown] == [1, 1]
+    assert [path.count(shortening.ELLIPSIS) for path in shown] == [1, 1]
     assert [path.rpartition("-")[2] for path in shown] == ["00001.parquet", "00002.parquet"]
 
 
@@ -119,7 +119,7 @@ def test_the_end_of_a_path_that_is_cut_stays():
     ],
 )
 def test_numbers_are_shown_as_people_write_them(text, shown):
-    assert cells.round_text(text) == shown
+    assert numbers.round_text(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -143,18 +143,18 @@ def test_all_numbers_of_a_column_have_marks_between_digits_or_none(kind, low, hi
 
 @pytest.mark.parametrize(("value", "shown"), [(9999.99, "10,000"), (8705.4, "8,705"), (999.96, "1,000"), (0.5, "0.5")])
 def test_numbers_as_short_as_they_tell_something(value, shown):
-    assert cells.format_number(value) == shown
+    assert numbers.format_number(value) == shown
 
 
 def test_texts_that_are_cut_are_told_apart():
     prefix = "https://shop.example/very/long/common/"
-    shown = cells.shorten_alike([f"{prefix}p{i}" for i in (12345, 67890)], 40)
+    shown = shortening.shorten_alike([f"{prefix}p{i}" for i in (12345, 67890)], 40)
     assert shown == ["https://shop.…ong/common/p12345", "https://shop.…ong/common/p67890"]
-    assert cells.shorten_alike(["a" * 9, "b" * 50], 40) == ["a" * 9, "b" * 39 + "…"]
+    assert shortening.shorten_alike(["a" * 9, "b" * 50], 40) == ["a" * 9, "b" * 39 + "…"]
 
 
 def test_times_lose_their_seconds_before_more():
-    assert [cells.shorten("2026-01-02 03:04:05", width) for width in (19, 16, 12)] == [
+    assert [shortening.shorten("2026-01-02 03:04:05", width) for width in (19, 16, 12)] == [
         "2026-01-02 03:04:05", "2026-01-02 03:04", "2026-01-02…",
     ]  # fmt: skip
 
@@ -197,8 +197,8 @@ def test_nothing_is_left_out_silently(kind, width):
     shown = on_terminal(metastore.Answer(kind, "db.t", names, (values,)), width)
     assert max(map(len, shown.splitlines())) <= width
     told = " ".join(shown.split())
-    unsaid = cells.SAID_ELSEWHERE.get(kind, ())
-    assert [name for name in names if cells.column_heading(name) not in told and name not in unsaid] == []
+    unsaid = columns.SAID_ELSEWHERE.get(kind, ())
+    assert [name for name in names if columns.column_heading(name) not in told and name not in unsaid] == []
 
 
 def test_a_summary_shows_what_is_approximate(location):

@@ -75,7 +75,7 @@ def explain_comparison(compared: Comparison) -> list[str]:
 
 
 def _format_expected(measurement: Measurement) -> str:
-    from metastore.display.cells import format_bytes  # noqa: PLC0415 - as above
+    from metastore.display.numbers import format_bytes  # noqa: PLC0415 - as above
 
     if measurement.expected is None:
         return f"unknown ({format_bytes(measurement.expected_bytes)})"

@@ -24,7 +24,7 @@ from metastore.path_names import is_location, name_folder
 from metastore.visible_text import make_json_visible, make_lines_visible, make_visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -76,11 +76,18 @@ class PlainOutput:
         self, number: int, title: str, sql: str, lines: Sequence[tuple[str, str, str]], remarks: Sequence[str]
     ) -> None:
         """Show a query and its measurements without and with the Metastore."""
-        from metastore.display.plain_text import align_cells  # noqa: PLC0415 - not needed for --help
+        from metastore.display.plain_text import AlignedColumn, align_columns  # noqa: PLC0415 - not needed for --help
 
         _write(f"\nQuery {number}: {title}\n")
         _write(textwrap.indent(sql, "    ") + "\n")
-        table = align_cells([("", "without", "with the Metastore"), *lines], [False, True, True])
+        names, without, with_us = zip(*lines, strict=True)
+        table = align_columns(
+            [
+                AlignedColumn(["", *names]),
+                AlignedColumn(["without", *without], is_number=True),
+                AlignedColumn(["with the Metastore", *with_us], is_number=True),
+            ]
+        )
         _write(textwrap.indent("\n".join(table), "  ") + "\n")
         for remark in remarks:
             _write(textwrap.fill(remark, TEXT_WIDTH, initial_indent="  ", subsequent_indent="  "))
@@ -104,12 +111,16 @@ class PlainOutput:
         """List data files, for another program to read."""
         for path in files:
             _write(make_visible(path))
-        for line in repr(files).splitlines():
-            self.note(line)
+        self.notes(repr(files).splitlines())
 
     def note(self, text: str) -> None:
         """Write a remark beside the result."""
         _write(make_visible(text), err=True)
+
+    def notes(self, texts: Iterable[str]) -> None:
+        """Write several remarks."""
+        for text in texts:
+            self.note(text)
 
     def error(self, error: MetastoreError) -> None:
         """Write why there is no result."""
@@ -225,13 +236,19 @@ def _phrase_hint(error: MetastoreError) -> str:
 
 def _mention_folder(error: MetastoreError) -> None:
     """Add to the hint of a missing table or database the folder of the same name, if there is one."""
-    is_missing = isinstance(error, TableNotFound) or "there is no database" in error.message
-    name = str(getattr(error, "table", "")) if is_missing else ""
+    name = _missing_name(error)
     if not name or is_location(name) or not Path(name).is_dir():
         return
     sql_name = name_folder(f"./{name}")
     in_statements = f", in statements {sql_name}" if sql_name else ""
     error.hint = f"{error.hint} The folder of that name is ./{name}{in_statements}.".lstrip()
+
+
+def _missing_name(error: MetastoreError) -> str:
+    """The name of the table or database that is not there; empty for another error."""
+    if isinstance(error, TableNotFound) or "there is no database" in error.message:
+        return str(getattr(error, "table", ""))
+    return ""
 
 
 def _find_stop(error: BaseException | None) -> KeyboardInterrupt | None:
@@ -326,7 +343,8 @@ def _to_json(value: Any) -> Any:
 
 
 def _format_fact(name: str, value: Any) -> str:
-    from metastore.display.cells import format_bytes, format_cell  # noqa: PLC0415 - not needed for --help
+    from metastore.display.cells import format_cell  # noqa: PLC0415 - not needed for --help
+    from metastore.display.numbers import format_bytes  # noqa: PLC0415 - as above
 
     if isinstance(value, list | tuple):
         return "; ".join(map(_format_entry, value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,17 +38,18 @@ def verify(output: PlainOutput, local: LocalSpark, where: Where, table: Table = 
     """Read all statistics of a table and check them; ends with 1 where something is wrong."""
     import metastore  # noqa: PLC0415 - pyarrow is slow to import
     from metastore.cli.shell_hints import write_command  # noqa: PLC0415 - as above
-    from metastore.display.cells import format_bytes  # noqa: PLC0415 - as above
+    from metastore.display.numbers import format_bytes  # noqa: PLC0415 - as above
 
     with _open_subject(local, where, table) as subject:
         objects = metastore.verify(*subject)
     output.answer(objects)
-    checked = [row for row in objects if row["state"] != "unknown"]
-    problems = len([row for row in checked if row["state"] != "ok"])
-    total = format_bytes(sum(row["size"] for row in checked))
+    states = Counter(row["state"] for row in objects)
+    unchecked = states["unknown"]
+    checked = len(objects) - unchecked
+    problems = checked - states["ok"]
+    total = format_bytes(sum(row["size"] for row in objects if row["state"] != "unknown"))
     verdict = f"{problems} with problems" if problems else "all is well"
-    output.note(f"{len(checked)} objects of {total}: {verdict}")
-    unchecked = len(objects) - len(checked)
+    output.note(f"{checked} objects of {total}: {verdict}")
     if unchecked:
         output.note(f"{unchecked} more are passed over")
     if problems:
@@ -67,7 +69,7 @@ def gc(
 ) -> None:
     """List the files of a store that are no longer needed, or delete them."""
     import metastore  # noqa: PLC0415 - pyarrow is slow to import
-    from metastore.display.cells import format_bytes  # noqa: PLC0415 - as above
+    from metastore.display.numbers import format_bytes  # noqa: PLC0415 - as above
 
     if grace_days < 0:
         raise InvalidArgument("--grace-days", f"{grace_days:g} is less than 0")

@@ -6,14 +6,16 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from typing import TYPE_CHECKING
+from operator import sub, truediv
+from typing import TYPE_CHECKING, Any
 
-from metastore.display.cells import format_number
+from metastore.display.columns import read_column
+from metastore.display.numbers import format_number
 from metastore.format.spark_text import parse_spark_text
 from metastore.format.sparkline import count_evenly
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from metastore.answers import Answer
 
@@ -60,12 +62,11 @@ def measure_bars(answer: Answer) -> Measure | None:
 def _measure_bins(answer: Answer) -> Measure:
     """The density of each bin, if bins differ in width: bins of equal height have equal counts."""
     counts = _read_counts(answer, "count")
-    edges, unit = _read_edges(answer)
-    widths = [hi - lo for lo, hi in zip(edges[::2], edges[1::2], strict=True)]
-    have_equal_widths = len(set(widths)) < 2
-    if have_equal_widths or not all(0 < width < math.inf for width in widths):
+    edges, unit = read_edges(answer.rows)
+    widths = _measure_widths(edges)
+    if not _differ(widths):
         return Measure(beside="count", shares=_shares(counts))
-    densities = [count / width for count, width in zip(counts, widths, strict=True)]
+    densities = list(map(truediv, counts, widths))
     return Measure(
         beside="count",
         shares=_shares(densities),
@@ -74,14 +75,25 @@ def _measure_bins(answer: Answer) -> Measure:
     )
 
 
+def _measure_widths(edges: Sequence[float]) -> list[float]:
+    """The width of each bin."""
+    return list(map(sub, edges[1::2], edges[::2]))
+
+
+def _differ(widths: Sequence[float]) -> bool:
+    """Whether bins differ in width, and all widths are positive and finite."""
+    are_widths = all(0 < width < math.inf for width in widths)
+    return are_widths and len(set(widths)) > 1
+
+
 def _read_counts(answer: Answer, column: str) -> list[float]:
-    return [float(row[column] or 0) for row in answer.rows]
+    return [float(count or 0) for count in read_column(answer, column)]
 
 
-def _read_edges(answer: Answer) -> tuple[list[float], str]:
+def read_edges(bins: Sequence[Mapping[str, Any]]) -> tuple[list[float], str]:
     """The positions of the lower and the upper edge of each bin, and their unit; empty for texts."""
     edges: list[str | None] = []
-    for row in answer.rows:
+    for row in bins:
         edges += [row["lo"], row["hi"]]
     return read_positions(edges)
 
@@ -103,9 +115,8 @@ class Shape:
 
 def measure_shape(answer: Answer) -> Shape | None:
     """The histogram of an answer with many bins of equal width; None for values without a distance."""
-    edges, unit = _read_edges(answer)
-    is_ordered = edges == sorted(edges)  # texts that look like numbers are in another order
-    if not edges or not is_ordered or not all(map(math.isfinite, edges)):
+    edges, unit = read_edges(answer.rows)
+    if not edges or not _are_on_axis(edges):
         return None
     are_integers = all(map(float.is_integer, edges))
     ends, sums = _accumulate_counts(answer, edges, step=1.0 if are_integers else 0.0)
@@ -120,6 +131,11 @@ def measure_shape(answer: Answer) -> Shape | None:
         counts=tuple(counts),
         unit=unit,
     )
+
+
+def _are_on_axis(edges: list[float]) -> bool:
+    """Whether edges are finite and ascend; those of texts that look like numbers do not."""
+    return edges == sorted(edges) and all(map(math.isfinite, edges))
 
 
 def _accumulate_counts(answer: Answer, edges: Sequence[float], step: float) -> tuple[list[float], list[float]]:

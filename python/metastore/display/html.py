@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, Template
 
 from metastore.display.bars import measure_shape
-from metastore.display.cells import format_brief_cell, list_caption_parts
+from metastore.display.caption import list_caption_parts
+from metastore.display.cells import format_brief_cell
 from metastore.display.layout import fit_columns
 from metastore.format.sparkline import LEVELS
 
@@ -76,22 +77,24 @@ def render(answer: Answer) -> str:
     """The answer as HTML; shares of nulls, frequencies and bins get a bar behind them, histograms are drawn."""
     layout = fit_columns(answer, _ROWS)
     columns = [column for column in layout.columns if not column.is_bar]
-    shape = None
-    ends: list[str] = []
-    histogram = measure_shape(answer) if answer.kind == "histogram" else None
-    if histogram is not None:
-        shape = _bars(histogram.counts)
-        ends = [format_brief_cell("lo", answer[0]["lo"]), format_brief_cell("lo", answer[-1]["hi"])]
     return _template().render(
         style=STYLE,
         height=_HEIGHT,
         columns=list(map(_head, columns)),
         rows=[_row(columns, number) for number in range(len(answer[:_ROWS]))],
-        shape=shape,
-        ends=ends,
         caption=list_caption_parts(answer),
         remarks=layout.remarks,
+        **_histogram(answer),
     )
+
+
+def _histogram(answer: Answer) -> dict[str, object]:
+    """The bars of a histogram and the texts at its ends, for the template; empty for other answers."""
+    shape = measure_shape(answer) if answer.kind == "histogram" else None
+    if shape is None:
+        return {}
+    ends = [format_brief_cell("lo", answer[0]["lo"]), format_brief_cell("lo", answer[-1]["hi"])]
+    return {"shape": _bars(shape.counts), "ends": ends}
 
 
 def _head(column: DisplayColumn) -> dict[str, object]:
@@ -106,15 +109,15 @@ def _cell(column: DisplayColumn, row: int) -> dict[str, object]:
     """A cell of the template: its text or sparkline, the classes of its style, the length of the bar behind it."""
     text = column.cells[row]
     classes = _classes(column)
-    percent = None
     share = column.shares[row] if column.shares else None
+    cell: dict[str, object] = {"text": text, "percent": None}
     if share is not None:
         classes.append("bar")
-        percent = round(100 * share, 1)
-    bars = None
+        cell["percent"] = round(100 * share, 1)
     if column.is_sparkline and text:
-        bars = _bars([LEVELS.index(level) for level in text])
-    return {"text": text, "kind": " ".join(classes), "percent": percent, "bars": bars}
+        cell["bars"] = _bars(list(map(LEVELS.index, text)))
+    cell["kind"] = " ".join(classes)
+    return cell
 
 
 def _classes(column: DisplayColumn) -> list[str]:

@@ -1,4 +1,4 @@
-"""The columns of an answer that fit a width, their widths, and remarks on the rest."""
+"""The columns of an answer that fit a width, and their widths."""
 
 from __future__ import annotations
 
@@ -8,26 +8,11 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len
 
 from metastore.display import bars
-from metastore.display.cells import (
-    APPROXIMATE,
-    OF_ALL_ROWS,
-    QUARTILES,
-    SAID_ELSEWHERE,
-    column_heading,
-    format_marked_cell,
-    format_number,
-    has_values,
-    is_approximate,
-    is_number,
-    is_summary,
-    rank_errors,
-    round_text,
-    shorten,
-    shorten_inside,
-    shown_columns,
-    top_share,
-)
-from metastore.visible_text import make_visible
+from metastore.display.cells import format_marked_cell, rank_errors, top_share
+from metastore.display.columns import column_heading, is_number, shown_columns
+from metastore.display.numbers import round_text
+from metastore.display.remarks import list_remarks
+from metastore.display.shortening import shorten, shorten_inside
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -36,8 +21,6 @@ if TYPE_CHECKING:
 
 
 GAP = 2
-_MOST_NAMED = 5
-_MEANING = "(two of three are nearer, 19 of 20 within twice that)"
 _READABLE, _READABLE_KEY, _READABLE_BAR = 17, 24, 8
 _KEYS = ("column_name", "path", "name", "value", "table")
 _OF_SUMMARY = ("std", "q25", "q75", "avg", "q50", "top_value", "column_type", "sparkline")
@@ -108,16 +91,23 @@ def fit_columns(answer: Answer, rows: int, width: int | None = None) -> Layout:
     Numbers and headings are never cut. If not all columns fit, the least useful ones are left out, and a remark names
     them.
     """
+    columns = _make_columns(answer, rows)
+    names = list(columns)
+    if width is not None:
+        names = _select_columns(answer, columns, width)
+        columns = _narrowed({name: columns[name] for name in names}, width)
+    return Layout(
+        columns=tuple(columns.values()),
+        remarks=tuple(list_remarks(answer, names, rows)),
+    )
+
+
+def _make_columns(answer: Answer, rows: int) -> dict[str, DisplayColumn]:
     columns = {name: _column(answer, name, rows) for name in shown_columns(answer)}
     measure = bars.measure_bars(answer)
-    if measure is not None:
-        columns = _with_bars(columns, measure, rows)
-    names = _select_columns(answer, columns, width)
-    selected = [columns[name] for name in names]
-    return Layout(
-        columns=tuple(_narrowed(selected, width)),
-        remarks=tuple(_remarks(answer, names, rows)),
-    )
+    if measure is None:
+        return columns
+    return _with_bars(columns, measure, rows)
 
 
 def _column(answer: Answer, name: str, rows: int) -> DisplayColumn:
@@ -127,9 +117,7 @@ def _column(answer: Answer, name: str, rows: int) -> DisplayColumn:
     if is_numeric:
         cells = list(map(_round_fraction, cells))
     heading = column_heading(name)
-    shares: tuple[float | None, ...] = ()
-    if name in _SHARES:
-        shares = tuple(map(_SHARES[name], visible_rows))
+    read_share = _SHARES.get(name)
     return DisplayColumn(
         head=heading,
         cells=tuple(cells),
@@ -137,7 +125,7 @@ def _column(answer: Answer, name: str, rows: int) -> DisplayColumn:
         is_number=is_numeric,
         is_key=name in _KEYS,
         is_sparkline=name == "sparkline",
-        shares=shares,
+        shares=tuple(map(read_share, visible_rows)) if read_share else (),
     )
 
 
@@ -176,27 +164,22 @@ def _bar_columns(name: str, column: DisplayColumn, measure: bars.Measure, rows: 
     return {name: column, bars.DENSITY: density, bars.BARS: bar}
 
 
-def _select_columns(answer: Answer, columns: dict[str, DisplayColumn], width: int | None) -> list[str]:
+def _select_columns(answer: Answer, columns: dict[str, DisplayColumn], width: int) -> list[str]:
     """The names of the columns that fit a width."""
-    names = list(columns)
-    if width is None:
-        return names
     narrowest = {name: _narrowest(column) for name, column in columns.items()}
     for name in _removal_order(answer, columns):
         if _total(narrowest.values()) <= width:
             break
-        names.remove(name)
         del narrowest[name]
-    return names
+    return list(narrowest)
 
 
 def _removal_order(answer: Answer, columns: dict[str, DisplayColumn]) -> list[str]:
     """The columns in the order in which they are left out; the first column and keys always stay, unless listed."""
-    order = [name for name in _FIRST_TO_GO.get(answer.kind, ()) if name in columns]
-    for name in reversed(list(columns)[1:]):
-        if name not in order and not columns[name].is_key:
-            order.append(name)
-    return order
+    listed = [name for name in _FIRST_TO_GO.get(answer.kind, ()) if name in columns]
+    names = list(columns)[1:]
+    others = [name for name in reversed(names) if not columns[name].is_key]
+    return list(dict.fromkeys([*listed, *others]))
 
 
 def _narrowest(column: DisplayColumn) -> int:
@@ -208,12 +191,11 @@ def _narrowest(column: DisplayColumn) -> int:
     return max(len(column.head), min(column.width, readable))
 
 
-def _narrowed(columns: Sequence[DisplayColumn], width: int | None) -> list[DisplayColumn]:
+def _narrowed(columns: dict[str, DisplayColumn], width: int) -> dict[str, DisplayColumn]:
     """The same columns with shorter texts, the longest first, until all fit."""
-    widths = [column.width for column in columns]
-    if width is not None:
-        _narrow_widths(widths, [_narrowest(column) for column in columns], width)
-    return [_cut(column, size) for column, size in zip(columns, widths, strict=True)]
+    widths = [column.width for column in columns.values()]
+    _narrow_widths(widths, list(map(_narrowest, columns.values())), width)
+    return dict(zip(columns, map(_cut, columns.values(), widths), strict=True))
 
 
 def _narrow_widths(widths: list[int], narrowest: Sequence[int], total: int) -> None:
@@ -227,87 +209,14 @@ def _narrow_widths(widths: list[int], narrowest: Sequence[int], total: int) -> N
 
 
 def _cut(column: DisplayColumn, width: int) -> DisplayColumn:
+    """The same column with texts and bars that fit a width."""
     if column.is_bar:
         cells = [bars.draw_bar(share or 0.0, width) for share in column.shares]
-    elif column.head == "path":
-        cells = [shorten_inside(cell, width) for cell in column.cells]
-    else:
-        cells = [shorten(cell, width) for cell in column.cells]
+        return replace(column, cells=tuple(cells), width=width)
+    cut = shorten_inside if column.head == "path" else shorten
+    cells = [cut(cell, width) for cell in column.cells]
     return replace(column, cells=tuple(cells), width=width)
 
 
 def _total(sizes: Collection[int]) -> int:
     return sum(sizes) + GAP * (len(sizes) - 1)
-
-
-def _remarks(answer: Answer, names: Sequence[str], rows: int) -> list[str]:
-    remarks = list_approximations(answer, names)
-    visible = {*names, *SAID_ELSEWHERE.get(answer.kind, ())}
-    hidden = [name for name in answer.columns if name not in visible]
-    missing = [column_heading(name) for name in hidden if has_values(answer, name)]
-    if missing:
-        remarks.append(f"not shown: {', '.join(missing)} (--json and to_dict() have all)")
-    if len(answer) > rows:
-        remarks.append(f"{len(answer) - rows:,} more rows (--json, a pipe and to_dict() have all)")
-    return remarks
-
-
-def list_approximations(answer: Answer, names: Sequence[str]) -> list[str]:
-    """Remarks on a summary: the meaning of the mark of approximate numbers, infinite values, the time zone."""
-    if not is_summary(answer):
-        return []
-    remarks = []
-    reasons = _list_reasons(answer, names)
-    if reasons:
-        remarks.append(f"{APPROXIMATE} approximate: {'; '.join(reasons)}")
-    return [*remarks, *_infinities(answer), *_zone(answer)]
-
-
-def _list_reasons(answer: Answer, names: Sequence[str]) -> list[str]:
-    """The reasons why numbers of a summary are approximate."""
-    reasons = []
-    error = max((row["distinct_error"] or 0.0 for row in answer.rows), default=0.0)
-    if error:
-        reasons.append(f"distinct values have a standard error of at most {format_number(100 * error)} % {_MEANING}")
-    if not set(names).isdisjoint(QUARTILES):
-        reasons += _rank_errors(list(rank_errors(answer).values()))
-    if _has_approximate(answer, ("min", "max")):
-        reasons.append("bounds hold for more than the live rows of this snapshot")
-    if _has_approximate(answer, OF_ALL_ROWS):
-        reasons.append("means, quantiles and distinct values are those of all rows in the data files, deleted ones too")
-    return reasons
-
-
-def _rank_errors(errors: Sequence[float | None]) -> list[str]:
-    """The greatest error of the ranks of quartiles."""
-    remarks = []
-    greatest = max((error or 0.0 for error in errors), default=0.0)
-    if greatest:
-        remarks.append(f"ranks of quartiles are off by at most {100 * greatest:.2g} % of the values")
-    if None in errors:
-        remarks.append("by how much some quartiles are off is not known")
-    return remarks
-
-
-def _has_approximate(answer: Answer, names: Sequence[str]) -> bool:
-    return any(is_approximate(row, name) for row in answer.rows for name in names)
-
-
-def _infinities(answer: Answer) -> list[str]:
-    """A remark on the columns with infinite values."""
-    rows = [row for row in answer.rows if row.get("inf_count")]
-    if not rows:
-        return []
-    columns = [f"{make_visible(row['column_name'])} ({format_number(row['inf_count'])})" for row in rows]
-    names = ", ".join(columns[:_MOST_NAMED])
-    if len(columns) > _MOST_NAMED:
-        names += " and others"
-    return [f"avg, std and histograms leave infinite values out: {names}"]
-
-
-def _zone(answer: Answer) -> list[str]:
-    """The time zone of instants; it differs between reading with Spark and without."""
-    types = {row["column_type"] for row in answer.rows}
-    if "timestamp" not in types:
-        return []
-    return [f"timestamps in {answer.zone}"]

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from metastore.display.cells import (
-    build_caption,
-    column_heading,
-    format_cell,
-    format_marked_cell,
-    is_number,
-    rank_errors,
-    shown_columns,
-)
-from metastore.display.layout import GAP, fit_columns, list_approximations
+from metastore.display.caption import build_caption
+from metastore.display.cells import format_cell, format_marked_cell, rank_errors
+from metastore.display.columns import column_heading, is_number, shown_columns
+from metastore.display.layout import GAP, fit_columns
+from metastore.display.remarks import list_approximations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,37 +25,42 @@ _ROWS_OF_REPR = 50
 def render(answer: Answer, width: int | None = None) -> str:
     """The answer as aligned columns, shortened for a screen."""
     layout = fit_columns(answer, _ROWS_OF_REPR, width)
-    columns = layout.columns
-    heads = [column.head for column in columns]
-    rows = zip(*[column.cells for column in columns], strict=True)
-    numbers = [column.is_number for column in columns]
-    lines = [build_caption(answer), *align_cells([heads, *rows], numbers), *layout.remarks]
+    columns = [AlignedColumn([column.head, *column.cells], column.is_number) for column in layout.columns]
+    lines = [build_caption(answer), *align_columns(columns), *layout.remarks]
     return "\n".join(filter(None, lines))
 
 
 def render_complete(answer: Answer) -> str:
     """The answer as aligned columns, every row and value in full, and the meaning of marks."""
     names = shown_columns(answer)
+    columns = [_complete_column(answer, name) for name in names]
+    return "\n".join([*align_columns(columns), *list_approximations(answer, names)])
+
+
+def _complete_column(answer: Answer, name: str) -> AlignedColumn:
     errors = rank_errors(answer)
-    headings = [column_heading(name) for name in names]
-    rows = [[format_marked_cell(row, name, errors, format_cell) for name in names] for row in answer.rows]
-    numbers = [is_number(answer, name) for name in names]
-    lines = align_cells([headings, *rows], numbers)
-    return "\n".join([*lines, *list_approximations(answer, names)])
+    cells = [format_marked_cell(row, name, errors, format_cell) for row in answer.rows]
+    return AlignedColumn([column_heading(name), *cells], is_number(answer, name))
 
 
-def align_cells(lines: Sequence[Sequence[str]], numbers: Sequence[bool]) -> list[str]:
-    """Lines of cells under each other, two blanks apart, numbers to the right."""
-    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    return [_align_line(line, widths, numbers) for line in lines]
+@dataclass(frozen=True)
+class AlignedColumn:
+    """A heading with the texts below it, numbers to the right."""
+
+    texts: Sequence[str]
+    is_number: bool = False
+
+    def pad(self) -> list[str]:
+        """The texts, all as wide as the widest."""
+        width = max(map(cell_len, self.texts))
+        return [self._pad_text(text, width) for text in self.texts]
+
+    def _pad_text(self, text: str, width: int) -> str:
+        blanks = " " * (width - cell_len(text))
+        return blanks + text if self.is_number else text + blanks
 
 
-def _align_line(line: Sequence[str], widths: Sequence[int], numbers: Sequence[bool]) -> str:
-    cells = []
-    for text, width, is_right in zip(line, widths, numbers, strict=True):
-        padding = " " * (width - cell_len(text))
-        if is_right:
-            cells.append(padding + text)
-        else:
-            cells.append(text + padding)
-    return (" " * GAP).join(cells).rstrip()
+def align_columns(columns: Sequence[AlignedColumn]) -> list[str]:
+    """Lines of cells under each other, two blanks apart."""
+    lines = zip(*[column.pad() for column in columns], strict=True)
+    return [(" " * GAP).join(cells).rstrip() for cells in lines]

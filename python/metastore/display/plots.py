@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from metastore.answers import require_library
 from metastore.display.bars import DAY, measure_shape, read_moment, read_positions
 from metastore.display.cells import format_brief_cell
+from metastore.display.columns import read_column
 from metastore.errors import InvalidArgument, LibraryNotFound
 from metastore.visible_text import make_visible
 
@@ -56,26 +58,28 @@ class Drawing:
 def draw(answer: Answer, library: str | None = None) -> Any:
     """The axes of matplotlib or the chart of Altair that shows an answer."""
     drawing = prepare_drawing(answer)
-    if library not in (None, *_LIBRARIES):
+    if library is None:
+        return _draw_with_any(drawing)
+    if library not in _LIBRARIES:
         raise InvalidArgument("library", f"{library!r} is none of {', '.join(_LIBRARIES)}")
-    for name in _LIBRARIES if library is None else [library]:
-        try:
-            return _LIBRARIES[name](drawing)
-        except LibraryNotFound as error:
-            missing = error
-    raise missing if library else LibraryNotFound(" or ".join(_LIBRARIES), "plot()")
+    return _LIBRARIES[library](drawing)
+
+
+def _draw_with_any(drawing: Drawing) -> Any:
+    """Draw with the first library that is installed."""
+    for draw_with_library in _LIBRARIES.values():
+        with suppress(LibraryNotFound):
+            return draw_with_library(drawing)
+    raise LibraryNotFound(" or ".join(_LIBRARIES), "plot()")
 
 
 def prepare_drawing(answer: Answer) -> Drawing:
     """The drawing of an answer: numbers and times along an axis, other values by their names."""
-    if answer.kind == "quantiles":
-        return _quantile_drawing(answer)
-    if answer.kind == "histogram":
-        return _histogram_drawing(answer)
-    if answer.kind == "frequencies":
-        return _frequency_drawing(answer)
-    hint = "Say histogram(), frequencies() or quantiles() of a column, and plot() of that."
-    raise InvalidArgument("plot", f"{answer.kind} is nothing that can be drawn", hint)
+    prepare = _DRAWINGS.get(answer.kind)
+    if prepare is None:
+        hint = "Say histogram(), frequencies() or quantiles() of a column, and plot() of that."
+        raise InvalidArgument("plot", f"{answer.kind} is nothing that can be drawn", hint)
+    return prepare(answer)
 
 
 def _quantile_drawing(answer: Answer) -> Drawing:
@@ -110,8 +114,8 @@ def _frequency_drawing(answer: Answer) -> Drawing:
     title = make_visible(answer.subject)
     if len(answer.rows) > _MOST_BARS:
         title = f"{title} (first {_MOST_BARS} of {len(answer.rows):,})"
-    bars = [(row["value"], row["frequency"]) for row in answer.rows[:_MOST_BARS]]
-    return _bar_drawing(answer, bars, title)
+    bars = zip(read_column(answer, "value"), read_column(answer, "frequency"), strict=True)
+    return _bar_drawing(answer, list(bars)[:_MOST_BARS], title)
 
 
 def _bar_drawing(answer: Answer, bars: Sequence[tuple[str, int]], title: str) -> Drawing:
@@ -124,6 +128,13 @@ def _bar_drawing(answer: Answer, bars: Sequence[tuple[str, int]], title: str) ->
         y_label="values",
         title=title,
     )
+
+
+_DRAWINGS: dict[str, Callable[[Answer], Drawing]] = {
+    "quantiles": _quantile_drawing,
+    "histogram": _histogram_drawing,
+    "frequencies": _frequency_drawing,
+}
 
 
 def _column_label(answer: Answer) -> str:
@@ -161,12 +172,7 @@ def _in_unit(positions: Sequence[float], unit: str) -> Sequence[Any]:
 def _draw_with_matplotlib(drawing: Drawing) -> Any:
     plots = require_library("matplotlib.pyplot", "plot()")
     if drawing.form == BARS:
-        height = max(2.4, 0.22 * len(drawing.x))
-        _, axes = plots.subplots(layout="constrained", figsize=(6.4, height))
-        axes.barh(range(len(drawing.x)), drawing.y, tick_label=drawing.x)
-        axes.invert_yaxis()
-        axes.set(xlabel=drawing.y_label, ylabel=drawing.x_label, title=drawing.title)
-        return axes
+        return _draw_bars_with_matplotlib(drawing, plots)
     _, axes = plots.subplots(layout="constrained")
     if drawing.form == STEPS:
         axes.stairs(drawing.y, drawing.x, fill=True)
@@ -178,9 +184,18 @@ def _draw_with_matplotlib(drawing: Drawing) -> Any:
     return axes
 
 
+def _draw_bars_with_matplotlib(drawing: Drawing, plots: Any) -> Any:
+    height = max(2.4, 0.22 * len(drawing.x))
+    _, axes = plots.subplots(layout="constrained", figsize=(6.4, height))
+    axes.barh(range(len(drawing.x)), drawing.y, tick_label=drawing.x)
+    axes.invert_yaxis()
+    axes.set(xlabel=drawing.y_label, ylabel=drawing.x_label, title=drawing.title)
+    return axes
+
+
 def _draw_with_altair(drawing: Drawing) -> Any:
     alt = require_library("altair", "plot()")
-    starts = [value.isoformat() if isinstance(value, datetime) else value for value in drawing.x]
+    starts = list(map(_write_time, drawing.x))
     ends = [*starts[1:], None]
     rows = [{"x": start, "to": end, "y": y} for start, end, y in zip(starts, ends, drawing.y, strict=False)]
     chart = alt.Chart(alt.Data(values=rows), title=drawing.title)
@@ -193,6 +208,11 @@ def _draw_with_altair(drawing: Drawing) -> Any:
     if drawing.form == STEPS:
         return chart.mark_bar().encode(x=values, x2="to", y=counts)
     return chart.mark_line(point=True).encode(x=values, y=counts)
+
+
+def _write_time(value: Any) -> Any:
+    """A time as Altair takes it; other values stay."""
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 _LIBRARIES: dict[str, Callable[[Drawing], Any]] = {"matplotlib": _draw_with_matplotlib, "altair": _draw_with_altair}

@@ -10,13 +10,11 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from metastore.display.cells import build_caption
+from metastore.display.caption import build_caption
 from metastore.display.layout import GAP, DisplayColumn, fit_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from rich.console import RenderableType
 
     from metastore.answers import Answer
 
@@ -27,8 +25,17 @@ _ROWS = 200
 def render(answer: Answer, width: int) -> Group:
     """The answer as a table that fits the width of the terminal."""
     layout = fit_columns(answer, _ROWS, width)
+    remarks = [Text(remark, style="dim") for remark in layout.remarks]
+    table = _make_table(layout.columns)
+    caption = build_caption(answer)
+    if not caption:
+        return Group(table, *remarks)
+    return Group(Text(caption, style="bold"), table, *remarks)
+
+
+def _make_table(columns: Sequence[DisplayColumn]) -> Table:
     table = Table(header_style="bold", box=None, padding=(0, GAP, 0, 0), pad_edge=False)
-    for column in layout.columns:
+    for column in columns:
         table.add_column(
             Text(column.head),
             justify="right" if column.is_number else "left",
@@ -37,15 +44,9 @@ def render(answer: Answer, width: int) -> Group:
             overflow="ellipsis",
             width=column.width,
         )
-    columns = [map(Text, column.cells) for column in layout.columns]
-    for cells in zip(*columns, strict=True):
-        table.add_row(*cells)
-    parts: list[RenderableType] = [table]
-    caption = build_caption(answer)
-    if caption:
-        parts.insert(0, Text(caption, style="bold"))
-    parts += [Text(remark, style="dim") for remark in layout.remarks]
-    return Group(*parts)
+    for cells in zip(*[column.cells for column in columns], strict=True):
+        table.add_row(*map(Text, cells))
+    return table
 
 
 def _style(column: DisplayColumn) -> str | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from metastore.display.cells import format_number, top_share
+from metastore.display.cells import top_share
+from metastore.display.columns import read_column
+from metastore.display.numbers import format_number
 from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ class Alert:
 def find_alerts(contents: Contents) -> list[Alert]:
     """The alerts of a table, in the order of its columns."""
     rows = contents.summary.rows
-    files = max([row["files_total"] or 0 for row in rows], default=0)
+    files = max(filter(None, read_column(contents.summary, "files_total")), default=0)
     alerts = [
         *_column_alerts(rows),
         *_layout_alerts(contents.layout, files),
@@ -67,10 +69,7 @@ def find_alerts(contents: Contents) -> list[Alert]:
 
 def _column_alerts(rows: Iterable[Mapping[str, Any]]) -> Iterable[Alert]:
     for row in rows:
-        for rule in _RULES:
-            alert = rule(row)
-            if alert is not None:
-                yield alert
+        yield from filter(None, [rule(row) for rule in _RULES])
 
 
 def _all_null(row: Mapping[str, Any]) -> Alert | None:
@@ -172,13 +171,14 @@ def _layout_alerts(layout: Answer | None, files: int) -> Iterable[Alert]:
     if layout is None or files < MANY_FILES:
         return
     for row in layout.rows:
-        files_read = row["files_per_lookup"] or 0
-        if row["advice"] and files_read >= MOST_FILES * files:
-            yield Alert(
-                column=row["column_name"],
-                kind="badly clustered",
-                text=f"A look-up of one value reads {format_number(files_read)} of {files:,} data files.",
-            )
+        if row["advice"]:
+            yield from _clustering_alerts(row["column_name"], row["files_per_lookup"] or 0, files)
+
+
+def _clustering_alerts(name: str, files_read: float, files: int) -> Iterable[Alert]:
+    if files_read >= MOST_FILES * files:
+        text = f"A look-up of one value reads {format_number(files_read)} of {files:,} data files."
+        yield Alert(name, "badly clustered", text)
 
 
 def _change_alerts(changes: Answer | None) -> Iterable[Alert]:

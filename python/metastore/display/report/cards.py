@@ -6,19 +6,15 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from metastore.display.bars import read_positions
-from metastore.display.cells import (
-    APPROXIMATE,
-    column_heading,
-    format_marked_cell,
-    format_number,
-    format_value,
-    shorten,
-)
+from metastore.display.cells import format_marked_cell, format_value
+from metastore.display.columns import column_heading
+from metastore.display.numbers import format_number, mark_approximate
 from metastore.display.report.alerts import format_share
 from metastore.display.report.card import Card, Change, Picture, Value
 from metastore.display.report.charts import Chart, draw_chart
 from metastore.display.report.contents import VALUES
 from metastore.display.report.facts import describe_precision, fit_width, format_bounds, list_facts, list_quantiles
+from metastore.display.shortening import shorten
 from metastore.format.table_column import encoding_of
 from metastore.visible_text import make_visible
 
@@ -41,12 +37,8 @@ def make_cards(contents: Contents, alerts: Sequence[Alert]) -> list[Card]:
     alerts_by_column: dict[str, list[Alert]] = defaultdict(list)
     for alert in alerts:
         alerts_by_column[alert.column].append(alert)
-    changes_by_column: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    changes = contents.changes.rows if contents.changes is not None else ()
-    for change in changes:
-        changes_by_column[change["column_name"]].append(change)
-    columns_before = contents.before.columns if contents.before is not None else ()
-    earlier = {column.summary["column_name"]: column for column in columns_before}
+    changes_by_column = _group_changes(contents.changes)
+    earlier = _list_earlier_columns(contents.before)
     cards = []
     for position, column in enumerate(contents.columns):
         name = column.summary["column_name"]
@@ -59,6 +51,23 @@ def make_cards(contents: Contents, alerts: Sequence[Alert]) -> list[Card]:
         )
         cards.append(card)
     return cards
+
+
+def _group_changes(changes: Answer | None) -> dict[str, list[Mapping[str, Any]]]:
+    """The rows of `diff` by column."""
+    by_column: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    if changes is None:
+        return by_column
+    for change in changes.rows:
+        by_column[change["column_name"]].append(change)
+    return by_column
+
+
+def _list_earlier_columns(before: Contents | None) -> dict[str, ColumnContents]:
+    """The columns of the earlier snapshot by name."""
+    if before is None:
+        return {}
+    return {column.summary["column_name"]: column for column in before.columns}
 
 
 def _card(
@@ -109,29 +118,37 @@ def _frequent_values(column: ColumnContents, chart: Chart | None) -> tuple[Value
     if column.values is None:
         return ()
     values = tuple(_value(row, column.summary) for row in column.values.rows)
-    distinct_values = column.summary["approx_unique"] or _FEW
-    if chart is None or distinct_values < _FEW:
+    if chart is None or _has_few_values(column.summary):
         return values
     if not values or values[0].width < 1:
         return ()
     return values
 
 
+def _has_few_values(row: Mapping[str, Any]) -> bool:
+    distinct_values: int = row["approx_unique"] or _FEW
+    return distinct_values < _FEW
+
+
 def _value(row: Mapping[str, Any], column: Mapping[str, Any]) -> Value:
     """A row of `frequencies`."""
-    text = '""'
-    if row["value"] != "":
-        text = shorten(make_visible(format_value(str(row["value"]), column)), _LONGEST)
-    mark = "" if row["exact"] else APPROXIMATE
-    count = f"{mark}{row['frequency']:,}"
-    if row["fraction"] is None:
-        return Value(text=text, count=count, share="", width=0)
+    share = ""
+    width: float = 0
+    if row["fraction"] is not None:
+        share = format_share(row["fraction"])
+        width = round(100 * row["fraction"], 1)
     return Value(
-        text=text,
-        count=count,
-        share=format_share(row["fraction"]),
-        width=round(100 * row["fraction"], 1),
+        text=_format_frequent_value(row["value"], column),
+        count=mark_approximate(f"{row['frequency']:,}", is_approximate=not row["exact"]),
+        share=share,
+        width=width,
     )
+
+
+def _format_frequent_value(value: Any, column: Mapping[str, Any]) -> str:
+    if value == "":
+        return '""'
+    return shorten(make_visible(format_value(str(value), column)), _LONGEST)
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[tuple[str, float | None], ...]:
@@ -181,12 +198,12 @@ def _describe_counts(row: Mapping[str, Any]) -> str:
 def _picture(chart: Chart | None, earlier: Chart | None) -> Picture | None:
     if chart is None:
         return None
-    shares = _shares(chart)
+    shares = list(map(format_share, chart.shares))
     bars = [f"{label}\t{share}" for label, share in zip(chart.labels, shares, strict=True)]
     highest_share = chart.highest
     outline = ""
     if earlier is not None:
-        bars = [f"{bar}\t{share} %" for bar, share in zip(bars, _shares(earlier), strict=True)]
+        bars = [f"{bar}\t{format_share(share)} %" for bar, share in zip(bars, earlier.shares, strict=True)]
         highest_share = max(chart.highest, earlier.highest)
         outline = earlier.outline(highest_share)
     highest = chart.counts.index(max(chart.counts))
@@ -203,12 +220,6 @@ def _picture(chart: Chart | None, earlier: Chart | None) -> Picture | None:
         bars="\n".join(bars),
         highest=f"highest bar {format_share(highest_share)}",
     )
-
-
-def _shares(chart: Chart) -> list[str]:
-    """The share of the values in each bar."""
-    total = sum(chart.counts) or 1.0
-    return [format_share(count / total) for count in chart.counts]
 
 
 def _changes(rows: Iterable[Mapping[str, Any]]) -> tuple[Change, ...]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from metastore.display.bars import read_moment, read_positions
-from metastore.display.cells import MOST_YEARS, format_number, ungroup
+from metastore.display.bars import read_edges, read_moment
+from metastore.display.cells import MOST_YEARS
+from metastore.display.numbers import format_number, ungroup
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from metastore.answers import Answer
 
@@ -102,38 +104,41 @@ class Chart:
             hi = f"{hi} and more"
         return lo, hi
 
+    @property
+    def shares(self) -> list[float]:
+        """The share of the values in each bar."""
+        total = sum(self.counts) or 1.0
+        return [count / total for count in self.counts]
+
+    @property
+    def highest(self) -> float:
+        """The share of values that the highest bar stands for."""
+        return max(self.shares, default=0.0)
+
     def path(self, full_share: float) -> str:
         """The bars as the path of one SVG shape; a bar of full height has `full_share` of the values."""
         width = WIDTH / len(self.counts)
         bars = []
-        for bar, height in enumerate(self._heights(full_share)):
-            if height:
+        for bar, share in enumerate(self.shares):
+            if share:
                 start = _short(bar * width)
-                top = _short(height)
+                top = _short(_height(share, full_share))
                 bars.append(f"M{start} {HEIGHT}v-{top}h{_short(width - 1)}v{top}z")
         return "".join(bars)
 
     def outline(self, full_share: float) -> str:
         """The line over all bars as the path of an SVG shape."""
         width = _short(WIDTH / len(self.counts))
-        steps = [f"V{_short(HEIGHT - height)}h{width}" for height in self._heights(full_share)]
+        tops = [_short(HEIGHT - _height(share, full_share)) for share in self.shares]
+        steps = [f"V{top}h{width}" for top in tops]
         return f"M0 {HEIGHT}" + "".join(steps)
 
-    def _heights(self, full_share: float) -> list[float]:
-        """The heights of the bars; a bar with values is at least one unit high, to be visible."""
-        total = sum(self.counts)
-        heights = []
-        for count in self.counts:
-            height = 0.0
-            if count:
-                height = max(count / total / full_share * HEIGHT, 1.0)
-            heights.append(height)
-        return heights
 
-    @property
-    def highest(self) -> float:
-        """The share of values that the highest bar stands for."""
-        return max(self.counts, default=0.0) / (sum(self.counts) or 1.0)
+def _height(share: float, full_share: float) -> float:
+    """The height of a bar; one with values is at least one unit high, to be visible."""
+    if not share:
+        return 0.0
+    return max(share / full_share * HEIGHT, 1.0)
 
 
 @dataclass(frozen=True)
@@ -151,63 +156,63 @@ def draw_chart(answer: Answer | None, column_type: str, axis: Axis | None = None
     bins = _read_bins(answer, kind)
     if not bins:
         return None
-    if axis is None:
-        axis = _choose_axis(bins, kind)
-    counts = [0.0] * (len(axis.edges) - 1)
-    for source in bins:
-        for bar, share in _spread(source, axis.edges):
-            counts[bar] += share * source.count
+    axis = axis or _choose_axis(bins, kind)
     return Chart(
         axis=axis,
-        counts=tuple(counts),
+        counts=tuple(_count_values(bins, axis.edges)),
         below=bins[0].lo < axis.edges[0],
         above=bins[-1].hi > axis.edges[-1],
     )
 
 
+def _count_values(bins: Sequence[_Bin], edges: Sequence[float]) -> list[float]:
+    """The number of values of each bar."""
+    counts = [0.0] * (len(edges) - 1)
+    for source in bins:
+        for bar, share in _spread(source, edges):
+            counts[bar] += share * source.count
+    return counts
+
+
 def _read_bins(answer: Answer, kind: str) -> list[_Bin]:
     """The bins with values; those of integers extend by a half on both sides, so that each value is 1 wide."""
     rows = [row for row in answer.rows if row["count"]]
-    lows, _ = read_positions([row["lo"] for row in rows])
-    highs, _ = read_positions([row["hi"] for row in rows])
-    if not lows or not highs or not all(map(math.isfinite, [*lows, *highs])):
+    edges, _ = read_edges(rows)
+    if not edges or not all(map(math.isfinite, edges)):
         return []
-    half = 0.5 if kind in _WHOLE else 0.0
-    bins: list[_Bin] = []
-    for row, lo, hi in zip(rows, lows, highs, strict=True):
-        has_one_value = row["distinct"] == 1 or lo == hi
-        bins.append(
-            _Bin(
-                lo=hi - half if has_one_value else lo + half,  # the previous bin includes its upper edge
-                hi=hi + half,
-                count=row["count"],
-            )
-        )
+    bins = _make_bins(rows, edges, half=0.5 if kind in _WHOLE else 0.0)
+    if math.isinf(bins[-1].hi - bins[0].lo):
+        return []
+    return bins
+
+
+def _make_bins(rows: Sequence[Mapping[str, Any]], edges: Sequence[float], half: float) -> list[_Bin]:
+    bins = [_make_bin(row, lo, hi, half) for row, lo, hi in zip(rows, edges[::2], edges[1::2], strict=True)]
     if rows[0]["distinct"] != 1:
-        bins[0] = replace(bins[0], lo=lows[0] - half)
-    has_finite_length = math.isfinite(bins[-1].hi - bins[0].lo)
-    return bins if has_finite_length else []
+        bins[0] = replace(bins[0], lo=edges[0] - half)
+    return bins
+
+
+def _make_bin(row: Mapping[str, Any], lo: float, hi: float, half: float) -> _Bin:
+    start = lo + half  # the previous bin includes its upper edge
+    if row["distinct"] == 1 or lo == hi:
+        start = hi - half
+    return _Bin(lo=start, hi=hi + half, count=row["count"])
 
 
 def _choose_axis(bins: Sequence[_Bin], kind: str) -> Axis:
     """An axis over the values; a few values far out do not stretch it."""
-    is_whole = kind in _WHOLE
-    least, greatest = bins[0].lo, bins[-1].hi
     lo, hi = _cut_tails(bins)
-    edges = _whole_edges(lo, hi) if is_whole else []
-    if not edges:
-        edges = _equal_edges(lo, hi)
-    return Axis(
-        edges=tuple(edges),
-        kind=kind,
-        is_grouped=not is_whole or max(-math.ceil(least), math.floor(greatest)) > MOST_YEARS,
-    )
+    if kind not in _WHOLE:
+        return Axis(tuple(_equal_edges(lo, hi)), kind)
+    # In a long range nobody notices that a bar stands for one value more than the next.
+    edges = _equal_edges(lo, hi) if hi - lo > 4 * BARS else _whole_edges(lo, hi)
+    longest = max(-math.ceil(bins[0].lo), math.floor(bins[-1].hi))
+    return Axis(tuple(edges), kind, is_grouped=longest > MOST_YEARS)
 
 
 def _whole_edges(lo: float, hi: float) -> list[float]:
-    """Edges at distances of a whole number; none for a long range, where bars of unequal widths are not noticed."""
-    if hi - lo > 4 * BARS:
-        return []
+    """Edges at distances of a whole number."""
     step = max(math.ceil((hi - lo) / BARS), 1)
     bars = max(math.ceil((hi - lo) / step), 1)
     return [lo + step * edge for edge in range(bars + 1)]
@@ -238,12 +243,9 @@ def _cut_tails(bins: Sequence[_Bin]) -> tuple[float, float]:
 
 def _bin_at_rank(bins: Sequence[_Bin], share: float) -> _Bin:
     """The bin of the value with a share of all values up to it."""
-    rank = share * sum(source.count for source in bins)
-    sums = accumulate(source.count for source in bins)
-    for source, count_up_to in zip(bins, sums, strict=True):
-        if count_up_to >= rank:
-            return source
-    return bins[-1]
+    sums = list(accumulate(source.count for source in bins))
+    position = bisect_left(sums, share * sums[-1])
+    return bins[min(position, len(bins) - 1)]
 
 
 def _spread(source: _Bin, edges: Sequence[float]) -> list[tuple[int, float]]:
@@ -260,10 +262,8 @@ def _spread(source: _Bin, edges: Sequence[float]) -> list[tuple[int, float]]:
     if length <= 0:
         return [(last_bar, 1.0)]
     ends = [source.lo, *edges[first_bar + 1 : last_bar + 1], source.hi]
-    shares = []
-    for bar, (start, end) in enumerate(pairwise(ends), start=first_bar):
-        shares.append((bar, max(end - start, 0.0) / length))
-    return shares
+    shares = [max(end - start, 0.0) / length for start, end in pairwise(ends)]
+    return list(enumerate(shares, start=first_bar))
 
 
 def _short(value: float) -> str:

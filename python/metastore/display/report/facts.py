@@ -6,31 +6,27 @@ from typing import TYPE_CHECKING, Any
 
 from metastore.display.bars import read_positions
 from metastore.display.cells import (
-    APPROXIMATE,
     displayed_value,
     format_brief_cell,
-    format_bytes,
     format_cell,
     format_marked_cell,
-    format_number,
     format_value,
     is_approximate,
-    is_cut,
-    is_numeric,
-    shorten_alike,
 )
+from metastore.display.columns import read_column
+from metastore.display.numbers import APPROXIMATE, format_bytes, format_number, is_numeric, mark_approximate
 from metastore.display.report.alerts import format_share
 from metastore.display.report.card import Fact
+from metastore.display.shortening import is_cut, shorten_alike
 from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from metastore.answers import Answer
 
 _LONGEST = 40
 _TEXT_TYPES = ("string", "binary", "char", "varchar")
-_TIME_TYPES = ("date", "timestamp")
 _COUNTS = {
     "null_count": "nulls",
     "nan_count": "NaN",
@@ -53,8 +49,7 @@ def list_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
     yield from _count_facts(row)
     yield from _length_facts(row)
     yield from _age_facts(row)
-    if row["size_bytes"] is not None:
-        yield Fact("size", format_bytes(row["size_bytes"]))
+    yield from _size_facts(row)
 
 
 def _bound_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
@@ -78,14 +73,18 @@ def _number_facts(row: Mapping[str, Any], name: str, heading: str, text: str) ->
     """The fact of a cell, marked if it is approximate; none for an empty cell."""
     if displayed_value(row, name) is None:
         return
-    mark = APPROXIMATE if is_approximate(row, name) else ""
-    yield Fact(heading, mark + text, is_number=is_numeric(row["column_type"]))
+    marked_text = mark_approximate(text, is_approximate=is_approximate(row, name))
+    yield Fact(heading, marked_text, is_number=is_numeric(row["column_type"]))
 
 
 def format_bounds(row: Mapping[str, Any]) -> list[str]:
     """Minimum and maximum as texts, long ones cut such that they differ."""
     bounds = [format_cell("", displayed_value(row, name)) for name in ("min", "max")]
-    return [format_brief_cell("", text) for text in shorten_alike(bounds, _LONGEST)]
+    return _shorten_alike(bounds)
+
+
+def _shorten_alike(texts: Sequence[str]) -> list[str]:
+    return [format_brief_cell("", text) for text in shorten_alike(texts, _LONGEST)]
 
 
 def _distinct_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
@@ -103,10 +102,12 @@ def _count_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
     if row["null_count"] == 0:
         yield Fact("nulls", "0")
     for name, heading in _COUNTS.items():
-        count = row[name]
-        if count:
-            share = format_share(count / row["count"]) if row["count"] else ""
-            yield Fact(heading, f"{count:,}", share)
+        if row[name]:
+            yield Fact(heading, f"{row[name]:,}", _describe_share(row[name], row["count"]))
+
+
+def _describe_share(count: int, rows: int | None) -> str:
+    return format_share(count / rows) if rows else ""
 
 
 def _length_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
@@ -120,14 +121,22 @@ def _length_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
 
 def _age_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
     """The age of the newest value when the table was analyzed."""
-    column_type = row["column_type"]
-    if not column_type.startswith(_TIME_TYPES) or row["analyzed_at"] is None:
+    time_format = _time_format(row["column_type"])
+    if time_format is None or row["analyzed_at"] is None:
         return
-    form = "%Y-%m-%d" if column_type == "date" else "%Y-%m-%d %H:%M:%S"
-    positions, _ = read_positions([row["max"], row["analyzed_at"].strftime(form)])
+    positions, _ = read_positions([row["max"], row["analyzed_at"].strftime(time_format)])
     if positions:
         newest, analysis = positions
         yield Fact("newest", _describe_age(round(analysis - newest)))
+
+
+def _time_format(column_type: str) -> str | None:
+    """The form in which Spark writes values of a type; None if it has no times."""
+    if column_type == "date":
+        return "%Y-%m-%d"
+    if column_type.startswith("timestamp"):
+        return "%Y-%m-%d %H:%M:%S"
+    return None
 
 
 def _describe_age(days: int) -> str:
@@ -138,31 +147,40 @@ def _describe_age(days: int) -> str:
     return f"{abs(days):,} {unit} {direction} the analysis"
 
 
-def list_quantiles(answer: Answer | None, row: Mapping[str, Any]) -> Iterator[Fact]:
+def _size_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
+    if row["size_bytes"] is not None:
+        yield Fact("size", format_bytes(row["size_bytes"]))
+
+
+def list_quantiles(answer: Answer | None, row: Mapping[str, Any]) -> list[Fact]:
     """The quantiles of a column; a single fact if their texts were cut to the same beginning."""
     if answer is None:
-        return
+        return []
     quantiles = [quantile for quantile in answer.rows if quantile["value"] is not None]
-    values = {quantile["value"] for quantile in quantiles}
-    if len(quantiles) > 1 and len(values) == 1 and is_cut(quantiles[0]["value"]):
-        name = f"{_quantile_name(quantiles[0])} to {_quantile_name(quantiles[-1])}"
-        yield Fact(name, make_visible(quantiles[0]["value"]), "what follows is not kept")
-        return
+    if _are_cut_to_the_same(quantiles):
+        return [_joint_fact(quantiles)]
     texts = [make_visible(format_value(quantile["value"], row)) for quantile in quantiles]
-    for quantile, text in zip(quantiles, shorten_alike(texts, _LONGEST), strict=True):
-        yield Fact(
-            name=_quantile_name(quantile),
-            text=_quantile_mark(quantile) + format_brief_cell("", text),
-            is_number=is_numeric(row["column_type"]),
-        )
+    facts = []
+    for quantile, text in zip(quantiles, _shorten_alike(texts), strict=True):
+        marked_text = mark_approximate(text, is_approximate=_is_approximate_quantile(quantile))
+        facts.append(Fact(_quantile_name(quantile), marked_text, is_number=is_numeric(row["column_type"])))
+    return facts
+
+
+def _are_cut_to_the_same(quantiles: Sequence[Mapping[str, Any]]) -> bool:
+    if len(quantiles) < 2 or not is_cut(quantiles[0]["value"]):
+        return False
+    return len({quantile["value"] for quantile in quantiles}) == 1
+
+
+def _joint_fact(quantiles: Sequence[Mapping[str, Any]]) -> Fact:
+    first = quantiles[0]
+    name = f"{_quantile_name(first)} to {_quantile_name(quantiles[-1])}"
+    return Fact(name, make_visible(first["value"]), "what follows is not kept")
 
 
 def _quantile_name(quantile: Mapping[str, Any]) -> str:
     return f"{format_number(100 * quantile['probability'])} %"
-
-
-def _quantile_mark(quantile: Mapping[str, Any]) -> str:
-    return APPROXIMATE if _is_approximate_quantile(quantile) else ""
 
 
 def _is_approximate_quantile(quantile: Mapping[str, Any]) -> bool:
@@ -174,15 +192,14 @@ def _is_approximate_quantile(quantile: Mapping[str, Any]) -> bool:
 
 def describe_precision(answer: Answer | None) -> str:
     """The possible error of the quantiles; empty if this is unknown."""
-    quantiles = answer.rows if answer is not None else ()
-    errors = [quantile["error"] for quantile in quantiles]
+    if answer is None:
+        return ""
+    errors = read_column(answer, "error")
     if not errors or None in errors:
         return ""
-    ranks = "ranks exact"
     error = max(errors)
-    if error:
-        ranks = f"ranks within {100 * error:.2g} %"
-    if any(is_cut(quantile["value"]) for quantile in quantiles):
+    ranks = f"ranks within {100 * error:.2g} %" if error else "ranks exact"
+    if any(map(is_cut, read_column(answer, "value"))):
         return f"{ranks}, of long texts the beginning"
     return ranks if error else "exact"
 

@@ -7,18 +7,21 @@ import hashlib
 import pkgutil
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FunctionLoader
 
-from metastore.display.cells import column_heading, format_bytes, format_cell, is_number, list_caption_parts
+from metastore.display.caption import list_caption_parts
+from metastore.display.cells import format_cell
+from metastore.display.columns import column_heading, is_number, read_column, read_known_values
+from metastore.display.numbers import format_bytes
 from metastore.display.report.alerts import Alert, find_alerts
 from metastore.display.report.card import Card, Fact
 from metastore.display.report.cards import make_cards
 from metastore.display.report.charts import HEIGHT, WIDTH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from jinja2 import Template
 
@@ -105,7 +108,7 @@ def _list_tiles(contents: Contents, alerts: Sequence[Alert]) -> list[Fact]:
         Fact("columns", f"{len(rows):,}"),
         Fact("data files", format_cell("files_total", first["files_total"]), coverage),
     ]
-    sizes = [row["size_bytes"] for row in rows if row["size_bytes"] is not None]
+    sizes = read_known_values(contents.summary, "size_bytes")
     if sizes:
         tiles.append(Fact("size of the columns", format_bytes(sum(sizes)), "compressed"))
     tiles.append(Fact("alerts", f"{len(alerts):,}"))
@@ -154,18 +157,19 @@ def _savings(history: Answer, *, is_recorded: bool) -> str:
 
 
 def _sum_cells(answer: Answer, name: str) -> int:
-    return sum(row[name] or 0 for row in answer.rows)
+    return sum(filter(None, read_column(answer, name)))
 
 
 def _table(section: str, title: str, text: str, answer: Answer) -> _Table:
     if not len(answer):
         return _Table(section, title, text)
     heads = tuple(_Head(name, column_heading(name), is_number(answer, name)) for name in answer.columns)
-    rows = []
-    for row in answer.rows:
-        cells = [(head, format_cell(head.name, row[head.name])) for head in heads]
-        rows.append(tuple(cells))
-    return _Table(section, title, text, heads, tuple(rows))
+    rows = tuple(_format_row(row, heads) for row in answer.rows)
+    return _Table(section, title, text, heads, rows)
+
+
+def _format_row(row: Mapping[str, Any], heads: Sequence[_Head]) -> tuple[tuple[_Head, str], ...]:
+    return tuple((head, format_cell(head.name, row[head.name])) for head in heads)
 
 
 @cache
