@@ -101,6 +101,21 @@ class _KeyTable:
         return self.spark.sql(f"SELECT {select_list} FROM {self.entry.identifier} WHERE {condition}")
 
 
+@dataclass(frozen=True)
+class _CollectedKeys:
+    """Distinct keys in the driver.
+
+    Attributes:
+        values: The keys, or the first of them.
+        frame: All keys.
+        are_all: Whether the driver has all keys.
+    """
+
+    values: pa.Table
+    frame: DataFrame
+    are_all: bool
+
+
 def locate_rows(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFrame, *, pruned: bool) -> DataFrame:
     """Find the rows of a table that have one of the keys."""
     key_table = _open_key_table(spark, table, columns)
@@ -110,26 +125,23 @@ def locate_rows(spark: SparkSession, table: str, columns: Sequence[str], keys: D
         if _is_quick_to_read(rows):
             return _join_keys(rows, key_frame, key_table)
 
-    key_values, is_complete = _collect_keys(key_frame, key_table.columns)
-    if is_complete:
-        key_frame = create_frame(spark, key_values, _narrow_nullability(key_frame.schema, key_values))
-        condition = _write_condition(key_values, key_table, pruned=pruned)
-        if condition is not None and _is_analyzed(spark, key_table.entry):
-            return _join_keys(key_table.read_rows(condition), key_frame, key_table)
+    collected = _collect_keys(spark, key_frame, key_table.columns)
+    condition = _write_condition(collected, key_table, pruned=pruned)
+    if condition is not None and _is_analyzed(spark, key_table.entry):
+        rows = key_table.read_rows(condition)
+    else:
+        rows = _read_chosen_files(key_table, columns, collected, pruned=pruned)
+    return _join_keys(rows, collected.frame, key_table)
 
-    facts = load_entry_facts(spark, key_table.entry)
-    stored_columns = [_find_key_column(facts.columns, name, facts.name) for name in columns]
+
+def _read_chosen_files(key_table: _KeyTable, names: Sequence[str], keys: _CollectedKeys, *, pruned: bool) -> DataFrame:
+    """Return the rows of the data files that may hold a key; of all files if not pruned."""
+    facts = load_entry_facts(key_table.spark, key_table.entry)
+    columns = [_find_key_column(facts.columns, name, facts.name) for name in names]
     candidates = None
     if pruned:
-        candidates = _find_candidates(
-            facts=facts,
-            key_table=key_table,
-            stored_columns=stored_columns,
-            key_values=key_values,
-            more_keys=None if is_complete else key_frame,
-        )
-    rows = _read_candidates(facts, candidates, key_table)
-    return _join_keys(rows, key_frame, key_table)
+        candidates = _find_candidates(facts, key_table, columns, keys)
+    return _read_candidates(facts, candidates, key_table)
 
 
 def _open_key_table(spark: SparkSession, table: str, names: Sequence[str]) -> _KeyTable:
@@ -150,11 +162,11 @@ def _open_key_table(spark: SparkSession, table: str, names: Sequence[str]) -> _K
     )
 
 
-def _write_condition(keys: pa.Table, key_table: _KeyTable, *, pruned: bool) -> str | None:
+def _write_condition(keys: _CollectedKeys, key_table: _KeyTable, *, pruned: bool) -> str | None:
     """Write an SQL condition for the keys; None if it would be too long, or Spark pads the values."""
-    if key_table.has_char:
+    if not keys.are_all or key_table.has_char:
         return None
-    return build_condition(keys, key_table.columns, PLANNED_KEYS if pruned else MOST_KEYS)
+    return build_condition(keys.values, key_table.columns, PLANNED_KEYS if pruned else MOST_KEYS)
 
 
 def _require_readable_by_path(entry: CatalogEntry, table_format: TableFormat, table: str) -> None:
@@ -191,6 +203,7 @@ def _convert_keys(keys: DataFrame, names: Sequence[str], key_table: _KeyTable) -
 
 
 def _find_key_field(keys: DataFrame, name: str, column: Column) -> str:
+    """Return the name under which the keys have a column: as it was asked for, or as the table has it."""
     names = {name.lower(), column.name.lower()}
     if len(column.path) == 1:
         names.add(column.path[0].lower())
@@ -201,17 +214,19 @@ def _find_key_field(keys: DataFrame, name: str, column: Column) -> str:
     return fields[0]
 
 
-def _collect_keys(key_frame: DataFrame, columns: Sequence[Column]) -> tuple[pa.Table, bool]:
-    """Collect distinct keys, at most as many as the driver looks for; return them and whether they are all."""
-    limit = _DRIVER_KEYS
-    if all(column.encoding == "long" for column in columns):
-        limit = _DRIVER_NUMBERS
-    # Only Spark knows which doubles are equal: it takes 0.0 and -0.0 for one, and all NaN.
-    if any(column.encoding == "double" for column in columns):
-        keys = collect_arrow(key_frame.distinct().limit(limit + 1))
-        return keys, keys.num_rows <= limit
-    keys = collect_arrow(key_frame.limit(limit + 1))
-    return keys.group_by(keys.column_names).aggregate([]), keys.num_rows <= limit
+def _collect_keys(spark: SparkSession, key_frame: DataFrame, columns: Sequence[Column]) -> _CollectedKeys:
+    """Collect distinct keys, at most as many as the driver looks for."""
+    encodings = {column.encoding for column in columns}
+    limit = _DRIVER_NUMBERS if encodings == {"long"} else _DRIVER_KEYS
+    frame = key_frame
+    if "double" in encodings:  # only Spark knows which are equal: it takes 0.0 and -0.0 for one, and all NaN
+        frame = key_frame.distinct()
+    keys = collect_arrow(frame.limit(limit + 1))
+    distinct_keys = keys.group_by(keys.column_names).aggregate([])
+    if keys.num_rows > limit:
+        return _CollectedKeys(distinct_keys, key_frame, are_all=False)
+    schema = _narrow_nullability(key_frame.schema, distinct_keys)
+    return _CollectedKeys(distinct_keys, create_frame(spark, distinct_keys, schema), are_all=True)
 
 
 def _narrow_nullability(schema: StructType, keys: pa.Table) -> StructType:
@@ -265,50 +280,60 @@ def _hides_positions(spark: SparkSession, entry: CatalogEntry, table_format: Tab
 
 
 def _find_candidates(
-    *,
-    facts: TableFacts,
-    key_table: _KeyTable,
-    stored_columns: Sequence[Column],
-    key_values: pa.Table,
-    more_keys: DataFrame | None,
+    facts: TableFacts, key_table: _KeyTable, columns: Sequence[Column], keys: _CollectedKeys
 ) -> Mask | None:
-    """Find the data files that may hold a key: of `more_keys`, or of `key_values` if these are all.
+    """Find the data files that may hold a key.
 
     None means all files: there are no statistics, or nearly all files have keys.
     """
-    spark = key_table.spark
-    store, task_store = open_table_store(spark, facts.identity, writable=False)
-    known_columns, key_values = _stored_keys(key_table.char_lengths, key_values, is_complete=more_keys is None)
+    store, task_store = open_table_store(key_table.spark, facts.identity, writable=False)
+    known_columns, stored_keys = _stored_keys(key_table.char_lengths, keys)
     if not known_columns:
         return None
-    columns = [stored_columns[number] for number in known_columns]
+    columns = [columns[number] for number in known_columns]
     evidence = _read_evidence(store, facts, columns)
     if evidence is None:
         return None
-    search = CandidateSearch(evidence, store.open_part)
-    keys = KeyBatch.from_table(key_values, columns)
-    fits_driver = _count_bytes(evidence) <= _DRIVER_BYTES
-    search.add_crowded_files(keys)
-    if fits_driver and not _has_nearly_all_rows(search.found, evidence):
-        search.add(KeyBatch.from_table(_sample(key_values), columns))
+    batch = KeyBatch.from_table(stored_keys, columns)
+    sample = KeyBatch.from_table(_sample(stored_keys), columns)
+    search = _begin_search(store, evidence, batch, sample)
     if _has_nearly_all_rows(search.found, evidence):
         return None
+    if keys.are_all and _fits_driver(evidence):
+        search.add(batch)
+        return _unless_nearly_all(search.found, evidence)
+    frame = _select_keys(key_table.spark, stored_keys, keys)
+    return _unless_nearly_all(_search_by_tasks(key_table.spark, frame, task_store, evidence), evidence)
 
-    if more_keys is None and fits_driver:
-        search.add(keys)
-        candidates: Mask | None = search.found
-    else:
-        frame = _select_keys(spark, key_values, more_keys)
-        candidates = _search_by_tasks(spark, frame, task_store, evidence)
+
+def _begin_search(
+    store: Store, evidence: Sequence[ColumnEvidence], keys: KeyBatch, sample: KeyBatch
+) -> CandidateSearch:
+    """Find the files that are crowded with keys, and those that may hold one of a sample."""
+    search = CandidateSearch(evidence, store.open_part)
+    search.add_crowded_files(keys)
+    if _fits_driver(evidence) and not _has_nearly_all_rows(search.found, evidence):
+        search.add(sample)
+    return search
+
+
+def _fits_driver(evidence: Sequence[ColumnEvidence]) -> bool:
+    """Return whether the driver may read the value lists and filters."""
+    return _count_bytes(evidence) <= _DRIVER_BYTES
+
+
+def _unless_nearly_all(candidates: Mask | None, evidence: Sequence[ColumnEvidence]) -> Mask | None:
+    """Return the candidates; None, for all files, if they have nearly all rows."""
     if candidates is None or _has_nearly_all_rows(candidates, evidence):
         return None
     return candidates
 
 
-def _select_keys(spark: SparkSession, key_values: pa.Table, more_keys: DataFrame | None) -> DataFrame:
-    if more_keys is None:
-        return create_frame(spark, key_values)
-    return more_keys.select(key_values.column_names)
+def _select_keys(spark: SparkSession, stored_keys: pa.Table, keys: _CollectedKeys) -> DataFrame:
+    """Return all keys as data files may hold them."""
+    if keys.are_all:
+        return create_frame(spark, stored_keys)
+    return keys.frame.select(stored_keys.column_names)
 
 
 def _read_evidence(store: Store, facts: TableFacts, columns: Sequence[Column]) -> list[ColumnEvidence] | None:
@@ -321,23 +346,20 @@ def _read_evidence(store: Store, facts: TableFacts, columns: Sequence[Column]) -
     return gather_evidence(store, match_data_files(store, manifest, facts.files), columns)
 
 
-def _stored_keys(
-    char_lengths: Sequence[int | None], keys: pa.Table, *, is_complete: bool
-) -> tuple[list[int], pa.Table]:
+def _stored_keys(char_lengths: Sequence[int | None], keys: _CollectedKeys) -> tuple[list[int], pa.Table]:
     """Return the columns that statistics are asked about, and the keys as data files may hold them."""
-    if is_complete and len(char_lengths) == 1 and char_lengths[0] is not None:
-        forms = list_stored_forms(keys, char_lengths[0])
+    first_length = char_lengths[0]
+    if keys.are_all and len(char_lengths) == 1 and first_length is not None:
+        forms = list_stored_forms(keys.values, first_length)
         return ([0] if forms.num_rows <= _DRIVER_KEYS else []), forms
     # CHAR beside other columns is compared where rows are read.
     columns = [number for number, length in enumerate(char_lengths) if length is None]
-    return columns, keys.select(columns)
+    return columns, keys.values.select(columns)
 
 
 def _sample(keys: pa.Table) -> pa.Table:
     """Return a few keys at even distances."""
     number = min(keys.num_rows, _SAMPLE_KEYS)
-    if number == 0:
-        return keys
     positions = np.linspace(0, keys.num_rows - 1, number)
     return keys.take(positions.astype(np.int64))
 
@@ -406,19 +428,21 @@ def _read_candidates(facts: TableFacts, candidates: Mask | None, key_table: _Key
 
 def _join_keys(rows: DataFrame, keys: DataFrame, key_table: _KeyTable) -> DataFrame:
     """Return the rows that have one of the keys; a key may come twice."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
-
-    conditions = []
-    for number, field in enumerate(keys.schema):
-        length = key_table.char_lengths[number]
-        value = f"c{number}" if length is None else pad_char(f"c{number}", length)
-        conditions.append(_is_equal(F.expr(value), F.col(field.name), field))
+    conditions = [
+        _compare(f"c{number}", field, key_table.char_lengths[number]) for number, field in enumerate(keys.schema)
+    ]
     columns = [f"c{number} AS {quote_name([column.name])}" for number, column in enumerate(key_table.columns)]
     # The path is made of the joined rows alone: it takes longer than the join.
     path = key_table.format.location_of(_FILE)
     return rows.join(keys, conditions, "left_semi").selectExpr(*columns, f"{path} AS {PATH}", POSITION)
 
 
-def _is_equal(value: SparkColumn, key: SparkColumn, field: StructField) -> SparkColumn:
+def _compare(value: str, key: StructField, char_length: int | None) -> SparkColumn:
     """Compare a value with a key; a comparison that knows nulls takes longer."""
-    return value.eqNullSafe(key) if field.nullable else value == key
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
+
+    if char_length is not None:
+        value = pad_char(value, char_length)
+    if key.nullable:
+        return F.expr(value).eqNullSafe(F.col(key.name))
+    return F.expr(value) == F.col(key.name)

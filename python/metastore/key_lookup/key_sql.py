@@ -30,23 +30,30 @@ _NUMBERS = {"date": pa.int32(), "timestamp": pa.int64()}
 
 def build_condition(keys: pa.Table, columns: Sequence[Column], most: int) -> str | None:
     """Write an SQL condition that every row with one of the keys meets; None if it would be too long."""
-    most_keys = MOST_KEYS if len(columns) == 1 else MOST_KEYS // 32
-    if not 0 < keys.num_rows <= min(most, most_keys) or keys.nbytes > MOST_BYTES:
-        return None
-    if not all(map(_has_literals, columns)):
+    if not _is_short(keys, most) or not all(map(_has_literals, columns)):
         return None
     names = [quote_name(column.path) for column in columns]
-    literals = [_write_literals(values, column) for values, column in zip(keys, columns, strict=True)]
+    literals = list(map(_write_literals, keys, columns))
     if len(columns) == 1:
         return _write_in(names[0], literals[0])
     rows = [_write_row(names, row) for row in zip(*literals, strict=True)]
     return f"({' OR '.join(rows)})"
 
 
+def _is_short(keys: pa.Table, most: int) -> bool:
+    """Return whether there are few enough keys for a condition; a row of several columns is a longer one."""
+    most_keys = MOST_KEYS if keys.num_columns == 1 else MOST_KEYS // 32
+    return 0 < keys.num_rows <= min(most, most_keys) and bool(keys.nbytes <= MOST_BYTES)
+
+
 def _write_row(names: Sequence[str], literals: Sequence[str | None]) -> str:
     """Write that each column has its value."""
-    conditions = [_write_in(name, [literal]) for name, literal in zip(names, literals, strict=True)]
+    conditions = map(_write_equality, names, literals)
     return f"({' AND '.join(conditions)})"
+
+
+def _write_equality(name: str, literal: str | None) -> str:
+    return _write_in(name, [literal])
 
 
 def text_literal(value: str) -> str:
@@ -59,20 +66,15 @@ def _has_literals(column: Column) -> bool:
 
 
 def _write_literals(values: pa.ChunkedArray, column: Column) -> list[str | None]:
+    """Write values in SQL; None stands for NULL."""
     numbers = values.cast(_NUMBERS.get(column.type, values.type))
-    return [_write_literal(value, column) for value in numbers.to_pylist()]
-
-
-def _write_literal(value: Any, column: Column) -> str | None:
-    if value is None:
-        return None
-    write = _LITERALS.get(column.type)
-    return write(value) if write else f"CAST('{value:f}' AS {column.type})"
+    write = _LITERALS.get(column.type, f"CAST('{{:f}}' AS {column.type})".format)
+    return [None if value is None else write(value) for value in numbers.to_pylist()]
 
 
 def _write_in(name: str, literals: Sequence[str | None]) -> str:
     """Write that a column has one of these values; None stands for NULL."""
-    values = [literal for literal in literals if literal is not None]
+    values = list(filter(None, literals))
     if not values:
         return f"{name} IS NULL"
     condition = f"{name} IN ({', '.join(values)})"
@@ -132,16 +134,15 @@ def pad_char(value: str, length: int) -> str:
 
 def list_stored_forms(keys: pa.Table, length: int) -> pa.Table:
     """List all values of a CHAR column in data files that Spark shows as one of the keys: some writers do not pad."""
-    values = keys[0].to_pylist()
-    texts = {value.rstrip(" ") for value in values if value is not None}
+    values = keys[0]
+    texts = {value.rstrip(" ") for value in values.drop_null().to_pylist()}
     forms: list[str | None] = []
     for text in sorted(texts):
         longest = max(length, len(text))
         forms += [text.ljust(size) for size in range(len(text), longest + 1)]
-    if None in values:
+    if values.null_count:
         forms.append(None)
-    form_type = keys.schema.field(0).type
-    return pa.table({keys.column_names[0]: pa.array(forms, form_type)})
+    return pa.table({keys.column_names[0]: pa.array(forms, values.type)})
 
 
 def _family(spark_type: str) -> str:
@@ -174,26 +175,30 @@ def read_spark_columns(schema: StructType, parent: tuple[str, ...] = ()) -> tupl
 
 def has_char_column(schema: StructType, columns: Sequence[Column]) -> bool:
     """Return whether a column is of CHAR or VARCHAR: Spark pads values where it compares them."""
-    names = {column.path[0] for column in columns}
-    fields = [field for field in schema.fields if field.name in names]
+    fields = [schema[column.path[0]] for column in columns]
     return any(_PADDED in str(field.jsonValue()) for field in fields)
 
 
 def find_char_length(schema: StructType, column: Column) -> int | None:
     """Return the length to which Spark pads values of a CHAR column; None for other types."""
-    column_type = _declared_type(schema, column.path[0])
-    for name in column.path[1:]:
-        fields = {field.name: field.dataType for field in getattr(column_type, "fields", ())}
-        column_type = fields.get(name)
+    root, *names = column.path
+    column_type = _declared_type(schema, root)
+    for name in names:
+        column_type = _field_type(column_type, name)
     if column_type is None or column_type.typeName() != "char":
         return None
     return int(column_type.length)
 
 
+def _field_type(data_type: Any, name: str) -> Any:
+    """Return the type of a field of a struct; None if there is no such field."""
+    fields = {field.name: field.dataType for field in getattr(data_type, "fields", ())}
+    return fields.get(name)
+
+
 def _declared_type(schema: StructType, name: str) -> Any:
     """Return the type that a column was declared with if Spark marks it as CHAR or VARCHAR, else None."""
-    declared_types = {field.name: field.metadata.get(_PADDED) for field in schema.fields}
-    declared_type = declared_types.get(name)
+    declared_type = schema[name].metadata.get(_PADDED)
     return _parse_type(declared_type) if declared_type else None
 
 
