@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,16 +44,22 @@ _PROPERTY_PREFIX = "metastore."
 
 def find_misspelt_variables(variables: Iterable[str]) -> dict[str, str]:
     """List variables whose names are near to a setting's, each with the hint that names the setting."""
-    names = {setting.environment.removeprefix(_PREFIX) for setting in REGISTRY.values()}
+    settings = {setting.environment for setting in REGISTRY.values()}
     hints = {}
     for variable in variables:
-        name = variable.upper().removeprefix(_PREFIX)
-        if not variable.upper().startswith(_PREFIX) or name in names:
-            continue
-        similar = find_similar_names(name, names, cutoff=0.75)  # other software has variables that begin so
-        if similar:
-            hints[variable] = phrase_suggestion([_PREFIX + similar_name for similar_name in similar])
+        name = variable.upper()
+        if name.startswith(_PREFIX) and name not in settings:
+            similar = _find_similar_variables(name, settings)
+            if similar:
+                hints[variable] = phrase_suggestion(similar)
     return hints
+
+
+def _find_similar_variables(variable: str, settings: Iterable[str]) -> list[str]:
+    """The settings' variables whose names are near; other software has variables that begin so."""
+    names = [name.removeprefix(_PREFIX) for name in settings]
+    similar = find_similar_names(variable.removeprefix(_PREFIX), names, cutoff=0.75)
+    return [_PREFIX + name for name in similar]
 
 
 def is_property_name(name: str) -> bool:
@@ -63,17 +69,18 @@ def is_property_name(name: str) -> bool:
 
 def find_wrong_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """List table properties that begin as ours do and have no effect, each with its problem."""
-    problems = {}
-    for name, value in properties.items():
-        if not is_property_name(name):
-            continue
-        setting = _TABLE_PROPERTIES.get(name)
-        if setting is None:
-            similar = suggest_names(name, _TABLE_PROPERTIES)
-            problems[name] = f"there is no such table property. {similar or _list_properties()}"
-        elif setting.property_choices and value.strip().casefold() not in setting.property_choices:
-            problems[name] = f"{value!r} is none of {', '.join(setting.property_choices)}"
-    return problems
+    problems = {name: _find_property_problem(name, properties[name]) for name in filter(is_property_name, properties)}
+    return {name: problem for name, problem in problems.items() if problem}
+
+
+def _find_property_problem(name: str, value: str) -> str:
+    setting = _TABLE_PROPERTIES.get(name)
+    if setting is None:
+        similar = suggest_names(name, _TABLE_PROPERTIES)
+        return f"there is no such table property. {similar or _list_properties()}"
+    if setting.property_choices and value.strip().casefold() not in setting.property_choices:
+        return f"{value!r} is none of {', '.join(setting.property_choices)}"
+    return ""
 
 
 def _list_properties() -> str:
@@ -140,16 +147,16 @@ class ResolvedSetting:
 
 @dataclass(frozen=True)
 class SettingsFile:
-    """The nearest file with settings.
+    """The nearest file with settings; an empty one if there is none.
 
     `values` are the values of settings, by field; `left_out` are the reasons why some fields are not taken from it;
     `unknown` are the values of names that are no settings.
     """
 
     path: Path
-    values: Mapping[str, object]
-    left_out: Mapping[str, str]
-    unknown: Mapping[str, object]
+    values: Mapping[str, object] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    unknown: Mapping[str, object] = field(default_factory=dict)
 
 
 def _field_of(key: str) -> str:
@@ -211,12 +218,8 @@ def resolve(
         >>> bins.value, bins.source
         (1000, 'default')
     """
-    argument_fields = {}
-    for key, value in (arguments or {}).items():
-        argument_fields[_find_setting(key, "asked for").field] = value
-    settings = list(REGISTRY.values())
-    if user is not None:
-        settings = [setting for setting in settings if user in setting.users]
+    argument_fields = {_find_setting(key, "asked for").field: value for key, value in (arguments or {}).items()}
+    settings = [setting for setting in REGISTRY.values() if user is None or user in setting.users]
     sources = _read_sources(argument_fields, spark, settings)
     return tuple(_resolve_one(setting, sources) for setting in settings)
 
@@ -256,11 +259,9 @@ def list_settings(spark: SparkSession | None = None) -> tuple[dict[str, Any], ..
     """
     sources = _read_sources({}, spark, REGISTRY.values(), strict=False)
     rows = [_describe(setting, sources) for setting in REGISTRY.values()]
-    if sources.file is not None:
-        for name, value in sources.file.unknown.items():
-            key = name if name.startswith(PREFIX) else PREFIX + name
-            row = _describe_unknown(name, value, "file", _phrase_unknown(_hint(key)))
-            rows.append({**row, "file": str(sources.file.path)})
+    for name, value in sources.file.unknown.items():
+        row = _describe_unknown(name, value, "file", _phrase_unknown(_hint(name)))
+        rows.append({**row, "file": str(sources.file.path)})
     session = _read_unknown_keys(spark)
     for key, problem in find_unknown_settings(spark).items():
         rows.append(_describe_unknown(key, session[key], "spark", problem))
@@ -279,7 +280,7 @@ class _Sources:
     """The values of each source, by field, and the file that some of them come from."""
 
     values: Mapping[str, Mapping[str, object]]
-    file: SettingsFile | None
+    file: SettingsFile
 
 
 def _read_sources(
@@ -291,14 +292,14 @@ def _read_sources(
 ) -> _Sources:
     """Read all sources of settings; if strict, an unknown name in a file is an error."""
     file = _read_file(Path.cwd())
-    if strict and file is not None:
+    if strict:
         for name in file.unknown:
             _find_setting(name, f"in {file.path}")
     values = {
         "argument": arguments,
         "spark": _read_conf(spark, settings),
         "environment": _read_environment(),
-        "file": file.values if file else {},
+        "file": file.values,
     }
     return _Sources(values, file)
 
@@ -314,14 +315,13 @@ def _resolve_one(setting: Setting, sources: _Sources) -> ResolvedSetting:
     except ValidationError as error:
         reason = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise InvalidSetting(setting.key, text, f"{reason} (it comes from: {source})") from error
-    file = sources.file
     return ResolvedSetting(
         setting=setting,
         value=checked,
         text=text.lower() if isinstance(value, bool) else text,
         source=source,
-        file=str(file.path) if file and source == "file" else None,
-        left_out=file.left_out.get(setting.field) if file else None,
+        file=str(sources.file.path) if source == "file" else None,
+        left_out=sources.file.left_out.get(setting.field),
     )
 
 
@@ -343,16 +343,13 @@ def _write(setting: Setting, value: object) -> str:
 
 
 def _describe(setting: Setting, sources: _Sources) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "name": setting.key,
-        "value": setting.default,
-        "source": "default",
-        "default": setting.default,
-        "meaning": setting.meaning,
-        "problem": None,
-        "file": None,
-        "left_out": None,
-    }
+    row = _make_row(
+        name=setting.key,
+        value=setting.default,
+        source="default",
+        default=setting.default,
+        meaning=setting.meaning,
+    )
     try:
         resolved = _resolve_one(setting, sources)
     except InvalidSetting as error:
@@ -367,16 +364,15 @@ def _phrase_unknown(hint: str) -> str:
 
 
 def _describe_unknown(name: str, value: object, source: str, problem: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "value": str(value),
-        "source": source,
-        "default": None,
-        "meaning": None,
-        "problem": problem,
-        "file": None,
-        "left_out": None,
-    }
+    return _make_row(name=name, value=str(value), source=source, problem=problem)
+
+
+def _make_row(**values: str | None) -> dict[str, Any]:
+    """A row of the settings, in the order of its columns."""
+    return {**dict.fromkeys(_COLUMNS), **values}
+
+
+_COLUMNS = ("name", "value", "source", "default", "meaning", "problem", "file", "left_out")
 
 
 def _read_environment() -> Mapping[str, object]:
@@ -418,7 +414,7 @@ def _read_unknown_keys(spark: SparkSession | None) -> dict[str, str]:
     return {row.key: row.value for row in rows if row.key.startswith(PREFIX) and row.key not in REGISTRY}
 
 
-def _read_file(folder: Path) -> SettingsFile | None:
+def _read_file(folder: Path) -> SettingsFile:
     readers: dict[str, type[TomlConfigSettingsSource]] = {
         "metastore.toml": TomlConfigSettingsSource,
         "pyproject.toml": PyprojectTomlConfigSettingsSource,
@@ -429,7 +425,7 @@ def _read_file(folder: Path) -> SettingsFile | None:
             values = _read_toml(reader, file)
             if values:
                 return _vet(file, _flatten(values))
-    return None
+    return SettingsFile(folder)
 
 
 def _vet(file: Path, values: Mapping[str, object]) -> SettingsFile:
@@ -460,9 +456,11 @@ def _find_left_out(file: Path, settings: Iterable[Setting]) -> dict[str, str]:
     if not access:
         return {}
     reason = f"{file} has it, but {access}"
+    left_out = {}
     for setting in own_settings:
+        left_out[setting.field] = reason
         _warn_once(f"{setting.key} is left out: {reason}.")
-    return {setting.field: reason for setting in own_settings}
+    return left_out
 
 
 @lru_cache(maxsize=64)

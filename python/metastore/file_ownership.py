@@ -33,6 +33,11 @@ def _describe_access(path: Path) -> str:
         return str(error.strerror)
     if status.st_uid not in (os.geteuid(), 0):
         return f"belongs to {_user_name(status.st_uid)}"
+    return _describe_writers(status)
+
+
+def _describe_writers(status: os.stat_result) -> str:
+    """Return which others than the owner can write a file or folder; empty if nobody can."""
     is_sticky_folder = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
     if stat.S_ISLNK(status.st_mode) or is_sticky_folder:
         return ""

@@ -70,8 +70,8 @@ def shim() -> Path:
     for candidate in candidates:
         if candidate.exists():
             return candidate
-    missing = candidates[0] if candidates else f"pyspark/jars/{SHIM}"
-    raise JarNotFound(f"{missing} does not exist", hint="pip install --force-reinstall pyspark-metastore")
+    candidates.append(Path("pyspark", "jars", SHIM))
+    raise JarNotFound(f"{candidates[0]} does not exist", hint="pip install --force-reinstall pyspark-metastore")
 
 
 def explain_missing_shim(spark: str) -> JarNotFound:
@@ -218,32 +218,44 @@ def _download(jar: LockedJar, target: Path) -> None:
 
 
 def _retrieve(jar: LockedJar, scratch: Path) -> Path:
-    settings = os.environ.get("METASTORE_IVY_SETTINGS") or str(scratch / "ivysettings.xml")
-    (scratch / "ivysettings.xml").write_text(IVY_SETTINGS, "utf-8")
+    """Let Ivy download a jar into a folder."""
+    process = _run_ivy(jar, scratch)
     file = scratch / jar.file_name
-    command = [
-        *(_java(), "-cp", f"{pyspark_jars()}/*", "org.apache.ivy.Main", "-settings", settings),
-        *("-cache", str(scratch / "ivy"), "-notransitive", "-types", "jar"),
-        *("-dependency", jar.group, jar.artifact, jar.version),
-        *("-retrieve", str(scratch / "[artifact]-[revision].[ext]")),
-    ]
-    process = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - arguments of the lock
     if process.returncode or not file.exists():
-        errors = [line.strip() for line in process.stdout.splitlines() if "ERROR" in line or "not found" in line]
-        reason = "; ".join(errors[:2]) or "no reason given"
         raise JarNotFound(
-            f"{jar.group}:{jar.artifact}:{jar.version} could not be downloaded: {reason}",
+            f"{jar.group}:{jar.artifact}:{jar.version} could not be downloaded: {_find_reason(process.stdout)}",
             hint=f"check the network, or put {jar.file_name} into {cache()}",
         )
     return file
 
 
-def _java() -> str:
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if not java or not Path(java).exists():
+def _run_ivy(jar: LockedJar, scratch: Path) -> subprocess.CompletedProcess[str]:
+    settings = os.environ.get("METASTORE_IVY_SETTINGS") or str(scratch / "ivysettings.xml")
+    (scratch / "ivysettings.xml").write_text(IVY_SETTINGS, "utf-8")
+    java = find_java(os.environ.get("JAVA_HOME"))
+    if java is None:
         raise JarNotFound("Java was not found", hint="install Java 17 or 21 (openjdk-17-jdk) or set JAVA_HOME")
-    return java
+    command = [
+        *(java, "-cp", f"{pyspark_jars()}/*", "org.apache.ivy.Main", "-settings", settings),
+        *("-cache", str(scratch / "ivy"), "-notransitive", "-types", "jar"),
+        *("-dependency", jar.group, jar.artifact, jar.version),
+        *("-retrieve", str(scratch / "[artifact]-[revision].[ext]")),
+    ]
+    return subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - arguments of the lock
+
+
+def _find_reason(output: str) -> str:
+    """Return the first two errors that Ivy printed."""
+    errors = [line.strip() for line in output.splitlines() if "ERROR" in line or "not found" in line]
+    return "; ".join(errors[:2]) or "no reason given"
+
+
+def find_java(home: str | None) -> str | None:
+    """Return the path of Java: in the folder of JAVA_HOME if that is set, else on the PATH; None if it is not there."""
+    if not home:
+        return shutil.which("java")
+    java = Path(home) / "bin" / "java"
+    return str(java) if java.exists() else None
 
 
 def _sha256(file: Path) -> str:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _FORMS = "parquet.`{0}`, delta.`{0}` or hudi.`{0}`, an Iceberg table by the name in its catalog"
 _UNKNOWN = "<its name>"
@@ -64,22 +69,26 @@ def recognize_folder(path: Path) -> str | None:
     """Return the format of the table in a local folder, by the names of its files; None if it is unknown."""
     try:
         names = sorted(entry.name for entry in path.iterdir())
-        # Delta tables may have Iceberg's metadata, too.
-        for log_folder, table_format in _LOG_FOLDERS.items():
-            if log_folder in names:
-                return table_format
-        if "metadata" in names and any((path / "metadata").glob("*.metadata.json")):
-            return "iceberg"
+        return _recognize_by_metadata(path, names) or _recognize_by_data_files(path, names)
     except OSError:
         return None
-    return _recognize_by_data_files(path, names)
 
 
-def _recognize_by_data_files(path: Path, names: list[str]) -> str | None:
+def _recognize_by_metadata(path: Path, names: Sequence[str]) -> str | None:
+    # Delta tables may have Iceberg's metadata, too.
+    for log_folder, table_format in _LOG_FOLDERS.items():
+        if log_folder in names:
+            return table_format
+    if any((path / "metadata").glob("*.metadata.json")):
+        return "iceberg"
+    return None
+
+
+def _recognize_by_data_files(path: Path, names: Sequence[str]) -> str | None:
     data_names = [name for name in names if not name.startswith((".", "_"))]
-    if any(name.endswith(".parquet") for name in data_names):
+    if fnmatch.filter(data_names, "*.parquet"):
         return "parquet"
-    partitions = [name for name in data_names if "=" in name]
+    partitions = fnmatch.filter(data_names, "*=*")
     return recognize_folder(path / partitions[0]) if partitions else None
 
 

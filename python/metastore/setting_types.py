@@ -36,22 +36,26 @@ _SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
 
 def _whole(value: object) -> int:
     """Read a whole number: digits alone."""
-    is_number = not isinstance(value, bool) and _WHOLE.fullmatch(str(value).strip())
-    if not is_number or abs(int(str(value))) > _MOST_INT:
+    text = str(value).strip()
+    if not _WHOLE.fullmatch(text) or abs(int(text)) > _MOST_INT:
         raise ValueError("write a whole number")
-    return int(str(value))
+    return int(text)
 
 
 def _bytes(value: object) -> int:
     """Read a size as Spark does: `256m`, `1g`, `4096`."""
-    size = _MOST_LONG + 1
-    match = _SIZE.fullmatch(str(value).strip())
-    if match is not None:
-        unit = (match[3] or "").lower()
-        size = int(match[1]) << _SHIFTS[unit]
-    if size > _MOST_LONG:
+    size = _parse_size(str(value).strip())
+    if size is None or size > _MOST_LONG:
         raise ValueError("write a size such as 256m or 1g")
     return size
+
+
+def _parse_size(text: str) -> int | None:
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        return None
+    unit = (match[3] or "").lower()
+    return int(match[1]) << _SHIFTS[unit]
 
 
 def _milliseconds(value: object) -> int:
@@ -66,9 +70,19 @@ def _milliseconds(value: object) -> int:
 def _names(value: object) -> tuple[str, ...]:
     """Read a list of names: `a,b`, or a TOML list."""
     names = value.split(",") if isinstance(value, str) else value
-    if not isinstance(names, list | tuple):
-        raise ValueError("write a list of names such as a,b")  # noqa: TRY004 - pydantic reports ValueError
-    return _strip_all(names)
+    return _read_items(names, "write a list of names such as a,b")
+
+
+def _expressions(value: object) -> tuple[str, ...]:
+    """Read a list of expressions, or a TOML list of them."""
+    expressions = split_expressions(value) if isinstance(value, str) else value
+    return _read_items(expressions, "write expressions such as lower(name); a + b")
+
+
+def _read_items(items: object, advice: str) -> tuple[str, ...]:
+    if not isinstance(items, list | tuple):
+        raise ValueError(advice)  # noqa: TRY004 - pydantic reports ValueError
+    return _strip_all(items)
 
 
 def split_expressions(text: str) -> tuple[str, ...]:
@@ -81,18 +95,10 @@ def split_expressions(text: str) -> tuple[str, ...]:
     return _strip_all(_EXPRESSION.findall(text))
 
 
-def _expressions(value: object) -> tuple[str, ...]:
-    """Read a list of expressions, or a TOML list of them."""
-    expressions = split_expressions(value) if isinstance(value, str) else value
-    if not isinstance(expressions, list | tuple):
-        raise ValueError("write expressions such as lower(name); a + b")  # noqa: TRY004 - pydantic reports ValueError
-    return _strip_all(expressions)
-
-
 def _strip_all(items: Iterable[object]) -> tuple[str, ...]:
     """Return the items as texts without blanks around them, and without empty ones."""
-    texts = [str(item).strip() for item in items]
-    return tuple(text for text in texts if text)
+    texts = map(str.strip, map(str, items))
+    return tuple(filter(None, texts))
 
 
 def _formats(value: object) -> tuple[str, ...]:

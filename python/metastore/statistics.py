@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from metastore.contract import describe_function
@@ -87,9 +88,14 @@ def statistic(
         raise InvalidArgument("name", f"summary has a column {name!r} of its own")
     if type(version) is not int or version < 1:
         raise InvalidArgument("version", f"{version!r} is no positive integer")
-    if expression is not None and not (isinstance(expression, str) and expression.strip()):
-        raise InvalidArgument("expression", f"{expression!r} is no expression", "Write SQL such as lower(name).")
+    if expression is not None:
+        _require_text(expression)
     return lambda function: Statistic(name, version, function, merge, expression)
+
+
+def _require_text(expression: object) -> None:
+    if not isinstance(expression, str) or not expression.strip():
+        raise InvalidArgument("expression", f"{expression!r} is no expression", "Write SQL such as lower(name).")
 
 
 def _columns_of_summary() -> set[str]:
@@ -115,9 +121,7 @@ def collect_statistics(passed: Iterable[Statistic]) -> tuple[tuple[Statistic, ..
     """
     statistics: dict[str, Statistic] = {}
     for passed_statistic in passed:
-        if not isinstance(passed_statistic, Statistic):
-            reason = f"{passed_statistic!r} is no statistic"
-            raise InvalidArgument("statistics", reason, "Decorate it with metastore.statistic.")
+        _require_statistic(passed_statistic)
         if passed_statistic.name in statistics:
             raise InvalidArgument("statistics", f"two are called {passed_statistic.name}")
         statistics[passed_statistic.name] = passed_statistic
@@ -132,5 +136,11 @@ def collect_statistics(passed: Iterable[Statistic]) -> tuple[tuple[Statistic, ..
             statistics.setdefault(installed.name, installed)
         else:
             failures[entry.name] = f"{entry.value} is no statistic"
-    by_name = sorted(statistics.values(), key=lambda statistic: statistic.name)
+    by_name = sorted(statistics.values(), key=attrgetter("name"))
     return tuple(by_name), failures
+
+
+def _require_statistic(passed: object) -> None:
+    if not isinstance(passed, Statistic):
+        reason = f"{passed!r} is no statistic"
+        raise InvalidArgument("statistics", reason, "Decorate it with metastore.statistic.")

@@ -53,12 +53,14 @@ class VisibleFormatter(logging.Formatter):
 
 def _show_arguments(record: logging.LogRecord) -> bool:
     if isinstance(record.args, tuple):
-        record.args = tuple(_show_argument(argument) for argument in record.args)
+        record.args = tuple(map(_show_argument, record.args))
     return True
 
 
 def _show_argument(argument: object) -> object:
-    return make_visible(str(argument)) if isinstance(argument, str | Exception) else argument
+    if isinstance(argument, str | Exception):
+        return make_visible(str(argument))
+    return argument
 
 
 def _escape_in_python(char: str) -> str:

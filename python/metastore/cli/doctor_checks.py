@@ -16,6 +16,7 @@ import sys
 import zipfile
 from dataclasses import dataclass
 from importlib import metadata
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,11 +87,10 @@ def check_java() -> CheckResult:
     line = _pyspark_line()
     if line not in LINES:
         line = next(iter(LINES))
-    javas = LINES[line].javas
-    versions = " or ".join(map(str, javas))
+    versions = " or ".join(map(str, LINES[line].javas))
     fix = f"Install Java {versions} (for example openjdk-17-jdk) or set JAVA_HOME to one."
     home = os.environ.get("JAVA_HOME")
-    java = _find_java(home)
+    java = jars.find_java(home)
     if java is None:
         detail = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no java on the PATH"
         return CheckResult("java", BROKEN, detail, fix)
@@ -98,20 +98,20 @@ def check_java() -> CheckResult:
     match = _JAVA_VERSION.search(output)
     if match is None:
         return CheckResult("java", BROKEN, f"{java} does not tell its version: {output.strip()[:80]}", fix)
-    major = int(match[1])
-    version = f"{match[1]}{match[2]} ({java})"
-    if major in javas:
-        return CheckResult("java", OK, version)
-    is_too_old = line != "3.5" and major < min(javas)  # Spark 3.5 runs on older ones, too
-    state = BROKEN if is_too_old else WARNING
-    return CheckResult("java", state, f"{version}; Spark {line} is tested on {versions}", fix)
+    detail = f"{match[1]}{match[2]} ({java})"
+    state = _rate_java(int(match[1]), line)
+    if state == OK:
+        return CheckResult("java", OK, detail)
+    return CheckResult("java", state, f"{detail}; Spark {line} is tested on {versions}", fix)
 
 
-def _find_java(home: str | None) -> str | None:
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if not java or not Path(java).exists():
-        return None
-    return java
+def _rate_java(version: int, line: str) -> str:
+    javas = LINES[line].javas
+    if version in javas:
+        return OK
+    if version < min(javas) and line != "3.5":  # Spark 3.5 runs on older ones, too
+        return BROKEN
+    return WARNING
 
 
 def check_pyspark() -> CheckResult:
@@ -143,9 +143,10 @@ def check_jar() -> CheckResult:
         folder = jars.pyspark_jars()
     except MetastoreError as error:
         return CheckResult("jar", BROKEN, error.message, error.hint)
-    for jar in folder.glob("metastore-shim*.jar"):
-        if jar != shim:
-            return CheckResult("jar", BROKEN, f"there is a second one: {jar}", f"rm {jar}")
+    other_jars = set(folder.glob("metastore-shim*.jar")) - {shim}
+    if other_jars:
+        jar = min(other_jars)
+        return CheckResult("jar", BROKEN, f"there is a second one: {jar}", f"rm {jar}")
     facts = read_shim_properties(shim)
     if facts is None:
         return CheckResult("jar", BROKEN, f"{shim} is no jar of ours", _REINSTALL)
@@ -165,12 +166,9 @@ def _find_jar_problem(facts: Mapping[str, str]) -> str:
         return ""
     if line not in facts["lines"].split():
         return f"{_describe_jar(facts)} only, and pyspark is {metadata.version('pyspark')}"
-    for key, digest in facts.items():
-        if not key.startswith("source-"):
-            continue
-        current_digest = _source_digest(key.removeprefix("source-"))
-        if current_digest and current_digest != digest:
-            return "the jar is older than its sources in this clone"
+    builds = [key.removeprefix("source-") for key in facts if key.startswith("source-")]
+    if any(_source_digest(build) not in (None, facts[f"source-{build}"]) for build in builds):
+        return "the jar is older than its sources in this clone"
     return ""
 
 
@@ -219,12 +217,8 @@ def _list_shims(defaults: Mapping[str, str]) -> list[str]:
     """The jars of ours that settings put on Spark's class path."""
     entries = defaults.get("spark.jars", "").split(",")
     entries += defaults.get("spark.driver.extraClassPath", "").split(os.pathsep)
-    shims = []
-    for entry in entries:
-        path = entry.strip().removeprefix("file://").removeprefix("file:")
-        if Path(path).name.startswith("metastore-shim"):
-            shims.append(path)
-    return shims
+    paths = [entry.strip().removeprefix("file://").removeprefix("file:") for entry in entries]
+    return [path for path in paths if Path(path).name.startswith("metastore-shim")]
 
 
 def _find_listed_jar_problem(path: str) -> str:
@@ -285,18 +279,28 @@ def check_data_sources() -> CheckResult:
     """Check that every `pyspark_*` module can be imported and Spark finds ours: a broken one hides all of them."""
     if _pyspark_line().startswith("3."):
         return CheckResult("data sources", OK, "Spark has data sources in Python since 4.0")
-    names = sorted(module.name for module in pkgutil.iter_modules() if module.name.startswith("pyspark_"))
+    names = _list_data_source_modules()
     for name in names:
         problem = _find_import_problem(name)
         if problem:
             fix = f"Repair or uninstall the package of {name}."
             return CheckResult("data sources", BROKEN, f"{name}: {problem}", fix)
+    return _check_our_source() or _check_driver_python() or CheckResult("data sources", OK, ", ".join(names))
+
+
+def _list_data_source_modules() -> list[str]:
+    names = map(attrgetter("name"), pkgutil.iter_modules())
+    return sorted(name for name in names if name.startswith("pyspark_"))
+
+
+def _check_our_source() -> CheckResult | None:
+    """The problem of our own data source, or None."""
     code = "import pyspark_metastore; print(pyspark_metastore.DefaultSource.name())"
     source_name = _run_python(sys.executable, code).strip()
-    if source_name != "metastore":
-        detail = f"ours is not there: {source_name.splitlines()[-1:]}"
-        return CheckResult("data sources", BROKEN, detail, _REINSTALL)
-    return _check_driver_python() or CheckResult("data sources", OK, ", ".join(names))
+    if source_name == "metastore":
+        return None
+    detail = f"ours is not there: {source_name.splitlines()[-1:]}"
+    return CheckResult("data sources", BROKEN, detail, _REINSTALL)
 
 
 def _find_import_problem(name: str) -> str:
@@ -341,25 +345,26 @@ def check_settings() -> CheckResult:
         return CheckResult("settings", WARNING, left_out, fix)
     for name, hint in configuration.find_misspelt_variables(os.environ).items():
         return CheckResult("settings", WARNING, f"the environment variable {name} is no setting", hint)
+    return _check_enabled(settings)
+
+
+def _check_enabled(settings: Sequence[ResolvedSetting]) -> CheckResult:
     values = {resolved.setting.key: resolved.value for resolved in settings}
     if not values["spark.metastore.enabled"]:
         return CheckResult("settings", WARNING, "spark.metastore.enabled is false", "Unset it to have files pruned.")
-    changes = _list_changes(settings)
-    return CheckResult("settings", OK, changes or "all at their defaults")
+    changes = [_describe_change(resolved) for resolved in settings if resolved.source != "default"]
+    return CheckResult("settings", OK, ", ".join(changes) or "all at their defaults")
+
+
+def _describe_change(resolved: ResolvedSetting) -> str:
+    return f"{resolved.setting.key}={resolved.text} ({resolved.file or resolved.source})"
 
 
 def _list_left_out(settings: Iterable[ResolvedSetting]) -> str:
-    left_out = [resolved for resolved in settings if resolved.left_out]
-    return "; ".join(f"{resolved.setting.key} is left out: {resolved.left_out}" for resolved in left_out)
-
-
-def _list_changes(settings: Iterable[ResolvedSetting]) -> str:
-    changes = []
-    for resolved in settings:
-        if resolved.source != "default":
-            source = resolved.file or resolved.source
-            changes.append(f"{resolved.setting.key}={resolved.text} ({source})")
-    return ", ".join(changes)
+    left_out = [
+        f"{resolved.setting.key} is left out: {resolved.left_out}" for resolved in settings if resolved.left_out
+    ]
+    return "; ".join(left_out)
 
 
 def check_spark() -> list[CheckResult]:
@@ -378,18 +383,17 @@ def check_spark() -> list[CheckResult]:
 
 
 def _check_formats(formats: Sequence[Row]) -> CheckResult:
-    details = []
-    required = []
-    for row in formats:
-        release = row.found or "of an unknown release"
-        details.append(row.refusal or f"{row.format} {release}")
-        if row.refusal:
-            required.append(f"{row.format} {row.oldest}")
-    detail = ", ".join(details)
+    detail = ", ".join(map(_describe_format, formats))
+    required = [f"{row.format} {row.oldest}" for row in formats if row.refusal]
     if required:
         fix = f"Use {' and '.join(required)} or newer; until then queries on such tables run as without us."
         return CheckResult("table formats", WARNING, detail, fix)
     return CheckResult("table formats", OK, detail or "none in spark.jars or Spark's own folder")
+
+
+def _describe_format(row: Row) -> str:
+    release = row.found or "of an unknown release"
+    return row.refusal or f"{row.format} {release}"
 
 
 QUICK: tuple[Callable[[], CheckResult], ...] = (
@@ -428,7 +432,7 @@ def _pyspark_line() -> str:
 
 
 def _source_digest(build: str) -> str | None:
-    """Digest of the sources of a build of the shim, if this package is used from a clone."""
+    """The digest of the sources of a build of the shim; None if this package is not used from a clone."""
     script = Path(__file__).resolve().parents[3] / "jvm-shim" / "hatch_build.py"
     if not script.is_file():
         return None
