@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from metastore.cli.completion import complete_columns, complete_table
-from metastore.cli.options import LocalSpark, command
+from metastore.cli.options import LocalSpark, command, split_pair
 from metastore.cli.output import PlainOutput
 from metastore.errors import InvalidArgument, UnsupportedTable
 
@@ -124,10 +124,5 @@ def _read_columns(option: str, text: str | None) -> bool | list[str]:
 
 
 def _read_partition(texts: Iterable[str]) -> dict[str, str] | None:
-    values = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise InvalidArgument("--partition", f"{name} is not of the form COLUMN=VALUE")
-        values[name.strip()] = value.strip()
+    values = dict(split_pair("--partition", text, "COLUMN=VALUE") for text in texts)
     return values or None

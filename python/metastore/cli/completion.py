@@ -7,7 +7,8 @@ A name that does not exist is no mistake: then the shell completes paths.
 from __future__ import annotations
 
 import logging
-from itertools import islice
+from itertools import islice, product
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from metastore.visible_text import make_visible
@@ -54,21 +55,18 @@ def complete_columns(ctx: Any, incomplete: str) -> list[str]:
 def _offer(names: Iterable[str], incomplete: str) -> list[str]:
     # The shell is in the middle of a line: names that cannot be read or seen are left out, and no message disturbs it.
     logging.disable()
-    offered = set()
     try:
-        for name in names:
-            if name.startswith(incomplete) and make_visible(name) == name:
-                offered.add(name)
+        return sorted({name for name in names if name.startswith(incomplete) and make_visible(name) == name})
     except Exception:  # noqa: BLE001 - as above
         return []
-    return sorted(offered)
 
 
 def _list_columns(table: str, conf: dict[str, str]) -> Iterator[str]:
+    """The columns of the newest snapshot with statistics."""
     for discovery in _find_table(table, conf):
         snapshots = discovery.manifest.snapshots if discovery.manifest else ()
-        if snapshots:
-            yield from (column.name for column in snapshots[-1].columns)
+        for snapshot in snapshots[-1:]:
+            yield from map(attrgetter("name"), snapshot.columns)
 
 
 def _find_table(table: str, conf: dict[str, str]) -> Iterator[Discovery]:
@@ -94,7 +92,8 @@ def _discover_tables(conf: dict[str, str]) -> Iterator[Discovery]:
     from metastore.reading.discovery import discover, discover_all  # noqa: PLC0415 - slow to import
     from metastore.reading.folder import Folder  # noqa: PLC0415 - slow to import
 
-    root = conf.get("spark.metastore.store") or configuration.get("spark.metastore.store")
+    key = "spark.metastore.store"
+    root = configuration.get(key, argument=conf.get(key))
     if root:
         yield from discover_all(Folder(root))
     for folder in islice(_warehouse_folders(conf), _MOST):
@@ -103,9 +102,9 @@ def _discover_tables(conf: dict[str, str]) -> Iterator[Discovery]:
 
 
 def _warehouse_folders(conf: dict[str, str]) -> Iterator[Path]:
-    for warehouse in _list_warehouses(conf):
-        for depth in _DEPTHS:
-            yield from warehouse.glob(depth)
+    """The folders of tables and of databases, and whatever else lies there."""
+    for warehouse, depth in product(_list_warehouses(conf), _DEPTHS):
+        yield from warehouse.glob(depth)
 
 
 def _list_warehouses(conf: dict[str, str]) -> Iterator[Path]:
@@ -115,10 +114,9 @@ def _list_warehouses(conf: dict[str, str]) -> Iterator[Path]:
     from metastore.store.location import local_path  # noqa: PLC0415 - slow to import
 
     settings = {"spark.sql.warehouse.dir": "spark-warehouse", **read_spark_defaults(), **conf}
-    for key, text in settings.items():
-        path = local_path(text) if key.endswith((".warehouse", ".warehouse.dir")) else None
-        if path:
-            yield Path(path)
+    warehouses = [text for key, text in settings.items() if key.endswith((".warehouse", ".warehouse.dir"))]
+    for path in filter(None, map(local_path, warehouses)):
+        yield Path(path)
 
 
 def _read_conf(ctx: Any) -> dict[str, str]:

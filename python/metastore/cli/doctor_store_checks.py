@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from metastore import configuration
 from metastore.adapters.descriptors import FORMAT_NAMES, describe_format
@@ -21,7 +21,7 @@ from metastore.store.location import default_store_uri, local_path, needs_hadoop
 from metastore.store.retention import is_leftover
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from metastore.answers import Answer
     from metastore.reading.discovery import Discovery
@@ -38,14 +38,17 @@ def check_store(location: str | None) -> CheckResult:
     if root is None and location is None:
         return CheckResult("store", OK, "beside each table; metastore doctor <table location> tries one")
     try:
-        uri = root or default_store_uri(str(location))
-        if needs_hadoop(uri):
-            return CheckResult("store", OK, f"{uri} is not tried: only Spark reaches it")
-        if location is not None and not Folder(location).exists():
-            return CheckResult("store", BROKEN, f"there is nothing at {location}", "Check the address.")
-        _read_store(uri)
+        return _try_store(root or default_store_uri(str(location)), location)
     except MetastoreError as error:
         return CheckResult("store", BROKEN, error.message, error.hint or "Check the address and the permissions.")
+
+
+def _try_store(uri: str, location: str | None) -> CheckResult:
+    if needs_hadoop(uri):
+        return CheckResult("store", OK, f"{uri} is not tried: only Spark reaches it")
+    if location is not None and not Folder(location).exists():
+        return CheckResult("store", BROKEN, f"there is nothing at {location}", "Check the address.")
+    _read_store(uri)
     return _check_writing(uri)
 
 
@@ -67,11 +70,8 @@ def _check_writing(uri: str) -> CheckResult:
 
 
 def _nearest_existing(path: Path) -> Path:
-    folders = iter((path, *path.absolute().parents))
-    folder = next(folders)
-    while not folder.exists():
-        folder = next(folders)
-    return folder
+    folders = (path, *path.absolute().parents)
+    return next(filter(Path.exists, folders))
 
 
 def check_statistics(location: str) -> CheckResult:
@@ -80,19 +80,22 @@ def check_statistics(location: str) -> CheckResult:
         return CheckResult("statistics", OK, f"{location} is not looked at: only Spark reaches it")
     try:
         discovery = discover(location)
-        snapshots = Statistics(discovery).snapshots()
+        result = _check_currency(Statistics(discovery).snapshots())
         leftovers = _list_leftovers(discovery)
     except StoreNotReadable as error:  # with credentials of Spark it may be
         fix = error.hint or "Check the address, and the credentials of this shell: a location is read without Spark's."
         return CheckResult("statistics", WARNING, error.message, fix)
     except MetastoreError as error:
         return CheckResult("statistics", BROKEN, error.message, phrase_hint(error))
-    result = _check_currency(snapshots)
     if result.state == OK and leftovers:
-        detail = f"{len(leftovers)} files that a writer needs for a moment: {leftovers[0]}"
-        fix = f"If none is at work, they go a week later with: metastore gc {location} --delete"
-        return CheckResult("statistics", WARNING, detail, fix)
+        return _warn_of_leftovers(location, leftovers)
     return result
+
+
+def _warn_of_leftovers(location: str, leftovers: Sequence[str]) -> CheckResult:
+    detail = f"{len(leftovers)} files that a writer needs for a moment: {leftovers[0]}"
+    fix = f"If none is at work, they go a week later with: metastore gc {location} --delete"
+    return CheckResult("statistics", WARNING, detail, fix)
 
 
 def _list_leftovers(discovery: Discovery) -> list[str]:
@@ -117,14 +120,17 @@ def check_table_properties(location: str) -> CheckResult:
 def _check_properties(properties: Mapping[str, str]) -> CheckResult:
     problems = configuration.find_wrong_properties(properties)
     if problems:
-        names = sorted(problems)
-        detail = "; ".join(f"{name}: {problems[name]}" for name in names)
-        quoted_names = ", ".join(f"'{name}'" for name in names)
+        quoted_names = ", ".join(f"'{name}'" for name in sorted(problems))
         fix = f"Set what is meant, and remove the other: ALTER TABLE ... UNSET TBLPROPERTIES ({quoted_names})"
-        return CheckResult(_PROPERTIES, WARNING, detail, fix)
-    names = sorted(filter(configuration.is_property_name, properties))
-    detail = ", ".join(f"{name}={properties[name]}" for name in names)
+        return CheckResult(_PROPERTIES, WARNING, "; ".join(_write_sorted(problems, ": ")), fix)
+    ours = {name: value for name, value in properties.items() if configuration.is_property_name(name)}
+    detail = ", ".join(_write_sorted(ours, "="))
     return CheckResult(_PROPERTIES, OK, detail or "none of the Metastore's is set")
+
+
+def _write_sorted(texts: Mapping[str, str], separator: str) -> list[str]:
+    """Names and their texts in the order of the names."""
+    return [name + separator + text for name, text in sorted(texts.items())]
 
 
 def _read_properties(location: str) -> Mapping[str, str] | None:
@@ -133,11 +139,14 @@ def _read_properties(location: str) -> Mapping[str, str] | None:
     A Delta table that is written as Iceberg, too (UniForm), has metadata of both formats.
     """
     folder = Folder(location)
-    by_format = [describe_format(name).read_properties(folder) for name in FORMAT_NAMES]
-    readable = [properties for properties in by_format if properties is not None]
-    if not readable:
-        return None
-    return {name: value for properties in readable for name, value in properties.items()}
+    has_metadata = False
+    properties: dict[str, str] = {}
+    for name in FORMAT_NAMES:
+        properties_of_format = describe_format(name).read_properties(folder)
+        if properties_of_format is not None:
+            has_metadata = True
+            properties |= properties_of_format
+    return properties if has_metadata else None
 
 
 def _check_currency(snapshots: Answer) -> CheckResult:
@@ -145,13 +154,18 @@ def _check_currency(snapshots: Answer) -> CheckResult:
     if not snapshots:
         return CheckResult("statistics", OK, "none so far: ANALYZE makes them")
     fix = write_analyze(snapshots.subject)
-    current = next((snapshot for snapshot in snapshots if snapshot["current"]), None)
-    if current is None:
-        newest = snapshots[-1]
-        if newest["current"] is None:
-            return CheckResult("statistics", OK, "only its catalog knows whether the table has moved on")
-        return CheckResult("statistics", WARNING, f"the table has moved on since {newest['analyzed_at']}", fix)
-    if current["files"] < current["files_total"]:
-        detail = f"{current['files']} of {current['files_total']} data files are analyzed"
-        return CheckResult("statistics", WARNING, detail, fix)
-    return CheckResult("statistics", OK, f"of the current snapshot, all {current['files']} data files")
+    current = [snapshot for snapshot in snapshots if snapshot["current"]]
+    if not current:
+        return _check_newest(snapshots[-1], fix)
+    files = current[0]["files"]
+    files_total = current[0]["files_total"]
+    if files < files_total:
+        return CheckResult("statistics", WARNING, f"{files} of {files_total} data files are analyzed", fix)
+    return CheckResult("statistics", OK, f"of the current snapshot, all {files} data files")
+
+
+def _check_newest(newest: Mapping[str, Any], fix: str) -> CheckResult:
+    """Describe statistics of which none is known to be of the current snapshot."""
+    if newest["current"] is None:
+        return CheckResult("statistics", OK, "only its catalog knows whether the table has moved on")
+    return CheckResult("statistics", WARNING, f"the table has moved on since {newest['analyzed_at']}", fix)

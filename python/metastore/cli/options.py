@@ -85,15 +85,22 @@ class LocalSpark:
         Raises:
             InvalidArgument: A setting without `=`.
         """
-        settings = {}
-        for text in self.conf:
-            key, equals, value = text.partition("=")
-            if not equals or not key.strip():
-                raise InvalidArgument("--conf", f"{key} is not of the form KEY=VALUE")
-            settings[key.strip()] = value.strip()
+        settings = dict(split_pair("--conf", text, "KEY=VALUE") for text in self.conf)
         if self.jars:
             settings["spark.jars"] = self.jars
         return settings
+
+
+def split_pair(option: str, text: str, form: str) -> tuple[str, str]:
+    """Split the text of an option such as KEY=VALUE into name and value.
+
+    Raises:
+        InvalidArgument: It is not of that form.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise InvalidArgument(option, f"{name} is not of the form {form}")
+    return name.strip(), value.strip()
 
 
 def command(verb: Callable[..., None]) -> Callable[..., None]:
@@ -107,10 +114,10 @@ def command(verb: Callable[..., None]) -> Callable[..., None]:
         with open_output(as_json=json) as output:
             verb(output=output, **values)
 
-    arguments = [
-        argument for argument in signature(verb).parameters.values() if argument.name not in ("output", "local")
-    ]
-    parameters = [argument.replace(annotation=hints[argument.name]) for argument in arguments]
+    arguments = dict(signature(verb).parameters)
+    arguments.pop("output")
+    arguments.pop("local", None)
+    parameters = [argument.replace(annotation=hints[name]) for name, argument in arguments.items()]
     if takes_spark:
         parameters += [_make_option("conf", _Conf), _make_option("jars", _Jars)]
     parameters.append(_make_option("json", _Json, default=False))

@@ -190,13 +190,12 @@ def diff(  # noqa: PLR0913 - what differs, and what of it fails
     """What differs between the summaries of two snapshots, and how far distributions have moved."""
     from metastore.cli.thresholds import parse_threshold  # noqa: PLC0415 - not needed for --help
 
-    thresholds = [parse_threshold(text) for text in fail_on or ()]
+    thresholds = list(map(parse_threshold, fail_on or ()))
     are_distances = [threshold.needs_distributions for threshold in thresholds]
-    distributions = distributions or any(are_distances)
     rows_before: Rows = ()
     rows_after: Rows = ()
     with _open_table(local, table) as ask:
-        answer = ask("diff", before=before, after=after, distributions=distributions, added=added)
+        answer = ask("diff", before=before, after=after, distributions=distributions or any(are_distances), added=added)
         if not all(are_distances):
             rows_before = ask("summary", at=before).rows
             rows_after = ask("summary", at=after).rows
@@ -207,8 +206,7 @@ def diff(  # noqa: PLR0913 - what differs, and what of it fails
         unknown_measures[threshold.measure] = threshold.list_unknown(answer.rows, rows_before, rows_after)
     unknowns = [*_describe_unknown(unknown_measures, table), *_describe_unknown_files(answer.rows)]
     output.answer(answer)
-    for line in (*crossings, *unknowns):
-        output.note(line)
+    output.notes([*crossings, *unknowns])
     if crossings or (strict and unknowns):
         raise typer.Exit(STALE)
     end_stale(output, current=answer.current)

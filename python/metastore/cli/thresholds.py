@@ -81,13 +81,15 @@ class Threshold:
 
     def describe_crossings(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
         """Write a line for each column whose change crosses it; one line for a measure of the whole table."""
+        lines = map(self._describe_crossing, filter(self.is_crossed, rows))
+        return list(dict.fromkeys(lines))
+
+    def _describe_crossing(self, row: Mapping[str, Any]) -> str:
         unit = " %" if self.is_share else ""
-        is_of_table = self.measure in summary_changes.TABLE_MEASURES
-        lines: dict[str, None] = {}
-        for row in filter(self.is_crossed, rows):
-            subject = "" if is_of_table else f"{row['column_name']}: "
-            lines[f"{subject}{self.text}, the change is {self._measured_change(row):.6g}{unit}"] = None
-        return list(lines)
+        text = f"{self.text}, the change is {self._measured_change(row):.6g}{unit}"
+        if self.measure in summary_changes.TABLE_MEASURES:
+            return text
+        return f"{row['column_name']}: {text}"
 
     def list_unknown(
         self, rows: Iterable[Mapping[str, Any]], before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
@@ -103,32 +105,27 @@ class Threshold:
             return self._list_unknown_distances(rows)
         rows_before = {row["column_name"]: row for row in before}
         columns = 0
-        missing = {}
+        missing: dict[str, str] = {}
         for row_after in after:
             name = row_after["column_name"]
-            row_before = rows_before.get(name)
-            if row_before is None or not self._is_measure_of(row_before, row_after):
-                continue
-            columns += 1
-            sides = {"before": row_before, "after": row_after}
-            lacking = [side for side, row in sides.items() if row[self.measure] is None]
-            if lacking:
-                missing[name] = f"not known {' and '.join(lacking)}"
+            sides = {"before": rows_before.get(name), "after": row_after}
+            if all(map(self._may_have_measure, sides.values())):
+                columns += 1
+                missing |= self._find_missing(name, sides)
         return Unknown(columns, missing)
+
+    def _may_have_measure(self, row: Mapping[str, Any] | None) -> bool:
+        return row is not None and summary_changes.has_measure(self.measure, row)
+
+    def _find_missing(self, name: str, sides: Mapping[str, Any]) -> dict[str, str]:
+        """The reason why the measure of a column is unknown, by its name; empty if it is known."""
+        missing = [side for side, row in sides.items() if row[self.measure] is None]
+        return {name: f"not known {' and '.join(missing)}"} if missing else {}
 
     def _list_unknown_distances(self, rows: Iterable[Mapping[str, Any]]) -> Unknown:
-        columns = 0
-        missing = {}
-        for row in rows:
-            if row["measure"] != self.measure or row["reason"] == ONLY_COUNTS:
-                continue
-            columns += 1
-            if row["change"] is None:
-                missing[row["column_name"]] = row["reason"]
-        return Unknown(columns, missing)
-
-    def _is_measure_of(self, *rows: Mapping[str, Any]) -> bool:
-        return all(summary_changes.has_measure(self.measure, row) for row in rows)
+        rows_of_measure = [row for row in rows if row["measure"] == self.measure and row["reason"] != ONLY_COUNTS]
+        missing = {row["column_name"]: row["reason"] for row in rows_of_measure if row["change"] is None}
+        return Unknown(len(rows_of_measure), missing)
 
     @property
     def needs_distributions(self) -> bool:
