@@ -18,6 +18,7 @@ from metastore.spark import local_session
         (["--expression", "lower(name)", "--expression", "f(a, b)"], {"expressions": ["lower(name)", "f(a, b)"]}),
         (["--ranks", "a, `b,c`.d"], {"ranks": ["a", "`b,c`.d"]}),
         (["--ranks", "*", "--distribution", "k", "--frequencies", "exact"], {"ranks": True, "distribution": ["k"]}),
+        (["--partition", "day = 1", "--partition", "a=b=c"], {"partition": {"day": "1", "a": "b=c"}}),
     ],
 )
 def test_analyze_hands_its_options_on(run, monkeypatch, typed, given):
@@ -27,3 +28,9 @@ def test_analyze_hands_its_options_on(run, monkeypatch, typed, given):
     monkeypatch.setattr(metastore, "analyze", lambda *_, **options: seen.update(options) or report)
     run("analyze", "db.t", *typed)
     assert {name: seen[name] for name in given} == given
+
+
+@pytest.mark.parametrize("text", ["day", "=5", " = 5"])
+def test_a_partition_is_a_column_and_a_value(run, text):
+    refused = run("analyze", "db.t", "--partition", text, "--json", code=2)
+    assert "is not of the form COLUMN=VALUE" in refused.stdout

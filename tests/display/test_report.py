@@ -128,6 +128,15 @@ def test_compared_with_before():
     assert {"+2", "no values before", f"Its type was int and is {HOSTILE}."} <= {text.strip() for text in page.texts}
 
 
+def test_a_bar_has_its_share_now_and_before():
+    page = Page(render_page(contents(column("a"), before=contents(column("a")))))
+    (bars,) = [path["data-bars"] for path in page.all("svg") if "data-bars" in path]
+    for bar in bars.split("\n"):
+        _, share, before = bar.split("\t")
+        assert before == share
+        assert before.count("%") == 1
+
+
 def bins(*ends_and_counts):
     return answer(
         "histogram", [{"lo": lo, "hi": hi, "count": count, "distinct": d} for lo, hi, count, d in ends_and_counts]

@@ -203,7 +203,7 @@ def _picture(chart: Chart | None, earlier: Chart | None) -> Picture | None:
     highest_share = chart.highest
     outline = ""
     if earlier is not None:
-        bars = [f"{bar}\t{format_share(share)} %" for bar, share in zip(bars, earlier.shares, strict=True)]
+        bars = [f"{bar}\t{format_share(share)}" for bar, share in zip(bars, earlier.shares, strict=True)]
         highest_share = max(chart.highest, earlier.highest)
         outline = earlier.outline(highest_share)
     highest = chart.counts.index(max(chart.counts))
