@@ -60,6 +60,14 @@ def test_a_damaged_store_disturbs_no_line(warehouse):
     assert completed("metastore summary ", warehouse) == []
 
 
+def test_a_damaged_store_hides_no_other_table(warehouse):
+    damaged = warehouse / "spark-warehouse" / "db.db" / "a"
+    shutil.copytree(damaged.with_name("t"), damaged)
+    for manifest in damaged.rglob("*.json"):
+        manifest.write_text("{")
+    assert completed("metastore summary ", warehouse) == ["cat.db.t"]
+
+
 def test_as_a_module(location):
     command = [sys.executable, "-m", "metastore", "summary", str(location)]
     shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout

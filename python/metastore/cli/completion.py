@@ -7,10 +7,12 @@ A name that does not exist is no mistake: then the shell completes paths.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from itertools import islice, product
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from metastore.errors import MetastoreError
 from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
@@ -98,7 +100,8 @@ def _discover_tables(conf: dict[str, str]) -> Iterator[Discovery]:
         yield from discover_all(Folder(root))
     for folder in islice(_warehouse_folders(conf), _MOST):
         if (folder / "_metastore").is_dir():
-            yield discover(str(folder))
+            with suppress(MetastoreError):  # a table that cannot be read hides no other
+                yield discover(str(folder))
 
 
 def _warehouse_folders(conf: dict[str, str]) -> Iterator[Path]:
