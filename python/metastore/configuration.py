@@ -101,6 +101,8 @@ def _warn(name: str, hint: str) -> None:
 _LOG = get_logger(__name__)
 
 PREFIX = "spark.metastore."
+_SEPARATORS = {"expressions": "; "}
+"""What stands between the items of a list, where it is no comma."""
 SOURCES = ("argument", "spark", "environment", "file")
 
 
@@ -337,8 +339,7 @@ def _write(setting: Setting, value: object) -> str:
     """The value as the text that a Spark conf would have."""
     if not isinstance(value, list | tuple):
         return str(value)
-    is_expressions = _DECLARATIONS[setting.key]["type"] == "expressions"
-    separator = "; " if is_expressions else ","
+    separator = _SEPARATORS.get(_DECLARATIONS[setting.key]["type"], ",")
     return separator.join(map(str, value))
 
 
@@ -402,8 +403,12 @@ def _hint(key: str) -> str:
 def _read_conf(spark: SparkSession | None, settings: Iterable[Setting]) -> dict[str, object]:
     if spark is None:
         return {}
-    values = {setting.field: spark.conf.get(setting.key, None) for setting in settings}
-    return {field: value for field, value in values.items() if value is not None}
+    values: dict[str, object] = {}
+    for setting in settings:
+        value = spark.conf.get(setting.key, None)
+        if value is not None:
+            values[setting.field] = value
+    return values
 
 
 def _read_unknown_keys(spark: SparkSession | None) -> dict[str, str]:

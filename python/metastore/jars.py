@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 from importlib import metadata, resources
+from itertools import islice
 from pathlib import Path
 
 from metastore.contract import read_contract
@@ -22,6 +23,7 @@ from metastore.errors import JarNotFound
 from metastore.suggestions import suggest_names
 
 SHIM = "metastore-shim.jar"
+_IVY_ERROR = re.compile(r".*(?:ERROR|not found).*")
 LINES: tuple[str, ...] = tuple(sorted({line for build in read_contract("spark_builds") for line in build["serves"]}))
 """The lines of Spark that a released shim serves, oldest first."""
 _RELEASED = re.compile(r"(\d+)\.(\d+)\.\d+(?!.*(SNAPSHOT|preview|rc\d|dev\d)).*")
@@ -246,8 +248,8 @@ def _run_ivy(jar: LockedJar, scratch: Path) -> subprocess.CompletedProcess[str]:
 
 def _find_reason(output: str) -> str:
     """Return the first two errors that Ivy printed."""
-    errors = [line.strip() for line in output.splitlines() if "ERROR" in line or "not found" in line]
-    return "; ".join(errors[:2]) or "no reason given"
+    errors = map(str.strip, _IVY_ERROR.findall(output))
+    return "; ".join(islice(errors, 2)) or "no reason given"
 
 
 def find_java(home: str | None) -> str | None:

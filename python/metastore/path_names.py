@@ -60,7 +60,7 @@ def name_folder(location: str) -> str | None:
     """Return format and path of the table in a local folder; None if it is unknown or an Iceberg table."""
     path = _absolute(location)
     table_format = recognize_folder(Path(path))
-    if table_format is None or table_format == "iceberg":
+    if table_format in (None, "iceberg"):
         return None
     return f"{table_format}.`{path}`"
 

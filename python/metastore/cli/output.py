@@ -100,7 +100,7 @@ class PlainOutput:
         width = max(len(result.check) for result in findings)
         for result in findings:
             _write(make_visible(f"{result.state.ljust(7)}  {result.check.ljust(width)}  {result.detail}"))
-            if result.fix and result.state != "ok":
+            if result.fix:
                 _write(f"{'':7}  {'':{width}}  fix: {result.fix}")
 
     def text(self, kind: str, text: str) -> None:  # noqa: ARG002 - as above
@@ -272,13 +272,11 @@ def _is_of_spark(error: Exception) -> bool:
 
 def _first_line(error: Exception) -> str:
     # A text of py4j begins with "An error occurred while calling o12.sql."; the Java exception is in the next line.
-    first = ""
-    for text in str(error).splitlines():
-        line = text.strip().removeprefix(": ")
-        if text.strip() and not line.startswith("An error occurred while calling"):
-            return line
-        first = first or line
-    return first or type(error).__name__
+    texts = filter(None, map(str.strip, str(error).splitlines()))
+    lines = [text.removeprefix(": ") for text in texts]
+    reasons = [line for line in lines if not line.startswith("An error occurred while calling")]
+    first, *_ = [*reasons, *lines, type(error).__name__]
+    return first
 
 
 def error_exit_code(error: MetastoreError) -> int:

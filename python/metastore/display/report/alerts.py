@@ -73,7 +73,7 @@ def _column_alerts(rows: Iterable[Mapping[str, Any]]) -> Iterable[Alert]:
 
 
 def _all_null(row: Mapping[str, Any]) -> Alert | None:
-    if not row["count"] or row["null_count"] != row["count"]:
+    if _share(row["null_count"], row["count"]) < 1:
         return None
     return Alert(
         column=row["column_name"],

@@ -173,17 +173,11 @@ def _remark(column: ColumnContents) -> str:
         return "There are no rows."
     if row["null_count"] == row["count"]:
         return "Every row is null."
-    if column.values is not None:
-        return _describe_values(row, column.values)
-    if column.bins is not None:
-        return ""
-    return _describe_counts(row)
-
-
-def _describe_values(row: Mapping[str, Any], values: Answer) -> str:
-    if values or not row["approx_unique"]:
-        return ""
-    return "No value is known to occur twice."
+    if column.values is not None and len(column.values) == 0 and row["approx_unique"]:
+        return "No value is known to occur twice."
+    if column.values is None and column.bins is None:
+        return _describe_counts(row)
+    return ""
 
 
 def _describe_counts(row: Mapping[str, Any]) -> str:

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 _LONGEST = 40
 _TEXT_TYPES = ("string", "binary", "char", "varchar")
+_TIME_FORMATS = {
+    "date": "%Y-%m-%d",
+    "timestamp": "%Y-%m-%d %H:%M:%S",
+    "timestamp_ntz": "%Y-%m-%d %H:%M:%S",
+}
 _COUNTS = {
     "null_count": "nulls",
     "nan_count": "NaN",
@@ -121,22 +126,13 @@ def _length_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
 
 def _age_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
     """The age of the newest value when the table was analyzed."""
-    time_format = _time_format(row["column_type"])
+    time_format = _TIME_FORMATS.get(row["column_type"])
     if time_format is None or row["analyzed_at"] is None:
         return
     positions, _ = read_positions([row["max"], row["analyzed_at"].strftime(time_format)])
     if positions:
         newest, analysis = positions
         yield Fact("newest", _describe_age(round(analysis - newest)))
-
-
-def _time_format(column_type: str) -> str | None:
-    """The form in which Spark writes values of a type; None if it has no times."""
-    if column_type == "date":
-        return "%Y-%m-%d"
-    if column_type.startswith("timestamp"):
-        return "%Y-%m-%d %H:%M:%S"
-    return None
 
 
 def _describe_age(days: int) -> str:
