@@ -29,6 +29,14 @@ if TYPE_CHECKING:
 _PROPERTIES = "table properties"
 
 
+def check_location(location: str | None) -> list[CheckResult]:
+    """Check the store, and the statistics and properties of a table if there is one to look at."""
+    store = check_store(location)
+    if location is None or store.state != OK:
+        return [store]
+    return [store, check_statistics(location), check_table_properties(location)]
+
+
 def check_store(location: str | None) -> CheckResult:
     """Check that statistics can be read and written, without making anything."""
     try:

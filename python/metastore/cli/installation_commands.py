@@ -83,14 +83,9 @@ def doctor(output: PlainOutput, location: Location = None, *, spark: Spark = Fal
     from metastore.cli import doctor_checks, doctor_store_checks  # noqa: PLC0415 - not needed for --help
 
     results = [check() for check in doctor_checks.QUICK]
-    store = doctor_store_checks.check_store(location)
-    results.append(store)
-    if location is not None and store.state == doctor_checks.OK:
-        results.append(doctor_store_checks.check_statistics(location))
-        results.append(doctor_store_checks.check_table_properties(location))
+    results += doctor_store_checks.check_location(location)
     if spark:
         results += doctor_checks.check_spark()
     output.findings(results)
-    states = [result.state for result in results]
-    if doctor_checks.BROKEN in states:
+    if any(result.state == doctor_checks.BROKEN for result in results):
         raise typer.Exit(FAILED)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from metastore.answers import Answer
+
 
 Where = Annotated[
     str,
@@ -38,23 +40,28 @@ def verify(output: PlainOutput, local: LocalSpark, where: Where, table: Table = 
     """Read all statistics of a table and check them; ends with 1 where something is wrong."""
     import metastore  # noqa: PLC0415 - pyarrow is slow to import
     from metastore.cli.shell_hints import write_command  # noqa: PLC0415 - as above
-    from metastore.display.numbers import format_bytes  # noqa: PLC0415 - as above
 
     with _open_subject(local, where, table) as subject:
         objects = metastore.verify(*subject)
     output.answer(objects)
     states = Counter(row["state"] for row in objects)
-    unchecked = states["unknown"]
-    checked = len(objects) - unchecked
-    problems = checked - states["ok"]
-    total = format_bytes(sum(row["size"] for row in objects if row["state"] != "unknown"))
-    verdict = f"{problems} with problems" if problems else "all is well"
-    output.note(f"{checked} objects of {total}: {verdict}")
-    if unchecked:
-        output.note(f"{unchecked} more are passed over")
+    problems = len(objects) - states["ok"] - states["unknown"]
+    output.notes(_describe_objects(objects, problems))
     if problems:
         output.note(f"{write_command('analyze', where)} --repair mends them")
         raise typer.Exit(FAILED)
+
+
+def _describe_objects(objects: Answer, problems: int) -> Iterator[str]:
+    from metastore.display.numbers import format_bytes  # noqa: PLC0415 - as above
+
+    checked = [row for row in objects if row["state"] != "unknown"]
+    total = format_bytes(sum(row["size"] for row in checked))
+    verdict = f"{problems} with problems" if problems else "all is well"
+    yield f"{len(checked)} objects of {total}: {verdict}"
+    unchecked = len(objects) - len(checked)
+    if unchecked:
+        yield f"{unchecked} more are passed over"
 
 
 @command
