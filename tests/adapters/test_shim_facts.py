@@ -73,5 +73,5 @@ def test_values(spark, sql, value):
     kind = execution.analyzed().schema().head().dataType()
     column = Column("k", ("p",), kind.catalogString(), encoding_of(kind.catalogString()))
     found = execution.toRdd().first().get(0, kind)
-    stored = jvm_session.find_shim_package(spark).tables.StoredText.of(found, kind).get()
+    stored = jvm_session.find_shim_package(spark).tables.StoredText.render(found, kind).get()
     assert repr(parse_stored_value(stored, column)) == repr(to_stored_value(value, column))

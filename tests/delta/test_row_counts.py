@@ -24,9 +24,9 @@ COUNTED = {
 
 @pytest.mark.parametrize("text", COUNTED)
 def test_rows_are_counted_by_the_first_field_of_that_name(spark, text):
-    counted = find_shim_package(spark).tables.DeltaRowCount.of(text)
+    counted = find_shim_package(spark).tables.DeltaRowCount.parse(text)
     assert (counted.get() if counted.isDefined() else None) == COUNTED[text]
 
 
 def test_statistics_that_are_not_there_count_nothing(spark):
-    assert not find_shim_package(spark).tables.DeltaRowCount.of(None).isDefined()
+    assert not find_shim_package(spark).tables.DeltaRowCount.parse(None).isDefined()

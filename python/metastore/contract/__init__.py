@@ -14,8 +14,9 @@
 - `statistics.json`: the built-in statistics, written out by their descriptors.
 - `reasons.json`: the reasons of decisions on scans, conjuncts and data files, by codes; facts stand in braces.
 - `formats.json`: table formats; those in jars of their own with the oldest and newest known release, the `packages` of
-  their classes, and a class that shows they are there. `casts`: readers cast a float through its text;
-  `log_files`: files beside the data files may change any value of their rows.
+  their classes, and a class that shows they are there. `version_class`: its method `version` says the release, where
+  the manifest of the jar does not. `casts`: readers cast a float through its text; `log_files`: files beside the data
+  files may change any value of their rows.
 - `spark_builds.json`: the builds of the shim, each with the Scala it is compiled for and the lines of Spark that it
   serves; its name begins with the line of Spark that it is compiled for.
 - `rules.json`: the conditions that skip data files, for documentation and tests. The rules of a section are about one

@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.parser.{CatalystSqlParser, ParserInterface}
  * `splitStatements` on 4.3. No extension adds to these, and the parsers of other extensions lack them, too: Spark's own
  * parser answers.
  */
-private final class LaterParser(parser: MetastoreParser, later: Set[Method]) extends InvocationHandler {
+private final class LaterParser(parser: ParserInterface, later: Set[Method]) extends InvocationHandler {
   override def invoke(proxy: AnyRef, method: Method, arguments: Array[AnyRef]): AnyRef = {
     val target = if (later.contains(method)) CatalystSqlParser else parser
     try method.invoke(target, arguments: _*)
@@ -20,13 +20,14 @@ private final class LaterParser(parser: MetastoreParser, later: Set[Method]) ext
 private object LaterParser {
   private val interface = classOf[ParserInterface]
 
-  private val later: Set[Method] = {
+  private def missingMethods(parser: ParserInterface): Set[Method] = {
     val abstractMethods = interface.getMethods.filter(method => Modifier.isAbstract(method.getModifiers))
-    abstractMethods.filterNot(isImplemented).toSet
+    abstractMethods.filterNot(isImplemented(parser, _)).toSet
   }
 
   /** Returns a parser that has every method of this Spark's `ParserInterface`. */
-  def complete(parser: MetastoreParser): ParserInterface =
+  def complete(parser: ParserInterface): ParserInterface = {
+    val later = missingMethods(parser)
     if (later.isEmpty) parser
     else {
       val handler = new LaterParser(parser, later)
@@ -35,6 +36,7 @@ private object LaterParser {
         Array[Class[_]](interface),
         handler).asInstanceOf[ParserInterface]
     }
+  }
 
   /** Matches a parser that `complete` made. */
   def unapply(parser: ParserInterface): Option[LaterParser] =
@@ -45,8 +47,8 @@ private object LaterParser {
         case _ => None
       }
 
-  private def isImplemented(method: Method): Boolean = {
-    val found = classOf[MetastoreParser].getMethod(method.getName, method.getParameterTypes: _*)
+  private def isImplemented(parser: ParserInterface, method: Method): Boolean = {
+    val found = parser.getClass.getMethod(method.getName, method.getParameterTypes: _*)
     !Modifier.isAbstract(found.getModifiers)
   }
 }

@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.StructType
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.python.{AttachedPython, PythonStatement}
 import org.metastore.spark.reason.{MetastoreException, SqlName}
-import org.metastore.spark.tables.{Namespaces, TableLookup}
+import org.metastore.spark.tables.{Catalogs, Namespaces, TableLookup}
 
 /** `ANALYZE TABLE` of a table that is ours: done in Python, its report is the answer. */
 final case class AnalyzeCommand(statement: AnalyzeStatement) extends LeafRunnableCommand {
@@ -84,7 +84,7 @@ final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[Stri
 
   // Spark passes over the tables of its catalog that it cannot analyze, too.
   private def analyzedBySpark(session: SparkSession, table: Identifier): Unit =
-    if (catalog.name == TableLookup.SessionCatalog)
+    if (catalog.name == Catalogs.SessionCatalog)
       Try(AnalyzeTableCommand(TableIdentifier(table.name, table.namespace.lastOption), noScan).run(session))
 
   private def statement(table: String) = AnalyzeStatement(table, None, allColumns = false, noScan, Map.empty)

@@ -24,16 +24,16 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
     case AnalyzeTable(OurTable(name), partition, noScan) => command(name, noScan, partition)
     case columns @ AnalyzeColumn(OurTable(name), names, all) =>
-      command(name, names, all, PartitionClause.of(columns))
+      command(name, names, all, PartitionClause.find(columns))
     case AnalyzeTableCommand(OurName(name), noScan) => command(name, noScan, Map.empty)
     case AnalyzePartitionCommand(OurName(name), partition, noScan) => command(name, noScan, partition)
     case columns @ AnalyzeColumnCommand(OurName(name), names, all) =>
-      command(name, names, all, PartitionClause.of(columns))
+      command(name, names, all, PartitionClause.find(columns))
     case AnalyzeTables(namespace: ResolvedNamespace, noScan) =>
       all(namespace.catalog, namespace.namespace, noScan).getOrElse(plan)
     case stock.AnalyzeTablesCommand(database, noScan) =>
       val namespace = database.getOrElse(session.sessionState.catalog.getCurrentDatabase)
-      all(Catalogs(session).catalog(TableLookup.SessionCatalog), Seq(namespace), noScan).getOrElse(plan)
+      all(Catalogs(session).catalog(Catalogs.SessionCatalog), Seq(namespace), noScan).getOrElse(plan)
     case other => other
   }
 

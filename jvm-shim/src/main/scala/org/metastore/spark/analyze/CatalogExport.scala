@@ -32,7 +32,7 @@ object CatalogExport extends Logging {
         name,
         "it is no table of Spark's session catalog, whose statistics are exported",
         " Other engines read those of Iceberg tables from the table itself: set spark.metastore.iceberg.puffin = true."))
-    val analyzed = TableContext.of(session, name, handle.table)
+    val analyzed = TableContext.open(session, name, handle.table)
     val snapshot = wholeSnapshot(analyzed)
     val rows = snapshot.rows.getOrElse(throw MetastoreException.unsupportedTable(
       name,

@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRela
 
 import org.metastore.spark.pruning.{ColumnLookup, ConjunctRefusal, ExpressionKeys}
 import org.metastore.spark.scan.FileScan
-import org.metastore.spark.tables.{HudiTable, ReadPermission, TableLookup}
+import org.metastore.spark.tables.{ReadPermission, TableFormats, TableLookup}
 
 /** What ANALYZE asks of the expressions that it computes statistics of, over py4j. */
 object TableExpressions extends AliasHelper {
@@ -126,10 +126,9 @@ object TableExpressions extends AliasHelper {
       case _ => None
     }
 
-  /** Whether a relation reads by those names what statistics have under a key: Hudi's may look for names, or for ids. */
+  /** Whether a relation reads by those names what statistics have under a key. */
   private def isRead(leaf: LeafNode, names: Seq[String], key: String): Boolean = leaf match {
-    case LogicalFiles(files) if HudiTable.is(files) =>
-      HudiTable.leaves(files).exists(one => one.path == names && one.key == key)
+    case LogicalFiles(files) => TableFormats.readByKey(files, names, key)
     case _ => true
   }
 

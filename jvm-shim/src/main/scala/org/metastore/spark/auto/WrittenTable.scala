@@ -77,7 +77,7 @@ private[auto] object WrittenTable {
       }
     case resolved: ResolvedTable => ofTable(resolved.table, resolved.catalog, resolved.identifier)
     case relation: LogicalRelation =>
-      relation.catalogTable.flatMap(ofCatalog).orElse(TableFormats.of(relation).map(ofFiles))
+      relation.catalogTable.flatMap(ofCatalog).orElse(TableFormats.open(relation).map(ofFiles))
     case SubqueryAlias(_, child) => ofTarget(child)
     case merge: MergeIntoTable => ofTarget(merge.targetTable)
     case update: UpdateTable => ofTarget(update.table)
@@ -92,7 +92,7 @@ private[auto] object WrittenTable {
     val told = parts.collect {
       case table: CatalogTable => ofCatalog(table)
       case Some(table: CatalogTable) => ofCatalog(table)
-      case table: Table => TableFormats.of(table).map(ofLake(table, _))
+      case table: Table => TableFormats.open(table).map(ofLake(table, _))
       case own: AnyRef if own.getClass.getSimpleName == "HoodieCatalogTable" =>
         ofCatalog(Reflection.call[CatalogTable](own, "table"))
     }
@@ -154,7 +154,7 @@ private[auto] object WrittenTable {
   private def ofPath(save: SaveIntoDataSourceCommand): Option[WrittenTable] = for {
     path <- save.options.get("path").map(new Path(_))
     source <- Some(save.dataSource.getClass.getName)
-    format <- TableFormats.all.find(_.packages.exists(source.startsWith)) if format.hasPaths
+    format <- TableFormats.all.find(_.description.packages.exists(source.startsWith)) if format.hasPaths
   } yield at(SparkSession.active, format, path, save.options)
 
   private def at(

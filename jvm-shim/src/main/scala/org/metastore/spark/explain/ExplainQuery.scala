@@ -10,12 +10,13 @@ import org.apache.spark.sql.catalyst.plans.logical.{
 import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution, SparkPlan}
 import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand
 import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.metastore.SessionCopy
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{FileDecision, ScanDecision}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.scan.ScanDecisions
-import org.metastore.spark.tables.{LakeTable, ReadPermission, Reflection, TableFormats, TableLookup}
+import org.metastore.spark.tables.{LakeTable, QueryPermission, ReadPermission, TableFormats, TableLookup}
 
 /** What would be read for a query, without running it. */
 object ExplainQuery {
@@ -31,13 +32,13 @@ object ExplainQuery {
    *                                               user as it is: reasons quote values
    */
   def decisions(session: SparkSession, query: String): Seq[FileDecision] = {
-    val found = scans(session, query, ScanDecisions.ofQuery)
+    val found = scans(session, query, ScanDecisions.fromQuery)
     (if (found.decisions.isEmpty) Seq(found.withoutScans(query)) else found.decisions)
       .zipWithIndex.flatMap { case (decision, scan) => decision.perFile(scan) }
   }
 
   /** As `decisions`, by scan that is read, with the tables. */
-  def scans(session: SparkSession, query: String): QueryScans = scans(session, query, ScanDecisions.of)
+  def scans(session: SparkSession, query: String): QueryScans = scans(session, query, ScanDecisions.fromPlan)
 
   private def scans(
       session: SparkSession,
@@ -45,9 +46,9 @@ object ExplainQuery {
       find: SparkPlan => Seq[ScanDecision]): QueryScans = {
     val plan = session.sessionState.sqlParser.parsePlan(query)
     val planned = session.sessionState.executePlan(plan, CommandExecutionMode.SKIP)
-    ReadPermission.requireOfAll(session, planned.analyzed)
+    QueryPermission.require(session, planned.analyzed)
     val shown = find(planned.executedPlan)
-    val answered = MetadataAnswers.of(session, plan, planned, shown)
+    val answered = MetadataAnswers.decisions(session, plan, planned, shown)
     val decisions = shown ++ queryOfWrite(planned.analyzed).filter(_ => shown.isEmpty).toSeq.flatMap {
       written =>
         val read = find(session.sessionState.executePlan(written).executedPlan)
@@ -78,7 +79,7 @@ final class QueryScans private[explain] (val decisions: Seq[ScanDecision], plann
     // A format's own command may have its target for an argument.
     val plans = analyzed +: analyzed.productIterator.collect { case part: LogicalPlan => part }.toSeq
     val target =
-      plans.flatMap(_.collectLeaves()).find(TableFormats.of(_).isDefined).flatMap(TableLookup.sqlName)
+      plans.flatMap(_.collectLeaves()).find(TableFormats.open(_).isDefined).flatMap(TableLookup.sqlName)
     val why =
       if (!MetastoreConf.of(planned.sparkSession).enabled)
         Reason(ReasonCode.Disabled, "setting" -> MetastoreConf.Enabled.key)
@@ -91,7 +92,7 @@ final class QueryScans private[explain] (val decisions: Seq[ScanDecision], plann
   /** The table that a scan reads, by its name where nothing was asked of its statistics. */
   def tableOf(decision: ScanDecision): Option[LakeTable] = {
     val relations = analyzed.collectWithSubqueries { case leaf: LeafNode => leaf }
-    val tables = relations.iterator.flatMap(relation => TableFormats.of(relation).map(relation -> _))
+    val tables = relations.iterator.flatMap(relation => TableFormats.open(relation).map(relation -> _))
     tables.find { case (relation, table) =>
       decision.question.fold(isNamed(relation, table, decision.table))(_.table.uuid == table.uuid)
     }
@@ -112,7 +113,7 @@ private object QueryScans {
 object MetadataAnswers {
 
   /** One decision for each scan that a query would have if the formats did not answer it. */
-  def of(
+  def decisions(
       session: SparkSession,
       plan: LogicalPlan,
       planned: QueryExecution,
@@ -120,10 +121,10 @@ object MetadataAnswers {
     if (!holds(planned.analyzed)(settingOf(_).isDefined) || !holds(planned.optimizedPlan)(
         _.isInstanceOf[LocalRelation])) Nil
     else {
-      val reading = Reflection.call[SparkSession](session, "cloneSession")
+      val reading = SessionCopy(session)
       TableFormats.all.flatMap(_.metadataAnswers).foreach(reading.conf.set(_, "false"))
       val all =
-        ReadPermission.asActive(reading)(ScanDecisions.of(reading.sessionState.executePlan(
+        ReadPermission.asActive(reading)(ScanDecisions.fromPlan(reading.sessionState.executePlan(
           plan,
           CommandExecutionMode.SKIP).executedPlan))
       all.map(_.table).diff(shown.map(_.table)).map(ScanDecision.withoutPruning(

@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 import org.metastore.spark.reason.{MetastoreException, SqlName}
 import org.metastore.spark.scan.ScanDecisions
-import org.metastore.spark.tables.{LakeTable, ReadPermission, TableFormats, TableLookup}
+import org.metastore.spark.tables.{LakeTable, QueryPermission, TableFormats, TableLookup}
 
 /**
  * A query of one table with a WHERE.
@@ -35,7 +35,7 @@ final class FilteredQuery private (
     val planned = session.sessionState.executePlan(
       GlobalLimit(most, LocalLimit(most, analyzed)),
       CommandExecutionMode.SKIP)
-    ScanDecisions.of(planned.executedPlan) match {
+    ScanDecisions.fromPlan(planned.executedPlan) match {
       case Seq(one) =>
         (one.pathsSkipped, one.files.paths.indices.filter(one.full.get(_)).map(one.files.paths(_)))
       case _ => (Nil, Nil)
@@ -51,9 +51,9 @@ object FilteredQuery extends AliasHelper {
    *
    * @throws org.apache.spark.sql.AnalysisException the query is wrong, or another one, or reads what is not shown to this user
    */
-  def of(session: SparkSession, query: String): FilteredQuery = {
+  def parse(session: SparkSession, query: String): FilteredQuery = {
     val asked = analyze(session, query)
-    ReadPermission.requireOfAll(session, asked)
+    QueryPermission.require(session, asked)
     val found = parts(asked)
     val known = tableOf(found)
     val name = TableLookup.sqlName(found.relation).getOrElse(SqlName(Seq(known.format, known.location)))
@@ -98,7 +98,7 @@ object FilteredQuery extends AliasHelper {
   }
 
   private def tableOf(found: Parts): LakeTable =
-    TableFormats.of(found.relation).getOrElse(throw refused(
+    TableFormats.open(found.relation).getOrElse(throw refused(
       s"it reads ${TableFormats.describe(found.relation)}, not ${TableFormats.kinds}"))
 
   /** What the same table may be read by in different ways. */

@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.{CommandExecutionMode, SQLExecution}
 import org.metastore.spark.pruning.ScanEstimate
 import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.scan.ScanDecisions
-import org.metastore.spark.tables.ReadPermission
+import org.metastore.spark.tables.QueryPermission
 
 /** What the optimizer expects of one operator of a query; a row of `metastore.estimates(query)`. */
 final case class OperatorEstimate(
@@ -43,10 +43,10 @@ object OperatorEstimate {
    * @throws org.apache.spark.sql.AnalysisException the query itself is wrong, or reads a table that is not shown to this user as
    *   it is
    */
-  def of(session: SparkSession, query: String, run: Boolean): () => Seq[OperatorEstimate] = {
+  def fromQuery(session: SparkSession, query: String, run: Boolean): () => Seq[OperatorEstimate] = {
     val plan = session.sessionState.sqlParser.parsePlan(query)
     val planned = session.sessionState.executePlan(plan, CommandExecutionMode.SKIP)
-    ReadPermission.requireOfAll(session, planned.analyzed)
+    QueryPermission.require(session, planned.analyzed)
     if (run && planned.analyzed.exists(_.isInstanceOf[Command])) {
       throw MetastoreException.invalidArgument(
         "query",

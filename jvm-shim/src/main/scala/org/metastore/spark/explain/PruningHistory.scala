@@ -48,7 +48,7 @@ private final class PruningHistory(session: WeakReference[SparkSession]) extends
       try {
         val conf = MetastoreConf.of(query.sparkSession)
         if (conf.enabled) {
-          val scans = ScanDecisions.of(query.executedPlan)
+          val scans = ScanDecisions.fromPlan(query.executedPlan)
           val planning = PruningHistory.planningMillis(query)
           PruningMetrics.count(scans, planning)
           if (conf.historyEnabled) keep(scans, planning)
@@ -89,7 +89,7 @@ object PruningHistory {
   }
 
   /** The scans of a session's queries, the oldest first; of a table, by its name or the end of it. */
-  def of(session: SparkSession, table: Option[String]): Seq[HistoryEntry] = {
+  def list(session: SparkSession, table: Option[String]): Seq[HistoryEntry] = {
     ListenerQueue.await(session, Patience)
     val known = synchronized(Option(ofSessions.get(session)))
     requireNoted(session, known.toSeq.flatMap(_.all))

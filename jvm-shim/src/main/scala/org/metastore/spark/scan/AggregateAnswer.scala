@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.{
   PredicateHelper
 }
 import org.apache.spark.sql.catalyst.expressions.aggregate.{
-  AggregateExpression, AggregateFunction, Average, Complete, Count, Max, Min, Sum
+  AggregateExpression, AggregateFunction, Average, Count, Max, Min, Sum
 }
 import org.apache.spark.sql.catalyst.optimizer.DecimalAggregates
 import org.apache.spark.sql.catalyst.planning.PhysicalOperation
@@ -14,94 +14,20 @@ import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LeafNode, Logical
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DecimalType, DoubleType}
 
-import org.metastore.spark.pruning.{ColumnResolver, DifferentValues, FileMeasure, FileMeasures, LiveFiles}
-import org.metastore.spark.statistics.objects.TableIdentity
-
-/**
- * What a scan would read if it were planned now, and how the statistics call its columns.
- *
- * @param areChosen whether a scan can be made of some of the files, whatever happens until it runs
- */
-private[scan] final case class ScannedFiles(
-    table: TableIdentity,
-    files: IndexedSeq[ScanFile],
-    resolver: ColumnResolver,
-    live: LiveFiles,
-    areChosen: Boolean)
-
-/**
- * What is asked of a scan by an aggregate.
- *
- * @param conjuncts of the rows that count
- * @param grouping  what tells groups of rows apart; None: all rows are one
- * @param functions aggregate functions of columns of the scan
- * @param columns   those that they and the conjuncts need
- */
-private[scan] final case class AggregateRequest(
-    conjuncts: Seq[Expression],
-    grouping: Option[Expression],
-    functions: Seq[AggregateExpression],
-    columns: Seq[NamedExpression]) {
-
-  /** Whether statistics may answer it, whatever they are: to list files for nothing would cost. */
-  def isPossible: Boolean = functions.forall(_.deterministic) && (functions.nonEmpty || grouping.isDefined) &&
-    measures((_, _) => Some("")).isDefined
-
-  /** What is to be computed of each file; None where some function cannot be answered by statistics. */
-  def measures(resolver: ColumnResolver): Option[Seq[FileMeasure]] = grouping match {
-    case Some(group) if functions.forall(countsRowsOf(group, _)) =>
-      FileMeasures.fromGrouping(group, resolver).map(Seq(_))
-    case Some(_) => None
-    case None =>
-      val found = functions.map(FileMeasures.fromFunction(_, resolver))
-      if (found.forall(_.isDefined)) Some(found.flatten) else None
-  }
-
-  /** Whether what some rows add can be merged with what others do: what is counted once can be of one column. */
-  def isMergeable: Boolean =
-    functions.filter(_.isDistinct).map(_.aggregateFunction.canonicalized).distinct.size <= 1
-
-  /**
-   * The rows of the answer, each the value of the group, if there is one, and then of each function or part of one. To be merged
-   * with others, each value that is counted once has a row, and the parts stand with NULL, which is not counted.
-   */
-  def rows(totals: Seq[Any]): Seq[Seq[Any]] = grouping match {
-    case None =>
-      val others = totals.filterNot(_.isInstanceOf[DifferentValues])
-      totals.collectFirst { case DifferentValues(values) =>
-        (null +: others) +: values.map(_ +: others.map(_ => null))
-      }.getOrElse(Seq(totals))
-    case Some(group) => totals.head.asInstanceOf[Seq[(Any, Long)]].map { case (value, rows) =>
-        value +: functions.map(function => if (isCountOf(group, function) && value == null) 0L else rows)
-      }
-  }
-
-  private def countsRowsOf(group: Expression, function: AggregateExpression): Boolean =
-    function.mode == Complete && function.filter.isEmpty && !function.isDistinct &&
-      (FileMeasures.isRowCount(function) || isCountOf(group, function))
-
-  private def isCountOf(group: Expression, function: AggregateExpression): Boolean =
-    function.aggregateFunction match {
-      case Count(Seq(child)) => child.semanticEquals(group)
-      case _ => false
-    }
-}
-
 /**
  * Aggregates whose answer follows from the statistics of the files that their scan would read: then none is read. Where it
  * follows of most of them, the others are read, and what they add is merged with it.
  */
-private[scan] final class AggregateAnswer(adapters: Seq[RelationAdapter], planner: ScanPlanner)
-  extends PredicateHelper {
+private[scan] final class AggregateAnswer(planner: ScanPlanner) extends PredicateHelper {
 
   /** What is planned in an aggregate's place; None: it stays. May throw. */
-  def of(aggregate: Aggregate): Option[LogicalPlan] = aggregate.child match {
+  def replace(aggregate: Aggregate): Option[LogicalPlan] = aggregate.child match {
     case PhysicalOperation(columns, filters, leaf: LeafNode) if aggregate.groupingExpressions.size <= 1 =>
       val (group, results) = (aggregate.groupingExpressions.headOption, AggregateAnswer.asComputed(aggregate))
       val functions = results.flatMap(_.collect { case function: AggregateExpression => function }).distinct
       val asked = requestOf(group, functions, columns, filters, leaf)
       if (!asked.isPossible) None
-      else adapters.iterator.flatMap(_.answer(leaf, asked, planner)).toSeq.headOption
+      else RelationAdapters.first(_.answer(leaf, asked, planner))
         .map(answer =>
           new AggregateInPlace(
             aggregate.child,
@@ -175,7 +101,7 @@ private final class AggregateInPlace(
     case Some(rest) =>
       // What is counted once makes groups of the rows that are read: the values that others have are then counted once.
       val apart = group.orElse(functions.find(_.isDistinct).map(_.aggregateFunction.children.head))
-      val split = functions.map(MergeableFunction.of)
+      val split = functions.map(MergeableFunction.fromExpression)
       val computed = apart ++ split.flatMap(_.parts).map(_.toAggregateExpression())
       val values = computed.map(one => AttributeReference(one.sql, one.dataType)()).toSeq
       val open = Aggregate(
@@ -219,12 +145,12 @@ private final case class MergeableFunction(
 private object MergeableFunction {
 
   /** Those that `FileMeasure` knows: their sums cannot overflow. */
-  def of(function: AggregateExpression): MergeableFunction =
+  def fromExpression(function: AggregateExpression): MergeableFunction =
     if (function.isDistinct)
       MergeableFunction(Nil, groups => Count(groups.head).toAggregateExpression(isDistinct = true))
-    else of(function.aggregateFunction)
+    else fromFunction(function.aggregateFunction)
 
-  private def of(function: AggregateFunction): MergeableFunction = function match {
+  private def fromFunction(function: AggregateFunction): MergeableFunction = function match {
     case _: Min => MergeableFunction(Seq(function), parts => Min(parts.head).toAggregateExpression())
     case _: Max => MergeableFunction(Seq(function), parts => Max(parts.head).toAggregateExpression())
     case _: Count => MergeableFunction(Seq(function), parts => Coalesce(Seq(sum(parts.head), Literal(0L))))

@@ -24,7 +24,7 @@ import org.metastore.spark.tables.{DeltaTable, LakeTable, Reflection}
 /** A Delta table at the version that a query reads, after Delta has chosen files itself. */
 private[scan] final class DeltaScan private (override val relation: HadoopFsRelation, label: Option[String])
   extends FileScan {
-  private val table = DeltaTable.of(relation.location)
+  private val table = DeltaTable.fromIndex(relation.location)
 
   override val root: Path = new Path(table.location)
   override val id: TableIdentity =
@@ -74,7 +74,7 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
     files.map(file => known.getOrElse((file.path, file.size), file))
   }
 
-  override def recognizable(index: FileIndex): FileIndex = IndexStandIn.of(index, relation.location)
+  override def recognizable(index: FileIndex): FileIndex = IndexStandIn.create(index, relation.location)
 
   private def scan: AnyRef = Reflection.call[AnyRef](relation.location, "preparedScan")
 
@@ -105,7 +105,7 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
   }.toMap
 }
 
-private[scan] object DeltaScan {
+private[scan] object DeltaScan extends ScanFormat {
   private val Prepared = "org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex"
   private val Unprepared = "org.apache.spark.sql.delta.files.TahoeLogFileIndex"
   private val IsDeleted = "__delta_internal_is_row_deleted"
@@ -125,7 +125,7 @@ private[scan] object DeltaScan {
       EvalMode.TRY).eval()).map(Literal(_, dataType))
 
   /** The Delta table behind a relation, if Delta has chosen its files. */
-  def of(relation: HadoopFsRelation, label: Option[String]): Option[DeltaScan] =
+  override def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
     if (relation.location.getClass.getName == Prepared) Some(new DeltaScan(relation, label)) else None
 
   /** Whether the query is part of a write to a Delta table: MERGE, INSERT .. SELECT, CTAS. */
@@ -136,8 +136,8 @@ private[scan] object DeltaScan {
     Reflection.call[Option[_]](companion, "getActive").isDefined
   }
 
-  /** Lets Delta choose files where our rule comes before its own; that one finds nothing left to do then. */
-  def prepareRelations(plan: LogicalPlan, session: SparkSession): LogicalPlan =
+  /** Delta's own rule finds nothing left to do then. */
+  override def prepareRelations(plan: LogicalPlan, session: SparkSession): LogicalPlan =
     if (plan.isInstanceOf[Subquery] || !plan.exists(isUnprepared)) plan
     else
       session.sessionState.optimizer.preCBORules.find(_.getClass.getName == PreparingRule).fold(plan)(_.apply(

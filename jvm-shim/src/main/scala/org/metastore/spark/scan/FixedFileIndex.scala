@@ -56,7 +56,7 @@ private[scan] object FixedFileIndex {
    * @param files those of the listing, in its order
    * @return None where the decision is about other files
    */
-  def of(
+  def fromDecision(
       delegate: FileIndex,
       listed: Seq[PartitionDirectory],
       files: IndexedSeq[ScanFile],

@@ -81,7 +81,7 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
 
   /** What the index lists without Hudi's own skipping. */
   private def listSlices(index: FileIndex, partitionFilters: Seq[Expression]): HudiListing = {
-    val found = HudiListing.of(index, partitionFilters) {
+    val found = HudiListing.findOrList(index, partitionFilters) {
       val directories = index.listFiles(partitionFilters, Nil)
       new HudiListing(directories, new ScanFiles(filesIn(directories)))
     }
@@ -141,7 +141,7 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
     }
 }
 
-private[scan] object HudiScan {
+private[scan] object HudiScan extends ScanFormat {
 
   /** Columns that Hudi stores with each row, and lets Spark hide as if they were made when a file is read. */
   private val stored = Set(
@@ -156,7 +156,7 @@ private[scan] object HudiScan {
   private val FileNames = "org.apache.hudi.common.fs.FSUtils"
 
   /** The Hudi table behind a relation, unless it reads changes. */
-  def of(relation: HadoopFsRelation, label: Option[String]): Option[HudiScan] =
+  override def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
     if (HudiTable.is(relation)) {
       FormatReleases.require(relation.location)
       Some(new HudiScan(relation, label))
@@ -242,7 +242,7 @@ private[scan] object HudiListing {
   private var entries = Vector.empty[Entry]
 
   /** The listing of the partitions that satisfy filters: the one that is kept, or that which `list` makes. */
-  def of(index: FileIndex, partitionFilters: Seq[Expression])(list: => HudiListing): HudiListing =
+  def findOrList(index: FileIndex, partitionFilters: Seq[Expression])(list: => HudiListing): HudiListing =
     HudiTable.slicesInMemory(index).filter(_ => partitionFilters.forall(isFixed)).fold(list) { slices =>
       val asked = ListingKey(
         partitionFilters.map(named).toSet,

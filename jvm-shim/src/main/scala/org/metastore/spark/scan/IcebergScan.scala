@@ -1,22 +1,15 @@
 package org.metastore.spark.scan
 
-import java.lang.reflect.Method
-import java.util.{Collection => JavaCollection, List => JavaList}
-
-import scala.collection.JavaConverters._
 import scala.util.Try
 
 import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.connector.expressions.filter.Predicate
-import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.types.StructType
 
-import org.metastore.spark.pruning.{DeletedRows, LiveFiles}
+import org.metastore.spark.pruning.LiveFiles
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.TableIdentity
-import org.metastore.spark.tables.{
-  DeletedRowBounds, DeletedRowEstimates, IcebergTable, Reflection, TaskDeletes
-}
+import org.metastore.spark.tables.{IcebergTable, Reflection}
 
 /** What the planner asks of an Iceberg table whose data are scanned. */
 private[scan] final class IcebergScan(spark: Table) {
@@ -37,7 +30,7 @@ private[scan] final class IcebergScan(spark: Table) {
         table.dataFiles(snapshot).map(file => file.path -> file.rows)
       },
       unasked.map(predicate =>
-        Reason(ReasonCode.FormatNotAsked, "format" -> IcebergAdapter.Name, "conjunct" -> textOf(predicate))))
+        Reason(ReasonCode.FormatNotAsked, "format" -> IcebergTable.title, "conjunct" -> textOf(predicate))))
 
   // Spark cannot write a null of type binary.
   private def textOf(predicate: Predicate): String = Try(predicate.toString).getOrElse(predicate.name)
@@ -47,10 +40,9 @@ private[scan] final class IcebergScan(spark: Table) {
 
   /** The schema whose field ids a scan reads by: its own where it tells it, else the table's for the snapshot read. */
   def schemaOf(scan: AnyRef): Option[IcebergSchema] = {
-    val candidates = Iterator(
-      Try(schemaFrom(scan, "schema")),
-      Try(schemaFrom(spark, "snapshotSchema"))).flatMap(_.toOption)
-    candidates.find(showsSparkSchema).map(new IcebergSchema(_))
+    val ofScan = Try(schemaFrom(scan, "schema")).toOption.filter(showsSparkSchema)
+    def ofTable = Try(schemaFrom(spark, "snapshotSchema")).toOption.filter(showsSparkSchema)
+    ofScan.orElse(ofTable).map(new IcebergSchema(_))
   }
 
   /** That snapshot and those before it, newest first: a catalog may load these only when it is asked for them. */
@@ -77,12 +69,9 @@ private[scan] final class IcebergScan(spark: Table) {
 private[scan] object IcebergScan {
 
   /** The Iceberg table behind a relation, if it is one that holds data. */
-  def of(table: Table): Option[IcebergScan] =
+  def find(table: Table): Option[IcebergScan] =
     if (IcebergTable.is(table)) Some(new IcebergScan(table)) else None
 }
-
-/** What tasks read: data files and their bytes, delete files and theirs. */
-private[scan] final case class TaskTotals(files: Long, bytes: Long, deletes: Long, deletesBytes: Long)
 
 /** Field ids by the path of a column. */
 private[scan] final class IcebergSchema(schema: AnyRef) {
@@ -93,9 +82,9 @@ private[scan] final class IcebergSchema(schema: AnyRef) {
   /** The field id of a column or of a field inside structs; None inside lists and maps, and for unknown names. */
   def fieldId(path: Seq[String]): Option[Int] = {
     val root = Reflection.call[AnyRef](schema, "asStruct")
-    path.init.foldLeft(Option(root))((struct, name) => struct.flatMap(field(_, name)).flatMap(structOf))
-      .flatMap(field(_, path.last))
-      .map(f => Reflection.call[Int](f, "fieldId"))
+    var struct = Option(root)
+    for (name <- path.init) struct = struct.flatMap(field(_, name)).flatMap(structOf)
+    for (parent <- struct; found <- field(parent, path.last)) yield Reflection.call[Int](found, "fieldId")
   }
 
   private def field(struct: AnyRef, name: String): Option[AnyRef] =
@@ -103,113 +92,4 @@ private[scan] final class IcebergSchema(schema: AnyRef) {
 
   private def structOf(field: AnyRef): Option[AnyRef] =
     Some(Reflection.call[AnyRef](field, "type")).filter(Reflection.call[Boolean](_, "isStructType"))
-}
-
-/** The tasks of an Iceberg scan: the data files that it is going to read. Equal scans share them, so that they name no scan. */
-private[scan] final class IcebergTasks private (
-    val tasks: IndexedSeq[AnyRef],
-    loader: ClassLoader,
-    val report: Seq[CustomTaskMetric],
-    val live: Option[Long]) {
-  private lazy val taskClass = Reflection.load("org.apache.iceberg.FileScanTask", loader)
-  private lazy val fileOf =
-    Reflection.method(Reflection.load("org.apache.iceberg.ContentScanTask", loader), "file")
-  private lazy val content = Reflection.load("org.apache.iceberg.ContentFile", loader)
-  private lazy val locationOf = Reflection.method(content, "location", "path")
-  private lazy val sizeOf = Reflection.method(content, "fileSizeInBytes")
-  private lazy val startOf = Reflection.method(taskClass, "start")
-  private lazy val lengthOf = Reflection.method(taskClass, "length")
-  private lazy val recordsOf = Reflection.method(content, "recordCount")
-
-  /** One entry a task, in the order of the tasks. What is not one data file has no path: no statistics know it. */
-  lazy val files: IndexedSeq[ScanFile] = {
-    val estimates = new DeletedRowEstimates(ofFiles.map(TaskDeletes.of))
-    val bounds = new DeletedRowBounds
-    tasks.map(task =>
-      if (taskClass.isInstance(task)) dataFile(task, estimates, bounds) else ScanFile("", -1L, None))
-  }
-
-  /** What Iceberg counts of tasks as it plans them. */
-  lazy val size: TaskTotals = {
-    val bytes = sum(lengthOf)
-    val deletes = ofFiles.map(TaskDeletes.of(_).length.toLong).sum
-    TaskTotals(tasks.size.toLong, bytes, deletes, sum(Reflection.method(taskClass, "sizeBytes")) - bytes)
-  }
-
-  /** The paths of the data files. */
-  def paths: Set[String] = tasks.flatMap(pathOf).toSet
-
-  private def pathOf(task: AnyRef): Option[String] =
-    if (taskClass.isInstance(task)) Some(locationOf.invoke(fileOf.invoke(task)).toString) else None
-
-  private def ofFiles: IndexedSeq[AnyRef] = tasks.filter(taskClass.isInstance)
-
-  private def sum(method: Method): Long =
-    ofFiles.map(method.invoke(_).asInstanceOf[java.lang.Long].longValue).sum
-
-  private def dataFile(task: AnyRef, estimates: DeletedRowEstimates, bounds: DeletedRowBounds): ScanFile = {
-    val file = fileOf.invoke(task)
-    val rows = recordsOf.invoke(file).asInstanceOf[java.lang.Long].longValue
-    val deletes = TaskDeletes.of(task)
-    val estimate = TaskDeletes.countRows(deletes).map(_.toDouble).orElse(estimates.of(deletes))
-    val size = sizeOf.invoke(file).asInstanceOf[java.lang.Long]
-    val isWhole = startOf.invoke(task) == 0L && lengthOf.invoke(task) == size
-    val deleted = if (isWhole) deletedRows(deletes, bounds) else DeletedRows.Unknown
-    ScanFile(locationOf.invoke(file).toString, size, Some(rows), estimate, deleted = deleted)
-  }
-
-  private def deletedRows(deletes: Array[AnyRef], bounds: DeletedRowBounds): DeletedRows =
-    TaskDeletes.countRows(deletes) match {
-      case Some(rows) => DeletedRows.exactly(rows)
-      case None => bounds.of(deletes).fold(DeletedRows.Unknown)(DeletedRows.atMost)
-    }
-
-  /** Those of the files of these paths, and what is not one data file. */
-  def selectPaths(paths: Set[String]): IcebergTasks =
-    at(tasks.indices.filter(i => pathOf(tasks(i)).forall(paths)))
-
-  def at(places: IndexedSeq[Int]): IcebergTasks = new IcebergTasks(places.map(tasks), loader, report, live)
-
-  /** Makes a scan read these tasks and no others. */
-  def giveTo(scan: AnyRef): Unit =
-    Reflection.call[AnyRef](scan, "resetTasks", new java.util.ArrayList[AnyRef](tasks.asJava))
-}
-
-private[scan] object IcebergTasks {
-
-  /** What a scan is going to read. */
-  def of(scan: AnyRef, snapshot: Option[String], planner: ScanPlanner): IcebergTasks = {
-    val known = planner.shared(scan)((snapshot, planned(scan)))
-    // The scan of a table that was never written has nothing behind it that could take tasks.
-    if (known._1 != snapshot || known._2.tasks.isEmpty) planned(scan)
-    else {
-      known._2.giveTo(scan)
-      known._2
-    }
-  }
-
-  private def planned(scan: AnyRef): IcebergTasks = {
-    val tasks = currentTasks(scan)
-    val report = Reflection.call[Array[CustomTaskMetric]](scan, "reportDriverMetrics").toSeq
-    new IcebergTasks(tasks.tasks, scan.getClass.getClassLoader, report, Try(filesOf(scan)).toOption.flatten)
-  }
-
-  /** Those that a scan has now: when a query runs, Spark may leave out some. */
-  def currentTasks(scan: AnyRef): IcebergTasks = {
-    val tasks = Reflection.call[JavaCollection[AnyRef]](scan, "tasks").asScala.toIndexedSeq
-    new IcebergTasks(tasks, scan.getClass.getClassLoader, Nil, None)
-  }
-
-  /** The snapshot that a scan reads. */
-  def snapshot(scan: AnyRef): AnyRef =
-    Reflection.call[AnyRef](Reflection.call[AnyRef](scan, "scan"), "snapshot")
-
-  /** How many data files it has, by the list of its manifests, which planning has read. */
-  private def filesOf(scan: AnyRef): Option[Long] = {
-    val io = Reflection.call[AnyRef](Reflection.call[AnyRef](scan, "table"), "io")
-    val manifests = Reflection.call[JavaList[AnyRef]](snapshot(scan), "dataManifests", io).asScala
-    val counts =
-      manifests.flatMap(m => Seq("addedFilesCount", "existingFilesCount").map(Reflection.call[Integer](m, _)))
-    if (counts.contains(null)) None else Some(counts.map(_.longValue).sum)
-  }
 }

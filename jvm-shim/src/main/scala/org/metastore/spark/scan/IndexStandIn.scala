@@ -34,7 +34,7 @@ private[scan] object IndexStandIn {
    * @param original of a case class, whose constructor only keeps its arguments
    * @return `index` itself where there can be no such copy
    */
-  def of(index: FileIndex, original: FileIndex): FileIndex =
+  def create(index: FileIndex, original: FileIndex): FileIndex =
     ScanPlanner.orElse("The index of a scan", index) {
       val arguments = original.asInstanceOf[Product].productIterator.map(_.asInstanceOf[AnyRef]).toSeq
       subclassOf.get(original.getClass).get.newInstance(arguments :+ index: _*).asInstanceOf[FileIndex]

@@ -7,8 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.{
 import org.apache.spark.sql.catalyst.trees.UnaryLike
 import org.apache.spark.sql.execution.{
   BaseSubqueryExec, ExecSubqueryExpression, FileSourceScanExec, FilterExec, InSubqueryExec, ProjectExec,
-  SparkPlan,
-  SubqueryAdaptiveBroadcastExec
+  SparkPlan, SubqueryAdaptiveBroadcastExec
 }
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.types.{BooleanType, DataType}
@@ -103,11 +102,11 @@ private[scan] object JoinKeyFilter extends PredicateHelper {
       case other => Some(other)
     })
 
-  /** An Iceberg scan with filters of columns alone, where some are of expressions: Spark tells a scan of no others. */
+  /** A table format's scan with filters of columns alone, where some are of expressions: Spark tells a scan of no others. */
   def bind(scan: BatchScanExec): BatchScanExec = {
     val named = scan.runtimeFilters.map {
       case pruning @ DynamicPruningExpression(in: InSubqueryExec) if !in.child.isInstanceOf[Attribute] =>
-        IcebergScanProxy.nameOf(scan.scan, in.child).fold(pruning)(name =>
+        PrunedScan.find(scan.scan).flatMap(_.nameOf(in.child)).fold(pruning)(name =>
           DynamicPruningExpression(in.copy(child = name)))
       case other => other
     }

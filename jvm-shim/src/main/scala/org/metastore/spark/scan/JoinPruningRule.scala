@@ -2,8 +2,7 @@ package org.metastore.spark.scan
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{
-  Alias, And, Attribute, AttributeMap, DynamicPruningSubquery, Expression, KnownFloatingPointNormalized,
-  NamedExpression,
+  Alias, And, Attribute, AttributeMap, Expression, KnownFloatingPointNormalized, NamedExpression,
   PlanExpression
 }
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
@@ -33,7 +32,7 @@ final class JoinPruningRule extends Rule[LogicalPlan] {
     if (!isWanted || plan.isStreaming || PlanScope.isCorrelated(plan)) plan
     else ScanPlanner.orElse("A join", plan) {
       val target = new KeyTarget(
-        ScanPlanner.of(
+        ScanPlanner.logical(
           SparkSession.active,
           settings,
           PlanScope.Everything,
@@ -103,7 +102,6 @@ object JoinPruningRule {
 
 /** The side of a join whose keys are collected. */
 private final class BuildSide(plan: LogicalPlan, keys: Seq[Expression], key: Int) {
-  import BuildSide._
 
   /** Whether there are few keys, and fewer rows than in a scan. */
   def isSmallFor(scan: LogicalPlan): Boolean = plan.stats.rowCount match {
@@ -112,16 +110,10 @@ private final class BuildSide(plan: LogicalPlan, keys: Seq[Expression], key: Int
   }
 
   /** A filter by the keys in the broadcast of the join, if it makes one: nothing is run for the filter alone. */
-  def filter(of: Expression): Expression = {
-    // Spark 3.5 takes one index, later lines several.
-    val index = if (constructor.getParameterTypes.apply(3) == classOf[Int]) Int.box(key) else Seq(key)
-    val arguments = Seq(of, plan, keys, index, Boolean.box(true), NamedExpression.newExprId, None)
-    constructor.newInstance(arguments: _*).asInstanceOf[DynamicPruningSubquery]
-  }
+  def filter(probeKey: Expression): Expression = JoinKeySubquery(probeKey, plan, keys, key)
 }
 
 private object BuildSide {
-  private val constructor = classOf[DynamicPruningSubquery].getConstructors.head
 
   /** Whether its keys are the join's own, whoever runs it; a filter that waits for another one may wait for its thread. */
   def isRepeatable(plan: LogicalPlan, keys: Seq[Expression]): Boolean =
@@ -198,18 +190,18 @@ private final class KeyTarget(planner: ScanPlanner) {
     case logical: LogicalRelation => markOf(logical).collect { case permit: ScanMark.Permit =>
         permit.wanted
       }.exists(_.isEmpty)
-    case relation: DataSourceV2ScanRelation => IcebergScanProxy.withKeys(relation.scan).isDefined
+    case relation: DataSourceV2ScanRelation => PrunedScan.withKeys(relation.scan).isDefined
     case _ => false
   }
 
   private def withKeys(plan: LogicalPlan): LogicalPlan = plan match {
     case relation: DataSourceV2ScanRelation =>
-      WithTags(CaseClassCopy(relation, "scan" -> IcebergScanProxy.withKeys(relation.scan).get), relation)
+      WithTags(CaseClassCopy(relation, "scan" -> PrunedScan.withKeys(relation.scan).get), relation)
     case other => other
   }
 
   private def markOf(logical: LogicalRelation): Option[ScanMark] = logical.relation match {
-    case files: HadoopFsRelation => ScanMark.of(files)
+    case files: HadoopFsRelation => ScanMark.find(files)
     case _ => None
   }
 
@@ -218,7 +210,7 @@ private final class KeyTarget(planner: ScanPlanner) {
     key.references.nonEmpty && key.references.subsetOf(scan.outputSet) && !key.references.exists(
       isOfPartition(scan, _)) &&
       JoinKeyFilter.example(key).exists { conjunct =>
-        LogicalScanRule.adapters.iterator.flatMap(_.columns(scan, planner))
+        RelationAdapters.all.iterator.flatMap(_.columns(scan, planner))
           .exists(known => FilterCompiler.compile(Seq(conjunct), known.resolver).columns.nonEmpty)
       }
 

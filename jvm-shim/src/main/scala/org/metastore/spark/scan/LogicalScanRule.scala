@@ -3,8 +3,7 @@ package org.metastore.spark.scan
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{IntegerLiteral, PredicateHelper, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{
-  Aggregate, Command, Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project, Sort, Subquery,
-  V2WriteCommand
+  Aggregate, Command, Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project, Sort, V2WriteCommand
 }
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern
@@ -12,21 +11,18 @@ import org.apache.spark.sql.execution.command.DataWritingCommand
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{JoinKeys, QueryJoinOrder}
-import org.metastore.spark.reason.{Reason, ReasonCode, Recoverable}
-import org.metastore.spark.tables.TableFormats
+import org.metastore.spark.reason.Recoverable
 
 /** Decides, before joins are reordered, which data files each scan reads, and tells the optimizer how much is left. */
 final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] with PredicateHelper {
-  import LogicalScanRule.adapters
-
   override def apply(plan: LogicalPlan): LogicalPlan = {
     val settings = new MetastoreConf(conf)
     if (!settings.pruningEnabled && !settings.cboEnabled) plan
     else ScanPlanner.orElse("A query", plan) {
       PlanScope.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites).fold(plan) { scope =>
-        val prepared = DeltaScan.prepareRelations(plan, session)
+        val prepared = ScanFormats.prepareRelations(plan, session)
         val planner =
-          ScanPlanner.of(
+          ScanPlanner.logical(
             session,
             settings,
             scope,
@@ -46,7 +42,7 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
   private def begin(plan: LogicalPlan, planner: ScanPlanner): Unit = {
     val leaves = plan.collectWithSubqueries { case leaf: LeafNode => leaf }
     if (leaves.size > 1) leaves.foreach { leaf =>
-      try planner.begin(adapters.iterator.flatMap(_.table(leaf)))
+      try planner.begin(RelationAdapters.all.iterator.flatMap(_.table(leaf)))
       catch { case Recoverable(_) => () }
     }
   }
@@ -55,7 +51,7 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     PlanScope.write(plan).orElse(PlanningContext.current.write).isDefined
 
   private def joinsOf(plan: LogicalPlan, planner: ScanPlanner): JoinKeys =
-    JoinKeys.fromPlan(plan, leaf => adapters.iterator.flatMap(_.columns(leaf, planner)).toSeq.headOption)
+    JoinKeys.fromPlan(plan, leaf => RelationAdapters.first(_.columns(leaf, planner)))
 
   // Most sub-queries were prepared when they were optimized; Delta chooses their files with the main plan.
   private def rewrite(plan: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan =
@@ -89,7 +85,7 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
       case aggregate: Aggregate if planner.answers =>
         ScanPlanner.orElse(
           "An aggregate",
-          Option.empty[LogicalPlan])(new AggregateAnswer(adapters, planner).of(aggregate))
+          Option.empty[LogicalPlan])(new AggregateAnswer(planner).replace(aggregate))
           .getOrElse(plan.mapChildren(rewrite(_, ScanContext(), planner)))
       case leaf: LeafNode => prepare(
           leaf,
@@ -104,15 +100,14 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
     }
 
   private def shieldTarget(command: Command, planner: ScanPlanner): LogicalPlan = command match {
-    case write: V2WriteCommand => orUnchanged(write)(IcebergAdapter.shieldTarget(write, planner))
+    case write: V2WriteCommand => orUnchanged(write)(ScanFormats.shieldTarget(write, planner))
     case other => other
   }
 
   private def prepare(leaf: LogicalPlan, above: ScanContext, planner: ScanPlanner): LogicalPlan =
-    orUnchanged(leaf)(adapters.iterator.flatMap(_.prepare(
-      leaf,
-      above,
-      planner)).toSeq.headOption.getOrElse(leaf))
+    orUnchanged(leaf) {
+      RelationAdapters.first(_.prepare(leaf, above, planner)).getOrElse(leaf)
+    }
 
   private def orUnchanged(plan: LogicalPlan)(changed: => LogicalPlan): LogicalPlan =
     ScanPlanner.orElse(plan.nodeName, plan)(changed)
@@ -120,83 +115,9 @@ final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] wit
 
 private[scan] object LogicalScanRule {
 
-  /** Of each kind of relation that the statistics know. */
-  val adapters: Seq[RelationAdapter] = Seq(new IcebergAdapter, new FileRelationAdapter)
-
   /** Whether the one child of a command is what it writes, not what it writes to. */
   def isQueryOf(command: Command): Boolean = command match {
     case _: V2WriteCommand | _: DataWritingCommand => true
     case _ => false
   }
-}
-
-/** Tells which plans are none of our business: writes, streams, rows or values hidden by a policy. */
-object PlanScope {
-
-  /** What may be done to the scans of a plan. */
-  sealed trait Scope
-  case object Everything extends Scope
-
-  /** Nothing; every scan says why. */
-  final case class NoChange(reason: Reason) extends Scope
-
-  /** Estimates may be corrected, no file may be dropped. */
-  final case class NumbersOnly(reason: Reason) extends Scope
-
-  /** A write. */
-  final case class Write(node: String, rowLevel: Boolean, ofFormat: Boolean)
-
-  private val rowLevel = Set(
-    "ReplaceData",
-    "WriteDelta",
-    "MergeRows",
-    "UpdateTable",
-    "DeleteFromTable",
-    "DeleteFromTableWithFilters",
-    "MergeIntoTable") ++ TableFormats.all.flatMap(_.rowLevelNodes)
-
-  private val policies = Seq("RowFilter", "DataMasking", "ColumnMask")
-
-  /** The first sign of a write in a plan; a row-level one if there is any. */
-  def write(plan: LogicalPlan): Option[Write] = {
-    val signs = plan.collect {
-      case node if isWrite(node) => Write(node.nodeName, rowLevel(className(node)), isOfFormat(node))
-    }
-    signs.find(_.ofFormat).orElse(signs.find(_.rowLevel)).orElse(signs.headOption)
-  }
-
-  /** Whether Spark makes a join of a sub-query's plan, once it has looked there for what its value is without rows. */
-  def isCorrelated(plan: LogicalPlan): Boolean = plan match {
-    case subquery: Subquery => subquery.correlated
-    case _ => false
-  }
-
-  /** Judges a plan at the optimizer's door: nothing of a stream's plan is touched, not even to say so. */
-  def judge(plan: LogicalPlan, query: Option[Write], insideWrites: Boolean): Option[Scope] =
-    if (isStream(plan)) None
-    else if (plan.exists(node => policies.exists(className(node).contains)))
-      Some(NoChange(Reason(ReasonCode.RowPolicy)))
-    else Some(ofWrite(plan, query, insideWrites))
-
-  private def ofWrite(plan: LogicalPlan, query: Option[Write], insideWrites: Boolean): Scope = {
-    val isSubquery = plan.isInstanceOf[Subquery]
-    write(plan).orElse(if (isSubquery) query else None) match {
-      // A sub-query of a row-level command may be the one that looks for the files to rewrite.
-      case Some(Write(node, _, true)) => NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> node))
-      case Some(Write(node, true, _)) if isSubquery =>
-        NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> node))
-      case Some(_) if !insideWrites => NumbersOnly(Reason(ReasonCode.InsideWrite))
-      case _ => Everything
-    }
-  }
-
-  private def isStream(plan: LogicalPlan): Boolean =
-    plan.isStreaming || plan.exists(_.getClass.getName.contains(".streaming."))
-
-  private def isWrite(node: LogicalPlan): Boolean =
-    node.isInstanceOf[Command] || rowLevel(className(node)) || isOfFormat(node)
-
-  private def isOfFormat(node: LogicalPlan): Boolean = TableFormats.all.exists(_.isCommand(node))
-
-  private def className(node: LogicalPlan): String = node.getClass.getSimpleName
 }

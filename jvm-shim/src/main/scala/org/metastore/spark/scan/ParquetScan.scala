@@ -122,17 +122,19 @@ private[scan] final class ParquetScan(
   override def asNow(
       files: IndexedSeq[ScanFile],
       listed: => Seq[PartitionDirectory]): IndexedSeq[ScanFile] = {
-    val were = listed.flatMap(_.files)
-    val found = ScanPlanner.orElse(
-      s"The listing of ${id.name}",
-      Seq.empty[FileStatus])(listAnew(were.map(_.getPath.getParent).distinct))
-    val are = found.map(file => (file.getPath.toUri.getPath, file.getLen, file.getModificationTime)).toSet
+    val before = listed.flatMap(_.files)
+    val folders = before.map(_.getPath.getParent).distinct
+    val now = ScanPlanner.orElse(s"The listing of ${id.name}", Seq.empty[FileStatus])(listAnew(folders))
+    val versions = now.map(file => version(file.getPath, file.getLen, file.getModificationTime)).toSet
     val changed =
-      were.filterNot(file => are((file.getPath.toUri.getPath, file.getLen, file.getModificationTime)))
-        .map(file => LakeTable.pathInTable(file.getPath, root)).toSet
-    if (changed.isEmpty) files
-    else files.map(file => if (changed(file.path)) file.copy(modified = Some(ParquetScan.Changed)) else file)
+      before.filterNot(file => versions(version(file.getPath, file.getLen, file.getModificationTime)))
+    val paths = changed.map(file => LakeTable.pathInTable(file.getPath, root)).toSet
+    if (paths.isEmpty) files
+    else files.map(file => if (paths(file.path)) file.copy(modified = Some(ParquetScan.Changed)) else file)
   }
+
+  private def version(path: Path, size: Long, modified: Long): (String, Long, Long) =
+    (path.toUri.getPath, size, modified)
 
   /** The files of some folders; none of those that cannot be listed in time. */
   private def listAnew(folders: Seq[Path]): Seq[FileStatus] = {
@@ -153,15 +155,20 @@ private[scan] final class ParquetScan(
     }
 }
 
-private[scan] object ParquetScan {
+private[scan] object ParquetScan extends ScanFormat {
+  override def hasLog: Boolean = false
+
   private val Changed = Long.MinValue // no time at which anything was modified
 
   /** The table behind a relation, if it is one directory that we know how to read fewer files of. */
-  def of(relation: HadoopFsRelation, label: Option[String]): Option[ParquetScan] =
+  override def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
     if (ParquetTable.is(relation)) Some(new ParquetScan(relation, ParquetTable.rootOf(relation), label))
     else None
 
   /** The same table later, when Spark has chosen partitions: then its paths are theirs. */
-  def at(relation: HadoopFsRelation, root: String, label: Option[String]): Option[ParquetScan] =
+  override def findMarkedTable(
+      relation: HadoopFsRelation,
+      root: String,
+      label: Option[String]): Option[FileScan] =
     if (ParquetTable.isRead(relation)) Some(new ParquetScan(relation, new Path(root), label)) else None
 }

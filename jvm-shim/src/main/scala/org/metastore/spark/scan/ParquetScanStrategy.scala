@@ -28,12 +28,12 @@ final class ParquetScanStrategy(session: SparkSession) extends SparkStrategy {
   }
 
   private def isOurs(relation: LogicalRelation): Boolean = relation.relation match {
-    case files: HadoopFsRelation => FileScan.ofFormatWithLog(files, None).isEmpty && isPermitted(files)
+    case files: HadoopFsRelation => ScanFormats.findTableWithLog(files, None).isEmpty && isPermitted(files)
     case _ => false
   }
 
   private def isPermitted(files: HadoopFsRelation): Boolean =
-    ScanMark.of(files).exists(_.isInstanceOf[ScanMark.Permit])
+    ScanMark.find(files).exists(_.isInstanceOf[ScanMark.Permit])
 
   private def isLeft(plan: LogicalPlan): Boolean =
     ScanPlanner.orElse("A query", false)(ReadPermission.leavesPlanning(session, plan))

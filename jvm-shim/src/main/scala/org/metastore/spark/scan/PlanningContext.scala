@@ -2,19 +2,14 @@ package org.metastore.spark.scan
 
 import java.util.{ArrayList, Collections, HashMap, Map => JMap, WeakHashMap}
 import java.util.concurrent.TimeUnit
-import java.util.concurrent.atomic.{AtomicBoolean, AtomicLong}
+import java.util.concurrent.atomic.AtomicLong
 
-import com.github.luben.zstd.Zstd
 import org.apache.hadoop.conf.Configuration
-import org.slf4j.LoggerFactory
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.catalyst.rules.Rule
 
-import org.metastore.spark.pruning.{EvaluationTime, FilterCompiler}
-import org.metastore.spark.reason.Recoverable
-import org.metastore.spark.statistics.StatisticsStore
+import org.metastore.spark.pruning.EvaluationTime
 
 /** What the sub-queries and the main plan of one query share while they are planned, in the planning thread. */
 final class PlanningContext(val write: Option[PlanScope.Write]) {
@@ -92,42 +87,4 @@ object PlanningContext {
     threads.set(context)
     kept.put(context, None)
   }
-}
-
-/** Marks the beginning of each query's planning: Spark normalizes a plan once, just before it is optimized. */
-final class PlanningStartRule(session: SparkSession) extends Rule[LogicalPlan] {
-  override def apply(plan: LogicalPlan): LogicalPlan = {
-    ScanPlanner.orElse("A query", ()) {
-      PlanningContext.begin(plan)
-      JoinPruningRule.register(session)
-    }
-    plan
-  }
-}
-
-/** Loads what reads statistics beside the start of a session: the first query would pay from its planning timeout. */
-object WarmUp {
-  private val log = LoggerFactory.getLogger("org.metastore.spark.scan")
-  private val begun = new AtomicBoolean
-  @volatile private var done = false
-
-  /** Whether reading is only reading from now on. */
-  def isDone: Boolean = done
-
-  /** Begins, once a driver. Never throws. */
-  def begin(): Unit = if (begun.compareAndSet(false, true)) {
-    val thread = new Thread(() => run(), "metastore-warm-up")
-    thread.setDaemon(true)
-    thread.start()
-  }
-
-  private def run(): Unit =
-    try {
-      Zstd.compress(Array.emptyByteArray)
-      (StatisticsStore.readingClasses ++ FilterCompiler.pruningClasses).foreach(c =>
-        Class.forName(c.getName, true, c.getClassLoader))
-    } catch {
-      case Recoverable(e) =>
-        log.debug("The classes that read statistics are loaded when they are needed", e)
-    } finally done = true
 }

@@ -5,7 +5,7 @@ import java.util.stream.IntStream
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, InSet, Literal}
+import org.apache.spark.sql.catalyst.expressions.{Expression, InSet, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 
@@ -13,14 +13,12 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
 import org.metastore.spark.pruning.{
   ColumnResolver, DeletedRows, EvaluationAllowance, ExpressionColumns, FileMeasure, FileSets, FilterCompiler,
-  LimitedFiles,
-  LiveFiles,
-  PruningFilter, ScanDecision, ScanEstimate, ScanQuestion, WantedRows
+  LimitedFiles, LiveFiles, PruningFilter, ScanDecision, ScanEstimate, ScanQuestion, WantedRows
 }
 import org.metastore.spark.reason.{PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
 import org.metastore.spark.statistics.columns.{FileSetStatistics, LongBounds, TableDistinct}
-import org.metastore.spark.statistics.objects.{DoubleOrder, Manifest, Snapshot, TableIdentity}
+import org.metastore.spark.statistics.objects.{DoubleOrder, TableIdentity}
 import org.metastore.spark.statistics.values.ColumnHistogram
 
 /** Decides which data files of the scans of one query are read. One decision is all that EXPLAIN, metrics and estimates say. */
@@ -71,7 +69,7 @@ private[scan] final class ScanPlanner(
       known: TableStatistics,
       resolver: ColumnResolver,
       lineage: => Iterator[String]): RelationColumns = {
-    lazy val described = DistributionSnapshot.of(known.manifest, lineage)
+    lazy val described = DistributionSnapshot.choose(known.manifest, lineage)
     new RelationColumns(
       columnsOf(known, resolver),
       (key, dataType) => histogramsOf(id, known, described, Seq((key, dataType))).get((key, dataType)))
@@ -275,7 +273,7 @@ private[scan] final class ScanPlanner(
       files: IndexedSeq[ScanFile],
       conjuncts: Seq[Expression],
       asked: EstimateRequest): ScanStatistics = {
-    val described = DistributionSnapshot.of(known.manifest, asked.lineage())
+    val described = DistributionSnapshot.choose(known.manifest, asked.lineage())
     lazy val distinct = described.fold(Map.empty[String, TableDistinct])(distinctOf(known, _))
     val columns =
       expressionColumns(described.fold(Map.empty[String, String])(_.snapshot.expressions), asked.resolver)
@@ -403,7 +401,7 @@ private[scan] final class ScanPlanner(
 private[scan] object ScanPlanner extends Logging {
 
   /** A planner for one optimizer run of a session; `joins` finds the keys of its joins. */
-  def of(
+  def logical(
       session: SparkSession,
       settings: MetastoreConf,
       scope: PlanScope.Scope,
@@ -447,43 +445,6 @@ private[scan] object ScanPlanner extends Logging {
     if (SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession).isDefined) logWarning(told)
     else logInfo(told)
     logDebug("The cause", cause)
-  }
-}
-
-/**
- * Which rows a scan is to give.
- *
- * @param conjuncts they satisfy them
- * @param wanted    so many of them are enough; None: all
- * @param isJoined  when the query runs, the keys of a join choose among the files that are left
- */
-private[scan] final case class ScanRequest(
-    conjuncts: Seq[Expression],
-    wanted: Option[WantedRows] = None,
-    isJoined: Boolean = false)
-
-/** A scan whose rows are estimated; conjuncts that are `taken` stand in no filter above it. */
-private[scan] final case class EstimateRequest(
-    output: Seq[Attribute],
-    resolver: ColumnResolver,
-    lineage: () => Iterator[String] = () => Iterator.empty,
-    isTaken: Expression => Boolean = _ => false)
-
-/** The analyzed snapshot whose distributions serve estimates for the one that is read. */
-private[scan] final case class DistributionSnapshot(snapshot: Snapshot, isAncestor: Boolean, isRead: Boolean)
-
-private[scan] object DistributionSnapshot {
-
-  /** The one that is read or the newest before it, else the newest of all. */
-  def of(manifest: Manifest, lineage: Iterator[String]): Option[DistributionSnapshot] = {
-    if (lineage.isEmpty) manifest.latest.map(DistributionSnapshot(_, isAncestor = true, isRead = true))
-    else {
-      val read = manifest.snapshot(lineage.next())
-      val before = read.orElse(lineage.map(manifest.snapshot).collectFirst { case Some(snapshot) =>
-        snapshot
-      })
-      before.orElse(manifest.latest).map(DistributionSnapshot(_, before.isDefined, read.isDefined))
-    }
   }
 }
 

@@ -34,7 +34,7 @@ final class ColumnDetails private (
   /** Whether it describes the live rows of the snapshot asked for and nothing else. */
   def isWhole: Boolean = describesLive && isRequested
 
-  val text: ValueText = ValueText.of(written, leaf.dataType)
+  val text: ValueText = ValueText.fromTypes(written, leaf.dataType)
 
   /** Values, null excluded; `None` where not known. */
   val values: Option[Long] = for (rows <- row.rows; nulls <- row.nulls) yield rows - nulls
@@ -100,7 +100,7 @@ object ColumnDetails {
     }
 
   /** The details that a call asks for by `table`, `column`, `file` and `at`. */
-  def of(session: SparkSession, call: Arguments): ColumnDetails = {
+  def find(session: SparkSession, call: Arguments): ColumnDetails = {
     val analyzed = new Call(session, call)
     analyzed.details(analyzed.leaf(call.text("column")))
   }
@@ -114,7 +114,7 @@ object ColumnDetails {
 
   /** A call with what its columns share. */
   private final class Call(session: SparkSession, call: Arguments) {
-    private val analyzed = TableContext.of(session, call.text("table"))
+    private val analyzed = TableContext.open(session, call.text("table"))
     private val asked = analyzed.requestedSnapshot(call.value("at"))
     private val snapshot = analyzed.snapshotWithColumns(asked)
     private val isAsked = analyzed.isRequested(snapshot, asked)

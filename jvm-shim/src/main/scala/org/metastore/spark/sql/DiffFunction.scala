@@ -63,13 +63,13 @@ object DiffFunction extends TableFunction("diff") {
     val (old, current) =
       (before.map(row => row.columnName -> row).toMap, after.map(row => row.columnName -> row).toMap)
     val both = names.filter(name => old.contains(name) && current.contains(name))
-    val ofTable = OfTable.flatMap(measure =>
-      tableCounts(measure, both.map(old), both.map(current)).map(measure -> _)).toMap
-    val tableRows = OfTable.filter(measure =>
-      ofTable.get(measure).exists { case (was, now) => was != now }).map { measure =>
-      val (was, now) = ofTable(measure)
-      ResultRow.row(None, measure, was.toString, now.toString, (now - was).toDouble, None)
-    }
+    val counts =
+      for (measure <- OfTable; count <- tableCounts(measure, both.map(old), both.map(current)))
+        yield measure -> count
+    val tableRows =
+      for ((measure, (was, now)) <- counts if was != now)
+        yield ResultRow.row(None, measure, was.toString, now.toString, (now - was).toDouble, None)
+    val ofTable = counts.toMap
     val columnRows = for {
       column <- names
       measure <- measures
@@ -134,10 +134,10 @@ object DiffFunction extends TableFunction("diff") {
     }
 
   private def summary(session: SparkSession, call: Arguments, at: String): Seq[SummaryLine] = {
-    val asked = Seq("table" -> call.value("table"), "at" -> call.value(at)).collect {
-      case (argument, Some(given)) => argument -> given
-    }
-    try SummaryFunction.rows(session, new Arguments(SummaryFunction, asked.toMap)).map(new SummaryLine(_))
+    val table = call.value("table").map("table" -> _)
+    val snapshot = call.value(at).map("at" -> _)
+    val arguments = new Arguments(SummaryFunction, (table ++ snapshot).toMap)
+    try SummaryFunction.rows(session, arguments).map(new SummaryLine(_))
     catch { case error: MetastoreException => throw error.ofArgument("at", at) }
   }
 

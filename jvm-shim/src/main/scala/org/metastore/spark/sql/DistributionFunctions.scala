@@ -14,7 +14,7 @@ import org.metastore.spark.statistics.values.Histogram
 object FrequenciesFunction extends TableFunction("frequencies") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val top = call.positive("top")
-    val column = ColumnDetails.of(session, call)
+    val column = ColumnDetails.find(session, call)
     column.frequent(top).map(found => ResultRow.named(schema.map(_.name), fields(column, found).get))
   }
 
@@ -34,7 +34,7 @@ object FrequenciesFunction extends TableFunction("frequencies") {
 object HistogramFunction extends TableFunction("histogram") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val wanted = call.positive("bins")
-    val column = ColumnDetails.of(session, call)
+    val column = ColumnDetails.find(session, call)
     column.histogram.toSeq.map(bins => wanted.fold(bins)(bins.coarsen)).flatMap { bins =>
       val edges = bins.edges.map(column.text.edge(_, column.row))
       bins.counts.indices.map { i =>
@@ -54,7 +54,7 @@ object HistogramFunction extends TableFunction("histogram") {
 object QuantilesFunction extends TableFunction("quantiles") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val wanted = probabilities(call.value("probabilities").get)
-    val column = ColumnDetails.of(session, call)
+    val column = ColumnDetails.find(session, call)
     column.quantiles(wanted) match {
       case Some(exact) => wanted.zip(exact).map { case (p, value) =>
           ResultRow.row(p, column.text.value(value), column.isRequested, noErrorIf(column.isRequested))

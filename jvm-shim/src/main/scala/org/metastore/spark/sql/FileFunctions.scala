@@ -10,12 +10,12 @@ import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
 
 import org.metastore.spark.reason.{MetastoreException, SqlName, VisibleText}
 import org.metastore.spark.statistics.objects.{FileKey, SummaryRow, TableFileRow}
-import org.metastore.spark.tables.{Namespaces, TableFormats, TableLookup}
+import org.metastore.spark.tables.{Namespaces, TableFormats}
 
 /** `metastore.files(table [, at])`: one row a live data file, analyzed or not. */
 object FilesFunction extends TableFunction("files") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val analyzed = TableContext.of(session, call.text("table"))
+    val analyzed = TableContext.open(session, call.text("table"))
     val asked = analyzed.requestedSnapshot(call.value("at"))
     val live = asked.toSeq.flatMap(analyzed.table.dataFiles)
     val snapshot = analyzed.answeringSnapshot(asked, _ => true)
@@ -48,21 +48,22 @@ object ColumnsFunction extends StatisticsFunction("columns") {
   override def rowsWithStatistics(
       session: SparkSession,
       call: Arguments): Seq[(InternalRow, Option[SummaryRow])] = {
-    val analyzed = TableContext.of(session, call.text("table"))
+    val analyzed = TableContext.open(session, call.text("table"))
     val current = analyzed.table.current
     val snapshot = analyzed.snapshotWithColumns(current)
     val leaves = analyzed.table.leaves(current)
-    val wanted = call.optional("column")
-      .fold(leaves)(column =>
-        IndexedSeq(analyzed.leaf(session, column, analyzed.described(current, snapshot))))
-      .filter(leaf => call.keeps("column_name", leaf.name))
+    val asked = call.optional("column") match {
+      case None => leaves
+      case Some(column) => IndexedSeq(analyzed.leaf(session, column, analyzed.described(current, snapshot)))
+    }
+    val wanted = asked.filter(leaf => call.keeps("column_name", leaf.name))
     val byKey = wanted.map(leaf => leaf.key -> leaf).toMap
     val level = new FileLevel(analyzed, snapshot)
     val files = call.optional("file").fold(level.files)(path => IndexedSeq(level.find(path)))
     level.columns(files.filter(file => call.keeps("path", file.path)), wanted.map(_.key)).map {
       case FileColumnSummary(file, column, row) =>
         val leaf = byKey(column.key)
-        val text = ValueText.of(column.dataType, leaf.dataType)
+        val text = ValueText.fromTypes(column.dataType, leaf.dataType)
         ResultRow.row(
           file.path,
           leaf.name,
@@ -80,7 +81,7 @@ object ColumnsFunction extends StatisticsFunction("columns") {
 /** `metastore.snapshots(table)`: one row an analyzed snapshot, oldest first. */
 object SnapshotsFunction extends TableFunction("snapshots") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val analyzed = TableContext.of(session, call.text("table"))
+    val analyzed = TableContext.open(session, call.text("table"))
     analyzed.manifest.toSeq.flatMap(_.snapshots).map { snapshot =>
       ResultRow.row(
         snapshot.id,
@@ -100,7 +101,7 @@ object SnapshotsFunction extends TableFunction("snapshots") {
 object TablesFunction extends TableFunction("tables") with Logging {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val (catalog, namespace) =
-      TableLookup.namespace(session, call.optional("database").fold(Seq.empty[String])(parts(session, _)))
+      Namespaces.resolve(session, call.optional("database").fold(Seq.empty[String])(parts(session, _)))
     catalog match {
       case tables: TableCatalog =>
         listed(tables, namespace).sortBy(_.name).flatMap(analyzed(session, tables, _))
@@ -134,10 +135,11 @@ object TablesFunction extends TableFunction("tables") with Logging {
       catalog: TableCatalog,
       table: Identifier): Option[InternalRow] = {
     val name = SqlName(catalog.name +: table.namespace.toSeq :+ table.name)
-    try TableFormats.identity(session, catalog.loadTable(table))
-        .filter(TableContext.store(session, _).manifest().isDefined).flatMap(_ =>
-          row(TableContext.of(session, name)))
-    catch {
+    try {
+      val identity = TableFormats.identity(session, catalog.loadTable(table))
+      val hasStatistics = identity.exists(TableContext.store(session, _).manifest().isDefined)
+      if (hasStatistics) row(TableContext.open(session, name)) else None
+    } catch {
       // Plug-ins refuse with exceptions of their own.
       case NonFatal(e) =>
         logWarning(VisibleText(s"metastore.tables leaves out $name: ${MetastoreException.firstLine(e)}"))

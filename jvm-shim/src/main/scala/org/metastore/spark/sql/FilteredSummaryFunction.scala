@@ -20,7 +20,7 @@ object FilteredSummaryFunction extends TableFunction("filtered_summary") {
 
   private def answer(session: SparkSession, call: Arguments): () => Seq[InternalRow] = {
     val query = call.text("query")
-    val table = FilteredQuery.of(session, query).table
+    val table = FilteredQuery.parse(session, query).table
     val statement = FilteredSummaryStatement(table, query)
     () => AttachedPython.run(session, statement).elements.asScala.map(row).toSeq
   }
@@ -35,7 +35,7 @@ object FilteredSummaryFunction extends TableFunction("filtered_summary") {
 /** `metastore_filter(query)`: the table and the WHERE of a query in the first row, and what planning tells of data files. */
 object FilterFunction extends TableFunction("filter") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val query = FilteredQuery.of(session, call.text("query"))
+    val query = FilteredQuery.parse(session, call.text("query"))
     val (skipped, full) = query.files
     def told(paths: Seq[String], isFull: Boolean) = paths.map(ResultRow.row(None, None, _, isFull))
     ResultRow.row(query.table, query.condition, None, None) +: (told(skipped, isFull = false) ++ told(

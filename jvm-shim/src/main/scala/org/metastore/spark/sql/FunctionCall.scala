@@ -1,23 +1,12 @@
 package org.metastore.spark.sql
 
-import java.security.PrivilegedAction
-import java.util.concurrent.{
-  CompletableFuture, ConcurrentHashMap, ExecutionException, TimeoutException, TimeUnit
-}
-
-import org.apache.hadoop.security.UserGroupInformation
-
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.analysis.{MultiInstanceRelation, UnresolvedTableValuedFunction}
+import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
 import org.apache.spark.sql.catalyst.expressions.{Attribute, UnsafeProjection}
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LocalRelation, LogicalPlan, Statistics}
-import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan, SparkStrategy, SQLExecution}
-import org.apache.spark.sql.internal.SQLConf
-
-import org.metastore.spark.tables.ViewNamespace
 
 /**
  * The call of a table function, or a view of the data source, before it is answered. Spark looks functions up with its catalog
@@ -60,16 +49,6 @@ object Answer {
 
   /** When the statement is executed, in its thread and job group, for jobs are started. */
   final case class InExecution(run: () => Seq[InternalRow]) extends Answer
-}
-
-/** Answers what is answered in analysis, once Spark has resolved what it can. */
-object FunctionCallRule extends Rule[LogicalPlan] {
-  override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators {
-    case call: FunctionCall if call.answer.isInstanceOf[Answer.InAnalysis] => call.read((_, _) => true)
-    case call: UnresolvedTableValuedFunction =>
-      TableFunctions.called(call.name).foreach(Arguments.requireQuotes(_, call.functionArgs))
-      call
-  }
 }
 
 /** Rows of a call that a statement makes once, however often it names them: a common table expression stands in it as often. */
@@ -115,52 +94,5 @@ object JobFunctionStrategy extends SparkStrategy {
         case _ => Nil
       }
     case _ => Nil
-  }
-}
-
-/**
- * A thread that reads what a table function or the data source answers: storage or a catalog that hangs keeps this thread, and
- * the one that asks can be interrupted.
- */
-private final class ReadThread[T](read: () => T) extends Thread("metastore-read") {
-  private val user = UserGroupInformation.getCurrentUser
-  private val ofView = Some(SQLConf.get).filterNot(_ eq SparkSession.active.sessionState.conf)
-  private val namespace = ViewNamespace.current
-  private val result = new CompletableFuture[T]
-  setDaemon(true)
-
-  override def run(): Unit = ViewNamespace.within(namespace) {
-    val reading: PrivilegedAction[Boolean] = () =>
-      try result.complete(ofView.fold(read())(conf => SQLConf.withExistingConf(conf)(read())))
-      // also what is fatal: somebody waits for it
-      catch { case e: Throwable => result.completeExceptionally(e) }
-    user.doAs(reading)
-  }
-
-  private def await(limitMillis: Option[Long]): T =
-    try limitMillis match {
-        case Some(limit) => result.get(limit, TimeUnit.MILLISECONDS)
-        case None => result.get()
-      }
-    catch {
-      case e: ExecutionException => throw e.getCause
-      case e @ (_: TimeoutException | _: InterruptedException) =>
-        ReadThread.hangingThreads.add(this)
-        interrupt()
-        throw e
-    }
-}
-
-private[sql] object ReadThread {
-  private val MostAbandoned = 64
-  private val hangingThreads = ConcurrentHashMap.newKeySet[Thread]()
-
-  /** Reads in a thread of its own. */
-  def run[T](limitMillis: Option[Long])(read: => T): T = {
-    hangingThreads.removeIf(!_.isAlive)
-    if (hangingThreads.size >= MostAbandoned) throw new TimeoutException
-    val thread = new ReadThread(() => read)
-    thread.start()
-    thread.await(limitMillis)
   }
 }

@@ -2,6 +2,8 @@ package org.metastore.spark.sql
 
 import java.util.BitSet
 
+import scala.util.Try
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, EqualTo, Literal}
@@ -14,14 +16,14 @@ import org.metastore.spark.statistics.columns.{
 }
 import org.metastore.spark.statistics.objects.{FileKey, Snapshot, SummaryRow}
 import org.metastore.spark.statistics.values.{Histogram, LookUps}
-import org.metastore.spark.tables.{Catalogs, DataFile, Leaf, TableFormats}
+import org.metastore.spark.tables.{Catalogs, DataFile, FormatDescription, Leaf, TableFormats}
 
 /** `metastore.layout(table [, column])`: one row a column, how its values are spread over the data files and what would help. */
 object LayoutFunction extends TableFunction("layout") {
   private val AtOnce = 64 // columns
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val analyzed = TableContext.of(session, call.text("table"))
+    val analyzed = TableContext.open(session, call.text("table"))
     val current = analyzed.table.current
     val snapshot = analyzed.snapshotWithColumns(current)
     val all = analyzed.table.leaves(current)
@@ -40,13 +42,14 @@ object LayoutFunction extends TableFunction("layout") {
   private def row(leaf: Leaf, known: FileSetStatistics, kept: KeptValues, advice: SortAdvice): InternalRow = {
     val summary = known.column(leaf.key, leaf.dataType).toOption
     val layout = summary.flatMap(ColumnLayout.fromSummary)
-    val found = for (column <- summary; _ <- layout; values <- kept.of(leaf).orElse(ofBounds(column))) yield {
-      val read = filesRead(leaf, known, column, values)
-      val (mean, error) = values.average(read.map(_.cardinality))
-      val statement =
-        if (layout.exists(_.sortedShare == 1)) None else advice.of(leaf, known, column, values, read)
-      (mean, error, statement)
-    }
+    val found =
+      for (column <- summary; _ <- layout; values <- kept.lookUps(leaf).orElse(ofBounds(column))) yield {
+        val read = filesRead(leaf, known, column, values)
+        val (mean, error) = values.average(read.map(_.cardinality))
+        val statement =
+          if (layout.exists(_.sortedShare == 1)) None else advice.advise(leaf, known, column, values, read)
+        (mean, error, statement)
+      }
     ResultRow.row(
       leaf.name,
       found.map(_._1),
@@ -88,13 +91,13 @@ private final class KeptValues(analyzed: TableContext, snapshot: Snapshot) {
       snapshot.columns(row.column).key -> row).toMap
 
   /** Values to look up, as Catalyst's internal ones; a text that may be the beginning of longer ones is none. */
-  def of(leaf: Leaf): Option[LookUps] = for {
+  def lookUps(leaf: Leaf): Option[LookUps] = for {
     row <- rows.get(leaf.key)
     entry = snapshot.columns(row.column)
     if TypePromotion.of(entry, leaf.dataType) == TypePromotion.Full
     bins <-
       snapshot.histograms.flatMap(analyzed.store.histogram(_, row.column, None)).flatMap(Histogram.of(_, row))
-    text = ValueText.of(entry.dataType, leaf.dataType)
+    text = ValueText.fromTypes(entry.dataType, leaf.dataType)
     found <- LookUps.ofRows(bins.ofRanks(row))
       .collect(edge => Some(edge).filter(text.isWhole(_, row)).map(CatalystValue.catalyst(_, leaf.dataType)))
   } yield found
@@ -120,7 +123,7 @@ private final class SortAdvice(
     live.toSeq.flatMap(files => files.indices.groupBy(files(_).partition).values.map(_.toArray))
 
   /** @param read the files that each of the values reads now */
-  def of(
+  def advise(
       leaf: Leaf,
       known: FileSetStatistics,
       column: ColumnSummary,
@@ -164,19 +167,20 @@ private final class SortAdvice(
     reads <= most
   }
 
-  private def statement(leaf: Leaf): Option[String] =
-    TableFormats.all.find(_.name == analyzed.table.format).flatMap(_.sortStatement)
-      .filter(_ => leaf.path.length == 1 && !TableFormats.isLocation(analyzed.name)).map { statement =>
-        val catalogs = Catalogs(session)
-        val parts = scala.util.Try(
-          session.sessionState.sqlParser.parseMultipartIdentifier(analyzed.name)).getOrElse(Nil)
-        val catalog =
-          parts.headOption.filter(one => parts.length > 2 && catalogs.isRegistered(one)).getOrElse(
-            catalogs.current.name)
-        statement.replace(
-          "{catalog}",
-          catalog).replace("{table}", analyzed.name).replace("{column}", quoted(leaf.path.head))
-      }
+  private def statement(leaf: Leaf): Option[String] = {
+    val isTopLevel = leaf.path.length == 1
+    if (!isTopLevel || TableFormats.isLocation(analyzed.name)) None
+    else for (statement <- FormatDescription.byName(analyzed.table.format).sortStatement) yield {
+      val named = statement.replace("{catalog}", catalogName).replace("{table}", analyzed.name)
+      named.replace("{column}", quoted(leaf.path.head))
+    }
+  }
+
+  private def catalogName: String = {
+    val catalogs = Catalogs(session)
+    val parts = Try(session.sessionState.sqlParser.parseMultipartIdentifier(analyzed.name)).getOrElse(Nil)
+    if (parts.length > 2 && catalogs.isRegistered(parts.head)) parts.head else catalogs.current.name
+  }
 
   private def quoted(name: String): String = name match {
     case Plain() => name

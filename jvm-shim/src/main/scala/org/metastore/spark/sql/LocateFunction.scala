@@ -23,7 +23,7 @@ object LocateFunction extends TableFunction("locate") {
   private val Space = UTF8String.fromString(" ")
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val analyzed = TableContext.of(session, call.text("table"))
+    val analyzed = TableContext.open(session, call.text("table"))
     val current = analyzed.table.current
     val snapshot = analyzed.snapshotWithColumns(current)
     val leaf = analyzed.leaf(session, call.text("column"), analyzed.table.leaves(current))
@@ -55,16 +55,17 @@ object LocateFunction extends TableFunction("locate") {
       if (areFew) forms.map(form => Seq(EqualNullSafe(attribute, form)))
       else Seq(Seq(GreaterThanOrEqual(attribute, forms.head), LessThanOrEqual(attribute, forms.last)))
     val filters = conditions.map(FilterCompiler.compile(_, resolver))
-    val known = analyzed.planning(MetastoreConf().readTimeoutMillis).of(
-      FileList.of(files.map(_.key)),
-      filters.head.columnKeys)
+    val statistics = analyzed.planning(MetastoreConf().readTimeoutMillis)
+    val known = statistics.of(FileList.of(files.map(_.key)), filters.head.columnKeys)
     val counts = filters.zip(forms).map { case (filter, form) =>
       val verdicts = filter.evaluate(known)
       val kept = files.indices.filter(verdicts.isKept).toArray
-      kept.zip(if (areFew) known.frequencies(leaf.key, leaf.dataType, form.value, kept)
-      else kept.map(_ => -1L)).toMap
+      def unknown = Array.fill(kept.length)(-1L)
+      val rows = if (areFew) known.frequencies(leaf.key, leaf.dataType, form.value, kept) else unknown
+      kept.zip(rows).toMap
     }
-    files.indices.map(i => files(i) -> sum(counts.flatMap(_.get(i)))).filterNot(_._2.contains(0L))
+    val located = files.indices.map(file => files(file) -> sum(counts.flatMap(_.get(file))))
+    located.filterNot { case (_, rows) => rows.contains(0L) }
   }
 
   /** None where one is not known. */
@@ -88,12 +89,15 @@ object LocateFunction extends TableFunction("locate") {
   private def castOf(asked: Literal, leaf: Leaf): Literal = {
     val zone = Some(SQLConf.get.sessionLocalTimeZone)
     val cast = Cast(asked, leaf.dataType, zone, ansiEnabled = true)
-    val found = Try(cast).filter(_.checkInputDataTypes().isSuccess).map(cast =>
-      Literal(cast.eval(), leaf.dataType)).toOption
-    found.filter(value => asked.dataType == StringType || isSame(value, asked, zone)).getOrElse(
+    val value = Try {
+      require(cast.checkInputDataTypes().isSuccess)
+      Literal(cast.eval(), leaf.dataType)
+    }.toOption
+    value.filter(value => asked.dataType == StringType || isSame(value, asked, zone)).getOrElse {
       throw MetastoreException.invalidArgument(
         "value",
-        s"${Arguments.toText(asked)} is not of the type ${leaf.dataType.simpleString}"))
+        s"${Arguments.toText(asked)} is not of the type ${leaf.dataType.simpleString}")
+    }
   }
 
   private def isSame(value: Literal, asked: Literal, zone: Option[String]): Boolean = {

@@ -97,7 +97,7 @@ object ValueText {
   private val CutBytes = Contract.limit("cut_bytes")
 
   /** Renders values that were written under one type for a column that may have another one by now. */
-  def of(written: String, shown: DataType): ValueText = {
+  def fromTypes(written: String, shown: DataType): ValueText = {
     val known = if (written == shown.simpleString) Some(shown)
     else Try(CatalystSqlParser.parseDataType(written)).toOption
     new ValueText(known.map(plain), plain(shown))

@@ -49,7 +49,7 @@ object EstimatesFunction extends TableFunction("estimates") {
     if (call.flag(Run)) Some(answer(session, call)) else None
 
   private def answer(session: SparkSession, call: Arguments): () => Seq[InternalRow] = {
-    val estimates = OperatorEstimate.of(session, call.text("query"), call.flag(Run))
+    val estimates = OperatorEstimate.fromQuery(session, call.text("query"), call.flag(Run))
     () =>
       estimates().map { one =>
         ResultRow.row(
@@ -71,7 +71,7 @@ object EstimatesFunction extends TableFunction("estimates") {
 /** `metastore.history([table])`: one row a scan of a query that ran. */
 object HistoryFunction extends TableFunction("history") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
-    PruningHistory.of(session, call.optional("table")).map { scan =>
+    PruningHistory.list(session, call.optional("table")).map { scan =>
       ResultRow.row(
         scan.endedMillis * 1000,
         scan.table,
@@ -108,9 +108,9 @@ object SettingsFunction extends TableFunction("settings") {
 }
 
 /** `metastore.help()`: one row a table function. */
-object HelpFunction extends TableFunction("help") {
+final class HelpFunction(functions: => Seq[TableFunction]) extends TableFunction("help") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
-    TableFunctions.listed.map { function =>
+    functions.map { function =>
       val (required, optional) = function.arguments.partition(_.required)
       val arguments = required.map(_.name).mkString(", ") + optional.map { argument =>
         if (argument == function.arguments.head) s"[${argument.name}]" else s" [, ${argument.name}]"

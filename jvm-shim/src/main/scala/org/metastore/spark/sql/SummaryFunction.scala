@@ -15,7 +15,7 @@ object SummaryFunction extends StatisticsFunction("summary") {
   override def rowsWithStatistics(
       session: SparkSession,
       call: Arguments): Seq[(InternalRow, Option[SummaryRow])] = {
-    val analyzed = TableContext.of(session, call.text("table"))
+    val analyzed = TableContext.open(session, call.text("table"))
     val asked = analyzed.requestedSnapshot(call.value("at"))
     val snapshot = analyzed.snapshotWithColumns(asked)
     val all = analyzed.described(asked, snapshot)
@@ -133,7 +133,7 @@ object SummaryFunction extends StatisticsFunction("summary") {
       written: String,
       scope: Scope,
       top: Option[ValueCount]): InternalRow = {
-    val text = ValueText.of(written, leaf.dataType)
+    val text = ValueText.fromTypes(written, leaf.dataType)
     def percentile(p: Int) = known.flatMap(row => row.percentiles.lift(p).map(text.edge(_, row))).orNull
     val bounds = Seq(
       known.fold(null: Any)(row => text.bound(row.lo, row.loExact)),
@@ -143,14 +143,14 @@ object SummaryFunction extends StatisticsFunction("summary") {
     // All rows, not those of some of the files.
     val described = known.flatMap(_.rows).filter(scope.rows.contains(_))
     def live(part: Option[Long]): Option[Long] =
-      for (p <- part; all <- described; found <- LiveShare.of(p, all, scope.live)) yield found
+      for (p <- part; all <- described; found <- LiveShare.count(p, all, scope.live)) yield found
     val nulls = live(known.flatMap(_.nulls))
     val nullShare = for (n <- nulls; rows <- scope.live if rows > 0) yield n * 100.0 / rows
     val most = scope.live.map(_ - nulls.getOrElse(0L))
     val distinct = known.flatMap(_.distinct).map(n => most.fold(n)(math.min(n, _)))
     val distinctError = known.flatMap(_.get[Double]("distinct_error")).filter(_ =>
       described.isDefined && scope.live == described)
-    val files = LiveShare.of(known.fold(0L)(_.files.toLong), scope.files, Some(scope.filesLeft))
+    val files = LiveShare.count(known.fold(0L)(_.files.toLong), scope.files, Some(scope.filesLeft))
     val isExact = scope.exact && files.contains(scope.filesTotal) &&
       known.forall(row =>
         row.nulls.isDefined && (row.lo.isEmpty || row.loExact) && (row.hi.isEmpty || row.hiExact))
@@ -209,7 +209,7 @@ object LiveShare {
    *
    * @param live how many of the whole are left; `None` where not known
    */
-  def of(part: Long, whole: Long, live: Option[Long]): Option[Long] =
+  def count(part: Long, whole: Long, live: Option[Long]): Option[Long] =
     live.filter(left => left == whole || part == 0 || part == whole || left == 0).map(left =>
       math.min(part, left))
 }

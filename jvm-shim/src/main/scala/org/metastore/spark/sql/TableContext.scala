@@ -2,6 +2,8 @@ package org.metastore.spark.sql
 
 import java.io.IOException
 
+import scala.util.Try
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.types._
@@ -11,8 +13,7 @@ import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
 import org.metastore.spark.statistics.objects.{
   Block, ColumnEntry, DataFileRow, DetailRef, FileKey, HistogramRow, Manifest, Snapshot, SummaryRow,
-  TableFileRow,
-  TableIdentity, ValueCount
+  TableFileRow, TableIdentity, ValueCount
 }
 import org.metastore.spark.tables.{LakeTable, Leaf, TableLookup}
 
@@ -35,14 +36,20 @@ final class TableContext private (val name: String, val table: LakeTable, val st
    */
   def answeringSnapshot(asked: Option[String], holds: Snapshot => Boolean): Option[Snapshot] =
     manifest.flatMap { known =>
-      val usable = known.snapshots.filter(holds).map(s => s.id -> s).toMap
-      val ids = asked.fold(Iterator.empty: Iterator[String])(table.lineage) ++ Iterator(
-        TableContext.NeverWritten).filter(_ => asked.isEmpty)
-      def expired = asked.filter(table.hasExpiredAncestors)
-        .flatMap(_ =>
-          known.snapshots.reverseIterator.find(s => usable.contains(s.id) && table.hasExpired(s.id)))
-      ids.flatMap(usable.get(_)).take(1).toList.headOption.orElse(expired)
+      val usable = known.snapshots.filter(holds)
+      asked match {
+        case None => usable.find(_.id == TableContext.NeverWritten)
+        case Some(id) => nearestAncestor(id, usable)
+      }
     }
+
+  private def nearestAncestor(id: String, usable: Seq[Snapshot]): Option[Snapshot] = {
+    val byId = usable.map(snapshot => snapshot.id -> snapshot).toMap
+    val ancestor = table.lineage(id).find(byId.contains)
+    if (ancestor.isDefined) ancestor.map(byId)
+    else if (!table.hasExpiredAncestors(id)) None
+    else usable.reverseIterator.find(snapshot => table.hasExpired(snapshot.id))
+  }
 
   /** That statistics are missing, and the statement that makes them. */
   def noStatistics(detail: String = "", columns: String = ""): MetastoreException = {
@@ -92,8 +99,10 @@ final class TableContext private (val name: String, val table: LakeTable, val st
   def liveFiles(snapshot: Snapshot): Seq[LiveFile] =
     if (isCurrent(snapshot))
       store.tableFiles(snapshot).map(file => LiveFile(file.path, file.key, file.deletes.isEmpty))
-    else table.current.toSeq.flatMap(table.dataFiles).map(file =>
-      LiveFile(file.path, file.key, file.deletedRows.contains(0L)))
+    else {
+      val files = table.current.toSeq.flatMap(table.dataFiles)
+      files.map(file => LiveFile(file.path, file.key, file.deletedRows.contains(0L)))
+    }
 
   /**
    * The statistics as the planner asks them.
@@ -101,32 +110,34 @@ final class TableContext private (val name: String, val table: LakeTable, val st
    * @throws java.io.IOException they cannot be read, or not in time
    */
   def planning(limitMillis: Long): TableStatistics =
-    store.planning(table.uuid, limitMillis, nameMapping = table.nameMapping).fold(
-      why => throw new IOException(why.sentence),
-      identity)
+    store.planning(table.uuid, limitMillis, nameMapping = table.nameMapping) match {
+      case Right(statistics) => statistics
+      case Left(why) => throw new IOException(why.sentence)
+    }
 
   /** The leaves of a snapshot's schema, and the expressions over them that an analyzed one tells of. */
-  def described(asked: Option[String], snapshot: Snapshot): IndexedSeq[Leaf] = table.leaves(asked) ++
-    snapshot.columns.filter(_.isExpression).map(one =>
-      Leaf(one.key, one.path, DataType.fromDDL(one.dataType)))
+  def described(asked: Option[String], snapshot: Snapshot): IndexedSeq[Leaf] = {
+    val expressions =
+      for (column <- snapshot.columns if column.isExpression)
+        yield Leaf(column.key, column.path, DataType.fromDDL(column.dataType))
+    table.leaves(asked) ++ expressions
+  }
 
   /** The leaf that a user calls `column`, names compared as the session compares them. */
   def leaf(session: SparkSession, column: String, among: Seq[Leaf]): Leaf = {
     val same = session.sessionState.conf.resolver
-    val parts =
-      scala.util.Try(session.sessionState.sqlParser.parseMultipartIdentifier(column)).getOrElse(Seq(column))
-    val under = among.filter(leaf =>
-      leaf.path.length >= parts.length && leaf.path.zip(parts).forall { case (a, b) => same(a, b) })
-    under.find(_.path.length == parts.length).orElse(
-      among.find(leaf => same(leaf.name, column))).getOrElse(throw under.headOption match {
-      case Some(field) =>
-        MetastoreException.invalidArgument(
-          "column",
-          s"$column is a struct",
-          s" Name a field of it, such as ${field.name}.")
-      case None => MetastoreException.columnNotFound(column, name, among.map(_.name))
-    })
+    val parts = Try(session.sessionState.sqlParser.parseMultipartIdentifier(column)).getOrElse(Seq(column))
+    val below = among.filter(leaf => leaf.path.take(parts.length).corresponds(parts)(same))
+    val leaf = below.find(_.path.length == parts.length).orElse(among.find(leaf => same(leaf.name, column)))
+    leaf.getOrElse(throw noLeaf(column, among, below))
   }
+
+  private def noLeaf(column: String, among: Seq[Leaf], below: Seq[Leaf]): MetastoreException =
+    if (below.isEmpty) MetastoreException.columnNotFound(column, name, among.map(_.name))
+    else MetastoreException.invalidArgument(
+      "column",
+      s"$column is a struct",
+      s" Name a field of it, such as ${below.head.name}.")
 
   private def unknownSnapshot(text: String): MetastoreException =
     if (manifest.exists(_.snapshots.exists(_.id == text))) MetastoreException.invalidArgument(
@@ -139,7 +150,8 @@ final class TableContext private (val name: String, val table: LakeTable, val st
       analyzed + (if (table.namesSnapshots) TableContext.SnapshotForms else ""))
 
   private def analyzed: String = {
-    val (shown, earlier) = manifest.toSeq.flatMap(_.snapshots.map(_.id)).reverse.splitAt(TableContext.Shown)
+    val ids = manifest.toSeq.flatMap(_.snapshots.map(_.id))
+    val (shown, earlier) = ids.reverse.splitAt(TableContext.Shown)
     val more = if (earlier.isEmpty) "" else s" and ${earlier.length} more"
     if (shown.isEmpty) "" else s" Analyzed: ${shown.mkString(", ")}$more."
   }
@@ -176,11 +188,11 @@ object TableContext {
     snapshot.computed != "files" || snapshot.filesTotal == 0
 
   /** Resolves a name and opens its statistics; reads neither manifest nor objects yet. */
-  def of(session: SparkSession, name: String): TableContext =
-    of(session, name, TableLookup.resolve(session, name))
+  def open(session: SparkSession, name: String): TableContext =
+    open(session, name, TableLookup.resolve(session, name))
 
   /** Opens the statistics of a table. */
-  def of(session: SparkSession, name: String, table: LakeTable): TableContext =
+  def open(session: SparkSession, name: String, table: LakeTable): TableContext =
     new TableContext(name, table, store(session, table.identity))
 
   /** Where the statistics of a table are. */

@@ -60,7 +60,7 @@ object WhatIfFunction extends TableFunction("whatif") {
         case Left(why) if !Prospect.isPlain(why) =>
           Left(MetastoreException.unsupportedTable(decision.table, why.sentence))
         case _ =>
-          scans.tableOf(decision).map(table => imagine(TableContext.of(session, decision.table, table)))
+          scans.tableOf(decision).map(table => imagine(TableContext.open(session, decision.table, table)))
             .toRight(MetastoreException.noStatistics(decision.table, decision.table))
       }
     catch { case mistake: MetastoreException => Left(mistake) }
@@ -207,9 +207,10 @@ private final class SortedTable(
       new EvaluationAllowance(settings.maxEvaluations))
 
   private def asStatistics(files: Seq[List[SortedRun]]): InMemoryStatistics = {
-    def of[T](get: SortedRun => Option[T]) = columns.zipWithIndex.map { case (column, place) =>
+    def byColumn[T](get: SortedRun => Option[T]) = columns.zipWithIndex.map { case (column, place) =>
       column -> files.map(_.lift(place).flatMap(get)).toIndexedSeq
     }.toMap
-    new InMemoryStatistics(files.map(_.head.summary.rows).toArray, of(run => Some(run.summary)), of(_.listed))
+    val rows = files.map(_.head.summary.rows).toArray
+    new InMemoryStatistics(rows, byColumn(run => Some(run.summary)), byColumn(_.listed))
   }
 }

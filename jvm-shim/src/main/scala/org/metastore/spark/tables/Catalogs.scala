@@ -21,5 +21,9 @@ final class Catalogs private (manager: AnyRef) {
 }
 
 object Catalogs {
+
+  /** The name of Spark's own catalog, whoever implements it. */
+  val SessionCatalog = "spark_catalog"
+
   def apply(session: SparkSession): Catalogs = new Catalogs(session.sessionState.catalogManager)
 }

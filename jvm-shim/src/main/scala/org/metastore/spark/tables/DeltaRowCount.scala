@@ -12,7 +12,7 @@ private[tables] object DeltaRowCount {
   private val json = new JsonFactory
 
   /** The count in the statistics of a file; None where they have none. */
-  def of(statistics: String): Option[Long] =
+  def parse(statistics: String): Option[Long] =
     if (statistics == null || statistics.isEmpty) None
     else {
       val parser = json.createParser(statistics)

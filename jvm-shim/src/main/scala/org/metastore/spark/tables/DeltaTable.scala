@@ -51,7 +51,7 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
   }
 
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
-    DeltaTable.walk(schema(snapshot)).map((Leaf.of _).tupled)
+    DeltaTable.walk(schema(snapshot)).map((Leaf.fromField _).tupled)
 
   /** Columns by which the files are partitioned, as the log names them, to the names in the table's schema. */
   private def partitionNames(schema: StructType): Map[String, String] =
@@ -97,7 +97,7 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
     val live = DataFile(
       LakeTable.pathInTable(path, root),
       call[Long](added, "size"),
-      DeltaRowCount.of(call[String](added, "stats")),
+      DeltaRowCount.parse(call[String](added, "stats")),
       Some(vector.fold(0L)(call[Long](_, "cardinality"))),
       partition)
     FileFacts(live, new Path(root, path).toString, vector.map(call[String](_, "uniqueId")))
@@ -193,10 +193,10 @@ object DeltaTable extends TableFormat {
   def is(relation: HadoopFsRelation): Boolean =
     relation.location.getClass.getName == s"${IndexPackage}files.TahoeLogFileIndex"
 
-  def apply(relation: HadoopFsRelation): DeltaTable = of(relation.location)
+  def apply(relation: HadoopFsRelation): DeltaTable = fromIndex(relation.location)
 
   /** The table of a file index at the version that the index reads. */
-  def of(index: FileIndex): DeltaTable = new DeltaTable(snapshotOf(index))
+  def fromIndex(index: FileIndex): DeltaTable = new DeltaTable(snapshotOf(index))
 
   private def snapshotOf(index: FileIndex): AnyRef = {
     FormatReleases.require(index)

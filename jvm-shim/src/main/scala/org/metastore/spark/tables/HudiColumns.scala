@@ -2,8 +2,8 @@ package org.metastore.spark.tables
 
 import java.nio.charset.StandardCharsets.UTF_8
 
-import scala.collection.JavaConverters._
 import scala.collection.mutable
+import scala.collection.JavaConverters._
 import scala.util.Try
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
@@ -20,7 +20,7 @@ private[spark] final class HudiColumns private (schema: StructType, history: Opt
 
   /** Readers look for columns by their names, or, where the table's schema was changed by schema-on-read, by their ids. */
   lazy val leaves: IndexedSeq[Leaf] = Leaf.walk(schema, _.name).map { case (names, path, field) =>
-    Leaf.of(history.fold[Seq[String]](names)(_.key(path, field.dataType)), path, field)
+    Leaf.fromField(history.fold[Seq[String]](names)(_.key(path, field.dataType)), path, field)
   }
 
   /** Whether readers look for ids. */
@@ -45,7 +45,7 @@ private[spark] final class HudiColumns private (schema: StructType, history: Opt
 private[spark] object HudiColumns {
 
   /** Those of a relation, or why nothing can be said of them. */
-  def of(relation: HadoopFsRelation): Either[String, HudiColumns] = {
+  def read(relation: HadoopFsRelation): Either[String, HudiColumns] = {
     def byName = new HudiColumns(relation.schema, None)
     val metaClient = Reflection.call[AnyRef](relation.location, "metaClient")
     querySchema(relation) match {
@@ -55,7 +55,7 @@ private[spark] object HudiColumns {
           relation.fileFormat,
           "validCommits").split(',').map(_.takeWhile(_.isDigit)).toSet
         Right(new HudiColumns(relation.schema, Some(SchemaHistory(relation, schema, metaClient, valid))))
-      case _ => if (SchemaFiles.of(relation, metaClient).isEmpty) Right(byName) else Left(Unknown)
+      case _ => if (SchemaFiles.find(relation, metaClient).isEmpty) Right(byName) else Left(Unknown)
     }
   }
 
@@ -71,7 +71,7 @@ private[spark] object HudiColumns {
   private val Oldest = "1.2"
 
   private def isOld(relation: HadoopFsRelation): Boolean =
-    !FormatReleases.of(relation.location.getClass).flatMap(_.version).exists(!FormatReleases.isBefore(
+    !FormatReleases.ofClass(relation.location.getClass).flatMap(_.version).exists(!FormatReleases.isBefore(
       _,
       Oldest))
 }
@@ -162,7 +162,7 @@ private object SchemaHistory {
       query: AnyRef,
       metaClient: AnyRef,
       valid: Set[String]): SchemaHistory = {
-    val files = SchemaFiles.of(relation, metaClient)
+    val files = SchemaFiles.find(relation, metaClient)
     val read = files.map(file => SchemaFiles.instant(file) -> SchemaFiles.read(file, relation.sparkSession))
     val newest = read.filter { case (instant, _) => valid(instant) }.sortBy(_._1).lastOption
     new SchemaHistory(query, metaClient, read.flatMap(_._2), newest.toSeq.flatMap(_._2).sortBy(_.since))
@@ -191,16 +191,16 @@ private object SchemaFiles {
   private val mapper = new ObjectMapper
 
   /** Those that a relation may know of. */
-  def of(relation: HadoopFsRelation, metaClient: AnyRef): Seq[Path] = {
+  def find(relation: HadoopFsRelation, metaClient: AnyRef): Seq[Path] = {
     val folder = Reflection.call[String](metaClient, "getSchemaFolderName")
     def latest = Reflection.option[AnyRef](Reflection.call[AnyRef](
       relation.location,
       "getLatestCompletedInstant")).map(_.toString)
     // A query of an older instant may see names that were given later.
-    val newest = Try(if (HudiTable.asOf(relation.location).isEmpty) latest else None).toOption.flatten
+    val newest = Try(if (HudiMembers.asOf(relation.location).isEmpty) latest else None).toOption.flatten
     val key = newest.map(instant => s"schemas:$folder:$instant") // a change makes another instant
     key.flatMap(StatisticsCache.get[Seq[Path]](_)).getOrElse {
-      val files = HudiTable.list(new Path(folder), relation.sparkSession).filter(_.getName.endsWith(Ending))
+      val files = HudiMembers.list(new Path(folder), relation.sparkSession).filter(_.getName.endsWith(Ending))
       key.foreach(StatisticsCache.put(_, files, BytesOfName * (files.length + 1)))
       files
     }

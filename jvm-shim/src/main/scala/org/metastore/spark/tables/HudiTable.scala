@@ -36,7 +36,7 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
   override lazy val uuid: String = LakeTable.uuidOf(root)
   override lazy val location: String = root.toString
 
-  override lazy val current: Option[String] = HudiTable.asOf(index) match {
+  override lazy val current: Option[String] = HudiMembers.asOf(index) match {
     case Some(instant) => instants.filter(_ <= instant).lastOption.orElse(Some(instant))
     case None =>
       Reflection.option[AnyRef](call[AnyRef](index, "getLatestCompletedInstant")).map(requestedTime)
@@ -57,7 +57,9 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
   override def hasExpired(snapshot: String): Boolean = !instants.contains(snapshot)
 
   override def hasExpiredAncestors(snapshot: String): Boolean =
-    HudiTable.holdsFiles(HudiTable.path(call[AnyRef](metaClient, "getArchivePath")), relation.sparkSession)
+    HudiMembers.list(
+      HudiTable.path(call[AnyRef](metaClient, "getArchivePath")),
+      relation.sparkSession).nonEmpty
 
   override def snapshot(text: String): Option[String] = instants.find(_ == text)
 
@@ -72,7 +74,7 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
     HudiTable.leaves(snapshot.fold(relation)(at))
 
-  private lazy val columns = HudiColumns.of(relation).toOption
+  private lazy val columns = HudiColumns.read(relation).toOption
 
   override def dataFiles(snapshot: String): Seq[DataFile] = filesOf(slicesOf(snapshot)).map(_.live)
 
@@ -183,8 +185,12 @@ object HudiTable extends TableFormat {
     case files: HadoopFsRelation => if (is(files)) Some(HudiTable(files)) else None
     case other =>
       requireIndex(other)
-      EmptyHudiTable.of(other, relation.catalogTable, relation.schema)
+      EmptyHudiTable.open(other, relation.catalogTable, relation.schema)
   }
+
+  // Readers look for names, or for ids.
+  override def readsByKey(relation: HadoopFsRelation, path: Seq[String], key: String): Boolean =
+    !is(relation) || leaves(relation).exists(leaf => leaf.path == path && leaf.key == key)
 
   override def isProvider: Boolean = true
   override def needsReader: Boolean = true
@@ -228,7 +234,7 @@ object HudiTable extends TableFormat {
     val state = session.sessionState
     val name = state.sqlParser.parseTableIdentifier(table)
     val namespace = Array(name.database.getOrElse(state.catalog.getCurrentDatabase))
-    Some(Catalogs(session).catalog(TableLookup.SessionCatalog)).collect { case tables: TableCatalog =>
+    Some(Catalogs(session).catalog(Catalogs.SessionCatalog)).collect { case tables: TableCatalog =>
       (tables, Identifier.of(namespace, name.table))
     }
   }
@@ -242,7 +248,7 @@ object HudiTable extends TableFormat {
   /** Passes a relation that does not read a Hudi table by relations of its own kind, which show no file index. */
   private def requireIndex(relation: AnyRef): Unit =
     if (RelationsWithoutIndex(relation.getClass.getName)) {
-      val found = FormatReleases.of(relation.getClass).flatMap(_.version).getOrElse("an older one")
+      val found = FormatReleases.ofClass(relation.getClass).flatMap(_.version).getOrElse("an older one")
       throw new UnsupportedRelease(Reason(
         ReasonCode.NeedsRelease,
         "needed" -> "Hudi 1.0 for a merge-on-read table",
@@ -255,10 +261,10 @@ object HudiTable extends TableFormat {
 
   /** The leaves of a relation's schema; by their names where nothing can be said of them. */
   def leaves(relation: HadoopFsRelation): IndexedSeq[Leaf] =
-    HudiColumns.of(relation).fold(_ => leaves(relation.schema), _.leaves)
+    HudiColumns.read(relation).fold(_ => leaves(relation.schema), _.leaves)
 
   private[tables] def leaves(schema: StructType): IndexedSeq[Leaf] =
-    Leaf.walk(schema, _.name).map((Leaf.of _).tupled)
+    Leaf.walk(schema, _.name).map((Leaf.fromField _).tupled)
 
   /** Why nothing can be said of a table's columns, or of its files. */
   def refusal(relation: HadoopFsRelation): Option[String] = {
@@ -273,7 +279,7 @@ object HudiTable extends TableFormat {
       Some(s"its files are not Parquet but ${properties("hoodie.table.base.file.format")}")
     else if (properties.get("hoodie.table.create.schema").exists(_.contains("timestamp-millis")))
       Some("it has timestamps in milliseconds, which files of older releases call microseconds")
-    else HudiColumns.of(relation).left.toOption
+    else HudiColumns.read(relation).left.toOption
   }
 
   /** Names of the columns that partition the table. */
@@ -311,20 +317,7 @@ object HudiTable extends TableFormat {
       java.util.List[_]]].values.asScala.map(_.size.toLong).sum)
   }.toOption.flatten
 
-  /** The instant that a query names. */
-  private[tables] def asOf(index: FileIndex): Option[String] =
-    Reflection.option[String](Reflection.value[AnyRef](index, "specifiedQueryInstant"))
-
   private def path(storagePath: AnyRef): Path = new Path(storagePath.toString)
-
-  private def holdsFiles(folder: Path, session: SparkSession): Boolean = list(folder, session).nonEmpty
-
-  /** What lies in a folder; nothing where there is none. */
-  private[tables] def list(folder: Path, session: SparkSession): Seq[Path] = {
-    val system = folder.getFileSystem(session.sessionState.newHadoopConf())
-    try system.listStatus(folder).toSeq.map(_.getPath)
-    catch { case _: java.io.FileNotFoundException => Nil }
-  }
 }
 
 /** A Hudi table without any instant: Hudi shows a relation without a file index for it. */
@@ -345,7 +338,7 @@ object EmptyHudiTable {
   private val RelationClass = "org.apache.hudi.EmptyRelation"
 
   /** The table of a relation that is Hudi's empty one. */
-  def of(relation: AnyRef, entry: Option[CatalogTable], schema: StructType): Option[LakeTable] =
+  def open(relation: AnyRef, entry: Option[CatalogTable], schema: StructType): Option[LakeTable] =
     entry.filter(_ => relation.getClass.getName == RelationClass)
       .map(table =>
         new EmptyHudiTable(LakeTable.qualify(new Path(table.location), SparkSession.active), schema))

@@ -55,12 +55,12 @@ final private class IcebergDeletes(nameMapping: Option[String]) {
   private def read(delete: AnyRef): DeleteFile = {
     val isEquality = TaskDeletes.isEquality(delete)
     val meaning = if (isEquality) nameMapping.getOrElse("") else ""
-    DeleteFile(isEquality, DeleteFile.hash(s"${IcebergTable.pathOf(delete)}\n${place(delete)}\n$meaning"))
+    DeleteFile(isEquality, DeleteFile.hash(s"${IcebergMembers.pathOf(delete)}\n${place(delete)}\n$meaning"))
   }
 
   /** Where a deletion vector is in its file, which holds many. */
   private def place(delete: AnyRef): String =
-    if (!IcebergTable.isVector(delete)) ""
+    if (!IcebergMembers.isVector(delete)) ""
     else s"${call[AnyRef](delete, "contentOffset")}+${call[AnyRef](delete, "contentSizeInBytes")}"
 }
 

@@ -5,9 +5,6 @@ import java.util.{List => JavaList, Map => JavaMap, UUID}
 
 import scala.collection.JavaConverters._
 
-/** The theta sketch of a column of a snapshot, and the number of distinct values that it tells of. */
-final case class PublishedSketch(key: String, bytes: Array[Byte], distinct: String)
-
 /**
  * What other engines know of the columns of a snapshot of an Iceberg table: a Puffin file, which the table's metadata name. One
  * file belongs to a snapshot, with what all engines have found out.

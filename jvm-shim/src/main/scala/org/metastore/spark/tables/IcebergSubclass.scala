@@ -21,22 +21,33 @@ private[tables] object IcebergSubclass {
   // Planning asks several times about the same table, and a table may ask its catalog for news whenever it is scanned.
   private val last = new ThreadLocal[(WeakReference[Table], Boolean)]
 
-  def readsAsIceberg(table: Table): Boolean = Option(last.get) match {
-    case Some((asked, answer)) if asked.get eq table => answer
-    case _ =>
-      val answer = Try(isIcebergScan(scanOf(table), table)).getOrElse(false)
-      last.set((new WeakReference(table), answer))
-      answer
-  }
+  /**
+   * Whether a scan of a table is that of Iceberg.
+   *
+   * @param inner   the table as Iceberg itself has it
+   * @param current the snapshot that is read
+   */
+  def readsAsIceberg(table: Table, inner: AnyRef, current: => Option[String]): Boolean =
+    Option(last.get) match {
+      case Some((asked, answer)) if asked.get eq table => answer
+      case _ =>
+        val answer = Try(isIcebergScan(scanOf(table), table, inner, current)).getOrElse(false)
+        last.set((new WeakReference(table), answer))
+        answer
+    }
 
   private def scanOf(table: Table): Scan =
     table.asInstanceOf[SupportsRead].newScanBuilder(CaseInsensitiveStringMap.empty).build()
 
-  private def isIcebergScan(scan: Scan, table: Table): Boolean =
-    scan.getClass.getName == IcebergTable.QueryScanClass && {
+  private def isIcebergScan(
+      scan: Scan,
+      table: Table,
+      inner: AnyRef,
+      current: => Option[String]): Boolean =
+    scan.getClass.getName == IcebergMembers.QueryScanClass && {
       val own = Option(Reflection.call[AnyRef](scan, "scan")) // none of a table that was never written
-      identity(Reflection.call[AnyRef](scan, "table")) == identity(IcebergTable.inner(table)) &&
-      own.flatMap(snapshotOf) == IcebergTable.unchecked(table).current &&
+      identity(Reflection.call[AnyRef](scan, "table")) == identity(inner) &&
+      own.flatMap(snapshotOf) == current &&
       own.forall(reads => Reflection.call[AnyRef](reads, "filter").toString == "true") &&
       columnsOf(scan) == columnsOf(table)
     }

@@ -4,8 +4,8 @@ import java.net.URLDecoder
 import java.nio.ByteBuffer
 import java.util.{Locale, UUID}
 
-import scala.collection.JavaConverters._
 import scala.collection.mutable
+import scala.collection.JavaConverters._
 import scala.util.Try
 
 import org.apache.hadoop.fs.Path
@@ -22,7 +22,7 @@ import org.metastore.spark.statistics.objects.NameMapping
 
 /** An Iceberg table behind Spark's `SparkTable`, by reflection. */
 final class IcebergTable private (sparkTable: Table, table: AnyRef) extends LakeTable {
-  import IcebergTable.pathOf
+  import IcebergMembers.pathOf
   import Reflection.{call, list}
 
   override val format: String = IcebergTable.name
@@ -74,7 +74,10 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
   override def dataFiles(snapshot: String): Seq[DataFile] = plan(snapshot) { task =>
     val file = call[AnyRef](task, "file")
-    liveFile(file, TaskDeletes.of(task), partition(specOf(task, file), call[AnyRef](file, "partition")))
+    liveFile(
+      file,
+      TaskDeletes.deletesOf(task),
+      partition(specOf(task, file), call[AnyRef](file, "partition")))
   }.distinct
 
   /** Something of every data file of a snapshot. */
@@ -130,7 +133,7 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     val planned = current.toSeq.flatMap(plan(_) { task =>
       val file = call[AnyRef](task, "file")
       val ofSpec = fields.getOrElseUpdate(call[Integer](file, "specId"), partitionFields(specOf(task, file)))
-      fileFacts(file, TaskDeletes.of(task), deletes, ofSpec)
+      fileFacts(file, TaskDeletes.deletesOf(task), deletes, ofSpec)
     })
     val ofSnapshot = current.flatMap(bySnapshotId).map(call[Integer](_, "schemaId")).filter(_ != null)
     SnapshotFacts(
@@ -151,7 +154,7 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
         field.shown.dataType)
     }
     val constants = values.flatMap { case (field, value) =>
-      field.decides.map(_ -> StoredText.of(value, field.shown.dataType).orNull)
+      field.decides.map(_ -> StoredText.render(value, field.shown.dataType).orNull)
     }
     FileFacts(
       live = liveFile(
@@ -188,7 +191,7 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   override def defaults: Map[String, String] = leaves(None).flatMap { leaf =>
     val field = call[AnyRef](schema, "findField", Integer.valueOf(leaf.key))
     val default = if (Reflection.has(field, "initialDefault")) call[AnyRef](field, "initialDefault") else null
-    StoredText.of(catalyst(default, leaf.dataType), leaf.dataType).map(leaf.key -> _)
+    StoredText.render(catalyst(default, leaf.dataType), leaf.dataType).map(leaf.key -> _)
   }.toMap
 
   /** Whether a column holds UUIDs, which Spark shows as texts. */
@@ -257,14 +260,6 @@ object IcebergTable extends TableFormat {
   override val name: String = "iceberg"
   private val SparkTableClass = "org.apache.iceberg.spark.source.SparkTable"
 
-  /** The scan of a query that reads data, as Iceberg builds it. */
-  val QueryScanClass: String = "org.apache.iceberg.spark.source.SparkBatchQueryScan"
-
-  // Its jars have it in a class.
-  override def release(c: Class[_]): Option[String] =
-    Try(Class.forName("org.apache.iceberg.IcebergBuild", true, c.getClassLoader).getMethod("version").invoke(
-      null).toString).toOption
-
   private val DataTableClass = "org.apache.iceberg.BaseTable"
   private val MetadataTableClass = "org.apache.iceberg.BaseMetadataTable"
 
@@ -326,20 +321,15 @@ object IcebergTable extends TableFormat {
   override val optimizerDefaults: Map[String, String] =
     Map("spark.sql.iceberg.report-column-stats" -> "false")
 
-  /** Where a data file or a delete file is. */
-  private[tables] def pathOf(file: AnyRef): String =
-    Reflection.value[CharSequence](file, "location", "path").toString
-
-  /** Whether a delete file is a deletion vector. Releases without the member know none. */
-  private[tables] def isVector(delete: AnyRef): Boolean =
-    Reflection.has(delete, "contentOffset") && Reflection.call[AnyRef](delete, "contentOffset") != null
-
   private def holds(table: Table, kind: String): Boolean =
     isOrExtends(table, SparkTableClass) && isOrExtends(inner(table), kind) &&
-      (table.getClass.getName == SparkTableClass || IcebergSubclass.readsAsIceberg(table))
+      (table.getClass.getName == SparkTableClass || IcebergSubclass.readsAsIceberg(
+        table,
+        inner(table),
+        unchecked(table).current))
 
   private def isOrExtends(instance: AnyRef, name: String): Boolean =
-    Reflection.lineage(instance.getClass).exists(_.getName == name)
+    Supertypes.classesOf(instance.getClass).exists(_.getName == name)
 
   /** @throws UnsupportedRelease this release of Iceberg is not known */
   def apply(table: Table): IcebergTable = {

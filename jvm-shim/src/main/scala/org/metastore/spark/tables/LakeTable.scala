@@ -1,114 +1,14 @@
 package org.metastore.spark.tables
 
-import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.commons.codec.digest.DigestUtils
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
-import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{CharType, DataType, MetadataBuilder, StringType, StructField, StructType}
+import org.apache.spark.sql.types.{StringType, StructField}
 
-import org.metastore.spark.statistics.objects.{FileKey, Manifest, TableIdentity}
-
-/** A leaf of a table's schema. */
-final case class Leaf(key: String, path: Seq[String], dataType: DataType, charLength: Option[Int] = None) {
-
-  /** The dotted name; parts that hold a dot or a back-quote are back-quoted. Of an expression its SQL. */
-  def name: String =
-    if (key.startsWith(Manifest.ExpressionPrefix)) path.head
-    else path.map { part =>
-      if (part.isEmpty || part.contains('.') || part.contains('`')) s"`${part.replace("`", "``")}`" else part
-    }.mkString(".")
-}
-
-object Leaf {
-  private val mapper = new ObjectMapper
-
-  /** A key that is made of names. */
-  def key(names: Seq[String]): String = mapper.writeValueAsString(names.toArray)
-
-  /** The leaf that `below` found. */
-  def of(key: Seq[String], path: Seq[String], field: StructField): Leaf =
-    Leaf(
-      Leaf.key(key),
-      path,
-      field.dataType,
-      CharVarcharUtils.getRawType(field.metadata).collect { case char: CharType => char.length })
-
-  /** The leaves of a schema, in order: physical names from the root, names from the root, and the field. */
-  def walk(
-      struct: StructType,
-      physical: StructField => String): Vector[(Vector[String], Vector[String], StructField)] =
-    struct.fields.toVector.flatMap { field =>
-      field.dataType match {
-        case inner: StructType =>
-          walk(withCharMarks(inner, field), physical).map { case (key, path, leaf) =>
-            (physical(field) +: key, field.name +: path, leaf)
-          }
-        case _ => Vector((Vector(physical(field)), Vector(field.name), field))
-      }
-    }
-
-  /** The fields of a struct with Spark's marks of CHAR, which stand at the struct. */
-  private def withCharMarks(inner: StructType, field: StructField): StructType =
-    CharVarcharUtils.getRawType(field.metadata) match {
-      case Some(raw: StructType) if raw.length == inner.length =>
-        val told = CharVarcharUtils.replaceCharVarcharWithStringInSchema(raw)
-        StructType(inner.fields.zip(told.fields).map { case (one, same) =>
-          if (!same.metadata.contains(RawType)) one
-          else {
-            val text = same.metadata.getString(RawType)
-            one.copy(metadata =
-              new MetadataBuilder().withMetadata(one.metadata).putString(RawType, text).build())
-          }
-        })
-      case _ => inner
-    }
-
-  private val RawType = "__CHAR_VARCHAR_TYPE_STRING"
-}
-
-/** A live data file of a snapshot, as the table itself knows it. `deletedRows = None`: unknown. */
-final case class DataFile(
-    path: String,
-    size: Long,
-    rows: Option[Long],
-    deletedRows: Option[Long],
-    partition: Map[String, String],
-    modified: Option[Long] = None) {
-
-  def key: FileKey = FileKey(path, size, modified)
-}
-
-/**
- * A data file as ANALYZE wants to know it.
- *
- * @param deletes digest of what may delete its rows; none where nothing does
- * @param hasEqualityDeletes whether rows may be deleted by their values: only who reads the data file knows how many
- * @param names what it calls the columns whose keys do not tell
- */
-final case class FileFacts(
-    live: DataFile,
-    location: String,
-    deletes: Option[String] = None,
-    format: String = ParquetTable.name,
-    isEncrypted: Boolean = false,
-    constants: FileConstants = FileConstants(),
-    names: Map[String, String] = Map.empty,
-    hasEqualityDeletes: Boolean = false)
-
-/** The data files that ANALYZE is to read. `hasCurrentSchema`: who reads the snapshot by its id sees the table's schema. */
-final case class SnapshotFacts(
-    snapshot: Option[String],
-    files: Seq[FileFacts],
-    recentFiles: Seq[String] = Nil,
-    hasOtherRows: Boolean = false,
-    hasCurrentSchema: Boolean = true)
-
-/** Why a table cannot be analyzed; `isSelected`: its name is that of a table, and of what was selected of its history. */
-final case class TableRefusal(reason: String, isSelected: Boolean = false)
+import org.metastore.spark.statistics.objects.TableIdentity
 
 /** What the statistics need to know of a table, whatever its format. Read once, for one question. */
 trait LakeTable {

@@ -30,7 +30,7 @@ final class ParquetTable private (relation: HadoopFsRelation, isOfSession: Boole
   override def namesSnapshots: Boolean = false
 
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
-    Leaf.walk(relation.schema, _.name).map((Leaf.of _).tupled)
+    Leaf.walk(relation.schema, _.name).map((Leaf.fromField _).tupled)
 
   override def dataFiles(snapshot: String): Seq[DataFile] =
     if (current.contains(snapshot)) files.map(_.live) else Nil

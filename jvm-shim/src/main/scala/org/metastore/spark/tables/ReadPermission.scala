@@ -6,15 +6,9 @@ import java.net.{SocketException, SocketTimeoutException, UnknownHostException}
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.{AnalysisException, SparkSession}
-import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
-import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeSet, NamedExpression}
-import org.apache.spark.sql.catalyst.plans.logical.{
-  AnalysisHelper, LeafNode, LogicalPlan, Project, ReturnAnswer
-}
-import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.catalyst.util.CharVarcharUtils
-import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution, SparkOptimizer, SparkPlan}
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Project}
+import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution}
+import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation}
 
 import org.metastore.spark.reason.{MetastoreException, Recoverable}
@@ -59,49 +53,6 @@ private[spark] object ReadPermission {
     finally before.fold(SparkSession.clearActiveSession())(SparkSession.setActiveSession(_))
   }
 
-  /**
-   * As `require`, of every table that an analyzed query reads, by its name where it has one: below what a policy has made of
-   * the query already stands the bare table.
-   */
-  def requireOfAll(session: SparkSession, query: LogicalPlan): Unit = relations(query).foreach { relation =>
-    TableLookup.sqlName(relation).filter(_ => isLakeTable(relation)) match {
-      case Some(name) => TableLookup.resolve(session, name)
-      case None => requireUnnamed(session, relation)
-    }
-  }
-
-  /** Of a relation without a name: rules for analysis have passed over it already, and may have left their sign on it. */
-  private def requireUnnamed(session: SparkSession, relation: LogicalPlan): Unit = {
-    val fresh = relation match {
-      case known: MultiInstanceRelation => known.newInstance()
-      case other => other
-    }
-    val name = relation match {
-      case OfFiles(paths) => paths
-      case other => other.nodeName
-    }
-    val query = asPermissionError(name)(session.sessionState.analyzer.execute(Project(fresh.output, fresh)))
-    require(session, name, query, fresh)
-  }
-
-  private object OfFiles {
-    def unapply(plan: LogicalPlan): Option[String] = Some(plan).collect { case v1: LogicalRelation =>
-      v1.relation
-    }.collect {
-      case files: HadoopFsRelation => files.location.rootPaths.mkString("`", "`, `", "`")
-    }
-  }
-
-  // Nothing is known of the values of a table whose release is refused.
-  private def isLakeTable(relation: LogicalPlan): Boolean =
-    try TableFormats.of(relation).isDefined
-    catch { case _: UnsupportedRelease => false }
-
-  /** Those of its views and sub-queries too, each once. */
-  private def relations(query: LogicalPlan): Seq[LogicalPlan] =
-    query.collectWithSubqueries { case relation @ (_: DataSourceV2Relation | _: LogicalRelation) => relation }
-      .groupBy(source).values.map(_.head).toSeq
-
   private def requireAllowed(name: String)(isAllowed: => Boolean): Unit =
     if (!asPermissionError(name)(isAllowed)) throw MetastoreException.rowsHidden(name)
 
@@ -127,7 +78,7 @@ private[spark] object ReadPermission {
     case _ => false
   }
 
-  private def source(leaf: LogicalPlan): Option[Any] = leaf match {
+  private[tables] def source(leaf: LogicalPlan): Option[Any] = leaf match {
     case scan: DataSourceV2ScanRelation => Some(scan.relation.table)
     case v2: DataSourceV2Relation => Some(v2.table)
     case v1: LogicalRelation => Some(v1.relation)
@@ -144,108 +95,5 @@ private[spark] object CatalogFailure {
     case _: SocketException | _: UnknownHostException | _: SocketTimeoutException | _: ClassNotFoundException =>
       true
     case other => Names(other.getClass.getSimpleName) || other.toString.contains(OfHive)
-  }
-}
-
-/** What a projection shows of the table below it. */
-private[spark] object FullProjection {
-
-  /** Whether it shows every column, each as it is or as Spark itself pads CHAR when it reads. */
-  def isFull(columns: Seq[NamedExpression], child: LogicalPlan): Boolean = {
-    val shown = columns.flatMap(readOf)
-    shown.length == columns.length && child.outputSet.subsetOf(AttributeSet(shown))
-  }
-
-  private def readOf(column: NamedExpression): Option[Attribute] = column match {
-    case plain: Attribute => Some(plain)
-    // Any other expression over the column, even one with padding in it, may be somebody's mask.
-    case padded @ Alias(expression, name) => expression.references.toSeq match {
-        case Seq(of)
-            if of.name == name && expression.semanticEquals(
-              CharVarcharUtils.addPaddingForScan(of.withMetadata(padded.metadata))) =>
-          Some(of)
-        case _ => None
-      }
-    case _ => None
-  }
-}
-
-/** What the rules of a session that may be somebody's policy make of a plan, wherever `SparkSessionExtensions` put them. */
-private[spark] final class ExtensionRules(session: SparkSession) {
-  private val state = session.sessionState
-  private val own = state.optimizer.asInstanceOf[SparkOptimizer]
-
-  /** An optimized plan: as it is in the end, and before filters were pushed into scans, which hide them. */
-  def optimizeWith(plan: LogicalPlan): Seq[LogicalPlan] = run(plan, new RecordingOptimizer(areAsked = true))
-
-  /** The same by Spark's rules alone. */
-  def optimizeWithout(plan: LogicalPlan): Seq[LogicalPlan] =
-    run(plan, new RecordingOptimizer(areAsked = false))
-
-  /** Whether no strategy makes a physical plan of its own for any part of an optimized plan. */
-  def leavePlanning(optimized: LogicalPlan): Boolean = {
-    val strategies =
-      selectRules(state.experimentalMethods.extraStrategies ++ state.planner.extraPlanningStrategies)
-    val nodes = ReturnAnswer(optimized) +: optimized.collect { case node => node }
-    strategies.forall(strategy => nodes.forall(strategy(_).isEmpty))
-  }
-
-  /** Whether rules for physical plans, which are rare, leave one as it is. */
-  def leavePhysical(physical: => SparkPlan): Boolean = {
-    val adaptive = state.adaptiveRulesHolder
-    val columnar = selectRules(state.columnarRules).flatMap(rule =>
-      Seq(rule.preColumnarTransitions, rule.postColumnarTransitions))
-    val rules: Seq[Rule[SparkPlan]] = columnar ++ selectRules(
-      adaptive.queryPostPlannerStrategyRules ++ adaptive.queryStagePrepRules ++ adaptive.queryStageOptimizerRules)
-    lazy val plan = physical
-    rules.forall(rule => rule(plan).fastEquals(plan))
-  }
-
-  private def run(plan: LogicalPlan, optimizer: RecordingOptimizer): Seq[LogicalPlan] =
-    AnalysisHelper.allowInvokingTransformsInAnalyzer {
-      optimizer.execute(all(optimizer.normalizations)(plan)) +: optimizer.beforePushDown.toSeq
-    }
-
-  /** What the optimizer's rules make of a plan that was not optimized: Spark's may take away what they look for. */
-  def rewrite(plan: LogicalPlan): LogicalPlan = AnalysisHelper.allowInvokingTransformsInAnalyzer {
-    all(selectRules(
-      own.extendedOperatorOptimizationRules ++ own.preCBORules ++ state.experimentalMethods.extraOptimizations))(
-      plan)
-  }
-
-  private def all(rules: Seq[Rule[LogicalPlan]])(plan: LogicalPlan) =
-    rules.foldLeft(plan)((seen, rule) => rule(seen))
-
-  private def selectRules[T](rules: scala.collection.Seq[T]): List[T] =
-    rules.filterNot(rule => notAsked.exists(rule.getClass.getName.startsWith)).toList
-
-  private val notAsked = TableFormats.all.flatMap(_.rules) ++
-    Seq("org.metastore.", "org.apache.comet.", "org.apache.gluten.", "com.nvidia.spark.rapids.")
-
-  private final class RecordingOptimizer(areAsked: Boolean)
-    extends SparkOptimizer(state.catalogManager, state.catalog, state.experimentalMethods) {
-    @volatile private var seen: Option[LogicalPlan] = None
-
-    def beforePushDown: Option[LogicalPlan] = seen
-
-    private object Watch extends Rule[LogicalPlan] {
-      override def apply(plan: LogicalPlan): LogicalPlan = {
-        seen = Some(plan)
-        plan
-      }
-    }
-
-    def normalizations: Seq[Rule[LogicalPlan]] = injected(state.planNormalizationRules)
-    override def extendedOperatorOptimizationRules: Seq[Rule[LogicalPlan]] =
-      injected(own.extendedOperatorOptimizationRules)
-    override def preCBORules: Seq[Rule[LogicalPlan]] = injected(own.preCBORules)
-    // Variants are read in parts by a projection that is none of a policy's.
-    override def earlyScanPushDownRules: Seq[Rule[LogicalPlan]] =
-      Watch +: own.earlyScanPushDownRules.filterNot(_.getClass.getSimpleName == "PushVariantIntoScan$").toList
-    override def defaultBatches: Seq[Batch] =
-      super.defaultBatches.filter(areAsked || _.name != "User Provided Optimizers")
-
-    private def injected(rules: scala.collection.Seq[Rule[LogicalPlan]]) =
-      if (areAsked) selectRules(rules) else Nil
   }
 }

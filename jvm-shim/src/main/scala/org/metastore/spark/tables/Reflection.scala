@@ -1,7 +1,7 @@
 package org.metastore.spark.tables
 
 import java.lang.invoke.MethodType
-import java.lang.reflect.{Field, InvocationHandler, InvocationTargetException, Method, Modifier, Proxy}
+import java.lang.reflect.{Field, InvocationTargetException, Method}
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.collection.JavaConverters._
@@ -107,7 +107,7 @@ object Reflection {
       Nil).map(name -> invoke(_, target, Nil)).orElse(field(owner, name).map(name -> _.get(target)))
 
   private def missing(owner: Class[_], member: String) =
-    UnsupportedRelease(FormatReleases.of(owner), s"${owner.getSimpleName}.$member")
+    UnsupportedRelease(FormatReleases.ofClass(owner), s"${owner.getSimpleName}.$member")
 
   private def as[T](owner: Class[_], name: String, found: AnyRef)(implicit expected: ClassTag[T]): T = {
     val boxed = MethodType.methodType(expected.runtimeClass).wrap.returnType
@@ -129,7 +129,8 @@ object Reflection {
           among.iterator.filter(m => m.getName == name && accepts(m.getParameterTypes, arguments))
         // A public class shows what it inherits from one that is not public as bridges only.
         val found = named(owner.getMethods).toSeq.sortBy(_.isBridge).headOption
-          .orElse(lineage(owner).flatMap(c => named(c.getDeclaredMethods)).take(1).toList.headOption)
+          .orElse(Supertypes.classesOf(
+            owner).flatMap(c => named(c.getDeclaredMethods)).take(1).toList.headOption)
         found.foreach(_.setAccessible(true))
         found
       })
@@ -141,73 +142,8 @@ object Reflection {
 
   /** A field of a class or of one that it extends, for what is read very often. */
   def field(owner: Class[_], name: String): Option[Field] = {
-    val found = lineage(owner).flatMap(_.getDeclaredFields).find(_.getName == name)
+    val found = Supertypes.classesOf(owner).flatMap(_.getDeclaredFields).find(_.getName == name)
     found.foreach(_.setAccessible(true))
     found
-  }
-
-  /** Every interface that a class implements. */
-  def interfaces(c: Class[_]): Seq[Class[_]] = interfacesOf.get(c)
-
-  private val interfacesOf = new ClassValue[Seq[Class[_]]] {
-    override def computeValue(c: Class[_]): Seq[Class[_]] = supertypes(c).filter(_.isInterface).toSeq.distinct
-  }
-
-  private def supertypes(c: Class[_]): Iterator[Class[_]] =
-    if (c == null) Iterator.empty
-    else Iterator.single(c) ++ supertypes(c.getSuperclass) ++ c.getInterfaces.iterator.flatMap(supertypes)
-
-  /** A class and those that it extends. */
-  def lineage(c: Class[_]): Iterator[Class[_]] =
-    Iterator.iterate[Class[_]](c)(_.getSuperclass).takeWhile(_ != null)
-}
-
-/** Stands before an object of a table format: every call goes to the delegate, except those that a subclass answers. */
-private[spark] abstract class DelegateProxy(val delegate: AnyRef) extends InvocationHandler {
-
-  /** What distinguishes two stand-ins before equal delegates: plans are reused and cached by equality. */
-  protected def fingerprint: AnyRef
-
-  /** Answers a call itself, or None to forward it. */
-  protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef]
-
-  override final def invoke(proxy: AnyRef, method: Method, arguments: Array[AnyRef]): AnyRef =
-    method.getName match {
-      case "equals" if isOf(method, classOf[Object]) => java.lang.Boolean.valueOf(sameAs(arguments(0)))
-      case "hashCode" if isOf(method, classOf[Object]) =>
-        java.lang.Integer.valueOf(31 * delegate.hashCode + fingerprint.hashCode)
-      case _ => answer(method, arguments).getOrElse(forward(method, arguments))
-    }
-
-  /** The delegate's own answer. */
-  protected final def forward(method: Method, arguments: Array[AnyRef]): AnyRef =
-    try method.invoke(delegate, arguments: _*)
-    catch { case e: InvocationTargetException if e.getCause != null => throw e.getCause }
-
-  private def isOf(method: Method, c: Class[_]): Boolean = method.getDeclaringClass == c
-
-  private def sameAs(other: AnyRef): Boolean = DelegateProxy.of(other).exists { that =>
-    that.getClass == getClass && that.delegate == delegate && that.fingerprint == fingerprint
-  }
-}
-
-private[spark] object DelegateProxy {
-
-  /** The stand-in for a delegate, with all of the delegate's public interfaces, in the delegate's own class loader. */
-  def create[A](handler: DelegateProxy, as: Class[A]): A = {
-    val loader = handler.delegate.getClass.getClassLoader
-    val visible =
-      Reflection.interfaces(handler.delegate.getClass).filter(i => Modifier.isPublic(i.getModifiers))
-    as.cast(Proxy.newProxyInstance(loader, visible.toArray, handler))
-  }
-
-  /** The handler behind an object, if it is one of our stand-ins. */
-  def of(any: Any): Option[DelegateProxy] = any match {
-    case proxy: AnyRef if Proxy.isProxyClass(proxy.getClass) =>
-      Proxy.getInvocationHandler(proxy) match {
-        case handler: DelegateProxy => Some(handler)
-        case _ => None
-      }
-    case _ => None
   }
 }

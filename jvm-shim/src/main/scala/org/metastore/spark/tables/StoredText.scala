@@ -6,32 +6,11 @@ import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-/**
- * Values that a table's metadata gives to all rows of a data file, as ANALYZE is told of them by column key; null is null.
- * Nothing is known of the columns whose keys are `unknown`.
- */
-final case class FileConstants(known: Map[String, String] = Map.empty, unknown: Seq[String] = Nil) {
-  def ++(more: FileConstants): FileConstants = FileConstants(known ++ more.known, unknown ++ more.unknown)
-}
-
-object FileConstants {
-
-  /** Those of columns that partition a table, by the texts that its metadata has of their values. */
-  def ofTexts(columns: Seq[Leaf], texts: Map[String, String]): FileConstants = {
-    val (known, unknown) =
-      columns.map(c => c -> StoredText.parse(texts.getOrElse(c.path.head, ""), c.dataType))
-        .partition { case (_, read) => read.isDefined }
-    FileConstants(
-      known.map { case (column, read) => column.key -> read.flatten.orNull }.toMap,
-      unknown.map(_._1.key))
-  }
-}
-
 /** A value as statistics store it, as text: numbers, dates, instants and unscaled decimals in digits, bytes in hexadecimal. */
 object StoredText {
 
   /** The text of Catalyst's value. */
-  def of(value: Any, dataType: DataType): Option[String] = (value, dataType) match {
+  def render(value: Any, dataType: DataType): Option[String] = (value, dataType) match {
     case (null, _) => None
     case (flag: Boolean, _) => Some(if (flag) "1" else "0")
     case (number: Number, FloatType | DoubleType) => Some(number.doubleValue.toString)
@@ -50,9 +29,9 @@ object StoredText {
     case TimestampType | TimestampNTZType | BinaryType | _: DayTimeIntervalType | _: YearMonthIntervalType =>
       None
     case d: DecimalType =>
-      Try(of(Decimal(new java.math.BigDecimal(text).setScale(d.scale), d.precision, d.scale), d)).toOption
+      Try(render(Decimal(new java.math.BigDecimal(text).setScale(d.scale), d.precision, d.scale), d)).toOption
     case _ =>
-      Try(of(Cast(Literal(text), dataType, Some("UTC"), ansiEnabled = true).eval(), dataType)).toOption
+      Try(render(Cast(Literal(text), dataType, Some("UTC"), ansiEnabled = true).eval(), dataType)).toOption
   }
 
   private def hex(bytes: Array[Byte]): String = bytes.map(b => f"${b & 0xff}%02x").mkString

@@ -4,27 +4,23 @@ import scala.util.Try
 
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
-import org.apache.spark.sql.catalyst.analysis.{AnalysisContext, UnresolvedRelation, UnresolvedStar}
+import org.apache.spark.sql.catalyst.analysis.{UnresolvedRelation, UnresolvedStar}
 import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.catalyst.plans.logical.{
   Filter, LeafNode, LogicalPlan, Project, SubqueryAlias, UnaryNode, View
 }
-import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier, SupportsNamespaces, TableCatalog}
+import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
-import org.apache.spark.sql.internal.{SQLConf, StaticSQLConf}
 
-import org.metastore.spark.reason.{MetastoreException, NearNames, SqlName}
+import org.metastore.spark.reason.{MetastoreException, SqlName}
 
 /** A table that this user may read in full, with its name in Spark's session catalog, if that names it. */
 final case class TableHandle(table: LakeTable, name: Option[String], sessionTable: Option[TableIdentifier])
 
 /** Finds the table that a user names, as the user: through the session's catalogs, with the session's rights. */
 object TableLookup {
-
-  /** The name of Spark's own catalog, whoever implements it. */
-  val SessionCatalog = "spark_catalog"
 
   /**
    * Resolves `t`, `db.t`, `cat.db.t` or a path such as `` delta.`/path` ``.
@@ -54,7 +50,7 @@ object TableLookup {
       case view: View => throw ofView(name, view)
       case other if other.children.nonEmpty => throw MetastoreException.rowsHidden(name)
       case leaf =>
-        val table = TableFormats.of(leaf).getOrElse(throw MetastoreException.unsupportedTable(
+        val table = TableFormats.open(leaf).getOrElse(throw MetastoreException.unsupportedTable(
           name,
           s"it is read as ${TableFormats.describe(leaf)}, not as ${TableFormats.kinds}"))
         ReadPermission.require(session, name, query, leaf)
@@ -64,7 +60,7 @@ object TableLookup {
 
   private def ofView(name: String, view: View): MetastoreException = {
     val leaves = view.collectWithSubqueries { case leaf: LeafNode => leaf }
-    if (!leaves.exists(TableFormats.of(_).isDefined))
+    if (!leaves.exists(TableFormats.open(_).isDefined))
       MetastoreException.unsupportedTable(
         name,
         s"it is a view that reads no table with data files, only ${leaves.map(
@@ -80,7 +76,7 @@ object TableLookup {
   /** Whether a view reads one table alone, with WHERE or without. */
   private def isFiltered(plan: LogicalPlan): Boolean = plan match {
     case _: SubqueryAlias | _: View | _: Filter | _: Project => isFiltered(plan.children.head)
-    case leaf => leaf.children.isEmpty && TableFormats.of(leaf).isDefined
+    case leaf => leaf.children.isEmpty && TableFormats.open(leaf).isDefined
   }
 
   /** The name in its catalog of what a relation reads; none of what was named by its path. */
@@ -95,7 +91,7 @@ object TableLookup {
 
   private def sessionTable(relation: LogicalPlan): Option[TableIdentifier] = relation match {
     case v1: LogicalRelation => v1.catalogTable.map(_.identifier)
-    case v2: DataSourceV2Relation if v2.catalog.exists(_.name == SessionCatalog) =>
+    case v2: DataSourceV2Relation if v2.catalog.exists(_.name == Catalogs.SessionCatalog) =>
       v2.identifier.map(found => TableIdentifier(found.name, found.namespace.headOption))
     case _ => None
   }
@@ -155,7 +151,7 @@ object TableLookup {
    * @throws MetastoreException METASTORE_UNSUPPORTED_TABLE
    */
   private[spark] def requireReadable(session: SparkSession, parts: Seq[String]): Unit = {
-    def loaded = namespace(session, parts.init) match {
+    def loaded = Namespaces.resolve(session, parts.init) match {
       case (catalog: TableCatalog, names) => Some(catalog.loadTable(Identifier.of(names, parts.last)))
       case _ => None
     }
@@ -185,19 +181,9 @@ object TableLookup {
   /** What Spark calls a path without a table, and a name that starts with an unknown catalog. */
   private val NotFound = Seq("PATH_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
 
-  /** The catalog and namespace that the parts of a name stand for; without parts, the current ones. */
-  private[spark] def namespace(session: SparkSession, parts: Seq[String]): (CatalogPlugin, Array[String]) = {
-    val catalogs = Catalogs(session)
-    parts match {
-      case Nil => (catalogs.current, catalogs.currentNamespace)
-      case head +: rest if catalogs.isRegistered(head) => (catalogs.catalog(head), rest.toArray)
-      case other => (catalogs.current, other.toArray)
-    }
-  }
-
   /** The tables where one of that name was looked for. */
   private def beside(session: SparkSession, parts: Seq[String]): Seq[String] =
-    Try(namespace(session, parts.init)).toOption.toSeq.flatMap {
+    Try(Namespaces.resolve(session, parts.init)).toOption.toSeq.flatMap {
       case (catalog: TableCatalog, names) =>
         // The session's catalog lists temporary views with the tables of each database.
         Try(catalog.listTables(
@@ -226,83 +212,5 @@ object TableLookup {
     def startsWithCatalog = parts.length > 1 && Catalogs(session).isRegistered(parts.head)
     if (ofView.isEmpty || startsWithCatalog) parts
     else if (parts.length == 1) ofView ++ parts else ofView.head +: parts
-  }
-}
-
-/** The catalog and namespace of the view in which names are looked up; empty outside of views. */
-private[spark] object ViewNamespace {
-  private val ofThread = new ThreadLocal[Seq[String]]
-
-  def current: Seq[String] = Option(ofThread.get).getOrElse(AnalysisContext.get.catalogAndNamespace)
-
-  /** For a thread that looks up names for another one. */
-  def within[T](namespace: Seq[String])(body: => T): T = {
-    ofThread.set(namespace)
-    try body
-    finally ofThread.remove()
-  }
-}
-
-/** Databases, as catalogs tell of them. */
-object Namespaces {
-  private val NotFound = Set("NoSuchNamespaceException", "NoSuchDatabaseException")
-
-  /** Whether what a catalog raised when asked for a namespace's tables says that there is no such namespace. */
-  def isMissing(catalog: CatalogPlugin, namespace: Array[String], raised: Throwable): Boolean =
-    NotFound(raised.getClass.getSimpleName) || (catalog match {
-      case known: SupportsNamespaces => Try(known.namespaceExists(namespace)).toOption.contains(false)
-      case _ => false
-    })
-
-  /**
-   * Says that there is no such database or catalog, and which there are, as the end of a sentence; empty where the parts name
-   * a database that there is, or nobody knows.
-   */
-  def explainMissing(session: SparkSession, parts: Seq[String]): String =
-    if (parts.length > 1 && !Catalogs(session).isRegistered(parts.head))
-      s" There is no catalog ${SqlName(parts.take(1))}.${hintOfCatalogs(session, parts.head)}"
-    else Try(TableLookup.namespace(session, parts)).toOption.collect {
-      case (catalog: SupportsNamespaces, names)
-          if names.nonEmpty && !isOfGlobalViews(
-            names) && Try(catalog.namespaceExists(names)).toOption.contains(false) =>
-        val known = siblings(catalog, names)
-        val near = Some(NearNames.find(names.last, known)).filter(_.nonEmpty)
-        def whole(some: Seq[String]) = some.map(name => SqlName(parts.init :+ name))
-        s" There is no database ${SqlName(parts)}.${near.fold(NearNames.listNames(whole(known)))(n =>
-            NearNames.phraseSuggestion(whole(n)))}"
-    }.getOrElse("")
-
-  /** Whether it is the database of global temporary views, of which no catalog knows. */
-  private def isOfGlobalViews(names: Array[String]): Boolean =
-    names.length == 1 && names.head.equalsIgnoreCase(SQLConf.get.getConf(StaticSQLConf.GLOBAL_TEMP_DATABASE))
-
-  private def hintOfCatalogs(session: SparkSession, name: String): String = {
-    val known = catalogs(session)
-    val configured =
-      s" A catalog is configured by spark.sql.catalog.$name = <its class>, in a shell by --conf."
-    NearNames.hint(name, known) + (if (NearNames.find(name, known).isEmpty) configured else "")
-  }
-
-  /** Says how a table of another catalog is named, as the end of a sentence; empty where there is none, or one is named. */
-  def nameElsewhere(session: SparkSession, parts: Seq[String]): String = {
-    val current = Catalogs(session).current.name
-    val others = catalogs(session).filterNot(name => name == current || name == TableLookup.SessionCatalog)
-    val database = if (parts.length == 1) "<database>" else SqlName(parts.dropRight(1))
-    val isNamedFully = parts.length > 2 || isOfGlobalViews(parts.dropRight(1).toArray)
-    if (isNamedFully || others.isEmpty) ""
-    else
-      s" A table of another catalog has its name before it: ${SqlName(others.take(1))}.$database.${SqlName(parts.takeRight(1))}."
-  }
-
-  private def catalogs(session: SparkSession): Seq[String] =
-    session.conf.getAll.keys.collect { case Namespaces.Configured(name) => name }.toSeq.sorted
-
-  private val Configured = raw"spark\.sql\.catalog\.([^.]+)".r
-
-  /** The last parts of the names of the namespaces beside one. */
-  def siblings(catalog: CatalogPlugin, namespace: Array[String]): Seq[String] = catalog match {
-    case known: SupportsNamespaces =>
-      Try(known.listNamespaces(namespace.dropRight(1)).toSeq).getOrElse(Nil).flatMap(_.lastOption)
-    case _ => Nil
   }
 }

@@ -21,7 +21,7 @@ object PlannerProbe {
     val (row, write) = (Reason(ReasonCode.RowPolicy), Reason(ReasonCode.InsideWrite))
     val scopes = Seq(PlanScope.Everything, PlanScope.NumbersOnly(write), PlanScope.NoChange(row))
     val planners =
-      scopes.map(ScanPlanner.of(session, settings(session), _, mayLimit = true, _ => JoinKeys.Unknown))
+      scopes.map(ScanPlanner.logical(session, settings(session), _, mayLimit = true, _ => JoinKeys.Unknown))
     (planners :+ physical(session)).map { planner =>
       import planner._
       s"${restriction.map(_.code)} $estimates $leavesAlone $limits $topRows $answers"
@@ -46,7 +46,7 @@ object PlannerProbe {
       why => why.toString,
       { known =>
         lineages.map { ids =>
-          val found = DistributionSnapshot.of(known.manifest, ids.split(",").iterator.filter(_.nonEmpty))
+          val found = DistributionSnapshot.choose(known.manifest, ids.split(",").iterator.filter(_.nonEmpty))
           found.fold("none")(one => s"${one.snapshot.id} ${one.isAncestor} ${one.isRead}")
         }.mkString("\n")
       })

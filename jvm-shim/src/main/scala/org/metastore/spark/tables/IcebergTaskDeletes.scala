@@ -13,7 +13,7 @@ object TaskDeletes {
   private val TaskClass = "org.apache.iceberg.BaseFileScanTask"
 
   /** The delete files of a scan task, not to be changed. */
-  def of(task: AnyRef): Array[AnyRef] =
+  def deletesOf(task: AnyRef): Array[AnyRef] =
     // The method copies the array, and the task keeps the copy.
     if (task.getClass.getName == TaskClass && arrayOf.get(task.getClass) != null)
       arrayOf.get(task.getClass).get(task).asInstanceOf[Array[AnyRef]]
@@ -27,7 +27,7 @@ object TaskDeletes {
   /** The deleted rows of a data file where its delete files say how many: it has none, or a deletion vector. */
   def countRows(deletes: Array[AnyRef]): Option[Long] =
     if (deletes.isEmpty) Some(0L)
-    else if (deletes.length == 1 && IcebergTable.isVector(deletes.head)) Some(rows(deletes.head))
+    else if (deletes.length == 1 && IcebergMembers.isVector(deletes.head)) Some(rows(deletes.head))
     else None
 
   /** Whether a delete file deletes rows by their values. */
@@ -50,7 +50,7 @@ final class DeletedRowBounds {
   private val rowsOf = new IdentityHashMap[AnyRef, java.lang.Long]
 
   /** How many rows the delete files of a data file delete at most; None where nobody can tell, or where they are many. */
-  def of(deletes: Array[AnyRef]): Option[Long] =
+  def mostDeleted(deletes: Array[AnyRef]): Option[Long] =
     if (deletes.length > MostAdded) None
     else {
       val rows = deletes.map(boundOf)
@@ -97,7 +97,7 @@ final class DeletedRowEstimates(lists: Iterable[Array[AnyRef]]) {
   }
 
   /** The deleted rows of a data file; None where nobody can tell: it has equality deletes, or there are too many lists. */
-  def of(list: Array[AnyRef]): Option[Double] =
+  def estimate(list: Array[AnyRef]): Option[Double] =
     if (list.isEmpty) Some(0.0)
     else if (!isComplete) None
     else Option(ends.get(list)).map(_.deletedRows).filterNot(_.isNaN)

@@ -6,86 +6,11 @@ import scala.collection.JavaConverters._
 
 import org.antlr.v4.runtime.{CharStreams, CommonTokenStream, Token}
 
-import org.apache.spark.metastore.ContextConf
-import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
-import org.apache.spark.sql.catalyst.{FunctionIdentifier, TableIdentifier}
-import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.catalyst.parser.{ParserInterface, SqlBaseLexer}
-import org.apache.spark.sql.catalyst.plans.logical.{AnalyzeColumn, AnalyzeTable, LogicalPlan}
-import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.execution.command.SetCommand
-import org.apache.spark.sql.types.{DataType, StructType}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.FunctionIdentifier
+import org.apache.spark.sql.catalyst.parser.SqlBaseLexer
 
-import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.reason.{MetastoreException, NearNames}
-
-/**
- * Spark's parser, or the one that another extension put before it, with our names made readable to it first.
- *
- * @param early the rules that run before Spark resolves names, where Spark has no other place for them
- */
-abstract class ParserWrapper(delegate: ParserInterface, early: LogicalPlan => LogicalPlan)
-  extends ParserInterface {
-
-  override def parsePlan(sqlText: String): LogicalPlan = parseStatement(sqlText)(delegate.parsePlan)
-
-  /** Parses a statement with our names in it; SET may give no setting of ours a wrong value. */
-  protected def parseStatement(sqlText: String)(parse: String => LogicalPlan): LogicalPlan = {
-    val isOutermost = !ParserWrapper.isParsing.get
-    ParserWrapper.isParsing.set(true)
-    val plan =
-      try PartitionClause.parse(FunctionNames.rewrite(sqlText), parse)
-      finally ParserWrapper.isParsing.set(!isOutermost)
-    plan match {
-      // Delta's parser wraps what a parser inside of it throws.
-      case SetCommand(Some((key, Some(text)))) if isOutermost => MetastoreConf.requireSettable(key, text)
-      case _ =>
-    }
-    early(plan)
-  }
-
-  override def parseQuery(sqlText: String): LogicalPlan = delegate.parseQuery(FunctionNames.rewrite(sqlText))
-
-  override def parseExpression(sqlText: String): Expression =
-    delegate.parseExpression(FunctionNames.rewrite(sqlText))
-
-  override def parseTableIdentifier(sqlText: String): TableIdentifier = delegate.parseTableIdentifier(sqlText)
-
-  override def parseFunctionIdentifier(sqlText: String): FunctionIdentifier =
-    delegate.parseFunctionIdentifier(sqlText)
-
-  override def parseMultipartIdentifier(sqlText: String): Seq[String] =
-    delegate.parseMultipartIdentifier(sqlText)
-
-  override def parseTableSchema(sqlText: String): StructType = delegate.parseTableSchema(sqlText)
-
-  override def parseDataType(sqlText: String): DataType = delegate.parseDataType(sqlText)
-}
-
-private object ParserWrapper {
-
-  /** Whether one of our parsers is at work in this thread: they stand inside and outside of those of other extensions. */
-  val isParsing: ThreadLocal[Boolean] = ThreadLocal.withInitial(() => false)
-}
-
-/**
- * Our parser around those of all extensions that are listed: Delta's drops parameter markers, and only who comes before it can
- * save them.
- */
-final class OutermostParser extends (SparkSessionExtensions => Unit) {
-  override def apply(extensions: SparkSessionExtensions): Unit =
-    extensions.injectParser((_, delegate) => MetastoreParser(delegate))
-}
-
-object OutermostParser {
-  private val Extensions = "spark.sql.extensions"
-  private val Last = Seq(classOf[OutermostParser].getName, "org.metastore.spark.MetastoreExtensions")
-
-  /** Lists it, where others are listed and we are not the last of them already. */
-  def list(): Unit =
-    for (conf <- ContextConf.active; listed <- conf.getOption(Extensions).map(_.trim) if listed.nonEmpty)
-      if (!Last.exists(listed.endsWith)) conf.set(Extensions, s"$listed,${Last.head}")
-}
 
 /**
  * Lets people write `metastore.summary(...)`: Spark's grammar has no table functions of two name parts, so the two parts become
@@ -191,33 +116,4 @@ private final class FunctionNames(sql: String) {
 
   /** Tokens count code points, strings count UTF-16 units. */
   private def offset(codePoints: Int): Int = sql.offsetByCodePoints(0, codePoints)
-}
-
-/** The PARTITION clause of `ANALYZE TABLE t PARTITION (...) COMPUTE STATISTICS FOR COLUMNS ...`. */
-object PartitionClause {
-  private val tag = TreeNodeTag[Map[String, Option[String]]]("metastore.partition")
-
-  /** The clause of a plan that `parse` returned; empty: none was written. */
-  def of(plan: LogicalPlan): Map[String, Option[String]] = plan.getTagValue(tag).getOrElse(Map.empty)
-
-  /** Parses a text and keeps the clause. */
-  def parse(sql: String, parse: String => LogicalPlan): LogicalPlan = {
-    val plan = parse(sql)
-    plan match {
-      case analyze: AnalyzeColumn => withoutColumns(sql).map(parse).foreach {
-          case AnalyzeTable(_, partition, _) if partition.nonEmpty => analyze.setTagValue(tag, partition)
-          case _ =>
-        }
-      case _ =>
-    }
-    plan
-  }
-
-  /** The text up to COMPUTE STATISTICS where it has a PARTITION clause. */
-  private def withoutColumns(sql: String): Option[String] = {
-    val words = FunctionNames.tokens(sql).map(token => token.getText -> token.getStopIndex)
-    val statistics = words.indexWhere(_._1 == "STATISTICS", words.lastIndexWhere(_._1 == "COMPUTE"))
-    if (statistics < 0 || !words.take(statistics).exists(_._1 == "PARTITION")) None
-    else Some(sql.substring(0, sql.offsetByCodePoints(0, words(statistics)._2 + 1)))
-  }
 }

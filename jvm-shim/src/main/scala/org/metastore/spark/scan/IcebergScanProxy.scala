@@ -1,0 +1,114 @@
+package org.metastore.spark.scan
+
+import java.lang.reflect.Method
+
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.connector.expressions.filter.Predicate
+import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
+import org.apache.spark.sql.connector.read.{Batch, Scan, Statistics, SupportsRuntimeV2Filtering}
+
+import org.metastore.spark.pruning.ScanDecision
+import org.metastore.spark.tables.DelegateProxy
+
+/** Stands before a scan: its statistics, its text, its metrics and its identity tell what was dropped. */
+private[scan] final class IcebergScanProxy(
+    scan: AnyRef,
+    planning: ScanDecision,
+    statistics: (() => Statistics) => Statistics,
+    planned: Option[IcebergTasks],
+    val join: Option[IcebergJoin],
+    isJoined: Boolean)
+  extends DelegateProxy(scan)
+  with PrunedScan {
+
+  // The keys of a join are a part of the plan above, and are not told before it runs.
+  override protected def fingerprint: AnyRef = planning.fingerprint
+
+  private val joined = if (isJoined) join.map(_.begin(planning)) else None
+
+  override def decision: ScanDecision = joined.fold(planning)(_.decision)
+
+  // Scans that are not told keys do not share the scan that is.
+  override def withKeys: Option[Scan] =
+    if (join.isEmpty || !scan.isInstanceOf[SupportsRuntimeV2Filtering]) None
+    else {
+      val proxy = new IcebergScanProxy(scan, planning, statistics, planned, join, isJoined = true)
+      Some(DelegateProxy.create(proxy, classOf[Scan]))
+    }
+
+  override def nameOf(key: Expression): Option[Attribute] = joined.map(_.nameOf(key))
+
+  private var estimated: Option[Statistics] = None
+  private var batch: Option[Batch] = None
+
+  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] =
+    method.getName match {
+      case "description" => ScanPlanner.orElse(
+          planning.table,
+          Option.empty[AnyRef])(Some(s"${forward(method, arguments)} ${decision.label}"))
+      case "estimateStatistics" => Some(estimate(() => forward(method, arguments).asInstanceOf[Statistics]))
+      case "toBatch" => Some(batchOnce(() => forward(method, arguments)))
+      case "filter" => // what a join's other side leaves at run time
+        synchronized { batch = None }
+        joined.map(_.filter(delegate, arguments(0).asInstanceOf[Array[Predicate]]) { theirs =>
+          forward(method, Array[AnyRef](theirs))
+        })
+      case "supportedCustomMetrics" if joined.isDefined || decision.outcome.isRight => // keys may decide later
+        Some(forward(method, arguments).asInstanceOf[Array[CustomMetric]] ++
+          Array[CustomMetric](new FilesBeforeMetric, new FilesAfterMetric, new FilesByFormatMetric))
+      case "reportDriverMetrics" =>
+        ScanPlanner.orElse(planning.table, Option.empty[AnyRef]) {
+          Some(remainingFiles.getOrElse(forward(
+            method,
+            arguments).asInstanceOf[Array[CustomTaskMetric]]) ++ FileMetrics.fromDecision(decision))
+        }
+      case _ => None
+    }
+
+  // A scan whose planning was another one's reports none, and no scan knows what was taken from it.
+  private def remainingFiles: Option[Array[CustomTaskMetric]] =
+    for (tasks <- planned if tasks.report.nonEmpty) yield {
+      val left = joined.fold(IcebergTasks.currentTasks(delegate))(_.tasks(delegate))
+      tasks.remainingMetrics(left.size)
+    }
+
+  private def batchOnce(own: () => AnyRef): Batch = synchronized {
+    def made = joined.fold(own())(_.batchOf(delegate)(own()))
+    if (batch.isEmpty)
+      batch = Some(DelegateProxy.create(new IcebergBatchProxy(made, planning.fingerprint), classOf[Batch]))
+    batch.get
+  }
+
+  private def estimate(own: () => Statistics): Statistics = synchronized {
+    if (estimated.isEmpty) estimated = Some(statistics(own))
+    estimated.get
+  }
+}
+
+/** Two scans of one table with equal pushed filters have equal batches for Iceberg, whatever we dropped of each. */
+private[scan] final class IcebergBatchProxy(batch: AnyRef, kept: AnyRef) extends DelegateProxy(batch) {
+  private var partitions: Option[AnyRef] = None
+
+  override protected def fingerprint: AnyRef = kept
+
+  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] =
+    method.getName match {
+      case "planInputPartitions" => synchronized {
+          if (partitions.isEmpty) partitions = Some(forward(method, arguments))
+          partitions
+        }
+      case _ => None
+    }
+}
+
+private[scan] object IcebergScanProxy {
+  def before(
+      scan: AnyRef,
+      decision: ScanDecision,
+      statistics: (() => Statistics) => Statistics,
+      planned: Option[IcebergTasks] = None,
+      join: Option[IcebergJoin] = None): Scan =
+    DelegateProxy.create(
+      new IcebergScanProxy(scan, decision, statistics, planned, join, isJoined = false),
+      classOf[Scan])
+}

@@ -1,0 +1,12 @@
+package org.metastore.spark.scan
+
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
+
+import org.metastore.spark.pruning.ColumnResolver
+
+/** Columns by the relation's own names: in a query they stand as the user wrote them, in any case. */
+private[scan] final class OutputColumns(output: Seq[AttributeReference], keyOf: Seq[String] => Option[String])
+  extends ColumnResolver {
+  override def key(root: Attribute, path: Seq[String]): Option[String] =
+    output.find(_.exprId == root.exprId).flatMap(column => keyOf(column.name +: path))
+}

@@ -1,0 +1,12 @@
+package org.metastore.spark.scan
+
+/** The adapters of every kind of relation that the statistics know. */
+private[scan] object RelationAdapters {
+  val all: Seq[RelationAdapter] = ScanFormats.adapters :+ new FileRelationAdapter
+
+  /** The first answer of an adapter about a relation; None where no adapter knows it. */
+  def first[A](ask: RelationAdapter => Option[A]): Option[A] = {
+    val answers = for (adapter <- all.iterator; answer <- ask(adapter)) yield answer
+    if (answers.hasNext) Some(answers.next()) else None
+  }
+}

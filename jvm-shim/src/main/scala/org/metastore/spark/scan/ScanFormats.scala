@@ -1,0 +1,65 @@
+package org.metastore.spark.scan
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
+import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation}
+
+import org.metastore.spark.tables.ParquetTable
+
+/** The table formats whose scans are planned: the one place in `scan` where formats are named. */
+private[scan] object ScanFormats {
+  private val all: Seq[ScanFormat] = Seq(IcebergAdapter, DeltaScan, HudiScan, ParquetScan)
+
+  private val withLog = all.filter(_.hasLog)
+
+  /** The adapters of formats that have relations of their own. */
+  val adapters: Seq[RelationAdapter] = all.flatMap(_.adapter)
+
+  /** The table behind a file relation; None where it is of no format that we know. */
+  def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
+    firstTable(all, _.findTable(relation, label))
+
+  /** The table behind the relation of a physical scan that was marked with its root. */
+  def findMarkedTable(relation: HadoopFsRelation, root: String, label: Option[String]): Option[FileScan] =
+    firstTable(all, _.findMarkedTable(relation, root, label))
+
+  /** The table behind a file relation, if a log says which data files it has. */
+  def findTableWithLog(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
+    firstTable(withLog, _.findTable(relation, label))
+
+  private def firstTable(
+      formats: Seq[ScanFormat],
+      find: ScanFormat => Option[FileScan]): Option[FileScan] = {
+    val tables = for (format <- formats.iterator; table <- find(format)) yield table
+    if (tables.hasNext) Some(tables.next()) else None
+  }
+
+  /** The name of the format of a file relation. */
+  def formatName(relation: HadoopFsRelation): String =
+    findTableWithLog(relation, None) match {
+      case Some(table) => table.id.format
+      case None => ParquetTable.name
+    }
+
+  /** As `FileScan.recognizable`, where there is no table at hand. */
+  def recognizable(fixed: FixedFileIndex, relation: HadoopFsRelation): FileIndex = {
+    val original = relation.copy(location = fixed.delegate)(relation.sparkSession)
+    findTableWithLog(original, None) match {
+      case Some(table) => table.recognizable(fixed)
+      case None => fixed
+    }
+  }
+
+  /** Lets every format choose files itself, where our rule comes before its own. */
+  def prepareRelations(plan: LogicalPlan, session: SparkSession): LogicalPlan = {
+    var prepared = plan
+    for (format <- all) prepared = format.prepareRelations(prepared, session)
+    prepared
+  }
+
+  /** Keeps the formats' numbers of a command's own target away from the optimizer. */
+  def shieldTarget(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan = {
+    val shielded = all.iterator.map(_.shieldTarget(command, planner)).find(_ ne command)
+    shielded.getOrElse(command)
+  }
+}

@@ -1,0 +1,45 @@
+package org.metastore.spark.scan
+
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation
+
+import org.metastore.spark.pruning.WantedRows
+import org.metastore.spark.reason.{Reason, ReasonCode}
+
+/** The decision on a file relation, as an option of the relation: it survives every later rewrite and every thread. */
+private[scan] sealed trait ScanMark {
+
+  /** The option; equal decisions are equal texts, so that equal scans stay equal. */
+  def asOption: (String, String)
+}
+
+private[scan] object ScanMark {
+  private val Key = "metastore.scan"
+
+  /**
+   * Files of the table at `root` may be dropped by the statistics of this fingerprint; Spark narrows the paths it reads.
+   *
+   * @param wanted the rows that are enough; None: all
+   */
+  final case class Permit(fingerprint: String, root: String, wanted: Option[WantedRows]) extends ScanMark {
+    override def asOption: (String, String) = Key -> s"ok:$fingerprint:${wanted.fold("")(_.text)}:$root"
+  }
+
+  /** The scan is left alone. */
+  final case class Refusal(code: ReasonCode, why: String) extends ScanMark {
+    override def asOption: (String, String) = Key -> s"no:${code.name}:$why"
+  }
+
+  def refuse(reason: Reason): ScanMark = Refusal(reason.code, reason.sentence)
+
+  /** The mark of a relation. */
+  def find(relation: HadoopFsRelation): Option[ScanMark] =
+    relation.options.get(Key).map(text => text -> text.split(":", 4)).map {
+      case (_, Array("ok", fingerprint, wanted, root)) =>
+        Permit(fingerprint, root, if (wanted.isEmpty) None else Some(WantedRows.parse(wanted)))
+      case (text, Array("no", code, _*)) =>
+        Refusal(
+          ReasonCode.all.find(_.name == code).getOrElse(ReasonCode.Failed),
+          text.split(":", 3).drop(2).mkString)
+      case (text, _) => Refusal(ReasonCode.Failed, text)
+    }
+}

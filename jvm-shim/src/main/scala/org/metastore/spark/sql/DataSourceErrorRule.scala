@@ -1,0 +1,52 @@
+package org.metastore.spark.sql
+
+import java.util.Locale
+
+import scala.collection.JavaConverters._
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.connector.catalog.SupportsRead
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+
+import org.metastore.spark.conf.PythonInterpreter
+import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.tables.TableFormats
+
+/** Finds `spark.read.format("metastore")` as Spark does, and says in one line what is wrong with it. */
+final class DataSourceErrorRule(session: SparkSession) extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators {
+    case source @ NamedSource(name) if name.toLowerCase(Locale.ROOT) == "metastore" =>
+      withClearErrors {
+        val found = NamedSource.resolve(source, session)
+        found.foreach {
+          case relation: DataSourceV2Relation if isReadInPython(relation) => read(relation)
+          case _ =>
+        }
+        found
+      }
+  }
+
+  private def isReadInPython(relation: DataSourceV2Relation): Boolean = {
+    val named = relation.options.asCaseSensitiveMap.asScala.map { case (key, value) =>
+      key.toLowerCase(Locale.ROOT) -> value
+    }
+    named.get("path").orElse(named.get("table")).forall(TableFormats.isLocation)
+  }
+
+  /** Has Spark make the source's reader, which it keeps: what is wrong with a location is found when a task would begin. */
+  private def read(relation: DataSourceV2Relation): Unit = relation.table match {
+    case readable: SupportsRead =>
+      readable.newScanBuilder(relation.options).build().toBatch.planInputPartitions()
+    case _ =>
+  }
+
+  private def withClearErrors(find: => LogicalPlan): LogicalPlan =
+    try find
+    catch {
+      case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
+        throw MetastoreException.sourceNotFound(PythonInterpreter.of(session.sparkContext).command, e)
+      case e: Exception => throw MetastoreException.fromPython(e).getOrElse(e)
+    }
+}

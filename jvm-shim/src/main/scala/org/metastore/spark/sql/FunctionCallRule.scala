@@ -1,0 +1,15 @@
+package org.metastore.spark.sql
+
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTableValuedFunction
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+
+/** Answers what is answered in analysis, once Spark has resolved what it can. */
+object FunctionCallRule extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators {
+    case call: FunctionCall if call.answer.isInstanceOf[Answer.InAnalysis] => call.read((_, _) => true)
+    case call: UnresolvedTableValuedFunction =>
+      TableFunctions.called(call.name).foreach(Arguments.requireQuotes(_, call.functionArgs))
+      call
+  }
+}

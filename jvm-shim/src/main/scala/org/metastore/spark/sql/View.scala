@@ -1,0 +1,108 @@
+package org.metastore.spark.sql
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, Literal}
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
+import org.apache.spark.sql.catalyst.util.{ArrayBasedMapData, GenericArrayData}
+import org.apache.spark.sql.types.StringType
+import org.apache.spark.unsafe.types.UTF8String
+
+import org.metastore.spark.contract.Contract
+import org.metastore.spark.statistics.objects.SummaryRow
+
+/**
+ * A view of the data source, for a table's name, as `contract/functions.json` declares it. The fields of its rows are found by
+ * their names: those of the table function that it shows, or its own, and stored statistics.
+ */
+private[sql] final class View private (declared: JsonNode) {
+  private type Fields = String => Option[Any]
+
+  val name: String = declared.get("name").asText
+  val narrowedBy: Seq[String] = Contract.texts(declared, "narrowed_by")
+  private lazy val function = TableFunctions.named(declared.path("function").asText(SummaryFunction.name))
+
+  def call(values: Map[String, Literal], keeps: (String, String) => Boolean): Arguments =
+    new Arguments(function, values, keeps)
+
+  /** The rows of all columns or of one, of the table or of one data file. */
+  def read(session: SparkSession, call: Arguments, output: Seq[Attribute]): LocalRelation = name match {
+    case "histograms_wide" => wide(ColumnDetails.all(session, call), output)
+    case _ => LocalRelation(output, rows(session, call).map(ResultRow.named(output.map(_.name), _)))
+  }
+
+  private def rows(session: SparkSession, call: Arguments): Seq[Fields] = name match {
+    case "frequencies" => ColumnDetails.all(session, call).filter(_.hasValueCounts).flatMap(frequencies)
+    case "histograms" => ColumnDetails.all(session, call).flatMap(histogram)
+    case "ranks" => ColumnDetails.all(session, call).flatMap(ranks)
+    case _ => function match {
+        case typed: StatisticsFunction =>
+          typed.rowsWithStatistics(session, call).map { case (row, statistics) => fields(row, statistics) }
+        case plain => plain.rows(session, call).map(fields(_, None))
+      }
+  }
+
+  private def fields(row: InternalRow, statistics: Option[SummaryRow]): Fields = name =>
+    function.schema.fieldNames.indexOf(name) match {
+      case -1 => statistics.map(SummaryColumns.value(_, name))
+      case i => Some(row.get(i, function.schema(i).dataType))
+    }
+
+  private def frequencies(column: ColumnDetails): Seq[Fields] = column.frequent(None).map { found =>
+    val files = if (found.files.isEmpty) None else Some(countsOfFiles(column, found.files.toSeq.sorted))
+    val shown = FrequenciesFunction.fields(column, found)
+    (shown ++ Map(
+      "column_name" -> column.leaf.name,
+      s"value_${SummaryRow.encodingOf(found.value)}" -> found.value,
+      "files" -> files)).get _
+  }
+
+  private def countsOfFiles(column: ColumnDetails, counts: Seq[(Int, Long)]): ArrayBasedMapData =
+    ArrayBasedMapData(
+      counts.map { case (file, _) => UTF8String.fromString(column.paths(file)) }.toArray[Any],
+      counts.map(_._2).toArray[Any])
+
+  private def histogram(column: ColumnDetails): Option[Fields] = column.bins.map { bins =>
+    Map[String, Any](
+      "column_name" -> column.leaf.name,
+      "kind" -> bins.kind,
+      "bins" -> bins.counts.length.toLong,
+      s"edges_${SummaryRow.encodingOf(bins.edges.head)}" -> list(bins.edges),
+      "counts" -> list(bins.counts),
+      "distincts" -> (if (bins.distincts.isEmpty) None else list(bins.distincts)),
+      "exact" -> (column.isWhole && bins.counts.indices.forall(bins.isExact))).get _
+  }
+
+  private def ranks(column: ColumnDetails): Seq[Fields] = column.rankedValues.map { case (value, rank) =>
+    Map[String, Any](
+      "column_name" -> column.leaf.name,
+      s"value_${SummaryRow.encodingOf(value)}" -> value,
+      "rank" -> rank).get _
+  }
+
+  /** A row for each edge, a column for each column of the table. */
+  private def wide(columns: Seq[ColumnDetails], output: Seq[Attribute]): LocalRelation = {
+    val edges = columns.map(column =>
+      column.bins.fold(IndexedSeq.empty[Any])(_.edges.map(column.text.edge(_, column.row))))
+    val attributes = columns.map(column => AttributeReference(column.leaf.name, StringType)())
+    val longest = if (edges.isEmpty) 0 else edges.map(_.length).max
+    LocalRelation(
+      output ++ attributes,
+      (0 until longest).map(i => ResultRow.row(Seq[Any](i.toLong) ++ edges.map(_.lift(i)): _*)))
+  }
+
+  private def list(values: Seq[Any]): GenericArrayData = new GenericArrayData(values.toArray[Any])
+}
+
+private[sql] object View {
+  private lazy val all = Contract.named(Contract.read("functions").get("views")).map { case (name, one) =>
+    name -> new View(one)
+  }.toMap
+
+  /** The options that narrow a view. */
+  val narrowing: Seq[String] = Seq("column", "file")
+
+  def named(name: String): Option[View] = all.get(name)
+}

@@ -1,0 +1,86 @@
+package org.metastore.spark.tables
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.plans.logical.{AnalysisHelper, LogicalPlan, ReturnAnswer}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.{SparkOptimizer, SparkPlan}
+
+/** What the rules of a session that may be somebody's policy make of a plan, wherever `SparkSessionExtensions` put them. */
+private[spark] final class ExtensionRules(session: SparkSession) {
+  private val state = session.sessionState
+  private val own = state.optimizer.asInstanceOf[SparkOptimizer]
+
+  /** An optimized plan: as it is in the end, and before filters were pushed into scans, which hide them. */
+  def optimizeWith(plan: LogicalPlan): Seq[LogicalPlan] = run(plan, new RecordingOptimizer(areAsked = true))
+
+  /** The same by Spark's rules alone. */
+  def optimizeWithout(plan: LogicalPlan): Seq[LogicalPlan] =
+    run(plan, new RecordingOptimizer(areAsked = false))
+
+  /** Whether no strategy makes a physical plan of its own for any part of an optimized plan. */
+  def leavePlanning(optimized: LogicalPlan): Boolean = {
+    val strategies =
+      selectRules(state.experimentalMethods.extraStrategies ++ state.planner.extraPlanningStrategies)
+    val nodes = ReturnAnswer(optimized) +: optimized.collect { case node => node }
+    strategies.forall(strategy => nodes.forall(strategy(_).isEmpty))
+  }
+
+  /** Whether rules for physical plans, which are rare, leave one as it is. */
+  def leavePhysical(physical: => SparkPlan): Boolean = {
+    val adaptive = state.adaptiveRulesHolder
+    val columnar = selectRules(state.columnarRules).flatMap(rule =>
+      Seq(rule.preColumnarTransitions, rule.postColumnarTransitions))
+    val rules: Seq[Rule[SparkPlan]] = columnar ++ selectRules(
+      adaptive.queryPostPlannerStrategyRules ++ adaptive.queryStagePrepRules ++ adaptive.queryStageOptimizerRules)
+    lazy val plan = physical
+    rules.forall(rule => rule(plan).fastEquals(plan))
+  }
+
+  private def run(plan: LogicalPlan, optimizer: RecordingOptimizer): Seq[LogicalPlan] =
+    AnalysisHelper.allowInvokingTransformsInAnalyzer {
+      optimizer.execute(all(optimizer.normalizations)(plan)) +: optimizer.beforePushDown.toSeq
+    }
+
+  /** What the optimizer's rules make of a plan that was not optimized: Spark's may take away what they look for. */
+  def rewrite(plan: LogicalPlan): LogicalPlan = AnalysisHelper.allowInvokingTransformsInAnalyzer {
+    all(selectRules(
+      own.extendedOperatorOptimizationRules ++ own.preCBORules ++ state.experimentalMethods.extraOptimizations))(
+      plan)
+  }
+
+  private def all(rules: Seq[Rule[LogicalPlan]])(plan: LogicalPlan) =
+    rules.foldLeft(plan)((seen, rule) => rule(seen))
+
+  private def selectRules[T](rules: scala.collection.Seq[T]): List[T] =
+    rules.filterNot(rule => notAsked.exists(rule.getClass.getName.startsWith)).toList
+
+  private val notAsked = TableFormats.all.flatMap(_.rules) ++
+    Seq("org.metastore.", "org.apache.comet.", "org.apache.gluten.", "com.nvidia.spark.rapids.")
+
+  private final class RecordingOptimizer(areAsked: Boolean)
+    extends SparkOptimizer(state.catalogManager, state.catalog, state.experimentalMethods) {
+    @volatile private var seen: Option[LogicalPlan] = None
+
+    def beforePushDown: Option[LogicalPlan] = seen
+
+    private object Watch extends Rule[LogicalPlan] {
+      override def apply(plan: LogicalPlan): LogicalPlan = {
+        seen = Some(plan)
+        plan
+      }
+    }
+
+    def normalizations: Seq[Rule[LogicalPlan]] = injected(state.planNormalizationRules)
+    override def extendedOperatorOptimizationRules: Seq[Rule[LogicalPlan]] =
+      injected(own.extendedOperatorOptimizationRules)
+    override def preCBORules: Seq[Rule[LogicalPlan]] = injected(own.preCBORules)
+    // Variants are read in parts by a projection that is none of a policy's.
+    override def earlyScanPushDownRules: Seq[Rule[LogicalPlan]] =
+      Watch +: own.earlyScanPushDownRules.filterNot(_.getClass.getSimpleName == "PushVariantIntoScan$").toList
+    override def defaultBatches: Seq[Batch] =
+      super.defaultBatches.filter(areAsked || _.name != "User Provided Optimizers")
+
+    private def injected(rules: scala.collection.Seq[Rule[LogicalPlan]]) =
+      if (areAsked) selectRules(rules) else Nil
+  }
+}

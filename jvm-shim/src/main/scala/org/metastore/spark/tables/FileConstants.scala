@@ -1,0 +1,22 @@
+package org.metastore.spark.tables
+
+/**
+ * Values that a table's metadata gives to all rows of a data file, as ANALYZE is told of them by column key; null is null.
+ * Nothing is known of the columns whose keys are `unknown`.
+ */
+final case class FileConstants(known: Map[String, String] = Map.empty, unknown: Seq[String] = Nil) {
+  def ++(more: FileConstants): FileConstants = FileConstants(known ++ more.known, unknown ++ more.unknown)
+}
+
+object FileConstants {
+
+  /** Those of columns that partition a table, by the texts that its metadata has of their values. */
+  def ofTexts(columns: Seq[Leaf], texts: Map[String, String]): FileConstants = {
+    val (known, unknown) =
+      columns.map(c => c -> StoredText.parse(texts.getOrElse(c.path.head, ""), c.dataType))
+        .partition { case (_, read) => read.isDefined }
+    FileConstants(
+      known.map { case (column, read) => column.key -> read.flatten.orNull }.toMap,
+      unknown.map(_._1.key))
+  }
+}

@@ -1,0 +1,43 @@
+package org.metastore.spark.tables
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.metastore.spark.contract.Contract
+
+/** A table format as `contract/formats.json` describes it. */
+final class FormatDescription private (val name: String, entry: JsonNode) {
+
+  /** As people write it. */
+  val title: String = entry.get("title").asText
+
+  /** The releases whose members and meaning we know; empty for what comes with Spark. */
+  val oldest: String = entry.path("oldest").asText
+  val newest: String = entry.path("newest").asText
+
+  /** Whether files beside the data files may change any value of their rows. */
+  val hasLogFiles: Boolean = entry.path("log_files").asBoolean
+
+  /** What rewrites `{table}` of `{catalog}` in the order of `{column}`. */
+  val sortStatement: Option[String] = text("sort")
+
+  /** How the names of its classes begin; none of what comes with Spark. */
+  val packages: Seq[String] = Contract.texts(entry, "packages")
+
+  /** A class that is in every jar of the format. */
+  val knownClass: Option[String] = text("shown_by")
+
+  /** A class whose method `version` says which release it is, where the jar's manifest does not. */
+  val versionClass: Option[String] = text("version_class")
+
+  private def text(field: String): Option[String] = Option(entry.get(field)).map(_.asText)
+}
+
+object FormatDescription {
+
+  /** Every table format, in the order of the contract. */
+  lazy val all: Seq[FormatDescription] =
+    for ((name, entry) <- Contract.named(Contract.read("formats"))) yield new FormatDescription(name, entry)
+
+  /** The format of a name that the contract has. */
+  def byName(name: String): FormatDescription = all.find(_.name == name).get
+}

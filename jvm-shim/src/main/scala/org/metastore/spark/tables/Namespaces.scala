@@ -1,0 +1,84 @@
+package org.metastore.spark.tables
+
+import scala.util.Try
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.connector.catalog.{CatalogPlugin, SupportsNamespaces}
+import org.apache.spark.sql.internal.{SQLConf, StaticSQLConf}
+
+import org.metastore.spark.reason.{NearNames, SqlName}
+
+/** Databases, as catalogs tell of them. */
+object Namespaces {
+
+  /** The catalog and namespace that the parts of a name stand for; without parts, the current ones. */
+  def resolve(session: SparkSession, parts: Seq[String]): (CatalogPlugin, Array[String]) = {
+    val catalogs = Catalogs(session)
+    parts match {
+      case Nil => (catalogs.current, catalogs.currentNamespace)
+      case head +: rest if catalogs.isRegistered(head) => (catalogs.catalog(head), rest.toArray)
+      case other => (catalogs.current, other.toArray)
+    }
+  }
+
+  private val NotFound = Set("NoSuchNamespaceException", "NoSuchDatabaseException")
+
+  /** Whether what a catalog raised when asked for a namespace's tables says that there is no such namespace. */
+  def isMissing(catalog: CatalogPlugin, namespace: Array[String], raised: Throwable): Boolean =
+    NotFound(raised.getClass.getSimpleName) || (catalog match {
+      case known: SupportsNamespaces => Try(known.namespaceExists(namespace)).toOption.contains(false)
+      case _ => false
+    })
+
+  /**
+   * Says that there is no such database or catalog, and which there are, as the end of a sentence; empty where the parts name
+   * a database that there is, or nobody knows.
+   */
+  def explainMissing(session: SparkSession, parts: Seq[String]): String =
+    if (parts.length > 1 && !Catalogs(session).isRegistered(parts.head))
+      s" There is no catalog ${SqlName(parts.take(1))}.${hintOfCatalogs(session, parts.head)}"
+    else Try(resolve(session, parts)).toOption.collect {
+      case (catalog: SupportsNamespaces, names)
+          if names.nonEmpty && !isOfGlobalViews(
+            names) && Try(catalog.namespaceExists(names)).toOption.contains(false) =>
+        val known = siblings(catalog, names)
+        val near = Some(NearNames.find(names.last, known)).filter(_.nonEmpty)
+        def whole(some: Seq[String]) = some.map(name => SqlName(parts.init :+ name))
+        s" There is no database ${SqlName(parts)}.${near.fold(NearNames.listNames(whole(known)))(n =>
+            NearNames.phraseSuggestion(whole(n)))}"
+    }.getOrElse("")
+
+  /** Whether it is the database of global temporary views, of which no catalog knows. */
+  private def isOfGlobalViews(names: Array[String]): Boolean =
+    names.length == 1 && names.head.equalsIgnoreCase(SQLConf.get.getConf(StaticSQLConf.GLOBAL_TEMP_DATABASE))
+
+  private def hintOfCatalogs(session: SparkSession, name: String): String = {
+    val known = catalogs(session)
+    val configured =
+      s" A catalog is configured by spark.sql.catalog.$name = <its class>, in a shell by --conf."
+    NearNames.hint(name, known) + (if (NearNames.find(name, known).isEmpty) configured else "")
+  }
+
+  /** Says how a table of another catalog is named, as the end of a sentence; empty where there is none, or one is named. */
+  def nameElsewhere(session: SparkSession, parts: Seq[String]): String = {
+    val current = Catalogs(session).current.name
+    val others = catalogs(session).filterNot(name => name == current || name == Catalogs.SessionCatalog)
+    val database = if (parts.length == 1) "<database>" else SqlName(parts.dropRight(1))
+    val isNamedFully = parts.length > 2 || isOfGlobalViews(parts.dropRight(1).toArray)
+    if (isNamedFully || others.isEmpty) ""
+    else
+      s" A table of another catalog has its name before it: ${SqlName(others.take(1))}.$database.${SqlName(parts.takeRight(1))}."
+  }
+
+  private def catalogs(session: SparkSession): Seq[String] =
+    session.conf.getAll.keys.collect { case Namespaces.Configured(name) => name }.toSeq.sorted
+
+  private val Configured = raw"spark\.sql\.catalog\.([^.]+)".r
+
+  /** The last parts of the names of the namespaces beside one. */
+  def siblings(catalog: CatalogPlugin, namespace: Array[String]): Seq[String] = catalog match {
+    case known: SupportsNamespaces =>
+      Try(known.listNamespaces(namespace.dropRight(1)).toSeq).getOrElse(Nil).flatMap(_.lastOption)
+    case _ => Nil
+  }
+}

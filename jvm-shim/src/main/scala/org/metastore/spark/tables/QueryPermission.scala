@@ -1,0 +1,58 @@
+package org.metastore.spark.tables
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+
+/** Asks whether the session's user may see every value of the tables that a query reads. */
+private[spark] object QueryPermission {
+
+  /**
+   * As `ReadPermission.require`, of every table that an analyzed query reads, by its name where it has one: below what
+   * a policy has made of the query already stands the bare table.
+   */
+  def require(session: SparkSession, query: LogicalPlan): Unit =
+    for (relation <- relations(query)) {
+      val name = if (isLakeTable(relation)) TableLookup.sqlName(relation) else None
+      name match {
+        case Some(name) => TableLookup.resolve(session, name)
+        case None => requireUnnamed(session, relation)
+      }
+    }
+
+  /** Of a relation without a name: rules for analysis have passed over it already, and may have left their sign on it. */
+  private def requireUnnamed(session: SparkSession, relation: LogicalPlan): Unit = {
+    val fresh = relation match {
+      case known: MultiInstanceRelation => known.newInstance()
+      case other => other
+    }
+    val name = nameInErrors(relation)
+    val query = ReadPermission.asPermissionError(name) {
+      session.sessionState.analyzer.execute(Project(fresh.output, fresh))
+    }
+    ReadPermission.require(session, name, query, fresh)
+  }
+
+  private def nameInErrors(relation: LogicalPlan): String = relation match {
+    case v1: LogicalRelation => v1.relation match {
+        case files: HadoopFsRelation => files.location.rootPaths.mkString("`", "`, `", "`")
+        case _ => relation.nodeName
+      }
+    case _ => relation.nodeName
+  }
+
+  // Nothing is known of the values of a table whose release is refused.
+  private def isLakeTable(relation: LogicalPlan): Boolean =
+    try TableFormats.open(relation).isDefined
+    catch { case _: UnsupportedRelease => false }
+
+  /** The relations of its views and sub-queries too, each source once. */
+  private def relations(query: LogicalPlan): Seq[LogicalPlan] = {
+    val all = query.collectWithSubqueries {
+      case relation @ (_: DataSourceV2Relation | _: LogicalRelation) => relation
+    }
+    all.groupBy(ReadPermission.source).values.map(_.head).toSeq
+  }
+}

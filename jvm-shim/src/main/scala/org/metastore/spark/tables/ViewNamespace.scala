@@ -1,0 +1,17 @@
+package org.metastore.spark.tables
+
+import org.apache.spark.sql.catalyst.analysis.AnalysisContext
+
+/** The catalog and namespace of the view in which names are looked up; empty outside of views. */
+private[spark] object ViewNamespace {
+  private val ofThread = new ThreadLocal[Seq[String]]
+
+  def current: Seq[String] = Option(ofThread.get).getOrElse(AnalysisContext.get.catalogAndNamespace)
+
+  /** For a thread that looks up names for another one. */
+  def within[T](namespace: Seq[String])(body: => T): T = {
+    ofThread.set(namespace)
+    try body
+    finally ofThread.remove()
+  }
+}
