@@ -1,4 +1,7 @@
-"""The shim's packages stand in one order: each uses only those before it. Import-linter holds the same of Python."""
+"""The shim's packages stand in one order, their files in no circle, and formats are named in their own files alone.
+
+Import-linter holds the order of Python's packages.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from itertools import takewhile
 from pathlib import Path
 
 import pytest
+
+from metastore.contract import read_contract
 
 ROOT = "org.metastore.spark"
 SOURCES = Path(__file__).resolve().parents[2] / "jvm-shim/src/main/scala"
@@ -32,7 +37,47 @@ ORDER = [
     "",
 ]
 USE = re.compile(rf"\b{re.escape(ROOT)}((?:\.[a-z]\w*)*)")
-COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
+COMMENT = r"/\*.*?\*/|//[^\n]*"
+TEXT = r'"(?:[^"\\\n]|\\.)*"'
+COMMENT_OR_TEXT = re.compile(f"{COMMENT}|{TEXT}", re.DOTALL)
+DEFINITION = re.compile(r"^(?:[a-z]+(?:\[\w+\])? )*(?:class|object|trait) (\w+)", re.MULTILINE)
+
+# Files that need each other. A circle that is gone leaves the list; none comes to it.
+CIRCLES = {
+    "analyze": [{"AnalyzeCommand", "AnalyzeRule"}],
+    "auto": [{"AutoAnalyzeRule", "StreamedWrites"}],
+    "statistics.columns": [
+        {
+            "BlockColumn",
+            "BlockReader",
+            "ColumnLoader",
+            "ColumnSummary",
+            "FileJoin",
+            "FileSetStatistics",
+            "TypePromotion",
+        }
+    ],
+    "statistics.objects": [
+        {"ColumnChunk", "ColumnDecoder", "ManifestReader", "ObjectReader", "ParquetFooter", "RowGroup"},
+        {"Manifest", "NameMapping"},
+    ],
+    "statistics.values": [
+        {"ColumnHistogram", "Histogram"},
+        {"ValueCountLoader", "ValueCounts"},
+        {"ValueIndex", "ValueIndexReader"},
+    ],
+    "statistics.zones": [{"PageTable", "ZoneReader"}],
+}
+
+# Files that name formats, beside those of the formats.
+REGISTRIES = {
+    "tables/TableFormats.scala": "the list of all formats",
+    "scan/ScanFormats.scala": "the list of all formats whose scans are planned",
+    "conf/MetastoreConf.scala": "settings that hold for one format",
+    "analyze/CatalogExport.scala": "a message that advises such a setting",
+    "SessionExtensions.scala": "the strategy for directories of Parquet files is registered with Spark",
+}
+SPARKS_OWN = re.compile(r"WriteDelta")
 
 
 def package_of(name: str) -> str:
@@ -61,3 +106,79 @@ def test_every_folder_has_its_place():
         for file in SOURCES.rglob("metastore/spark/**/*.scala")
     }
     assert {"" if str(f) == "." else ".".join(f.parts) for f in folders} == set(ORDER)
+
+
+def code_of(file: Path) -> str:
+    """The Scala code of a file without comments and texts."""
+    return COMMENT_OR_TEXT.sub("", file.read_text("utf-8"))
+
+
+def uses_of(files: list[Path]) -> dict[str, set[str]]:
+    """For each file of a package the other files of it whose types it names."""
+    codes = {file.stem: code_of(file) for file in files}
+    owners = {}
+    for name, code in codes.items():
+        for definition in DEFINITION.findall(code):
+            owners[definition] = name
+    uses = {}
+    for name, code in codes.items():
+        words = set(re.findall(r"\b[A-Z]\w*", code))
+        uses[name] = {owners[word] for word in words if word in owners} - {name}
+    return uses
+
+
+def reachable(start: str, uses: dict[str, set[str]]) -> set[str]:
+    """All that a file needs, directly or through others."""
+    needed = set()
+    waiting = [start]
+    while waiting:
+        for name in uses[waiting.pop()] - needed:
+            needed.add(name)
+            waiting.append(name)
+    return needed
+
+
+def circles_of(uses: dict[str, set[str]]) -> list[set[str]]:
+    """The sets of files that need each other."""
+    needed = {name: reachable(name, uses) for name in uses}
+    circles = []
+    for name in sorted(uses):
+        circle = {other for other in needed[name] if name in needed[other]}
+        if circle and circle not in circles:
+            circles.append(circle)
+    return circles
+
+
+@pytest.mark.parametrize("package", ORDER, ids=lambda package: package or "root")
+def test_files_of_a_package_stand_in_no_circle(package):
+    files = sorted(SOURCES.joinpath(*ROOT.split("."), *package.split(".")).glob("*.scala"))
+    assert circles_of(uses_of(files)) == CIRCLES.get(package, [])
+
+
+def test_circles_are_found():
+    uses = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}
+    assert circles_of(uses) == [{"b", "c"}]
+
+
+def is_of_format(file: Path, names: list[str]) -> bool:
+    """Whether a file belongs to one format."""
+    return file.parent.name in {"tables", "scan"} and file.name.startswith(tuple(names))
+
+
+def test_formats_are_named_in_their_own_files():
+    formats = read_contract("formats")
+    titles = [one["title"].split()[0] for one in formats]
+    plugins = [one["title"] for one in formats if "packages" in one]
+    named = re.compile("|".join(plugins + [f"\\b{title.lower()}" for title in plugins]))
+    root = SOURCES.joinpath(*ROOT.split("."))
+    files = sorted(root.rglob("*.scala"))
+    types = {name for file in files if is_of_format(file, titles) for name in DEFINITION.findall(code_of(file))}
+    wrong = []
+    for file in files:
+        path = file.relative_to(root).as_posix()
+        if is_of_format(file, titles) or path in REGISTRIES:
+            continue
+        text = re.sub(COMMENT, "", file.read_text("utf-8"), flags=re.DOTALL)
+        wrong += [f"{path} names {word}" for word in named.findall(SPARKS_OWN.sub("", text))]
+        wrong += [f"{path} uses {word}" for word in types.intersection(re.findall(r"\w+", code_of(file)))]
+    assert not wrong
