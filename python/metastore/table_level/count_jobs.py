@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,7 +81,8 @@ def run_reduce_job(
 
 
 def _list_objects(results: Sequence[PartitionResult]) -> tuple[SummaryRef, ...]:
-    return tuple(result.object for result in results if result.object is not None)
+    objects = map(attrgetter("object"), results)
+    return tuple(filter(None, objects))
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,7 @@ class ListReduction(ShuffleStrategy["FileValueCounts"]):
         return RoutedRows(rows, np.full(rows.num_rows, ordinal % self.partitions))
 
     def finish(self, store: TaskStore, partition: int, rows: Sequence[pa.Table], facts: TaskFacts) -> PartitionResult:
-        ordinals = [ordinal for ordinal in sorted(self.columns) if ordinal % self.partitions == partition]
-        columns = [self.columns[ordinal] for ordinal in ordinals]
+        columns = [lists for ordinal, lists in self.columns.items() if ordinal % self.partitions == partition]
         table, lists = reduce_lists(pa.concat_tables([VALUE_ROWS.empty_table(), *rows]), columns, self.top)
         if facts.failures or not table.num_rows:
             return PartitionResult(facts, lists=lists)
@@ -125,8 +126,10 @@ class CountTarget:
         histogram = self.histogram
         if histogram is None or self.column.encoding == "binary":
             return np.empty(0)
-        distincts = histogram.counts if histogram.distincts is None else histogram.distincts
-        sums = np.cumsum(distincts)
+        values = histogram.distincts
+        if values is None:
+            values = histogram.counts
+        sums = np.cumsum(values)
         bins = np.searchsorted(sums, np.arange(1, parts) * (sums[-1] / parts))
         return np.unique(np.asarray(histogram.edges)[bins + 1])
 
@@ -179,8 +182,11 @@ class ValueCounting(ShuffleStrategy[CountTarget]):
         lists = [VALUE_ROWS.empty_table()]
         for ordinal, values in iterate_columns(summed):
             repeated = values.filter(pc.greater(values["frequency"], 1))
-            listed = repeated if self.columns[ordinal].algorithm == DUPLICATES_ONLY else values
-            counts[ordinal] += PartitionCounts(listed.num_rows, values.num_rows - repeated.num_rows)
+            singles = values.num_rows - repeated.num_rows
+            listed = values
+            if self.columns[ordinal].algorithm == DUPLICATES_ONLY:
+                listed = repeated
+            counts[ordinal] += PartitionCounts(listed.num_rows, singles)
             lists.append(listed)
         table = table_frequency_rows(pa.concat_tables(lists), None)
         if not table.num_rows:
@@ -200,9 +206,10 @@ def _find_repeats(sources: Sources, targets: Mapping[int, CountTarget]) -> dict[
             if isinstance(item, TaskFacts):
                 continue
             ordinal, rows = item
+            target = columns[ordinal]
             if ordinal not in builders:
-                builders[ordinal] = RepeatFilterBuilder.for_values(columns[ordinal].number)
-            builders[ordinal].add(hash_value_rows(rows, columns[ordinal].column))
+                builders[ordinal] = RepeatFilterBuilder.for_values(target.number)
+            builders[ordinal].add(hash_value_rows(rows, target.column))
         yield from builders.items()
 
     tasks = {ordinal: task for task, ordinal in enumerate(columns)}
@@ -213,8 +220,12 @@ def _find_repeats(sources: Sources, targets: Mapping[int, CountTarget]) -> dict[
 def _merge_filters(builders: Iterable[tuple[int, RepeatFilterBuilder]]) -> Iterator[tuple[int, RepeatFilter]]:
     merged: dict[int, RepeatFilterBuilder] = {}
     for ordinal, builder in builders:
-        merged[ordinal] = merged[ordinal].merge(builder) if ordinal in merged else builder
-    return ((ordinal, builder.finish()) for ordinal, builder in merged.items())
+        if ordinal in merged:
+            merged[ordinal] = merged[ordinal].merge(builder)
+        else:
+            merged[ordinal] = builder
+    for ordinal, builder in merged.items():
+        yield ordinal, builder.finish()
 
 
 def gather_results(results: Sequence[PartitionResult], targets: Mapping[int, CountTarget]) -> JobResult:

@@ -70,7 +70,7 @@ class GroupCache(Mapping[bytes, pa.Table]):
         refs: Sequence[ObjectRef],
         *,
         number: str | None = None,
-        group_bytes: int | None = None,
+        group_bytes: int = _GROUP_BYTES,
     ) -> None:
         """Read the keys of the stored rows.
 
@@ -84,7 +84,7 @@ class GroupCache(Mapping[bytes, pa.Table]):
         self.numbers: dict[bytes, int] = {}
         self.refs: list[ObjectRef] = []
         self._store, self._kind, self._group_bytes = store, kind, group_bytes
-        self._with_keys = ["node"] if number is None else ["node", number]
+        self._with_keys = list(filter(None, ["node", number]))
         self._names = [name for name in SCHEMAS[kind].names if name != "node"]
         self._parts: list[ObjectPart] = []
         self._sizes: list[list[int]] = []
@@ -136,7 +136,9 @@ class GroupCache(Mapping[bytes, pa.Table]):
             content_key: The result of `group_cache_key`.
             stored: The keys of the stored groups to use; None means all.
         """
-        tree = GroupTree(groups, order, content_key, self if stored is None else stored)
+        if stored is None:
+            stored = self
+        tree = GroupTree(groups, order, content_key, stored)
         self._live.update(tree.keys())
         return tree
 
@@ -203,7 +205,7 @@ class GroupCache(Mapping[bytes, pa.Table]):
         columns = dict(zip(rows.column_names, rows.columns, strict=True))
         columns["node"] = pa.array(list(self._pending), pa.binary())
         table = fill_schema(SCHEMAS[self._kind], columns, rows.num_rows)
-        groups = split_evenly(table.num_rows, -(-self._bytes // (self._group_bytes or _GROUP_BYTES)))
+        groups = split_evenly(table.num_rows, -(-self._bytes // self._group_bytes))
         self._written.append(self._store.put(self._kind, table, groups))
         self._pending, self._bytes = {}, 0
 
@@ -212,5 +214,6 @@ def _select_objects(live_keys: Mapping[ObjectRef, Collection[bytes]]) -> list[Ob
     """Select the objects of which more than half is live; small ones only if they are few."""
     mostly_live = [ref for ref, keys in live_keys.items() if 2 * len(keys) > ref.rows]
     large = [ref for ref in mostly_live if ref.length >= _SMALL_BYTES]
-    has_few_small = len(mostly_live) - len(large) <= _MOST_SMALL
-    return mostly_live if has_few_small else large
+    if len(mostly_live) - len(large) > _MOST_SMALL:
+        return large
+    return mostly_live

@@ -39,10 +39,10 @@ def merge_histograms(
     than one of its own edges; for a value inside one of its bins it knows the number up to half of the bin. These
     errors are added up for each edge.
     """
-    parts = _select_filled(histograms)
+    parts = [histogram for histogram in histograms if histogram.counts.any()]
     if not parts:
         return None
-    if len(parts) == 1 and len(parts[0].counts) <= bins and _has_distinct(parts[0], distinct):
+    if len(parts) == 1 and _is_final(parts[0], bins, distinct):
         return _with_errors(parts[0])
     most_edges = _MOST_TEXTS if column.encoding == "binary" else _MOST_NUMBERS
     most_bins = max(most_edges // len(parts), 1)
@@ -50,22 +50,24 @@ def merge_histograms(
     return edges.make_histogram(bins, distinct)
 
 
-def _select_filled(histograms: Sequence[Histogram]) -> list[Histogram]:
-    return [histogram for histogram in histograms if int(histogram.counts.sum())]
-
-
-def _has_distinct(histogram: Histogram, distinct: int | None) -> bool:
-    """Return whether the bins have this number of distinct values: histograms of groups have estimates."""
+def _is_final(histogram: Histogram, bins: int, distinct: int | None) -> bool:
+    """Whether a histogram is short enough, and has this number of distinct values: those of groups are estimates."""
+    if len(histogram.counts) > bins:
+        return False
     if distinct is None or histogram.distincts is None:
         return True
     return int(histogram.distincts.sum()) == distinct
 
 
 def _with_errors(histogram: Histogram) -> Histogram:
-    """Complete a histogram whose ranks are exact unless it says otherwise."""
-    if histogram.errors is not None:
-        return histogram
-    return replace(histogram, errors=_zeros(len(histogram.edges)))
+    return replace(histogram, errors=_list_errors(histogram))
+
+
+def _list_errors(histogram: Histogram) -> Longs:
+    """The errors of the ranks of edges; without errors the ranks are exact."""
+    if histogram.errors is None:
+        return _zeros(len(histogram.edges))
+    return histogram.errors
 
 
 def _zeros(number: int) -> Longs:
@@ -103,7 +105,8 @@ class _Edges:
     def __init__(self, parts: Sequence[Histogram], column: Column) -> None:
         self._parts, self._column = parts, column
         self._values, positions = _merge_edges(parts, column)
-        firsts = np.cumsum([0, *(len(part.edges) for part in parts)])
+        numbers_of_edges = [len(part.edges) for part in parts]
+        firsts = np.cumsum([0, *numbers_of_edges])
         self._lo = np.delete(positions, firsts[1:] - 1)
         self._hi = np.delete(positions, firsts[:-1])
         self._is_first = np.zeros(len(self._lo), np.bool_)
@@ -111,7 +114,7 @@ class _Edges:
         is_point = self._lo == self._hi
         self._is_single = np.concatenate([part.single_value_bins for part in parts]) | is_point
         counts = np.concatenate([part.counts for part in parts])
-        errors = [_zeros(len(part.edges)) if part.errors is None else part.errors for part in parts]
+        errors = [_list_errors(part) for part in parts]
         bin_errors = np.concatenate([np.maximum(of_part[1:], of_part[:-1]) for of_part in errors])
         inside = np.where(self._is_single, 0, counts) + 2 * bin_errors
         inside[is_point] = 0
@@ -121,9 +124,8 @@ class _Edges:
 
     def make_histogram(self, bins: int, distinct: int | None) -> Histogram:
         """Make a histogram of about this number of bins."""
-        if len(self._values) <= bins:
-            ends = np.arange(len(self._values))
-        else:
+        ends = np.arange(len(self._values))
+        if len(ends) > bins:
             ends = choose_bin_ends(self._sums, self._exact, bins)
         ranks, errors, exact = self._sums[ends], self._errors[ends], self._exact[ends]
         # Values that may lie between a frequent value and its neighbour go to the bin before: the value stays alone.
@@ -213,7 +215,7 @@ def _scale_to(fitted: NDArray[np.float64], target: int, least: Longs, most: Long
     """Scale values until their sum is the target, within their limits."""
     for _ in range(_ROUNDS):
         missing = target - fitted.sum()
-        has_room = fitted < most if missing > 0 else fitted > least
+        has_room = np.where(missing > 0, fitted < most, fitted > least)
         share = fitted[has_room].sum()
         if abs(missing) < 0.5 or not share:
             break

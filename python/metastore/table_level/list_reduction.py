@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.format.object_schemas import TABLE_FREQUENCIES, fill_schema
-from metastore.format.sortable_values import identity_key, is_wide_decimal, make_comparison_key
+from metastore.format.sortable_values import is_wide_decimal, make_comparison_key
 from metastore.table_level.value_rows import sum_value_rows
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class OmittedCountBounds:
         if not len(self.floors) or not len(values) or not self._has_bounds:
             return np.full(len(values), total)
         los, his = self._sums
-        keys = values if isinstance(values, np.ndarray) else self._keys(values)
+        keys = self._keys(values)
         sums: Longs = los.sum_up_to(keys, "right") - his.sum_up_to(keys, "left")
         if keys.dtype.kind == "f":
             sums = np.where(np.isnan(keys), total, sums)
@@ -77,10 +77,10 @@ class OmittedCountBounds:
         by_hi = _FloorSums.of(self._keys(self.his), self.floors)
         return by_lo, by_hi
 
-    def _keys(self, values: Sequence[Any]) -> NDArray[Any]:
-        if self.key is identity_key:
-            return _make_key_array(list(values))
-        return _make_key_array([self.key(value) for value in values])
+    def _keys(self, values: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+        if isinstance(values, np.ndarray):
+            return values
+        return _make_key_array(list(map(self.key, values)))
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _make_key_array(keys: list[Any]) -> NDArray[Any]:
 
 
 def _is_long(key: Any) -> bool:
-    return isinstance(key, int) and -(1 << 63) <= key < 1 << 63
+    return isinstance(key, int) and key in _LONGS
 
 
 @dataclass(frozen=True)
@@ -175,6 +175,7 @@ class FileValueCounts:
 REDUCE, DUPLICATES_ONLY, SCATTER = "reduce", "duplicates", "scatter"
 AUTO, EXACT = "auto", "exact"
 THRESHOLD = 1_000_000
+_LONGS = range(-(1 << 63), 1 << 63)
 
 
 @dataclass(frozen=True)
@@ -308,7 +309,9 @@ class _ColumnReduction:
 
     def _take_values(self, column: Column) -> Any:
         values = self.rows[f"value_{column.encoding}"]
-        return values.to_pylist() if column.encoding == "binary" else values.to_numpy()
+        if column.encoding == "binary":
+            return values.to_pylist()
+        return values.to_numpy()
 
     def _select_all(self) -> ListFacts:
         self.is_selected[:] = True

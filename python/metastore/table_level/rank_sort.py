@@ -113,11 +113,11 @@ class RankSort:
         columns = tuple((ordinal, self.facts.columns[ordinal]) for ordinal in sorted(ordinals))
         context = self.spark.sparkContext
         ship_package(context)
-        python_files = [file for file in files if self._is_read_by_python(file, columns)]
+        python_files, spark_files = self._divide_files(files, columns)
         sources = [self._read_by_python(columns, python_files)]
         samples = _sample_runs(sources)
-        read_paths = {file.path for file in python_files}.difference(sample.unread for sample in samples)
-        spark_files = [file for file in files if file.path not in read_paths]
+        unread_paths = {sample.unread for sample in samples}
+        spark_files += [file for file in python_files if file.path in unread_paths]
         sources += self._make_other_sources(columns, spark_files, base)
         samples += _sample_runs(sources[1:])
         try:
@@ -134,12 +134,18 @@ class RankSort:
         if base:
             yield self._read_stored(columns, base)
 
-    def _is_read_by_python(self, file: DataFile, columns: Columns) -> bool:
-        if file.deletes is not None:
-            return False
-        if any(column.key in file.unknown for _, column in columns):
-            return False
-        return find_spark_only_reason(file, local=self.facts.local) is None
+    def _divide_files(self, files: Sequence[DataFile], columns: Columns) -> tuple[list[DataFile], list[DataFile]]:
+        """Divide data files into those that Python tries to read, and those that only Spark reads."""
+        keys = [column.key for _, column in columns]
+        python_files = []
+        spark_files = []
+        for file in files:
+            has_values = file.deletes is None and file.unknown.isdisjoint(keys)
+            if has_values and find_spark_only_reason(file, local=self.facts.local) is None:
+                python_files.append(file)
+            else:
+                spark_files.append(file)
+        return python_files, spark_files
 
     def _read_by_python(self, columns: Columns, files: Sequence[DataFile]) -> RDD[Any]:
         context, facts = self.spark.sparkContext, self.facts
@@ -198,11 +204,10 @@ class RankSort:
         return (_with_empty_columns(first, without_values), *remaining)
 
     def _choose_all_edges(self, columns: Columns, samples: Sequence[_RunSample]) -> dict[int, list[Any]]:
-        column_samples: dict[int, list[_RunSample]] = {ordinal: [] for ordinal, _ in columns}
+        column_samples: dict[int, list[_RunSample]] = defaultdict(list)
         for sample in samples:
-            if not sample.unread:
-                column_samples[sample.ordinal].append(sample)
-        return {ordinal: self._choose_edges(of_column) for ordinal, of_column in column_samples.items()}
+            column_samples[sample.ordinal].append(sample)
+        return {ordinal: self._choose_edges(column_samples[ordinal]) for ordinal, _ in columns}
 
     def _write_empty(self, columns: Columns) -> RanksRef:
         store = self.store

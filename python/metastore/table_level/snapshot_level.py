@@ -9,13 +9,11 @@ from datetime import datetime, timezone
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from metastore.errors import DamagedObject
 from metastore.format.extra_value import decode_value, encode_value
-from metastore.format.manifest import FULL, Snapshot, iterate_objects
+from metastore.format.manifest import COMPUTED, FULL, Snapshot, iterate_objects
 from metastore.format.object_layout import ROW_GROUPS, size_row_groups, split_evenly
-from metastore.format.object_schemas import TABLE_FILES
+from metastore.format.object_schemas import TABLE_FILES, fill_schema
 from metastore.kernel.statistic_rows import table_sketch_rows, table_summary_rows
 from metastore.kernel.user_defined import UserFunctionError, encode_user_value, merge_user_values
 from metastore.store.block_files import DEPTHS
@@ -28,6 +26,8 @@ from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
 
     from metastore.adapters.table_facts import DataFile, TableFacts
     from metastore.format.objects import ObjectRef
@@ -44,6 +44,8 @@ NEVER_WRITTEN = "none"
 
 _LOG = get_logger(__name__)
 _VALUES_AT_ONCE = 1 << 20
+_NULL = encode_value(None)
+_FILE_FIELDS = ("path", "size", "rows", "deletes", "deleted_rows", "modified", "delete_files")
 
 ValuesByFile = dict[int, bytes]
 """Stored values by the position of their data file."""
@@ -84,10 +86,7 @@ class UserDefinedLevel:
         labels = {(column.key, column.type): column.name for column in columns}
         reduced: dict[ColumnKey, dict[str, bytes]] = defaultdict(dict)
         for (key, name), values in self._read_values(columns).items():
-            value = None
-            if len(values) == self._file_count:
-                value = self._merge_values(name, labels[key], values)
-            reduced[key][name] = encode_value(None) if value is None else value
+            reduced[key][name] = self._merge_values(name, labels[key], values)
         return reduced
 
     def _read_values(self, columns: Sequence[Column]) -> dict[tuple[ColumnKey, str], ValuesByFile]:
@@ -102,19 +101,21 @@ class UserDefinedLevel:
                     values[key, name].setdefault(file, file_values[name])
         return values
 
-    def _merge_values(self, name: str, column: str, values: ValuesByFile) -> bytes | None:
-        """The value of the table, or None if it does not follow from the values of the files."""
+    def _merge_values(self, name: str, column: str, values: ValuesByFile) -> bytes:
+        """The value of the table; it is null if it does not follow from the values of the files."""
+        if len(values) < self._file_count:
+            return _NULL
         if len(values) == 1:
             return next(iter(values.values()))
         statistic = self._functions.get(name)
         if statistic is None or statistic.merge is None:
-            return None
+            return _NULL
         try:
             parts = [decode_value(values[file]).as_py() for file in sorted(values)]
             return encode_user_value(merge_user_values(statistic, parts))
         except (UserFunctionError, DamagedObject) as failure:
             self.failed[f"{name}({column})"] = f"merge: {failure}"
-            return None
+            return _NULL
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ class _Reduction:
             rows = [(ordinal, _with_details(column, ordinal, written), count) for ordinal, column, count in rows]
             summary = _put(self.store, "table-summary", table_summary_rows(rows))
         snapshot = Snapshot(
-            computed=next(name for name, rank in DEPTHS.items() if rank == depth),
+            computed=COMPUTED[depth],
             table_files=files.result(),
             summary=summary,
             sketches=sketches.result(),
@@ -251,6 +252,9 @@ def _with_details(statistics: ColumnStatistics, ordinal: int, written: TableDeta
 def _describe(facts: TableFacts, coverage: Coverage) -> Mapping[str, Any]:
     files = facts.files
     live_rows = facts.live_rows
+    live_size = None
+    if live_rows is not None:
+        live_size = sum(map(_live_size, files))
     return {
         "id": snapshot_id(facts),
         "analyzed_at": datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z"),
@@ -259,9 +263,9 @@ def _describe(facts: TableFacts, coverage: Coverage) -> Mapping[str, Any]:
         "files": coverage.count_files(files),
         "files_total": len(files),
         "rows": live_rows,
-        "physical_rows": sum(file.physical_rows for file in files),
-        "size_bytes": sum(file.size for file in files),
-        "live_size_bytes": None if live_rows is None else sum(map(_live_size, files)),
+        "physical_rows": sum(map(attrgetter("physical_rows"), files)),
+        "size_bytes": sum(map(attrgetter("size"), files)),
+        "live_size_bytes": live_size,
     }
 
 
@@ -291,20 +295,15 @@ def _put(store: Store, kind: str, table: pa.Table) -> ObjectRef | None:
 
 
 def _files_table(files: Sequence[DataFile], coverage: Coverage) -> tuple[pa.Table, list[int]]:
-    blocks: list[str | None] = []
-    ordinals: list[int | None] = []
-    for file in files:
+    values: dict[str, list[Any]] = {name: list(map(attrgetter(name), files)) for name in _FILE_FIELDS}
+    values["block"] = [None] * len(files)
+    values["file"] = [None] * len(files)
+    for number, file in enumerate(files):
         deepest = coverage.deepest_block(file)
-        blocks.append(None if deepest is None else deepest.block.id)
-        ordinals.append(None if deepest is None else deepest.ordinals[file.key])
-    values: dict[str, list[Any]] = {
-        name: list(map(attrgetter(name), files))
-        for name in ("path", "size", "rows", "deletes", "deleted_rows", "modified", "delete_files")
-    }
-    values["block"] = blocks
-    values["file"] = ordinals
-    values["log_files"] = [None] * len(files)
-    table = pa.table([pa.array(values[field.name], field.type) for field in TABLE_FILES], schema=TABLE_FILES)
+        if deepest is not None:
+            values["block"][number] = deepest.block.id
+            values["file"][number] = deepest.ordinals[file.key]
+    table = fill_schema(TABLE_FILES, values, len(files))
     return table, split_evenly(table.num_rows, 1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,12 +58,13 @@ class ValueJobs:
         """Return whether every value of a column is in a complete list or in a file that Python opens."""
         if column.lists.column.is_expression:
             return column.is_complete
-        paths = zip(_paths(column.sources), column.lists.is_truncated.tolist(), strict=True)
-        return all(self._can_open(path) for path, is_truncated in paths if is_truncated)
+        truncated_paths = compress(_paths(column.sources), column.lists.is_truncated.tolist())
+        return all(map(self._can_open, truncated_paths))
 
     def _can_open(self, path: str) -> bool:
-        file = self.files.get(path)
-        return file is not None and find_spark_only_reason(file, local=self.local) is None
+        if path not in self.files:
+            return False
+        return find_spark_only_reason(self.files[path], local=self.local) is None
 
     def count_values(
         self, columns: Mapping[int, ColumnLists], targets: Mapping[int, CountTarget], groups: Sequence[GroupListSource]
@@ -120,13 +122,17 @@ class ValueJobs:
             selected = np.where(column.lists.is_truncated, -1, numbers[ordinal])
             complete_lists.add(ordinal, column.sources, column.tree.select_files(selected))
         yield from complete_lists.make_slices()
-        for ordinal, column in columns.items():
-            to_read = np.where(column.lists.is_truncated, numbers[ordinal], -1)
-            for path, number in zip(_paths(column.sources), to_read.tolist(), strict=True):
-                if number >= 0:
-                    file = self.files[path]
-                    file_column = FileColumn.of(column.lists.column, self.field_ids, file.names)
-                    yield DataFileSource(file.location, ordinal, file_column, number)
+        for column in columns.values():
+            yield from self._make_file_sources(column, numbers[column.lists.ordinal])
+
+    def _make_file_sources(self, column: ColumnLists, numbers: Longs) -> Iterator[DataFileSource]:
+        """The data files with a number whose lists are cut."""
+        is_read = column.lists.is_truncated & (numbers >= 0)
+        paths = compress(_paths(column.sources), is_read.tolist())
+        for path, number in zip(paths, numbers[is_read].tolist(), strict=True):
+            file = self.files[path]
+            file_column = FileColumn.of(column.lists.column, self.field_ids, file.names)
+            yield DataFileSource(file.location, column.lists.ordinal, file_column, number)
 
 
 def _paths(sources: Sequence[RowSource]) -> Iterator[str]:
