@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MOST_LONG = 1 << 63
+_LONGS = range(-(1 << 63), 1 << 63)
 
 UNSTORED = {"unstored": True}
 """Metadata of a field that no document has."""
@@ -31,7 +31,7 @@ def to_document(value: Any) -> Any:
     """Convert a value into one that `json.dumps` writes."""
     kind: Any = type(value)
     if kind is tuple:
-        return [to_document(part) for part in value]
+        return list(map(to_document, value))
     if not hasattr(kind, "__dataclass_fields__"):
         return value
     document: dict[str, Any] = {}
@@ -56,8 +56,7 @@ def from_document(kind: type[T], value: Any) -> T:
 
 def require_type(kind: type, value: Any) -> Any:
     """Return a JSON value of exactly this type: a boolean is no integer, nor is a number of more than 64 bits."""
-    is_too_large = isinstance(value, int) and not -_MOST_LONG <= value < _MOST_LONG
-    if type(value) is not kind or is_too_large:
+    if type(value) is not kind or (kind is int and value not in _LONGS):
         raise TypeError(f"{value!r:.80} is no {kind.__name__}")
     return value
 
@@ -72,8 +71,7 @@ def _binder(kind: Any) -> Callable[[Any], Any]:
     if origin in (Union, UnionType):
         return partial(_bind_optional, _binder(arguments[0]))
     if origin is tuple:
-        size = None if arguments[-1] is ... else len(arguments)
-        return partial(_bind_list, _binder(arguments[0]), size)
+        return _list_binder(arguments)
     if origin is dict:
         return partial(_bind_mapping, _binder(arguments[1]))
     if is_dataclass(kind):
@@ -81,17 +79,31 @@ def _binder(kind: Any) -> Callable[[Any], Any]:
     return partial(require_type, kind)
 
 
+def _list_binder(arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
+    bind_list = partial(_bind_list, _binder(arguments[0]))
+    if arguments[-1] is ...:
+        return bind_list
+    return partial(_require_length, len(arguments), bind_list)
+
+
 def _bind_optional(bind: Callable[[Any], Any], value: Any) -> Any:
-    return None if value is None else bind(value)
+    if value is None:
+        return None
+    return bind(value)
 
 
-def _bind_list(bind: Callable[[Any], Any], size: int | None, value: Any) -> Any:
+def _bind_list(bind: Callable[[Any], Any], value: Any) -> Any:
     if isinstance(value, tuple):  # JSON has none: it was bound before
         return value
     require_type(list, value)
-    if size is not None and len(value) != size:
-        raise TypeError(f"{len(value)} values where {size} are one")
     return tuple(map(bind, value))
+
+
+def _require_length(length: int, bind: Callable[[Any], Any], value: Any) -> Any:
+    values = bind(value)
+    if len(values) != length:
+        raise TypeError(f"{len(values)} values where {length} are one")
+    return values
 
 
 def _bind_mapping(bind: Callable[[Any], Any], value: Any) -> Any:

@@ -84,6 +84,6 @@ def _is_solid(kind: pa.DataType) -> bool:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return _is_solid(kind.value_type)
     if pa.types.is_struct(kind):
-        fields = [kind.field(i) for i in range(kind.num_fields)]
-        return bool(fields) and all(_is_solid(field.type) for field in fields)
+        types = [field.type for field in kind.fields]
+        return bool(types) and all(map(_is_solid, types))
     return any(is_plain(kind) for is_plain in _IS_PLAIN)

@@ -83,15 +83,12 @@ def has_mapped_columns(manifest: Manifest) -> bool:
 
 def resolve_as_analyzed(manifest: Manifest) -> Manifest:
     """Resolve a manifest's columns as the newest analyzed snapshot has them, where no table is at hand."""
-    newest = manifest.snapshots[-1].columns if manifest.snapshots else ()
-    keys_by_field_id = {_parse_field_id(column.key): column.key for column in newest}
-
-    def mapped_key(key: str) -> str:
-        return keys_by_field_id.get(key, "")
-
+    keys_by_field_id: dict[str | None, str] = {}
+    for snapshot in manifest.snapshots[-1:]:
+        keys_by_field_id = {_parse_field_id(column.key): column.key for column in snapshot.columns}
     blocks = []
     for block in manifest.blocks:
-        columns = _resolve_columns(block.columns, mapped_key)
+        columns = _resolve_columns(block.columns, keys_by_field_id.get)
         blocks.append(replace(block, columns=columns))
     snapshots = []
     for snapshot in manifest.snapshots:
@@ -102,16 +99,20 @@ def resolve_as_analyzed(manifest: Manifest) -> Manifest:
 
 def _without_table_key(column: Column) -> Column:
     """Give an expression a key that no table has; columns stay as they are."""
-    return replace(column, key=f"@{column.key}") if column.is_expression else column
+    if not column.is_expression:
+        return column
+    return replace(column, key=f"@{column.key}")
 
 
 def _parse_field_id(key: str) -> str | None:
     """Return the field id in a key of a column in data files without field ids; None of any other key."""
     match = _MAPPED_KEY.fullmatch(key)
-    return match[1] if match else None
+    if match is None:
+        return None
+    return match[1]
 
 
-def _resolve_columns(columns: Sequence[Column], mapped_key: Callable[[str], str]) -> tuple[Column, ...]:
+def _resolve_columns(columns: Sequence[Column], mapped_key: Callable[[str], str | None]) -> tuple[Column, ...]:
     resolved = []
     for column in columns:
         field_id = _parse_field_id(column.key)
@@ -139,14 +140,14 @@ def _list_names(fields: Sequence[Mapping[str, Any]], parents: tuple[list[str], .
         if "field-id" in field:
             description: list[Any] = list(path)
             if nested:
-                description.append({"fields": [_describe(nested_field) for nested_field in nested]})
+                description.append({"fields": list(map(_describe, nested))})
             yield str(field["field-id"]), json.dumps(description, ensure_ascii=False, separators=(",", ":"))
         yield from _list_names(nested, path)
 
 
 def _describe(field: Mapping[str, Any]) -> list[Any]:
     """Describe a nested field: the values of a list or a map depend on it."""
-    nested = [_describe(nested_field) for nested_field in _nested_fields(field)]
+    nested = list(map(_describe, _nested_fields(field)))
     return [field.get("field-id"), _sort_names(field), nested]
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from metastore.contract import read_contract
 from metastore.errors import DamagedObject
 from metastore.format import summary_pages
-from metastore.format.object_schemas import SCHEMAS
+from metastore.format.object_schemas import SCHEMAS, fill_schema
 from metastore.format.parquet_footer import (
     MAX_BYTES,
     MAX_FOOTER_BYTES,
@@ -108,8 +108,8 @@ def content_name(kind: str, data: bytes) -> str:
 
 def object_kind(name: Any) -> str:
     """Return the kind in an object's name."""
-    match = _NAME.fullmatch(name) if isinstance(name, str) else None
-    if match is None:
+    match = isinstance(name, str) and _NAME.fullmatch(name)
+    if not match:
         raise DamagedObject(repr(name), "this is no name of an object")
     return match[1]
 
@@ -132,7 +132,7 @@ def encode_object(
     """Write a table as the bytes of an object."""
     schema = SCHEMAS[kind]
     table = table.select(schema.names).cast(schema)
-    if sum(row_groups) != table.num_rows or not all(rows > 0 for rows in row_groups):
+    if sum(row_groups) != table.num_rows or min(row_groups, default=1) < 1:
         raise ValueError(f"row groups {list(row_groups)} do not add up to {table.num_rows} rows")
     texts = dict(extra or {})
     page_rows = summary_pages.parse_page_rows(texts)
@@ -286,13 +286,16 @@ def verify_chunks(ref: ObjectRef, data: bytes) -> ParquetFooter:
     footer = read_footer(ref.name, data)
     if footer.texts.get(DIGESTS_KEY) != _to_base64(chunk_digests(footer, data)):
         raise DamagedObject(ref.name, "its footer has other digests than its columns")
-    pages = footer.texts.get(summary_pages.PAGES_KEY)
-    if pages is not None:
-        page_rows = max(1, summary_pages.parse_page_rows(footer.texts))
-        page_table = summary_pages.build_page_table(ref.name, footer, data, page_rows)
-        if page_table is None or pages != _to_base64(page_table):
-            raise DamagedObject(ref.name, "its footer has other digests than its pages")
+    if summary_pages.PAGES_KEY in footer.texts:
+        _verify_pages(ref, footer, data)
     return footer
+
+
+def _verify_pages(ref: ObjectRef, footer: ParquetFooter, data: bytes) -> None:
+    page_rows = max(1, summary_pages.parse_page_rows(footer.texts))
+    page_table = summary_pages.build_page_table(ref.name, footer, data, page_rows)
+    if page_table is None or footer.texts[summary_pages.PAGES_KEY] != _to_base64(page_table):
+        raise DamagedObject(ref.name, "its footer has other digests than its pages")
 
 
 def _replace_in_footer(data: memoryview, values: Mapping[str, bytes]) -> bytes:
@@ -382,13 +385,12 @@ def _conform(name: str, table: pa.Table, rows: int, schema: pa.Schema) -> pa.Tab
     """Cast a table to a schema; columns that it lacks are null."""
     if schema.names and table.column_names and table.num_rows != rows:
         raise DamagedObject(name, f"{table.num_rows} rows came out of {rows}")
-    arrays = []
+    arrays = {}
     for field in schema:
         if field.name in table.column_names:
-            array = table.column(field.name).cast(field.type)
-        else:
-            array = pa.nulls(rows, field.type)
-        if array.null_count and not field.nullable:
+            arrays[field.name] = table.column(field.name).cast(field.type)
+    conformed = fill_schema(schema, arrays, rows)
+    for field, column in zip(schema, conformed.columns, strict=True):
+        if column.null_count and not field.nullable:
             raise pa.ArrowInvalid("a required column has nulls")
-        arrays.append(array)
-    return pa.table(arrays, schema=schema)
+    return conformed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from decimal import Context
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -30,12 +31,13 @@ ARROW_TYPES = {
     "binary": pa.binary(),
 }
 """The Arrow type of a Spark type that takes no parameters and is no text."""
+_EXACT = Context(prec=76)
 
 
 def to_stored_values(values: pa.Array, column: Column) -> list[Any]:
     """Turn values of a column's type into stored values."""
     if column.encoding is None:
-        return [True if valid else None for valid in values.is_valid().to_pylist()]
+        return [valid or None for valid in values.is_valid().to_pylist()]
     decimal = decimal_type(column.type)
     if decimal is not None:
         _, scale = decimal
@@ -101,14 +103,15 @@ def _to_bytes(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     parsed = parse_binary(value)
-    return value if parsed is None else parsed
+    if parsed is None:
+        return value
+    return parsed
 
 
 def _to_unscaled(value: Any, scale: int, *, wide: bool) -> int | bytes | None:
     if value is None:
         return None
-    sign, digits, exponent = value.as_tuple()
-    number = int("".join(map(str, digits))) * 10 ** (exponent + scale)
-    if sign:
-        number = -number
-    return decimal_to_bytes(number) if wide else number
+    number = int(value.scaleb(scale, _EXACT))
+    if wide:
+        return decimal_to_bytes(number)
+    return number

@@ -78,12 +78,13 @@ def render_value(value: Any, column: Column, *, exact: bool = True, zone: str = 
     """
     if value is None:
         return None
+    render = make_renderer(column, zone)
     family = _family(column)
-    is_cut = not exact and family in ("text", "bytes")
-    if is_cut and family == "text":
+    if exact or family not in ("text", "bytes"):
+        return render(value)
+    if family == "text":
         value = _without_torn_character(bytes(value))
-    text = make_renderer(column, zone)(value)
-    return text + ELLIPSIS if is_cut else text
+    return render(value) + ELLIPSIS
 
 
 TIMES = ("date", "timestamp", "timestamp_ntz")
@@ -116,9 +117,13 @@ def _family(column: Column) -> str:
         return "decimal"
     if column.type.startswith("interval "):
         return "interval"
+    if column.type == "binary":
+        return "bytes"
     if column.encoding == "binary":
-        return "bytes" if column.type == "binary" else "text"
-    return column.type if column.type in _CONVERTERS else "integer"
+        return "text"
+    if column.type in _CONVERTERS:
+        return column.type
+    return "integer"
 
 
 def _to_decimal(value: Any, column: Column) -> Decimal:
@@ -153,10 +158,11 @@ def _without_torn_character(value: bytes) -> bytes:
     """Cut the last character of a text in UTF-8 unless all its bytes are there."""
     for tail in range(1, min(4, len(value) + 1)):
         byte = value[-tail]
-        if byte >= 0xC0:  # the first byte of a character
-            return value if tail >= _character_length(byte) else value[:-tail]
         if byte < 0x80:
             return value
+        if byte >= 0xC0:  # the first byte of a character
+            is_complete = tail >= _character_length(byte)
+            return value if is_complete else value[:-tail]
     return value
 
 
@@ -171,15 +177,15 @@ def _character_length(first_byte: int) -> int:
 def _render_double(value: float | np.float32) -> str:
     if math.isnan(value):
         return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0:
-        return "-0.0" if math.copysign(1, value) < 0 else "0.0"
-    sign = "-" if value < 0 else ""
+    sign = "-" if math.copysign(1, value) < 0 else ""
     return sign + _render_magnitude(abs(value))
 
 
 def _render_magnitude(magnitude: float | np.float32) -> str:
+    if math.isinf(magnitude):
+        return "Infinity"
+    if magnitude == 0:
+        return "0.0"
     if _PLAIN_FROM <= magnitude < _PLAIN_BELOW:
         return np.format_float_positional(magnitude, unique=True, trim="0")
     digits, exponent = np.format_float_scientific(magnitude, unique=True, trim="0").split("e")
