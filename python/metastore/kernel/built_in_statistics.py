@@ -8,7 +8,7 @@ out to `contract/statistics.json`, which the schemas of stored objects are made 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -75,9 +75,12 @@ class StatisticDescriptor:
 
     def compute(self, values: FixedWidthInput | TextInput) -> int | None:
         """Compute the statistic; None if values of this kind have none."""
+        compute: Callable[[Any], int | None] | None = self.of_numbers
         if isinstance(values, TextInput):
-            return None if self.of_texts is None else self.of_texts(values)
-        return None if self.of_numbers is None else self.of_numbers(values)
+            compute = self.of_texts
+        if compute is None:
+            return None
+        return compute(values)
 
     @property
     def ufunc(self) -> np.ufunc:
@@ -86,16 +89,22 @@ class StatisticDescriptor:
 
 
 def _count_negative_infinities(values: FixedWidthInput) -> int | None:
-    return values.runs.infinities[0] if values.column.encoding == "double" else None
+    if values.column.encoding != "double":
+        return None
+    return values.runs.infinities[0]
 
 
 def _count_positive_infinities(values: FixedWidthInput) -> int | None:
-    return values.runs.infinities[1] if values.column.encoding == "double" else None
+    if values.column.encoding != "double":
+        return None
+    return values.runs.infinities[1]
 
 
 def _count_empty(texts: TextInput) -> int:
     is_empty = texts.lengths == 0
-    return int(np.count_nonzero(is_empty) if texts.counts is None else texts.counts[is_empty].sum())
+    if texts.counts is None:
+        return int(np.count_nonzero(is_empty))
+    return int(texts.counts[is_empty].sum())
 
 
 BUILT_IN = (

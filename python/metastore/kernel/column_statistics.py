@@ -101,7 +101,7 @@ def finish_statistics(
 ) -> ColumnStatistics:
     """The statistics of a column with an encoding."""
     rows, nulls, nans = counts
-    fields = _empty_fields(column) if part is None else _part_fields(part, column)
+    fields = _list_fields(part, column)
     sketch: DistinctSketch | None = fields.pop("sketch")
     values: ValueCounts | None = fields.pop("values")
     if nans:
@@ -138,10 +138,13 @@ def sketch_fields(sketch: DistinctSketch | None) -> dict[str, Any]:
 
 def constant_statistics(column: Column, value: Any, rows: int) -> ColumnStatistics:
     """The statistics of a column that has one value in all rows: partition columns, defaults, columns of nulls."""
+    nulls = 0
+    if value is None:
+        nulls = rows
     if column.encoding is None:
-        return ColumnStatistics(rows, None, nulls=rows if value is None else 0)
-    if value is None or rows == 0:
-        return finish_statistics(None, column, (rows, rows, 0), DEFAULT_DETAIL_LIMITS)
+        return ColumnStatistics(rows, None, nulls=nulls)
+    if nulls == rows:
+        return finish_statistics(None, column, (rows, nulls, 0), DEFAULT_DETAIL_LIMITS)
     if column.encoding == "double" and np.isnan(value):
         return finish_statistics(None, column, (rows, 0, rows), DEFAULT_DETAIL_LIMITS)
     part = _aggregate_constant(column, value, np.array([rows]))
@@ -158,8 +161,15 @@ def _aggregate_constant(column: Column, value: Any, counts: NDArray[np.int64]) -
 
 def _value_count_fields(values: ValueCounts | None) -> dict[str, Any]:
     """The fields of a list of values."""
-    kind, floor = (NONE, None) if values is None else (values.kind, values.floor)
-    return {"values": values, "frequencies": kind, "frequencies_floor": floor}
+    if values is None:
+        return {"values": None, "frequencies": NONE, "frequencies_floor": None}
+    return {"values": values, "frequencies": values.kind, "frequencies_floor": values.floor}
+
+
+def _list_fields(part: PartialAggregate | None, column: Column) -> dict[str, Any]:
+    if part is None:
+        return _empty_fields(column)
+    return _part_fields(part, column)
 
 
 def _empty_fields(column: Column) -> dict[str, Any]:

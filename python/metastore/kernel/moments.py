@@ -61,7 +61,9 @@ def pool_moments(
     number = int(numbers.sum())
     with np.errstate(invalid="ignore", over="ignore"):
         if totals is None:
-            pivot = means[0] if np.isfinite(means[0]) else 0.0  # infinity less infinity is not a number
+            pivot = 0.0  # infinity less infinity is not a number
+            if np.isfinite(means[0]):
+                pivot = means[0]
             offsets = means - pivot
             mean = float(pivot + np.sum(numbers * offsets) / number)
         else:

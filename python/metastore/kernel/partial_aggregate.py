@@ -206,15 +206,17 @@ def _count_repeats(values: pa.Array, texts: BinaryValues, repeats: ValueRepeats,
     """The list of the values that occur more than once; if it would be too long, of the most frequent ones."""
     rows, counts, floor = repeats.rows, repeats.counts, 1
     if len(rows) > detail.top and int(texts.lengths[rows].sum()) > detail.list_bytes:
-        least = np.partition(counts, len(counts) - detail.top)[len(counts) - detail.top]
+        rank = len(counts) - detail.top
+        least = np.partition(counts, rank)[rank]
         is_listed = counts >= least
         floor = int(counts[~is_listed].max(initial=1))
         rows, counts = rows[is_listed], counts[is_listed]
     candidates = values.take(pa.array(rows))
-    order = BinaryValues(candidates).order() if len(rows) else rows
+    if len(rows):
+        order = BinaryValues(candidates).order()
+        candidates, counts = candidates.take(pa.array(order)), counts[order]
     kind = DUPLICATES if floor == 1 else TOP
-    frequencies = make_value_counts(kind, floor, candidates.take(pa.array(order)), counts[order])
-    return frequencies.limit(detail)
+    return make_value_counts(kind, floor, candidates, counts).limit(detail)
 
 
 def _edges(values: pa.Array) -> pa.Array:
@@ -263,30 +265,18 @@ def _merge_bounds(parts: Sequence[PartialAggregate], column: Column) -> tuple[An
 
 def _merge_moments(parts: Sequence[PartialAggregate], column: Column) -> Moments:
     """The sums of the finite values of all parts."""
-    totals = _list_totals(parts)
-    total = None if totals is None else sum(totals)
     finite_parts = [part for part in parts if part.mean is not None]
     if not finite_parts:
-        return Moments(total, sum=None, mean=None, m2=None)
-    mean, m2 = _pool_moments(finite_parts, column, totals)
-    sums = [part.sum or 0.0 for part in finite_parts]
-    return Moments(total, add_sums(sums), mean, m2)
-
-
-def _list_totals(parts: Sequence[PartialAggregate]) -> list[int] | None:
-    """The exact sum of each part; None for doubles."""
-    if parts[0].total is None:
-        return None
-    return [part.total or 0 for part in parts]
-
-
-def _pool_moments(
-    finite_parts: Sequence[PartialAggregate], column: Column, totals: Sequence[int] | None
-) -> tuple[float, float]:
-    numbers = np.array([part.finite for part in finite_parts])
-    m2s = np.array([part.m2 for part in finite_parts])
-    means = np.array([part.mean for part in finite_parts])
-    return pool_moments(column, numbers, m2s, means, totals)
+        return Moments(total=None, sum=None, mean=None, m2=None)
+    total = None
+    totals = None
+    if finite_parts[0].total is not None:
+        totals = [part.total or 0 for part in finite_parts]
+        total = sum(totals)
+    rows = [(part.finite, part.m2, part.mean, part.sum) for part in finite_parts]
+    numbers, m2s, means, sums = map(np.array, zip(*rows, strict=True))
+    mean, m2 = pool_moments(column, numbers, m2s, means, totals)
+    return Moments(total, add_sums(sums.tolist()), mean, m2)
 
 
 def _merge_frequencies(parts: Sequence[PartialAggregate], column: Column, detail: DetailLimits) -> ValueCounts | None:
@@ -306,9 +296,15 @@ def _merge_part_histograms(
     below, above = np.sum([part.infinities for part in parts], axis=0).tolist()
     if below or above:
         return _merge_finite_histograms(parts, points, detail, below=below, finite=number - below - above)
-    edges = _cut(points) if isinstance(points, list) else sortable_values.sortable_to_arrow(points, column)
+    edges = _to_edges(points, column)
     histogram = Histogram(edges, derive_counts(number, len(edges) - 1))
     return merge_bins(histogram, detail.bins)
+
+
+def _to_edges(points: Any, column: Column) -> pa.Array:
+    if isinstance(points, list):
+        return _cut(points)
+    return sortable_values.sortable_to_arrow(points, column)
 
 
 def _merge_finite_histograms(
@@ -340,9 +336,10 @@ def _merge_finite_histograms(
 def _limit_distinct(parts: Sequence[PartialAggregate], sketch: DistinctSketch) -> int:
     """The estimate of distinct values, within the limits that exact counts of parts set."""
     exact_counts = [part.distinct for part in parts if part.error == 0]
-    are_all_exact = len(exact_counts) == len(parts)
-    most = sum(exact_counts) if are_all_exact else sum(part.number for part in parts)
     least = max(exact_counts, default=0)
+    most = sum(exact_counts)
+    if len(exact_counts) < len(parts):
+        most = sum(part.number for part in parts)
     return min(max(round(sketch.estimate), least), most)
 
 

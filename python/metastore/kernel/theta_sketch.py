@@ -124,7 +124,9 @@ def _read_header(data: bytes) -> _Header:
         raise ValueError("a theta sketch has at least 8 bytes")
     header = _Header._make(_HEAD.unpack_from(data))
     header = header._replace(longs=header.longs & 0x3F)
-    seed_hashes = (0, _SEED_HASH) if header.is_empty else (_SEED_HASH,)  # Java writes none if there is no hash
+    seed_hashes = [_SEED_HASH]
+    if header.is_empty:
+        seed_hashes.append(0)  # which Java writes
     is_compact = (header.version, header.family) == (_VERSION, _FAMILY) and 1 <= header.longs <= 3
     if not is_compact or header.seed_hash not in seed_hashes:
         raise ValueError("not a compact theta sketch of version 3 with the default seed")

@@ -52,7 +52,8 @@ class UserFunctionError(Exception):
 
 def unpickle_statistics(pickles: Iterable[StatisticPickle]) -> tuple[tuple[Statistic, ...], dict[str, str]]:
     """Load statistics; return those that can be loaded here, and the reasons why the other ones cannot."""
-    statistics, failed = [], {}
+    statistics = []
+    failed = {}
     for statistic in pickles:
         try:
             statistics.append(pickle.loads(statistic.code))  # noqa: S301 - made by the driver for this job, never stored
@@ -124,9 +125,10 @@ class UserDefinedKernel:
             self._close_part()
         extra = dict(built_in.extra)
         for statistic in self._remaining_statistics():
-            value = self._encode(statistic)
-            if value is not None:
-                extra[statistic.name] = value
+            try:
+                extra[statistic.name] = encode_user_value(self._value(statistic))
+            except UserFunctionError as failure:
+                self._failed[statistic.name] = str(failure)
         self._pieces = []
         return replace(built_in, extra=extra, failed={**built_in.failed, **self._failed})
 
@@ -152,13 +154,6 @@ class UserDefinedKernel:
                 self._parts[statistic.name].append(call_user_function(statistic.function, part))
             except UserFunctionError as failure:
                 self._failed[statistic.name] = str(failure)
-
-    def _encode(self, statistic: Statistic) -> bytes | None:
-        try:
-            return encode_user_value(self._value(statistic))
-        except UserFunctionError as failure:
-            self._failed[statistic.name] = str(failure)
-            return None
 
     def _value(self, statistic: Statistic) -> Any:
         if self._is_cut:
@@ -187,10 +182,8 @@ def call_user_function(function: Any, argument: Any) -> Any:
 def merge_user_values(statistic: Statistic, values: Sequence[Any]) -> Any:
     """Merge the values of parts; None if no part has one."""
     present = [value for value in values if value is not None]
-    if not present:
-        return None
-    if len(present) == 1:
-        return present[0]
+    if len(present) < 2:
+        return next(iter(present), None)
     return call_user_function(statistic.merge, present)
 
 
