@@ -34,7 +34,9 @@ def is_text_type(data_type: pa.DataType) -> bool:
 
 def list_chunks(values: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
     """The arrays that values consist of."""
-    return list(values.chunks) if isinstance(values, pa.ChunkedArray) else [values]
+    if isinstance(values, pa.ChunkedArray):
+        return list(values.chunks)
+    return [values]
 
 
 def to_large_binary(values: pa.Array) -> pa.Array:
@@ -140,10 +142,13 @@ class BinaryValues:
     def __init__(self, values: pa.Array) -> None:
         _, offsets, data = values.buffers()
         bounds = np.frombuffer(offsets, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
-        raw = np.frombuffer(data, dtype=np.uint8) if data else np.empty(0, dtype=np.uint8)
-        has_room = len(raw) >= bounds[-1] + BLOCK
-        self._starts = bounds[:-1] if has_room else bounds[:-1] - bounds[0]
-        self._data = raw if has_room else pad_buffer(raw[bounds[0] : bounds[-1]])
+        raw = np.frombuffer(data or b"", dtype=np.uint8)
+        starts = bounds[:-1]
+        if len(raw) < bounds[-1] + BLOCK:
+            raw = pad_buffer(raw[bounds[0] : bounds[-1]])
+            starts = starts - bounds[0]
+        self._starts = starts
+        self._data = raw
         self._words = view_unaligned(self._data)
         self.lengths: Rows = np.diff(bounds)
 

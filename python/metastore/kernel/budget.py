@@ -180,8 +180,9 @@ def _uncut_bytes(columns: Statistics, longest_uncut: int) -> int:
 def _fit_lists(columns: Statistics, room: int, top: int, longest_uncut: int) -> Statistics:
     lists = _list_values(columns)
     sizes = {number: values.size for number, values in lists.items() if not values.is_uncut(longest_uncut)}
-    if sum(sizes.values()) > room:
-        room -= _take_complete_lists(lists, sizes, room - room // _CUT_LISTS)
+    if sum(sizes.values()) <= room:
+        return columns
+    room -= _take_complete_lists(lists, sizes, room - room // _CUT_LISTS)
     _cut_lists(lists, sizes, room, top)
     return [_replace_list(column, lists.get(number)) for number, column in enumerate(columns)]
 
@@ -252,7 +253,7 @@ def _merge_bins(column: ColumnStatistics, factor: int) -> ColumnStatistics:
         return column
     rows = int(histogram.counts.sum())
     fewest = max(_FEWEST_BINS, min(rows // 8, 2 * _FEWEST_BINS), min(rows // 32, 4 * _FEWEST_BINS))
-    bins = max(len(histogram.counts) // factor, fewest)
+    bins = max(_count_bins(column) // factor, fewest)
     return replace(column, histogram=merge_bins(histogram, bins))
 
 

@@ -21,8 +21,9 @@ def make_equal_height_histogram(
     counts: Counts, last_ranks: Counts, bins: int, values: Callable[[Counts], pa.Array]
 ) -> Histogram:
     """Make the histogram of runs."""
-    distinct = len(counts)
-    ends = np.arange(distinct) if distinct <= bins else choose_bin_ends(last_ranks, counts, bins)
+    ends = np.arange(len(counts))
+    if len(ends) > bins:
+        ends = choose_bin_ends(last_ranks, counts, bins)
     heights = np.diff(last_ranks[ends], prepend=0)
     distincts = np.diff(ends, prepend=-1)
     return Histogram(values(np.append(0, ends)), heights, distincts)

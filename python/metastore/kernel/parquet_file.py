@@ -236,12 +236,12 @@ def _batches(readings: Sequence[ColumnReading], budget: int) -> Iterator[list[Co
     batch: list[ColumnReading] = []
     batch_bytes = 0
     for reading in readings:
-        batch_bytes += reading.memory_bytes
-        is_full = len(batch) == _COLUMNS_AT_ONCE or batch_bytes > most_bytes
+        is_full = len(batch) == _COLUMNS_AT_ONCE or batch_bytes + reading.memory_bytes > most_bytes
         if batch and is_full:
             yield batch
-            batch, batch_bytes = [], reading.memory_bytes
+            batch, batch_bytes = [], 0
         batch.append(reading)
+        batch_bytes += reading.memory_bytes
     if batch:
         yield batch
 

@@ -97,7 +97,7 @@ class ParquetFields:
 
     def __init__(self, schema: pa.Schema, leaves: int) -> None:
         fields = list(_iterate_fields(schema, (), 0))
-        if sum(_leaf_count(field.type) for field in schema) != leaves:
+        if sum(map(_leaf_count, schema.types)) != leaves:
             raise UnsupportedDataFile("the file's schema is not the one that pyarrow derives")
         fields_with_id = [field for field in fields if field.field_id is not None]
         self._by_path = _index(fields, attrgetter("path"), "name")
@@ -149,10 +149,9 @@ def require_same_values(field: ParquetField, column: Column, physical: str, *, u
     """Refuse a field whose values pyarrow does not give as Spark does."""
     value_type = _value_type(field)
     has_same_values = _choose_check(column)
-    is_same = has_same_values(value_type, column, physical)
-    if uuid and has_same_values is _is_text:  # which Spark shows as a text
-        is_same = True
-    if pa.types.is_nested(value_type) or not is_same:
+    if uuid and has_same_values is _is_text:  # Spark shows it as a text
+        return
+    if pa.types.is_nested(value_type) or not has_same_values(value_type, column, physical):
         raise UnsupportedDataFile(
             f"column {column.name} is {physical} ({value_type}) in the file and {column.type} in the table"
         )
@@ -218,7 +217,7 @@ def _field_id(field: pa.Field) -> int | None:
 
 def _leaf_count(data_type: pa.DataType) -> int:
     if isinstance(data_type, pa.BaseExtensionType):
-        data_type = data_type.storage_type
+        return _leaf_count(data_type.storage_type)
     if pa.types.is_dictionary(data_type) or not data_type.num_fields:
         return 1
     types = map(attrgetter("type"), _children(data_type))

@@ -112,7 +112,10 @@ def select_ranks(texts: BinaryValues, ranks: Rows, again: Flags) -> SelectedValu
             rows, again, step = rows[stays], again[chosen][stays], choose_key_bytes(len(ahead) - 1)
             keys = texts.sort_keys(rows, numbers[positions[stays]], depth, step)
             depth += step
-    return SelectedValues([texts.value(row) for row in found_rows.tolist()], None if is_close else up_to)
+    values = list(map(texts.value, found_rows.tolist()))
+    if is_close:
+        return SelectedValues(values, None)
+    return SelectedValues(values, up_to)
 
 
 class _Ordered:

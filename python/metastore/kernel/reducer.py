@@ -189,7 +189,7 @@ class _Segments:
                 **bounds[segment],
                 **self._moments(segment),
                 avg_len=averages[segment],
-                numbers={name: number for name, number in numbers[segment].items() if number is not None},
+                numbers=_drop_unknown(numbers[segment]),
                 percentiles=percentiles[segment],
                 **sketch_fields(sketch),
             )
@@ -287,7 +287,8 @@ class _Segments:
         if self._encoding != "binary":
             return {end: self._values.rows.array(f"{end}_{self._encoding}") for end in ("lo", "hi")}
         codes, _ = self._texts
-        return {"lo": codes[: len(codes) // 2], "hi": codes[len(codes) // 2 :]}
+        los, his = np.split(codes, 2)
+        return {"lo": los, "hi": his}
 
     @cached_property
     def _texts(self) -> tuple[Longs, list[bytes]]:
@@ -410,15 +411,15 @@ class _Segments:
         distinct = int(counts.sum()) - int((nans > 0).sum())
         distinct += bool((self._all.cut(self._all.array("nans"), segment) > 0).any())
         spread = float(np.linalg.norm(counts * errors))
-        return {"distinct": distinct, "distinct_error": spread / distinct if spread else 0.0}
+        return {"distinct": distinct, "distinct_error": spread / max(distinct, 1)}
 
     def _estimate(self, segment: int, sketch: DistinctSketch) -> dict[str, Any]:
         """The sketch's estimate, within the limits that exact counts of the files set."""
-        estimate = sketch.estimate
-        counts = () if sketch.is_exact else self._exact_counts(segment)
-        if len(counts):
-            estimate = min(max(estimate, int(max(counts))), int(sum(counts)))
-        return {"distinct": round(estimate), "distinct_error": sketch.error}
+        estimate = round(sketch.estimate)
+        if not sketch.is_exact:
+            counts = self._exact_counts(segment) or [estimate]
+            estimate = min(max(estimate, *counts), sum(counts))
+        return {"distinct": estimate, "distinct_error": sketch.error}
 
     def _exact_counts(self, segment: int) -> Sequence[int]:
         """The distinct values of each file, if all are counted; those of files without values do no harm."""
@@ -433,6 +434,10 @@ class _Segments:
 def _list_records(fields: Mapping[str, Sequence[Any]], number: int) -> list[dict[str, Any]]:
     """The fields of each segment."""
     return [{name: values[segment] for name, values in fields.items()} for segment in range(number)]
+
+
+def _drop_unknown(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _where(are_known: Bools, values: Sequence[Any]) -> list[Any]:

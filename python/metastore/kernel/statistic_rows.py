@@ -154,10 +154,10 @@ def _list_values(
 
 def _list_typed_values(name: str, encoding: str, statistics: Sequence[ColumnStatistics]) -> list[Any]:
     """The values of the columns with an encoding; None for other columns."""
-    values: list[Any] = []
-    for column in statistics:
-        value = getattr(column, name)
-        values.append(value if column.encoding == encoding else None)
+    values: list[Any] = [None] * len(statistics)
+    for number, column in enumerate(statistics):
+        if column.encoding == encoding:
+            values[number] = getattr(column, name)
     return values
 
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from metastore.format.hashing import UInt64Array
 
 
-_FOUR_BYTES = {"tinyint", "smallint", "int", "date"}
+_WORD_BYTES = {"boolean": 1, "tinyint": 4, "smallint": 4, "int": 4, "date": 4}
+_LOW_WORD = np.uint64(0xFFFFFFFF)
 
 
 def theta_hashes(values: NDArray[Any], column: Column) -> UInt64Array:
@@ -40,13 +41,11 @@ def theta_hashes(values: NDArray[Any], column: Column) -> UInt64Array:
     if column.type == "float":
         return murmur_words(values.astype(np.float32).view(np.uint32).astype(np.uint64), 4)
     words = values.view(np.uint64)
-    if column.type == "boolean":
-        return murmur_words(words, 1)
-    if column.type in _FOUR_BYTES:
-        return murmur_words(words & np.uint64(0xFFFFFFFF), 4)
     if decimal_type(column.type):
         lengths = _shortest(values)
         return murmur_words(words.byteswap() >> (64 - 8 * lengths).astype(np.uint64), lengths)
+    if column.type in _WORD_BYTES:
+        return murmur_words(words & _LOW_WORD, _WORD_BYTES[column.type])
     return murmur_words(words, 8)
 
 
