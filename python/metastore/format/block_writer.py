@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -54,7 +55,9 @@ class BlockWriter:
 
     def add(self, rows: pa.Table, ordinals: Sequence[int]) -> None:
         """Write the summary rows of these columns (at least one row)."""
-        extra = {PAGE_ROWS_KEY: str(self._page_rows)} if self._page_rows else {}
+        extra = {}
+        if self._page_rows:
+            extra[PAGE_ROWS_KEY] = str(self._page_rows)
         row_groups = object_layout.size_row_groups(rows["column"], self._columns_per_group)
         ref = self._put("summary", rows, row_groups, extra)
         self.add_reference(SummaryRef(ref, tuple(ordinals)), rows)
@@ -114,7 +117,8 @@ class BlockWriter:
         count = self._files.num_rows
         if count > self._zoned:
             extra[IDENTITIES_KEY] = hash_identities(self._files)
-        return self._put("files", self._files, [count] if count else [], extra)
+        row_groups = list(filter(None, [count]))
+        return self._put("files", self._files, row_groups, extra)
 
 
 class _ZonesOfColumns(NamedTuple):
@@ -154,9 +158,10 @@ def write_block(
     """Write the objects of a block."""
     details = {}
     for kind in DETAILS:
-        ref = write_detail(put, kind, content.rows[kind]) if kind in content.rows else None
-        if ref is not None:
-            details[kind] = ref
+        if kind in content.rows:
+            ref = write_detail(put, kind, content.rows[kind])
+            if ref is not None:
+                details[kind] = ref
     files = _build_files_table(content.files, details)
     writer = BlockWriter(put, content.columns, files, zoned)
     _write_summary(writer, content)
@@ -187,16 +192,12 @@ def _write_summary(writer: BlockWriter, content: BlockContent) -> None:
 def _build_files_table(files: Sequence[DataFile], details: Mapping[str, ObjectRef]) -> pa.Table:
     """Build the rows of `files`; each row names every detail object."""
     count = len(files)
-    values: dict[str, Sequence[Any]] = {
-        "file": range(count),
-        "path": [file.path for file in files],
-        "size": [file.size for file in files],
-        "modified": [file.modified for file in files],
-        "rows": [file.rows for file in files],
-        "partition": [list(file.partition.items()) or None for file in files],
-    }
+    values: dict[str, Sequence[Any]] = {"file": range(count)}
+    for name in ("path", "size", "modified", "rows"):
+        values[name] = list(map(attrgetter(name), files))
+    values["partition"] = [list(file.partition.items()) or None for file in files]
     for kind, ref in details.items():
-        values |= {name: [value] * count for name, value in describe_detail(kind, ref).items()}
+        for name, value in describe_detail(kind, ref).items():
+            values[name] = [value] * count
         values[f"{kind}_file"] = range(count)
-    arrays = {name: pa.array(column, FILES.field(name).type) for name, column in values.items()}
-    return fill_schema(FILES, arrays, count)
+    return fill_schema(FILES, values, count)

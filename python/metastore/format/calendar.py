@@ -36,7 +36,9 @@ def to_datetime(micros: int, *, utc: bool) -> dt.datetime | np.datetime64 | int:
     try:
         return epoch + dt.timedelta(microseconds=micros)
     except OverflowError:
-        return np.datetime64(micros, "us") if micros > _NOT_A_TIME else micros
+        if micros == _NOT_A_TIME:
+            return micros
+        return np.datetime64(micros, "us")
 
 
 def to_interval(value: int, kind: str) -> dt.timedelta | np.timedelta64 | int:
@@ -46,7 +48,9 @@ def to_interval(value: int, kind: str) -> dt.timedelta | np.timedelta64 | int:
     try:
         return dt.timedelta(microseconds=value)
     except OverflowError:
-        return np.timedelta64(value, "us") if value > _NOT_A_TIME else value
+        if value == _NOT_A_TIME:
+            return value
+        return np.timedelta64(value, "us")
 
 
 def render_date(days: int) -> str:
@@ -72,12 +76,13 @@ def render_interval(value: int, kind: str) -> str:
     first, _, last = unit.partition(" to ")
     render = _render_months if _is_year_month(kind) else _render_day_time
     text = render(abs(value), first, last or first)
-    sign = "-" if value < 0 else ""
-    return f"INTERVAL '{sign}{text}' {unit.upper()}"
+    if value < 0:
+        text = f"-{text}"
+    return f"INTERVAL '{text}' {unit.upper()}"
 
 
 def _is_year_month(kind: str) -> bool:
-    return "year" in kind or "month" in kind
+    return kind.startswith(("interval year", "interval month"))
 
 
 def _render_year(year: int) -> str:
@@ -110,7 +115,7 @@ def _render_clock(micros: int) -> str:
 
 
 def _render_fraction(micros: int) -> str:
-    return f".{micros:06}".rstrip("0") if micros else ""
+    return f".{micros:06}".rstrip("0").rstrip(".")
 
 
 def _render_months(months: int, first: str, last: str) -> str:

@@ -157,8 +157,12 @@ def join_bins(histogram: Histogram, positions: Longs) -> Histogram:
     """Join bins so that the edges at these positions remain, including the first and the last."""
     edges = _take_edges(histogram.edges, positions)
     counts = np.add.reduceat(histogram.counts, positions[:-1])
-    distincts = None if histogram.distincts is None else np.add.reduceat(histogram.distincts, positions[:-1])
-    errors = None if histogram.errors is None else histogram.errors[positions]
+    distincts = histogram.distincts
+    if distincts is not None:
+        distincts = np.add.reduceat(distincts, positions[:-1])
+    errors = histogram.errors
+    if errors is not None:
+        errors = errors[positions]
     return replace(histogram, edges=edges, counts=counts, distincts=distincts, errors=errors)
 
 
@@ -225,8 +229,9 @@ def _find_finite_quantiles(histogram: Histogram, ranks: Sequence[int], encoding:
 
 def _find_first(histogram: Histogram, bin_number: int) -> Quantile:
     value = plain_number(histogram.edges[bin_number])
-    error = None if histogram.errors is None else int(histogram.errors[0])
-    return Quantile(value, error)
+    if histogram.errors is None:
+        return Quantile(value, None)
+    return Quantile(value, int(histogram.errors[0]))
 
 
 def _find_in_bin(histogram: Histogram, bin_number: int, rank: _RankInBin) -> Quantile:
@@ -296,4 +301,6 @@ def percentile_ranks(number: int) -> list[int]:
 
 def plain_number(value: Any) -> Any:
     """Convert numpy's numbers to Python's, and return other values as they are."""
-    return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic):
+        return value.item()
+    return value

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     from metastore.format.objects import ObjectRef
 
@@ -72,14 +73,9 @@ class ObjectPart:
 
     def _may_have_column(self, group: int, column: int) -> bool:
         row_group = self._footer.metadata.row_group(group)
-        for leaf in range(row_group.num_columns):
-            chunk = row_group.column(leaf)
-            if chunk.path_in_schema != "column":
-                continue
-            statistics = chunk.statistics
-            if statistics is None or not statistics.has_min_max:
-                return True
-            return bool(statistics.min <= column <= statistics.max)
+        for chunk in map(row_group.column, range(row_group.num_columns)):
+            if chunk.path_in_schema == "column":
+                return _may_hold(chunk.statistics, column)
         return True
 
     def _load(self, data: np.ndarray, group: int, columns: Sequence[str]) -> None:
@@ -89,12 +85,12 @@ class ObjectPart:
         if not chunks:
             return
         start = min(chunk.start for chunk in chunks)
-        end = max(chunk.start + chunk.length for chunk in chunks)
+        end = max(chunk.end for chunk in chunks)
         fetched = self._fetch(start, end - start)
         for chunk in chunks:
-            chunk_bytes = fetched[chunk.start - start : chunk.start - start + chunk.length]
+            chunk_bytes = fetched[chunk.start - start : chunk.end - start]
             self._verify(chunk_bytes, group * len(all_chunks) + chunk.leaf)
-            data[chunk.start : chunk.start + chunk.length] = np.frombuffer(chunk_bytes, np.uint8)
+            data[chunk.start : chunk.end] = np.frombuffer(chunk_bytes, np.uint8)
 
     def _verify(self, chunk: bytes, number: int) -> None:
         """Compare a column chunk with its digest, that of this number in the footer."""
@@ -102,3 +98,10 @@ class ObjectPart:
         digest = hashlib.sha256(chunk).digest()[:_DIGEST_BYTES]
         if digest != self._digests[start : start + _DIGEST_BYTES]:
             raise DamagedObject(self._ref.name, "a column has another digest than its footer names")
+
+
+def _may_hold(statistics: pq.Statistics | None, value: int) -> bool:
+    """Whether a column chunk with these statistics may hold a value."""
+    if statistics is None or not statistics.has_min_max:
+        return True
+    return bool(statistics.min <= value <= statistics.max)

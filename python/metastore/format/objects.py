@@ -273,7 +273,7 @@ def chunk_digests(footer: ParquetFooter, data: bytes | memoryview) -> bytes:
     digests = []
     for group in range(footer.metadata.num_row_groups):
         for chunk in footer.chunks(group):
-            chunk_bytes = view[chunk.start : chunk.start + chunk.length]
+            chunk_bytes = view[chunk.start : chunk.end]
             digests.append(hashlib.sha256(chunk_bytes).digest()[:_DIGEST_BYTES])
     return b"".join(digests)
 

@@ -42,6 +42,11 @@ class ColumnChunk:
     length: int
     values: int
 
+    @property
+    def end(self) -> int:
+        """The position behind its pages."""
+        return self.start + self.length
+
 
 @dataclass(frozen=True)
 class ParquetFooter:

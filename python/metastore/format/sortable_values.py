@@ -25,8 +25,8 @@ _WIDTHS = {"boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "float": 4, "dat
 
 def value_width(column: Column) -> int:
     """Bytes of a value of a fixed-width type, as Spark counts them."""
-    if column.type.startswith("interval"):
-        return 4 if is_year_month(column) else 8
+    if is_year_month(column):
+        return 4
     if is_wide_decimal(column):
         return DECIMAL_BYTES
     return _WIDTHS.get(column.type, 8)
@@ -60,7 +60,9 @@ def is_year_month(column: Column) -> bool:
 def sortable_array(array: pa.Array, column: Column) -> NDArray[Any]:
     """Convert values of a fixed-width column to numpy values in the same order."""
     values = narrow_sortable_array(array, column)
-    return values.astype(np.int64) if values.dtype == np.int32 else values
+    if values.dtype == np.int32:
+        return values.astype(np.int64)
+    return values
 
 
 def narrow_sortable_array(array: pa.Array, column: Column) -> NDArray[Any]:
@@ -74,7 +76,9 @@ def narrow_sortable_array(array: pa.Array, column: Column) -> NDArray[Any]:
             return _limbs_to_sortable(limbs)
         return np.ascontiguousarray(limbs[:, 0]).view(np.int64)
     integers: NDArray[Any] = _to_integers(array).to_numpy()
-    return integers if integers.dtype == np.int32 else integers.astype(np.int64, copy=False)
+    if integers.dtype == np.int32:
+        return integers
+    return integers.astype(np.int64, copy=False)
 
 
 def _to_integers(array: pa.Array) -> pa.Array:

@@ -30,22 +30,28 @@ def draw_sparkline(percentiles: Sequence[Any] | None) -> str | None:
     if not percentiles or not isinstance(percentiles[0], int | float):
         return None
     are_integers = isinstance(percentiles[0], int)
-    values = sorted(map(float, filter(math.isfinite, percentiles)))  # exact quartiles may be out of order
-    if len(values) < _FEWEST_VALUES:
-        return None
-    if not are_integers or values[-1] - values[0] >= _BARS:
-        values = values[1:-1]
+    values = _select_drawn(percentiles, are_integers=are_integers)
     if len(values) < 2:
         return None
-    if are_integers:
-        values = _spread_equal_values(values)
     heights = count_evenly(values, range(len(values)), _BARS, integers=are_integers)
     return _draw_bars(heights) or None
 
 
+def _select_drawn(percentiles: Sequence[Any], *, are_integers: bool) -> list[float]:
+    """Select the finite values from the first percentile to the 99th, or all of a few whole numbers, in order."""
+    values = sorted(map(float, filter(math.isfinite, percentiles)))  # exact quartiles may be out of order
+    if len(values) < _FEWEST_VALUES:
+        return []
+    if not are_integers:
+        return values[1:-1]
+    if values[-1] - values[0] >= _BARS:
+        values = values[1:-1]
+    return _spread_equal_values(values)
+
+
 def _spread_equal_values(values: Sequence[float]) -> list[float]:
     """Spread equal integers evenly over the range up to the next one."""
-    spread = []
+    spread: list[float] = []
     for number, value in enumerate(values):
         start = bisect_left(values, value)
         stop = bisect_right(values, value)
@@ -74,7 +80,7 @@ def count_evenly(ends: Sequence[float], sums: Sequence[float], bars: int, *, int
     """
     low = ends[0]
     width = ends[-1] - low
-    if not math.isfinite(low) or not math.isfinite(width):
+    if not math.isfinite(width):
         return []
     if integers or width == 0:
         bars = int(max(1.0, min(bars, width)))

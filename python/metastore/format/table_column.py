@@ -47,17 +47,12 @@ def decimal_type(spark_type: str) -> tuple[int, int] | None:
 
 def encoding_of(spark_type: str) -> str | None:
     """Return the encoding of stored values of a Spark type: "long", "double", "binary", or None (counts only)."""
-    decimal = decimal_type(spark_type)
-    if decimal:
-        precision, _ = decimal
-        return "long" if precision <= LONG_DECIMAL_DIGITS else "binary"
-    if spark_type in _ENCODINGS_BY_TYPE:
-        return _ENCODINGS_BY_TYPE[spark_type]
-    if _INTERVAL.fullmatch(spark_type):
-        return "long"
-    if _TEXT.fullmatch(spark_type):
+    precision, _ = decimal_type(spark_type) or (0, 0)
+    if precision > LONG_DECIMAL_DIGITS or _TEXT.fullmatch(spark_type):
         return "binary"
-    return None
+    if precision > 0 or _INTERVAL.fullmatch(spark_type):
+        return "long"
+    return _ENCODINGS_BY_TYPE.get(spark_type)
 
 
 @dataclass(frozen=True)
@@ -110,11 +105,16 @@ def is_compatible(stored: Column, current: Column) -> bool:
         return True
     if (stored.type, current.type) == ("float", "double"):
         return not stored.casts and not current.casts
-    stored_decimal = decimal_type(stored.type)
-    current_decimal = decimal_type(current.type)
-    if stored_decimal and current_decimal:
-        return stored_decimal[1] == current_decimal[1] and stored_decimal[0] <= current_decimal[0]
-    return current.type in _WIDER.get(stored.type, ())
+    return current.type in _WIDER.get(stored.type, ()) or _is_wider_decimal(stored.type, current.type)
+
+
+def _is_wider_decimal(stored_type: str, current_type: str) -> bool:
+    """Whether both types are decimals of one scale, and the current one has no fewer digits."""
+    stored = decimal_type(stored_type)
+    current = decimal_type(current_type)
+    if stored is None or current is None:
+        return False
+    return stored[1] == current[1] and stored[0] <= current[0]
 
 
 def is_exact_cast(file_type: str, table_type: str) -> bool:

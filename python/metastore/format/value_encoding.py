@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from metastore.format.binary_text import parse_binary
+from metastore.format.object_schemas import ENCODED_TYPES
 from metastore.format.table_column import decimal_type
 from metastore.format.time_zones import parse_time_zone
 from metastore.format.value_rendering import decimal_to_bytes
@@ -43,11 +44,9 @@ def to_stored_values(values: pa.Array, column: Column) -> list[Any]:
         _, scale = decimal
         is_wide = column.encoding == "binary"
         return [_to_unscaled(value, scale, wide=is_wide) for value in values.to_pylist()]
-    if column.encoding == "double":
-        return list(values.cast(pa.float64()).to_pylist())
-    if column.encoding == "binary":
-        return list(values.cast(pa.binary()).to_pylist())
-    return list(_to_longs(values, column).to_pylist())
+    if column.encoding == "long":
+        return list(_to_longs(values, column).to_pylist())
+    return list(values.cast(ENCODED_TYPES[column.encoding]).to_pylist())
 
 
 def _to_longs(values: pa.Array, column: Column) -> pa.Array:
