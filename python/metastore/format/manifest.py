@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field, is_dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -228,8 +229,8 @@ class Manifest:
     def to_bytes(self) -> bytes:
         """Write the manifest as it is stored: a line of JSON and a line with its digest."""
         schemas: dict[tuple[Column, ...], int] = {}
-        table_nodes = [ref for ref in self.nodes if ref.kind == _NODES]
-        detail_nodes = [ref for ref in self.nodes if ref.kind != _NODES]
+        table_nodes = tuple(ref for ref in self.nodes if ref.kind == _NODES)
+        detail_nodes = tuple(ref for ref in self.nodes if ref.kind != _NODES)
         body = {
             "format": FORMAT,
             "requires": list(self.requires),
@@ -242,8 +243,8 @@ class Manifest:
             "settings": self.settings,
             "blocks": [_to_shared(block, schemas) for block in self.blocks],
             "snapshots": [_to_shared(snapshot, schemas) for snapshot in self.snapshots],
-            "nodes": to_document(tuple(table_nodes)),
-            "detail_nodes": to_document(tuple(detail_nodes)),
+            "nodes": to_document(table_nodes),
+            "detail_nodes": to_document(detail_nodes),
             "schemas": to_document(tuple(schemas)),
         }
         line = _to_json(body).encode() + b"\n"
@@ -356,16 +357,16 @@ def _refuse_constant(text: str) -> None:
 def _refuse_newer(body: dict[str, Any], name: str) -> None:
     try:
         version = require_type(int, body.get("format"))
-        requires = [require_type(str, feature) for feature in _optional_list(body, "requires")]
+        requires = list(map(partial(require_type, str), _optional_list(body, "requires")))
     except TypeError as e:
         raise DamagedObject(name, f"it names no format ({e})") from e
     if version < 1:
         raise DamagedObject(name, f"it names the format {version}")
     if version > FORMAT:
         raise FormatTooNew(name, f"format {version}")
-    unknown = [feature for feature in requires if feature not in FEATURES]
-    if unknown:
-        raise FormatTooNew(name, f"the feature {unknown[0]}")
+    for feature in requires:
+        if feature not in FEATURES:
+            raise FormatTooNew(name, f"the feature {feature}")
 
 
 def _from_json(body: dict[str, Any]) -> Manifest:
@@ -395,8 +396,9 @@ def _optional_list(body: dict[str, Any], name: str) -> list[Any]:
 def _with_columns(part: dict[str, Any], table_format: str, schemas: list[tuple[Column, ...]]) -> dict[str, Any]:
     """Bind the columns of a block or snapshot; its document has them as the number of a schema, or as a list."""
     columns = part["columns"]
-    is_number = type(columns) is int and columns >= 0
-    return {**part, "columns": schemas[columns] if is_number else _bind_columns(columns, table_format)}
+    if type(columns) is int and columns >= 0:
+        return {**part, "columns": schemas[columns]}
+    return {**part, "columns": _bind_columns(columns, table_format)}
 
 
 def _bind_columns(value: Any, table_format: str) -> tuple[Column, ...]:

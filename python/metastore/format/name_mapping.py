@@ -55,8 +55,8 @@ class NameMapping:
 
     def resolve_manifest(self, manifest: Manifest) -> Manifest:
         """Give a manifest's columns of unchanged meaning the table's keys."""
-        blocks = tuple(self.resolve_block(block) for block in manifest.blocks)
-        snapshots = tuple(self.resolve_snapshot(snapshot) for snapshot in manifest.snapshots)
+        blocks = tuple(map(self.resolve_block, manifest.blocks))
+        snapshots = tuple(map(self.resolve_snapshot, manifest.snapshots))
         return replace(manifest, blocks=blocks, snapshots=snapshots)
 
     def _resolve(self, columns: Sequence[Column]) -> tuple[Column, ...]:
@@ -75,10 +75,10 @@ class NameMapping:
 
 def has_mapped_columns(manifest: Manifest) -> bool:
     """Whether a manifest describes data files without field ids."""
-    schemas = {id(block.columns): block.columns for block in manifest.blocks}
-    schemas |= {id(snapshot.columns): snapshot.columns for snapshot in manifest.snapshots}
+    parts: tuple[Block | Snapshot, ...] = (*manifest.blocks, *manifest.snapshots)
+    schemas = {id(part.columns): part.columns for part in parts}
     columns = chain.from_iterable(schemas.values())
-    return any(_parse_field_id(column.key) is not None for column in columns)
+    return any(_MAPPED_KEY.fullmatch(column.key) for column in columns)
 
 
 def resolve_as_analyzed(manifest: Manifest) -> Manifest:
@@ -113,13 +113,11 @@ def _parse_field_id(key: str) -> str | None:
 
 
 def _resolve_columns(columns: Sequence[Column], mapped_key: Callable[[str], str | None]) -> tuple[Column, ...]:
-    resolved = []
-    for column in columns:
+    resolved = list(columns)
+    for number, column in enumerate(columns):
         field_id = _parse_field_id(column.key)
         if field_id is not None and mapped_key(field_id) == column.key:
-            resolved.append(replace(column, key=field_id, mapped_key=column.key))
-        else:
-            resolved.append(column)
+            resolved[number] = replace(column, key=field_id, mapped_key=column.key)
     return tuple(resolved)
 
 

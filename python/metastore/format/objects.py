@@ -246,7 +246,7 @@ def _read_groups(
 ) -> pa.Table:
     """Read those of the columns that the file has."""
     present = [column for column in columns if column in file.schema_arrow.names]
-    schema = pa.schema([file.schema_arrow.field(column) for column in present])
+    schema = pa.schema(list(map(file.schema_arrow.field, present)))
     if not groups:
         return schema.empty_table()
     batches = []
@@ -306,18 +306,21 @@ def _replace_in_footer(data: memoryview, values: Mapping[str, bytes]) -> bytes:
     body = len(data) - footer_length("object", data)
     footer = bytes(data[body:])
     for placeholder, value in values.items():
-        if not placeholder and not value:  # an object without rows
-            continue
         text = _to_base64(value)
-        count = footer.count(placeholder.encode())
-        if len(text) != len(placeholder) or count != 1:
-            raise AssertionError(f"the footer has {count} places for {len(text)} bytes of digests")
-        footer = footer.replace(placeholder.encode(), text.encode())
+        if text:  # an object without rows has none
+            footer = _replace_once(footer, placeholder, text)
     return bytes(data[:body]) + footer
 
 
+def _replace_once(footer: bytes, placeholder: str, text: str) -> bytes:
+    count = footer.count(placeholder.encode())
+    if len(text) != len(placeholder) or count != 1:
+        raise AssertionError(f"the footer has {count} places for {len(text)} bytes of digests")
+    return footer.replace(placeholder.encode(), text.encode())
+
+
 def _placeholder_for_digests(schema: pa.Schema, row_groups: Sequence[int]) -> str:
-    leaves = sum(len(_leaf_types(field)) for field in schema)
+    leaves = sum(map(len, map(_leaf_types, schema)))
     return _placeholder(DIGESTS_KEY, len(row_groups) * leaves * _DIGEST_BYTES)
 
 
@@ -342,13 +345,14 @@ def _writer_options(schema: pa.Schema) -> dict[str, Any]:
     encodings: dict[str, str] = {}
     for field in schema:
         encodings.update(_list_encodings(field))
+    # Row groups are chosen by `column` and `rank`; nothing else is looked up, and it would double the footer.
+    with_statistics = [name for name in ("column", "rank") if name in schema.names]
     return {
         "compression": "zstd",
         "use_dictionary": False,  # it doubles columns of bounds
         "column_encoding": encodings,
         "store_schema": False,
-        # Row groups are chosen by `column` and `rank`; nothing else is looked up, and it would double the footer.
-        "write_statistics": [name for name in ("column", "rank") if name in schema.names] or False,
+        "write_statistics": with_statistics or False,
         "write_page_checksum": True,
     }
 

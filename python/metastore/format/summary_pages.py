@@ -70,18 +70,23 @@ def build_page_table(name: str, footer: ParquetFooter, data: bytes | memoryview,
     view = memoryview(data)
     entries: list[bytes] = []
     for group in range(footer.metadata.num_row_groups):
-        chunks = {chunk.name: chunk for chunk in footer.chunks(group)}
-        missing = [field for field in PLANNED if field not in chunks]
-        if missing:
-            raise DamagedObject(name, f"it has no column {missing[0]}")
         columns = []
-        for field in PLANNED:
-            pages = _list_pages(name, view, chunks[field])
-            if not _are_cut_by_rows(pages, chunks[field].values, page_rows):
+        for chunk in _find_planned_chunks(name, footer, group):
+            pages = _list_pages(name, view, chunk)
+            if not _are_cut_by_rows(pages, chunk.values, page_rows):
                 return None
             columns.append(pages)
         entries += map(_describe_pages, zip(*columns, strict=True))
     return b"".join(entries)
+
+
+def _find_planned_chunks(name: str, footer: ParquetFooter, group: int) -> list[ColumnChunk]:
+    """The chunks of the columns in `PLANNED`, in their order."""
+    chunks = {chunk.name: chunk for chunk in footer.chunks(group)}
+    try:
+        return list(map(chunks.__getitem__, PLANNED))
+    except KeyError as missing:
+        raise DamagedObject(name, f"it has no column {missing.args[0]}") from missing
 
 
 class _Page(NamedTuple):
@@ -110,7 +115,7 @@ def _read_page(view: memoryview, start: int) -> _Page:
     """Find the page that begins at a position: pyarrow shows neither its end nor the number of its values."""
     reader = _HeaderReader(view, start)
     header = reader.read_struct()
-    data_header = header[_DATA_HEADER] if _DATA_HEADER in header else header[_DATA_HEADER_V2]
+    data_header = header.get(_DATA_HEADER) or header[_DATA_HEADER_V2]
     end = reader.at + header[_COMPRESSED_BYTES]
     return _Page(view[start:end], data_header[_NUM_VALUES])
 
@@ -168,6 +173,9 @@ class _HeaderReader:
 
 def _describe_pages(pages: tuple[_Page, ...]) -> bytes:
     """Join the digest and the lengths of the pages of all columns."""
-    digest = hashlib.sha256(b"".join(page.data for page in pages)).digest()[:_DIGEST_BYTES]
-    lengths = [len(page.data).to_bytes(_LENGTH_BYTES, "little") for page in pages]
-    return digest + b"".join(lengths)
+    digest = hashlib.sha256()
+    lengths = b""
+    for page in pages:
+        digest.update(page.data)
+        lengths += len(page.data).to_bytes(_LENGTH_BYTES, "little")
+    return digest.digest()[:_DIGEST_BYTES] + lengths
