@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -127,18 +127,26 @@ class HistogramGroups:
 
     def merge_group(self, parts: Sequence[Histogram | None]) -> Histogram | None:
         """Merge the histograms of a group; None if a member has none."""
-        histograms = [part for part in parts if part is not None]
-        if len(histograms) < len(parts):
+        histograms = _require_all(parts)
+        if histograms is None:
             return None
         merged = merge_histograms(histograms, self._files.column, self._bins * GROUP_BIN_FACTOR)
-        return EMPTY_HISTOGRAM if merged is None else merged
+        return merged or EMPTY_HISTOGRAM
 
     def merge_table(self, parts: Sequence[Histogram | None]) -> Histogram | None:
         """Merge the histograms of the uppermost groups to the table's; None if one is missing or all are empty."""
-        histograms = [part for part in parts if part is not None]
-        if len(histograms) < len(parts):
+        histograms = _require_all(parts)
+        if histograms is None:
             return None
         return merge_histograms(histograms, self._files.column, self._bins, self._files.distinct)
+
+
+def _require_all(parts: Sequence[Histogram | None]) -> list[Histogram] | None:
+    """Return the parts, or None if one is missing."""
+    histograms = [part for part in parts if part is not None]
+    if len(histograms) < len(parts):
+        return None
+    return histograms
 
 
 class GroupHistograms:
@@ -178,8 +186,10 @@ class GroupHistograms:
         """The histograms of data files, or of their group; None for a file with values and without a histogram."""
         if len(files) and int(files[0]) in self._groups:
             return [self._groups[int(files[0])]]
-        histograms = {file: self._histograms.get(file) for file in self._merger.files_with_values(files).tolist()}
-        return [histograms.get(file, EMPTY_HISTOGRAM) for file in files.tolist()]
+        histograms: dict[int, Histogram | None] = dict.fromkeys(files.tolist(), EMPTY_HISTOGRAM)
+        for file in self._merger.files_with_values(files).tolist():
+            histograms[file] = self._histograms.get(file)
+        return list(histograms.values())
 
 
 class TableHistograms:
@@ -206,9 +216,8 @@ class TableHistograms:
     def merge(self) -> dict[int, Histogram]:
         """The histograms of the columns that have one, by ordinal; new histograms of groups are stored."""
         collected = {ordinal: GroupHistograms(merger, tree) for ordinal, (merger, tree) in self._groups.items()}
-        for histograms in prefetch(self._read_files, self._selection.make_slices()):
-            for read in histograms:
-                collected[read.ordinal].add(read.file, read.histogram)
+        for read in chain.from_iterable(prefetch(self._read_files, self._selection.make_slices())):
+            collected[read.ordinal].add(read.file, read.histogram)
         merged: dict[int, Histogram] = {}
         for ordinal, (merger, tree) in sorted(self._groups.items()):
             column = self._columns[ordinal].column
@@ -260,9 +269,9 @@ def _lists(column: pa.ChunkedArray) -> list[Any]:
     array = column.combine_chunks()
     if array.type.value_type == "binary":
         return list(array.to_pylist())
-    lists: list[Any] = []
+    lists: list[Any] = [None] * len(array)
     values = array.values.to_numpy(zero_copy_only=False)
-    spans = pairwise(array.offsets.to_numpy().tolist())
-    for (start, end), is_valid in zip(spans, array.is_valid().to_pylist(), strict=True):
-        lists.append(values[start:end] if is_valid else None)
+    offsets = array.offsets.to_numpy().tolist()
+    for row in np.flatnonzero(array.is_valid()).tolist():
+        lists[row] = values[offsets[row] : offsets[row + 1]]
     return lists

@@ -65,7 +65,7 @@ def encode_group_list(rows: _Group) -> pa.Table | None:
     """The row of `table-list-nodes` of a group, without its key; it has no list if that is too long."""
     if rows is NoGroupList.ABSENT:
         return None
-    if rows is NoGroupList.TOO_LONG or rows.num_rows > MOST_GROUP_VALUES or rows.nbytes > MOST_GROUP_BYTES:
+    if rows is NoGroupList.TOO_LONG or _is_too_long(rows):
         return pa.table({"number": pa.array([NOT_KEPT], pa.int64())})
     fields = {"number": pa.array([rows.num_rows], pa.int64())}
     encoding = _find_encoding(rows)
@@ -76,6 +76,10 @@ def encode_group_list(rows: _Group) -> pa.Table | None:
     if pc.any(pc.not_equal(rows["listed"], 0)).as_py():
         fields["listed"] = _as_list(rows["listed"])
     return pa.table(fields)
+
+
+def _is_too_long(rows: pa.Table) -> bool:
+    return bool(rows.num_rows > MOST_GROUP_VALUES or rows.nbytes > MOST_GROUP_BYTES)
 
 
 def _find_encoding(rows: pa.Table) -> str | None:
@@ -211,8 +215,9 @@ class ListGroups:
         """
         selection = DetailSelection("frequencies")
         for column in columns:
-            use_floors = floors or column.tree.is_flat
-            numbers = column.lists.floors if use_floors else np.arange(len(column.lists.kinds))
+            numbers = np.arange(len(column.lists.kinds))
+            if floors or column.tree.is_flat:
+                numbers = column.lists.floors
             selection.add(column.lists.ordinal, column.sources, column.tree.select_files(numbers))
         return list(selection.make_slices())
 
@@ -275,7 +280,9 @@ class ListGroups:
     def _merge_groups(self, column: ColumnLists, rows: pa.Table, absent: AbstractSet[int]) -> Sequence[_Group]:
         """The lists of the uppermost groups; a group with an absent file has none, nor has one with a too long list."""
         lists, tree = column.lists, column.tree
-        wide = [lists.ordinal] if is_wide_decimal(lists.column) else []
+        wide = []
+        if is_wide_decimal(lists.column):
+            wide.append(lists.ordinal)
         files = rows["listed"].to_numpy()
         floors = pa.array(lists.floors[files])
         order = np.argsort(tree.ranks[files], kind="stable")
@@ -290,11 +297,10 @@ class ListGroups:
             return [rows.slice(start, end - start)]
 
         def merge(parts: Sequence[_Group]) -> _Group:
-            reasons = {part for part in parts if isinstance(part, NoGroupList)}
-            if NoGroupList.TOO_LONG in reasons:  # then the group's list is too long, whatever else is in it
-                return NoGroupList.TOO_LONG
-            if reasons:
-                return NoGroupList.ABSENT
+            # If one list is too long, that of the group is, whatever else is in it.
+            for reason in (NoGroupList.TOO_LONG, NoGroupList.ABSENT):
+                if any(part is reason for part in parts):
+                    return reason
             return sum_value_rows(pa.concat_tables(parts), wide)
 
         codec = GroupCodec(encode_group_list, partial(decode_group_list, lists.ordinal))
@@ -346,8 +352,9 @@ class _PartSelection:
         return selected
 
     def _is_too_much(self, numbers: AbstractSet[int], budget: int) -> bool:
-        length = sum(self.parts[number].length for number in numbers)
-        return length > budget or int(self.values[list(numbers)].sum()) > _VALUES_AT_ONCE
+        if sum(self.parts[number].length for number in numbers) > budget:
+            return True
+        return int(self.values[list(numbers)].sum()) > _VALUES_AT_ONCE
 
 
 def _alternate_leaves(columns: Sequence[ColumnLists]) -> Iterator[tuple[ColumnLists, Longs]]:

@@ -431,9 +431,8 @@ def _sketch_lists(
 
 def _rank_blocks(blocks: Sequence[BlockFiles]) -> list[BlockFiles]:
     """The deepest blocks first, and of equally deep ones the latest."""
-    numbered = list(enumerate(blocks))
-    numbered.sort(key=lambda item: (DEPTHS[item[1].block.computed], item[0]), reverse=True)
-    return [block_files for _, block_files in numbered]
+    latest_first = reversed(blocks)
+    return sorted(latest_first, key=lambda block_files: DEPTHS[block_files.block.computed], reverse=True)
 
 
 def _concatenate(of_blocks: Mapping[str, NDArray[Any]], sources: Sequence[RowSource]) -> NDArray[Any]:

@@ -378,6 +378,8 @@ def _write_ranges(
         ranges: dict[RangeKey, list[SortedRun]] = defaultdict(list)
         for _, (key, data) in records:
             ranges[key].append(SortedRun.from_bytes(data))
+        if not ranges:
+            return
         tables: list[pa.Table] = []
         before_first: dict[int, int] = {}
         for key in sorted(ranges):
@@ -385,9 +387,8 @@ def _write_ranges(
             run = merge_sorted_runs(ranges.pop(key))
             tables.append(_rank_rows(ordinal, columns[ordinal], run, before[key]))
             before_first.setdefault(ordinal, before[key])
-        if tables:
-            ref = _write_ranks(store, pa.concat_tables(tables).combine_chunks())
-            yield RanksRef(ref, tuple(before_first), tuple(before_first.values()))
+        ref = _write_ranks(store, pa.concat_tables(tables).combine_chunks())
+        yield RanksRef(ref, tuple(before_first), tuple(before_first.values()))
 
     return write
 
