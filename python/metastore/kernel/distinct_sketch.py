@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metastore.kernel import hyperloglog
+from metastore.kernel.complete_parts import require_all
 from metastore.kernel.hyperloglog import Registers
 from metastore.kernel.theta_sketch import ThetaSketch, make_theta, theta_hashes_of_stored, union_thetas
 
@@ -109,8 +110,8 @@ def _parse_sketch(theta: bytes | None, registers: bytes | None) -> DistinctSketc
 
 def union_sketches(sketches: Sequence[DistinctSketch | None]) -> DistinctSketch | None:
     """Return the sketch of the values of all sketches; None if one is missing."""
-    present = [sketch for sketch in sketches if sketch is not None]
-    if len(present) < len(sketches):
+    present = require_all(sketches)
+    if present is None:
         return None
     theta = _union_thetas(present)
     if theta is not None and theta.is_exact:
@@ -123,8 +124,8 @@ def union_sketches(sketches: Sequence[DistinctSketch | None]) -> DistinctSketch 
 
 def _union_thetas(sketches: Sequence[DistinctSketch]) -> ThetaSketch | None:
     """Return the theta sketch of the values of all sketches; None if one has none."""
-    thetas = [sketch.theta for sketch in sketches if sketch.theta is not None]
-    if len(thetas) < len(sketches):
+    thetas = require_all([sketch.theta for sketch in sketches])
+    if thetas is None:
         return None
     return union_thetas(thetas)
 

@@ -96,9 +96,12 @@ def _read_column(file: pq.ParquetFile, column: Column, field: ParquetField | Non
     )
     if not _has_same_values(file, column, field):
         return sizes
-    groups = [_RowGroup.of(row_group.num_rows, row_group.column(field.first).statistics) for row_group in row_groups]
-    if not all(group.is_possible for group in groups):
-        return sizes
+    groups = []
+    for row_group in row_groups:
+        group = _RowGroup.of(row_group.num_rows, row_group.column(field.first).statistics)
+        if not group.is_possible:
+            return sizes
+        groups.append(group)
     counts = replace(sizes, nulls=_count_nulls(groups), nans=0)
     return _add_bounds(counts, groups, column, field)
 

@@ -115,14 +115,17 @@ class _LazyFilters:
 
     def add(self, columns: dict[int, ColumnStatistics]) -> dict[int, ColumnStatistics]:
         """Add the filters of a batch; if their values take too much memory, make them now."""
-        value_bytes = 0
-        for column in columns.values():
-            if isinstance(column.bloom, LazyBloomFilter):
-                value_bytes += column.bloom.value_bytes
+        value_bytes = sum(map(_count_value_bytes, columns.values()))
         if (self._value_bytes + value_bytes) * _BATCH_SHARE <= self._budget:
             self._value_bytes += value_bytes
             return columns
         return {number: _make_filter(column) for number, column in columns.items()}
+
+
+def _count_value_bytes(column: ColumnStatistics) -> int:
+    if isinstance(column.bloom, LazyBloomFilter):
+        return column.bloom.value_bytes
+    return 0
 
 
 def _make_filter(column: ColumnStatistics) -> ColumnStatistics:
@@ -137,11 +140,13 @@ def read_column_values(source: Any, columns: Sequence[FileColumn], budget_bytes:
         metadata = pq.read_metadata(source)
         file, fields = open_parquet_file(source, metadata, ())
         readings = plan_readings(file, fields, columns)
+    arrays = {}
     for reading in readings:
         if reading.reader_cast not in (ReaderCast.SAME, ReaderCast.CAST):
             name, file_type = reading.column.name, reading.field.type
             raise UnsupportedDataFile(f"column {name} is {file_type} in the file, which readers cast")
-    return {reading.number: _arrays(file, reading, budget_bytes) for reading in readings}
+        arrays[reading.number] = _arrays(file, reading, budget_bytes)
+    return arrays
 
 
 def list_plain_columns(source: Any, columns: Sequence[FileColumn]) -> frozenset[str]:
@@ -257,7 +262,8 @@ def _analyze_batch(
     kernels = []
     for reading, share in zip(batch, shares, strict=True):
         kernels.append(ColumnKernel(reading.kernel_column, share, detail, reading.texts, statistics))
-    for table in _tables(file, [reading.field.first for reading in batch], _most_bytes_at_once(batch, budget)):
+    leaves = [reading.field.first for reading in batch]
+    for table in _tables(file, leaves, _most_bytes_at_once(batch, budget)):
         for kernel, reading in zip(kernels, batch, strict=True):
             for values in reading.arrays(table):
                 kernel.add(values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -258,9 +259,9 @@ def combine_aggregates(parts: Sequence[PartialAggregate], column: Column, detail
 
 def _merge_bounds(parts: Sequence[PartialAggregate], column: Column) -> tuple[Any, Any]:
     key = sortable_values.make_comparison_key(column)
-    lows = [part.lo for part in parts]
-    highs = [part.hi for part in parts]
-    return min(lows, key=key), max(highs, key=key)
+    lowest = min(parts, key=lambda part: key(part.lo))
+    highest = max(parts, key=lambda part: key(part.hi))
+    return lowest.lo, highest.hi
 
 
 def _merge_moments(parts: Sequence[PartialAggregate], column: Column) -> Moments:
@@ -294,7 +295,7 @@ def _merge_part_histograms(
     """
     number = sum(part.number for part in parts)
     below, above = np.sum([part.infinities for part in parts], axis=0).tolist()
-    if below or above:
+    if below + above > 0:
         return _merge_finite_histograms(parts, points, detail, below=below, finite=number - below - above)
     edges = _to_edges(points, column)
     histogram = Histogram(edges, derive_counts(number, len(edges) - 1))
@@ -316,7 +317,7 @@ def _merge_finite_histograms(
     finite: int,
 ) -> Histogram | None:
     """The histogram of parts with infinite values; `below` values are -Infinity, `finite` ones are finite."""
-    finite_ends = [part.finite_ends for part in parts if part.finite_ends is not None]
+    finite_ends = list(filter(None, map(attrgetter("finite_ends"), parts)))
     if not finite_ends:
         return None
     lows, highs = zip(*finite_ends, strict=True)

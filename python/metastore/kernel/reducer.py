@@ -26,7 +26,7 @@ from metastore.kernel.distinct_sketch import DistinctSketch, union_sketches
 from metastore.kernel.moments import add_sums, pool_moments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -55,11 +55,11 @@ def reduce_columns(
         segments = _Segments(_select(columns, batch), _select(rows, batch))
         statistics = segments.reduce(_select(sketches, batch))
         reduced.update(zip(batch, statistics, strict=True))
-    return [reduced[number] for number in range(len(columns))]
+    return _select(reduced, range(len(columns)))
 
 
-def _select(values: Sequence[_T], numbers: Sequence[int]) -> list[_T]:
-    return [values[number] for number in numbers]
+def _select(values: Mapping[int, _T] | Sequence[_T], numbers: Iterable[int]) -> list[_T]:
+    return list(map(values.__getitem__, numbers))
 
 
 def merge_column(column: Column, rows: pa.Table, sketches: Sketches) -> ColumnStatistics:
@@ -175,11 +175,11 @@ class _Segments:
 
     def merge(self, sketches: Sequence[Sketches]) -> list[tuple[ColumnStatistics, DistinctSketch | None]]:
         """The statistics of each column but for the number of distinct values, and the sketch that counts those."""
-        totals = _list_records({name: self._total(name) for name in _TOTALS}, self._number)
+        totals = _list_records({name: self._total(name) for name in _TOTALS})
         if self._encoding is None:
             return [(ColumnStatistics(encoding=None, **total), None) for total in totals]
-        bounds = _list_records(self._bounds(), self._number)
-        numbers = _list_records(self._computed(), self._number)
+        bounds = _list_records(self._bounds())
+        numbers = _list_records(self._computed())
         averages, percentiles = self._average_lengths(), self._percentiles()
         merged = []
         for segment, sketch in enumerate(self._union_sketches(sketches)):
@@ -300,7 +300,7 @@ class _Segments:
         if self._encoding != "binary":
             return list(values.tolist())
         _, texts = self._texts
-        return [texts[code] for code in values.tolist()]
+        return _select(texts, values.tolist())
 
     def _rank(self, values: pa.Array) -> tuple[Longs, list[bytes]]:
         """The ranks of stored values among the distinct ones, and these in their order."""
@@ -379,7 +379,7 @@ class _Segments:
                 continue
             merged = quantiles.merge_number_points(points[start:end], numbers[start:end], quantiles.PERCENT).tolist()
             if texts is not None:
-                merged = [texts[code] for code in merged]
+                merged = _select(texts, merged)
             yield merged
 
     def _find_disjoint(self) -> Bools:
@@ -431,9 +431,10 @@ class _Segments:
         return ()
 
 
-def _list_records(fields: Mapping[str, Sequence[Any]], number: int) -> list[dict[str, Any]]:
+def _list_records(fields: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """The fields of each segment."""
-    return [{name: values[segment] for name, values in fields.items()} for segment in range(number)]
+    rows = zip(*fields.values(), strict=True)
+    return [dict(zip(fields, row, strict=True)) for row in rows]
 
 
 def _drop_unknown(values: Mapping[str, Any]) -> dict[str, Any]:

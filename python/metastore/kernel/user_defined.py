@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +98,7 @@ class UserDefinedKernel:
         self._limit = limit
         self._pieces: list[pa.Array] = []
         self._bytes = 0
-        self._parts: dict[str, list[Any]] = {name: [] for name in self.names}
+        self._parts: dict[str, list[Any]] = defaultdict(list)
         self._failed: dict[str, str] = {}
         self._is_cut = False
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.kernel.binary_values import LONGEST_COUNTED_VALUE, is_text_type
+from metastore.kernel.complete_parts import require_all
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -166,8 +167,8 @@ def merge_value_counts(lists: Sequence[ValueCounts | None], top: int) -> ValueCo
 
     Only values that every part lists are kept, so that all frequencies are exact.
     """
-    parts = [part for part in lists if part is not None]
-    if len(parts) < len(lists) or not parts:
+    parts = require_all(lists)
+    if not parts:
         return None
     merged = _merge_exact_counts(parts).keep_most_frequent(top)
     if merged.kind == COMPLETE:
@@ -181,8 +182,9 @@ def _merge_exact_counts(parts: Sequence[ValueCounts]) -> ValueCounts:
     """The values that every part lists, ascending."""
     values = pa.concat_arrays(list(map(attrgetter("values"), parts)))
     counts = np.concatenate(list(map(attrgetter("counts"), parts)))
-    floors = np.repeat([part.floor for part in parts], list(map(len, parts)))
-    sum_of_floors = sum(part.floor for part in parts)
+    part_floors = list(map(attrgetter("floor"), parts))
+    sum_of_floors = sum(part_floors)
+    floors = np.repeat(part_floors, list(map(len, parts)))
     encoded = values.dictionary_encode()
     codes, distinct = encoded.indices.to_numpy(), len(encoded.dictionary)
     totals = np.bincount(codes, weights=counts, minlength=distinct).astype(np.int64)

@@ -42,7 +42,7 @@ class ValueRuns:
     def finite(self) -> ValueRuns:
         """The runs of finite values."""
         below, above = self.infinities
-        if not below and not above:
+        if below + above == 0:
             return self
         start, end = int(below > 0), len(self.values) - int(above > 0)
         return ValueRuns(self.values[start:end], self.counts[start:end])

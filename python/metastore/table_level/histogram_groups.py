@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from metastore.errors import DamagedObject
 from metastore.format.histogram_bins import Histogram
 from metastore.format.object_layout import HISTOGRAM_KIND, histogram_fields
+from metastore.kernel.complete_parts import require_all
 from metastore.kernel.quantiles import FINE
 from metastore.store.prefetch import prefetch
 from metastore.table_level.detail_selection import DetailSelection, DetailSlice
@@ -127,7 +128,7 @@ class HistogramGroups:
 
     def merge_group(self, parts: Sequence[Histogram | None]) -> Histogram | None:
         """Merge the histograms of a group; None if a member has none."""
-        histograms = _require_all(parts)
+        histograms = require_all(parts)
         if histograms is None:
             return None
         merged = merge_histograms(histograms, self._files.column, self._bins * GROUP_BIN_FACTOR)
@@ -135,18 +136,10 @@ class HistogramGroups:
 
     def merge_table(self, parts: Sequence[Histogram | None]) -> Histogram | None:
         """Merge the histograms of the uppermost groups to the table's; None if one is missing or all are empty."""
-        histograms = _require_all(parts)
+        histograms = require_all(parts)
         if histograms is None:
             return None
         return merge_histograms(histograms, self._files.column, self._bins, self._files.distinct)
-
-
-def _require_all(parts: Sequence[Histogram | None]) -> list[Histogram] | None:
-    """Return the parts, or None if one is missing."""
-    histograms = [part for part in parts if part is not None]
-    if len(histograms) < len(parts):
-        return None
-    return histograms
 
 
 class GroupHistograms:
