@@ -74,7 +74,8 @@ def murmur_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: ND
 
 def _hash_batch(words: UInt64Array, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> UInt64Array:
     order = order_by_length(lengths // BLOCK)
-    starts, lengths = starts[order], lengths[order]
+    starts = starts[order]
+    lengths = lengths[order]
     blocks = lengths // BLOCK
     h1 = np.full(len(starts), SEED, dtype=np.uint64)
     h2 = h1.copy()
@@ -88,7 +89,8 @@ def _hash_batch(words: UInt64Array, starts: NDArray[np.int64], lengths: NDArray[
 
 
 def _add_block(h1: UInt64Array, h2: UInt64Array, words: UInt64Array, starts: NDArray[np.int64]) -> None:
-    k1, k2 = words[starts], words[starts + WORD]
+    k1 = words[starts]
+    k2 = words[starts + WORD]
     _mix_first(k1)
     h1 ^= k1
     rotate_left(h1, 27)

@@ -98,7 +98,8 @@ class _Growing:
     """An array that grows in place: the system moves the pages of a large one, and copies nothing."""
 
     def __init__(self, kind: Any, expected: int) -> None:
-        self._kind, self._expected = kind, expected
+        self._kind = kind
+        self._expected = expected
         self._room: NDArray[Any] = np.empty(0, kind)
         self._length = 0
 
@@ -170,10 +171,12 @@ class BinaryValues:
         order = np.arange(len(self))
         is_new = np.zeros(len(self), np.bool_)
         is_new[:1] = True
-        active, depth = order.copy(), 0
+        active = order.copy()
+        depth = 0
         while len(active) and depth <= LONGEST_COUNTED_VALUE:
             level = self.sort_within_groups(order[active], np.cumsum(is_new[active]) - 1, depth)
-            order[active], is_new[active] = level.rows, level.is_new
+            order[active] = level.rows
+            is_new[active] = level.is_new
             active = active[~(level.ended | _alone(level.is_new))]
             depth += level.step
         return order
@@ -185,7 +188,8 @@ class BinaryValues:
         keys = self.sort_keys(rows, groups, depth, step) if last else self._keys(rows, depth, step)
         if not (keys[1:] >= keys[:-1]).all():
             order = np.argsort(keys)
-            rows, keys = rows[order], keys[order]
+            rows = rows[order]
+            keys = keys[order]
         is_new = np.ones(len(rows), np.bool_)
         np.not_equal(keys[1:], keys[:-1], out=is_new[1:])
         return SortLevel(rows, is_new, (keys & LEFT) < np.uint64(step), step)
@@ -206,7 +210,8 @@ class BinaryValues:
         shift = np.uint64(64 - 8 * step - LEFT_BITS)
         for batch in split_batches(len(all_keys)):
             batch_rows = batch if rows is None else rows[batch]
-            lengths, starts = self.lengths[batch_rows], self._starts[batch_rows]
+            lengths = self.lengths[batch_rows]
+            starts = self._starts[batch_rows]
             if depth:
                 starts = starts + np.minimum(lengths, depth)
                 lengths = np.maximum(lengths - depth, 0)

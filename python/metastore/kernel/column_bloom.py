@@ -17,7 +17,10 @@ class LazyBloomFilter:
     """The bloom filter of values in memory: making it takes time, and not every filter is stored."""
 
     def __init__(self, values: pa.Array, distinct: int, has_nan: bool, size: int) -> None:  # noqa: FBT001 - a part of the values
-        self._values, self._distinct, self._has_nan, self._size = values, distinct, has_nan, size
+        self._values = values
+        self._distinct = distinct
+        self._has_nan = has_nan
+        self._size = size
 
     def __eq__(self, other: object) -> bool:
         """Whether it is the same filter."""

@@ -59,7 +59,8 @@ class ColumnKernel:
         expected: tuple[int, int] = (0, 0),
         statistics: Sequence[Statistic] = (),
     ) -> None:
-        self._column, self._detail = column, detail
+        self._column = column
+        self._detail = detail
         self._rows = self._nulls = 0
         self._values = _collector(column, budget_bytes, detail, expected)
         self._user_defined: UserDefinedKernel | None = None
@@ -99,7 +100,8 @@ class ColumnKernel:
             return ColumnStatistics(
                 rows, None, nulls=self._nulls, compressed_bytes=sizes[0], uncompressed_bytes=sizes[1]
             )
-        part, nans = self._values.finish(), self._values.nans
+        part = self._values.finish()
+        nans = self._values.nans
         statistics = finish_statistics(part, self._column, (rows, self._nulls, nans), self._detail, sizes)
         if part is None:
             return statistics
@@ -119,7 +121,8 @@ class _Parts:
     """Parts that were closed because the budget was full."""
 
     def __init__(self, column: Column, detail: DetailLimits) -> None:
-        self._column, self._detail = column, detail
+        self._column = column
+        self._detail = detail
         self._closed: list[PartialAggregate] = []
 
     @property
@@ -146,7 +149,9 @@ class _Parts:
 
 class _Numbers:
     def __init__(self, column: Column, budget: int, detail: DetailLimits) -> None:
-        self._column, self._limit, self._detail = column, budget // HEADROOM, detail
+        self._column = column
+        self._limit = budget // HEADROOM
+        self._detail = detail
         self._pending: list[NDArray[Any]] = []
         self._bytes = 0
         self._runs: ValueRuns | None = None
@@ -196,7 +201,9 @@ class _Numbers:
         self._runs = runs
 
     def _take_pending(self) -> NDArray[Any]:
-        pending, self._pending, self._bytes = self._pending, [], 0
+        pending = self._pending
+        self._pending = []
+        self._bytes = 0
         if len(pending) == 1:
             return pending[0]
         return np.concatenate(pending)
@@ -206,7 +213,8 @@ class _Strings:
     nans = 0
 
     def __init__(self, column: Column, budget: int, detail: DetailLimits, expected: tuple[int, int]) -> None:
-        self._limit, self._detail = budget // HEADROOM, detail
+        self._limit = budget // HEADROOM
+        self._detail = detail
         self._expected = expected if sum(expected) <= self._limit else (0, 0)
         self._counted: list[tuple[pa.Array, NDArray[np.int64]]] = []
         self._bytes = 0
@@ -247,7 +255,9 @@ class _Strings:
         pieces: list[_Piece] = [*self._counted]
         if len(self._plain):
             pieces.append((self._plain.finish(), None))
-        self._counted, self._bytes, self._plain = [], 0, BinaryBuffer(*self._expected)
+        self._counted = []
+        self._bytes = 0
+        self._plain = BinaryBuffer(*self._expected)
         return pieces
 
     def _part(self, steps: int, *, last: bool = False) -> PartialAggregate:

@@ -187,7 +187,8 @@ def _uuid_texts(values: pa.Array) -> pa.Array:
     present = values.drop_null()
     if not len(present):
         return pa.nulls(len(values), pa.large_binary())
-    first, end = 16 * present.offset, 16 * (present.offset + len(present))
+    first = 16 * present.offset
+    end = 16 * (present.offset + len(present))
     raw = np.frombuffer(present.buffers()[1], dtype=np.uint8)[first:end].reshape(-1, 16)
     characters = np.full((len(present), 36), ord("-"), dtype=np.uint8)
     position = 0

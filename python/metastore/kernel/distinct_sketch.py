@@ -81,7 +81,8 @@ def make_sketches(
 ) -> Iterator[tuple[int, DistinctSketch]]:
     """Make sketches of several lists of distinct values, each with its owner."""
     order = np.argsort(owners, kind="stable")
-    owners, hashes = owners[order], theta_hashes_of_stored(values, column)[order]
+    owners = owners[order]
+    hashes = theta_hashes_of_stored(values, column)[order]
     starts = np.flatnonzero(np.diff(owners, prepend=owners[:1] - 1))
     for owner, owned in zip(owners[starts].tolist(), np.split(hashes, starts[1:]), strict=True):
         yield owner, make_sketch(owned)

@@ -96,10 +96,12 @@ def union_registers(registers: Sequence[Registers]) -> Registers:
 def _sigma(share: float) -> float:
     if share == 1:
         return math.inf
-    power, total = 1.0, share
+    power = 1.0
+    total = share
     while True:
         share *= share
-        before, total = total, total + share * power
+        before = total
+        total = total + share * power
         power += power
         if total == before:
             return total
@@ -108,10 +110,12 @@ def _sigma(share: float) -> float:
 def _tau(share: float) -> float:
     if share in (0.0, 1.0):
         return 0.0
-    power, total = 1.0, 1 - share
+    power = 1.0
+    total = 1 - share
     while True:
         share = math.sqrt(share)
         power *= 0.5
-        before, total = total, total - (1 - share) ** 2 * power
+        before = total
+        total = total - (1 - share) ** 2 * power
         if total == before:
             return total / 3

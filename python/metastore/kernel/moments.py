@@ -69,7 +69,8 @@ def pool_moments(
         else:
             scale = 10 ** (decimal_type(column.type) or (0, 0))[1]
             total = sum(totals)
-            middle, counts = total // number, numbers.tolist()
+            middle = total // number
+            counts = numbers.tolist()
             offsets = np.array([(t - middle * n) / (n * scale) for t, n in zip(totals, counts, strict=True)])
             mean = total / (number * scale)
         offsets = offsets - np.sum(numbers * offsets) / number
@@ -91,7 +92,8 @@ def _integers(runs: ValueRuns, column: Column) -> tuple[int, NDArray[np.float64]
     if not sortable_values.is_wide_decimal(column):
         total = _exact_sum(runs.values, runs.counts)
         pivot = round(total / number)
-        lo, hi = int(runs.values[0]), int(runs.values[-1])
+        lo = int(runs.values[0])
+        hi = int(runs.values[-1])
         pivot = min(max(pivot, lo), hi)
         if hi - lo < 1 << 63:
             return total, (runs.values - pivot).astype(np.float64)

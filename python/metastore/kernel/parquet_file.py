@@ -143,7 +143,8 @@ def read_column_values(source: Any, columns: Sequence[FileColumn], budget_bytes:
     arrays = {}
     for reading in readings:
         if reading.reader_cast not in (ReaderCast.SAME, ReaderCast.CAST):
-            name, file_type = reading.column.name, reading.field.type
+            name = reading.column.name
+            file_type = reading.field.type
             raise UnsupportedDataFile(f"column {name} is {file_type} in the file, which readers cast")
         arrays[reading.number] = _arrays(file, reading, budget_bytes)
     return arrays
@@ -269,7 +270,8 @@ def _analyze_batch(
                 kernel.add(values)
     results = {}
     while kernels:  # last first, so that the memory of each is released before the next works
-        kernel, reading = kernels.pop(), batch.pop()
+        kernel = kernels.pop()
+        reading = batch.pop()
         results[reading.number] = _finish(kernel, reading, file.metadata.num_rows)
     return results
 

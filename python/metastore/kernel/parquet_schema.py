@@ -177,9 +177,11 @@ def require_no_rebase(metadata: dict[bytes, bytes] | None, column: Column, physi
     """Refuse dates and timestamps that Spark shifts from the Julian calendar while it reads."""
     if metadata is None or column.type not in ("date", "timestamp"):
         return
-    mark, first_release = _LEGACY_DATES, (3, 0)
+    mark = _LEGACY_DATES
+    first_release = (3, 0)
     if physical == "INT96":
-        mark, first_release = _LEGACY_INT96, (3, 1)
+        mark = _LEGACY_INT96
+        first_release = (3, 1)
     if mark in metadata or _is_older(metadata, first_release):
         raise UnsupportedDataFile(f"column {column.name} was written in the legacy calendar")
 

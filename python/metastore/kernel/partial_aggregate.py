@@ -172,10 +172,12 @@ def aggregate_unique_texts(values: pa.Array, steps: int, detail: DetailLimits) -
 
     Values with the same 63-bit hash count as equal: among ten million, one count in 180,000 is short by one.
     """
-    texts, number = BinaryValues(values), len(values)
+    texts = BinaryValues(values)
+    number = len(values)
     hashes = texts.hashes()
     ordered = np.sort(hashes)
-    repeats, sketch = find_repeats(hashes, ordered), make_sketch(ordered, is_sorted=True)
+    repeats = find_repeats(hashes, ordered)
+    sketch = make_sketch(ordered, is_sorted=True)
     del hashes, ordered
     ends = target_ranks(number, min(detail.bins, number))
     ranks, positions = np.unique(
@@ -183,7 +185,8 @@ def aggregate_unique_texts(values: pa.Array, steps: int, detail: DetailLimits) -
     )
     selected = select_ranks(texts, ranks, repeats.again)
     selected_values = [selected.values[position] for position in positions.tolist()]
-    points, edges = selected_values[: steps + 1], selected_values[steps + 1 :]
+    points = selected_values[: steps + 1]
+    edges = selected_values[steps + 1 :]
     distincts = None
     if selected.distinct is not None:
         distincts = np.diff(selected.distinct[positions[steps + 2 :]], prepend=0)
@@ -205,17 +208,21 @@ def aggregate_unique_texts(values: pa.Array, steps: int, detail: DetailLimits) -
 
 def _count_repeats(values: pa.Array, texts: BinaryValues, repeats: ValueRepeats, detail: DetailLimits) -> ValueCounts:
     """The list of the values that occur more than once; if it would be too long, of the most frequent ones."""
-    rows, counts, floor = repeats.rows, repeats.counts, 1
+    rows = repeats.rows
+    counts = repeats.counts
+    floor = 1
     if len(rows) > detail.top and int(texts.lengths[rows].sum()) > detail.list_bytes:
         rank = len(counts) - detail.top
         least = np.partition(counts, rank)[rank]
         is_listed = counts >= least
         floor = int(counts[~is_listed].max(initial=1))
-        rows, counts = rows[is_listed], counts[is_listed]
+        rows = rows[is_listed]
+        counts = counts[is_listed]
     candidates = values.take(pa.array(rows))
     if len(rows):
         order = BinaryValues(candidates).order()
-        candidates, counts = candidates.take(pa.array(order)), counts[order]
+        candidates = candidates.take(pa.array(order))
+        counts = counts[order]
     kind = DUPLICATES if floor == 1 else TOP
     return make_value_counts(kind, floor, candidates, counts).limit(detail)
 
@@ -321,7 +328,8 @@ def _merge_finite_histograms(
     if not finite_ends:
         return None
     lows, highs = zip(*finite_ends, strict=True)
-    lo, hi = min(lows), max(highs)
+    lo = min(lows)
+    hi = max(highs)
     number = sum(part.number for part in parts)
     is_finite = np.isfinite(points)
     ranks = quantiles.quantile_ranks(number, len(points) - 1)[is_finite] - below

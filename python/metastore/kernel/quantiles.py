@@ -81,11 +81,16 @@ def select_ranks(texts: BinaryValues, ranks: Rows, again: Flags) -> SelectedValu
     Some bytes of all rows are sorted, then the next ones of those rows that agree in them with a row at one of the
     ranks, and so on. Only these keys are sorted, which takes a fifth of the time of sorting rows by them.
     """
-    found_rows, up_to = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
+    found_rows = np.zeros(len(ranks), np.int64)
+    up_to = np.zeros(len(ranks), np.int64)
     open_ranks, is_close = np.arange(len(ranks)), False  # indexes of `ranks`
     rows: Rows | None = None  # all
-    keys, depth, step = texts.prefix_keys(), WORD - 1, WORD - 1
-    parent, ahead, repeated_ahead = np.zeros(len(ranks), np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64)
+    keys = texts.prefix_keys()
+    depth = WORD - 1
+    step = WORD - 1
+    parent = np.zeros(len(ranks), np.int64)
+    ahead = np.zeros(1, np.int64)
+    repeated_ahead = np.zeros(1, np.int64)
     while len(open_ranks):
         firsts = np.arange(len(ahead), dtype=np.uint64) << np.uint64(8 * step + LEFT_BITS)
         ordered = _Ordered(keys, ahead, firsts)
@@ -104,12 +109,18 @@ def select_ranks(texts: BinaryValues, ranks: Rows, again: Flags) -> SelectedValu
         row_of = np.empty(len(selected), np.int64)
         row_of[positions] = rows
         done = is_done[group]
-        found_rows[open_ranks[done]], up_to[open_ranks[done]] = row_of[group[done]], (ends - repeated_ends)[group[done]]
-        numbers, stays = np.cumsum(~is_done) - 1, ~is_done[positions]
-        open_ranks, parent = open_ranks[~done], numbers[group[~done]]
-        ahead, repeated_ahead = starts[~is_done], repeated_starts[~is_done]
+        found_rows[open_ranks[done]] = row_of[group[done]]
+        up_to[open_ranks[done]] = (ends - repeated_ends)[group[done]]
+        numbers = np.cumsum(~is_done) - 1
+        stays = ~is_done[positions]
+        open_ranks = open_ranks[~done]
+        parent = numbers[group[~done]]
+        ahead = starts[~is_done]
+        repeated_ahead = repeated_starts[~is_done]
         if len(open_ranks):
-            rows, again, step = rows[stays], again[chosen][stays], choose_key_bytes(len(ahead) - 1)
+            rows = rows[stays]
+            again = again[chosen][stays]
+            step = choose_key_bytes(len(ahead) - 1)
             keys = texts.sort_keys(rows, numbers[positions[stays]], depth, step)
             depth += step
     values = list(map(texts.value, found_rows.tolist()))
@@ -144,7 +155,8 @@ def _rows_of(keys: UInt64Array, selected: UInt64Array) -> tuple[Rows, NDArray[np
     for batch in split_batches(len(keys)):
         np.take(table, hash_slots(keys[batch], _SLOT_BITS), out=positions[batch], mode="clip")
     rows = np.flatnonzero(positions >= 0)
-    positions, keys = positions[rows], keys[rows]
+    positions = positions[rows]
+    keys = keys[rows]
     missed = np.flatnonzero(selected[positions] != keys)  # another one may have taken the slot
     positions[missed] = np.minimum(np.searchsorted(selected, keys[missed]), len(selected) - 1)
     is_selected = np.ones(len(rows), np.bool_)

@@ -100,7 +100,9 @@ class _Rows:
     """Rows one behind the other, and the segment of each."""
 
     def __init__(self, rows: pa.Table, owners: Longs, number: int) -> None:
-        self.rows, self.owners, self._number = rows, owners, number
+        self.rows = rows
+        self.owners = owners
+        self._number = number
         self.ends = np.searchsorted(owners, np.arange(number + 1))
         self.sizes = np.diff(self.ends)
         self._filled = np.flatnonzero(self.sizes)
@@ -159,7 +161,9 @@ class _Segments:
     """The rows of columns of one encoding."""
 
     def __init__(self, columns: Sequence[Column], rows: Sequence[pa.Table]) -> None:
-        self._columns, self._tables, self._encoding = columns, rows, columns[0].encoding
+        self._columns = columns
+        self._tables = rows
+        self._encoding = columns[0].encoding
         self._number = len(columns)
         owners = np.repeat(np.arange(self._number), [table.num_rows for table in rows])
         table = rows[0]
@@ -180,7 +184,8 @@ class _Segments:
             return [(ColumnStatistics(encoding=None, **total), None) for total in totals]
         bounds = _list_records(self._bounds())
         numbers = _list_records(self._computed())
-        averages, percentiles = self._average_lengths(), self._percentiles()
+        averages = self._average_lengths()
+        percentiles = self._percentiles()
         merged = []
         for segment, sketch in enumerate(self._union_sketches(sketches)):
             statistics = ColumnStatistics(
@@ -308,7 +313,8 @@ class _Segments:
         return ranks, distinct.to_pylist() or [_PLACEHOLDER]
 
     def _moments(self, segment: int) -> dict[str, Any]:
-        rows, column = self._finite.rows, self._columns[segment]
+        rows = self._finite.rows
+        column = self._columns[segment]
         moments: dict[str, Any] = {}
         exact_sums = rows.cut(self._exact_sums, segment)
         totals = None
@@ -373,7 +379,8 @@ class _Segments:
         points = codes.reshape(-1, _POINTS)
         end = 0
         for size in sizes.tolist():
-            start, end = end, end + size
+            start = end
+            end = end + size
             if size == 1:
                 yield flat.slice(start * _POINTS, _POINTS).to_pylist()
                 continue
@@ -398,7 +405,8 @@ class _Segments:
         are_disjoint = rows.sizes <= 1
         are_bounded = self._are_bounded["lo"] & self._are_bounded["hi"]
         for segment in np.flatnonzero(are_bounded & ~are_disjoint).tolist():
-            los, his = rows.cut(self._ends["lo"], segment), rows.cut(self._ends["hi"], segment)
+            los = rows.cut(self._ends["lo"], segment)
+            his = rows.cut(self._ends["hi"], segment)
             are_disjoint[segment] = are_ranges_disjoint(los, his)
         return are_disjoint
 

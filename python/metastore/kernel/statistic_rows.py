@@ -86,7 +86,8 @@ def file_histogram_rows(rows: Iterable[Row]) -> pa.Table:
             files.append(file)
             histograms.append((statistics.encoding, statistics.histogram))
     fields = histogram_fields(histograms)
-    fields["column"], fields["file"] = pa.array(columns, pa.int32()), pa.array(files, pa.int32())
+    fields["column"] = pa.array(columns, pa.int32())
+    fields["file"] = pa.array(files, pa.int32())
     return fill_schema(HISTOGRAMS, fields, len(histograms))
 
 

@@ -61,7 +61,8 @@ def theta_hashes_of_stored(values: pa.Array, column: Column) -> UInt64Array:
 def _hash_wide(values: NDArray[Any]) -> UInt64Array:
     high, low = decimal_halves(values)
     data = np.empty((len(values), 2), dtype=">u8")
-    data[:, 0], data[:, 1] = high.view(np.uint64), low
+    data[:, 0] = high.view(np.uint64)
+    data[:, 1] = low
     in_low = high == (low.view(np.int64) >> 63)
     lengths = np.where(in_low, _shortest(low.view(np.int64)), 8 + _shortest(high))
     starts = np.arange(1, len(values) + 1) * DECIMAL_BYTES - lengths
@@ -182,7 +183,8 @@ class ThetaSketch:
             return EMPTY
         start = 8 * header.longs
         _require_length(data, start)
-        count, threshold = 1, ALL
+        count = 1
+        threshold = ALL
         if header.longs > 1:
             (count,) = struct.unpack_from("<I", data, 8)
         if header.longs > 2:

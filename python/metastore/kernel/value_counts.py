@@ -186,7 +186,8 @@ def _merge_exact_counts(parts: Sequence[ValueCounts]) -> ValueCounts:
     sum_of_floors = sum(part_floors)
     floors = np.repeat(part_floors, list(map(len, parts)))
     encoded = values.dictionary_encode()
-    codes, distinct = encoded.indices.to_numpy(), len(encoded.dictionary)
+    codes = encoded.indices.to_numpy()
+    distinct = len(encoded.dictionary)
     totals = np.bincount(codes, weights=counts, minlength=distinct).astype(np.int64)
     listing_floors = np.bincount(codes, weights=floors, minlength=distinct).astype(np.int64)
     unlisted = sum_of_floors - listing_floors  # the most that parts without a value may hold of it

@@ -44,7 +44,8 @@ class ValueRuns:
         below, above = self.infinities
         if below + above == 0:
             return self
-        start, end = int(below > 0), len(self.values) - int(above > 0)
+        start = int(below > 0)
+        end = len(self.values) - int(above > 0)
         return ValueRuns(self.values[start:end], self.counts[start:end])
 
     @property
@@ -64,7 +65,8 @@ def make_runs(values: NDArray[Any]) -> ValueRuns:
         return _of_sorted(values)
     if values.dtype.kind != "i":
         return _sorted(values)
-    lo, hi = int(values.min()), int(values.max())
+    lo = int(values.min())
+    hi = int(values.max())
     distance = hi - lo
     if distance < max(min(len(values), _LARGEST_SPAN), _SMALL_SPAN):
         return _counted(values, lo, distance + 1)
@@ -82,7 +84,8 @@ def merge_runs(first: ValueRuns, second: ValueRuns) -> ValueRuns:
     if len(values) == 0:
         return first
     order = np.argsort(values, kind="stable")
-    values, counts = values[order], np.concatenate([first.counts, second.counts])[order]
+    values = values[order]
+    counts = np.concatenate([first.counts, second.counts])[order]
     starts = find_run_starts(values)
     return ValueRuns(values[starts], np.add.reduceat(counts, starts))
 
@@ -107,7 +110,8 @@ def _long(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _is_sorted(values: NDArray[Any]) -> bool:
-    beginning, remaining = values[:_SAMPLE], values[_SAMPLE - 1 :]
+    beginning = values[:_SAMPLE]
+    remaining = values[_SAMPLE - 1 :]
     if not (beginning[1:] >= beginning[:-1]).all():
         return False
     return bool((remaining[1:] >= remaining[:-1]).all())

@@ -83,7 +83,9 @@ class GroupCache(Mapping[bytes, pa.Table]):
         """
         self.numbers: dict[bytes, int] = {}
         self.refs: list[ObjectRef] = []
-        self._store, self._kind, self._group_bytes = store, kind, group_bytes
+        self._store = store
+        self._kind = kind
+        self._group_bytes = group_bytes
         self._with_keys = list(filter(None, ["node", number]))
         self._names = [name for name in SCHEMAS[kind].names if name != "node"]
         self._parts: list[ObjectPart] = []
@@ -207,7 +209,8 @@ class GroupCache(Mapping[bytes, pa.Table]):
         table = fill_schema(SCHEMAS[self._kind], columns, rows.num_rows)
         groups = split_evenly(table.num_rows, -(-self._bytes // self._group_bytes))
         self._written.append(self._store.put(self._kind, table, groups))
-        self._pending, self._bytes = {}, 0
+        self._pending = {}
+        self._bytes = 0
 
 
 def _select_objects(live_keys: Mapping[ObjectRef, Collection[bytes]]) -> list[ObjectRef]:

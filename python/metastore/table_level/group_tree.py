@@ -160,7 +160,8 @@ class FileGroups:
     def __init__(self, identities: Words) -> None:
         """Group files."""
         self._ends = find_group_ends(identities[:, 0])
-        sums, self._sums = identities, [identities.tobytes()]
+        sums = identities
+        self._sums = [identities.tobytes()]
         for ends in self._ends:
             sums = np.add.reduceat(sums, np.concatenate([[0], ends[:-1]]), axis=0)
             self._sums.append(sums.tobytes())

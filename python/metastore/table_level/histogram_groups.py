@@ -114,7 +114,8 @@ class HistogramGroups:
     """
 
     def __init__(self, files: HistogramFiles, bins: int) -> None:
-        self._files, self._bins = files, bins
+        self._files = files
+        self._bins = bins
 
     @property
     def cache_key(self) -> bytes:
@@ -193,7 +194,8 @@ class TableHistograms:
     ) -> None:
         """Look up the stored groups."""
         self._cache = GroupCache(store, HISTOGRAM_GROUP_KIND, refs, group_bytes=ROW_GROUP_BYTES)
-        self._read, self._bins = read, bins
+        self._read = read
+        self._bins = bins
         self._selection = DetailSelection("histograms")
         self._columns: dict[int, HistogramFiles] = {}
         self._groups: dict[int, tuple[HistogramGroups, GroupTree]] = {}

@@ -103,7 +103,8 @@ class _Edges:
     """
 
     def __init__(self, parts: Sequence[Histogram], column: Column) -> None:
-        self._parts, self._column = parts, column
+        self._parts = parts
+        self._column = column
         self._values, positions = _merge_edges(parts, column)
         numbers_of_edges = [len(part.edges) for part in parts]
         firsts = np.cumsum([0, *numbers_of_edges])
@@ -127,7 +128,9 @@ class _Edges:
         ends = np.arange(len(self._values))
         if len(ends) > bins:
             ends = choose_bin_ends(self._sums, self._exact, bins)
-        ranks, errors, exact = self._sums[ends], self._errors[ends], self._exact[ends]
+        ranks = self._sums[ends]
+        errors = self._errors[ends]
+        exact = self._exact[ends]
         # Values that may lie between a frequent value and its neighbour go to the bin before: the value stays alone.
         beside = np.diff(ranks, prepend=0) - exact
         is_single = (np.diff(ends, prepend=-1) == 1) & (exact > beside)
@@ -136,7 +139,10 @@ class _Edges:
         errors[:-1] += moved
         has_values = np.diff(ranks, append=ranks[-1] + 1) > 0  # the last of several edges with one rank
         has_values &= ranks > 0
-        ends, ranks, errors, is_single = ends[has_values], ranks[has_values], errors[has_values], is_single[has_values]
+        ends = ends[has_values]
+        ranks = ranks[has_values]
+        errors = errors[has_values]
+        is_single = is_single[has_values]
         counts = np.diff(ranks // 2, prepend=0)
         edges = np.append(0, ends)
         edge_errors = np.append(0, -(-errors // 2) + ranks % 2).astype(np.int64)

@@ -279,7 +279,8 @@ class ListGroups:
 
     def _merge_groups(self, column: ColumnLists, rows: pa.Table, absent: AbstractSet[int]) -> Sequence[_Group]:
         """The lists of the uppermost groups; a group with an absent file has none, nor has one with a too long list."""
-        lists, tree = column.lists, column.tree
+        lists = column.lists
+        tree = column.tree
         wide = []
         if is_wide_decimal(lists.column):
             wide.append(lists.ordinal)

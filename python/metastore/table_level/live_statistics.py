@@ -314,7 +314,8 @@ class LiveStatistics:
         collected: dict[str, _ColumnRows] = {}
         selection = [(block, _select_columns(block.block.columns, by_key)) for block in self._blocks]
         for part in self._read_summaries(selection, names):
-            block, column = part.block_files.block, part.target
+            block = part.block_files.block
+            column = part.target
             rows, files = _select_uncovered(part.rows, part.files, self._positions[block.id], covered[column.key])
             if len(files):
                 column_rows = collected.setdefault(column.key, _ColumnRows(column, block.computed))

@@ -148,7 +148,8 @@ class RankSort:
         return python_files, spark_files
 
     def _read_by_python(self, columns: Columns, files: Sequence[DataFile]) -> RDD[Any]:
-        context, facts = self.spark.sparkContext, self.facts
+        context = self.spark.sparkContext
+        facts = self.facts
         tasks = []
         for group in pack_files(files, context.defaultParallelism):
             task = _FileTask(

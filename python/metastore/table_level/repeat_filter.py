@@ -93,7 +93,8 @@ class RepeatFilter:
 
 
 def _find_bits(hashes: Hashes, size: int, probes: int) -> Hashes:
-    low, high = hashes & _LOW, (hashes >> np.uint64(32)) | np.uint64(1)
+    low = hashes & _LOW
+    high = (hashes >> np.uint64(32)) | np.uint64(1)
     mask = np.uint64(8 * size - 1)
     return np.concatenate([(low + np.uint64(probe) * high) & mask for probe in range(probes)])
 

@@ -173,7 +173,8 @@ class _Reduction:
 
     def write(self, refs: Sequence[ObjectRef]) -> TableLevel:
         """Reduce and write, with the partial merges of these objects."""
-        facts, options = self.facts, self.options
+        facts = self.facts
+        options = self.options
         nodes = GroupCache(self.store, AGGREGATE_KIND, refs)
         live = LiveStatistics(self.store, self.coverage.blocks, facts.files, nodes)
         user_defined = UserDefinedLevel(live, self.coverage.blocks, len(facts.files), self.statistics)

@@ -266,7 +266,8 @@ def index_coverage_rows(indexed: Mapping[int, Longs]) -> tuple[pa.Table, list[in
     """Rows of `table-placed`, and their row groups."""
     tables = []
     for ordinal, rows in sorted(indexed.items()):
-        ordinals, files = np.full(len(rows), ordinal, np.int32), np.arange(len(rows), dtype=np.int32)
+        ordinals = np.full(len(rows), ordinal, np.int32)
+        files = np.arange(len(rows), dtype=np.int32)
         tables.append(pa.table([ordinals, files, rows], schema=TABLE_PLACED))
     sizes = [table.num_rows for table in tables]
     if len(sizes) > ROW_GROUPS:

@@ -142,7 +142,8 @@ def _add_up(lines: Longs, values: pa.Array, counts: Sequence[Longs]) -> tuple[Lo
             return codes // span, pa.array(codes % span + least), sums
     keys = make_keys(values)
     order = _sort_lines(lines, keys)
-    lines, keys = lines[order], keys[order]
+    lines = lines[order]
+    keys = keys[order]
     starts = find_pair_starts(keys, lines)
     sums = [np.add.reduceat(of_values[order], starts) for of_values in counts]
     return lines[starts], values.take(pa.array(order[starts])), sums
