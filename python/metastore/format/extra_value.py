@@ -81,7 +81,7 @@ def _is_storable(kind: pa.DataType) -> bool:
 
 
 def _is_solid(kind: pa.DataType) -> bool:
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if isinstance(kind, (pa.ListType, pa.LargeListType)):
         return _is_solid(kind.value_type)
     if pa.types.is_struct(kind):
         types = [field.type for field in kind.fields]

@@ -262,13 +262,11 @@ class _Strings:
 
     def _part(self, steps: int, *, last: bool = False) -> PartialAggregate:
         pieces = self._take_pieces()
-        values, counts = pieces[0]
-        is_single = len(pieces) == 1
-        if is_single and counts is None and _are_nearly_unique(values):
+        if len(pieces) == 1 and _are_nearly_unique(*pieces[0]):
+            values, _ = pieces[0]
             self.filter.add(values, last=last)
             return aggregate_unique_texts(values, steps, self._detail)
-        if counts is None or not is_single:
-            values, counts = _deduplicate(pieces)
+        values, counts = _deduplicate(pieces)
         self.filter.add(values, last=last)
         return aggregate_texts(values, counts, steps, self._detail)
 
@@ -292,21 +290,29 @@ def _decode_dictionary(array: pa.Array) -> pa.Array:
     return array.dictionary_decode()
 
 
-def _are_nearly_unique(values: pa.Array) -> bool:
+def _are_nearly_unique(values: pa.Array, counts: NDArray[np.int64] | None) -> bool:
     """Whether values are many, and a sample says that a hash table would not make them much fewer."""
-    if len(values) <= _FEW:
+    if counts is not None or len(values) <= _FEW:
         return False
     sample = values.slice(0, _SAMPLE)
     return bool(pc.count_distinct(sample).as_py() >= len(sample) // 4)
 
 
 def _deduplicate(pieces: list[_Piece]) -> tuple[pa.Array, NDArray[np.int64]]:
-    encoded = pa.concat_arrays([values for values, _ in pieces]).dictionary_encode()
-    codes = encoded.indices.to_numpy()
-    if all(counts is None for _, counts in pieces):
-        return encoded.dictionary, np.bincount(codes)
-    weights = np.concatenate([_count_each(*piece) for piece in pieces])
-    return encoded.dictionary, np.bincount(codes, weights=weights).astype(np.int64)
+    """The distinct values of pieces, and the count of each; values with counts are distinct in their piece."""
+    if len(pieces) == 1:
+        return _count_alone(*pieces[0])
+    values, counts = zip(*pieces, strict=True)
+    encoded = pa.concat_arrays(values).dictionary_encode()
+    weights = np.concatenate(list(map(_count_each, values, counts)))
+    return encoded.dictionary, np.bincount(encoded.indices.to_numpy(), weights=weights).astype(np.int64)
+
+
+def _count_alone(values: pa.Array, counts: NDArray[np.int64] | None) -> tuple[pa.Array, NDArray[np.int64]]:
+    if counts is not None:
+        return values, counts
+    encoded = values.dictionary_encode()
+    return encoded.dictionary, np.bincount(encoded.indices.to_numpy())
 
 
 def _count_each(values: pa.Array, counts: NDArray[np.int64] | None) -> NDArray[np.int64]:

@@ -72,9 +72,7 @@ class UserDefinedLevel:
 
     def reduce(self, columns: Sequence[Column]) -> dict[ColumnKey, dict[str, bytes]]:
         """Reduce the values of columns, a few columns at a time."""
-        if not columns:
-            return {}
-        step = len(columns)
+        step = max(len(columns), 1)
         if self._has_values:
             step = max(1, _VALUES_AT_ONCE // max(self._file_count, 1))
         reduced: dict[ColumnKey, dict[str, bytes]] = {}
