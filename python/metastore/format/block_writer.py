@@ -75,7 +75,8 @@ class BlockWriter:
         """Write zones and the list of data files, and return the block."""
         summary = tuple(self._summary)
         zones = self._put_zones()
-        block_settings = {key: value for key, value in settings.items() if key != "statistics"}
+        block_settings = dict(settings)
+        block_settings.pop("statistics", None)
         block_id = str(uuid.uuid4())
         description = describe_block(
             block_id=block_id,

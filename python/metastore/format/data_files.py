@@ -12,7 +12,7 @@ from metastore.format.object_part import ANY_ROWS
 from metastore.format.objects import ObjectRef
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -41,9 +41,14 @@ def read_file_keys(rows: pa.Table) -> list[FileKey]:
 
 def list_detail_objects(files: pa.Table, kind: str) -> set[tuple[str, int, str]]:
     """List name, length and digest of the detail objects of one kind that a list of data files names."""
+    return set(_list_fields(files, kind, ("name", "length", "sha256")))
+
+
+def _list_fields(files: pa.Table, kind: str, fields: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """List fields of the detail objects of one kind, once for each data file that names one."""
     files = files.filter(pc.is_valid(files[f"{kind}_name"]))
-    columns = [files[f"{kind}_{field}"].to_pylist() for field in ("name", "length", "sha256")]
-    return set(zip(*columns, strict=True))
+    columns = [files[f"{kind}_{field}"].to_pylist() for field in fields]
+    return zip(*columns, strict=True)
 
 
 def describe_detail(kind: str, ref: ObjectRef) -> dict[str, Any]:
@@ -67,10 +72,8 @@ class DetailFiles(NamedTuple):
 
 def list_detail_references(files: pa.Table, kind: str) -> set[ObjectRef]:
     """List the references to the detail objects of one kind that a list of data files names."""
-    files = files.filter(pc.is_valid(files[f"{kind}_name"]))
-    columns = [files[f"{kind}_{field}"].to_pylist() for field in _REFERENCE_FIELDS]
     references = set()
-    for values in zip(*columns, strict=True):
+    for values in _list_fields(files, kind, _REFERENCE_FIELDS):
         fields = dict(zip(_REFERENCE_FIELDS, values, strict=True))
         references.add(ObjectRef(rows=ANY_ROWS, **fields))
     return references

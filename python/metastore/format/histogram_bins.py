@@ -171,7 +171,7 @@ def _take_edges(edges: Any, positions: Longs) -> Any:
         return edges.take(pa.array(positions))
     if isinstance(edges, np.ndarray):
         return edges[positions]
-    return [edges[position] for position in positions.tolist()]
+    return list(map(edges.__getitem__, positions.tolist()))
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class RanksRef:
 
     def check(self) -> None:
         """Raise a TypeError unless each column has a count."""
-        if len(self.columns) != len(self.before_first) or any(count < 0 for count in self.before_first):
+        if len(self.columns) != len(self.before_first) or min(self.before_first, default=0) < 0:
             raise TypeError("ranks that no writer of this format makes")
 
 
@@ -193,7 +193,8 @@ class Snapshot:
 
     def check(self) -> None:
         """Raise an error for a snapshot that no writer makes."""
-        column_lists = [ref.columns for ref in self.frequencies] + [ref.columns for ref in self.ranks]
+        references: tuple[SummaryRef | RanksRef, ...] = (*self.frequencies, *self.ranks)
+        column_lists = [ref.columns for ref in references]
         _require_parts(self, self.described, chain(*column_lists, self.distribution))
         _require_kind("table-files", self.table_files)
         _require_kind("table-summary", self.summary)

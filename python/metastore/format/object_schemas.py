@@ -59,6 +59,7 @@ _TYPES = {
 }
 _BUILT_IN = read_contract("statistics")
 _STATISTICS = [pa.field(statistic["name"], _TYPES[statistic["type"]]) for statistic in _BUILT_IN]
+_NAMES = [statistic["name"] for statistic in _BUILT_IN]
 
 _VALUE_LISTS = [
     pa.field("value_long", pa.int64()),
@@ -82,7 +83,7 @@ ZONES = pa.schema(
     [
         _required("column", pa.int32()),
         _required("zone", pa.int32()),
-        *_STATISTICS[: [field.name for field in _STATISTICS].index("lo_exact")],
+        *_STATISTICS[: _NAMES.index("lo_exact")],
     ]
 )
 
@@ -115,7 +116,7 @@ TABLE_FILES = pa.schema(
     ]
 )
 
-_FIRST_ADDED = [field.name for field in _STATISTICS].index("singles") + 1  # columns are added at the end alone
+_FIRST_ADDED = _NAMES.index("singles") + 1  # columns are added at the end alone
 TABLE_SUMMARY = pa.schema(
     [
         _required("column", pa.int32()),

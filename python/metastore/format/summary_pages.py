@@ -122,8 +122,11 @@ def _read_page(view: memoryview, start: int) -> _Page:
 
 def _are_cut_by_rows(pages: Sequence[_Page], rows: int, page_rows: int) -> bool:
     """Whether each page but the last has so many values, and the last the remaining ones."""
-    sizes = [page.values for page in pages]
-    return sizes == [min(page_rows, rows - first) for first in range(0, rows, page_rows)]
+    full_pages, remaining = divmod(rows, page_rows)
+    expected = [page_rows] * full_pages
+    if remaining:
+        expected.append(remaining)
+    return [page.values for page in pages] == expected
 
 
 class _HeaderReader:

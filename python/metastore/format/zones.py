@@ -140,8 +140,7 @@ def _build_zones_of_column(rows: pa.Table, column: Column, ordinal: int, rows_of
             hi = np.maximum.reduceat(np.where(files.has_hi, files.hi, least), starts)
             zones[f"lo_{column.encoding}"] = pa.array(lo, mask=~has_lo)
             zones[f"hi_{column.encoding}"] = pa.array(hi, mask=~has_hi)
-    arrays = {name: pa.array(values, ZONES.field(name).type) for name, values in zones.items()}
-    return fill_schema(ZONES, arrays, len(starts))
+    return fill_schema(ZONES, zones, len(starts))
 
 
 def _are_bounded(files: _SummaryOfFiles, has_bound: Flags, starts: Longs) -> Flags:

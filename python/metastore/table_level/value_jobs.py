@@ -108,7 +108,7 @@ class ValueJobs:
         located = {}
         for ordinal, column in columns.items():
             covered = [index.files for index in earlier if ordinal in index.columns]
-            positions = np.array([by_path[path] for path in _paths(column.sources)], np.int64)
+            positions = np.array(list(map(by_path.__getitem__, _paths(column.sources))), np.int64)
             is_covered = np.isin(positions, np.concatenate([positions[:0], *covered]))
             located[ordinal] = np.where(is_covered, -1, positions)
         return located
