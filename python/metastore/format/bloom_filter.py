@@ -89,7 +89,9 @@ def choose_filter_size(distinct: int, most_bytes: int = _MOST_BYTES) -> int | No
     size = _blocks_for(distinct, BITS_PER_VALUE) * BLOCK_BYTES
     while size > max(most_bytes, BLOCK_BYTES):
         size //= 2
-    return None if size > most_bytes or 8 * size < _FEWEST_BITS_PER_VALUE * distinct else size
+    if size > most_bytes or 8 * size < _FEWEST_BITS_PER_VALUE * distinct:
+        return None
+    return size
 
 
 def error_rate(distinct: NDArray[np.int64]) -> NDArray[np.float64]:

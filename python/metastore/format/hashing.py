@@ -41,11 +41,12 @@ def split_batches(length: int) -> Iterator[slice]:
 
 def order_by_length(lengths: NDArray[np.int64]) -> NDArray[np.intp]:
     """Order values by decreasing length, so that the values with an i-th block are a prefix."""
-    longest = int(lengths.max()) if len(lengths) else 0
+    longest = int(lengths.max(initial=0))
     if longest > LONG_VALUE:
         return np.argsort(-lengths, kind="stable")
-    narrow = np.uint8 if longest < 256 else np.uint16  # numpy sorts 8 and 16 bits by radix
-    return np.argsort((longest - lengths).astype(narrow), kind="stable")
+    if longest < 256:  # numpy sorts 8 and 16 bits by radix
+        return np.argsort((longest - lengths).astype(np.uint8), kind="stable")
+    return np.argsort((longest - lengths).astype(np.uint16), kind="stable")
 
 
 def rotate_left(x: UInt64Array, bits: int) -> None:

@@ -79,7 +79,7 @@ def _hash_batch(words: UInt64Array, starts: NDArray[np.int64], lengths: NDArray[
     blocks = lengths // BLOCK
     h1 = np.full(len(starts), SEED, dtype=np.uint64)
     h2 = h1.copy()
-    for i in range(int(blocks[0]) if len(blocks) else 0):
+    for i in range(int(blocks.max(initial=0))):
         having = int(np.searchsorted(-blocks, -i, side="left"))
         _add_block(h1[:having], h2[:having], words, starts[:having] + BLOCK * i)
     _add_tail(h1, h2, words, starts + BLOCK * blocks, lengths - BLOCK * blocks)

@@ -70,7 +70,9 @@ def _parse_distance(text: str, offset: re.Match[str]) -> timedelta:
     distance = timedelta(hours=hours, minutes=minutes, seconds=seconds)
     if max(minutes, seconds) >= _SIXTY or distance > _LONGEST:
         raise InvalidArgument("zone", f"{text!r} is no offset from -18:00 to +18:00")
-    return -distance if offset["sign"] == "-" else distance
+    if offset["sign"] == "-":
+        return -distance
+    return distance
 
 
 def _parse_group(offset: re.Match[str], name: str) -> int:

@@ -296,7 +296,9 @@ class LiveStatistics:
 
     def _merge_columns(self, columns: Sequence[Column]) -> Iterator[ColumnLevel]:
         # Without stored groups every row is merged: all fields are read at once.
-        fields = _FIELDS_WITHOUT_PERCENTILES if self._nodes else _ALL_FIELDS
+        fields = _ALL_FIELDS
+        if self._nodes:
+            fields = _FIELDS_WITHOUT_PERCENTILES
         merges = list(map(self._plan_merge, self._collect_rows(columns, fields)))
         sketches = self._read_sketches(merges)
         rows_to_merge: Sequence[pa.Table | None] = [None] * len(merges)

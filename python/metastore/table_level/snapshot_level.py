@@ -200,7 +200,9 @@ class _Reduction:
 
     def _make_detail_writer(self, threads: ThreadPoolExecutor, refs: Sequence[ObjectRef]) -> TableDetailWriter:
         # Partial merges replace most of the detail objects: these are read only where they are needed.
-        blocks = () if refs else self.coverage.live_blocks
+        blocks: Sequence[BlockFiles] = ()
+        if not refs:
+            blocks = self.coverage.live_blocks
         return TableDetailWriter(
             store=self.store,
             options=self.options,
