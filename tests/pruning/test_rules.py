@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from metastore.jvm_session import find_shim_package
 from planner.plans import conf
+from pruning.scala import items
 from rules import NAN, NULL, RULES
 
 pytestmark = pytest.mark.spark
+
+SOURCES = Path(__file__).parents[2] / "jvm-shim/src/main/scala/org/metastore/spark/pruning"
+EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
+PATTERN = re.compile(r"\bcase\s(?!class|object)(.*?)=>", re.DOTALL)
+WITHOUT_RULE = {"GetStructField", "OuterReference", "RegExpReplace", "StringSplit", "UnscaledValue"}
+"""Expressions that the sources match for other reasons: columns, what is refused, what the optimizer writes."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -51,3 +61,36 @@ def test_rows_are_sorted_by_every_column(spark):
             if plain and not spark.sql(f"SELECT {sorted_values} = array({', '.join(plain)})").first()[0]:
                 unsorted.append((rule.name, name))
     assert unsorted == []
+
+
+def test_every_rule_is_in_the_contract(spark):
+    """Each of Spark's expressions that the sources match is in a filter of some rule."""
+    matched = set()
+    for file in SOURCES.glob("*.scala"):
+        for pattern in PATTERN.findall(file.read_text("utf-8")):
+            matched.update(re.findall(r"\b[A-Z]\w+", pattern))
+    asked = set()
+    for rule in RULES:
+        filters = probe(spark, rule, "bounds").filters()
+        for filter_ in rule.filters:
+            asked |= classes(filters.analyzed(filter_).condition())
+            for conjunct in items(filters.conjuncts(filter_)):
+                asked |= classes(conjunct)
+    without_rule = {name for name in matched - asked if is_expression(spark, name)}
+    assert without_rule <= WITHOUT_RULE
+
+
+def classes(expression):
+    """The names of Spark's expressions in one."""
+    return set(re.findall(rf'"class":"{re.escape(EXPRESSIONS)}(\w+)"', expression.toJSON()))
+
+
+def is_expression(spark, name):
+    """Whether a name is that of one of Spark's expressions, not of many."""
+    java = spark._jvm.java.lang
+    try:
+        found = java.Class.forName(EXPRESSIONS + name)
+    except Py4JJavaError:
+        return False
+    is_abstract = java.reflect.Modifier.isAbstract(found.getModifiers())
+    return not is_abstract and java.Class.forName(f"{EXPRESSIONS}Expression").isAssignableFrom(found)
