@@ -63,16 +63,12 @@ def describe_lost_parts(parts: Sequence[str]) -> str:
     return f"its {_name_parts(parts)} were damaged, and its data files may be gone: these are left out"
 
 
-def describe_lost_files(paths: Sequence[str] | None, columns: Sequence[str], kinds: Sequence[str]) -> str:
+def describe_lost_files(paths: Sequence[str] | None, columns: Sequence[str]) -> str:
     """Say what of the statistics of data files is left out."""
     if paths is None:
         return "a list of data files was damaged: what it listed of earlier snapshots alone is left out"
-    lost = []
-    if columns:
-        lost.append(f"the statistics of {', '.join(columns)}")
-    if kinds:
-        lost.append(_name_parts(kinds))
-    return f"{_count_files(paths)}, such as {paths[0]}: {', '.join(lost)} were damaged and are left out"
+    statistics = f"the statistics of {', '.join(columns)}"
+    return f"{_count_files(paths)}, such as {paths[0]}: {statistics} were damaged and are left out"
 
 
 def _count_files(paths: Sequence[str]) -> str:

@@ -60,14 +60,10 @@ class BlockWriter:
             extra[PAGE_ROWS_KEY] = str(self._page_rows)
         row_groups = object_layout.size_row_groups(rows["column"], self._columns_per_group)
         ref = self._put("summary", rows, row_groups, extra)
-        self.add_reference(SummaryRef(ref, tuple(ordinals)), rows)
-
-    def add_reference(self, ref: SummaryRef, rows: pa.Table) -> None:
-        """Add an object that exists already, as if its rows had been added."""
-        self._summary.append(ref)
+        self._summary.append(SummaryRef(ref, tuple(ordinals)))
         if self._page_rows:
             zones = build_zones(rows, self._columns, self._rows_of_files)
-            self._zones.append(_ZonesOfColumns(zones, ref.columns))
+            self._zones.append(_ZonesOfColumns(zones, tuple(ordinals)))
 
     def finish(
         self, computed: str, statistics: Mapping[str, int], table: TableIdentity, settings: Mapping[str, Any]

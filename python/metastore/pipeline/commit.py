@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from metastore.adapters.spark_errors import raise_as_ours
 from metastore.format.manifest import Block, Manifest, Snapshot, TableIdentity
-from metastore.pipeline.repair_plan import find_replacements, repair_entries, rewrite_zones, salvage_blocks
+from metastore.pipeline.repair_plan import find_replacements, note_lost_statistics, repair_entries, rewrite_zones
 from metastore.table_level.snapshot_level import TableLevel, is_entry_of, write_table_level
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def commit_plan(
     base = [damage.rewritten.get(block.id, block) for block in plan.base]
     new = (*plan.adopted, *computed)
     coverage = inputs.cover([*base, *new])
-    damage = salvage_blocks(damage, inputs.store, plan.manifest, coverage)
+    damage = note_lost_statistics(damage, inputs.store, inputs.facts, plan.manifest, coverage)
     replacements = find_replacements(damage, plan.manifest, coverage)
     progress.begin("merging")
     level = _write_level(inputs, plan, state, coverage)

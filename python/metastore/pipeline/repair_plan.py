@@ -1,4 +1,4 @@
-"""Damaged statistics in one ANALYZE: they are computed again, salvaged, or dropped."""
+"""Damaged statistics in one ANALYZE: they are dropped, and computed again where the table has the data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from metastore.adapters.table_facts import Refusal
 from metastore.errors import DamagedObject
 from metastore.format.data_files import FileKey, read_file_keys
 from metastore.store.block_files import DEPTHS
-from metastore.store.repair import Salvage, list_lost_parts, repair_snapshot, salvage_block
+from metastore.store.block_merge import rewrite_block
+from metastore.store.repair import LostStatistics, find_lost_statistics, list_lost_parts, repair_snapshot
 from metastore.store.verification import Damage, find_damage
 from metastore.visible_text import get_logger
 
@@ -38,7 +39,7 @@ class KnownDamage:
         blocks: Ids of the damaged blocks.
         skipped: Ids of the damaged blocks that are not computed again.
         entries: The lost parts of snapshots' entries by snapshot id; None if all of the entry is lost.
-        salvaged: The sound parts of damaged blocks, by block id.
+        lost: The statistics of damaged blocks that nobody computes again, by block id.
         rewritten: New blocks by the ids of those of which only zones were damaged.
     """
 
@@ -48,7 +49,7 @@ class KnownDamage:
     blocks: frozenset[str] = frozenset()
     skipped: frozenset[str] = frozenset()
     entries: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
-    salvaged: Mapping[str, Salvage] = field(default_factory=dict)
+    lost: Mapping[str, LostStatistics] = field(default_factory=dict)
     rewritten: Mapping[str, Block] = field(default_factory=dict)
 
     def with_blocks(self, blocks: Iterable[str]) -> KnownDamage:
@@ -142,26 +143,22 @@ def rewrite_zones(damage: KnownDamage, store: Store, manifest: Manifest, blocks:
     """Write blocks again of which only zones are damaged."""
     rewritten = dict(damage.rewritten)
     for block in blocks:
-        if block.id not in damage.findings.zones or block.id in rewritten:
-            continue
-        salvage = salvage_block(store, manifest, block, lambda _: None, wrong=damage.findings.objects)
-        if salvage.block is not None:
-            rewritten[block.id] = salvage.block
+        if block.id in damage.findings.zones:
+            rewritten[block.id] = rewrite_block(manifest, block, store)
     return replace(damage, rewritten=rewritten)
 
 
-def salvage_blocks(damage: KnownDamage, store: Store, manifest: Manifest, coverage: Coverage) -> KnownDamage:
-    """Write the sound parts of damaged blocks; blocks that were examined are not verified again."""
-    findings = damage.findings
-    examined = findings.blocks | findings.zones
-    salvaged = dict(damage.salvaged)
+def note_lost_statistics(
+    damage: KnownDamage, store: Store, facts: TableFacts, manifest: Manifest, coverage: Coverage
+) -> KnownDamage:
+    """Note the statistics that go with the damaged blocks of a manifest."""
+    lost_by_block = dict(damage.lost)
     for block in damage.list_lost_blocks(manifest):
-        if block.id in salvaged:
-            continue
         elsewhere = coverage.columns_known(DEPTHS[block.computed], frozenset(block.statistics.items()))
-        wrong = findings.objects if block.id in examined else None
-        salvaged[block.id] = salvage_block(store, manifest, block, elsewhere, wrong=wrong)
-    return replace(damage, salvaged=salvaged)
+        lost = find_lost_statistics(store, manifest, facts.resolve_block(block), elsewhere)
+        if lost is not None:
+            lost_by_block[block.id] = lost
+    return replace(damage, lost=lost_by_block)
 
 
 def find_replacements(damage: KnownDamage, manifest: Manifest, coverage: Coverage) -> Mapping[str, Block | None]:
@@ -171,7 +168,7 @@ def find_replacements(damage: KnownDamage, manifest: Manifest, coverage: Coverag
     for old, new in damage.rewritten.items():
         replacements[old] = None if new.id in redundant else new
     for block in damage.list_lost_blocks(manifest):
-        replacements[block.id] = damage.salvaged[block.id].block
+        replacements[block.id] = None
     return replacements
 
 
@@ -179,11 +176,9 @@ def list_refusals(damage: KnownDamage) -> tuple[Refusal, ...]:
     """List the statistics that were not computed again, each with the reason."""
     skipped = [Refusal(f"block {block}", refusals.DAMAGED) for block in sorted(damage.skipped)]
     earlier = []
-    for salvage in damage.salvaged.values():
-        lost = salvage.lost
-        if lost is not None:
-            reason = refusals.describe_lost_files(lost.files, lost.columns, lost.kinds)
-            earlier.append(Refusal(refusals.EARLIER, reason))
+    for lost in damage.lost.values():
+        reason = refusals.describe_lost_files(lost.files, lost.columns)
+        earlier.append(Refusal(refusals.EARLIER, reason))
     entries = [Refusal(f"snapshot {snapshot}", _explain_loss(parts)) for snapshot, parts in damage.entries.items()]
     return (*skipped, *earlier, *entries)
 

@@ -128,6 +128,11 @@ def compact_blocks(
     return _retry_without_damaged(lambda damaged: _compact(manifest, store, live, damaged, zoned))
 
 
+def rewrite_block(manifest: Manifest, block: Block, store: Store, *, zoned: int = ZONED_FILES) -> Block:
+    """Write a block of a manifest again from its data files and summaries: it gets new zones."""
+    return _merge([_read_source(block, store)], manifest, store, zoned)
+
+
 def _retry_without_damaged(attempt: Callable[[set[str]], Manifest]) -> Manifest:
     damaged: set[str] = set()
     while True:

@@ -107,13 +107,6 @@ def verify_manifest(store: Store, manifest: Manifest) -> Iterator[ObjectFinding]
         yield finding
 
 
-def verify_block(store: Store, block: Block) -> Iterator[ObjectFinding]:
-    """Read every object of a block completely and check it."""
-    details: dict[str, tuple[int, str]] = {}
-    yield from _verify_block(store, block, details)
-    yield from _verify_details(store, details)
-
-
 def find_damage(store: Store, manifest: Manifest) -> Damage:
     """Read every object of a manifest completely and find those that need repair."""
     kinds = {finding.object: finding.kind for finding in verify_manifest(store, manifest) if finding.is_wrong}
