@@ -186,15 +186,6 @@ def test_blocks_with_many_columns_of_many_files_stay_apart(store, monkeypatch):
     assert len(compact_blocks(of(*plain), store, None).blocks) == 1  # there are no details to write again
 
 
-def test_a_file_whose_values_were_not_counted_is_not_said_to_be(store):
-    counted, earlier = block(store, ["a"], 1, columns(2)[:1], detailed=True), block(store, ["a"], 2, columns(2)[1:])
-    manifest = of(counted, earlier)
-    assert compact_blocks(manifest, store, None) is manifest
-    elsewhere = block(store, ["b"], 2, columns(2)[1:])
-    [one] = compact_blocks(of(counted, elsewhere), store, None).blocks
-    assert [name is None for name in store.get(one.files)["frequencies_name"].to_pylist()] == [False, True]
-
-
 @pytest.mark.parametrize("kind", ["sketches", "frequencies", "histograms"])
 def test_a_block_with_damaged_details_is_left_out_of_joining(store, tmp_path, kind):
     blocks = one_by_one(store, ["a"], columns(3))

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from metastore.errors import DamagedObject
 from metastore.format.data_files import read_file_keys
-from metastore.format.manifest import COMPUTED, FOOTER, FULL
+from metastore.format.manifest import COMPUTED
 from metastore.format.object_schemas import DETAILS
 from metastore.store.prefetch import prefetch
 
@@ -77,18 +77,6 @@ class BlockFiles:
     def depth(self) -> int:
         """The depth of its statistics."""
         return DEPTHS[self.block.computed]
-
-    @cached_property
-    def files_without_value_counts(self) -> frozenset[int]:
-        """The data files with all statistics but value lists: earlier versions wrote none."""
-        if self.block.computed != FULL:
-            return frozenset()
-        has_no_lists = pc.is_null(self.files.column("frequencies_name"))
-        return frozenset(self.files.column("file").filter(has_no_lists).to_pylist())
-
-    def depth_of(self, file: int) -> int:
-        """Return the depth of a data file's statistics; those without value lists are no deeper than footers."""
-        return DEPTHS[FOOTER] if file in self.files_without_value_counts else self.depth
 
     def known_columns(self, file: int) -> frozenset[ColumnKey]:
         """Return the columns that have a row for one of the block's data files."""

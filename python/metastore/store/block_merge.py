@@ -67,12 +67,6 @@ class _Source:
         return read_file_keys(self.files)
 
     @cached_property
-    def has_value_lists(self) -> dict[FileKey, bool]:
-        """Whether each of its data files names a list of values."""
-        has_name = pc.is_valid(self.files["frequencies_name"]).to_pylist()
-        return dict(zip(self.file_keys, has_name, strict=True))
-
-    @cached_property
     def details(self) -> dict[tuple[str, FileKey], str]:
         """Names of the detail objects by kind and data file."""
         details: dict[tuple[str, FileKey], str] = {}
@@ -261,7 +255,7 @@ def _can_join(group: Sequence[_Source], other: _Source) -> bool:
         return False
     if not _is_small_enough((*group, other)):
         return False
-    return all(_have_same_columns(source, other) and _have_same_value_lists(source, other) for source in group)
+    return all(_have_same_columns(source, other) for source in group)
 
 
 def _is_small_enough(sources: Sequence[_Source]) -> bool:
@@ -292,12 +286,6 @@ def _count_cells(sources: Sequence[_Source]) -> int:
         files.update(source.file_keys)
         columns.update(map(_identify, source.block.columns))
     return len(files) * len(columns)
-
-
-def _have_same_value_lists(source: _Source, other: _Source) -> bool:
-    """Whether both or none name value lists, for each common data file: earlier versions counted no values."""
-    common_keys = source.has_value_lists.keys() & other.has_value_lists.keys()
-    return all(source.has_value_lists[key] == other.has_value_lists[key] for key in common_keys)
 
 
 def _identify(column: Column) -> tuple[str, str, str | None, str | None]:

@@ -46,7 +46,7 @@ class Coverage:
         statistics = frozenset(indexed.block.statistics.items())
         for key in indexed.ordinals.keys() & self.knowledge.keys():
             file = indexed.ordinals[key]
-            knowledge = FileKnowledge(indexed.depth_of(file), indexed.known_columns(file), statistics)
+            knowledge = FileKnowledge(indexed.depth, indexed.known_columns(file), statistics)
             self.knowledge[key].append(knowledge)
 
     @property
@@ -140,7 +140,7 @@ class Coverage:
     def _find_superseded(self) -> set[str]:
         """Name the full blocks of which every file stands in a later one."""
         full = self._full_blocks
-        if not any(indexed.block.statistics or indexed.files_without_value_counts for indexed in full):
+        if not any(indexed.block.statistics for indexed in full):
             return set()
         superseded = set()
         for number, indexed in enumerate(full):
@@ -175,10 +175,7 @@ def _supersedes(new: BlockFiles, old: BlockFiles, key: FileKey, file: int) -> bo
     """Whether a block has all that an older one has of a data file, `file` there."""
     if key not in new.ordinals or not old.block.statistics.keys() <= new.block.statistics.keys():
         return False
-    new_file = new.ordinals[key]
-    if new.depth_of(new_file) < old.depth_of(file):
-        return False
-    return old.known_columns(file) <= new.known_columns(new_file)
+    return old.known_columns(file) <= new.known_columns(new.ordinals[key])
 
 
 def _columns_with_statistic(knowledge: Iterable[FileKnowledge], statistic: tuple[str, int]) -> frozenset[ColumnKey]:
