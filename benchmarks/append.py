@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 from common import median, report, seconds
 
-from metastore.adapters.table_facts import DataFile, TableFacts
+from metastore.adapters.table_facts import TableFacts
 from metastore.format.block_writer import BlockContent, write_block
+from metastore.format.data_files import DataFile
 from metastore.format.manifest import Block, TableIdentity
 from metastore.format.objects import object_kind
 from metastore.format.table_column import Column

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from common import report
 
-from metastore.adapters.table_facts import DataFile
+from metastore.format.data_files import DataFile
 from metastore.format.manifest import TableIdentity
 from metastore.format.table_column import Column
 from metastore.pipeline.block_task import BlockDestination, BlockTask, run_block_task

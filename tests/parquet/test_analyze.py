@@ -13,9 +13,9 @@ import pytest
 import metastore
 from metastore import errors
 from metastore.adapters import refusals
-from metastore.adapters.table_facts import DataFile
 from metastore.cli.doctor_checks import OK, WARNING
 from metastore.cli.doctor_store_checks import check_statistics
+from metastore.format.data_files import DataFile
 from metastore.format.table_column import Column
 from metastore.pipeline import block_task, compute
 from metastore.pipeline import young_files as module

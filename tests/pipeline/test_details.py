@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kernel.samples import columns, table
-from metastore.adapters.table_facts import DataFile
+from metastore.format.data_files import DataFile
 from metastore.format.manifest import TableIdentity
 from metastore.format.objects import decode_object, identify_object
 from metastore.format.table_column import Column, encoding_of

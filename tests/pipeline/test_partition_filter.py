@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from metastore.adapters.table_facts import DataFile
+from metastore.format.data_files import DataFile
 from metastore.format.table_column import Column, encoding_of
 from metastore.pipeline.partition_filter import is_in_partition
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from metastore.adapters.table_facts import DataFile, TableFacts
+from metastore.adapters.table_facts import TableFacts
+from metastore.format.data_files import DataFile
 from metastore.pipeline import young_files
 from metastore.store import Store
 

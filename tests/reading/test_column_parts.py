@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from metastore.adapters.table_facts import DataFile
+from metastore.format.data_files import DataFile
 from metastore.format.manifest import Manifest
 from metastore.reading import snapshot_files
 from metastore.reading.evidence import gather_evidence

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import metastore
-from metastore.adapters.table_facts import DataFile
+from metastore.format.data_files import DataFile
 from metastore.format.manifest import Manifest, TableIdentity
 from metastore.format.table_column import Column
 from metastore.reading.candidates import CandidateSearch

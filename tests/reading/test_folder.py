@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from metastore.errors import StoreNotReadable
-from metastore.reading.folder import Folder
+from metastore.store.folder import Folder
 
 
 @pytest.mark.parametrize("ask", [Folder.exists, Folder.names, lambda folder: folder.read("a")])

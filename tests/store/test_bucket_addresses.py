@@ -18,10 +18,10 @@ from pyarrow import fs
 
 from metastore.errors import MetastoreError, StoreNotReadable, StoreNotWritable, UnsupportedTable
 from metastore.format.object_schemas import SKETCHES
-from metastore.reading.folder import Folder
 from metastore.store import Store
 from metastore.store.arrow_blobs import read_object, write_object
 from metastore.store.credentials import Credentials, find_credentials, open_file_system
+from metastore.store.folder import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

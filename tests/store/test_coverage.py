@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from metastore.adapters.table_facts import DataFile
-from metastore.format.data_files import FileKey
+from metastore.format.data_files import DataFile, FileKey
 from metastore.format.manifest import Block
 from metastore.format.object_schemas import FILES
 from metastore.format.table_column import Column

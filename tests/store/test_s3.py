@@ -13,10 +13,10 @@ import pytest
 from metastore.errors import StoreNotReadable, StoreNotWritable, UnsupportedTable
 from metastore.format.manifest import Manifest
 from metastore.format.object_schemas import SKETCHES
-from metastore.reading.folder import Folder
 from metastore.store import Store
 from metastore.store.arrow_blobs import write_object
 from metastore.store.credentials import Credentials, find_credentials, open_file_system
+from metastore.store.folder import Folder
 from metastore.store.retention import find_garbage
 from metastore.store.verification import list_unchecked, verify_manifest
 from store import s3

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from kernel.samples import column
-from metastore.adapters.table_facts import DataFile, TableFacts
+from metastore.adapters.table_facts import TableFacts
 from metastore.format.block_writer import BlockContent, write_block
+from metastore.format.data_files import DataFile
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.kernel.statistic_rows import block_rows
 from metastore.pipeline.commit import ManifestChange

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 import metastore
 from kernel.samples import ARROW, column
-from metastore.adapters.table_facts import DataFile, TableFacts
+from metastore.adapters.table_facts import TableFacts
+from metastore.format.data_files import DataFile
 from metastore.format.manifest import FULL, Manifest
 from metastore.pipeline.block_task import BlockDestination, BlockTask, run_block_task
 from metastore.pipeline.plan_inputs import BLOCK_SETTINGS

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kernel.samples import ARROW, column
-from metastore.adapters.table_facts import DataFile, TableFacts
+from metastore.adapters.table_facts import TableFacts
 from metastore.format import sortable_values
+from metastore.format.data_files import DataFile
 from metastore.format.manifest import Block, Manifest, SummaryRef, TableIdentity
 from metastore.format.object_schemas import FILES, FREQUENCIES, HISTOGRAMS
 from metastore.kernel.budget import DetailLimits

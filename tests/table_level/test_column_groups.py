@@ -10,7 +10,7 @@ import pytest
 
 import metastore
 from kernel.samples import column, reduce_column
-from metastore.adapters.table_facts import DataFile
+from metastore.format.data_files import DataFile
 from metastore.kernel.built_in_statistics import identify_merged_statistics
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.kernel.distinct_sketch import parse_sketches

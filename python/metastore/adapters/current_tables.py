@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from metastore.adapters.lineage import Lineage
-    from metastore.adapters.table_facts import DataFile
+    from metastore.format.data_files import DataFile
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from metastore.visible_text import get_logger
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from metastore.reading.folder import Folder
+    from metastore.store.folder import Folder
 
 _LOG = get_logger(__name__)
 _COMMIT_OR_CHECKPOINT = re.compile(r"\d{20}(\.json|\.checkpoint(\.[0-9a-f.-]+)?\.(json|parquet))")

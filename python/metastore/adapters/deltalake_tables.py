@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from metastore.adapters.current_tables import CurrentTable
 from metastore.adapters.lineage import Lineage
-from metastore.adapters.table_facts import DataFile
+from metastore.format.data_files import DataFile
 from metastore.format.table_column import Column, encoding_of
 
 if TYPE_CHECKING:

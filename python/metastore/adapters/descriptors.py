@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from metastore.adapters.identifiers import location_sql
 from metastore.contract import format_names, formats_with, read_contract
@@ -17,14 +17,26 @@ if TYPE_CHECKING:
     from metastore.adapters.catalog import CatalogEntry
     from metastore.adapters.lineage import Lineage
     from metastore.adapters.shim_facts import ShimAnswer
-    from metastore.adapters.table_facts import DataFile, TableFacts
-    from metastore.kernel.theta_sketch import ThetaSketch
-    from metastore.reading.folder import Folder
+    from metastore.adapters.table_facts import TableFacts
+    from metastore.format.data_files import DataFile
+    from metastore.store.folder import Folder
 
 
 FORMAT_NAMES = format_names()
 WITH_LOG_FILES = formats_with("log_files")
 """Table formats that have files beside the data files which may change any value of their rows."""
+
+
+class EncodedSketch(NamedTuple):
+    """A sketch of a column's values, for other engines.
+
+    Attributes:
+        data: A theta sketch as Apache DataSketches serialises it.
+        distinct: The number of distinct values that it estimates.
+    """
+
+    data: bytes
+    distinct: int
 
 
 @dataclass(frozen=True)
@@ -66,7 +78,7 @@ class TableFormat:
     refuse_expressions: Callable[[TableFacts], str | None] = lambda _: None
     name_snapshot: Callable[[Sequence[DataFile]], str] | None = None
     count_deleted_rows: Callable[[SparkSession, TableFacts, Sequence[DataFile]], Mapping[str, int]] | None = None
-    publish_sketches: Callable[[SparkSession, TableFacts, Mapping[str, ThetaSketch]], set[str]] | None = None
+    publish_sketches: Callable[[SparkSession, TableFacts, Mapping[str, EncodedSketch]], set[str]] | None = None
 
     @property
     def title(self) -> str:

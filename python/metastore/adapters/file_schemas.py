@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType
 
-    from metastore.adapters.table_facts import DataFile
+    from metastore.format.data_files import DataFile
 
 
 _TEXTS = {"string", "binary"}

@@ -8,7 +8,7 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from metastore import jvm_session
-from metastore.adapters.descriptors import TableFormat
+from metastore.adapters.descriptors import EncodedSketch, TableFormat
 from metastore.adapters.iceberg_lineage import read_lineage, read_properties
 from metastore.adapters.spark_versions import collect_arrow, installed_spark_line
 from metastore.format.name_mapping import PROPERTY, NameMapping
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from metastore.adapters.catalog import CatalogEntry
     from metastore.adapters.shim_facts import ShimAnswer
-    from metastore.adapters.table_facts import DataFile, TableFacts
-    from metastore.kernel.theta_sketch import ThetaSketch
+    from metastore.adapters.table_facts import TableFacts
+    from metastore.format.data_files import DataFile
 
 
 _COMPARED_PATHS = 200
@@ -47,13 +47,13 @@ def _refuse_expressions(facts: TableFacts) -> str | None:
     return None
 
 
-def _publish_sketches(spark: SparkSession, facts: TableFacts, sketches: Mapping[str, ThetaSketch]) -> set[str]:
+def _publish_sketches(spark: SparkSession, facts: TableFacts, sketches: Mapping[str, EncodedSketch]) -> set[str]:
     """Write a statistics file of the snapshot, as Iceberg's own compute_table_stats does."""
     sketch_bytes = {}
     estimates = {}
     for key, sketch in sketches.items():
-        sketch_bytes[key] = bytearray(sketch.to_bytes())
-        estimates[key] = str(int(sketch.estimate))
+        sketch_bytes[key] = bytearray(sketch.data)
+        estimates[key] = str(sketch.distinct)
     shim = jvm_session.load_shim_class(spark, "TableSketches")
     session = jvm_session.to_jvm_session(spark)
     return set(shim.publish(session, facts.identifier, facts.snapshot, sketch_bytes, estimates))

@@ -20,7 +20,7 @@ from metastore.visible_text import get_logger
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from metastore.reading.folder import Folder
+    from metastore.store.folder import Folder
 
 
 _LOG = get_logger(__name__)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from metastore.adapters.catalog import CatalogEntry
     from metastore.adapters.shim_facts import ShimAnswer
-    from metastore.adapters.table_facts import DataFile, TableFacts
+    from metastore.adapters.table_facts import TableFacts
+    from metastore.format.data_files import DataFile
 
 
 _DIGITS = 32

@@ -21,7 +21,7 @@ from pyiceberg.typedef import IcebergBaseModel
 
 from metastore.adapters.current_tables import CurrentTable
 from metastore.adapters.iceberg_lineage import parse_metadata
-from metastore.adapters.table_facts import DataFile
+from metastore.format.data_files import DataFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,7 +10,8 @@ from metastore.adapters import refusals
 from metastore.adapters.catalog import escape_literal
 from metastore.adapters.shim_calls import translate_errors
 from metastore.adapters.spark_versions import collect_arrow
-from metastore.adapters.table_facts import DataFile, Refusal, TableFacts
+from metastore.adapters.table_facts import Refusal, TableFacts
+from metastore.format.data_files import DataFile
 from metastore.format.table_column import CASTING, Column, decimal_type, encoding_of
 from metastore.format.value_rendering import decimal_to_bytes
 

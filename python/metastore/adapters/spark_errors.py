@@ -16,7 +16,7 @@ from metastore.errors import AnalyzeFailed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from metastore.adapters.table_facts import DataFile
+    from metastore.format.data_files import DataFile
 
 
 T = TypeVar("T")

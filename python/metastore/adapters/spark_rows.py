@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from metastore.adapters.file_schemas import FilesOfOneSchema
-    from metastore.adapters.table_facts import DataFile, TableFacts
+    from metastore.adapters.table_facts import TableFacts
+    from metastore.format.data_files import DataFile
     from metastore.format.table_column import Column
 
 

@@ -1,4 +1,4 @@
-"""Tables and data files as the pipeline sees them, whatever the format."""
+"""Tables as the pipeline sees them, whatever the format."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from metastore.adapters.identifiers import quote_name
-from metastore.format.data_files import FileKey
 from metastore.format.manifest import Manifest, TableIdentity
 from metastore.format.table_column import CASTING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from metastore.format.data_files import DataFile
     from metastore.format.manifest import Block, Snapshot
     from metastore.format.name_mapping import NameMapping
     from metastore.format.table_column import Column
@@ -29,70 +29,6 @@ class Refusal:
 
     subject: str
     reason: str
-
-
-@dataclass(frozen=True)
-class DataFile:
-    """One immutable data file of a snapshot.
-
-    Attributes:
-        path: Its path as statistics name it: docs/format.md, "Identity".
-        size: Bytes.
-        rows: Physical rows, deleted ones included; None where the table's metadata does not tell.
-        format: `parquet`, `orc` or `avro`.
-        partition: Partition field to value as text, of the file's own partitioning.
-        constants: Column key to stored value, where the table's metadata decides the value of all rows.
-        unknown: Keys of the columns whose values the table's metadata decides in a way that is not known.
-        encrypted: Whether only the engine holds the key.
-        deletes: Digest of what deletes rows of the file; None when nothing does.
-        deleted_rows: Number of deleted rows; None if unknown.
-        delete_files: Digest of the files that may delete rows of the file, whether or not they do; None without such
-            files, and where the table's metadata counts the rows that they delete.
-        has_equality_deletes: Whether rows may be deleted by their values: who counts these reads the data file.
-        open_location: URI by which it is opened, where `path` is not one.
-        modified: Modification time in milliseconds, where a file may be replaced under its path.
-        names: Column key to the file's own name of the column, where the key does not say it.
-    """
-
-    path: str
-    size: int
-    rows: int | None
-    format: str
-    partition: Mapping[str, str | None] = field(default_factory=dict)
-    constants: Mapping[str, Any] = field(default_factory=dict)
-    unknown: frozenset[str] = frozenset()
-    encrypted: bool = False
-    deletes: str | None = None
-    deleted_rows: int | None = 0
-    open_location: str = ""
-    modified: int | None = None
-    names: Mapping[str, str] = field(default_factory=dict)
-    delete_files: str | None = None
-    has_equality_deletes: bool = False
-
-    @property
-    def key(self) -> FileKey:
-        """The identity of the data file in its table."""
-        return FileKey(self.path, self.size, self.modified)
-
-    @property
-    def live_rows(self) -> int | None:
-        """Rows that nothing deletes; None where not known."""
-        if self.rows is None or self.deleted_rows is None:
-            return None
-        return self.rows - self.deleted_rows
-
-    @property
-    def physical_rows(self) -> int:
-        """`rows`, of a file whose rows were counted: of others ANALYZE counts them first."""
-        if self.rows is None:
-            raise ValueError(f"the rows of {self.path} were not counted")
-        return self.rows
-
-    @property
-    def location(self) -> str:
-        """URI or local path by which the file is opened."""
-        return self.open_location or self.path
 
 
 @dataclass(frozen=True)

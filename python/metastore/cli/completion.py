@@ -92,7 +92,7 @@ def _list_tables(conf: dict[str, str]) -> Iterator[tuple[str, Discovery]]:
 def _discover_tables(conf: dict[str, str]) -> Iterator[Discovery]:
     from metastore import configuration  # noqa: PLC0415 - slow to import
     from metastore.reading.discovery import discover, discover_all  # noqa: PLC0415 - slow to import
-    from metastore.reading.folder import Folder  # noqa: PLC0415 - slow to import
+    from metastore.store.folder import Folder  # noqa: PLC0415 - slow to import
 
     key = "spark.metastore.store"
     root = configuration.get(key, argument=conf.get(key))

@@ -12,11 +12,11 @@ from metastore.cli.doctor_checks import BROKEN, OK, WARNING, CheckResult
 from metastore.cli.shell_hints import phrase_hint, write_analyze
 from metastore.errors import MetastoreError, StoreNotReadable
 from metastore.reading.discovery import discover
-from metastore.reading.folder import Folder
 from metastore.reading.table_answers import Statistics
 from metastore.spark.session import read_spark_defaults
 from metastore.store import Store
 from metastore.store.credentials import find_credentials
+from metastore.store.folder import Folder
 from metastore.store.location import default_store_uri, local_path, needs_hadoop
 from metastore.store.retention import is_leftover
 

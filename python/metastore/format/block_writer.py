@@ -22,7 +22,7 @@ from metastore.format.zones import IDENTITIES_KEY, build_zones, hash_identities,
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from metastore.adapters.table_facts import DataFile
+    from metastore.format.data_files import DataFile
     from metastore.format.manifest import TableIdentity
     from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column

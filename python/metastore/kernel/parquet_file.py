@@ -26,7 +26,7 @@ from metastore.store.location import local_path
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from metastore.adapters.table_facts import DataFile
+    from metastore.format.data_files import DataFile
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.kernel.parquet_schema import FileColumn
     from metastore.statistics import Statistic

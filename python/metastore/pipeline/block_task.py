@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore.adapters import refusals
-from metastore.adapters.table_facts import DataFile, Refusal
+from metastore.adapters.table_facts import Refusal
 from metastore.format.block_writer import BlockContent, write_block
 from metastore.format.manifest import FULL, Block, TableIdentity
 from metastore.kernel.budget import (
@@ -37,6 +37,7 @@ from metastore.store.location import local_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from metastore.format.data_files import DataFile
     from metastore.format.name_mapping import NameMapping
     from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column

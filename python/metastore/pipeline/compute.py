@@ -12,7 +12,7 @@ from metastore.adapters.descriptors import WITH_LOG_FILES
 from metastore.adapters.file_schemas import group_by_file_schema, mark_unknown_columns
 from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause, leave_out_unreadable, raise_as_ours
 from metastore.adapters.spark_rows import read_expressions_by_spark, read_rows_by_spark
-from metastore.adapters.table_facts import DataFile, Refusal, TableFacts
+from metastore.adapters.table_facts import Refusal, TableFacts
 from metastore.errors import AnalyzeFailed
 from metastore.format.block_writer import BlockContent, write_block
 from metastore.format.manifest import FULL, Block
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from metastore.format.data_files import DataFile
     from metastore.format.table_column import Column
     from metastore.pipeline.plan import MissingStatistics
     from metastore.pipeline.plan_inputs import PlanInputs

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from metastore.adapters.table_facts import DataFile, TableFacts
+    from metastore.adapters.table_facts import TableFacts
+    from metastore.format.data_files import DataFile
     from metastore.format.manifest import RanksRef, Snapshot
     from metastore.format.table_column import Column
     from metastore.store import Store

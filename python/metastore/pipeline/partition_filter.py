@@ -10,7 +10,7 @@ from metastore.format.table_column import Column, decimal_type
 from metastore.format.value_encoding import to_stored_value
 
 if TYPE_CHECKING:
-    from metastore.adapters.table_facts import DataFile
+    from metastore.format.data_files import DataFile
 
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from metastore.adapters.table_facts import DataFile, Refusal, TableFacts
-    from metastore.format.data_files import FileKey
+    from metastore.adapters.table_facts import Refusal, TableFacts
+    from metastore.format.data_files import DataFile, FileKey
     from metastore.format.table_column import Column
     from metastore.kernel.user_defined import StatisticPickle
     from metastore.spark_jobs.task_store import TaskStore

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from metastore.adapters.catalog import escape_literal
-from metastore.adapters.descriptors import describe_format
+from metastore.adapters.descriptors import EncodedSketch, describe_format
 from metastore.adapters.identifiers import quote_name, split_name
 from metastore.adapters.spark_errors import find_cause
 from metastore.adapters.table_facts import Refusal
@@ -45,7 +45,7 @@ class CompleteColumns:
         without_sketch: Columns that only something else than a sketch counts.
     """
 
-    sketches: Mapping[str, ThetaSketch] = field(default_factory=dict)
+    sketches: Mapping[str, EncodedSketch] = field(default_factory=dict)
     without_sketch: tuple[Column, ...] = ()
 
 
@@ -96,11 +96,12 @@ def _read_columns(inputs: PlanInputs) -> CompleteColumns:
     )
 
 
-def _read_sketches(store: Store, ref: ObjectRef, ordinals: Collection[int]) -> dict[int, ThetaSketch]:
+def _read_sketches(store: Store, ref: ObjectRef, ordinals: Collection[int]) -> dict[int, EncodedSketch]:
     sketches = {}
     for row in store.get(ref).to_pylist():
         if row["column"] in ordinals:
-            sketches[row["column"]] = ThetaSketch.from_bytes(row["theta"])
+            sketch = ThetaSketch.from_bytes(row["theta"])
+            sketches[row["column"]] = EncodedSketch(sketch.to_bytes(), int(sketch.estimate))
     return sketches
 
 

@@ -18,7 +18,8 @@ from metastore.visible_text import get_logger
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from metastore.adapters.table_facts import DataFile, TableFacts
+    from metastore.adapters.table_facts import TableFacts
+    from metastore.format.data_files import DataFile
     from metastore.format.manifest import Block, Manifest, Snapshot
     from metastore.pipeline.request import AnalyzeRequest
     from metastore.store import Store

@@ -15,7 +15,8 @@ from metastore.suggestions import find_similar_names
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from metastore.adapters.table_facts import DataFile, TableFacts
+    from metastore.adapters.table_facts import TableFacts
+    from metastore.format.data_files import DataFile
     from metastore.format.table_column import Column
     from metastore.statistics import Statistic
 

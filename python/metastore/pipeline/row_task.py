@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from metastore.adapters import refusals
 from metastore.adapters.shim_calls import require_unchanged
-from metastore.adapters.table_facts import DataFile, Refusal
+from metastore.adapters.table_facts import Refusal
 from metastore.kernel.budget import BUDGET, DetailLimits
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.pipeline.block_task import BlockBuilder, metadata_statistics, unknown_statistics
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from metastore.format.data_files import DataFile
     from metastore.format.table_column import Column
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.pipeline.block_task import BlockDestination, BlockTask, BlockTaskResult

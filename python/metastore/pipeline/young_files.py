@@ -19,7 +19,8 @@ from metastore.store.location import local_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from metastore.adapters.table_facts import DataFile, TableFacts
+    from metastore.adapters.table_facts import TableFacts
+    from metastore.format.data_files import DataFile
     from metastore.store import Store
 
 

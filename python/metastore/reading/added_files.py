@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from metastore.adapters.identifiers import find_column
-from metastore.adapters.table_facts import DataFile, TableFacts
+from metastore.adapters.table_facts import TableFacts
 from metastore.errors import NoStatistics
-from metastore.format.data_files import FileKey, read_file_keys
+from metastore.format.data_files import DataFile, FileKey, read_file_keys
 from metastore.reading.detail_objects import read_table_details
 from metastore.reading.summary_rows import count_live_rows
 from metastore.store.block_files import read_block_files

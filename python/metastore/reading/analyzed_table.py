@@ -9,11 +9,11 @@ from metastore.adapters.descriptors import FORMAT_NAMES, describe_format
 from metastore.errors import InvalidArgument, NoStatistics
 from metastore.format.data_files import FileKey, read_file_keys
 from metastore.reading.directory_lineage import read_directory_lineage
-from metastore.reading.folder import Folder
 from metastore.reading.snapshot import SnapshotAnswer
 from metastore.reading.snapshot_files import SnapshotFiles, read_snapshot_files
 from metastore.reading.snapshot_history import NEVER_WRITTEN, ManifestHistory, TableHistory
 from metastore.reading.summary_rows import FileCounts
+from metastore.store.folder import Folder
 from metastore.suggestions import suggest_names
 
 if TYPE_CHECKING:

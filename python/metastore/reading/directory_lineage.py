@@ -13,7 +13,7 @@ from metastore.visible_text import get_logger
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from metastore.adapters.table_facts import DataFile
+    from metastore.format.data_files import DataFile
     from metastore.reading.discovery import Discovery
 
 

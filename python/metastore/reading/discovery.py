@@ -11,9 +11,9 @@ from metastore.adapters.descriptors import FORMAT_NAMES, describe_format
 from metastore.errors import InvalidArgument, NoStatistics, TableNotFound, UnsupportedTable
 from metastore.format.name_mapping import has_mapped_columns, resolve_as_analyzed
 from metastore.path_names import is_location
-from metastore.reading.folder import Folder
 from metastore.reading.other_files import describe_other_files
 from metastore.store import Store
+from metastore.store.folder import Folder
 from metastore.store.location import FOLDER, local_path
 from metastore.suggestions import find_similar_names
 

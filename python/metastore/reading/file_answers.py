@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from metastore.adapters.current_tables import CurrentTable
-    from metastore.adapters.table_facts import DataFile
     from metastore.answers import Answer
+    from metastore.format.data_files import DataFile
     from metastore.format.table_column import Column
     from metastore.reading.analyzed_table import AnalyzedTable
     from metastore.reading.column_details import ColumnDetails

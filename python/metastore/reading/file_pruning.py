@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from metastore.adapters.table_facts import DataFile
+    from metastore.format.data_files import DataFile
     from metastore.pruning.conditions import Condition
     from metastore.pruning.exclusion import ColumnFacts
     from metastore.pruning.value_sets import Mask

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from metastore.adapters.descriptors import FORMAT_NAMES, describe_format
-from metastore.reading.folder import Folder
+from metastore.store.folder import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from metastore.adapters.table_facts import DataFile
 from metastore.errors import AccessDenied, UnsupportedTable
+from metastore.format.data_files import DataFile
 from metastore.store.location import local_path
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from metastore.store.block_files import DEPTHS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from metastore.adapters.table_facts import DataFile
+    from metastore.format.data_files import DataFile
     from metastore.format.manifest import Block, Manifest, Snapshot, SummaryRef
     from metastore.store import Store
 

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from metastore.adapters.lineage import Lineage
-    from metastore.adapters.table_facts import DataFile
-    from metastore.format.data_files import FileKey
+    from metastore.format.data_files import DataFile, FileKey
     from metastore.format.manifest import Snapshot
     from metastore.format.table_column import Column
     from metastore.reading.snapshot import Moment

@@ -15,7 +15,7 @@ from metastore.format.value_rendering import may_be_cut, render_value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from metastore.adapters.table_facts import DataFile
+    from metastore.format.data_files import DataFile
     from metastore.format.table_column import Column
 
 

@@ -28,17 +28,17 @@ from metastore.reading.discovery import discover_all, report_missing
 from metastore.reading.distribution_changes import compare_distributions
 from metastore.reading.distribution_rows import PROBABILITIES, check_probabilities
 from metastore.reading.file_answers import FileAnswers
-from metastore.reading.folder import Folder
 from metastore.reading.snapshot_files import count_known_columns
 from metastore.reading.summary_changes import compare_summaries, sort_by_change
 from metastore.reading.summary_reader import SummaryReader
+from metastore.store.folder import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
     from metastore.adapters.current_tables import CurrentTable
-    from metastore.adapters.table_facts import DataFile
+    from metastore.format.data_files import DataFile
     from metastore.format.manifest import Snapshot
     from metastore.reading.column_details import ColumnDetails
     from metastore.reading.discovery import Discovery

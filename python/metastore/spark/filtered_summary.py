@@ -13,9 +13,9 @@ from metastore.adapters.shim_calls import translate_errors
 from metastore.adapters.spark_errors import raise_as_ours
 from metastore.adapters.spark_rows import read_matching_rows
 from metastore.adapters.spark_versions import read_time_zone, select_at_snapshot
-from metastore.adapters.table_facts import DataFile, TableFacts
 from metastore.contract import describe_function
 from metastore.errors import AnalyzeFailed, NoStatistics
+from metastore.format.data_files import DataFile
 from metastore.format.manifest import FULL
 from metastore.kernel.budget import BUDGET, DetailLimits
 from metastore.kernel.column_statistics import constant_statistics
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from metastore.adapters.table_facts import TableFacts
     from metastore.format.manifest import Block, Manifest
     from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from metastore.adapters.table_facts import DataFile
-    from metastore.format.data_files import FileKey
+    from metastore.format.data_files import DataFile, FileKey
     from metastore.format.manifest import Block
     from metastore.format.table_column import Column
 

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from metastore.adapters.table_facts import DataFile
-    from metastore.format.data_files import FileKey
+    from metastore.format.data_files import DataFile, FileKey
     from metastore.format.manifest import SummaryRef
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.store import Store

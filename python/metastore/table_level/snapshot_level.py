@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from metastore.adapters.table_facts import DataFile, TableFacts
+    from metastore.adapters.table_facts import TableFacts
+    from metastore.format.data_files import DataFile
     from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
     from metastore.kernel.column_statistics import ColumnStatistics

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark import SparkContext
 
-    from metastore.adapters.table_facts import DataFile
+    from metastore.format.data_files import DataFile
     from metastore.spark_jobs.task_store import TaskStore
     from metastore.table_level.count_jobs import CountTarget
     from metastore.table_level.list_groups import ColumnLists, GroupListSource
