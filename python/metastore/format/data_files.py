@@ -10,14 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format.object_part import ANY_ROWS
+from metastore.format.object_schemas import DETAILS
 from metastore.format.objects import ObjectRef
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
-_REFERENCE_FIELDS = ("name", "length", "sha256", "footer_length", "footer_sha256")
+_REFERENCE_FIELDS = ["name", "length", "sha256", "footer_length", "footer_sha256"]
 
 
 class FileKey(NamedTuple):
@@ -104,18 +105,6 @@ def read_file_keys(rows: pa.Table) -> list[FileKey]:
     return list(map(FileKey, *columns))
 
 
-def list_detail_objects(files: pa.Table, kind: str) -> set[tuple[str, int, str]]:
-    """List name, length and digest of the detail objects of one kind that a list of data files names."""
-    return set(_list_fields(files, kind, ("name", "length", "sha256")))
-
-
-def _list_fields(files: pa.Table, kind: str, fields: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """List fields of the detail objects of one kind, once for each data file that names one."""
-    files = files.filter(pc.is_valid(files[f"{kind}_name"]))
-    columns = [files[f"{kind}_{field}"].to_pylist() for field in fields]
-    return zip(*columns, strict=True)
-
-
 def describe_detail(kind: str, ref: ObjectRef) -> dict[str, Any]:
     """Describe a detail object by fields of a row of `files`."""
     return {f"{kind}_{field}": getattr(ref, field) for field in _REFERENCE_FIELDS}
@@ -135,12 +124,15 @@ class DetailFiles(NamedTuple):
     inside: NDArray[np.int64]
 
 
-def list_detail_references(files: pa.Table, kind: str) -> set[ObjectRef]:
-    """List the references to the detail objects of one kind that a list of data files names."""
+def list_detail_references(files: pa.Table, kinds: Iterable[str] = DETAILS) -> set[ObjectRef]:
+    """List the references to the detail objects of some kinds that a list of data files names."""
     references = set()
-    for values in _list_fields(files, kind, _REFERENCE_FIELDS):
-        fields = dict(zip(_REFERENCE_FIELDS, values, strict=True))
-        references.add(ObjectRef(rows=ANY_ROWS, **fields))
+    for kind in kinds:
+        named = files.filter(pc.is_valid(files[f"{kind}_name"]))
+        rows = named.select([f"{kind}_{field}" for field in _REFERENCE_FIELDS]).rename_columns(_REFERENCE_FIELDS)
+        for fields in rows.group_by(_REFERENCE_FIELDS).aggregate([]).to_pylist():
+            fields["length"] = fields["length"] or 0  # rows of a damaged list may not have it
+            references.add(ObjectRef(rows=ANY_ROWS, **fields))
     return references
 
 

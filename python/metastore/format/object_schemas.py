@@ -26,7 +26,8 @@ DETAILS = ("sketches", "frequencies", "histograms")
 """The kinds of detail objects, which the rows of `files` name."""
 
 
-def _detail(kind: str) -> list[pa.Field]:
+def list_detail_fields(kind: str) -> list[pa.Field]:
+    """List the fields of `files` about details of a kind."""
     return [
         pa.field(f"{kind}_name", pa.string()),
         pa.field(f"{kind}_length", pa.int64()),
@@ -45,7 +46,7 @@ FILES = pa.schema(
         pa.field("modified", pa.int64()),
         pa.field("rows", pa.int64()),
         pa.field("partition", _MAP_TEXT),
-        *(field for kind in DETAILS for field in _detail(kind)),
+        *(field for kind in DETAILS for field in list_detail_fields(kind)),
     ]
 )
 

@@ -8,12 +8,10 @@ from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 
 from metastore.errors import DamagedObject
-from metastore.format.data_files import read_file_keys
+from metastore.format.data_files import list_detail_references, read_file_keys
 from metastore.format.manifest import COMPUTED
-from metastore.format.object_schemas import DETAILS
 from metastore.store.prefetch import prefetch
 
 if TYPE_CHECKING:
@@ -123,13 +121,8 @@ def _read_block(store: Store, block: Block) -> BlockFiles:
 def list_block_objects(indexed: BlockFiles) -> dict[str, int]:
     """Name all objects of a block, with their lengths."""
     refs = [indexed.block.files, *(ref.object for ref in indexed.block.summary)]
-    lengths = {ref.name: ref.length for ref in refs}
-    for kind in DETAILS:
-        has_details = pc.is_valid(indexed.files.column(f"{kind}_name"))
-        rows = indexed.files.filter(has_details)
-        names = rows.column(f"{kind}_name").to_pylist()
-        lengths.update(zip(names, rows.column(f"{kind}_length").to_pylist(), strict=True))
-    return lengths
+    objects = [*refs, *list_detail_references(indexed.files)]
+    return {stored.name: stored.length for stored in objects}
 
 
 def column_keys(columns: Sequence[Column]) -> frozenset[ColumnKey]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 
 from metastore.errors import DamagedObject
 from metastore.format.block_writer import BlockWriter
-from metastore.format.data_files import FileKey, list_detail_objects, list_detail_references, read_file_keys
+from metastore.format.data_files import FileKey, list_detail_references, read_file_keys
 from metastore.format.object_layout import ZONED_FILES
 from metastore.format.object_schemas import DETAILS
 from metastore.store.block_files import BlockDamageError, attribute_damage
-from metastore.store.detail_merge import BlockMapping, merge_details
+from metastore.store.detail_merge import BlockMapping, merge_details, replace_detail_fields
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
@@ -47,6 +47,15 @@ A cell is a column of a data file: for each cell the block whose details remain 
 """
 
 
+class ColumnIdentity(NamedTuple):
+    """The properties of a column in which merged blocks have to agree."""
+
+    key: str
+    type: str
+    encoding: str | None
+    collation: str | None
+
+
 @dataclass(frozen=True)
 class _Source:
     """A block to be merged.
@@ -67,26 +76,35 @@ class _Source:
         return read_file_keys(self.files)
 
     @cached_property
+    def columns(self) -> list[ColumnIdentity]:
+        """Its columns without their names, which may change."""
+        return list(map(_identify, self.block.columns))
+
+    @cached_property
+    def columns_by_key(self) -> dict[str, ColumnIdentity]:
+        """Its columns by key."""
+        return {column.key: column for column in self.columns}
+
+    @cached_property
     def details(self) -> dict[tuple[str, FileKey], str]:
         """Names of the detail objects by kind and data file."""
         details: dict[tuple[str, FileKey], str] = {}
         for kind in DETAILS:
-            names = self.files[f"{kind}_name"].to_pylist()
-            for key, name in zip(self.file_keys, names, strict=True):
-                if name is not None:
-                    details[kind, key] = name
+            files = self.files.filter(pc.is_valid(self.files[f"{kind}_name"]))
+            keys = zip(repeat(kind), read_file_keys(files), strict=False)
+            names = files[f"{kind}_name"].to_pylist()
+            details.update(zip(keys, names, strict=True))
         return details
 
     @cached_property
     def detail_bytes(self) -> int:
         """Bytes of its detail objects."""
-        objects = set().union(*(list_detail_objects(self.files, kind) for kind in DETAILS))
-        return sum(length or 0 for _, length, _ in objects)
+        return sum(ref.length for ref in list_detail_references(self.files))
 
     @cached_property
     def detail_values(self) -> int:
         """Number of values of its value lists."""
-        references = list_detail_references(self.files, "frequencies")
+        references = list_detail_references(self.files, ["frequencies"])
         with attribute_damage(self.block.id):
             return sum(self.store.open_part(ref).num_rows for ref in references)
 
@@ -140,14 +158,13 @@ def _retry_without_damaged(attempt: Callable[[set[str]], Manifest]) -> Manifest:
 def _compact(
     manifest: Manifest, store: Store, live: AbstractSet[FileKey] | None, damaged: set[str], zoned: int
 ) -> Manifest:
-    sources = [_select_live_files(source, live) for source in _read_sources(manifest.blocks, damaged, store)]
+    sources = _read_sources(manifest.blocks, damaged, store)
+    if live is not None:
+        sources = [_select_live_files(source, live) for source in sources]
     empty = {source.block.id for source in sources if source.has_lost_all_files}
-    groups = _group([source for source in sources if source.block.id not in empty], _can_join)
-    groups = [group for group in groups if _needs_rewriting(group, store, zoned)]
-    if not groups and not empty:
-        return manifest
-    blocks = tuple(block for block in manifest.blocks if block.id not in empty)
-    return _replace_groups(replace(manifest, blocks=blocks), groups, store, zoned)
+    remaining = [source for source in sources if source.block.id not in empty]
+    groups = [group for group in _group(remaining, _can_join) if _needs_rewriting(group, store, zoned)]
+    return _replace_groups(manifest, groups, store, zoned, empty)
 
 
 def _needs_rewriting(group: Sequence[_Source], store: Store, zoned: int) -> bool:
@@ -165,12 +182,8 @@ def _lacks_zones(source: _Source, store: Store, zoned: int) -> bool:
     return not source.block.zones and source.files.num_rows > zoned
 
 
-def _select_live_files(source: _Source, live: AbstractSet[FileKey] | None) -> _Source:
-    if live is None:
-        return source
+def _select_live_files(source: _Source, live: AbstractSet[FileKey]) -> _Source:
     is_live = [key in live for key in source.file_keys]
-    if all(is_live):
-        return source
     return replace(source, files=source.files.filter(pa.array(is_live, pa.bool_())))
 
 
@@ -199,21 +212,21 @@ def _read_source(block: Block, store: Store) -> _Source:
         return _Source(block, files, store)
 
 
-def _require_ordinals(ref: ObjectRef, ordinals: Ordinals, files: int) -> None:
-    """Raise an error if an object has rows of data files beyond the number of its block's files."""
-    if len(ordinals) and (ordinals.min() < 0 or ordinals.max() >= files):
-        raise DamagedObject(ref.name, f"it has rows of data files that are not among {files}")
-
-
-def _replace_groups(manifest: Manifest, groups: Sequence[Sequence[_Source]], store: Store, zoned: int) -> Manifest:
-    """Replace the last block of each group by the merged one, and remove the others."""
+def _replace_groups(
+    manifest: Manifest,
+    groups: Sequence[Sequence[_Source]],
+    store: Store,
+    zoned: int,
+    removed: AbstractSet[str] = frozenset(),
+) -> Manifest:
+    """Replace the last block of each group by the merged one, and remove the other blocks of the groups."""
     groups_by_last = {group[-1].block.id: group for group in groups}
     merged = {source.block.id for source in chain.from_iterable(groups)}
     blocks = []
     for block in manifest.blocks:
         if block.id in groups_by_last:
             blocks.append(_merge(groups_by_last[block.id], manifest, store, zoned))
-        elif block.id not in merged:
+        elif block.id not in merged | removed:
             blocks.append(block)
     return replace(manifest, blocks=tuple(blocks))
 
@@ -233,29 +246,36 @@ def _group(sources: Sequence[_Source], fits: Rule) -> list[list[_Source]]:
 
 def _are_compatible(group: Sequence[_Source], other: _Source) -> bool:
     """Whether blocks can be merged without writing detail objects again."""
-    if group[0].block.statistics != other.block.statistics:
-        return False
     return all(_is_compatible(source, other) for source in group)
 
 
 def _is_compatible(source: _Source, other: _Source) -> bool:
-    if source.block.computed != other.block.computed:
+    if not _are_computed_alike(source.block, other.block):
         return False
-    if not _share_ordinals(source.block.columns, other.block.columns):
+    common = min(len(source.columns), len(other.columns))
+    if source.columns[:common] != other.columns[:common]:  # ordinals would change
         return False
-    return all(other.details.get(key, name) == name for key, name in source.details.items())
+    return _agree(source.details, other.details)
+
+
+def _are_computed_alike(block: Block, other: Block) -> bool:
+    return (block.computed, block.statistics) == (other.computed, other.statistics)
+
+
+def _agree(first: dict[Any, Any], second: dict[Any, Any]) -> bool:
+    """Whether the common keys of two dictionaries have the same values."""
+    return first | second == second | first
 
 
 def _can_join(group: Sequence[_Source], other: _Source) -> bool:
     """Whether blocks can be merged if their detail objects are written again, with the details of all columns."""
     if _are_compatible(group, other):
         return True
-    first = group[0].block
-    if (first.computed, first.statistics) != (other.block.computed, other.block.statistics):
+    if not _are_computed_alike(group[0].block, other.block):
         return False
     if not _is_small_enough((*group, other)):
         return False
-    return all(_have_same_columns(source, other) for source in group)
+    return all(_agree(source.columns_by_key, other.columns_by_key) for source in group)
 
 
 def _is_small_enough(sources: Sequence[_Source]) -> bool:
@@ -266,35 +286,20 @@ def _is_small_enough(sources: Sequence[_Source]) -> bool:
     return _count_cells(sources) <= JOINED_CELLS
 
 
-def _have_same_columns(source: _Source, other: _Source) -> bool:
-    """Whether columns with the same key are the same in both blocks."""
-    identities = {column.key: _identify(column) for column in other.block.columns}
-    for column in source.block.columns:
-        identity = _identify(column)
-        if identities.get(column.key, identity) != identity:
-            return False
-    return True
-
-
 def _count_cells(sources: Sequence[_Source]) -> int:
     """Count the columns of all data files if blocks with details are merged."""
     if not any(source.detail_bytes for source in sources):
         return 0
     files: set[FileKey] = set()
-    columns: set[tuple[str | None, ...]] = set()
+    columns: set[ColumnIdentity] = set()
     for source in sources:
         files.update(source.file_keys)
-        columns.update(map(_identify, source.block.columns))
+        columns.update(source.columns)
     return len(files) * len(columns)
 
 
-def _identify(column: Column) -> tuple[str, str, str | None, str | None]:
-    return column.key, column.type, column.encoding, column.collation
-
-
-def _share_ordinals(columns: Sequence[Column], other_columns: Sequence[Column]) -> bool:
-    """Whether the columns of one block are the first columns of the other."""
-    return all(_identify(column) == _identify(other) for column, other in zip(columns, other_columns, strict=False))
+def _identify(column: Column) -> ColumnIdentity:
+    return ColumnIdentity(column.key, column.type, column.encoding, column.collation)
 
 
 def _merge(group: Sequence[_Source], manifest: Manifest, store: Store, zoned: int) -> Block:
@@ -304,11 +309,11 @@ def _merge(group: Sequence[_Source], manifest: Manifest, store: Store, zoned: in
     columns, column_ordinals = _merge_columns(group)
     parts = []
     for source, new_files, new_columns in zip(group, file_ordinals, column_ordinals, strict=True):
-        parts.append(BlockMapping(source.block.id, source.files, ordinals=new_files, columns=new_columns))
+        parts.append(BlockMapping(source.block, source.files, ordinals=new_files, columns=new_columns))
     shape = (len(columns), files.num_rows)
-    files = merge_details(files, parts, lambda: _find_winners(group, parts, shape, store), store)
+    files = merge_details(files, parts, lambda: _find_winners(parts, shape, store), store)
     writer = BlockWriter(store.put, columns, files, zoned)
-    _merge_summaries(writer, group, parts, store)
+    _merge_summaries(writer, parts, store)
     return writer.finish(group[-1].block.computed, group[0].block.statistics, manifest.table, manifest.settings)
 
 
@@ -329,9 +334,7 @@ def _merge_files(group: Sequence[_Source]) -> tuple[pa.Table, list[Ordinals]]:
         # Of several rows for one data file, each kind of detail is taken from the latest that names one.
         has_details = pc.is_valid(rows[f"{kind}_name"]).to_numpy()
         latest = rows.take(_choose_latest(rows, has_details))
-        for index, field in enumerate(merged.schema):
-            if field.name.startswith(f"{kind}_"):
-                merged = merged.set_column(index, field, latest[field.name])
+        merged = replace_detail_fields(merged, kind, latest, pc.is_valid(latest[f"{kind}_name"]).to_numpy())
     return merged, ordinals
 
 
@@ -381,24 +384,22 @@ def _merge_columns(group: Sequence[_Source]) -> tuple[tuple[Column, ...], list[O
     """List the columns of all blocks, by their later names, and for each block the new ordinals of its columns."""
     schemas = [source.block.columns for source in group]
     longest = max(reversed(schemas), key=len)
-    columns_by_identity: dict[tuple[str | None, ...], Column] = {}
+    columns_by_identity: dict[ColumnIdentity, Column] = {}
     for column in chain(longest, *schemas):
         columns_by_identity[_identify(column)] = column
     ordinals_by_identity = {identity: ordinal for ordinal, identity in enumerate(columns_by_identity)}
     ordinals = []
-    for columns in schemas:
-        new_ordinals = [ordinals_by_identity[_identify(column)] for column in columns]
+    for source in group:
+        new_ordinals = [ordinals_by_identity[identity] for identity in source.columns]
         ordinals.append(np.array(new_ordinals, np.int32))
     return tuple(columns_by_identity.values()), ordinals
 
 
-def _find_winners(
-    group: Sequence[_Source], parts: Sequence[BlockMapping], shape: tuple[int, int], store: Store
-) -> NDArray[np.int16]:
+def _find_winners(parts: Sequence[BlockMapping], shape: tuple[int, int], store: Store) -> NDArray[np.int16]:
     """Find the number of the block whose row remains, by column and data file; -1 if there is no row."""
     winners = np.full(shape, -1, np.int16)
-    for number, (source, part) in enumerate(zip(group, parts, strict=True)):
-        for ref in source.block.summary:
+    for number, part in enumerate(parts):
+        for ref in part.block.summary:
             summary = _read_summary(ref.object, part, lambda ref: store.get(ref, ["column", "file"]))
             remains = summary.files >= 0
             winners[summary.columns[remains], summary.files[remains]] = number
@@ -420,11 +421,11 @@ class _SummaryRows(NamedTuple):
 
 
 def _read_summary(ref: ObjectRef, part: BlockMapping, read: Callable[[ObjectRef], pa.Table]) -> _SummaryRows:
-    with attribute_damage(part.block):
+    with attribute_damage(part.block.id):
         rows = read(ref)
-        _require_ordinals(ref, rows["file"].to_numpy(), len(part.ordinals))
         columns = part.map_columns(ref.name, rows["column"].to_numpy())
-    return _SummaryRows(rows, columns, part.map_files(rows))
+        files = part.map_files(ref.name, rows["file"].to_numpy())
+    return _SummaryRows(rows, columns, files)
 
 
 class _SummaryObject(NamedTuple):
@@ -435,11 +436,9 @@ class _SummaryObject(NamedTuple):
     columns: set[int]
 
 
-def _merge_summaries(
-    writer: BlockWriter, group: Sequence[_Source], parts: Sequence[BlockMapping], store: Store
-) -> None:
+def _merge_summaries(writer: BlockWriter, parts: Sequence[BlockMapping], store: Store) -> None:
     read = lru_cache(_DECODED_OBJECTS)(store.get)
-    objects = _list_summaries(group, parts)
+    objects = _list_summaries(parts)
     ordinals = sorted(set().union(*(summary.columns for summary in objects)))
     for start in range(0, len(ordinals), writer.width):
         columns = ordinals[start : start + writer.width]
@@ -447,15 +446,15 @@ def _merge_summaries(
         writer.add(_merge_rows(objects_with_columns, columns, read), columns)
 
 
-def _list_summaries(group: Sequence[_Source], parts: Sequence[BlockMapping]) -> list[_SummaryObject]:
+def _list_summaries(parts: Sequence[BlockMapping]) -> list[_SummaryObject]:
     objects: list[_SummaryObject] = []
-    for source, part in zip(group, parts, strict=True):
-        objects += [_SummaryObject(part, ref.object, _map_columns(part, ref)) for ref in source.block.summary]
+    for part in parts:
+        objects += [_SummaryObject(part, ref.object, _map_columns(part, ref)) for ref in part.block.summary]
     return objects
 
 
 def _map_columns(part: BlockMapping, ref: SummaryRef) -> set[int]:
-    with attribute_damage(part.block):
+    with attribute_damage(part.block.id):
         columns = part.map_columns(ref.object.name, np.array(ref.columns, np.int32))
     return set(columns.tolist())
 

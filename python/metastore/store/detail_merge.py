@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from metastore.errors import DamagedObject
 from metastore.format.block_writer import write_detail
 from metastore.format.data_files import describe_detail
-from metastore.format.object_schemas import DETAILS, FILES, SCHEMAS
+from metastore.format.object_schemas import DETAILS, SCHEMAS, list_detail_fields
 from metastore.format.objects import decode_detail
 from metastore.store.block_files import attribute_damage
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from metastore.format.manifest import Block
     from metastore.format.objects import ObjectRef
     from metastore.store.table_store import Store
 
@@ -30,13 +31,13 @@ class BlockMapping:
     """The new ordinals of a block's data files and columns in a merged block.
 
     Attributes:
-        block: Its id.
+        block: The block.
         files: The rows of its `files` object that remain.
         ordinals: Its data files' new ordinals, by the old ones; -1 of those that do not remain.
         columns: Its columns' new ordinals, by the old ones.
     """
 
-    block: str
+    block: Block
     files: pa.Table
     ordinals: NDArray[np.int32]
     columns: NDArray[np.int32]
@@ -50,17 +51,29 @@ class BlockMapping:
         """Select its data files with details of a kind."""
         return self.files.filter(pc.is_valid(self.files[f"{kind}_name"]))
 
-    def map_files(self, rows: pa.Table) -> NDArray[np.int32]:
-        """Return the new ordinals of the data files in rows of the block."""
-        files: NDArray[np.int32] = self.ordinals[rows["file"].to_numpy()]
-        return files
+    def map_listed_files(self, files: pa.Table) -> NDArray[np.int32]:
+        """Return the new ordinals of some of its data files."""
+        ordinals: NDArray[np.int32] = self.ordinals[files["file"].to_numpy()]
+        return ordinals
+
+    def map_files(self, name: str, ordinals: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the new ordinals of data files in an object."""
+        return _map_ordinals(name, ordinals, self.ordinals, "data files")
 
     def map_columns(self, name: str, ordinals: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the new ordinals of columns in an object."""
-        if len(ordinals) and (ordinals.min() < 0 or ordinals.max() >= len(self.columns)):
-            raise DamagedObject(name, f"it has rows of columns that are not among {len(self.columns)}")
-        columns: NDArray[np.int32] = self.columns[ordinals]
-        return columns
+        return _map_ordinals(name, ordinals, self.columns, "columns")
+
+
+def _map_ordinals(
+    name: str, ordinals: NDArray[np.int32], new_ordinals: NDArray[np.int32], things: str
+) -> NDArray[np.int32]:
+    """Return the new ordinals by the ordinals in an object; raise an error if they are beyond those of its block."""
+    count = len(new_ordinals)
+    if np.any((ordinals < 0) | (ordinals >= count)):
+        raise DamagedObject(name, f"it has rows of {things} that are not among {count}")
+    mapped: NDArray[np.int32] = new_ordinals[ordinals]
+    return mapped
 
 
 def merge_details(
@@ -87,14 +100,14 @@ def merge_details(
         rows = [SCHEMAS[kind].empty_table()]
         for number, part in enumerate(parts):
             files_of_part = part.files_with_details(kind)
-            files_of_part = files_of_part.filter(pa.array(is_rewritten[part.map_files(files_of_part)]))
-            has_details[part.map_files(files_of_part)] = True
+            files_of_part = files_of_part.filter(pa.array(is_rewritten[part.map_listed_files(files_of_part)]))
+            has_details[part.map_listed_files(files_of_part)] = True
             is_winner = winning_parts == number
             objects = _read_objects(kind, part, files_of_part, store)
             rows += [rows_of_object.renumber(is_winner, new_ordinals) for rows_of_object in objects]
         ref = _write(kind, pa.concat_tables(rows), store) if has_details.any() else None
         ordinals = np.where(has_details, new_ordinals, -1)
-        files = _replace_fields(files, is_rewritten, _build_fields(kind, ref, ordinals))
+        files = replace_detail_fields(files, kind, _describe_details(kind, ref, ordinals), is_rewritten)
     return files
 
 
@@ -102,12 +115,15 @@ def _find_rewritten_files(count: int, parts: Sequence[BlockMapping]) -> NDArray[
     """Find the data files whose details are written again."""
     is_rewritten = np.zeros(count, bool)
     for kind in DETAILS:
-        names: dict[int, str] = {}
+        tables = []
         for part in parts:
             rows = part.files_with_details(kind)
-            files = part.map_files(rows).tolist()
-            for file, name in zip(files, rows[f"{kind}_name"].to_pylist(), strict=True):
-                is_rewritten[file] |= part.is_renumbered or names.setdefault(file, name) != name
+            files = part.map_listed_files(rows)
+            is_rewritten[files] |= part.is_renumbered
+            tables.append(pa.table({"file": files, "name": rows[f"{kind}_name"]}))
+        names = pa.concat_tables(tables).group_by("file").aggregate([("name", "count_distinct")])
+        has_several = pc.greater(names["name_count_distinct"], 1)
+        is_rewritten[names["file"].filter(has_several).to_numpy()] = True
     return is_rewritten
 
 
@@ -140,14 +156,13 @@ def _read_objects(kind: str, part: BlockMapping, files: pa.Table, store: Store) 
     """Read each object of a kind that these data files of a part name."""
     for name in files[f"{kind}_name"].unique().to_pylist():
         files_of_object = files.filter(pc.equal(files[f"{kind}_name"], name))
-        with attribute_damage(part.block):
+        with attribute_damage(part.block.id):
             rows = decode_detail(name, files_of_object[f"{kind}_sha256"][0].as_py(), store.read_bytes(name))
             columns = part.map_columns(name, rows["column"].to_numpy())
-        ordinals_in_object = files_of_object[f"{kind}_file"].to_pylist()
-        new_ordinals = dict(zip(ordinals_in_object, part.map_files(files_of_object).tolist(), strict=True))
-        distinct_files, inverse = np.unique(rows["file"].to_numpy(), return_inverse=True)
-        distinct_ordinals = [new_ordinals.get(file, -1) for file in distinct_files.tolist()]
-        yield _ObjectRows(kind, rows, columns, np.array(distinct_ordinals, np.int32)[inverse])
+        ordinals_in_object = files_of_object[f"{kind}_file"].combine_chunks()
+        positions = pc.index_in(rows["file"].combine_chunks(), ordinals_in_object)
+        new_ordinals = pa.array(part.map_listed_files(files_of_object)).take(positions)
+        yield _ObjectRows(kind, rows, columns, new_ordinals.fill_null(-1).to_numpy())
 
 
 def _write(kind: str, rows: pa.Table, store: Store) -> ObjectRef | None:
@@ -157,27 +172,21 @@ def _write(kind: str, rows: pa.Table, store: Store) -> ObjectRef | None:
     return write_detail(store.put, kind, ordered)
 
 
-def _build_fields(kind: str, ref: ObjectRef | None, ordinals: NDArray[np.int32]) -> dict[str, pa.Array]:
+def _describe_details(kind: str, ref: ObjectRef | None, ordinals: NDArray[np.int32]) -> pa.Table:
     """Build the fields of `files` about details of a kind; null for data files without details, of ordinal -1."""
-    types = {field.name: field.type for field in FILES if field.name.startswith(f"{kind}_")}
     if ref is None:
-        return {name: pa.nulls(len(ordinals), field_type) for name, field_type in types.items()}
-    has_no_details = pa.array(ordinals < 0)
-    description = describe_detail(kind, ref)
-    fields = {}
-    for name, field_type in types.items():
-        if name == f"{kind}_file":
-            fields[name] = pa.array(ordinals, mask=ordinals < 0).cast(field_type)
-        else:
-            null = pa.scalar(None, field_type)
-            fields[name] = pc.if_else(has_no_details, null, pa.scalar(description.get(name), field_type))
-    return fields
+        return pa.table({field.name: pa.nulls(len(ordinals), field.type) for field in list_detail_fields(kind)})
+    has_details = pa.array(ordinals >= 0)
+    fields = {f"{kind}_file": pa.array(ordinals, pa.int32(), mask=ordinals < 0)}
+    for name, value in describe_detail(kind, ref).items():
+        fields[name] = pc.if_else(has_details, pa.scalar(value), None)
+    return pa.table(fields)
 
 
-def _replace_fields(files: pa.Table, is_rewritten: NDArray[np.bool_], fields: dict[str, pa.Array]) -> pa.Table:
-    """Replace fields of the data files whose details were written again; those of other files stay."""
-    mask = pa.array(is_rewritten)
-    for index, field in enumerate(files.schema):
-        if field.name in fields:
-            files = files.set_column(index, field, pc.if_else(mask, fields[field.name], files[field.name]))
+def replace_detail_fields(files: pa.Table, kind: str, fields: pa.Table, is_replaced: NDArray[np.bool_]) -> pa.Table:
+    """Replace the fields about details of a kind in some rows of `files`; the other rows stay."""
+    mask = pa.array(is_replaced)
+    for field in list_detail_fields(kind):
+        index = files.schema.get_field_index(field.name)
+        files = files.set_column(index, field, pc.if_else(mask, fields[field.name], files[field.name]))
     return files

@@ -6,7 +6,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from metastore.format.data_files import list_detail_objects
+from metastore.format.data_files import list_detail_references
 from metastore.format.objects import decode_detail
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from metastore.format.objects import ObjectRef
     from metastore.store import Store
     from metastore.store.block_files import BlockFiles
 
@@ -46,14 +47,13 @@ class DetailPrefetch:
     """The lists and histograms of blocks, read ahead if they are small enough to be in memory together."""
 
     def __init__(self, store: Store, blocks: Sequence[BlockFiles], threads: Executor) -> None:
-        objects: set[tuple[str, int, str]] = set()
+        objects: set[ObjectRef] = set()
         for indexed in blocks:
-            for kind in _KINDS:
-                objects |= list_detail_objects(indexed.files, kind)
+            objects |= list_detail_references(indexed.files, _KINDS)
         self._futures: dict[str, Future[pa.Table]] = {}
-        if sum(length for _, length, _ in objects) <= _MOST_BYTES:
-            for name, _, digest in objects:
-                self._futures[name] = threads.submit(_decode, store, name, digest)
+        if sum(ref.length for ref in objects) <= _MOST_BYTES:
+            for ref in objects:
+                self._futures[ref.name] = threads.submit(_decode, store, ref.name, ref.sha256)
 
     def take_rows(self, name: str) -> pa.Table | None:
         """Return the rows of an object, once; None if it was not read ahead."""

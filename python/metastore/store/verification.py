@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 from metastore.errors import DamagedObject
-from metastore.format.data_files import list_detail_objects
+from metastore.format.data_files import list_detail_references
 from metastore.format.manifest import iterate_objects
-from metastore.format.object_schemas import DETAILS, SCHEMAS
+from metastore.format.object_schemas import SCHEMAS
 from metastore.format.objects import (
     KIND_KEY,
     MAX_OBJECT_BYTES,
@@ -31,7 +33,7 @@ from metastore.store.contradictions import (
 from metastore.store.retention import is_leftover
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -96,15 +98,15 @@ class ObjectFinding:
 
 def verify_manifest(store: Store, manifest: Manifest) -> Iterator[ObjectFinding]:
     """Read every object of a manifest completely and check it."""
-    details: dict[str, tuple[int, str]] = {}
+    details: set[ObjectRef] = set()
     for block in manifest.blocks:
         yield from _verify_block(store, block, details)
-    yield from _verify_details(store, details)
+    for detail in sorted(details, key=attrgetter("name")):
+        yield _verify_detail(store, detail)
     for snapshot in manifest.snapshots:
         yield from _verify_snapshot(store, snapshot)
     for ref in manifest.nodes:
-        finding, _ = _read(store, ref)
-        yield finding
+        yield _read(store, ref).finding
 
 
 def find_damage(store: Store, manifest: Manifest) -> Damage:
@@ -125,76 +127,79 @@ def find_damage(store: Store, manifest: Manifest) -> Damage:
 
 def _name_wrong_objects(store: Store, block: Block, wrong: Collection[str]) -> set[str]:
     """Name the wrong objects of a block; without its details if its list of files is wrong itself."""
-    names = {ref.name for ref in iterate_objects(block)}
+    objects = [*iterate_objects(block)]
     if block.files.name not in wrong:
-        files = store.get(block.files)
-        for kind in DETAILS:
-            names.update(name for name, _, _ in list_detail_objects(files, kind))
-    return names.intersection(wrong)
+        objects += list_detail_references(store.get(block.files))
+    return {stored.name for stored in objects}.intersection(wrong)
 
 
-def _verify_details(store: Store, details: Mapping[str, tuple[int, str]]) -> Iterator[ObjectFinding]:
-    for name, (length, digest) in sorted(details.items()):
-        yield _verify_detail(store, name, length, digest)
+class _VerifiedObject(NamedTuple):
+    """An object that was read.
+
+    Attributes:
+        finding: Its state.
+        rows: Its rows; None if they cannot be decoded.
+    """
+
+    finding: ObjectFinding
+    rows: pa.Table | None = None
+
+    def check(self, find_problems: Callable[[pa.Table], list[str]]) -> _VerifiedObject:
+        """Look for contradictions in the rows, if there are rows."""
+        problems = [] if self.rows is None else find_problems(self.rows)
+        if not problems:
+            return self
+        finding = replace(self.finding, state=CONTRADICTORY, problem="; ".join(problems))
+        return _VerifiedObject(finding, self.rows)
 
 
-def _verify_block(store: Store, block: Block, details: dict[str, tuple[int, str]]) -> Iterator[ObjectFinding]:
-    """Verify the objects that a block names; those of details are added to `details`, with length and digest."""
-    finding, files = _verify_file_list(store, block)
+def _verify_block(store: Store, block: Block, details: set[ObjectRef]) -> Iterator[ObjectFinding]:
+    """Verify the objects that a block names, except those of details: these are added to `details`."""
+    listed = _verify_file_list(store, block)
+    yield listed.finding
+    files = listed.rows
     if files is not None:
-        _collect_details(files, details)
-    yield finding
-    can_check_zones = bool(block.zones) and files is not None
+        details |= list_detail_references(files)
+    can_check_zones = files is not None
     expected_zones = []
     for ref in block.summary:
-        finding, rows = _verify_summary(store, block, ref, files)
-        if finding.state != OK:
-            can_check_zones = False
-        if can_check_zones:
-            expected_zones.append(build_zones(rows, block.columns, read_row_counts(files)))
-        yield finding
+        summary = _verify_summary(store, block, ref, files)
+        yield summary.finding
+        can_check_zones &= summary.finding.state == OK
+        if block.zones and can_check_zones:
+            expected_zones.append(build_zones(summary.rows, block.columns, read_row_counts(files)))
     for ref in block.zones:
-        finding, rows = _read(store, ref.object)
-        if rows is not None and can_check_zones:
-            finding = _add_problems(finding, check_zones(rows, expected_zones))
-        yield finding
+        zones = _read(store, ref.object)
+        if can_check_zones:
+            zones = zones.check(partial(check_zones, expected=expected_zones))
+        yield zones.finding
 
 
-def _collect_details(files: pa.Table, details: dict[str, tuple[int, str]]) -> None:
-    for kind in DETAILS:
-        for name, length, digest in list_detail_objects(files, kind):
-            details[name] = (length, digest)
+def _verify_summary(store: Store, block: Block, ref: SummaryRef, files: pa.Table | None) -> _VerifiedObject:
+    find_problems = partial(check_statistics, columns=block.columns, ordinals=ref.columns, files=files)
+    return _read(store, ref.object).check(find_problems)
 
 
-def _verify_summary(
-    store: Store, block: Block, ref: SummaryRef, files: pa.Table | None
-) -> tuple[ObjectFinding, pa.Table | None]:
-    finding, rows = _read(store, ref.object)
-    if rows is not None:
-        finding = _add_problems(finding, check_statistics(rows, block.columns, ref.columns, files))
-    return finding, rows
-
-
-def _verify_file_list(store: Store, block: Block) -> tuple[ObjectFinding, pa.Table | None]:
-    finding, files = _read(store, block.files)
-    if files is None:
-        return replace(finding, problem=f"{finding.problem}; what it lists cannot be checked"), None
-    finding = _add_problems(finding, check_file_list(files))
-    if block.zones and finding.state == OK:
+def _verify_file_list(store: Store, block: Block) -> _VerifiedObject:
+    listed = _read(store, block.files)
+    if listed.rows is None:
+        problem = f"{listed.finding.problem}; what it lists cannot be checked"
+        return _VerifiedObject(replace(listed.finding, problem=problem))
+    listed = listed.check(check_file_list)
+    if block.zones and listed.finding.state == OK:
         footer = read_footer(block.files.name, store.read_bytes(block.files.name))
-        finding = _add_problems(finding, check_identities(footer.texts.get(IDENTITIES_KEY), files))
-    return finding, files
+        identities = footer.texts.get(IDENTITIES_KEY)
+        listed = listed.check(partial(check_identities, identities))
+    return listed
 
 
 def _verify_snapshot(store: Store, snapshot: Snapshot) -> Iterator[ObjectFinding]:
     for ref in iterate_objects(snapshot):
-        finding, rows = _read(store, ref)
-        if rows is not None:
-            finding = _add_problems(finding, _check_snapshot_rows(ref.kind, rows, snapshot))
-        yield finding
+        find_problems = partial(_check_snapshot_rows, ref.kind, snapshot)
+        yield _read(store, ref).check(find_problems).finding
 
 
-def _check_snapshot_rows(kind: str, rows: pa.Table, snapshot: Snapshot) -> list[str]:
+def _check_snapshot_rows(kind: str, snapshot: Snapshot, rows: pa.Table) -> list[str]:
     if kind == "table-files":
         return check_snapshot(rows, snapshot)
     if kind == "table-summary":
@@ -203,40 +208,40 @@ def _check_snapshot_rows(kind: str, rows: pa.Table, snapshot: Snapshot) -> list[
     return []
 
 
-def _read(store: Store, ref: ObjectRef) -> tuple[ObjectFinding, pa.Table | None]:
-    """Verify an object that is named with all its digests, and return its rows if they are sound."""
+def _read(store: Store, ref: ObjectRef) -> _VerifiedObject:
+    """Verify an object that is named with all its digests."""
     finding = ObjectFinding(ref.name, ref.kind, ref.length, ref.rows, OK)
     try:
         data = store.read_bytes(ref.name, ref.length)
     except DamagedObject as damage:
-        return _mark_unreadable(finding, damage), None
+        return _VerifiedObject(_mark_unreadable(finding, damage))
     try:
         if ref.kind not in SCHEMAS:
             check_bytes(ref, data)
-            return replace(finding, state=UNKNOWN, problem=LATER), None
+            return _VerifiedObject(replace(finding, state=UNKNOWN, problem=LATER))
         rows = decode_object(ref, data)
         _check_footer(ref, data)
     except DamagedObject as damage:
-        return replace(finding, state=DAMAGED, problem=damage.reason), None
-    return finding, rows
+        return _VerifiedObject(replace(finding, state=DAMAGED, problem=damage.reason))
+    return _VerifiedObject(finding, rows)
 
 
-def _verify_detail(store: Store, name: str, length: int, digest: str) -> ObjectFinding:
+def _verify_detail(store: Store, detail: ObjectRef) -> ObjectFinding:
     """Verify an object that rows of `files` name by its name, which is made of its bytes, and by its digest there."""
-    kind = name.rsplit("-", 5)[0]
-    finding = ObjectFinding(name, kind, length, None, OK)
+    kind = detail.name.rsplit("-", 5)[0]
+    finding = ObjectFinding(detail.name, kind, detail.length, None, OK)
     try:
-        data = store.read_bytes(name, length or MAX_OBJECT_BYTES)  # rows of damaged lists may not have the length
+        data = store.read_bytes(detail.name, detail.length or MAX_OBJECT_BYTES)
     except DamagedObject as damage:
         return _mark_unreadable(finding, damage)
     try:
-        ref, _ = identify_object(name, data)
+        ref, _ = identify_object(detail.name, data)
         decode_object(ref, data)
         _check_footer(ref, data)
     except DamagedObject as damage:
         return replace(finding, state=DAMAGED, problem=damage.reason)
     finding = replace(finding, rows=ref.rows)
-    if (ref.length, ref.sha256) != (length, digest):
+    if (ref.length, ref.sha256) != (detail.length, detail.sha256):
         return replace(finding, state=DAMAGED, problem="it is not the one that its block names")
     return finding
 
@@ -257,12 +262,6 @@ def _mark_unreadable(finding: ObjectFinding, damage: DamagedObject) -> ObjectFin
     return replace(finding, state=state, problem=damage.reason)
 
 
-def _add_problems(finding: ObjectFinding, problems: list[str]) -> ObjectFinding:
-    if not problems:
-        return finding
-    return replace(finding, state=CONTRADICTORY, problem="; ".join(problems))
-
-
 _UNNAMED = "it is not known whether a damaged list of data files names it"
 
 
@@ -270,16 +269,24 @@ def list_unchecked(store: Store, checked: Sequence[ObjectFinding]) -> Iterator[O
     """List the entries in the folders of a store that are neither checked nor garbage for `gc`."""
     stored = store.list_entries()
     checked_names = {finding.object for finding in checked}
-    may_be_named = any(finding.kind == "files" and finding.is_wrong for finding in checked)
+    has_unknown_names = any(finding.kind == "files" and finding.is_wrong for finding in checked)
     log_problems = _find_log_problems(store, stored)
     for path, size_or_kind in sorted(stored.items()):
-        name = path.removeprefix("objects/")
         if isinstance(size_or_kind, int):
             finding = _describe_unchecked(path, size_or_kind, checked_names, log_problems)
-            if finding.problem and (may_be_named or finding.problem is not _UNNAMED):
-                yield finding
-        elif name not in checked_names:
-            yield ObjectFinding(name, "", 0, None, UNKNOWN, problem=f"it is {size_or_kind}: only plain files are read")
+        else:
+            finding = _describe_odd_entry(path, size_or_kind, checked_names)
+        if finding.problem == _UNNAMED and not has_unknown_names:
+            continue
+        if finding.problem:
+            yield finding
+
+
+def _describe_odd_entry(path: str, kind: str, checked_names: set[str]) -> ObjectFinding:
+    """Describe an entry that is no plain file; without a problem if it was checked."""
+    name = path.removeprefix("objects/")
+    problem = "" if name in checked_names else f"it is {kind}: only plain files are read"
+    return ObjectFinding(name, "", 0, None, UNKNOWN, problem)
 
 
 def _describe_unchecked(
@@ -303,13 +310,9 @@ def _describe_unchecked(
 def _find_log_problems(store: Store, paths: Iterable[str]) -> dict[str, str]:
     """Find the reasons why readers pass over entries of the log, by their paths."""
     names = [path.removeprefix("log/") for path in paths if path.startswith("log/")]
-    numbers = {name: number for number, name in commit_log.parse_log_names(names).items()}
+    problems = dict.fromkeys(names, "no manifest has this name")
     head = store.run(commit_log.find_head())
     used = head.manifest.sequence if head.manifest else 0
-    problems = {}
-    for name in names:
-        if name not in numbers:
-            problems[f"log/{name}"] = "no manifest has this name"
-        elif numbers[name] > used:
-            problems[f"log/{name}"] = f"it is not a whole manifest: {used} is used"
-    return problems
+    for number, name in commit_log.parse_log_names(names).items():
+        problems[name] = "" if number <= used else f"it is not a whole manifest: {used} is used"
+    return {f"log/{name}": problem for name, problem in problems.items()}
