@@ -56,16 +56,11 @@ class BlobEntry:
 
 
 class LocalBlobs:
-    """Blobs in a folder of a local disk, see `metastore.store.obstore_blobs.Blobs`."""
+    """Blobs in a folder of a local disk, see `metastore.store.obstore_blobs.Blobs`; none if there is no such folder."""
 
     def __init__(self, uri: str, folder: Path) -> None:
         self._uri = uri
         self._root = folder
-
-    def exists(self) -> bool:
-        """Whether the folder exists."""
-        with self._raise_as(StoreNotReadable), self._open_root() as root:
-            return root is not None
 
     def create_folder(self) -> None:
         """Make the folder and its parents unless they exist."""

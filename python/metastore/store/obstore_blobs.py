@@ -148,13 +148,12 @@ class ObstoreBlobs:
             raise StoreNotWritable(self._uri, first_line(e)) from e
 
 
-def open_blobs(uri: str, options: Mapping[str, Any] | None, *, writable: bool) -> Blobs | None:
-    """Open the blobs under a URI; None if they are only to be read and the folder does not exist."""
+def open_blobs(uri: str, options: Mapping[str, Any] | None, *, writable: bool) -> Blobs:
+    """Open the blobs under a URI; a local folder is made if they are to be written."""
     path = local_path(uri)
     if path is None:
         return ObstoreBlobs(uri, RemoteFolder(uri, Credentials(options or {})))
     blobs = LocalBlobs(uri, Path(path))
     if writable:
         blobs.create_folder()
-        return blobs
-    return blobs if blobs.exists() else None
+    return blobs

@@ -17,15 +17,11 @@ if TYPE_CHECKING:
     from metastore.store.obstore_blobs import Blobs
 
 
-def _nothing(*, writable: bool) -> None:
-    """Open no blobs: the store below has them."""
-
-
 class OverlayStore(Store):
     """The objects of a store and those that were put here; nothing is written to the store."""
 
     def __init__(self, below: Store) -> None:
-        super().__init__(below.uri, _nothing, writable=False)
+        super().__init__(below.uri, below.open_blobs, writable=False)
         self._below = below
         self._objects: dict[str, bytes] = {}
 

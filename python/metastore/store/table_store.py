@@ -27,7 +27,7 @@ from metastore.format.objects import (
 from metastore.store import commit_log, retention
 from metastore.store.compaction import shrink_to_limits
 from metastore.store.credentials import FROM_ENVIRONMENT, Credentials
-from metastore.store.local_blobs import CreateReply, LocalBlobs
+from metastore.store.local_blobs import BlobEntry, CreateReply, LocalBlobs
 from metastore.store.location import local_path
 from metastore.store.obstore_blobs import open_blobs
 from metastore.visible_text import get_logger
@@ -63,9 +63,9 @@ class Store:
     claims, come and go; a probe also when garbage is only searched, for the time of the store's clock.
     """
 
-    def __init__(self, uri: str, blobs: Callable[..., Blobs | None], *, writable: bool) -> None:
+    def __init__(self, uri: str, open_blobs: Callable[..., Blobs], *, writable: bool) -> None:
         self.uri = uri
-        self._open = blobs
+        self.open_blobs = open_blobs
         self._writable = writable
         self._reading: Blobs | None = None
         self._writing: Blobs | None = None
@@ -83,12 +83,11 @@ class Store:
 
     def writable(self) -> Store:
         """Open the same store for writing."""
-        return Store(self.uri, self._open, writable=True)
+        return Store(self.uri, self.open_blobs, writable=True)
 
     def is_empty(self) -> bool:
         """Whether nothing was ever written."""
-        blobs = self._blobs()
-        return blobs is None or not any(blobs.list_folder(folder) for folder in _FOLDERS)
+        return not any(map(self._blobs().list_folder, _FOLDERS))
 
     def read(self) -> Manifest | None:
         """Read the newest manifest; None if there are no statistics."""
@@ -106,8 +105,7 @@ class Store:
     def read_bytes(self, name: str, most: int = MAX_OBJECT_BYTES) -> bytes:
         """Read the bytes of an object as they are, not verified."""
         object_kind(name)
-        blobs = self._blobs()
-        data = blobs.get(f"objects/{name}", most) if blobs else None
+        data = self._blobs().get(f"objects/{name}", most)
         if data is None:
             raise DamagedObject(name, f"it is missing in {self.uri}")
         return data
@@ -121,7 +119,7 @@ class Store:
         blobs = self._blobs()
 
         def fetch(start: int, length: int) -> bytes:
-            data = blobs.get_range(f"objects/{ref.name}", start, length) if blobs else None
+            data = blobs.get_range(f"objects/{ref.name}", start, length)
             if data is None:
                 raise DamagedObject(ref.name, f"it is missing in {self.uri}")
             return data
@@ -134,32 +132,33 @@ class Store:
 
     def list_objects(self, kind: str) -> dict[str, Any]:
         """List the names of all objects of a kind, referenced or not, with the times of their writing."""
-        blobs = self._blobs()
-        if blobs is None:
-            return {}
         pattern = re.compile(rf"{kind}-[0-9a-f-]{{36}}\.parquet")
-        entries = blobs.list_folder("objects")
+        entries = self._blobs().list_folder("objects")
         return {name: entry.modified for name, entry in entries.items() if pattern.fullmatch(name)}
 
     def list_entries(self) -> dict[str, int | str]:
         """List the entries of the store's folders by path: the bytes of a plain file, or the kind of another entry."""
-        blobs = self._blobs()
         sizes_and_kinds: dict[str, int | str] = {}
-        if blobs is None:
-            return sizes_and_kinds
-        for folder in _FOLDERS:
-            for name, entry in blobs.list_folder(folder).items():
-                sizes_and_kinds[f"{folder}/{name}"] = entry.size
-            if isinstance(blobs, LocalBlobs):
+        for path, entry in self._list_files().items():
+            sizes_and_kinds[path] = entry.size
+        blobs = self._blobs()
+        if isinstance(blobs, LocalBlobs):
+            for folder in _FOLDERS:
                 for name, kind in blobs.list_odd_entries(folder).items():
                     sizes_and_kinds[f"{folder}/{name}"] = kind
         return sizes_and_kinds
 
+    def _list_files(self) -> dict[str, BlobEntry]:
+        """List the plain files in the store's folders by path."""
+        files = {}
+        for folder in _FOLDERS:
+            for name, entry in self._blobs().list_folder(folder).items():
+                files[f"{folder}/{name}"] = entry
+        return files
+
     def find_absent(self, lengths: Mapping[str, int]) -> set[str]:
         """Find the objects that are missing or not of the stated length."""
         blobs = self._blobs()
-        if blobs is None:
-            return set(lengths)
         doubtful = dict(lengths)
         if len(doubtful) > _MOST_SINGLE_REQUESTS:
             for name, entry in blobs.list_folder("objects").items():
@@ -197,7 +196,7 @@ class Store:
         """
 
         def change_newest(old: Manifest | None) -> Manifest | None:
-            if old:
+            if old is not None:
                 self._present.update(ref.name for ref in iterate_objects(old))
             return change(old)
 
@@ -218,9 +217,7 @@ class Store:
         if self._writing is None:
             if not self._writable:
                 raise StoreNotWritable(self.uri, "it was opened for reading", "Open it with writable=True.")
-            blobs = self._open(writable=True)
-            if blobs is None:
-                raise StoreNotWritable(self.uri, "there is no such folder")
+            blobs = self.open_blobs(writable=True)
             _probe(self.uri, blobs)
             self._writing = self._reading = blobs
         return self._writing
@@ -236,15 +233,13 @@ class Store:
 
     def _list_blobs(self) -> list[retention.Blob]:
         """List the store's content with ages by its clock, or by this machine's if nothing can be deleted."""
-        blobs = self._blobs()
-        if blobs is None:
+        if self.is_empty():
             return []
         now = self._read_time_for_ages()
         content = []
-        for folder in _FOLDERS:
-            for name, entry in blobs.list_folder(folder).items():
-                age = now - entry.modified
-                content.append(retention.Blob(f"{folder}/{name}", entry.size, age.total_seconds()))
+        for path, entry in self._list_files().items():
+            age = now - entry.modified
+            content.append(retention.Blob(path, entry.size, age.total_seconds()))
         return content
 
     def _read_time_for_ages(self) -> datetime:
@@ -256,9 +251,9 @@ class Store:
             _LOG.warning("ages are by the clock of this machine, for that of the store cannot be read: %s", e)
             return datetime.now(timezone.utc)
 
-    def _blobs(self) -> Blobs | None:
+    def _blobs(self) -> Blobs:
         if self._reading is None:
-            self._reading = self._open(writable=False)
+            self._reading = self.open_blobs(writable=False)
         return self._reading
 
     def _require_objects(self, manifest: Manifest) -> None:
@@ -308,10 +303,9 @@ class Store:
         blobs = self._blobs()
         match request:
             case commit_log.ListLog():
-                names = blobs.list_folder("log") if blobs else {}
-                return list(commit_log.parse_log_names(names))
+                return list(commit_log.parse_log_names(blobs.list_folder("log")))
             case commit_log.ReadLog(sequence):
-                return _read_manifest(blobs, sequence) if blobs else None
+                return _read_manifest(blobs, sequence)
             case commit_log.CreateLog(sequence, data):
                 return self.ensure_writable().create(f"log/{commit_log.log_name(sequence)}", data)
             case commit_log.Pause(attempt):
