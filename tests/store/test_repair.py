@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from metastore.format.data_files import DataFile
 from metastore.format.manifest import RanksRef, SummaryRef
+from metastore.store.block_files import read_block_files
 from metastore.store.block_merge import merge_blocks, rewrite_block
+from metastore.store.coverage import Coverage
 from metastore.store.repair import LostStatistics, find_lost_statistics, repair_snapshot
 from metastore.store.verification import verify_manifest
 from store.made import adding, block, bounds, columns, details_of, snapshot
@@ -21,42 +24,47 @@ def flip(store, name):
     path.write_bytes(data)
 
 
-def find_lost(store, damaged, known, snapshots=()):
-    """The statistics that no other block has, if others have these columns of these paths."""
-    manifest = adding(damaged, snapshots=snapshots)(None)
-    return find_lost_statistics(store, manifest, damaged, lambda key: known.get(key.path))
+def find_lost(store, damaged, *others, live="abcd", snapshots=()):
+    """The statistics that no other block has of the live data files."""
+    manifest = adding(damaged, *others, snapshots=snapshots)(None)
+    files = [DataFile(path, 1, 1, "parquet") for path in live]
+    return find_lost_statistics(store, manifest, damaged, Coverage(read_block_files(store, others), files))
 
 
 def test_statistics_that_others_have_are_not_lost(store):
     damaged = block(store, ["a", "b"])
-    both = frozenset({("0", "bigint"), ("1", "bigint")})
-    assert find_lost(store, damaged, {"a": both, "b": both | {("2", "int")}}) is None
+    assert find_lost(store, damaged, block(store, ["a", "b", "c"], leaves=columns(3))) is None
 
 
 def test_data_files_and_columns_that_others_lack_are_lost(store):
     damaged = block(store, ["a", "b", "c", "d"], leaves=columns(3))
-    known = {
-        "a": frozenset({("0", "bigint"), ("1", "bigint"), ("2", "bigint")}),
-        "b": frozenset({("0", "bigint"), ("1", "int"), ("2", "bigint")}),
-        "c": frozenset({("0", "bigint")}),
-    }
-    assert find_lost(store, damaged, {**known, "d": known["a"]}) == LostStatistics(("b", "c"), ("c1", "c2"))
-    assert find_lost(store, damaged, known) == LostStatistics(("b", "c", "d"), ("c0", "c1", "c2"))
+    first, second = columns(2)
+    in_another_type = replace(second, type="int")
+    others = [block(store, ["a"], leaves=columns(3)), block(store, ["b", "c", "d"], leaves=[first, in_another_type])]
+    assert find_lost(store, damaged, *others) == LostStatistics(("b", "c", "d"), ("c1", "c2"))
+    assert find_lost(store, damaged, *others, live="abc") == LostStatistics(("b", "c", "d"), ("c0", "c1", "c2"))
+
+
+def test_statistics_that_others_have_of_the_footers_alone_are_lost(store):
+    shallow = block(store, ["a"], computed="footer")
+    assert find_lost(store, block(store, ["a"]), shallow) == LostStatistics(("a",), ("c0", "c1"))
+    assert find_lost(store, shallow, block(store, ["a"])) is None
 
 
 def test_a_list_of_files_has_no_statistics_to_lose(store):
-    assert find_lost(store, block(store, ["a"], leaves=columns(0), computed="files"), {}) is None
+    assert find_lost(store, block(store, ["a"], leaves=columns(0), computed="files")) is None
 
 
 def test_without_its_list_of_files_it_is_unknown_what_is_lost(store):
-    damaged = block(store, ["a"])
+    damaged, other = block(store, ["a"]), block(store, ["a"])
     flip(store, damaged.files.name)
     entry = snapshot(store, "a")
-    assert find_lost(store, damaged, {}) is None
-    assert find_lost(store, damaged, {}, [entry]) == LostStatistics()
-    assert find_lost(store, damaged, {"a": frozenset()}, [entry]) is None
+    assert find_lost(store, damaged) is None
+    assert find_lost(store, damaged, snapshots=[entry]) == LostStatistics()
+    assert find_lost(store, damaged, other, snapshots=[entry]) is None
+    assert find_lost(store, damaged, other, live="b", snapshots=[entry]) == LostStatistics()
     flip(store, entry.table_files.name)
-    assert find_lost(store, damaged, {"a": frozenset()}, [entry]) == LostStatistics()
+    assert find_lost(store, damaged, other, snapshots=[entry]) == LostStatistics()
 
 
 @pytest.mark.parametrize("damage", ["missing", "flipped", "another's"])

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from metastore.pipeline.extras import Extra
     from metastore.pipeline.plan_inputs import PlanInputs
     from metastore.pipeline.request import AnalyzeRequest
-    from metastore.store.block_files import ColumnKey
 
 
 _LOG = get_logger(__name__)
@@ -286,11 +285,5 @@ def _find_unknown_columns(knowledge: Sequence[FileKnowledge], request: AnalyzeRe
     computed = union_columns(knowledge, DEPTHS[request.depth])
     if request.depth == FULL:
         for statistic in request.statistics:
-            computed &= _find_columns_with(statistic, knowledge)
+            computed &= union_columns(knowledge, DEPTHS[FULL], frozenset({statistic}))
     return tuple(column for column in request.columns if (column.key, column.type) not in computed)
-
-
-def _find_columns_with(statistic: tuple[str, int], knowledge: Sequence[FileKnowledge]) -> frozenset[ColumnKey]:
-    """The columns for which a user-defined statistic, of a version, was computed."""
-    with_statistic = [part for part in knowledge if statistic in part.statistics]
-    return union_columns(with_statistic, DEPTHS[FULL])

@@ -155,8 +155,7 @@ def note_lost_statistics(
     """Note the statistics that go with the damaged blocks of a manifest."""
     lost_by_block = dict(damage.lost)
     for block in damage.list_lost_blocks(manifest):
-        elsewhere = coverage.columns_known(DEPTHS[block.computed], frozenset(block.statistics.items()))
-        lost = find_lost_statistics(store, manifest, facts.resolve_block(block), elsewhere)
+        lost = find_lost_statistics(store, manifest, facts.resolve_block(block), coverage)
         if lost is not None:
             lost_by_block[block.id] = lost
     return replace(damage, lost=lost_by_block)

@@ -157,7 +157,7 @@ def _divide_files(facts: TableFacts, query_filter: QueryFilter, coverage: Covera
     open_files: list[DataFile] = []
     for file in facts.files:
         every_row_matches = query_filter.verdicts.get(file.path)
-        if every_row_matches and file.deletes is None and columns <= (analyzed_columns(file.key) or frozenset()):
+        if every_row_matches and file.deletes is None and columns <= analyzed_columns(file.key):
             full.append(file)
         elif every_row_matches is not False or _may_be_replaced(file, coverage):
             open_files.append(file)
@@ -171,7 +171,7 @@ def _divide_files(facts: TableFacts, query_filter: QueryFilter, coverage: Covera
 
 def _may_be_replaced(file: DataFile, coverage: Coverage) -> bool:
     """Whether another file may lie under the path since its statistics were read."""
-    return file.modified is not None and not coverage.holds(file)
+    return file.modified is not None and not coverage.holds(file.key)
 
 
 def _reduce(

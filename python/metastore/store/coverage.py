@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from metastore.format.manifest import FULL
@@ -53,9 +55,9 @@ class Coverage:
         """The blocks that list a file of the snapshot."""
         return [indexed for indexed in self.blocks if not indexed.ordinals.keys().isdisjoint(self.knowledge)]
 
-    def holds(self, file: DataFile) -> bool:
-        """Whether any block lists a file."""
-        return bool(self.knowledge[file.key])
+    def holds(self, key: FileKey) -> bool:
+        """Whether any block lists a file of the snapshot."""
+        return bool(self.knowledge.get(key))
 
     def deepest_block(self, file: DataFile) -> BlockFiles | None:
         """Return the deepest, then latest block that lists a file."""
@@ -64,7 +66,7 @@ class Coverage:
     @cached_property
     def _deepest_blocks(self) -> dict[FileKey, BlockFiles]:
         deepest: dict[FileKey, BlockFiles] = {}
-        for indexed in sorted(self.blocks, key=lambda block_files: block_files.depth):
+        for indexed in sorted(self.blocks, key=attrgetter("depth")):
             live_keys = indexed.ordinals.keys() & self.knowledge.keys()
             deepest |= dict.fromkeys(live_keys, indexed)
         return deepest
@@ -81,42 +83,39 @@ class Coverage:
         new_statistics = statistics & frozenset(block.statistics.items())
         live_keys = read_ordinals(files).keys() & self.knowledge.keys()
         for knowledge in {tuple(self.knowledge[key]) for key in live_keys}:
-            if not knowledge or new_columns - union_columns(knowledge, DEPTHS[block.computed]):
+            if not knowledge:
                 return True
-            if any(new_columns - _columns_with_statistic(knowledge, statistic) for statistic in new_statistics):
+            if new_columns - union_columns(knowledge, DEPTHS[block.computed]):
                 return True
+            for statistic in new_statistics:
+                if new_columns - union_columns(knowledge, DEPTHS[FULL], frozenset({statistic})):
+                    return True
         return False
 
     def columns_known(
         self, least: int, statistics: frozenset[tuple[str, int]] = frozenset()
-    ) -> Callable[[FileKey], frozenset[ColumnKey] | None]:
-        """Make a function of a file's key that returns its columns with statistics; None for a file without any.
+    ) -> Callable[[FileKey], frozenset[ColumnKey]]:
+        """Make a function of a file's key that returns its columns with statistics.
 
         Args:
             least: The least depth of the statistics.
             statistics: User-defined statistics that come with them.
         """
+        unite = cache(partial(union_columns, least=least, statistics=statistics))  # most files have the same knowledge
 
-        @cache  # most files have the same knowledge
-        def unite(knowledge: tuple[FileKnowledge, ...]) -> frozenset[ColumnKey]:
-            with_statistics = [entry for entry in knowledge if statistics <= entry.statistics]
-            return union_columns(with_statistics, least)
-
-        def find_columns(key: FileKey) -> frozenset[ColumnKey] | None:
-            knowledge = self.knowledge.get(key)
-            return unite(tuple(knowledge)) if knowledge else None
+        def find_columns(key: FileKey) -> frozenset[ColumnKey]:
+            return unite(tuple(self.knowledge.get(key, ())))
 
         return find_columns
 
     def count_files(self, files: Iterable[DataFile]) -> int:
         """Count the files that some block lists."""
-        return sum(map(self.holds, files))
+        return sum(self.holds(file.key) for file in files)
 
     def count_columns(self, columns: Sequence[Column]) -> int:
         """Count the columns with statistics of some live file."""
-        column_sets: set[frozenset[ColumnKey]] = set()
-        for knowledge in self.knowledge.values():
-            column_sets.update(entry.columns for entry in knowledge)
+        entries = chain.from_iterable(self.knowledge.values())
+        column_sets = {entry.columns for entry in entries}
         covered = frozenset[ColumnKey]().union(*column_sets)
         return len(column_keys(columns) & covered)
 
@@ -125,27 +124,28 @@ class Coverage:
 
         A later one as deep comes of user-defined statistics: it has to have them all.
         """
-        redundant = self._find_superseded()
-        shallow = [indexed for indexed in self.blocks if indexed.block.computed != FULL]
-        if shallow:
-            deep_columns = _unite_columns(self._full_blocks)
-            redundant.update(indexed.block.id for indexed in shallow if _is_covered(indexed, deep_columns))
-        return redundant
+        full_blocks = [indexed for indexed in self.blocks if indexed.block.computed == FULL]
+        shallow_blocks = [indexed for indexed in self.blocks if indexed.block.computed != FULL]
+        return {*_find_superseded(full_blocks), *_find_covered(shallow_blocks, full_blocks)}
 
-    @property
-    def _full_blocks(self) -> list[BlockFiles]:
-        return [indexed for indexed in self.blocks if indexed.block.computed == FULL]
 
-    def _find_superseded(self) -> set[str]:
-        """Name the full blocks of which every file stands in a later one."""
-        full = self._full_blocks
-        if not any(indexed.block.statistics for indexed in full):
-            return set()
-        superseded = set()
-        for number, indexed in enumerate(full):
-            if _is_superseded(indexed, full[number + 1 :]):
-                superseded.add(indexed.block.id)
-        return superseded
+def _find_superseded(blocks: Sequence[BlockFiles]) -> list[str]:
+    """Name the blocks of which every file stands in a later one."""
+    if not any(indexed.block.statistics for indexed in blocks):
+        return []
+    superseded = []
+    for number, indexed in enumerate(blocks, 1):
+        if _is_superseded(indexed, blocks[number:]):
+            superseded.append(indexed.block.id)
+    return superseded
+
+
+def _find_covered(shallow_blocks: Sequence[BlockFiles], deep_blocks: Sequence[BlockFiles]) -> list[str]:
+    """Name the blocks of which deeper ones have every file and column."""
+    if not shallow_blocks:
+        return []
+    deep_columns = _unite_columns(deep_blocks)
+    return [indexed.block.id for indexed in shallow_blocks if _is_covered(indexed, deep_columns)]
 
 
 def _unite_columns(blocks: Iterable[BlockFiles]) -> dict[FileKey, frozenset[ColumnKey]]:
@@ -161,8 +161,10 @@ def _unite_columns(blocks: Iterable[BlockFiles]) -> dict[FileKey, frozenset[Colu
 
 def _is_covered(shallow: BlockFiles, deep_columns: Mapping[FileKey, frozenset[ColumnKey]]) -> bool:
     """Whether deeper blocks know all columns of each of a block's data files."""
-    pairs = {(shallow.known_columns(file), deep_columns.get(key)) for key, file in shallow.ordinals.items()}
-    return all(deep is not None and columns <= deep for columns, deep in pairs)
+    if not shallow.ordinals.keys() <= deep_columns.keys():
+        return False
+    pairs = {(shallow.known_columns(file), deep_columns[key]) for key, file in shallow.ordinals.items()}
+    return all(columns <= deep for columns, deep in pairs)
 
 
 def _is_superseded(old: BlockFiles, later: Sequence[BlockFiles]) -> bool:
@@ -177,12 +179,9 @@ def _supersedes(new: BlockFiles, old: BlockFiles, key: FileKey, file: int) -> bo
     return old.known_columns(file) <= new.known_columns(new.ordinals[key])
 
 
-def _columns_with_statistic(knowledge: Iterable[FileKnowledge], statistic: tuple[str, int]) -> frozenset[ColumnKey]:
-    with_statistic = [entry for entry in knowledge if statistic in entry.statistics]
-    return union_columns(with_statistic, DEPTHS[FULL])
-
-
-def union_columns(knowledge: Iterable[FileKnowledge], least: int) -> frozenset[ColumnKey]:
-    """Unite the columns with statistics of at least this depth."""
-    columns = [entry.columns for entry in knowledge if entry.depth >= least]
+def union_columns(
+    knowledge: Iterable[FileKnowledge], least: int, statistics: frozenset[tuple[str, int]] = frozenset()
+) -> frozenset[ColumnKey]:
+    """Unite the columns with statistics of at least this depth, and with these user-defined ones."""
+    columns = [entry.columns for entry in knowledge if entry.depth >= least and statistics <= entry.statistics]
     return frozenset[ColumnKey]().union(*columns)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from metastore.errors import DamagedObject, StoreNotWritable
 from metastore.format.data_files import FileKey, read_file_keys
 from metastore.format.manifest import parse_block_description
 from metastore.format.objects import BLOCK_KEY, decode_object, identify_object
+from metastore.store.block_files import DEPTHS, ColumnKey, column_keys
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from metastore.format.manifest import Block, Manifest, RanksRef, Snapshot, TableIdentity
+    from metastore.format.manifest import Block, Manifest, RanksRef, Snapshot, SummaryRef, TableIdentity
+    from metastore.format.objects import ObjectRef
+    from metastore.store.coverage import Coverage
     from metastore.store.table_store import Store
 
-    ColumnKeys = frozenset[tuple[str, str]]
-    """Keys and types of columns."""
 
+R = TypeVar("R", "SummaryRef", "RanksRef")
 
 _LOG = get_logger(__name__)
 _OPTIONAL = ("summary", "sketches", "histograms", "placed")
@@ -43,44 +45,43 @@ class LostStatistics:
     columns: tuple[str, ...] = ()
 
 
-def find_lost_statistics(
-    store: Store, manifest: Manifest, block: Block, elsewhere: Callable[[FileKey], ColumnKeys | None]
-) -> LostStatistics | None:
+def find_lost_statistics(store: Store, manifest: Manifest, block: Block, coverage: Coverage) -> LostStatistics | None:
     """Find the statistics that only a damaged block has: of data files or columns that the table does not have now.
 
     Args:
         store: The store.
         manifest: The manifest that names the block.
         block: The block.
-        elsewhere: Returns the columns that other blocks have of a data file; None if they have none.
+        coverage: The statistics that other blocks have of the table's data files.
     """
     try:
         files = store.get(block.files, FileKey._fields)
     except DamagedObject as damage:
         _LOG.warning("it is not known which data files block %s has: %s", block.id, damage)
-        return LostStatistics() if _has_unknown_files(store, manifest, elsewhere) else None
-    find_lost = cache(frozenset((column.key, column.type) for column in block.columns).difference)
+        return LostStatistics() if _has_unknown_files(store, manifest, coverage) else None
+    find_known = coverage.columns_known(DEPTHS[block.computed], frozenset(block.statistics.items()))
+    find_lost = cache(column_keys(block.columns).difference)  # most data files have the same columns
     lost_by_path = {}
     for key in read_file_keys(files):
-        lost = find_lost(elsewhere(key) or frozenset())
+        lost = find_lost(find_known(key))
         if lost:
             lost_by_path[key.path] = lost
     if not lost_by_path:
         return None
-    lost_columns = frozenset[tuple[str, str]]().union(*set(lost_by_path.values()))
+    lost_columns = frozenset[ColumnKey]().union(*set(lost_by_path.values()))
     names = [column.name for column in block.columns if (column.key, column.type) in lost_columns]
     return LostStatistics(tuple(lost_by_path), tuple(names))
 
 
-def _has_unknown_files(store: Store, manifest: Manifest, elsewhere: Callable[[FileKey], ColumnKeys | None]) -> bool:
-    """Whether a snapshot lists data files of which other blocks have no statistics, or an unknown list."""
+def _has_unknown_files(store: Store, manifest: Manifest, coverage: Coverage) -> bool:
+    """Whether a snapshot lists data files that no other block lists, or an unknown list."""
     for entry in manifest.snapshots:
         try:
             keys = read_file_keys(store.get(entry.table_files, FileKey._fields))
         except DamagedObject as damage:
             _LOG.warning("it is not known which data files snapshot %s has: %s", entry.id, damage)
             return True
-        if any(elsewhere(key) is None for key in keys):
+        if not all(map(coverage.holds, keys)):
             return True
     return False
 
@@ -92,19 +93,18 @@ def repair_snapshot(entry: Snapshot, wrong: Collection[str]) -> Snapshot | None:
     """
     if entry.table_files.name in wrong:
         return None
-    changes: dict[str, Any] = dict.fromkeys(_find_wrong_parts(entry, wrong))
-    if any(ref.object.name in wrong for ref in entry.frequencies):
-        changes |= {"frequencies": (), "distribution": (), "placed": None}
-    return replace(entry, **changes, ranks=_select_sound_ranks(entry.ranks, wrong))
-
-
-def _find_wrong_parts(entry: Snapshot, wrong: Collection[str]) -> list[str]:
-    parts = []
+    changes: dict[str, Any] = {"ranks": _select_sound_ranks(entry.ranks, wrong)}
     for part in _OPTIONAL:
-        ref = getattr(entry, part)
+        ref: ObjectRef | None = getattr(entry, part)
         if ref is not None and ref.name in wrong:
-            parts.append(part)
-    return parts
+            changes[part] = None
+    if _find_wrong(entry.frequencies, wrong):
+        changes |= {"frequencies": (), "distribution": (), "placed": None}
+    return replace(entry, **changes)
+
+
+def _find_wrong(refs: Sequence[R], wrong: Collection[str]) -> list[R]:
+    return [ref for ref in refs if ref.object.name in wrong]
 
 
 def list_lost_parts(entry: Snapshot, wrong: Collection[str]) -> tuple[str, ...] | None:
@@ -119,16 +119,14 @@ def list_lost_parts(entry: Snapshot, wrong: Collection[str]) -> tuple[str, ...] 
 def _select_sound_ranks(ranks: Sequence[RanksRef], wrong: Collection[str]) -> tuple[RanksRef, ...]:
     """Remove the columns of which some part is damaged."""
     lost: set[int] = set()
-    for ref in ranks:
-        if ref.object.name in wrong:
-            lost.update(ref.columns)
+    for ref in _find_wrong(ranks, wrong):
+        lost.update(ref.columns)
     sound_ranks = []
     for ref in ranks:
         columns = tuple(ordinal for ordinal in ref.columns if ordinal not in lost)
-        if columns:
-            before_first = tuple(map(ref.before, columns))
-            sound_ranks.append(replace(ref, columns=columns, before_first=before_first))
-    return tuple(sound_ranks)
+        before_first = tuple(map(ref.before, columns))
+        sound_ranks.append(replace(ref, columns=columns, before_first=before_first))
+    return tuple(ref for ref in sound_ranks if ref.columns)
 
 
 NEWEST = 256
@@ -142,7 +140,7 @@ def find_orphan_blocks(
     manifest: Manifest | None,
     *,
     settings: dict[str, Any] | None = None,
-    is_useful: Callable[[Block, pa.Table], bool] | None = None,
+    is_useful: Callable[[Block, pa.Table], bool] = lambda *_: True,
 ) -> list[Block]:
     """Find finished blocks that the manifest does not name, oldest first.
 
@@ -167,11 +165,13 @@ def find_orphan_blocks(
     return blocks
 
 
-def _list_candidates(store: Store, manifest: Manifest | None) -> list[tuple[Any, str]]:
+def _list_candidates(store: Store, manifest: Manifest | None) -> list[tuple[datetime, str]]:
     """List the time and the name of each `files` object that the manifest does not name, oldest first."""
-    named = {block.files.name for block in manifest.blocks} if manifest else set()
     times = store.list_objects("files")
-    return sorted((modified, name) for name, modified in times.items() if name not in named)
+    if manifest is not None:
+        for block in manifest.blocks:
+            times.pop(block.files.name, None)
+    return sorted((modified, name) for name, modified in times.items())
 
 
 def _read_orphan(
@@ -179,7 +179,7 @@ def _read_orphan(
     name: str,
     identity: TableIdentity,
     settings: dict[str, Any] | None,
-    is_useful: Callable[[Block, pa.Table], bool] | None,
+    is_useful: Callable[[Block, pa.Table], bool],
 ) -> Block | None:
     """Read a block from its `files` object; None if it is damaged, of another table or other settings, or of no use."""
     try:
@@ -188,17 +188,13 @@ def _read_orphan(
         block, table, block_settings = parse_block_description(texts.get(BLOCK_KEY, ""), ref)
         if table.uuid != identity.uuid or settings not in (None, block_settings):
             return None
-        if is_useful is not None and not is_useful(block, decode_object(ref, data)):
+        if not is_useful(block, decode_object(ref, data)):
             return None
-        _require_sound_objects(store, block)
+        for summary in block.summary:
+            store.get(summary.object, ["column", "file"])
+        for zones in block.zones:
+            store.get(zones.object, ["column", "zone"])
     except DamagedObject as e:
         _LOG.info("%s is passed over: %s", name, e)
         return None
     return block
-
-
-def _require_sound_objects(store: Store, block: Block) -> None:
-    for summary in block.summary:
-        store.get(summary.object, ["column", "file"])
-    for zones in block.zones:
-        store.get(zones.object, ["column", "zone"])

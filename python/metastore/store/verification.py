@@ -286,7 +286,7 @@ def _describe_odd_entry(path: str, kind: str, checked_names: set[str]) -> Object
     """Describe an entry that is no plain file; without a problem if it was checked."""
     name = path.removeprefix("objects/")
     problem = "" if name in checked_names else f"it is {kind}: only plain files are read"
-    return ObjectFinding(name, "", 0, None, UNKNOWN, problem)
+    return ObjectFinding(name, "", 0, None, UNKNOWN, problem=problem)
 
 
 def _describe_unchecked(
