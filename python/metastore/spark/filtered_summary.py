@@ -152,21 +152,28 @@ def _count_live_rows(spark: SparkSession, facts: TableFacts) -> int:
 
 def _divide_files(facts: TableFacts, query_filter: QueryFilter, coverage: Coverage, rows_total: int) -> FilteredTable:
     columns = column_keys(facts.columns)
-    analyzed_columns = coverage.columns_known(DEPTHS[FULL])
+    find_columns = coverage.columns_known(DEPTHS[FULL])
     full: list[DataFile] = []
     open_files: list[DataFile] = []
     for file in facts.files:
         every_row_matches = query_filter.verdicts.get(file.path)
-        if every_row_matches and file.deletes is None and columns <= analyzed_columns(file.key):
+        is_analyzed = file.deletes is None and columns <= find_columns(file.key)
+        if every_row_matches and is_analyzed:
             full.append(file)
         elif every_row_matches is not False or _may_be_replaced(file, coverage):
             open_files.append(file)
-    # No row says for certain which file it is of.
-    if facts.format in WITH_LOG_FILES and (open_files or not facts.is_physical):
+    if _may_have_other_rows(facts, open_files):
         facts = replace(facts, has_other_rows=True)
         full = []
         open_files = list(facts.files)
     return FilteredTable(facts, query_filter.condition, tuple(full), tuple(open_files), rows_total)
+
+
+def _may_have_other_rows(facts: TableFacts, open_files: Sequence[DataFile]) -> bool:
+    """Whether rows of log files may match: no row says for certain which file it is of."""
+    if facts.format not in WITH_LOG_FILES:
+        return False
+    return bool(open_files) or not facts.is_physical
 
 
 def _may_be_replaced(file: DataFile, coverage: Coverage) -> bool:

@@ -33,8 +33,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 EXTENSION = "org.metastore.spark.MetastoreExtensions"
-_KEY_END = re.compile(r"\s*[=:]\s*|\s+")
-"""As in Java's properties: the first white space, `=` or `:`; the value may contain more of them."""
+_SPACE = r"[^\S\n]"
+_ENTRY = re.compile(
+    rf"^{_SPACE}*([^\s=:#!][^\s=:]*)(?:{_SPACE}*[=:]{_SPACE}*|{_SPACE}+(?=\S))(.*?){_SPACE}*$", re.MULTILINE
+)
+"""As in Java's properties: the first white space, `=` or `:` ends the key; the value may contain more of them."""
 _SUBJECT = {**dict.fromkeys(("explain", "filtered_summary", "estimates", "whatif"), "query"), "tables": "database"}
 
 
@@ -84,7 +87,7 @@ def require_session(verb: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(verb)
     def checking(*args: P.args, **kwargs: P.kwargs) -> R:
-        first = args[0] if args else kwargs.get("table")
+        first = (*args, kwargs.get("table"))[0]
         if isinstance(first, str | PathLike) and "spark" not in kwargs:
             _refuse_table(verb.__name__, str(first), args[1:], kwargs)
         return verb(*args, **kwargs)
@@ -95,10 +98,9 @@ def require_session(verb: Callable[P, R]) -> Callable[P, R]:
 def _refuse_table(verb: str, subject: str, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
     from metastore.reading.table_answers import Statistics  # noqa: PLC0415 - slow to import
 
-    arguments = list(map(repr, args))
-    for name, value in kwargs.items():
-        if name != "table":
-            arguments.append(f"{name}={value!r}")
+    named = dict(kwargs)
+    named.pop("table", None)
+    arguments = [*map(repr, args), *(f"{name}={value!r}" for name, value in named.items())]
     if is_location(subject) and hasattr(Statistics, verb):
         call = f"metastore.open({subject!r}).{verb}({', '.join(arguments)}), without Spark"
     else:
@@ -132,43 +134,47 @@ def configure(builder: B) -> B:
     Spark 3.5 the extension to `spark.sql.extensions`. A Connect builder is returned as it is: its server has jar and
     settings.
     """
-    from metastore import configuration  # noqa: PLC0415 - slow to import
-
     options = {**read_spark_defaults(), **getattr(builder, "_options", {})}
     if "spark.remote" in options or "SPARK_REMOTE" in os.environ:
         return builder
-    additions = {}
-    for resolved in configuration.resolve():
-        key = resolved.setting.key
-        if resolved.source == "file" and key not in options:
-            additions[key] = resolved.text
-    jar = jars.shim()
-    home = Path(os.environ.get("SPARK_HOME") or jars.pyspark_jars().parent)
-    if not (home / "jars" / jar.name).exists():
-        additions["spark.jars"] = append_entry(options.get("spark.jars"), str(jar))
-    if metadata.version("pyspark").startswith("3."):  # its sessions do not register extensions by themselves
-        additions["spark.sql.extensions"] = append_entry(options.get("spark.sql.extensions"), EXTENSION)
+    additions = {**_list_file_settings(options), **_list_registrations(options)}
     for key, text in additions.items():
         builder.config(key, text)  # type: ignore[attr-defined]
     return builder
 
 
+def _list_file_settings(options: Mapping[str, object]) -> dict[str, str]:
+    """List the settings of `metastore.toml` that the options of a session do not have."""
+    from metastore import configuration  # noqa: PLC0415 - slow to import
+
+    settings = {}
+    for resolved in configuration.resolve():
+        key = resolved.setting.key
+        if resolved.source == "file" and key not in options:
+            settings[key] = resolved.text
+    return settings
+
+
+def _list_registrations(options: Mapping[str, object]) -> dict[str, str]:
+    """List the settings by which a Spark finds the jar and the extension, where it does not find them by itself."""
+    registrations = {}
+    jar = jars.shim()
+    if not (_find_spark_home() / "jars" / jar.name).exists():
+        registrations["spark.jars"] = append_entry(options.get("spark.jars"), str(jar))
+    if metadata.version("pyspark").startswith("3."):  # its sessions do not register extensions by themselves
+        registrations["spark.sql.extensions"] = append_entry(options.get("spark.sql.extensions"), EXTENSION)
+    return registrations
+
+
+def _find_spark_home() -> Path:
+    return Path(os.environ.get("SPARK_HOME") or jars.pyspark_jars().parent)
+
+
 def read_spark_defaults() -> dict[str, str]:
     """Read the settings of `spark-defaults.conf`, in the folder where Spark looks for it."""
-    home = os.environ.get("SPARK_HOME") or str(jars.pyspark_jars().parent)
-    folder = os.environ.get("SPARK_CONF_DIR") or Path(home) / "conf"
+    folder = os.environ.get("SPARK_CONF_DIR") or _find_spark_home() / "conf"
     file = Path(folder) / "spark-defaults.conf"
-    if not file.is_file():
-        return {}
-    settings = {}
-    for line in file.read_text("utf-8").splitlines():
-        entry = line.strip()
-        if entry.startswith(("#", "!")):
-            continue
-        key, *value = _KEY_END.split(entry, maxsplit=1)
-        if value:
-            settings[key] = value[0]
-    return settings
+    return dict(_ENTRY.findall(file.read_text("utf-8"))) if file.is_file() else {}
 
 
 def append_entry(present: object, added: str) -> str:
@@ -185,18 +191,24 @@ def _spread_user_defined(
     """Names, rows and schema of `summary` with a column for each user-defined statistic in place of their map."""
     import pyarrow as pa  # noqa: PLC0415 - an answer that is only shown does without
 
-    scalars_of_rows = []
-    for row in rows:
-        values = extra_columns.from_json_texts(row.pop(extra_columns.COLUMN, None))
-        scalars_of_rows.append({name: pa.scalar(value) for name, value in values.items()})
+    scalars_of_rows = list(map(_take_user_defined, rows))
     built_in_names = [name for name in names if name != extra_columns.COLUMN]
     fields = extra_columns.infer_fields(scalars_of_rows, built_in_names)
     for row, scalars in zip(rows, scalars_of_rows, strict=True):
         for field in fields:
             row[field.name] = extra_columns.cast_scalar(scalars.get(field.name), field)
-    built_in_fields = [field for field in FUNCTIONS["summary"] if field.name != extra_columns.COLUMN]
+    schema = FUNCTIONS["summary"]
+    built_in_schema = schema.remove(schema.get_field_index(extra_columns.COLUMN))
     user_defined_names = [field.name for field in fields]
-    return [*built_in_names, *user_defined_names], rows, pa.schema([*built_in_fields, *fields])
+    return [*built_in_names, *user_defined_names], rows, pa.schema([*built_in_schema, *fields])
+
+
+def _take_user_defined(row: dict[str, Any]) -> dict[str, pa.Scalar]:
+    """Remove the map of user-defined statistics from a row, and return its values by name."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    values = extra_columns.from_json_texts(row.pop(extra_columns.COLUMN, None))
+    return {name: pa.scalar(value) for name, value in values.items()}
 
 
 def _to_answer_row(row: Row) -> dict[str, Any]:

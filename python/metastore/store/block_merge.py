@@ -368,7 +368,7 @@ def _read_positions(manifest: Manifest, store: Store) -> dict[FileKey, int]:
     except DamagedObject as damage:
         _LOG.warning("data files keep their order: %s", damage)
         return {}
-    return {key: position for position, key in enumerate(read_file_keys(listed))}
+    return dict(zip(read_file_keys(listed), range(listed.num_rows), strict=True))
 
 
 def _choose_latest(rows: pa.Table, is_preferred: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -387,11 +387,11 @@ def _merge_columns(group: Sequence[_Source]) -> tuple[tuple[Column, ...], list[O
     columns_by_identity: dict[ColumnIdentity, Column] = {}
     for column in chain(longest, *schemas):
         columns_by_identity[_identify(column)] = column
-    ordinals_by_identity = {identity: ordinal for ordinal, identity in enumerate(columns_by_identity)}
+    ordinals_by_identity = dict(zip(columns_by_identity, range(len(columns_by_identity)), strict=True))
     ordinals = []
     for source in group:
-        new_ordinals = [ordinals_by_identity[identity] for identity in source.columns]
-        ordinals.append(np.array(new_ordinals, np.int32))
+        new_ordinals = map(ordinals_by_identity.__getitem__, source.columns)
+        ordinals.append(np.fromiter(new_ordinals, np.int32))
     return tuple(columns_by_identity.values()), ordinals
 
 

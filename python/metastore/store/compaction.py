@@ -13,7 +13,7 @@ from metastore.store.block_merge import compact_blocks, merge_blocks
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
-    from metastore.format.manifest import Manifest
+    from metastore.format.manifest import Manifest, Snapshot
     from metastore.store.table_store import Store
 
 
@@ -46,7 +46,7 @@ def compact_store(store: Store) -> Compaction:
             return None
         manifests.append(old)
         smaller = compact_blocks(old, store, _find_live_files(old, store))
-        return None if smaller is old else smaller
+        return smaller if smaller != old else None
 
     manifest = store.read()
     if manifest is None:
@@ -58,6 +58,8 @@ def compact_store(store: Store) -> Compaction:
 
 def _find_live_files(manifest: Manifest, store: Store) -> set[FileKey] | None:
     """Find the data files of all snapshots; None if they are unknown."""
+    if not manifest.snapshots:
+        return None
     live: set[FileKey] = set()
     try:
         for snapshot in manifest.snapshots:
@@ -66,7 +68,7 @@ def _find_live_files(manifest: Manifest, store: Store) -> set[FileKey] | None:
     except DamagedObject as damage:
         _LOG.warning("all data files are kept: %s", damage)
         return None
-    return live if manifest.snapshots else None
+    return live
 
 
 _FEW_BLOCKS = 8
@@ -78,36 +80,45 @@ def shrink_to_limits(manifest: Manifest, store: Store, keep: int) -> Manifest:
     Blocks that cannot be merged stay apart, as many as readers accept.
     """
     manifest = _keep_last_snapshots(manifest, keep)
-    while True:
-        size = len(manifest.to_bytes())
-        if len(manifest.blocks) <= MAX_BLOCKS and size <= MAX_MANIFEST_BYTES:
-            return manifest
-        smaller = _shrink_once(manifest, store, size)
-        if smaller is manifest:
-            break
+    smaller = _shrink_once(manifest, store)
+    while smaller != manifest:
         manifest = smaller
-    if len(manifest.blocks) > MAX_READ_BLOCKS:
-        reason = f"its statistics are in {len(manifest.blocks)} blocks that cannot be merged"
-        raise UnsupportedTable(manifest.table.name, reason, "Analyze many columns at a time.")
-    if size > MAX_READ_BYTES:
-        raise UnsupportedTable(manifest.table.name, f"its schema needs a manifest of {size} bytes")
+        smaller = _shrink_once(manifest, store)
+    _require_readable(manifest)
     return manifest
 
 
 def _keep_last_snapshots(manifest: Manifest, keep: int) -> Manifest:
     """Keep the last entry of each snapshot, and of these the last ones."""
-    newest = {snapshot.id: snapshot for snapshot in manifest.snapshots}
-    snapshots = [snapshot for snapshot in manifest.snapshots if newest[snapshot.id] is snapshot]
-    return replace(manifest, snapshots=tuple(snapshots[-max(keep, 1) :]))
+    last_entries: dict[str, Snapshot] = {}
+    for snapshot in manifest.snapshots:
+        last_entries.pop(snapshot.id, None)
+        last_entries[snapshot.id] = snapshot
+    snapshots = tuple(last_entries.values())
+    return replace(manifest, snapshots=snapshots[-max(keep, 1) :])
 
 
-def _shrink_once(manifest: Manifest, store: Store, size: int) -> Manifest:
-    """Merge half of the blocks, or drop the oldest snapshot of a manifest of too many bytes, if either can be done."""
-    without_oldest = manifest
-    if size > MAX_MANIFEST_BYTES and len(manifest.snapshots) > 1:
-        without_oldest = replace(manifest, snapshots=manifest.snapshots[1:])
+def _shrink_once(manifest: Manifest, store: Store) -> Manifest:
+    """Merge half of the blocks or drop the oldest snapshot of a manifest that is too large, if either can be done."""
+    has_many_bytes = len(manifest.to_bytes()) > MAX_MANIFEST_BYTES
     count = len(manifest.blocks)
-    if count <= _FEW_BLOCKS and without_oldest is not manifest:
+    if count <= MAX_BLOCKS and not has_many_bytes:
+        return manifest
+    without_oldest = manifest
+    if has_many_bytes:
+        without_oldest = replace(manifest, snapshots=manifest.snapshots[1:] or manifest.snapshots)
+    if count <= _FEW_BLOCKS and without_oldest != manifest:
         return without_oldest
     merged = merge_blocks(manifest, store, at_most=max(1, count // 2))
     return merged if len(merged.blocks) < count else without_oldest
+
+
+def _require_readable(manifest: Manifest) -> None:
+    """Raise an error for a manifest that is too large for readers."""
+    count = len(manifest.blocks)
+    if count > MAX_READ_BLOCKS:
+        reason = f"its statistics are in {count} blocks that cannot be merged"
+        raise UnsupportedTable(manifest.table.name, reason, "Analyze many columns at a time.")
+    size = len(manifest.to_bytes())
+    if size > MAX_READ_BYTES:
+        raise UnsupportedTable(manifest.table.name, f"its schema needs a manifest of {size} bytes")

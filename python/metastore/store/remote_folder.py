@@ -9,6 +9,8 @@ from __future__ import annotations
 import html
 import re
 from datetime import timedelta
+from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import obstore
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 ERRORS = (BaseError, OSError)
 _RETRIES: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
 _ABSENT = "absent"
-_NO_BUCKET = ("<Code>NoSuchBucket</Code>", "<Code>ContainerNotFound</Code>")
+_NO_BUCKET = re.compile(r"<Code>(NoSuchBucket|ContainerNotFound)</Code>")
 _KEY = re.compile(r"<Key>([^<]*)</Key>")
 _BUCKET = re.compile(r"<BucketName>([^<]*)</BucketName>")
 _HINT = "Set fs.s3a.path.style.access to true where the server does not take buckets from the host's name."
@@ -64,11 +66,12 @@ class RemoteFolder:
             StoreNotReadable: If the answer is about other keys.
         """
         folder = self.key(path)
-        objects = []
-        for chunk in obstore.list(self.store, folder):
-            objects += [entry for entry in chunk if entry["path"] != folder]
-        self._check_keys(path, [entry["path"] for entry in objects])
-        return objects
+        entries = {}
+        for entry in chain.from_iterable(obstore.list(self.store, folder)):
+            entries[entry["path"]] = entry
+        entries.pop(folder, None)
+        self._check_keys(path, entries)
+        return list(entries.values())
 
     def list_names(self) -> list[str]:
         """List the names of objects and folders directly in the folder.
@@ -77,8 +80,7 @@ class RemoteFolder:
             StoreNotReadable: If the answer is about other keys, or another bucket.
         """
         result: ListResult[Any] = obstore.list_with_delimiter(self.store, self._folder)
-        listed = [entry["path"] for entry in result["objects"]]
-        listed += result["common_prefixes"]
+        listed = [*map(itemgetter("path"), result["objects"]), *result["common_prefixes"]]
         keys = [key for key in listed if key.rstrip("/") != self._folder]
         self._check_keys("", keys)
         if not keys:
@@ -93,16 +95,18 @@ class RemoteFolder:
         """
         text = str(error)
         bucket = _find_element(_BUCKET, text) or self._bucket
-        if any(code in text for code in _NO_BUCKET):
+        if _NO_BUCKET.search(text):
             raise StoreNotReadable(self._uri, f"the server has no bucket {bucket}", _HINT)
         if bucket != self._bucket:
             raise StoreNotReadable(self._uri, f"the server looked into bucket {bucket}", _HINT)
-        answered_key = _find_element(_KEY, text)
-        if answered_key is not None:
-            self._check_answered_key(self.key(path), answered_key.lstrip("/"))
+        answered_key = _find_element(_KEY, text).lstrip("/")
+        if answered_key:
+            self._check_answered_key(self.key(path), answered_key)
 
     def _check_answered_key(self, key: str, answered_key: str) -> None:
-        if key.endswith(f"/{answered_key}") or answered_key.endswith(f"/{key}"):
+        is_within = key.endswith(f"/{answered_key}")
+        is_around = answered_key.endswith(f"/{key}")
+        if is_within or is_around:
             raise StoreNotReadable(self._uri, f"the server looked for {answered_key} in place of {key}", _HINT)
 
     def _check_keys(self, path: str, keys: Iterable[str]) -> None:
@@ -118,10 +122,10 @@ class RemoteFolder:
             self.check_missing(_ABSENT, error)
 
 
-def _find_element(pattern: re.Pattern[str], text: str) -> str | None:
-    """Find the text of an element in the XML of an error."""
+def _find_element(pattern: re.Pattern[str], text: str) -> str:
+    """Find the text of an element in the XML of an error; empty if there is none."""
     match = pattern.search(text)
-    return html.unescape(match[1]) if match else None
+    return html.unescape(match[1]) if match else ""
 
 
 def first_line(error: Exception) -> str:

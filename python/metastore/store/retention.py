@@ -106,16 +106,18 @@ def collect_garbage(grace: float) -> Generator[Any, Any, Garbage]:
 
 def _select_manifests(stored: Sequence[Blob]) -> dict[int, Blob]:
     """Select the manifests by their numbers."""
-    log = {blob.path.removeprefix("log/"): blob for blob in stored if blob.path.startswith("log/")}
-    return {number: log[name] for number, name in parse_log_names(log).items()}
+    blobs = {blob.path.removeprefix("log/"): blob for blob in stored}
+    return {number: blobs[name] for number, name in parse_log_names(blobs).items()}
 
 
 def _select_needed(ages: Mapping[int, float], grace: float) -> set[int]:
     """Select the newest manifests, and all from the first whose successor was written within the grace period."""
     numbers = sorted(ages)
-    recent = [number for number, successor in pairwise(numbers) if ages[successor] <= grace]
-    lowest = min([*recent, *numbers[-NEWEST_MANIFESTS:]], default=0)
-    return {number for number in numbers if number >= lowest}
+    needed = numbers[-NEWEST_MANIFESTS:]
+    for number, successor in pairwise(numbers):
+        if ages[successor] <= grace:
+            needed.append(number)
+    return set(numbers[numbers.index(min(needed)) :]) if needed else set()
 
 
 def _is_garbage(blob: Blob, grace: float, named: set[str]) -> bool:
