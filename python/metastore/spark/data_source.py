@@ -45,7 +45,7 @@ class MetastoreDataSource(DataSource):
 
         with _hide_worker_trace():
             view = self._view()
-        table = self.options.get("path") or self.options.get("table") or ""
+        table = self._find_table()
         schema = VIEWS[view]
         if is_location(table):
             with suppress(metastore.MetastoreError):  # the reader raises it
@@ -90,11 +90,15 @@ class MetastoreDataSource(DataSource):
             if hint:
                 raise InvalidArgument(option, "it is not an option of the data source", hint)
 
+    def _find_table(self) -> str:
+        """The location or the name of the table; empty if there is none."""
+        return self.options.get("path") or self.options.get("table") or ""
+
     def _location(self) -> str:
         from metastore.errors import InvalidArgument, UnsupportedTable  # noqa: PLC0415 - as above
         from metastore.path_names import is_location  # noqa: PLC0415 - as above
 
-        table = self.options.get("path") or self.options.get("table")
+        table = self._find_table()
         if not table:
             raise InvalidArgument("table", "no table is given", "Say .load(<location>) or .option('table', <name>).")
         if is_location(table):
@@ -112,9 +116,7 @@ def _explain_option(name: str) -> str:
 
     if name == "at":
         return "Ask metastore.summary(t, at => ...)."
-    if "." in name:
-        return ""
-    return suggest_names(name, _OPTIONS)
+    return "" if "." in name else suggest_names(name, _OPTIONS)
 
 
 class ViewReader(DataSourceReader):

@@ -34,14 +34,12 @@ def discover_by_name(spark: SparkSession, table: str) -> Discovery:
     root = configuration.get("spark.metastore.store", spark)
     store = _open_store(spark, table, store_uri(identity, root))
     manifest = store.read()
-    if manifest is None and store.is_empty():
-        return Discovery(table, None, None)
-    if manifest is not None and manifest.table.uuid != identity.uuid:
-        manifest = None  # it is of a table of the same name that was dropped
+    if manifest is None:
+        return Discovery(table, None if store.is_empty() else store, None)
+    if manifest.table.uuid != identity.uuid:  # it is of a table of the same name that was dropped
+        return Discovery(table, store, None)
     discovery = Discovery(table, store, manifest)
-    if mapping is None:
-        return discovery
-    return discovery.resolve_columns(mapping)
+    return discovery if mapping is None else discovery.resolve_columns(mapping)
 
 
 def _open_store(spark: SparkSession, table: str, uri: str) -> Store:

@@ -197,8 +197,7 @@ def _reduce(
     facts = replace(table.facts, files=(*table.full, *pieces), has_other_rows=False)
     all_blocks = [*blocks, *BlockFilesCache(store).read(new_blocks)]
     snapshot = write_table_level(store, facts, Coverage(all_blocks, facts.files), options).snapshot
-    if facts.name_mapping is not None:
-        snapshot = facts.name_mapping.resolve_snapshot(snapshot)
+    snapshot = facts.resolve_snapshot(snapshot)
     answer = SnapshotAnswer(
         snapshot=snapshot,
         current=True,
