@@ -68,8 +68,11 @@ def examine_manifest(damage: KnownDamage, store: Store, manifest: Manifest, snap
     if not damage.is_looked_for or manifest.digest in damage.examined:
         return damage
     findings = find_damage(store, manifest)
-    lost_parts = {entry.id: list_lost_parts(entry, findings.objects) for entry in manifest.snapshots}
-    entries = {**damage.entries, **{name: parts for name, parts in lost_parts.items() if parts != ()}}
+    entries = dict(damage.entries)
+    for entry in manifest.snapshots:
+        lost_parts = list_lost_parts(entry, findings.objects)
+        if lost_parts != ():
+            entries[entry.id] = lost_parts
     entries.pop(snapshot, None)  # it is computed again
     return replace(
         damage.with_blocks(findings.blocks),
@@ -82,8 +85,6 @@ def examine_manifest(damage: KnownDamage, store: Store, manifest: Manifest, snap
 def drop_damaged_parts(damage: KnownDamage, manifest: Manifest) -> Manifest:
     """Return the manifest without damaged objects of its snapshots and groups."""
     wrong = damage.findings.objects
-    if not wrong:
-        return manifest
     return replace(
         manifest,
         snapshots=repair_entries(manifest.snapshots, wrong),
@@ -174,13 +175,14 @@ def find_replacements(damage: KnownDamage, manifest: Manifest, coverage: Coverag
 
 def list_refusals(damage: KnownDamage) -> tuple[Refusal, ...]:
     """List the statistics that were not computed again, each with the reason."""
-    skipped = [Refusal(f"block {block}", refusals.DAMAGED) for block in sorted(damage.skipped)]
-    earlier = []
+    refused = [Refusal(f"block {block}", refusals.DAMAGED) for block in sorted(damage.skipped)]
     for lost in damage.lost.values():
         reason = refusals.describe_lost_files(lost.files, lost.columns)
-        earlier.append(Refusal(refusals.EARLIER, reason))
-    entries = [Refusal(f"snapshot {snapshot}", _explain_loss(parts)) for snapshot, parts in damage.entries.items()]
-    return (*skipped, *earlier, *entries)
+        refused.append(Refusal(refusals.EARLIER, reason))
+    for snapshot, parts in damage.entries.items():
+        reason = _explain_loss(parts)
+        refused.append(Refusal(f"snapshot {snapshot}", reason))
+    return tuple(refused)
 
 
 def _explain_loss(parts: Sequence[str] | None) -> str:

@@ -107,7 +107,7 @@ def resolve_request(
     columns = facts.columns if statement.columns is None else _columns(facts, statement.columns, fold)
     for name in statement.partition_columns:
         _require_partition_column(facts, name, fold)
-    files = _files(facts, statement.partition, fold, zone) if statement.partition else facts.files
+    files = _files(facts, statement.partition, fold, zone)
     request = AnalyzeRequest(statement.depth, () if statement.depth == FILES else columns, files)
     if statement.depth != FULL:
         return request
@@ -215,7 +215,7 @@ def _leaf_keys(facts: TableFacts, path: tuple[str, ...], fold: Any) -> list[str]
 
 
 def _files(facts: TableFacts, partition: Mapping[str, Any], fold: Any, zone: str) -> tuple[DataFile, ...]:
-    """Return the data files of a partition."""
+    """Return the data files of a partition; all of the table if it names no column."""
     columns = {fold(column.path[0]): column for column in facts.columns if len(column.path) == 1}
     files = facts.files
     for name, value in partition.items():

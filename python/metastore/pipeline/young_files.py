@@ -86,14 +86,14 @@ def _find_wait(file: DataFile, clock: int | None) -> int:
 
 def _read_common_clock(files: list[DataFile], store: Store) -> int | None:
     """Read the clock of the files' file system, or return None if the store lies on another one."""
-    paths = [local_path(store.uri)]
-    paths += [local_path(file.location) for file in files]
+    paths = list(map(local_path, [store.uri, *(file.location for file in files)]))
     if None in paths:
         return None
     now = store.read_clock()
-    devices = {_find_device(str(path)) for path in paths}
-    is_common = None not in devices and len(devices) == 1
-    return int(now.timestamp() * _SECOND) if is_common else None
+    devices = set(map(_find_device, map(str, paths)))
+    if None in devices or len(devices) > 1:
+        return None
+    return int(now.timestamp() * _SECOND)
 
 
 def _find_device(path: str) -> int | None:
