@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
 from metastore.adapters.descriptors import describe_format
 from metastore.adapters.spark_errors import raise_as_ours
 from metastore.errors import DamagedObject
@@ -102,14 +104,10 @@ def _read_snapshot_counts(store: Store, snapshot: Snapshot) -> dict[DeletedFile,
 
 def _list_counts(listed: pa.Table) -> dict[DeletedFile, int]:
     """The numbers of deleted rows in a list of data files, as far as they are known."""
-    keys = read_file_keys(listed)
-    digests = listed.column("delete_files").to_pylist()
-    deleted_rows = listed.column("deleted_rows").to_pylist()
-    counts = {}
-    for key, digest, deleted in zip(keys, digests, deleted_rows, strict=True):
-        if digest is not None and deleted is not None:
-            counts[key, digest] = deleted
-    return counts
+    is_counted = pc.and_(pc.is_valid(listed["delete_files"]), pc.is_valid(listed["deleted_rows"]))
+    counted = listed.filter(is_counted)
+    files = zip(read_file_keys(counted), counted["delete_files"].to_pylist(), strict=True)
+    return dict(zip(files, counted["deleted_rows"].to_pylist(), strict=True))
 
 
 def _with_counts(facts: TableFacts, counts: Mapping[DeletedFile, int]) -> TableFacts:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
 from metastore import configuration
 from metastore.adapters.descriptors import describe_format
 from metastore.adapters.expressions import TableExpressions, resolve_expressions
@@ -14,6 +16,7 @@ from metastore.adapters.loading import load_facts
 from metastore.adapters.spark_errors import leave_out_unreadable
 from metastore.adapters.spark_versions import read_time_zone
 from metastore.errors import InvalidArgument
+from metastore.format.data_files import read_file_keys
 from metastore.format.manifest import FILES, FULL, Block
 from metastore.pipeline.deleted_rows import DeletedRows, count_deleted_rows, recall_deleted_rows
 from metastore.pipeline.extras import Extra, RanksExtra, ValueIndexExtra
@@ -323,8 +326,9 @@ def _read_row_counts(facts: TableFacts, store: Store, indexed: BlockFilesCache) 
 
 
 def _list_row_counts(block_files: BlockFiles) -> dict[FileKey, int]:
-    rows = block_files.files.column("rows").to_pylist()
-    return {key: rows[file] for key, file in block_files.ordinals.items() if rows[file] is not None}
+    files = block_files.files
+    counted = files.filter(pc.is_valid(files["rows"]))
+    return dict(zip(read_file_keys(counted), counted["rows"].to_pylist(), strict=True))
 
 
 def _count_by_footers(spark: SparkSession, files: Sequence[DataFile]) -> Mapping[str, int]:

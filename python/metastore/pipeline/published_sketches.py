@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
 from metastore.adapters.catalog import escape_literal
 from metastore.adapters.descriptors import EncodedSketch, describe_format
 from metastore.adapters.identifiers import quote_name, split_name
@@ -106,16 +108,13 @@ def _read_sketches(store: Store, ref: ObjectRef, ordinals: Collection[int]) -> d
 
 
 def _find_snapshot(inputs: PlanInputs) -> Snapshot | None:
-    for snapshot in inputs.facts.own_manifest(inputs.store.read()).snapshots:
-        if snapshot.id == snapshot_id(inputs.facts):
-            return snapshot
-    return None
+    manifest = inputs.facts.own_manifest(inputs.store.read())
+    snapshots = {snapshot.id: snapshot for snapshot in manifest.snapshots}
+    return snapshots.get(snapshot_id(inputs.facts))
 
 
 def _list_counted_ordinals(store: Store, summary: ObjectRef, files: int) -> set[int]:
     """The ordinals of the columns and expressions whose distinct values are counted in so many data files."""
-    counted = set()
-    for row in store.get(summary, ["column", "files", "distinct"]).to_pylist():
-        if row["files"] == files and row["distinct"] is not None:
-            counted.add(row["column"])
-    return counted
+    rows = store.get(summary, ["column", "files", "distinct"])
+    is_counted = pc.and_(pc.equal(rows["files"], files), pc.is_valid(rows["distinct"]))
+    return set(rows["column"].filter(is_counted).to_pylist())

@@ -36,6 +36,19 @@ _OF_ENVIRONMENT = {
     "WebIdentityTokenCredentialsProvider",
 }
 _KEYS_OR_ENVIRONMENT = "Set fs.s3a.access.key and fs.s3a.secret.key, or AWS_* in the environment of driver and workers."
+_S3_KEYS = {
+    "access_key_id": "access.key",
+    "secret_access_key": "secret.key",
+    "session_token": "session.token",
+}
+_AZURE_KEYS = {
+    "account_key": "account.key",
+    "sas_key": "sas.fixed.token",
+}
+_AZURE_CLIENT = {
+    "client_id": "account.oauth2.client.id",
+    "client_secret": "account.oauth2.client.secret",
+}
 _AMAZON = "s3.amazonaws.com"
 _GOOGLE = "https://storage.googleapis.com"
 _GOOGLE_KEY_FILES = (
@@ -171,6 +184,12 @@ def _look_up_first(lookup: Lookup, *names: str) -> str | None:
     return None
 
 
+def _look_up_all(lookup: Lookup, names: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that are not empty, by the names of options."""
+    values = {option: lookup(name) for option, name in names.items()}
+    return {option: value for option, value in values.items() if value}
+
+
 def _find_s3_options(uri: str, lookup: Lookup) -> dict[str, Any]:
     options = _find_s3_credentials(uri, lookup)
     endpoint = _read_text(lookup, "endpoint")
@@ -220,15 +239,9 @@ def _find_s3_credentials(uri: str, lookup: Lookup) -> dict[str, Any]:
 
 def _find_s3_keys(lookup: Lookup) -> dict[str, Any]:
     """Find access key, secret key and session token; none of them without both keys."""
-    access_key = lookup("access.key")
-    secret_key = lookup("secret.key")
-    token = lookup("session.token")
-    if not access_key or not secret_key:
-        return {}
-    keys = {"access_key_id": access_key, "secret_access_key": secret_key}
-    if token:
-        keys["session_token"] = token
-    return keys
+    keys = _look_up_all(lookup, _S3_KEYS)
+    has_both = {"access_key_id", "secret_access_key"} <= keys.keys()
+    return keys if has_both else {}
 
 
 def _list_s3_providers(lookup: Lookup) -> list[str]:
@@ -256,15 +269,12 @@ def _find_azure_options(host: str, lookup: Lookup) -> dict[str, Any]:
     def look_up(name: str) -> str | None:
         return _look_up_first(lookup, f"fs.azure.{name}.{account}", f"fs.azure.{name}")
 
-    account_key = look_up("account.key")
-    if account_key:
-        return {"account_key": account_key}
-    sas_key = look_up("sas.fixed.token")
-    if sas_key:
-        return {"sas_key": sas_key}
-    tenant = re.search(r"://[^/]+/([^/]+)/", look_up("account.oauth2.client.endpoint") or "")
-    client = look_up("account.oauth2.client.id")
-    secret = look_up("account.oauth2.client.secret")
-    if tenant and client and secret:
-        return {"client_id": client, "client_secret": secret, "tenant_id": tenant[1]}
-    return {}
+    for option, name in _AZURE_KEYS.items():
+        key = look_up(name)
+        if key:
+            return {option: key}
+    client = _look_up_all(look_up, _AZURE_CLIENT)
+    tenant = re.search(r"://[^/]+/([^/]+)/", _read_text(look_up, "account.oauth2.client.endpoint"))
+    if tenant is None or len(client) < len(_AZURE_CLIENT):
+        return {}
+    return {**client, "tenant_id": tenant[1]}
