@@ -172,7 +172,7 @@ def test_details_that_stay_right_are_not_written_again(store):
 def test_blocks_with_much_to_write_again_stay_apart(store, monkeypatch):
     manifest = of(*one_by_one(store, ["a"], columns(3)))
     monkeypatch.setattr(block_merge, "JOINED_BYTES", sum(row.size for row in verify_manifest(store, manifest)) // 6)
-    assert compact_blocks(manifest, store, None) is manifest
+    assert compact_blocks(manifest, store, None) == manifest
 
 
 def test_blocks_with_many_columns_of_many_files_stay_apart(store, monkeypatch):
