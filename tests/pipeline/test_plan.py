@@ -9,7 +9,11 @@ import pytest
 from kernel.samples import column
 from metastore.pipeline.commit import commit_plan
 from metastore.pipeline.plan import MissingStatistics, RoundState, make_plan
+from metastore.pipeline.repair_plan import list_refusals
 from metastore.spark_jobs.progress import NoProgress
+from metastore.store import block_merge
+from metastore.store.block_merge import merge_blocks
+from metastore.store.verification import verify_manifest
 from pipeline.lake import Lake
 from table_level.changing import COLUMNS
 
@@ -140,3 +144,60 @@ def test_a_commit_of_another_writer_makes_the_state_stale(lake):
     again = make_plan(lake.inputs(), after, lake.store.read())
     assert (len(again.base), again.work) == (2, ())
     assert again.reason is not None
+
+
+def damage_details(lake, block, kind):
+    """Flip a byte of the detail objects of a kind that a block names."""
+    for name in set(lake.store.get(block.files)[f"{kind}_name"].to_pylist()):
+        path = lake.folder / "objects" / name
+        data = bytearray(path.read_bytes())
+        data[len(data) // 3] ^= 1
+        path.write_bytes(data)
+
+
+def repair(lake):
+    """Plan a repair, analyze again what it asks for, and commit it; returns the manifest and the refusals."""
+    inputs = lake.inputs(is_repair=True)
+    plan = make_plan(inputs, RoundState.of(inputs), lake.store.read())
+    lake.settings = inputs.block_settings
+    computed = [lake.block(part.files, part.columns) for part in plan.work]
+    state = commit_plan(inputs, plan, plan.state, computed, NoProgress())
+    return lake.store.read(), list_refusals(state.damage)
+
+
+@pytest.mark.parametrize("kind", ["sketches", "frequencies", "histograms"])
+def test_a_repair_reads_live_files_again_and_names_what_else_is_lost(lake, kind):
+    block = lake.analyzed(3)
+    gone = lake.files.pop(0)
+    damage_details(lake, block, kind)
+    manifest, refused = repair(lake)
+    [new] = manifest.blocks
+    assert lake.store.get(new.files)["path"].to_pylist() == [file.path for file in lake.files]
+    [refusal] = refused
+    assert refusal.subject == "earlier snapshots"
+    assert (
+        refusal.reason == f"1 data file, such as {gone.path}: the statistics of n, t, d were damaged and are left out"
+    )
+    assert not [finding for finding in verify_manifest(lake.store, manifest) if finding.is_wrong]
+    assert repair(lake)[1] == ()
+
+
+def test_a_repair_of_which_nothing_is_lost_refuses_nothing(lake):
+    block = lake.analyzed(3)
+    damage_details(lake, block, "frequencies")
+    manifest, refused = repair(lake)
+    assert (len(manifest.blocks), refused) == (1, ())
+    assert manifest.blocks[0].id != block.id
+
+
+def test_a_repair_gives_a_block_new_zones(lake, monkeypatch):
+    first, second = lake.analyzed(2), lake.analyzed(2)
+    manifest = merge_blocks(lake.store.read(), lake.store, at_most=1, zoned=1)
+    lake.store.commit(manifest.table, lambda old: replace(old, blocks=manifest.blocks))
+    [merged] = lake.store.read().blocks
+    assert merged.id not in {first.id, second.id}
+    (lake.folder / "objects" / merged.zones[0].object.name).unlink()
+    monkeypatch.setattr(block_merge.rewrite_block, "__kwdefaults__", {"zoned": 1})
+    manifest, refused = repair(lake)
+    assert (len(manifest.blocks), len(manifest.blocks[0].zones), refused) == (1, len(merged.zones), ())
+    assert not [finding for finding in verify_manifest(lake.store, manifest) if finding.is_wrong]
