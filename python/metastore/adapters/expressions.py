@@ -57,16 +57,14 @@ def resolve_expressions(
             continue
         key = description["key"]
         keys[text] = key
-        if key not in columns:
-            columns[key] = Column(key, (text,), description["type"], encoding_of(description["type"]))
+        column = Column(key, (text,), description["type"], encoding_of(description["type"]))
+        columns.setdefault(key, column)
     return TableExpressions(tuple(columns.values()), keys, failed)
 
 
 def _describe_rows(rows: DataFrame, facts: TableFacts) -> list[dict[str, Any]]:
     """Ask the shim about each column of a query over one table: its key and the columns it reads, or a refusal."""
-    keys = {}
-    for column in facts.columns:
-        keys["\0".join(column.path)] = column.key
+    keys = {"\0".join(column.path): column.key for column in facts.columns}
     shim = jvm_session.load_shim_class(rows.sparkSession, "TableExpressions")
     with translate_errors(facts.name):
         return list(json.loads(shim.describe(jvm_session.to_jvm_rows(rows), keys)))
@@ -74,7 +72,8 @@ def _describe_rows(rows: DataFrame, facts: TableFacts) -> list[dict[str, Any]]:
 
 def require_expressions(rows: DataFrame, facts: TableFacts, expressions: Sequence[Column]) -> list[frozenset[str]]:
     """Require that the last columns of a query are these expressions, and return the keys of the columns each reads."""
-    descriptions = _describe_rows(rows, facts)[-len(expressions) :]
+    descriptions = _describe_rows(rows, facts)
+    descriptions = descriptions[len(descriptions) - len(expressions) :]
     keys = [description.get("key") for description in descriptions]
     if keys != [expression.key for expression in expressions]:
         raise AnalyzeFailed(facts.name, "a column of an expression was changed meanwhile", "Try again.")
@@ -95,14 +94,16 @@ def _describe(spark: SparkSession, facts: TableFacts, text: str) -> dict[str, An
         rows = select_at_snapshot(spark, facts, [f"{write_expression(text)} AS c0"])
         descriptions = _describe_rows(rows, facts)
     except AnalysisException as failure:
-        cause = find_cause(failure)
-        return {"refused": _shorten(cause)}
+        return {"refused": _shorten(find_cause(failure))}
     if len(descriptions) != 1:
         return {"refused": "Spark does not compute it from the rows of the table alone"}
-    expression_type = rows.schema[0].dataType.simpleString()
+    return _describe_type(descriptions[0], rows.schema[0].dataType.simpleString())
+
+
+def _describe_type(description: dict[str, Any], expression_type: str) -> dict[str, Any]:
     if encoding_of(expression_type) is None:
         return {"refused": NO_ORDER}
-    return {**descriptions[0], "type": expression_type}
+    return {**description, "type": expression_type}
 
 
 def _shorten(message: str) -> str:
