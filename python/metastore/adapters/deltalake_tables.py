@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -30,11 +31,13 @@ def describe_delta_table(table: DeltaTable) -> CurrentTable:
     identity = table.metadata()
     version = table.version()
     schema = json.loads(table.schema().to_json())
-    parents: dict[str, str | None] = {"0": None}
-    for child in range(1, version + 1):
-        parents[str(child)] = str(child - 1)
+    versions = list(map(str, range(version + 1)))
     lineage = Lineage(
-        uuid=str(identity.id), current=str(version), parents=parents, log=(), schema=tuple(_list_leaves(schema))
+        uuid=str(identity.id),
+        current=str(version),
+        parents=dict(zip(versions, [None, *versions[:-1]], strict=True)),
+        log=(),
+        schema=tuple(_list_leaves(schema)),
     )
     location = table.table_uri.rstrip("/")
     name = identity.name or location
@@ -49,8 +52,10 @@ def _list_files(table: DeltaTable) -> Iterator[DataFile]:
     # The number of rows comes from Delta's own statistics, which may be rounded or absent.
     row_counts = files["num_records"].to_pylist()
     for path, size, rows in zip(paths, sizes, row_counts, strict=True):
-        has_deletes = names_with_deletes is None or _name_of(path) in names_with_deletes
-        yield DataFile(unquote(path), size, rows, "parquet", deletes=_DELETES if has_deletes else None)
+        file = DataFile(unquote(path), size, rows, "parquet")
+        if names_with_deletes is None or _name_of(path) in names_with_deletes:
+            file = replace(file, deletes=_DELETES)
+        yield file
 
 
 def _find_names_with_deletes(table: DeltaTable) -> set[str] | None:
@@ -88,11 +93,14 @@ def _list_leaves(
 
 
 def _describe_leaf(path: tuple[str, ...], key: tuple[str, ...], kind: Any, metadata: Mapping[str, Any]) -> Column:
-    raw_type = str(metadata.get(_RAW_TYPE, ""))
-    spark_type = raw_type if raw_type.startswith("char(") else _spark_type(kind)
-    collation = str(metadata[_COLLATIONS]) if _COLLATIONS in metadata else None
+    spark_type = str(metadata.get(_RAW_TYPE, ""))
+    if not spark_type.startswith("char("):
+        spark_type = _spark_type(kind)
     key_text = json.dumps(list(key), ensure_ascii=False, separators=(",", ":"))
-    return Column(key_text, path, spark_type, encoding_of(spark_type), collation)
+    column = Column(key_text, path, spark_type, encoding_of(spark_type))
+    if _COLLATIONS in metadata:
+        column = replace(column, collation=str(metadata[_COLLATIONS]))
+    return column
 
 
 def _spark_type(kind: Any) -> str:

@@ -15,7 +15,7 @@ from metastore.adapters.table_facts import Refusal
 from metastore.format.table_column import INTEGERS, Column, is_exact_cast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType
@@ -42,9 +42,7 @@ class FilesOfOneSchema:
         """Return the column's type in these files, else the table's type."""
         data_type: DataType = self.schema
         for name in column.path:
-            if not isinstance(data_type, StructType):
-                return column.type
-            if name not in data_type.names:
+            if not isinstance(data_type, StructType) or name not in data_type.names:
                 return column.type
             data_type = data_type[name].dataType
         return data_type.simpleString()
@@ -54,12 +52,12 @@ class FilesOfOneSchema:
         if column.encoding is None:
             return True
         file_type = self.type_of(column)
-        table_type = column.type
-        if file_type == table_type or {file_type, table_type} == _TEXTS:
+        types = {file_type, column.type}
+        if len(types) == 1 or types == _TEXTS:
             return True
-        if file_type in INTEGERS and table_type in INTEGERS:
-            return INTEGERS.index(file_type) < INTEGERS.index(table_type)
-        return is_exact_cast(file_type, table_type)
+        if types <= set(INTEGERS):
+            return INTEGERS.index(file_type) < INTEGERS.index(column.type)
+        return is_exact_cast(file_type, column.type)
 
     def cast_sql(self, column: Column, name: str) -> str:
         """Write SQL of a column as readers that cast show it."""
@@ -100,15 +98,18 @@ def mark_unknown_columns(
     files: list[DataFile] = []
     paths_by_type: dict[tuple[Column, str], list[str]] = defaultdict(list)
     for group in groups:
+        paths = [file.path for file in group.files]
         unknown = [column for column in columns if not group.is_clear(column)]
         files += _mark_files(group.files, unknown)
         for column in unknown:
-            paths_by_type[column, group.type_of(column)] += [file.path for file in group.files]
-    refused = []
+            paths_by_type[column, group.type_of(column)] += paths
+    return tuple(files), tuple(_refuse_types(paths_by_type))
+
+
+def _refuse_types(paths_by_type: Mapping[tuple[Column, str], Sequence[str]]) -> Iterator[Refusal]:
     for (column, file_type), paths in paths_by_type.items():
         reason = refusals.describe_other_type(file_type, column.type, paths)
-        refused.append(Refusal(column.name, reason))
-    return tuple(files), tuple(refused)
+        yield Refusal(column.name, reason)
 
 
 def _mark_files(files: Sequence[DataFile], unknown: Sequence[Column]) -> list[DataFile]:

@@ -97,9 +97,8 @@ def _count_positions(spark: SparkSession, facts: TableFacts, files: Sequence[Dat
     for row in collect_arrow(counted).to_pylist():
         counts[row["file_path"]] = row["positions"]
         last_positions[row["file_path"]] = row["last"]
-    exceeded = [
-        file for file in files if file.path in last_positions and last_positions[file.path] >= file.physical_rows
-    ]
+    deleted_from = [file for file in files if file.path in last_positions]
+    exceeded = [file for file in deleted_from if last_positions[file.path] >= file.physical_rows]
     if exceeded:
         counts |= _count_positions_within(spark, rows, exceeded)
     return counts
@@ -113,10 +112,9 @@ def _count_positions_within(spark: SparkSession, rows: DataFrame, files: Sequenc
     file_lengths = spark.createDataFrame(list(lengths.items()), "file_path string, length bigint")
     limited = rows.join(F.broadcast(file_lengths), "file_path").where("pos < length")
     counted = limited.groupBy("file_path").agg(F.countDistinct("pos").alias("positions"))
-    counts = dict.fromkeys(lengths, 0)
-    for row in collect_arrow(counted).to_pylist():
-        counts[row["file_path"]] = row["positions"]
-    return counts
+    collected = collect_arrow(counted)
+    positions = zip(collected["file_path"].to_pylist(), collected["positions"].to_pylist(), strict=True)
+    return {**dict.fromkeys(lengths, 0), **dict(positions)}
 
 
 def _count_marked_rows(spark: SparkSession, facts: TableFacts, files: Sequence[DataFile]) -> dict[str, int]:
@@ -139,10 +137,12 @@ def _select_paths(spark: SparkSession, rows: DataFrame, files: Sequence[DataFile
 
     paths = sorted(file.path for file in files)
     if len(paths) > _COMPARED_PATHS * _MOST_COMPARISONS:
-        selected = spark.createDataFrame([(path,) for path in paths], "file_path string")
+        selected = spark.createDataFrame(paths, "string").toDF("file_path")
         return rows.join(F.broadcast(selected), "file_path", "left_semi")
-    parts = [paths[first : first + _COMPARED_PATHS] for first in range(0, len(paths), _COMPARED_PATHS)]
-    conditions = [rows["file_path"].isin(part) for part in parts]
+    conditions = []
+    for first in range(0, len(paths), _COMPARED_PATHS):
+        part = paths[first : first + _COMPARED_PATHS]
+        conditions.append(rows["file_path"].isin(part))
     return rows.where(reduce(or_, conditions))
 
 

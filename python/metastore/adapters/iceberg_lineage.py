@@ -81,12 +81,10 @@ def read_properties(table: Folder) -> Mapping[str, str] | None:
 
 
 def _read_metadata(folder: Folder, name: str | None) -> Mapping[str, Any] | None:
-    if name is None:
-        return None
-    data = folder.read(name)
+    data = folder.read(name) if name else None
     if data is None:
         return None
-    if ".gz" in name:
+    if ".gz" in str(name):
         data = gzip.decompress(data)
     metadata: Mapping[str, Any] = json.loads(data)
     return metadata
@@ -99,7 +97,9 @@ def _find_newest_of_catalog(names: tuple[str, ...]) -> str | None:
         return None
     highest, name = max(versions)
     numbers = [number for number, _ in versions]
-    return name if numbers.count(highest) == 1 else None
+    if numbers.count(highest) == 1:
+        return name
+    return None
 
 
 def _find_newest(names: tuple[str, ...]) -> str | None:
@@ -107,21 +107,14 @@ def _find_newest(names: tuple[str, ...]) -> str | None:
     if _number_versions(names, _CATALOG_VERSION):
         return None
     # A Hadoop catalog commits by creating the next number; version-hint.text is only where it starts to look.
-    versions = _number_versions(names, _VERSION)
-    if not versions:
-        return None
-    _, name = max(versions)
-    return name
+    _, newest = max(_number_versions(names, _VERSION), default=(0, None))
+    return newest
 
 
 def _number_versions(names: tuple[str, ...], pattern: re.Pattern[str]) -> list[tuple[int, str]]:
     """Return the version number and name of each metadata file that the pattern matches."""
-    versions = []
-    for name in names:
-        match = pattern.fullmatch(name)
-        if match:
-            versions.append((int(match[1]), name))
-    return versions
+    matches = filter(None, map(pattern.fullmatch, names))
+    return [(int(match[1]), match[0]) for match in matches]
 
 
 def parse_metadata(metadata: Mapping[str, Any]) -> Lineage:
@@ -163,12 +156,16 @@ def _mapping_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _to_text(snapshot_id: object) -> str | None:
-    return None if snapshot_id is None else str(snapshot_id)
+    if snapshot_id is None:
+        return None
+    return str(snapshot_id)
 
 
 def _read_current(metadata: Mapping[str, Any]) -> str | None:
     current = metadata.get("current-snapshot-id")
-    return None if current == _NO_SNAPSHOT else _to_text(current)
+    if current == _NO_SNAPSHOT:
+        return None
+    return _to_text(current)
 
 
 def _read_log(metadata: Mapping[str, Any]) -> tuple[tuple[int, str], ...]:
@@ -193,12 +190,15 @@ def _list_leaves(struct: Mapping[str, Any], parent: tuple[str, ...] = ()) -> Ite
         kind = field["type"]
         if isinstance(kind, dict) and kind["type"] == "struct":
             yield from _list_leaves(kind, path)
-            continue
-        spark_type = _spark_type(kind)
-        if spark_type is None:
-            yield Column(str(field["id"]), path, str(kind), None)
         else:
-            yield Column(str(field["id"]), path, spark_type, encoding_of(spark_type))
+            yield _describe_leaf(str(field["id"]), path, kind)
+
+
+def _describe_leaf(key: str, path: tuple[str, ...], kind: Any) -> Column:
+    spark_type = _spark_type(kind)
+    if spark_type is None:
+        return Column(key, path, str(kind), None)
+    return Column(key, path, spark_type, encoding_of(spark_type))
 
 
 def _spark_type(kind: Any) -> str | None:

@@ -11,6 +11,7 @@ from metastore.suggestions import find_similar_names
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from metastore.errors import MetastoreError
     from metastore.format.table_column import Column
 
 
@@ -44,11 +45,16 @@ def find_column(columns: Sequence[Column], name: str, table: str) -> Column:
     in_any_case = _find_in_any_case(columns, name)
     if len(in_any_case) == 1:
         return in_any_case[0]
+    raise _explain_missing(columns, name, table)
+
+
+def _explain_missing(columns: Sequence[Column], name: str, table: str) -> MetastoreError:
+    """The error that no column has a name: that of a struct, or one that is not there."""
     field = _find_field(columns, name)
     if field is not None:
-        raise InvalidArgument("column", f"{name} is a struct", f"Name a field of it, such as {field.name}.")
+        return InvalidArgument("column", f"{name} is a struct", f"Name a field of it, such as {field.name}.")
     names = [column.name for column in columns]
-    raise ColumnNotFound(name, table, near=find_similar_names(name, names), known=names)
+    return ColumnNotFound(name, table, near=find_similar_names(name, names), known=names)
 
 
 def narrow_columns(columns: Sequence[Column], name: str | None, table: str) -> Sequence[Column]:

@@ -53,8 +53,8 @@ class Lineage:
         if since not in ancestors:
             return None
         steps = ancestors[: ancestors.index(since)]
-        *removed_later, removed_first = (self.removed.get(step) for step in steps)
-        if removed_first is None or any(count != 0 for count in removed_later):
+        *removed_later, removed_first = map(self.removed.get, steps)
+        if removed_first is None or not set(removed_later) <= {0}:
             return None
         return files - removed_first
 

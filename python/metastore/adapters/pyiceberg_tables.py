@@ -64,12 +64,10 @@ def _list_files(table: Table) -> Iterator[DataFile]:
 
 def _name_deletes(task: FileScanTask, targets: Mapping[str, set[str]]) -> str | None:
     """Name the files that delete rows of a data file: all that pyiceberg lists but vectors of other data files."""
-    names = set()
-    for delete in task.delete_files:
-        name = delete.file_path
-        if name not in targets or task.file.file_path in targets[name]:
-            names.add(name)
-    return ",".join(sorted(names)) or None
+    path = task.file.file_path
+    names = {delete.file_path for delete in task.delete_files}
+    names_of_others = {name for name in names & targets.keys() if path not in targets[name]}
+    return ",".join(sorted(names - names_of_others)) or None
 
 
 def _find_vector_targets(table: Table) -> Mapping[str, set[str]]:
@@ -84,10 +82,9 @@ def _find_vector_targets(table: Table) -> Mapping[str, set[str]]:
         return {}
     targets: dict[str, set[str]] = defaultdict(set)
     for manifest in snapshot.manifests(table.io):
-        if manifest.content != ManifestContent.DELETES:
-            continue
-        for vector_file, data_file in _read_vectors(table.io, manifest):
-            targets[vector_file].add(data_file)
+        if manifest.content == ManifestContent.DELETES:
+            for vector_file, data_file in _read_vectors(table.io, manifest):
+                targets[vector_file].add(data_file)
     return targets
 
 
@@ -102,10 +99,8 @@ def _read_vectors(io: FileIO, manifest: ManifestFile) -> Iterator[tuple[str, str
         read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
     ) as entries:
         for entry in entries:
-            if entry.status == ManifestEntryStatus.DELETED:
-                continue
             data_file = entry.data_file[target]
-            if data_file is not None:
+            if data_file is not None and entry.status != ManifestEntryStatus.DELETED:
                 yield entry.data_file.file_path, data_file
 
 

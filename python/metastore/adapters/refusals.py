@@ -72,7 +72,9 @@ def describe_lost_files(paths: Sequence[str] | None, columns: Sequence[str]) -> 
 
 
 def _count_files(paths: Sequence[str]) -> str:
-    return "1 data file" if len(paths) == 1 else f"{len(paths)} data files"
+    if len(paths) == 1:
+        return "1 data file"
+    return f"{len(paths)} data files"
 
 
 def _name_parts(parts: Sequence[str]) -> str:

@@ -69,7 +69,9 @@ def _restore_from_facts(code: str, message: str, facts: Mapping[str, str]) -> er
     except KeyError:  # the shim of another version
         return None
     is_same = str(error) == f"[{code}] {message.strip()}"
-    return error if is_same else None
+    if is_same:
+        return error
+    return None
 
 
 def _restore_no_statistics(facts: Mapping[str, str]) -> errors.MetastoreError:
@@ -105,7 +107,9 @@ def _rebuild_from_text(code: str, message: str, subject: str) -> errors.Metastor
 
 def _parse_near_names(message: str) -> tuple[str, ...]:
     match = _QUESTION.search(message)
-    return tuple(match[1].split(" or ")) if match else ()
+    if match:
+        return tuple(match[1].split(" or "))
+    return ()
 
 
 def require_columns(rows: DataFrame, table: str) -> DataFrame:

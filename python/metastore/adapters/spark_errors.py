@@ -54,14 +54,18 @@ def find_cause(failure: Exception) -> str:
     unreadable = _UNREADABLE.search(text)
     if unreadable is not None:
         return _describe_unreadable(text, unreadable)
-    python_errors = _PYTHON.findall(text)
+    return _find_error(text).rstrip(".")
+
+
+def _find_error(text: str) -> str:
+    """The last error of Python, else that of Java, else the first line."""
+    python_errors: list[str] = _PYTHON.findall(text)
     if python_errors:
-        return str(python_errors[-1]).rstrip(".")
+        return python_errors[-1]
     java_error = _JAVA.search(text)
     if java_error is not None:
-        return java_error[1].rstrip(".")
-    first_line = text.strip().split("\n", 1)[0]
-    return first_line.rstrip(".")
+        return java_error[1]
+    return text.strip().split("\n", 1)[0]
 
 
 def _describe_unreadable(text: str, match: re.Match[str]) -> str:
@@ -81,8 +85,9 @@ def raise_as_ours(table: str) -> Iterator[None]:
         yield
     except SPARK_JOB_ERRORS as failure:
         cause = find_cause(failure)
-        hint = _NO_MODULE if "No module named" in cause else ""
-        raise AnalyzeFailed(table, cause, hint) from failure
+        if "No module named" in cause:
+            raise AnalyzeFailed(table, cause, _NO_MODULE) from failure
+        raise AnalyzeFailed(table, cause) from failure
 
 
 def leave_out_unreadable(

@@ -151,7 +151,9 @@ def _column_sql(column: Column) -> str:
     if column.is_expression:
         return write_expression(column.path[0])
     name = quote_name(column.path)
-    return name if column.encoding else f"IF({name} IS NULL, NULL, true)"
+    if column.encoding:
+        return name
+    return f"IF({name} IS NULL, NULL, true)"
 
 
 def _struct_ddl(leaves: Sequence[tuple[tuple[str, ...], str]]) -> str:

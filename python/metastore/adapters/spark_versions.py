@@ -59,7 +59,7 @@ def create_frame(spark: SparkSession, table: pa.Table, schema: StructType | None
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - not needed to import this module
 
     if installed_spark_line() >= (4, 0):
-        return spark.createDataFrame(table, schema) if schema else spark.createDataFrame(table)
+        return spark.createDataFrame(table, schema)
     rows = [tuple(row.values()) for row in table.to_pylist(maps_as_pydicts="strict")]
     return spark.createDataFrame(rows, schema or from_arrow_schema(table.schema))
 
