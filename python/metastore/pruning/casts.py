@@ -85,7 +85,9 @@ class Casts:
         if not isinstance(zone, timezone):
             return (of_nearly_same(DAY),)
         offset = sign * (zone.utcoffset(None) // _MICROSECOND)
-        return (of_linear(1, offset, LONG_LIMITS),) if offset else ()
+        if offset:
+            return (of_linear(1, offset, LONG_LIMITS),)
+        return ()
 
 
 def limits_of(integer_type: str) -> Limits:

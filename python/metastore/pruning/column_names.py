@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from metastore.adapters.identifiers import find_column
 from metastore.format.table_column import Column
-from metastore.pruning.conditions import NoRuleError, Unknown
+from metastore.pruning.conditions import NoRuleError, Unknown, require_rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,15 +44,16 @@ class ColumnNames:
         if parts is None:
             return None
         name = _lower(parts)
-        if any(_is_no_leaf(name, column) for column in self._columns):
+        if name[0] in self._hidden_names:
             return None
-        if name[0] == _METADATA and _METADATA not in self._first_names:
+        if any(_is_no_leaf(name, column) for column in self._columns):
             return None
         return find_column(self._columns, Column("", parts, "", None).name, self._table)
 
     @cached_property
-    def _first_names(self) -> set[str]:
-        return {column.path[0].lower() for column in self._columns}
+    def _hidden_names(self) -> set[str]:
+        """Names that are Spark's own, as far as the table has no such columns."""
+        return {_METADATA} - {column.path[0].lower() for column in self._columns}
 
     def find_comparable(self, tree: exp.Expr) -> Column:
         """Return the column of a name, whose values are compared by bounds.
@@ -63,13 +64,12 @@ class ColumnNames:
         """
         column = self.find(tree)
         if column is None:
-            raise NoRuleError(self.explain(tree))
+            raise NoRuleError
         if column.collation not in (None, "UTF8_BINARY"):
             raise NoRuleError(Unknown("COLLATION", column.name))
         if column.type.startswith("char("):
             raise NoRuleError(Unknown("CHAR_PADDING", column.name))
-        if column.encoding is None or column.type.startswith("interval"):
-            raise NoRuleError(self.explain(tree))
+        require_rule(applies=column.encoding is not None and not column.type.startswith("interval"))
         return column
 
     def explain(self, tree: exp.Expr) -> Unknown:
@@ -127,6 +127,6 @@ def _name_parts(tree: exp.Expr) -> tuple[str, ...] | None:
     if not isinstance(tree, exp.Column):
         return None
     parts = [*tree.parts, *fields]
-    if {type(part) for part in parts} != {exp.Identifier}:
+    if set(map(type, parts)) != {exp.Identifier}:
         return None
     return tuple(part.name for part in parts)

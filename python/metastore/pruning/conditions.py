@@ -145,7 +145,9 @@ def _joined(
             further.append(part)
     members = [Member(column, join_sets(values, join)) for column, values in sets.items()]
     parts = (*members, *further)
-    return parts[0] if len(parts) == 1 else kind(parts)
+    if len(parts) == 1:
+        return parts[0]
+    return kind(parts)
 
 
 def _flatten(kind: type[AllOf | AnyOf], conditions: Iterable[Condition]) -> Iterator[Condition]:

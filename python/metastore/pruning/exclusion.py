@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from metastore.format.histogram_bins import plain_number
 from metastore.pruning.conditions import AllOf, AnyOf, Condition, Member, Related, Unknown, iterate_leaves, list_columns
 from metastore.pruning.keys import NAN
 
@@ -71,14 +72,12 @@ class ColumnFacts:
 
     def limits(self, file: int) -> tuple[Key | None, Key | None]:
         """The bounds of a file; None for a missing one."""
-        lo = _python_value(self.lo[file]) if self.has_lo[file] else None
-        hi = _python_value(self.hi[file]) if self.has_hi[file] else None
+        lo = hi = None
+        if self.has_lo[file]:
+            lo = plain_number(self.lo[file])
+        if self.has_hi[file]:
+            hi = plain_number(self.hi[file])
         return lo, hi
-
-
-def _python_value(key: Any) -> Key:
-    """A key without the type of its array."""
-    return key.item() if isinstance(key, np.generic) else key
 
 
 class SingleValues(Protocol):

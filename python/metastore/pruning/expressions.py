@@ -114,7 +114,7 @@ def _spell_value(tree: exp.Expr, names: ColumnNames, kinds: Sequence[str]) -> st
     value_type = _cell_type(column) if cell else column.type
     type_name, _, _ = value_type.partition("(")
     require_rule(applies=_KINDS.get(type_name) in kinds)
-    options = [tree.args.get(name) for name in ("offset", "safe")]
+    options = [tree.args.get("offset"), tree.args.get("safe")]
     return repr((column.key, column.type, cell, options))
 
 

@@ -44,19 +44,22 @@ def parse_condition(text: str) -> exp.Expr:
     """
     if not isinstance(text, str):
         raise InvalidArgument("filter", f"{text!r} is no text", "Write what would follow WHERE, as in 'amount > 100'.")
-    excerpt = text
-    if len(text) > _EXCERPT_LENGTH:
-        excerpt = f"{text[:_EXCERPT_LENGTH]}…"
     try:
         trees = SparkParser(dialect=_SPARK).parse_into(exp.Condition, _tokenize(text), text)
     except RecursionError:
         raise
     except Exception as error:  # of arguments that sqlglot does not expect it raises more than its own errors
         hint = _describe_position(error)
-        raise InvalidArgument("filter", f"{excerpt!r} is no condition of Spark's SQL", hint) from error
+        raise InvalidArgument("filter", f"{_shorten(text)!r} is no condition of Spark's SQL", hint) from error
     if len(trees) != 1 or isinstance(trees[0], exp.Command | exp.Query | None):
-        raise InvalidArgument("filter", f"{excerpt!r} is no condition", "Write what would follow WHERE.")
+        raise InvalidArgument("filter", f"{_shorten(text)!r} is no condition", "Write what would follow WHERE.")
     return trees[0].transform(_restore_call, copy=False)
+
+
+def _shorten(text: str) -> str:
+    if len(text) <= _EXCERPT_LENGTH:
+        return text
+    return f"{text[:_EXCERPT_LENGTH]}…"
 
 
 def _restore_call(node: exp.Expr) -> exp.Expr:
@@ -89,7 +92,7 @@ def _tokenize(text: str) -> list[Token]:
 
 def _describe_position(error: Exception) -> str:
     """Say where the parser stopped, if the error knows it."""
-    for position in getattr(error, "errors", None) or ():
+    for position in getattr(error, "errors", ()):
         if position.get("line"):
             return f"It stops at {position['highlight']!r} (line {position['line']}, column {position['col']})."
     return ""
@@ -101,7 +104,9 @@ def _unescape(escape: re.Match[str]) -> str:
     if character is not None:
         return _ESCAPED.get(character, character)
     code = int(octal, 8) if octal else int(short or long, 16)
-    return chr(code) if code <= sys.maxunicode else NOT_UTF8
+    if code <= sys.maxunicode:
+        return chr(code)
+    return NOT_UTF8
 
 
 def unwrap(tree: exp.Expr) -> exp.Expr:

@@ -112,7 +112,9 @@ class _Compiler:
         if isinstance(tree, exp.And | exp.Or) and has_only(tree, "this", "expression"):
             parts = [self.compile(part, negated=negated) for part in tree.flatten()]
             is_or = isinstance(tree, exp.Or) != negated  # NOT (a AND b) is NOT a OR NOT b
-            return any_of(parts) if is_or else all_of(parts)
+            if is_or:
+                return any_of(parts)
+            return all_of(parts)
         return self._leaf(tree, negated=negated)
 
     def _leaf(self, tree: exp.Expr, *, negated: bool) -> Condition:
@@ -164,8 +166,9 @@ class _Compiler:
             return self._null_safe_comparison(term, literal, negated=negated)
         if literal.kind == literals.NULL:
             return NEVER
-        readings = self._read_literals([literal], term)
-        return term.where(_any_reading(_NEGATED[operator] if negated else operator, readings))
+        if negated:
+            operator = _NEGATED[operator]
+        return term.where(_any_reading(operator, self._read_literals([literal], term)))
 
     def _null_safe_comparison(self, term: Term, literal: Literal, *, negated: bool) -> Condition:
         if literal.kind == literals.NULL:
@@ -183,13 +186,14 @@ class _Compiler:
 
     def _comparison_of_columns(self, left: exp.Expr, operator: str, right: exp.Expr, *, negated: bool) -> Condition:
         # Both are read, whatever the other is: a name that is no column is an error.
-        left_term, right_term = self._terms.read_or_explain(left), self._terms.read_or_explain(right)
-        left_column, right_column = require_term(left_term).column, require_term(right_term).column
-        if left_column is None or right_column is None:
-            raise NoRuleError
-        relation = _NEGATED.get(operator) if negated else operator
-        if relation is None or not _compare_as_keys(left_column, right_column):
-            raise NoRuleError
+        terms = [self._terms.read_or_explain(left), self._terms.read_or_explain(right)]
+        left_term, right_term = map(require_term, terms)
+        left_column, right_column = _require_column(left_term), _require_column(right_term)
+        require_rule(applies=_compare_as_keys(left_column, right_column))
+        relation = operator
+        if negated:
+            require_rule(applies=operator in _NEGATED)
+            relation = _NEGATED[operator]
         if relation in (">", ">="):
             return Related(right_column, _MIRRORED[relation], left_column)
         return Related(left_column, relation, right_column)
@@ -212,22 +216,23 @@ class _Compiler:
         require_rule(applies=bool(listed))
         values = [literal for literal in listed if literal.kind != literals.NULL]
         has_null = len(values) < len(listed)
-        if negated:
-            return self._not_in(term, values, has_null=has_null)
-        return term.where(_any_reading("=", self._read_literals(values, term))) if values else NEVER
-
-    def _not_in(self, term: Term, values: Sequence[Literal], *, has_null: bool) -> Condition:
-        if has_null:  # NOT IN is never true
+        if negated and has_null:  # never true
             return NEVER
-        require_rule(applies=not _may_compare_times_as_texts(term, values))
-        return term.where(_any_reading("<>", self._read_literals(values, term)))
+        if not values:
+            return NEVER
+        if negated:
+            require_rule(applies=not _may_compare_times_as_texts(term, values))
+        operator = "<>" if negated else "="
+        return term.where(_any_reading(operator, self._read_literals(values, term)))
 
     def _between(self, tree: exp.Between, *, negated: bool) -> Condition:
         require_only(tree, "this", "low", "high")
         low = exp.GTE(this=tree.this, expression=tree.args["low"])
         high = exp.LTE(this=tree.this, expression=tree.args["high"])
         parts = [self.compile(low, negated=negated), self.compile(high, negated=negated)]
-        return any_of(parts) if negated else all_of(parts)
+        if negated:
+            return any_of(parts)
+        return all_of(parts)
 
     def _like(self, tree: exp.Like, *, negated: bool, escape: exp.Expr = _BACKSLASH) -> Condition:
         term = self._terms.read(tree.this)
@@ -251,7 +256,9 @@ class _Compiler:
         part = _read_text(tree.expression)
         require_rule(applies=literals.NOT_UTF8 not in part)
         values = _TEXTS_WITH_PART[type(tree)](part.encode("utf-8", "surrogatepass"))
-        return term.where(values.complement() if negated else values)
+        if negated:
+            values = values.complement()
+        return term.where(values)
 
     def _is_nan(self, tree: exp.IsNan, *, negated: bool) -> Condition:
         term = self._terms.read(tree.this)
@@ -264,13 +271,24 @@ class _Compiler:
         return term.where(ValueSet.of([int(not negated)]))
 
 
+def _require_column(term: Term) -> Column:
+    column = term.column
+    if column is None:
+        raise NoRuleError
+    return column
+
+
 def _null_test(term: Term, *, negated: bool) -> Condition:
-    return term.where_null(ALL_VALUES if negated else ONLY_NULL)
+    if negated:
+        return term.where_null(ALL_VALUES)
+    return term.where_null(ONLY_NULL)
 
 
 def _where_never_null(term: Term, values: ValueSet, *, negated: bool) -> Condition:
     """A condition that is false where the term is null."""
-    return term.where(values.complement().with_null() if negated else values)
+    if negated:
+        values = values.complement().with_null()
+    return term.where(values)
 
 
 def _of_other_type(values: Sequence[Literal], term: Term) -> Unknown | None:
@@ -311,8 +329,6 @@ def _accepted(operator: str, cuts: Reading) -> ValueSet:
 
 def _compare_as_keys(left: Column, right: Column) -> bool:
     """Whether Spark compares two columns without a cast that changes values, and by their keys."""
-    if left.type == right.type:
+    if left.type == right.type or {left.type, right.type} <= set(INTEGERS):
         return True
-    are_texts = is_plain_text(left) and is_plain_text(right)
-    are_integers = left.type in INTEGERS and right.type in INTEGERS
-    return are_texts or are_integers
+    return is_plain_text(left) and is_plain_text(right)

@@ -34,18 +34,24 @@ _MONTHS = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
 
 def lower(text: bytes) -> bytes | None:
     """A text in lower case; None for letters beyond ASCII, which depend on the versions of Java and Unicode."""
-    return text.lower() if text.isascii() else None
+    if text.isascii():
+        return text.lower()
+    return None
 
 
 def upper(text: bytes) -> bytes | None:
     """A text in upper case; None for letters beyond ASCII."""
-    return text.upper() if text.isascii() else None
+    if text.isascii():
+        return text.upper()
+    return None
 
 
 def count_characters(text: bytes) -> int | None:
     """The length of a text in characters."""
     decoded = _decode(text)
-    return None if decoded is None else len(decoded)
+    if decoded is None:
+        return None
+    return len(decoded)
 
 
 def trim(text: bytes) -> bytes:
@@ -98,7 +104,9 @@ def remainder(divisor: int) -> Callable[[int], int]:
 
     def divide(value: int) -> int:
         size = abs(value) % abs(divisor)
-        return size if value >= 0 else -size
+        if value >= 0:
+            return size
+        return -size
 
     return divide
 

@@ -37,13 +37,16 @@ def key_of_double(value: float) -> int:
     """
     if value != value:  # noqa: PLR0124 - NaN
         return NAN
-    (bits,) = struct.unpack(">q", struct.pack(">d", value + 0.0))
-    return int(bits) if bits >= 0 else -(bits & _MOST)
+    bits: int = struct.unpack(">q", struct.pack(">d", value + 0.0))[0]
+    if bits >= 0:
+        return bits
+    return -(bits & _MOST)
 
 
 def double_of_key(key: int) -> float:
     """The double of a key: the inverse of `key_of_double`."""
-    (value,) = struct.unpack(">d", struct.pack(">Q", key if key >= 0 else -key | 1 << 63))
+    bits = key if key >= 0 else -key | 1 << 63
+    (value,) = struct.unpack(">d", struct.pack(">Q", bits))
     return float(value)
 
 

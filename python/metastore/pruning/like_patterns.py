@@ -50,11 +50,15 @@ def texts_like(pattern: str, escape: str, *, negated: bool = False) -> ValueSet:
     if remaining == {_ANY_TEXT}:
         return _complement_if(texts_from(prefix), negated=negated)
     matching = ValueSet(begins_inside=True, test=_PatternTest(characters, negated=negated))
-    return matching if negated else texts_from(prefix) & matching
+    if negated:
+        return matching
+    return texts_from(prefix) & matching
 
 
 def _complement_if(values: ValueSet, *, negated: bool) -> ValueSet:
-    return values.complement() if negated else values
+    if negated:
+        return values.complement()
+    return values
 
 
 def texts_from(prefix: bytes) -> ValueSet:
@@ -101,7 +105,9 @@ def _literal_beginning(characters: list[_Character]) -> str:
 
 
 def _to_regex(character: _Character) -> str:
-    return _WILDCARDS[character.text] if character.is_wildcard else re.escape(character.text)
+    if character.is_wildcard:
+        return _WILDCARDS[character.text]
+    return re.escape(character.text)
 
 
 class _PatternTest:

@@ -58,7 +58,8 @@ def read_literals(literals: Sequence[Literal], column: Column, zone: str) -> tup
     are_decimals = kinds <= {INTEGER, DECIMAL}
     require_rule(applies=are_decimals or len(kinds) == 1)
     if DECIMAL in kinds or decimal_type(column.type):
-        require_rule(applies=are_decimals and _fit_one_decimal_type(literals, column))
+        require_rule(applies=are_decimals)
+        _require_one_decimal_type(literals, column)
     return (tuple(_find_cut(literal, column, zone) for literal in literals),)
 
 
@@ -67,14 +68,20 @@ def _find_cut(literal: Literal, column: Column, zone: str) -> Cut:
         return _find_integer_cut(literal, column)
     decimal = decimal_type(column.type)
     if decimal:
-        _, scale = decimal
-        return _find_decimal_cut(literal, scale)
+        return _find_decimal_cut(literal, scale=decimal[1])
     if is_plain_text(column):
         return _find_text_cut(literal)
-    if column.type in (BOOLEAN, BINARY):
-        require_rule(applies=literal.kind == column.type)
-        return _cut_at(int(literal.value) if literal.kind == BOOLEAN else literal.value)
-    return _cut_at(read_time(literal, column.type, zone))
+    return _cut_at(_find_key(literal, column.type, zone))
+
+
+def _find_key(literal: Literal, column_type: str, zone: str) -> Key:
+    if column_type == BOOLEAN:
+        require_rule(applies=literal.kind == BOOLEAN)
+        return int(literal.value)
+    if column_type == BINARY:
+        require_rule(applies=literal.kind == BINARY)
+        return literal.value
+    return read_time(literal, column_type, zone)
 
 
 def is_plain_text(column: Column) -> bool:
@@ -116,10 +123,9 @@ def _find_text_cut(literal: Literal) -> Cut:
 
 
 def _find_integer_cut(literal: Literal, column: Column) -> Cut:
-    require_rule(applies=literal.kind in (INTEGER, DECIMAL, DOUBLE))
-    value = literal.value
     if literal.kind != DOUBLE:
-        return _cut(Fraction(value))
+        return _find_decimal_cut(literal, scale=0)
+    value = literal.value
     if value == -inf:
         return _BELOW_INTEGERS
     if not isfinite(value):  # infinity, or NaN, which is greater
@@ -130,11 +136,11 @@ def _find_integer_cut(literal: Literal, column: Column) -> Cut:
     return _cut(Fraction(value))
 
 
-def _fit_one_decimal_type(literals: Sequence[Literal], column: Column) -> bool:
-    """Return whether one decimal type holds the column and all literals: else Spark rounds."""
+def _require_one_decimal_type(literals: Sequence[Literal], column: Column) -> None:
+    """Go on if one decimal type holds the column and all literals: else Spark rounds."""
     size = decimal_type(column.type) or _INTEGER_SIZES.get(column.type)
     if size is None:
-        return False
+        raise NoRuleError
     precision, scale = size
     integer_digits, fraction_digits = precision - scale, scale
     for literal in literals:
@@ -143,7 +149,7 @@ def _fit_one_decimal_type(literals: Sequence[Literal], column: Column) -> bool:
             integer_digits = max(integer_digits, _BIGINT_DIGITS)
         integer_digits = max(integer_digits, len(digits) + int(exponent))
         fraction_digits = max(fraction_digits, -int(exponent))
-    return integer_digits + fraction_digits <= MOST_DIGITS
+    require_rule(applies=integer_digits + fraction_digits <= MOST_DIGITS)
 
 
 def _read_doubles(literals: Sequence[Literal], column: Column) -> tuple[Reading, ...]:
@@ -152,12 +158,13 @@ def _read_doubles(literals: Sequence[Literal], column: Column) -> tuple[Reading,
     except OverflowError:
         raise NoRuleError from None
     doubles = _cut_at_doubles(values)
-    are_floats = all(literal.kind == FLOAT for literal in literals)
-    if column.type != "float" or are_floats:
+    if column.type != "float":
+        return (doubles,)
+    if {literal.kind for literal in literals} == {FLOAT}:
         return (doubles,)
     # Spark compares most as doubles, other engines round the literal to a float.
     with np.errstate(over="ignore"):
-        rounded = [float(np.float32(value)) for value in values]
+        rounded = np.array(values).astype(np.float32).astype(np.float64).tolist()
     return doubles, _cut_at_doubles(rounded)
 
 

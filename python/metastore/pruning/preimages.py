@@ -57,7 +57,9 @@ def of_linear(factor: int, offset: int, limits: Limits) -> Preimage:
     size = abs(factor)
     within = -((offset - limits[0]) // size), (limits[1] - offset) // size
     rising = of_rising(lambda key: size * key + offset, within)
-    return rising if factor > 0 else lambda results: _mirrored(rising(results))
+    if factor > 0:
+        return rising
+    return lambda results: _mirrored(rising(results))
 
 
 def of_nearly_same(distance: int) -> Preimage:

@@ -43,14 +43,16 @@ def read_literal(tree: exp.Expr, sign: int = 1) -> Literal:
         number = read_literal(unwrap(tree.this), -sign)
         require_rule(applies=number.kind in literals.NUMBERS)
         return number
-    if isinstance(tree, exp.Literal):
-        return Literal(literals.STRING, tree.this) if tree.is_string else _read_number(tree.this, sign)
     if isinstance(tree, exp.Cast):
         return _read_cast(tree, sign)
+    if isinstance(tree, exp.Literal) and tree.is_number:
+        return _read_number(tree.this, sign)
     return _read_other_literal(tree)
 
 
 def _read_other_literal(tree: exp.Expr) -> Literal:
+    if isinstance(tree, exp.Literal):
+        return Literal(literals.STRING, tree.this)
     if isinstance(tree, exp.Null):
         return Literal(literals.NULL, None)
     if isinstance(tree, exp.Boolean):
@@ -92,10 +94,9 @@ def _decimal_size(tree: Any) -> tuple[int, int]:
 
 
 def _read_binary(digits: str) -> Literal:
-    if len(digits) % 2 == 1:
-        digits = f"0{digits}"
+    even_length = len(digits) + len(digits) % 2
     try:
-        return Literal(literals.BINARY, bytes.fromhex(digits))
+        return Literal(literals.BINARY, bytes.fromhex(digits.zfill(even_length)))
     except ValueError:
         raise NoRuleError from None
 

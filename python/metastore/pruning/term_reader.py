@@ -75,7 +75,9 @@ class TermReader:
         if is_name(tree):
             return computed
         stored = self._find_stored(tree)
-        return computed if stored is None else _prefer_stored(stored, computed)
+        if stored is None:
+            return computed
+        return _prefer_stored(stored, computed)
 
     def _compute(self, tree: exp.Expr) -> Term | Unknown:
         """Return the term of an expression by its rule, or the reason that it has none."""
@@ -243,8 +245,9 @@ class TermReader:
     def _part(self, text: exp.Expr, start: int, length: int) -> Term:
         term = self._read_text(text)
         cut = functions.substring(start, length)
-        is_prefix = start in (0, 1)
-        return term.to("string", of_prefix(cut) if is_prefix else of_any(cut))
+        if start in (0, 1):
+            return term.to("string", of_prefix(cut))
+        return term.to("string", of_any(cut))
 
 
 def require_term(term: Term | Unknown) -> Term:
@@ -288,7 +291,9 @@ def _wider(term: Term, constant: _Integer) -> str:
 
 def _text_of(tree: exp.Expr) -> str:
     """Return a text in a filter; an empty one for any other expression."""
-    return str(tree.this) if isinstance(tree, exp.Literal) and tree.is_string else ""
+    if isinstance(tree, exp.Literal) and tree.is_string:
+        return str(tree.this)
+    return ""
 
 
 class _Integer(NamedTuple):

@@ -61,9 +61,8 @@ class Term:
     @property
     def column(self) -> Column | None:
         """The column that the term is; None for a function."""
-        for source in self.sources:
-            if not source.steps and source.column == self.result:
-                return source.column
+        if Source(self.result) in self.sources:
+            return self.result
         return None
 
     def where(self, results: ValueSet) -> Condition:

@@ -77,10 +77,10 @@ def _read_wall_clock(text: str) -> datetime:
     match = _MOMENT.fullmatch(text)
     if match is None or match[6]:
         raise NoRuleError
-    day = date.fromisoformat(match[1])
-    hour, minute, second = int(match[2] or 0), int(match[3] or 0), int(match[4] or 0)
-    microsecond = int((match[5] or "0").ljust(6, "0"))
-    return datetime.combine(day, time(hour, minute, second, microsecond, timezone.utc))
+    day, hour, minute, second, fraction, _ = match.groups(default="0")
+    microsecond = int(fraction.ljust(6, "0"))
+    clock = time(int(hour), int(minute), int(second), microsecond, timezone.utc)
+    return datetime.combine(date.fromisoformat(day), clock)
 
 
 def _read_instant(text: str, zone: tzinfo) -> datetime:

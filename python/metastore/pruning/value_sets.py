@@ -30,7 +30,9 @@ def following(key: Key) -> Key:
         >>> following(7), following(b"a")
         (8, b'a\x00')
     """
-    return key + 1 if isinstance(key, int) else key + b"\0"
+    if isinstance(key, int):
+        return key + 1
+    return key + b"\0"
 
 
 def add_boundary(boundaries: list[Key], key: Key) -> None:
@@ -65,10 +67,13 @@ class ValueSet:
     @classmethod
     def between(cls, start: Key | None, end: Key | None) -> ValueSet:
         """Return the keys from `start` up to but without `end`; None is no limit."""
-        if start is not None and end is not None and start >= end:
+        if start is None:
+            return cls(() if end is None else (end,), begins_inside=True)
+        if end is None:
+            return cls((start,))
+        if start >= end:
             return NO_VALUE
-        boundaries = tuple(key for key in (start, end) if key is not None)
-        return cls(boundaries, begins_inside=start is None)
+        return cls((start, end))
 
     @classmethod
     def of(cls, keys: Sequence[Key]) -> ValueSet:
@@ -81,7 +86,9 @@ class ValueSet:
 
     def __contains__(self, key: Key) -> bool:
         is_within = self._is_inside_after(bisect_right(self.boundaries, key))
-        return is_within and (self.test is None or self.test(key))
+        if self.test is None or not is_within:
+            return is_within
+        return self.test(key)
 
     def _is_inside_after(self, number: int) -> bool:
         """Return whether keys behind this number of boundaries are in the set."""
@@ -128,13 +135,18 @@ class ValueSet:
             if interval is None:
                 return None
             keys += interval
-        return None if len(keys) > most else keys
+        if len(keys) > most:
+            return None
+        return keys
 
     def _list_intervals(self, lo: Key | None, hi: Key | None) -> list[tuple[Key, Key]] | None:
         """Return the intervals of the set that meet the keys from `lo` to `hi`; None if one has no limit."""
         boundaries = self.boundaries
-        first = 0 if lo is None else bisect_right(boundaries, lo)
-        last = len(boundaries) if hi is None else bisect_right(boundaries, hi)
+        first, last = 0, len(boundaries)
+        if lo is not None:
+            first = bisect_right(boundaries, lo)
+        if hi is not None:
+            last = bisect_right(boundaries, hi)
         first -= self._is_inside_after(first)  # to the start of the interval that `lo` lies in
         last += self._is_inside_after(last)  # to the end of the interval that `hi` lies in
         if first < 0 or last > len(boundaries):
@@ -172,9 +184,11 @@ class ValueSet:
 
 def _list_interval(start: Key, end: Key, most: int) -> Sequence[Key] | None:
     """Return the keys from `start` up to but without `end`; None if they are too many."""
-    if isinstance(start, int) and isinstance(end, int):
-        return range(start, end) if end - start <= most else None
-    return [start] if following(start) == end else None
+    if following(start) == end:
+        return [start]
+    if isinstance(start, int) and end - start <= most:
+        return range(start, end)
+    return None
 
 
 def join_sets(sets: list[ValueSet], join: Callable[[ValueSet, ValueSet], ValueSet]) -> ValueSet:
