@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -71,7 +72,9 @@ class AnalyzedTable:
     def snapshots(self) -> Sequence[Snapshot]:
         """The analyzed snapshots, oldest first."""
         manifest = self.discovery.manifest
-        return manifest.snapshots if manifest else ()
+        if manifest:
+            return manifest.snapshots
+        return ()
 
     @property
     def manifest(self) -> Manifest:
@@ -100,7 +103,9 @@ class AnalyzedTable:
             NoStatistics: The statistics are of another table that was at this location.
         """
         lineage = self._read_lineage() if self._reads_lineage else None
-        return ManifestHistory(self.snapshots) if lineage is None else TableHistory(lineage)
+        if lineage is None:
+            return ManifestHistory(self.snapshots)
+        return TableHistory(lineage)
 
     def _read_lineage(self) -> Lineage | None:
         opened_lineage = self.opened.lineage if self.opened else None
@@ -152,17 +157,17 @@ class AnalyzedTable:
         snapshot = history.find_analyzed(requested, by_id)
         if snapshot is None:
             return None
-        columns = history.list_columns(requested) or snapshot.columns
-        if snapshot.id != (requested or NEVER_WRITTEN):
-            files = history.count_files(snapshot, requested, self.list_file_keys)
-            return SnapshotAnswer(snapshot, current=False, columns=columns, is_requested=False, files=files)
-        return SnapshotAnswer(
+        answer = SnapshotAnswer(
             snapshot,
             current=history.is_current(snapshot),
-            columns=columns,
+            columns=history.list_columns(requested) or snapshot.columns,
             is_requested=True,
             files=FileCounts.of_same_files(snapshot.files_total),
         )
+        if snapshot.id == (requested or NEVER_WRITTEN):
+            return answer
+        files = history.count_files(snapshot, requested, self.list_file_keys)
+        return replace(answer, current=False, is_requested=False, files=files)
 
     def _find_requested(self, at: Moment, analyzed: Mapping[str, Snapshot]) -> str | None:
         """The id of a requested snapshot.
@@ -218,7 +223,9 @@ class AnalyzedTable:
         paths: list[str] = stored.files.column("path").to_pylist()
         if file in paths:
             return paths.index(file)
-        hint = suggest_names(file, paths) if len(paths) <= _MOST_COMPARED else ""
+        hint = ""
+        if len(paths) <= _MOST_COMPARED:
+            hint = suggest_names(file, paths)
         raise InvalidArgument("file", f"{file} is no data file of {self.name}", hint or "files() lists them.")
 
 

@@ -73,6 +73,7 @@ class CandidateSearch:
     def __init__(self, evidence: Sequence[ColumnEvidence], open_object: OpenObject) -> None:
         read_rows = partial(read_sound_rows, open_object)
         self._columns = [ColumnCandidates(column_evidence, read_rows) for column_evidence in evidence]
+        self._key_columns = [column_evidence.column for column_evidence in evidence]
         self.found = np.zeros(len(evidence[0].known), bool)
 
     def add_crowded_files(self, keys: KeyBatch) -> None:
@@ -82,6 +83,10 @@ class CandidateSearch:
         (column,) = self._columns
         within = column.find_keys_within_bounds(keys)
         self.found |= within.counts > column.most_keys
+
+    def add_table(self, keys: pa.Table) -> None:
+        """Look for keys that a table holds, a column for each column of the search."""
+        self.add(KeyBatch.from_table(keys, self._key_columns))
 
     def add(self, keys: KeyBatch) -> None:
         """Look for more keys in the files that were not found yet."""
@@ -117,12 +122,10 @@ def search_slices(
     searches: dict[int, CandidateSearch] = {}
     for keys in _combine_batches(batches):
         for number in keys[SLICE].unique().to_pylist():
-            evidence = slices[number]
             if number not in searches:
-                searches[number] = CandidateSearch(evidence, open_object)
+                searches[number] = CandidateSearch(slices[number], open_object)
             slice_keys = keys.filter(pc.equal(keys[SLICE], number)).drop_columns([SLICE])
-            columns = [column_evidence.column for column_evidence in evidence]
-            searches[number].add(KeyBatch.from_table(slice_keys, columns))
+            searches[number].add_table(slice_keys)
     masks = [np.packbits(search.found).tobytes() for search in searches.values()]
     yield pa.record_batch([pa.array(list(searches), pa.int64()), pa.array(masks, pa.binary())], [SLICE, "found"])
 

@@ -50,7 +50,9 @@ class Discovery:
         """The folder of the table's files now, even if it was copied, moved or mounted since it was analyzed."""
         if self.has_moved:
             return _normalize(str(self.root))
-        return self.manifest.table.location if self.manifest else self.subject
+        if self.manifest:
+            return self.manifest.table.location
+        return self.subject
 
     @property
     def has_moved(self) -> bool:
@@ -62,7 +64,9 @@ class Discovery:
     @property
     def table_format(self) -> str | None:
         """The table's format, or None if it was not analyzed."""
-        return self.manifest.table.format if self.manifest else None
+        if self.manifest:
+            return self.manifest.table.format
+        return None
 
     @property
     def table_name(self) -> str:

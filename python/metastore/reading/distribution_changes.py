@@ -217,17 +217,20 @@ def _count_bins(before: _Side, after: _Side) -> _BinCounts:
 def _count_listed_values(before: Counter[Any], after: Counter[Any], *, are_texts: bool) -> _BinCounts | None:
     """Count one bin a value; None if there are too many values, unless they are texts."""
     both = before + after
-    has_many = len(both) > VALUES
-    if has_many and not are_texts:
-        return None
     values = sorted(both, key=lambda value: (-both[value], value))
-    if has_many:
-        values = values[: VALUES - 1]
-    old, new = [before[value] for value in values], [after[value] for value in values]
-    old_others, new_others = before.total() - sum(old), after.total() - sum(new)
-    if old_others or new_others:
-        return _BinCounts([*old, old_others], [*new, new_others])
-    return _BinCounts(old, new)
+    if len(values) <= VALUES:
+        return _count_each(values, before, after)
+    if not are_texts:
+        return None
+    frequent = _count_each(values[: VALUES - 1], before, after)
+    old_others = before.total() - sum(frequent.before)
+    new_others = after.total() - sum(frequent.after)
+    return _BinCounts([*frequent.before, old_others], [*frequent.after, new_others])
+
+
+def _count_each(values: Sequence[Any], before: Counter[Any], after: Counter[Any]) -> _BinCounts:
+    """Count one bin a value."""
+    return _BinCounts([before[value] for value in values], [after[value] for value in values])
 
 
 def _count_deciles(before: Histogram, after: Histogram, column: Column, encoding: str) -> _BinCounts:

@@ -279,8 +279,12 @@ def _agree_with_list(files: pa.Table, ordinals: Places, rows: Places) -> Mask:
 
 def _choose_array_type(column: Column) -> str:
     if column.encoding == "binary":
-        return "S16" if is_wide_decimal(column) else "S64"
-    return "f8" if column.encoding == "double" else "i8"
+        if is_wide_decimal(column):
+            return "S16"
+        return "S64"
+    if column.encoding == "double":
+        return "f8"
+    return "i8"
 
 
 def _to_sortable(bounds: list[Any], column: Column) -> NDArray[Any]:

@@ -157,8 +157,11 @@ def has_measure(measure: str, row: _ColumnRow) -> bool:
         return count is None or count > 0
     if measure not in _NUMBER_MEASURES or not _is_number_type(row["column_type"]):
         return False
-    values = subtract(count, row["null_count"])
-    fewest = 2 if measure == "std" else 1
+    return _may_have_values(row, fewest=2 if measure == "std" else 1)
+
+
+def _may_have_values(row: _ColumnRow, fewest: int) -> bool:
+    values = subtract(row["count"], row["null_count"])
     return values is None or values >= fewest
 
 
@@ -214,7 +217,9 @@ def _parse_number(row: _ColumnRow, measure: str) -> float | None:
         number = float(value)
     except (TypeError, ValueError):  # unknown, a type, or a value that another type wrote
         return None
-    return number if math.isfinite(number) else None
+    if math.isfinite(number):
+        return number
+    return None
 
 
 def _is_number_type(column_type: str) -> bool:

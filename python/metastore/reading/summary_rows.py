@@ -66,6 +66,10 @@ class Scope:
     current: bool | None
     analyzed_at: datetime | None
 
+    def covers(self, statistics: Mapping[str, Any]) -> bool:
+        """Whether a row of statistics is of all described rows."""
+        return self.rows is not None and statistics.get("rows") == self.rows
+
 
 def scale_to_live(part: int | None, total: int, live: int | None) -> int | None:
     """Count how many of `part` of `total` things are among the `live` ones; None if that is not certain."""
@@ -82,7 +86,7 @@ def build_summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scop
     Counts are of live rows, or null; bounds, mean and distribution describe physical rows.
     """
     statistics: Mapping[str, Any] = row or {}
-    covers_all_rows = scope.rows is not None and statistics.get("rows") == scope.rows
+    covers_all_rows = scope.covers(statistics)
     live_rows = scope.live if covers_all_rows else None
     has_only_live_rows = covers_all_rows and scope.live == scope.rows
     scale = partial(scale_to_live, total=scope.rows or 0, live=live_rows)
@@ -211,7 +215,9 @@ def _count_infinite(column: Column, row: Mapping[str, Any]) -> int | None:
     if below is not None and above is not None:
         return int(below + above)
     numbers = subtract(row.get("rows"), row.get("nulls"), row.get("nans"))
-    return 0 if numbers == 0 else None
+    if numbers == 0:
+        return 0
+    return None
 
 
 def _finite_mean(row: Mapping[str, Any]) -> float | None:
