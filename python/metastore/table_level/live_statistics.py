@@ -250,6 +250,7 @@ class LiveStatistics:
         self._store = store
         self._nodes = nodes
         self._live = {file.key: position for position, file in enumerate(files)}
+        # A listing gives all files a modification time, or none: None is never compared with a time.
         by_path = list(map(self._live.__getitem__, sorted(self._live)))
         self._path_ranks = np.zeros(len(files), np.int64)
         self._path_ranks[by_path] = np.arange(len(by_path))
