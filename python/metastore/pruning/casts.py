@@ -125,7 +125,8 @@ def _widen_decimal(term: Term, target: str, source_size: tuple[int, int] | None)
     source_precision, source_scale = source_size
     precision, scale = target_size
     more_digits = scale - source_scale
-    require_rule(applies=more_digits >= 0 and precision - scale >= source_precision - source_scale)
+    require_rule(applies=more_digits >= 0)
+    require_rule(applies=precision - scale >= source_precision - source_scale)
     if more_digits == 0:
         return term.to(target)
     limit = 10**precision

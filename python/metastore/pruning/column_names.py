@@ -69,7 +69,8 @@ class ColumnNames:
             raise NoRuleError(Unknown("COLLATION", column.name))
         if column.type.startswith("char("):
             raise NoRuleError(Unknown("CHAR_PADDING", column.name))
-        require_rule(applies=column.encoding is not None and not column.type.startswith("interval"))
+        require_rule(applies=column.encoding is not None)
+        require_rule(applies=not column.type.startswith("interval"))
         return column
 
     def explain(self, tree: exp.Expr) -> Unknown:

@@ -115,10 +115,11 @@ def exclude_by_bounds(condition: Condition, facts: Mapping[Column, ColumnFacts],
 
 
 def _exclude_leaf_by_bounds(leaf: Member | Related | Unknown, facts: Mapping[Column, ColumnFacts], files: int) -> Mask:
-    columns_have_facts = facts.keys() >= set(list_columns(leaf))
-    if isinstance(leaf, Member) and columns_have_facts:
+    if not facts.keys() >= set(list_columns(leaf)):
+        return np.zeros(files, bool)
+    if isinstance(leaf, Member):
         return _without_member(leaf, facts[leaf.column])
-    if isinstance(leaf, Related) and columns_have_facts:
+    if isinstance(leaf, Related):
         return _unrelated(leaf.relation, facts[leaf.left], facts[leaf.right])
     return np.zeros(files, bool)
 
@@ -249,6 +250,6 @@ class _Hull:
 
     def below(self, other: _Hull, *, touching: bool = False) -> Mask:
         """Whether all values are below all of the other column, or with `touching` at most equal."""
-        compare: Callable[[Any, Any], Any] = np.less_equal if touching else np.less
-        below: Mask = self.has_hi & other.has_lo & np.asarray(compare(self.hi, other.lo), bool)
+        is_below = self.hi <= other.lo if touching else self.hi < other.lo
+        below: Mask = self.has_hi & other.has_lo & np.asarray(is_below, bool)
         return below

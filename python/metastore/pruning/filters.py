@@ -205,7 +205,8 @@ class _Compiler:
         term = Term.of(column) if column else self._terms.read(tree.this)
         if isinstance(tree.expression, exp.Null):
             return _null_test(term, negated=negated)
-        require_rule(applies=isinstance(tree.expression, exp.Boolean) and term.type == "boolean")
+        require_rule(applies=isinstance(tree.expression, exp.Boolean))
+        require_rule(applies=term.type == "boolean")
         return _where_never_null(term, ValueSet.of([int(tree.expression.this)]), negated=negated)
 
     def _in(self, tree: exp.In, *, negated: bool) -> Condition:

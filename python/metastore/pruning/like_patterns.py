@@ -92,9 +92,8 @@ def _split(pattern: str, escape: str) -> list[_Character]:
 
 
 def _next_escaped(texts: Iterator[str], escape: str) -> str:
-    escaped = next(texts, None)
-    if escaped is None or escaped not in (escape, *_WILDCARDS):
-        raise NoRuleError
+    escaped = next(texts, "")
+    require_rule(applies=escaped in (escape, *_WILDCARDS))
     return escaped
 
 

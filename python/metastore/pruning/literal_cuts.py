@@ -54,7 +54,7 @@ def read_literals(literals: Sequence[Literal], column: Column, zone: str) -> tup
     kinds = {literal.kind for literal in literals}
     if column.encoding == "double":
         require_rule(applies=kinds <= set(NUMBERS))
-        return _read_doubles(literals, column)
+        return _read_doubles(literals, column.type, kinds)
     are_decimals = kinds <= {INTEGER, DECIMAL}
     require_rule(applies=are_decimals or len(kinds) == 1)
     if DECIMAL in kinds or decimal_type(column.type):
@@ -152,15 +152,13 @@ def _require_one_decimal_type(literals: Sequence[Literal], column: Column) -> No
     require_rule(applies=integer_digits + fraction_digits <= MOST_DIGITS)
 
 
-def _read_doubles(literals: Sequence[Literal], column: Column) -> tuple[Reading, ...]:
+def _read_doubles(literals: Sequence[Literal], column_type: str, kinds: set[str]) -> tuple[Reading, ...]:
     try:
         values = [float(literal.value) for literal in literals]
     except OverflowError:
         raise NoRuleError from None
     doubles = _cut_at_doubles(values)
-    if column.type != "float":
-        return (doubles,)
-    if {literal.kind for literal in literals} == {FLOAT}:
+    if column_type != "float" or kinds == {FLOAT}:
         return (doubles,)
     # Spark compares most as doubles, other engines round the literal to a float.
     with np.errstate(over="ignore"):

@@ -89,7 +89,7 @@ def _decimal_size(tree: Any) -> tuple[int, int]:
     if match is None:
         raise NoRuleError
     precision, scale = int(match[1] or 10), int(match[2] or 0)
-    require_rule(applies=scale <= precision and 0 < precision <= literals.MOST_DIGITS)
+    require_rule(applies=max(1, scale) <= precision <= literals.MOST_DIGITS)
     return precision, scale
 
 
@@ -123,14 +123,16 @@ def _read_cast(tree: exp.Cast, sign: int) -> Literal:
     number = _read_number(constant.this, sign)
     if name == "DECIMAL":
         return _to_decimal(number, tree.to)
-    require_rule(applies=name in _INTEGER_BITS and not constant.is_string)
+    require_rule(applies=name in _INTEGER_BITS)
+    require_rule(applies=not constant.is_string)
     _require_integer(number, _INTEGER_BITS[name])
     return number
 
 
 def _require_integer(number: Literal, bits: int) -> None:
     limit = 1 << (bits - 1)
-    require_rule(applies=number.kind == literals.INTEGER and -limit <= number.value < limit)
+    require_rule(applies=number.kind == literals.INTEGER)
+    require_rule(applies=-limit <= number.value < limit)
 
 
 def _read_floating(text: str, kind: str, sign: int) -> Literal:

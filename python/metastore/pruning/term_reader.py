@@ -188,7 +188,8 @@ class TermReader:
             return _linear(term, constant, 1, constant.value)
         if isinstance(tree, exp.Sub):
             return _linear(term, constant, -1, constant.value)
-        require_rule(applies=isinstance(tree, exp.Mul) and constant.value != 0)
+        require_rule(applies=isinstance(tree, exp.Mul))
+        require_rule(applies=constant.value != 0)
         return _linear(term, constant, constant.value, 0)
 
     def _negative(self, tree: exp.Expr) -> Term:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +68,7 @@ class ValueSet:
     def between(cls, start: Key | None, end: Key | None) -> ValueSet:
         """Return the keys from `start` up to but without `end`; None is no limit."""
         if start is None:
-            return cls(() if end is None else (end,), begins_inside=True)
+            return ALL_VALUES if end is None else cls((end,), begins_inside=True)
         if end is None:
             return cls((start,))
         if start >= end:
@@ -168,7 +168,10 @@ class ValueSet:
                 is_inside = not is_inside
         has_test = self.test is not None or other.test is not None
         null = join(self.null, other.null)
-        return ValueSet(tuple(boundaries), begins_inside, null, joined_test if has_test else None)
+        values = ValueSet(tuple(boundaries), begins_inside, null)
+        if has_test:
+            return replace(values, test=joined_test)
+        return values
 
     def _comparable_boundaries(self, dtype: np.dtype[Any]) -> tuple[NDArray[Any], bool]:
         """Return the boundaries as an array of this type, and whether the keys before the first are in the set."""
