@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from metastore.adapters import refusals
@@ -88,11 +88,11 @@ def _make_columns(
     for leaf in leaves:
         spark_type = leaf["type"]
         reason = refusals.reason_for_counts_only(spark_type)
-        encoding = None if reason else encoding_of(spark_type)
-        column = Column(leaf["key"], tuple(leaf["path"]), spark_type, encoding, casts=casts)
-        columns.append(column)
+        column = Column(leaf["key"], tuple(leaf["path"]), spark_type, encoding_of(spark_type), casts=casts)
         if reason is not None:
+            column = replace(column, encoding=None)
             refused.append(Refusal(column.name, reason))
+        columns.append(column)
     return tuple(columns), tuple(refused)
 
 
