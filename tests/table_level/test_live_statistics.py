@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from metastore.adapters.table_facts import DataFile
+from metastore.format.data_files import DataFile
 from metastore.table_level.live_statistics import LiveStatistics
 
 
