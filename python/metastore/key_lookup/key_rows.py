@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,30 +69,70 @@ _QUICK_BYTES = 250 << 20
 """A core reads these bytes in about the time that choosing files takes."""
 
 
+@dataclass(frozen=True)
+class _KeyColumn:
+    """A column of the key, whose values are `c0` in the table's rows and `k0` in the keys if it is the first.
+
+    Attributes:
+        number: Its position in the key.
+        column: The column of the table.
+        char_length: The length of CHAR, to which Spark pads values; None for other types.
+    """
+
+    number: int
+    column: Column
+    char_length: int | None
+
+    @property
+    def selected(self) -> str:
+        """SQL of the column in the table."""
+        return f"{quote_name(self.column.path)} AS c{self.number}"
+
+    @property
+    def renamed(self) -> str:
+        """SQL of the column in the result."""
+        return f"c{self.number} AS {quote_name([self.column.name])}"
+
+    @property
+    def compared(self) -> str:
+        """SQL of a value as keys are written."""
+        if self.char_length is None:
+            return f"c{self.number}"
+        return pad_char(f"c{self.number}", self.char_length)
+
+    def write_key(self, value: str) -> str:
+        """Write SQL of a key that was cast to the column's type."""
+        if self.char_length is not None:
+            value = pad_char(f"rtrim({value})", self.char_length)
+        return f"{value} AS k{self.number}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class _KeyTable:
     """The table whose rows are located.
 
     Attributes:
-        columns: The key's columns.
-        char_lengths: For each of them the length of CHAR, to which Spark pads values; None for other types.
-        has_char: Whether a column is of CHAR or VARCHAR.
+        key: The columns of the key.
+        has_char: Whether one of them is of CHAR or VARCHAR.
         location: SQL of a row's file and position.
     """
 
     spark: SparkSession
     entry: CatalogEntry
     format: TableFormat
-    columns: Sequence[Column]
-    char_lengths: Sequence[int | None]
+    key: Sequence[_KeyColumn]
     has_char: bool
     location: Sequence[str]
 
     @property
+    def columns(self) -> list[Column]:
+        """The columns of the key, as the table has them."""
+        return [key_column.column for key_column in self.key]
+
+    @property
     def select_list(self) -> list[str]:
-        """SQL of the key's columns as `c0`, `c1` and so on, then of the location."""
-        columns = [f"{quote_name(column.path)} AS c{number}" for number, column in enumerate(self.columns)]
-        return [*columns, *self.location]
+        """SQL of the key's columns, then of the location."""
+        return [*map(attrgetter("selected"), self.key), *self.location]
 
     def read_rows(self, condition: str = "true") -> DataFrame:
         """Return the live rows at the newest snapshot; planning skips files by the condition."""
@@ -155,8 +196,7 @@ def _open_key_table(spark: SparkSession, table: str, names: Sequence[str]) -> _K
         spark=spark,
         entry=entry,
         format=table_format,
-        columns=columns,
-        char_lengths=[find_char_length(schema, column) for column in columns],
+        key=[_KeyColumn(number, column, find_char_length(schema, column)) for number, column in enumerate(columns)],
         has_char=has_char_column(schema, columns),
         location=_location_sql(spark, entry, table_format),
     )
@@ -189,16 +229,13 @@ def _convert_keys(keys: DataFrame, names: Sequence[str], key_table: _KeyTable) -
     """Cast the keys to the types of the table's columns, as `k0`, `k1` and so on; CHAR is padded."""
     frame = keys
     expressions = []
-    for number, name in enumerate(names):
-        column = key_table.columns[number]
-        length = key_table.char_lengths[number]
-        field = _find_key_field(keys, name, column)
-        value, is_exact = convert_key(quote_name([field]), keys.schema[field].dataType.simpleString(), column)
+    for name, key_column in zip(names, key_table.key, strict=True):
+        field = _find_key_field(keys, name, key_column.column)
+        key_type = keys.schema[field].dataType.simpleString()
+        value, is_exact = convert_key(quote_name([field]), key_type, key_column.column)
         if is_exact != "true":
             frame = frame.where(is_exact)
-        if length is not None:
-            value = pad_char(f"rtrim({value})", length)
-        expressions.append(f"{value} AS k{number}")
+        expressions.append(key_column.write_key(value))
     return frame.selectExpr(*expressions)
 
 
@@ -287,7 +324,7 @@ def _find_candidates(
     None means all files: there are no statistics, or nearly all files have keys.
     """
     store, task_store = open_table_store(key_table.spark, facts.identity, writable=False)
-    known_columns, stored_keys = _stored_keys(key_table.char_lengths, keys)
+    known_columns, stored_keys = _stored_keys(key_table.key, keys)
     if not known_columns:
         return None
     columns = [columns[number] for number in known_columns]
@@ -346,15 +383,17 @@ def _read_evidence(store: Store, facts: TableFacts, columns: Sequence[Column]) -
     return gather_evidence(store, match_data_files(store, manifest, facts.files), columns)
 
 
-def _stored_keys(char_lengths: Sequence[int | None], keys: _CollectedKeys) -> tuple[list[int], pa.Table]:
+def _stored_keys(key: Sequence[_KeyColumn], keys: _CollectedKeys) -> tuple[list[int], pa.Table]:
     """Return the columns that statistics are asked about, and the keys as data files may hold them."""
-    first_length = char_lengths[0]
-    if keys.are_all and len(char_lengths) == 1 and first_length is not None:
-        forms = list_stored_forms(keys.values, first_length)
-        return ([0] if forms.num_rows <= _DRIVER_KEYS else []), forms
     # CHAR beside other columns is compared where rows are read.
-    columns = [number for number, length in enumerate(char_lengths) if length is None]
-    return columns, keys.values.select(columns)
+    columns = [key_column.number for key_column in key if key_column.char_length is None]
+    char_length = key[0].char_length
+    if len(key) > 1 or char_length is None or not keys.are_all:
+        return columns, keys.values.select(columns)
+    forms = list_stored_forms(keys.values, char_length)
+    if forms.num_rows <= _DRIVER_KEYS:
+        columns = [0]
+    return columns, forms
 
 
 def _sample(keys: pa.Table) -> pa.Table:
@@ -375,7 +414,7 @@ def _count_bytes(evidence: Sequence[ColumnEvidence]) -> int:
     total = 0
     for column in evidence:
         objects = {*column.lists.objects, *column.filters.objects}
-        total += sum(ref.length for ref in objects)
+        total += sum(map(attrgetter("length"), objects))
     return total
 
 
@@ -428,21 +467,18 @@ def _read_candidates(facts: TableFacts, candidates: Mask | None, key_table: _Key
 
 def _join_keys(rows: DataFrame, keys: DataFrame, key_table: _KeyTable) -> DataFrame:
     """Return the rows that have one of the keys; a key may come twice."""
-    conditions = [
-        _compare(f"c{number}", field, key_table.char_lengths[number]) for number, field in enumerate(keys.schema)
-    ]
-    columns = [f"c{number} AS {quote_name([column.name])}" for number, column in enumerate(key_table.columns)]
+    conditions = list(map(_compare, key_table.key, keys.schema))
+    columns = map(attrgetter("renamed"), key_table.key)
     # The path is made of the joined rows alone: it takes longer than the join.
     path = key_table.format.location_of(_FILE)
     return rows.join(keys, conditions, "left_semi").selectExpr(*columns, f"{path} AS {PATH}", POSITION)
 
 
-def _compare(value: str, key: StructField, char_length: int | None) -> SparkColumn:
+def _compare(key_column: _KeyColumn, key: StructField) -> SparkColumn:
     """Compare a value with a key; a comparison that knows nulls takes longer."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
 
-    if char_length is not None:
-        value = pad_char(value, char_length)
+    value = F.expr(key_column.compared)
     if key.nullable:
-        return F.expr(value).eqNullSafe(F.col(key.name))
-    return F.expr(value) == F.col(key.name)
+        return value.eqNullSafe(F.col(key.name))
+    return value == F.col(key.name)
