@@ -28,6 +28,8 @@ LINES: tuple[str, ...] = tuple(sorted({line for build in read_contract("spark_bu
 """The lines of Spark that a released shim serves, oldest first."""
 _RELEASED = re.compile(r"(\d+)\.(\d+)\.\d+(?!.*(SNAPSHOT|preview|rc\d|dev\d)).*")
 """As the shim's entry reads Spark's version."""
+_LOCKED = re.compile(r"^([^#\s]+) ([^:\s]+):([^:\s]+):([^:\s]+) (\w+)$", re.MULTILINE)
+"""A line of `jars.lock`: name, Maven's group, artifact and version, SHA-256."""
 IVY_SETTINGS = """<ivysettings>
   <settings defaultResolver="default"/>
   <resolvers><ibiblio name="default" m2compatible="true"/></resolvers>
@@ -152,15 +154,8 @@ def pyspark_jars() -> Path:
 
 def read_lock() -> dict[str, LockedJar]:
     """Return the jars of `jars.lock` by name."""
-    lines = resources.files("metastore").joinpath("jars.lock").read_text("utf-8").splitlines()
-    jars = [_parse(line) for line in lines if line and not line.startswith("#")]
-    return {jar.name: jar for jar in jars}
-
-
-def _parse(line: str) -> LockedJar:
-    name, coordinate, sha256 = line.split()
-    group, artifact, version = coordinate.split(":")
-    return LockedJar(name, group, artifact, version, sha256)
+    text = resources.files("metastore").joinpath("jars.lock").read_text("utf-8")
+    return {fields[0]: LockedJar(*fields) for fields in _LOCKED.findall(text)}
 
 
 def cache() -> Path:
