@@ -226,10 +226,14 @@ def _change(row: Mapping[str, Any]) -> Change:
     """A row of `diff`, with the reason if the change is unknown."""
     return Change(
         measure=column_heading(row["measure"]),
-        before=make_visible(shorten(str(row["before"] or ""), _LONGEST)),
-        after=make_visible(shorten(str(row["after"] or ""), _LONGEST)),
+        before=_format_side(row["before"]),
+        after=_format_side(row["after"]),
         change=_format_change(row),
     )
+
+
+def _format_side(text: str | None) -> str:
+    return make_visible(shorten(text or "", _LONGEST))
 
 
 def _format_change(row: Mapping[str, Any]) -> str:

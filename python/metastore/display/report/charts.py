@@ -107,13 +107,13 @@ class Chart:
     @property
     def shares(self) -> list[float]:
         """The share of the values in each bar."""
-        total = sum(self.counts) or 1.0
+        total = sum(self.counts)
         return [count / total for count in self.counts]
 
     @property
     def highest(self) -> float:
         """The share of values that the highest bar stands for."""
-        return max(self.shares, default=0.0)
+        return max(self.shares)
 
     def path(self, full_share: float) -> str:
         """The bars as the path of one SVG shape; a bar of full height has `full_share` of the values."""
@@ -129,8 +129,7 @@ class Chart:
     def outline(self, full_share: float) -> str:
         """The line over all bars as the path of an SVG shape."""
         width = _short(WIDTH / len(self.counts))
-        tops = [_short(HEIGHT - _height(share, full_share)) for share in self.shares]
-        steps = [f"V{top}h{width}" for top in tops]
+        steps = [f"V{_short(HEIGHT - _height(share, full_share))}h{width}" for share in self.shares]
         return f"M0 {HEIGHT}" + "".join(steps)
 
 

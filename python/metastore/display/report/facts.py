@@ -84,8 +84,9 @@ def _number_facts(row: Mapping[str, Any], name: str, heading: str, text: str) ->
 
 def format_bounds(row: Mapping[str, Any]) -> list[str]:
     """Minimum and maximum as texts, long ones cut such that they differ."""
-    bounds = [format_cell("", displayed_value(row, name)) for name in ("min", "max")]
-    return _shorten_alike(bounds)
+    minimum = format_cell("", displayed_value(row, "min"))
+    maximum = format_cell("", displayed_value(row, "max"))
+    return _shorten_alike([minimum, maximum])
 
 
 def _shorten_alike(texts: Sequence[str]) -> list[str]:
@@ -188,10 +189,10 @@ def _is_approximate_quantile(quantile: Mapping[str, Any]) -> bool:
 
 def describe_precision(answer: Answer | None) -> str:
     """The possible error of the quantiles; empty if this is unknown."""
-    if answer is None:
+    if not answer:
         return ""
     errors = read_column(answer, "error")
-    if not errors or None in errors:
+    if None in errors:
         return ""
     error = max(errors)
     ranks = f"ranks within {100 * error:.2g} %" if error else "ranks exact"
