@@ -110,16 +110,22 @@ SOURCES = ("argument", "spark", "environment", "file")
 class Setting:
     """One setting: its names, meaning and default.
 
-    `own` is true if it is taken only from files that nobody but the user and root can have written. `users` are the
-    parts that use it: `analyze`, `read` (table functions, the data source) and `plan`. A table property has the name of
-    the setting, without `spark.`, and may have other values.
+    Attributes:
+        key: Its name as a Spark conf.
+        field: Its name in the environment, in lower case and without the prefix.
+        default: Its default, as text.
+        meaning: A sentence for people.
+        needs_own_file: Whether it is taken only from files that nobody but the user and root can have written.
+        users: The parts that use it: `analyze`, `read` (table functions, the data source) and `plan`.
+        is_table_property: Whether a table property has its name, without `spark.`.
+        property_choices: The values of that property, if it has others than the setting.
     """
 
     key: str
     field: str
     default: str
     meaning: str
-    own: bool = False
+    needs_own_file: bool = False
     users: tuple[str, ...] = ()
     is_table_property: bool = False
     property_choices: tuple[str, ...] = ()
@@ -176,7 +182,7 @@ def _make_setting(key: str) -> Setting:
         field=_field_of(key),
         default=declaration["default"],
         meaning=declaration["meaning"],
-        own=declaration.get("own_file", False),
+        needs_own_file=declaration.get("own_file", False),
         users=tuple(declaration["used_by"]),
         is_table_property=declaration.get("table_property", False),
         property_choices=tuple(declaration.get("property_choices", ())),
@@ -454,7 +460,7 @@ def _vet(file: Path, values: Mapping[str, object]) -> SettingsFile:
 
 def _find_left_out(file: Path, settings: Iterable[Setting]) -> dict[str, str]:
     """The settings that are not taken from a file, by field, each with the reason."""
-    own_settings = [setting for setting in settings if setting.own]
+    own_settings = [setting for setting in settings if setting.needs_own_file]
     if not own_settings:
         return {}
     access = describe_foreign_access(file)

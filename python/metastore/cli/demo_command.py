@@ -53,7 +53,7 @@ def comparison_lines(compared: Comparison) -> list[tuple[str, str, str]]:
     lines = [
         ("data files read", f"{without.files} of {total}", f"{with_us.files} of {total}"),
         ("rows read", f"{without.rows:,}", f"{with_us.rows:,}"),
-        (f"rows expected ({compared.found:,} in truth)", _format_expected(without), _format_expected(with_us)),
+        (f"rows expected ({compared.matching_rows:,} in truth)", _format_expected(without), _format_expected(with_us)),
     ]
     if without.join or with_us.join:
         lines.append(("join planned as", without.join, with_us.join))
@@ -87,7 +87,7 @@ def _document(compared: Comparison) -> dict[str, Any]:
         "title": compared.question.title,
         "sql": compared.question.sql,
         "files_total": compared.files_total,
-        "found": compared.found,
+        "found": compared.matching_rows,
         "without": _numbers(compared.without),
         "with": _numbers(compared.with_us),
     }

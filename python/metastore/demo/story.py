@@ -44,7 +44,7 @@ class Comparison:
     Attributes:
         number: 1, 2, 3.
         files_total: Data files of its tables.
-        found: The rows that match its condition.
+        matching_rows: The rows that match its condition.
         without: The measurements without the Metastore.
         with_us: The measurements with it.
         reason: The statistic by which the planner skipped one of the files; empty if it skipped none.
@@ -53,7 +53,7 @@ class Comparison:
     number: int
     question: Question
     files_total: int
-    found: int
+    matching_rows: int
     without: Measurement
     with_us: Measurement
     reason: str
@@ -111,7 +111,7 @@ def _compare(spark: SparkSession, number: int, question: Question) -> Comparison
         number=number,
         question=question,
         files_total=len(tables) * tpch_tables.FILES,
-        found=count_matching_rows(spark, question),
+        matching_rows=count_matching_rows(spark, question),
         without=without,
         with_us=with_us,
         reason=_find_reason(spark, question),

@@ -178,8 +178,8 @@ def _removal_order(answer: Answer, columns: dict[str, DisplayColumn]) -> list[st
     """The columns in the order in which they are left out; the first column and keys always stay, unless listed."""
     listed = [name for name in _FIRST_TO_GO.get(answer.kind, ()) if name in columns]
     names = list(columns)[1:]
-    others = [name for name in reversed(names) if not columns[name].is_key]
-    return list(dict.fromkeys([*listed, *others]))
+    removable = [name for name in reversed(names) if not columns[name].is_key]
+    return list(dict.fromkeys([*listed, *removable]))
 
 
 def _narrowest(column: DisplayColumn) -> int:

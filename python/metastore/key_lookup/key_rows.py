@@ -240,7 +240,7 @@ def _convert_keys(keys: DataFrame, names: Sequence[str], key_table: _KeyTable) -
 
 
 def _find_key_field(keys: DataFrame, name: str, column: Column) -> str:
-    """Return the name under which the keys have a column: as it was asked for, or as the table has it."""
+    """Return the name of the column in the keys: the name that the user gave, or the table's."""
     names = {name.lower(), column.name.lower()}
     if len(column.path) == 1:
         names.add(column.path[0].lower())
@@ -384,7 +384,7 @@ def _read_evidence(store: Store, facts: TableFacts, columns: Sequence[Column]) -
 
 
 def _stored_keys(key: Sequence[_KeyColumn], keys: _CollectedKeys) -> tuple[list[int], pa.Table]:
-    """Return the columns that statistics are asked about, and the keys as data files may hold them."""
+    """Return the columns whose statistics are read, and the keys as data files may hold them."""
     # CHAR beside other columns is compared where rows are read.
     columns = [key_column.number for key_column in key if key_column.char_length is None]
     char_length = key[0].char_length
