@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from itertools import islice, product
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from metastore.errors import MetastoreError
@@ -33,8 +33,8 @@ def complete_table(ctx: Any, incomplete: str) -> list[str]:
 
     if is_location(incomplete):
         return []
-    names = (name for name, _ in _list_tables(_read_conf(ctx)))
-    return _offer(names, incomplete)
+    tables = _list_tables(_read_conf(ctx))
+    return _offer(map(itemgetter(0), tables), incomplete)
 
 
 def complete_column(ctx: Any, incomplete: str) -> list[str]:

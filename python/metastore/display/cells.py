@@ -192,10 +192,19 @@ def _append_share(text: str, share: float | None) -> str:
 def top_share(row: Mapping[str, Any]) -> float | None:
     """The share of a column's most frequent value; None if it is unknown, or the value occurs once."""
     count: int | None = row.get("top_count")
-    values: int = (row.get("count") or 0) - (row.get("null_count") or 0)
+    values = count_values(row)
     if count is None or not 1 < count <= values:
         return None
     return count / values
+
+
+def count_values(row: Mapping[str, Any]) -> int:
+    """The number of values of a column that are not null; 0 if it is unknown."""
+    rows: int | None = row.get("count")
+    nulls: int | None = row.get("null_count")
+    if rows is None or nulls is None:
+        return 0
+    return rows - nulls
 
 
 def _has_uncertain_rank(row: Mapping[str, Any], name: str, rank_errors: Mapping[str, float | None]) -> bool:

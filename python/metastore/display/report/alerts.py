@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from metastore.display.cells import top_share
+from metastore.display.cells import count_values, top_share
 from metastore.display.columns import read_column
 from metastore.display.numbers import format_number
 from metastore.visible_text import make_visible
@@ -127,7 +127,7 @@ def _constant(row: Mapping[str, Any]) -> Alert | None:
 
 
 def _key_like(row: Mapping[str, Any]) -> Alert | None:
-    values = _count_values(row)
+    values = count_values(row)
     share = _share(row["approx_unique"], values)
     if values < FEW_ROWS or share < ALL_BUT_FEW:
         return None
@@ -202,15 +202,6 @@ def _type_alert(name: str, before: str | None, after: str | None) -> Alert:
     if after is None:
         return Alert(name, "gone", "It is no longer there.")
     return Alert(name, "other type", make_visible(f"Its type was {before} and is {after}."))
-
-
-def _count_values(row: Mapping[str, Any]) -> int:
-    """The number of values that are not null; 0 if it is unknown."""
-    rows: int | None = row["count"]
-    nulls: int | None = row["null_count"]
-    if rows is None or nulls is None:
-        return 0
-    return rows - nulls
 
 
 def _share(part: int | None, total: int | None) -> float:
