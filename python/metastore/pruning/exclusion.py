@@ -199,7 +199,8 @@ def _is_excluded_by_filter(values: ValueSet, facts: ColumnFacts, single_values: 
     points = values.points(*facts.limits(file), MOST_LOOKED_UP)
     if points is None:
         return False
-    return not single_values.may_hold(file, [key for key in points if key != NAN])
+    without_nan = set(points) - {NAN}
+    return not single_values.may_hold(file, list(without_nan))
 
 
 def _unrelated(relation: str, left: ColumnFacts, right: ColumnFacts) -> Mask:
