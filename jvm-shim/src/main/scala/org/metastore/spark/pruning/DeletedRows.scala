@@ -13,6 +13,9 @@ final case class DeletedRows(atMost: Long, isExact: Boolean) {
   /** Whether anything is known of them. */
   def isKnown: Boolean = atMost < Long.MaxValue
 
+  /** Whether it is certain how many of so many rows of the file are live: a vector may list others. */
+  def isExactOf(rows: Long): Boolean = isExact && atMost <= rows
+
   /** How many rows are certain to be live among so many rows of the file. */
   def liveOf(rows: Long): Long = math.max(0L, rows - atMost)
 }

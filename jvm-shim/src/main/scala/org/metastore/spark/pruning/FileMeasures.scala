@@ -162,7 +162,7 @@ object FileMeasures {
       if (all < 0 || nullRows < 0) -1L
       else if (nullRows == all) 0L
       else if (deleted(file).isZero) all - nullRows
-      else if (deleted(file).isExact && nullRows == 0) deleted(file).liveOf(all)
+      else if (deleted(file).isExactOf(all) && nullRows == 0) deleted(file).liveOf(all)
       else -1L
     }
 

@@ -60,15 +60,19 @@ private[scan] final class IcebergTasks private (
     val file = fileOf.invoke(task)
     val rows = recordsOf.invoke(file).asInstanceOf[java.lang.Long].longValue
     val deletes = TaskDeletes.deletesOf(task)
-    val estimate = TaskDeletes.countRows(deletes).map(_.toDouble).orElse(estimates.estimate(deletes))
+    val counted = TaskDeletes.countRows(deletes, rows)
+    val estimate = counted.map(_.toDouble).orElse(estimates.estimate(deletes))
     val size = sizeOf.invoke(file).asInstanceOf[java.lang.Long]
     val isWhole = startOf.invoke(task) == 0L && lengthOf.invoke(task) == size
-    val deleted = if (isWhole) deletedRows(deletes, bounds) else DeletedRows.Unknown
+    val deleted = if (isWhole) deletedRows(counted, deletes, bounds) else DeletedRows.Unknown
     ScanFile(locationOf.invoke(file).toString, size, Some(rows), estimate, deleted = deleted)
   }
 
-  private def deletedRows(deletes: Array[AnyRef], bounds: DeletedRowBounds): DeletedRows =
-    TaskDeletes.countRows(deletes) match {
+  private def deletedRows(
+      counted: Option[Long],
+      deletes: Array[AnyRef],
+      bounds: DeletedRowBounds): DeletedRows =
+    counted match {
       case Some(rows) => DeletedRows.exactly(rows)
       case None => bounds.mostDeleted(deletes).fold(DeletedRows.Unknown)(DeletedRows.atMost)
     }

@@ -94,11 +94,12 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
     val partition = call[Map[String, String]](added, "partitionValues").map { case (name, value) =>
       names.getOrElse(name, name) -> value
     }
+    val rows = DeltaRowCount.parse(call[String](added, "stats"))
     val live = DataFile(
       LakeTable.pathInTable(path, root),
       call[Long](added, "size"),
-      DeltaRowCount.parse(call[String](added, "stats")),
-      Some(vector.fold(0L)(call[Long](_, "cardinality"))),
+      rows,
+      DataFile.deletedRows(vector.fold(0L)(call[Long](_, "cardinality")), rows),
       partition)
     FileFacts(live, new Path(root, path).toString, vector.map(call[String](_, "uniqueId")))
   }

@@ -88,13 +88,15 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     finally tasks.close()
   }
 
-  private def liveFile(file: AnyRef, deletes: Array[AnyRef], partition: Map[String, String]): DataFile =
+  private def liveFile(file: AnyRef, deletes: Array[AnyRef], partition: Map[String, String]): DataFile = {
+    val rows = call[Long](file, "recordCount")
     DataFile(
       pathOf(file),
       call[Long](file, "fileSizeInBytes"),
-      Some(call[Long](file, "recordCount")),
-      TaskDeletes.countRows(deletes),
+      Some(rows),
+      TaskDeletes.countRows(deletes, rows),
       partition)
+  }
 
   /** The partition spec of a data file: each task would parse the whole schema for its own. */
   private def specOf(task: AnyRef, file: AnyRef): AnyRef =

@@ -25,9 +25,10 @@ object TaskDeletes {
   }
 
   /** The deleted rows of a data file where its delete files say how many: it has none, or a deletion vector. */
-  def countRows(deletes: Array[AnyRef]): Option[Long] =
+  def countRows(deletes: Array[AnyRef], rowsOfFile: Long): Option[Long] =
     if (deletes.isEmpty) Some(0L)
-    else if (deletes.length == 1 && IcebergMembers.isVector(deletes.head)) Some(rows(deletes.head))
+    else if (deletes.length == 1 && IcebergMembers.isVector(deletes.head))
+      DataFile.deletedRows(rows(deletes.head), Some(rowsOfFile))
     else None
 
   /** Whether a delete file deletes rows by their values. */

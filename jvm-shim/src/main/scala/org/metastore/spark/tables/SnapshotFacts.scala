@@ -14,6 +14,13 @@ final case class DataFile(
   def key: FileKey = FileKey(path, size, modified)
 }
 
+object DataFile {
+
+  /** The deleted rows that a deletion vector counts; unknown where it counts more rows than the file has. */
+  def deletedRows(counted: Long, rows: Option[Long]): Option[Long] =
+    if (rows.exists(_ < counted)) None else Some(counted)
+}
+
 /**
  * A data file as ANALYZE wants to know it.
  *
