@@ -6,6 +6,7 @@ import pytest
 
 from planner import written
 from planner.plans import conf, physical
+from pruning.scala import module
 
 pytestmark = pytest.mark.spark
 
@@ -229,3 +230,10 @@ def test_conditions_that_iceberg_takes_over_are_not_counted_twice(spark, new_tab
     spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
     df = spark.table(name).where(where)
     assert estimate(df)[0] == pytest.approx(df.count(), rel=0.05)
+
+
+@pytest.mark.parametrize("value", [1, 1 << 40, 0.5, "text"])
+def test_a_bucket_between_equal_values_holds_one_value(spark, value):
+    buckets = module(spark, "org.metastore.spark.statistics.values.Bucket")
+    assert buckets.apply(value, value, 0.0, 1.0, 10.0, 2.0).isSingle()
+    assert not buckets.apply(value, value * 2, 0.0, 1.0, 10.0, 2.0).isSingle()

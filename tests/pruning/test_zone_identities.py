@@ -23,7 +23,7 @@ def joined(spark, folder, paths: list[str], sizes: list[int]):
     nothing_else = [no_limits(spark)] * 2
     found = open_store(spark, folder).planning(zoned.TABLE.uuid, 60_000, *nothing_else).right().get()
     nothing = module(spark, "scala.collection.immutable.Nil")
-    return found.of(find_shim_package(spark).statistics.columns.FileList(of_paths, of_sizes), nothing)
+    return found.forFiles(find_shim_package(spark).statistics.columns.FileList(of_paths, of_sizes), nothing)
 
 
 def test_paths_are_not_read_where_zones_are_found(spark, tmp_path):

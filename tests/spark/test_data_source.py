@@ -8,6 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import metastore
+from format.test_sparkline import SHAPES
 from lakes import SPARK
 from metastore.errors import ColumnNotFound, NoStatistics, TableNotFound
 from metastore.format.sparkline import draw_sparkline
@@ -68,18 +69,32 @@ def test_answers_are_frames_of_spark(spark, table, verb):
 
 
 def test_the_shim_draws_the_same_sparklines(spark):
-    shim = module(spark, "org.metastore.spark.statistics.values.Sparkline")
-    random, gateway = Random(1), spark.sparkContext._gateway
+    random = Random(1)
     whole = lambda: random.randrange(-3, 9), lambda: random.randrange(-(2**62), 2**62)
     broken = lambda: random.gauss(0, 1), lambda: random.choice([0.5, 7.25]), lambda: 10 ** random.uniform(-300, 300)
     for name, draws in (("Long", whole), ("Double", broken)):
         for draw in draws * 20:
             values = sorted(draw() for _ in range(101))
-            array = gateway.new_array(getattr(gateway.jvm, name.lower()), len(values))
-            for place, one in enumerate(values):
-                array[place] = one
-            drawn = shim.of(getattr(gateway.jvm.scala.Predef, f"wrap{name}Array")(array).toIndexedSeq())
-            assert drawn.get() == draw_sparkline(values)
+            assert draw_in_shim(spark, name, values) == draw_sparkline(values)
+
+
+def draw_in_shim(spark, name, values):
+    """The sparkline that the shim draws of an array of `Long` or `Double`."""
+    gateway = spark.sparkContext._gateway
+    array = gateway.new_array(getattr(gateway.jvm, name.lower()), len(values))
+    for place, one in enumerate(values):
+        array[place] = one
+    percentiles = getattr(gateway.jvm.scala.Predef, f"wrap{name}Array")(array).toIndexedSeq()
+    drawn = module(spark, "org.metastore.spark.statistics.values.Sparkline").draw(percentiles)
+    return drawn.get() if drawn.isDefined() else None
+
+
+@pytest.mark.parametrize(("percentiles", "shown"), SHAPES)
+def test_the_shim_draws_the_same_shapes(spark, percentiles, shown):
+    if isinstance(percentiles[0], bytes):
+        pytest.skip("the shim draws bytes as it draws nothing")
+    name = "Long" if isinstance(percentiles[0], int) else "Double"
+    assert draw_in_shim(spark, name, percentiles) == shown
 
 
 @pytest.mark.slow

@@ -122,7 +122,7 @@ def test_the_session_reads_texts_as_python_does(spark):
     other = []
     for key, text, value in json.loads(CASES.read_text("utf-8")):
         with conf(spark, **{f"spark.metastore.{key}".replace(".", "__"): text}):
-            session, setting = shim.of(spark._jsparkSession), declared[key]
+            session, setting = shim.fromSession(spark._jsparkSession), declared[key]
             read = None if session.findInvalid(setting).isDefined() else session.get(setting)
         read = items(read) if isinstance(value, list) and read is not None else read
         if (type(read), read) != (type(value), value):

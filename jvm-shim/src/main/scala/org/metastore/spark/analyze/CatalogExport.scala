@@ -82,7 +82,7 @@ object CatalogExport extends Logging {
       })
     for {
       leaf <- leaves
-      row <- known.get(leaf.key) if snapshot.exact && TypePromotion.of(
+      row <- known.get(leaf.key) if snapshot.exact && TypePromotion.fromEntry(
         snapshot.columns(row.column),
         leaf.dataType) != TypePromotion.Nothing
       bins = if (conf.histogramEnabled) histogram(analyzed, snapshot, row).map(_ -> conf.histogramNumBins)
@@ -92,5 +92,7 @@ object CatalogExport extends Logging {
   }
 
   private def histogram(analyzed: TableContext, snapshot: Snapshot, row: SummaryRow): Option[Histogram] =
-    snapshot.histograms.flatMap(analyzed.store.histogram(_, row.column, None)).flatMap(Histogram.of(_, row))
+    snapshot.histograms.flatMap(analyzed.store.histogram(_, row.column, None)).flatMap(Histogram.fromRow(
+      _,
+      row))
 }

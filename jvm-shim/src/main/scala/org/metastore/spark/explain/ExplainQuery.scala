@@ -52,7 +52,7 @@ object ExplainQuery {
     val decisions = shown ++ queryOfWrite(planned.analyzed).filter(_ => shown.isEmpty).toSeq.flatMap {
       written =>
         val read = find(session.sessionState.executePlan(written).executedPlan)
-        if (MetastoreConf.of(session).pruneInsideWrites) read
+        if (MetastoreConf.fromSession(session).pruneInsideWrites) read
         else read.map(_.withoutPruning(Reason(ReasonCode.InsideWrite)))
     }
     new QueryScans(decisions ++ answered, planned)
@@ -81,7 +81,7 @@ final class QueryScans private[explain] (val decisions: Seq[ScanDecision], plann
     val target =
       plans.flatMap(_.collectLeaves()).find(TableFormats.open(_).isDefined).flatMap(TableLookup.sqlName)
     val why =
-      if (!MetastoreConf.of(planned.sparkSession).enabled)
+      if (!MetastoreConf.fromSession(planned.sparkSession).enabled)
         Reason(ReasonCode.Disabled, "setting" -> MetastoreConf.Enabled.key)
       else if (planned.executedPlan.nodeName == "DeleteFromTable") Reason(ReasonCode.AnsweredByFormat)
       else if (QueryScans.RowLevel(statement)) Reason(ReasonCode.RowLevelCommand, "command" -> statement)

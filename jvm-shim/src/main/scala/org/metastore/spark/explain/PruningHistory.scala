@@ -46,7 +46,7 @@ private final class PruningHistory(session: WeakReference[SparkSession]) extends
   override def onSuccess(function: String, query: QueryExecution, nanoseconds: Long): Unit =
     if (session.get eq query.sparkSession)
       try {
-        val conf = MetastoreConf.of(query.sparkSession)
+        val conf = MetastoreConf.fromSession(query.sparkSession)
         if (conf.enabled) {
           val scans = ScanDecisions.fromPlan(query.executedPlan)
           val planning = PruningHistory.planningMillis(query)
@@ -100,7 +100,7 @@ object PruningHistory {
   }
 
   private def requireNoted(session: SparkSession, noted: Seq[HistoryEntry]): Unit = {
-    val conf = MetastoreConf.of(session)
+    val conf = MetastoreConf.fromSession(session)
     val off = Seq(
       MetastoreConf.Enabled -> conf.enabled,
       MetastoreConf.HistoryEnabled -> conf.historyEnabled).find(!_._2).map(_._1.key)

@@ -70,7 +70,7 @@ private final class PythonPool(most: Int) {
   /** An idle process, or a new one. */
   private def take(session: SparkSession, statement: PythonStatement): PythonProcess = {
     val context = session.sparkContext
-    val wanted = PythonInterpreter.of(context)
+    val wanted = PythonInterpreter.fromContext(context)
     val usable = synchronized {
       val (usable, gone) = idle.partition(process =>
         process.isAlive && process.interpreter == wanted && (process.context eq context))
@@ -122,7 +122,7 @@ private final class PythonPool(most: Int) {
       context: SparkContext,
       statement: PythonStatement,
       cause: PythonUnavailable): MetastoreException = {
-    val python = PythonInterpreter.of(context).command
+    val python = PythonInterpreter.fromContext(context).command
     MetastoreException.analyzeFailed(
       statement.table,
       s"${cause.getMessage}. Start Spark with spark.metastore.python set to an interpreter of the driver's host " +

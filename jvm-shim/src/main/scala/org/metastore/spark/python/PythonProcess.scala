@@ -57,7 +57,7 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
     try {
       entry.lend(key, session, LocalProperties.of(context), answer, activity)
       requests.println(s"$key ${statement.json(ProgressConsole.isFor(statement, context))}")
-      await(answer, activity, MetastoreConf.of(session).analyzeTimeoutMillis)
+      await(answer, activity, MetastoreConf.fromSession(session).analyzeTimeoutMillis)
     } catch {
       case e @ (_: InterruptedException | _: PythonSilent) =>
         stop()

@@ -37,6 +37,6 @@ private[scan] object ScanFiles {
   /** The list of data files that the statistics are asked with. */
   def listOf(files: IndexedSeq[ScanFile]): FileList = files match {
     case shared: ScanFiles => shared.list
-    case own => FileList.of(own.map(file => FileKey(file.path, file.size, file.modified)))
+    case own => FileList.fromKeys(own.map(file => FileKey(file.path, file.size, file.modified)))
   }
 }

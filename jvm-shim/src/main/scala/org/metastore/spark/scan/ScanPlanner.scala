@@ -147,7 +147,7 @@ private[scan] final class ScanPlanner(
       val compiled = compile(conjuncts, resolver, known)
       requireTime() // for conjuncts that are long
       val ordered = wanted.flatMap(_.order).map(by => by.column.key -> by.column.dataType)
-      val joined = known.of(list, if (restriction.isDefined) Nil else compiled.columnKeys ++ ordered)
+      val joined = known.forFiles(list, if (restriction.isDefined) Nil else compiled.columnKeys ++ ordered)
       val distrusted = contradictoryFiles(joined, rows)
       val counted =
         IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
@@ -209,7 +209,7 @@ private[scan] final class ScanPlanner(
     val mayRead = scanned.areChosen && asked.isMergeable
     val filter = compile(conjuncts, scanned.resolver, known)
     val list = ScanFiles.listOf(files)
-    val joined = known.of(list, filter.columnKeys ++ measures.flatMap(_.columns))
+    val joined = known.forFiles(list, filter.columnKeys ++ measures.flatMap(_.columns))
     joined.load(measures.flatMap(_.columns))
     val verdict = verdictOf(joined, filter)
     val candidates = FileSets.where(files.length)(verdict.verdicts.isKept(_))

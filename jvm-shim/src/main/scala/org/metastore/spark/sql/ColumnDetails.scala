@@ -61,12 +61,12 @@ final class ColumnDetails private (
 
   /** The histogram, if one was kept. */
   def bins: Option[Histogram] =
-    bars.flatMap(analyzed.store.histogram(_, ordinal, file)).flatMap(Histogram.of(
+    bars.flatMap(analyzed.store.histogram(_, ordinal, file)).flatMap(Histogram.fromRow(
       _,
-      row)).orElse(Histogram.ofInfinities(row))
+      row)).orElse(Histogram.fromInfinities(row))
 
   /** What tells ranks, none where the column has no value: bins of equal width do not where percentiles were kept. */
-  def rankHistogram: Option[Histogram] = histogram.map(_.ofRanks(row))
+  def rankHistogram: Option[Histogram] = histogram.map(_.forRanks(row))
 
   /** Exact quantiles, where the column has ranks; none of them where it has no value. */
   def quantiles(probabilities: Seq[Double]): Option[Seq[Option[Any]]] =

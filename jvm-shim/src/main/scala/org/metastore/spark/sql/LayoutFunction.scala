@@ -29,12 +29,12 @@ object LayoutFunction extends TableFunction("layout") {
     val all = analyzed.table.leaves(current)
     val leaves = call.optional("column").fold(all)(name => IndexedSeq(analyzed.leaf(session, name, all)))
     val keys = analyzed.liveFiles(snapshot).map(_.key).toIndexedSeq
-    val files = FileList.of(keys)
+    val files = FileList.fromKeys(keys)
     val statistics = analyzed.planning(MetastoreConf().readTimeoutMillis)
     val kept = new KeptValues(analyzed, snapshot)
     val advice = new SortAdvice(session, analyzed, snapshot, statistics, keys)
     leaves.grouped(AtOnce).flatMap { some =>
-      val known = statistics.of(files, some.map(leaf => leaf.key -> leaf.dataType))
+      val known = statistics.forFiles(files, some.map(leaf => leaf.key -> leaf.dataType))
       some.map(leaf => row(leaf, known, kept, advice))
     }.toSeq
   }
@@ -64,7 +64,7 @@ object LayoutFunction extends TableFunction("layout") {
     val ends = ColumnLayout.sample(summary, LookUps.Most / 2)
       .flatMap(file =>
         Seq(summary.bounds.los, summary.bounds.his).map(CatalystValue.ordered(_, file, summary.dataType)))
-    if (ends.isEmpty) None else Some(LookUps.of(ends))
+    if (ends.isEmpty) None else Some(LookUps.fromValues(ends))
   }
 
   /** The files of which something is known that may hold each of some values, by all that is known. */
@@ -94,11 +94,11 @@ private final class KeptValues(analyzed: TableContext, snapshot: Snapshot) {
   def lookUps(leaf: Leaf): Option[LookUps] = for {
     row <- rows.get(leaf.key)
     entry = snapshot.columns(row.column)
-    if TypePromotion.of(entry, leaf.dataType) == TypePromotion.Full
+    if TypePromotion.fromEntry(entry, leaf.dataType) == TypePromotion.Full
     bins <-
-      snapshot.histograms.flatMap(analyzed.store.histogram(_, row.column, None)).flatMap(Histogram.of(_, row))
+      snapshot.histograms.flatMap(analyzed.store.histogram(_, row.column, None)).flatMap(Histogram.fromRow(_, row))
     text = ValueText.fromTypes(entry.dataType, leaf.dataType)
-    found <- LookUps.ofRows(bins.ofRanks(row))
+    found <- LookUps.ofRows(bins.forRanks(row))
       .collect(edge => Some(edge).filter(text.isWhole(_, row)).map(CatalystValue.catalyst(_, leaf.dataType)))
   } yield found
 }

@@ -56,7 +56,7 @@ object LocateFunction extends TableFunction("locate") {
       else Seq(Seq(GreaterThanOrEqual(attribute, forms.head), LessThanOrEqual(attribute, forms.last)))
     val filters = conditions.map(FilterCompiler.compile(_, resolver))
     val statistics = analyzed.planning(MetastoreConf().readTimeoutMillis)
-    val known = statistics.of(FileList.of(files.map(_.key)), filters.head.columnKeys)
+    val known = statistics.forFiles(FileList.fromKeys(files.map(_.key)), filters.head.columnKeys)
     val counts = filters.zip(forms).map { case (filter, form) =>
       val verdicts = filter.evaluate(known)
       val kept = files.indices.filter(verdicts.isKept).toArray

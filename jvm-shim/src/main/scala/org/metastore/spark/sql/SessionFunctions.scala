@@ -86,7 +86,7 @@ object HistoryFunction extends TableFunction("history") {
 /** `metastore.settings()`: one row a setting. */
 object SettingsFunction extends TableFunction("settings") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val conf = MetastoreConf.of(session)
+    val conf = MetastoreConf.fromSession(session)
     val known = MetastoreConf.all.map { setting =>
       conf.findInvalid(setting) match {
         case Some(wrong) =>

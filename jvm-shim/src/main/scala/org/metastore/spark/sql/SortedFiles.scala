@@ -69,7 +69,7 @@ private[sql] final class SortedFiles(
           files.map(file => math.max(0L, summary.nans(file))).sum.toDouble)
         val los = ends.map(_._1.get).map(value => whole.axis.at(value) -> value)
         val his = ends.map(_._2.get).map(value => whole.axis.at(value) -> value)
-        Some(if (ends.isEmpty) whole.of(Array.empty, nulls, nans)
+        Some(if (ends.isEmpty) whole.withBuckets(Array.empty, nulls, nans)
         else whole.between(los.minBy(_._1), his.maxBy(_._1), nulls, nans))
       }
     }.getOrElse(whole)

@@ -84,7 +84,7 @@ object SummaryFunction extends StatisticsFunction("summary") {
     lazy val histograms = files.histograms(file)
     def withPercentiles(row: SummaryRow, key: String): SummaryRow =
       if (row.percentiles.nonEmpty) row
-      else histograms.get(key).flatMap(Histogram.of(_, row)).fold(row)(bins =>
+      else histograms.get(key).flatMap(Histogram.fromRow(_, row)).fold(row)(bins =>
         row.withPercentiles(bins.percentiles))
     val known = files.columns(Seq(file), leaves.map(_.key))
       .map(known => known.column.key -> known.copy(row = withPercentiles(known.row, known.column.key))).toMap
@@ -176,7 +176,7 @@ object SummaryFunction extends StatisticsFunction("summary") {
       scope.filesTotal) ++ scope.origin ++
       Seq(
         known.map(row => UserDefinedStatistics.texts(row.extra)),
-        known.flatMap(row => Sparkline.of(row.percentiles)),
+        known.flatMap(row => Sparkline.draw(row.percentiles)),
         live(known.flatMap(infinities(leaf, _)))): _*)
   }
 

@@ -197,7 +197,9 @@ object TableContext {
 
   /** Where the statistics of a table are. */
   def store(session: SparkSession, table: TableIdentity): StatisticsStore =
-    StatisticsStore.open(table.folder(MetastoreConf.of(session).store), session.sessionState.newHadoopConf())
+    StatisticsStore.open(
+      table.folder(MetastoreConf.fromSession(session).store),
+      session.sessionState.newHadoopConf())
 }
 
 /** One column in one data file, by the deepest of the blocks that know it. */

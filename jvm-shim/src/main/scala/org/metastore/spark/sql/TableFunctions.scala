@@ -70,7 +70,7 @@ object TableFunctions {
     val session = SparkSession.active
     MetastoreConf.requireValid(session, function.usedSettings)
     val call = Arguments.bind(function, arguments)
-    val limit = if (function.isLimited) Some(MetastoreConf.of(session).readTimeoutMillis) else None
+    val limit = if (function.isLimited) Some(MetastoreConf.fromSession(session).readTimeoutMillis) else None
     FunctionCall(
       DataTypeUtils.toAttributes(function.schema),
       function.name,
@@ -99,7 +99,7 @@ object TableFunctions {
 
   /** Reads within `spark.metastore.read.timeout`, and says in one line why the statistics of `asked` cannot be read. */
   private[sql] def readWithinLimit[T](session: SparkSession, asked: => String)(read: => T): T =
-    readWithinLimit(asked, Some(MetastoreConf.of(session).readTimeoutMillis))(read)
+    readWithinLimit(asked, Some(MetastoreConf.fromSession(session).readTimeoutMillis))(read)
 
   private def readWithinLimit[T](asked: => String, limitMillis: Option[Long])(read: => T): T =
     try ReadThread.run(limitMillis)(read)

@@ -129,7 +129,7 @@ private final class SortedTable(
     names: List[String]) {
   private val table = analyzed.table
   private val asked = decision.question.getOrElse(throw analyzed.noStatistics())
-  private val settings = MetastoreConf.of(session)
+  private val settings = MetastoreConf.fromSession(session)
   private val leaves = table.leaves(table.current)
   private val sortedBy: List[Leaf] = names.map(analyzed.leaf(session, _, leaves))
   private val snapshot = analyzed.snapshotWithColumns(table.current)
@@ -142,7 +142,7 @@ private final class SortedTable(
   }
 
   private val known: FileSetStatistics =
-    statistics.of(FileList.of(live.map(_.key)), filter.columnKeys ++ columns)
+    statistics.forFiles(FileList.fromKeys(live.map(_.key)), filter.columnKeys ++ columns)
 
   private val histograms: List[ColumnHistogram] = {
     val found = statistics.histograms(snapshot, columns)

@@ -10,15 +10,13 @@ import org.metastore.spark.reason.{Reason, Recoverable}
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
 import org.metastore.spark.statistics.columns.{
   BlockColumn, BlockPart, BlockReader, BlockSizes, BlockSums, CacheWeight, CatalystValue, ColumnLoader,
-  ColumnSizes, ColumnSummary,
-  ColumnSums, ColumnValues, CountedValues, FileGroupStatistics, FileJoin, FileList, FileSetStatistics,
-  SummaryAssembler
+  ColumnSizes, ColumnSummary, ColumnSums, ColumnValues, CountedValues, FileGroupStatistics, FileJoin,
+  FileList, FileSetStatistics, SizesAssembler, SummaryAssembler, SumsAssembler
 }
 import org.metastore.spark.statistics.objects.{Fill, Manifest, Values}
 import org.metastore.spark.statistics.values.{
   HistogramReader, IndexFiles, IndexValues, ListValues, ValueCountLoader, ValueCountReader, ValueFrequencies,
-  ValueIndex,
-  ValueIndexReader
+  ValueIndex, ValueIndexReader
 }
 import org.metastore.spark.statistics.zones.{PageLoader, ZoneGroups, ZoneReader}
 
@@ -101,10 +99,10 @@ private[statistics] final class BlockStatistics(
   }
 
   override def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes] =
-    aligned((key, dataType), columns.sizes)(ColumnSizes.assemble(_, files.length))
+    aligned((key, dataType), columns.sizes)(SizesAssembler.assemble(_, files.length))
 
   override def sums(key: String, dataType: DataType): Either[Reason, ColumnSums] =
-    aligned((key, dataType), columns.sums)(ColumnSums.assemble(_, files.length))
+    aligned((key, dataType), columns.sums)(SumsAssembler.assemble(_, files.length))
 
   private def aligned[B <: CacheWeight, A <: CacheWeight: ClassTag](
       column: Column,
@@ -178,7 +176,7 @@ private[statistics] final class BlockStatistics(
   }
 
   private def placedOf(key: String, dataType: DataType, among: Array[Int]): Option[IndexFiles] =
-    column(key, dataType).toOption.flatMap(distributions.of(key, dataType, among, _))
+    column(key, dataType).toOption.flatMap(distributions.find(key, dataType, among, _))
 
   override def groups(wanted: Seq[Column]): Seq[FileGroupStatistics] = {
     val zoned = joined.blocks.filter(_.block.zones.nonEmpty)

@@ -47,12 +47,12 @@ final class InMemoryStatistics(
 
   override def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes] =
     columns.get((key, dataType)).map { summaries =>
-      def of[T](missing: T)(get: FileSummary => Option[T]): Seq[T] =
+      def collect[T](missing: T)(get: FileSummary => Option[T]): Seq[T] =
         summaries.map(_.flatMap(get).getOrElse(missing))
       new ColumnSizes(
-        of(-1L)(_.distinct).toArray,
-        of(Double.NaN)(_.avgLen).toArray,
-        of(-1L)(_.maxLen).toArray)
+        collect(-1L)(_.distinct).toArray,
+        collect(Double.NaN)(_.avgLen).toArray,
+        collect(-1L)(_.maxLen).toArray)
     }.toRight(Reason(ReasonCode.UnknownColumn, "column" -> key))
 
   override def sums(key: String, dataType: DataType): Either[Reason, ColumnSums] =
@@ -98,7 +98,7 @@ final class InMemoryStatistics(
     def longs(get: FileSummary => Option[Any], missing: Long): Array[Long] =
       summaries.map(_.flatMap(get).fold(missing)(CatalystValue.orderedLong(_, dataType))).toArray
     def bytes(get: FileSummary => Option[Any]): Array[Array[Byte]] =
-      summaries.map(_.flatMap(get).fold[Array[Byte]](null)(CatalystValue.orderedBytes(_))).toArray
+      summaries.map(_.flatMap(get).fold[Array[Byte]](null)(CatalystValue.orderedBytes(_, dataType))).toArray
     val encoding = TypePromotion.encoding(dataType)
     val isBytes = encoding.contains(Encoding.BinaryValues)
     val isNumber = encoding.isDefined && !isBytes

@@ -18,7 +18,7 @@ import org.metastore.spark.statistics.zones.{Zone, ZoneJoin, ZoneReader}
  * StatisticsStore.open(root, hadoopConf).planning(uuid, limit) match {
  *   case Right(statistics) =>
  *     val filter = FilterCompiler.compile(conjuncts, resolver)
- *     filter.evaluate(statistics.of(fileList, filter.columnKeys))
+ *     filter.evaluate(statistics.forFiles(fileList, filter.columnKeys))
  *   case Left(reason) => ... // plan as without us
  * }
  * }}}
@@ -54,7 +54,7 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
       summary <- snapshot.summary.toSeq
       (key, dataType) <- columns.distinct
       (entry, ordinal) <- snapshot.columns.iterator.zipWithIndex.find(_._1.key == key).toSeq
-      if TypePromotion.of(entry, dataType) == TypePromotion.Full
+      if TypePromotion.fromEntry(entry, dataType) == TypePromotion.Full
     } yield (key, dataType) -> readers.histograms.histogram(snapshot, ordinal, summary, dataType)
     val found = CacheEntry.all(wanted.map(_._2), budget.ofEstimates)
     wanted.map(_._1).zip(found).collect { case (column, Right(Some(histogram))) => column -> histogram }.toMap
@@ -65,7 +65,7 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
    *
    * @param columns keys and types of columns that are going to be asked for: they are read meanwhile
    */
-  def of(files: FileList, columns: Seq[(String, DataType)]): FileSetStatistics = {
+  def forFiles(files: FileList, columns: Seq[(String, DataType)]): FileSetStatistics = {
     val query = new QueryColumns(readers)
     val joined = files.findJoin(fingerprint).getOrElse {
       val joining = new FileJoiner(reader, readers.zones, manifest, files, budget).begin()

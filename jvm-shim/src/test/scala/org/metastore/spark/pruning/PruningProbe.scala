@@ -144,7 +144,7 @@ object PruningProbe {
       if (files.forall(_.modified.isDefined)) files.map(_.modified.get).toArray else null)
     val resolver =
       new ExpressionColumns(planning.manifest.expressions, spark.sessionState.conf, byPath(planning.manifest))
-    new PruningProbe(new FilterReader(spark, schemaOf(ddl)), planning.of(list, Nil), resolver)
+    new PruningProbe(new FilterReader(spark, schemaOf(ddl)), planning.forFiles(list, Nil), resolver)
   }
 
   /**

@@ -134,7 +134,7 @@ final class LookupTimer private (
       identity)
     val filter = FilterCompiler.compile(conjuncts, resolver)
     val known = System.nanoTime()
-    val files = statistics.of(joined, filter.columnKeys)
+    val files = statistics.forFiles(joined, filter.columnKeys)
     val found = System.nanoTime()
     val verdicts = filter.evaluate(files)
     Seq(known - begin, found - known, System.nanoTime() - found).copyToArray(ended)

@@ -8,9 +8,6 @@ import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
 import org.metastore.spark.statistics.objects.{Block, ObjectRef}
 
-/** A column of one block, with what it may be used for. */
-private[statistics] final case class BlockPart[T](block: BlockJoin, served: TypePromotion, column: T)
-
 /** Where a column stands in one block. */
 private[statistics] final case class ColumnSource(
     block: Block,
@@ -21,12 +18,12 @@ private[statistics] final case class ColumnSource(
 private[statistics] object ColumnSource {
 
   /** @param holder the object that holds a column of a block */
-  def of(
+  def find(
       block: Block,
       column: (String, DataType),
       holder: (Block, Int) => Option[ObjectRef]): Seq[ColumnSource] = for {
     (entry, ordinal) <- block.columnsOf(column._1)
-    served = TypePromotion.of(entry, column._2)
+    served = TypePromotion.fromEntry(entry, column._2)
     if served != TypePromotion.Nothing
     ref <- holder(block, ordinal)
   } yield ColumnSource(block, ordinal, served, ref)
@@ -83,7 +80,7 @@ private[statistics] final class ColumnLoader[T <: CacheWeight](
   }
 
   private def sources(block: Block, column: Column): Seq[ColumnSource] =
-    ColumnSource.of(block, column, holder)
+    ColumnSource.find(block, column, holder)
 
   private def isLoaded(ref: ObjectRef, ordinal: Int): Boolean = loaded.contains((ref, ordinal)) || {
     val found = cached(ref, ordinal)

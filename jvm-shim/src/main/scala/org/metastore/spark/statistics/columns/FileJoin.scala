@@ -152,7 +152,7 @@ final class FileList(val paths: Array[String], val sizes: Array[Long], val modif
 object FileList {
 
   /** The list of these data files. */
-  def of(files: Seq[FileKey]): FileList = {
+  def fromKeys(files: Seq[FileKey]): FileList = {
     val modified =
       if (files.exists(_.modified.isDefined)) files.map(_.modified.getOrElse(-1L)).toArray else null
     new FileList(files.map(_.path).toArray, files.map(_.size).toArray, modified)

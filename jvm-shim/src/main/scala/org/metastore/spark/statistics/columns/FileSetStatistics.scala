@@ -14,7 +14,7 @@ trait FileGroupStatistics {
   def length: Int
 
   /** The group of a file of the scan; -1 where it is in none. */
-  def of(file: Int): Int
+  def groupOf(file: Int): Int
 
   /** As `FileSetStatistics.column`, aligned with the groups. Bounds and counts of a group that is not wholly known are unknown. */
   def column(key: String, dataType: DataType): Either[Reason, ColumnSummary]
@@ -129,16 +129,26 @@ object ColumnValues {
 }
 
 /** How the values of a column in a file are known. */
-sealed trait ValueEvidence
+sealed trait ValueEvidence {
+
+  /** As the end of a sentence for people. */
+  def text: String
+}
 
 object ValueEvidence {
 
   /** All of them are listed. */
-  final case class InList(count: Int) extends ValueEvidence
+  final case class InList(count: Int) extends ValueEvidence {
+    override def text: String = s", all $count values listed"
+  }
 
   /** Lists of the table tell in which files each value is. */
-  case object InIndex extends ValueEvidence
+  object InIndex extends ValueEvidence {
+    override def text: String = ", where each value is listed"
+  }
 
   /** A bloom filter tells of most others that they are not among them. */
-  case object InFilter extends ValueEvidence
+  object InFilter extends ValueEvidence {
+    override def text: String = ", bloom filter"
+  }
 }

@@ -183,11 +183,11 @@ private[statistics] object ObjectRows {
   def summary(row: ObjectRow): SummaryRow = new SummaryRow(row.fields)
 
   private def typedList(row: ObjectRow, field: String): IndexedSeq[Any] = {
-    def of(encoding: String)(item: Group => Any): IndexedSeq[Any] = row.list(s"${field}_$encoding")(item)
+    def items(encoding: String)(item: Group => Any): IndexedSeq[Any] = row.list(s"${field}_$encoding")(item)
     Seq(
-      of("long")(_.getLong(0, 0)),
-      of("double")(_.getDouble(0, 0)),
-      of("binary")(_.getBinary(0, 0).getBytes))
+      items("long")(_.getLong(0, 0)),
+      items("double")(_.getDouble(0, 0)),
+      items("binary")(_.getBinary(0, 0).getBytes))
       .find(_.nonEmpty).getOrElse(IndexedSeq.empty)
   }
 }

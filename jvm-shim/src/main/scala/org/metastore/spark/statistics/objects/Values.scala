@@ -155,7 +155,7 @@ private[statistics] final class ValueHash(dataType: DataType) {
   // not for several threads
   private val hasher = new BlockSplitBloomFilter(BlockSplitBloomFilter.LOWER_BOUND_BYTES)
 
-  def of(values: Values): Array[Long] = values match {
+  def hash(values: Values): Array[Long] = values match {
     case Values.Longs(array) => array.map(value => hasher.hash(if (isDouble) bitsOf(value) else value))
     case Values.Bytes(array) => array.map(ofBytes)
   }
@@ -172,6 +172,17 @@ object UnsignedOrder {
   def compare(a: Array[Byte], b: Array[Byte]): Int = java.util.Arrays.compareUnsigned(a, b)
 
   val comparator: java.util.Comparator[Array[Byte]] = (a, b) => compare(a, b)
+
+  /** The least byte string above all that begin with a prefix; None where there is none. */
+  def afterPrefix(prefix: Array[Byte]): Option[Array[Byte]] = {
+    val last = prefix.lastIndexWhere(_ != -1)
+    if (last < 0) None
+    else {
+      val next = Arrays.copyOf(prefix, last + 1)
+      next(last) = (next(last) + 1).toByte
+      Some(next)
+    }
+  }
 
   /** Eight bytes from `from` on as a signed integer: where two differ, they differ as what follows does. */
   def head(bytes: Array[Byte], from: Int): Long = {
@@ -199,7 +210,7 @@ object DecimalBytes {
     }
 
   /** The ordered bytes of an unscaled value. */
-  def of(unscaled: java.math.BigInteger): Array[Byte] = {
+  def fromUnscaled(unscaled: java.math.BigInteger): Array[Byte] = {
     val bytes = unscaled.toByteArray
     val out = Array.fill[Byte](Length)(if (unscaled.signum < 0) -1 else 0)
     System.arraycopy(bytes, 0, out, Length - bytes.length, bytes.length)

@@ -3,92 +3,12 @@ package org.metastore.spark.statistics.values
 import java.util.Arrays
 import java.util.Arrays.stream
 
-import org.apache.spark.sql.types._
+import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.statistics.cache.Memo
 import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSizes, ColumnSummary}
-import org.metastore.spark.statistics.objects.{SummaryRow, UnsignedOrder, ValueCount}
-
-/** Rows of a column whose values lie between two of Catalyst's internal values, evenly; all of one value where both are it. */
-final case class Bucket(lo: Any, hi: Any, from: Double, until: Double, rows: Double, distinct: Double) {
-  def isSingle: Boolean = lo.asInstanceOf[AnyRef] eq hi.asInstanceOf[AnyRef]
-
-  /** How many of its rows lie between two places, both included. */
-  def between(least: Double, most: Double): Double =
-    if (most < from || least > until) 0
-    else if (from >= least && until <= most) rows
-    else if (until == from) rows
-    else rows * math.max(0.0, math.min(until, most) - math.max(from, least)) / (until - from)
-}
-
-object Bucket {
-
-  /** By their places on the axis. */
-  val order: Ordering[Bucket] = (a, b) => {
-    val begin = java.lang.Double.compare(a.from, b.from)
-    if (begin != 0) begin else java.lang.Double.compare(a.until, b.until)
-  }
-
-  def single(value: Any, at: Double, rows: Double): Bucket = Bucket(value, value, at, at, rows, 1)
-
-  /** The value that a share of the way lies from one to another; None of values that are no numbers. */
-  def middle(lo: Any, hi: Any, share: Double): Option[Any] = (lo, hi) match {
-    case (a: Int, b: Int) => Some((a + math.round((b.toLong - a) * share)).toInt)
-    case (a: Long, b: Long) => Some(a + math.round((b.toDouble - a) * share))
-    case (a: Short, b: Short) => Some((a + math.round((b - a) * share)).toShort)
-    case (a: Byte, b: Byte) => Some((a + math.round((b - a) * share)).toByte)
-    case (a: Double, b: Double) => Some(a + (b - a) * share)
-    case (a: Float, b: Float) => Some((a + (b - a) * share).toFloat)
-    case (a: Decimal, b: Decimal) =>
-      val scale = a.scale
-      val mean = a.toBigDecimal + (b.toBigDecimal - a.toBigDecimal) * share
-      Some(Decimal(mean.setScale(scale, BigDecimal.RoundingMode.HALF_UP), a.precision, scale))
-    case _ => None
-  }
-}
-
-/** Where values lie on a line: numbers as they are, texts by the bytes behind what all of a column begin with. */
-final class Axis(dataType: DataType, common: Array[Byte]) {
-
-  /** How far neighbours are apart; 0 where there is always one between two. */
-  val unit: Double = dataType match {
-    case ByteType | ShortType | IntegerType | LongType | DateType | BooleanType => 1
-    case d: DecimalType => math.pow(10, -d.scale)
-    case _ => 0
-  }
-
-  def at(value: Any): Double = value match {
-    case flag: Boolean => if (flag) 1 else 0
-    case decimal: Decimal => decimal.toDouble
-    case number: Number => math.max(-Axis.Edge, math.min(number.doubleValue, Axis.Edge))
-    case text: UTF8String => ofBytes(text.getBytes)
-    case bytes: Array[Byte] => ofBytes(bytes)
-    case other => throw new IllegalArgumentException(s"$other has no place")
-  }
-
-  private def ofBytes(bytes: Array[Byte]): Double = {
-    val order = UnsignedOrder.compare(Arrays.copyOf(bytes, math.min(bytes.length, common.length)), common)
-    if (order < 0) -1
-    else if (order > 0) Axis.Edge
-    else (0 until Axis.Bytes).map(i => bytes.lift(common.length + i).fold(0)(_ & 0xff)).foldLeft(0.0)(
-      _ * 256 + _)
-  }
-}
-
-object Axis {
-  private val Bytes = 6 // doubles have room for them
-  private val Edge = Double.MaxValue / 4 // of infinities: ranges have a width
-
-  def of(dataType: DataType, least: Option[Any], most: Option[Any]): Axis = {
-    val both = (least, most) match {
-      case (Some(lo: UTF8String), Some(hi: UTF8String)) => lo.getBytes.zip(hi.getBytes)
-      case (Some(lo: Array[Byte]), Some(hi: Array[Byte])) => lo.zip(hi)
-      case _ => Array.empty[(Byte, Byte)]
-    }
-    new Axis(dataType, both.takeWhile { case (a, b) => a == b }.map(_._1))
-  }
-}
+import org.metastore.spark.statistics.objects.{SummaryRow, ValueCount}
 
 /**
  * How the rows of a column are spread over its values: buckets of single values where their counts are kept, ranges elsewhere.
@@ -163,7 +83,7 @@ final class ColumnHistogram(
   }
 
   /** The same with other buckets. */
-  def of(kept: Array[Bucket], nulls: Double, nans: Double): ColumnHistogram =
+  def withBuckets(kept: Array[Bucket], nulls: Double, nans: Double): ColumnHistogram =
     new ColumnHistogram(dataType, axis, kept, nulls, nans, isComplete)
 
   /** What it has between two values at their places, with other nulls and NaN, and as many values as are left. */
@@ -177,7 +97,7 @@ final class ColumnHistogram(
         Bucket(lo, hi, from, until, rows, math.min(one.distinct, math.max(1.0, rows)))
       }
     }
-    of(kept, nulls, nans)
+    withBuckets(kept, nulls, nans)
   }
 
   private def firstNotBelow(place: Double): Int = first(lasts(_) >= place)
@@ -206,7 +126,7 @@ object ColumnHistogram {
   private val MostFiles = 2048
 
   /** Of a column of a table; none where neither values nor bins of all of them are kept. */
-  def of(
+  def fromSummary(
       dataType: DataType,
       row: SummaryRow,
       listed: IndexedSeq[ValueCount],
@@ -215,7 +135,7 @@ object ColumnHistogram {
       yield {
         def catalyst(value: Any) = CatalystValue.catalyst(value, dataType)
         val nans = row.nans.getOrElse(0L).toDouble
-        val axis = Axis.of(dataType, row.lo.map(catalyst), row.hi.map(catalyst))
+        val axis = Axis.between(dataType, row.lo.map(catalyst), row.hi.map(catalyst))
         // What files left out of their lists may be most of a value's rows: its range tells more then.
         val counted =
           withInfinities(listed, bins).filterNot(entry => isNaN(entry.value) || entry.error > entry.frequency)
@@ -255,21 +175,20 @@ object ColumnHistogram {
   }
 
   /** Of the data files among some that have bounds and counts: each is a bucket, or of very many every n-th for n of them. */
-  def ofFiles(
+  def fromFiles(
       dataType: DataType,
       summary: ColumnSummary,
       sizes: ColumnSizes,
       files: Array[Int],
       isComplete: Boolean): Option[ColumnHistogram] = {
-    val told = files.filter(f => summary.hasStatistics(f) && summary.nulls(f) >= 0 && sizes.distinct(f) >= 0)
+    val told = files.filter(f => summary.hasNullCount(f) && sizes.distinct(f) >= 0)
     val filled = told.filter(f => summary.rows(f) > summary.nulls(f))
     val some = if (isComplete) filled else sample(filled)
     val bounded = some.flatMap { f =>
       for (lo <- CatalystValue.lo(summary, f); hi <- CatalystValue.hiNumber(summary, f) if !isNaN(hi))
         yield (f, lo, hi)
     }
-    if (told.isEmpty || bounded.length < some.length || !filled.forall(f =>
-        summary.bounds.hasLo(f) && summary.bounds.hasHi(f))) None
+    if (told.isEmpty || bounded.length < some.length || !filled.forall(summary.bounds.hasBoth)) None
     else {
       val (places, weight) =
         (new Axis(dataType, Array.empty), filled.length.toDouble / math.max(1, some.length))
@@ -278,7 +197,7 @@ object ColumnHistogram {
         val rows = weight * math.max(
           1.0,
           (summary.rows(f) - summary.nulls(f) - math.max(0L, summary.nans(f))).toDouble)
-        if (sizes.distinct(f) == 1) Bucket.single(lo, until, rows)
+        if (sizes.distinct(f) == 1 || lo == hi) Bucket.single(lo, until, rows)
         else Bucket(lo, hi, from, until, rows, weight * sizes.distinct(f))
       }
       Some(new ColumnHistogram(
@@ -337,15 +256,13 @@ object ColumnHistogram {
     }
   }
 
-  private def isInfinite(value: Any): Boolean = value match {
-    case number: Double => number.isInfinite
-    case number: Float => number.isInfinite
-    case _ => false
-  }
+  private def isInfinite(value: Any): Boolean = floatingPoint(value).exists(_.isInfinite)
 
-  private[spark] def isNaN(value: Any): Boolean = value match {
-    case number: Double => number.isNaN
-    case number: Float => number.isNaN
-    case _ => false
+  private[spark] def isNaN(value: Any): Boolean = floatingPoint(value).exists(_.isNaN)
+
+  private def floatingPoint(value: Any): Option[Double] = value match {
+    case number: Double => Some(number)
+    case number: Float => Some(number.toDouble)
+    case _ => None
   }
 }

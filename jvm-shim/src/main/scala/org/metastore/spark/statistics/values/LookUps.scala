@@ -40,7 +40,7 @@ object LookUps {
   private val Stride = 40503 // the golden section of them
 
   /** Each of some values, as often as it is there. */
-  def of(values: Seq[Any]): LookUps = counted(values.map(_ -> 1L), isWhole = false)
+  def fromValues(values: Seq[Any]): LookUps = counted(values.map(_ -> 1L), isWhole = false)
 
   /** All values where they are few, else those of rows, one of each part of the sorted rows: as the histogram stores them. */
   def ofRows(bins: Histogram): LookUps = {
@@ -53,7 +53,7 @@ object LookUps {
         val found = java.util.Arrays.binarySearch(sums, rank)
         if (found >= 0) sums.indexWhere(_ >= rank) else -found - 1
       }
-      of((0 until Most).map(draw => ends(at(rank(draw, bins.number)))))
+      fromValues((0 until Most).map(draw => ends(at(rank(draw, bins.number)))))
     }
   }
 

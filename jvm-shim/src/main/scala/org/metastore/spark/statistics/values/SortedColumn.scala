@@ -93,7 +93,7 @@ private[spark] final class SortedColumn(column: ColumnHistogram) {
   private def listed(values: Seq[Part]): Values = {
     val all = values.map(part => buckets(part.item - 1).lo)
     if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues))
-      Values.Bytes(all.map(CatalystValue.orderedBytes).toArray)
+      Values.Bytes(all.map(CatalystValue.orderedBytes(_, dataType)).toArray)
     else Values.Longs(all.map(CatalystValue.orderedLong(_, dataType)).toArray)
   }
 }

@@ -4,38 +4,55 @@ package org.metastore.spark.statistics.values
 object Sparkline {
   private val Levels = "▁▂▃▄▅▆▇█"
   private val Bars = 10
+  private val FewestValues = 3
 
   /** Bars for equally wide ranges of finite values; `None` where values are no numbers. */
-  def of(percentiles: IndexedSeq[Any]): Option[String] = {
-    val all = percentiles.collect {
-      case whole: Long => whole.toDouble; case number: Double if !number.isInfinite => number
-    }.sorted
-    val step = if (percentiles.headOption.exists(_.isInstanceOf[Long])) 1.0 else 0.0
-    val values =
-      if (all.length > 2 && (step == 0 || all.last - all.head >= Bars)) all.slice(1, all.length - 1) else all
-    val heights = if (values.length < 2) IndexedSeq.empty else countEvenly(values, step)
-    if (heights.isEmpty) None
-    else {
-      val most = heights.foldLeft(0.0)(math.max)
-      Some(heights.map(height => Levels((height / most * (Levels.length - 1) + 0.5).toInt)).mkString)
+  def draw(percentiles: IndexedSeq[Any]): Option[String] = {
+    val areIntegers = percentiles.headOption.exists(_.isInstanceOf[Long])
+    val values = percentiles.collect {
+      case whole: Long => whole.toDouble
+      case number: Double if !number.isInfinite => number
     }
+    if (values.length < FewestValues) None
+    else drawBars(countEvenly(inner(values.sorted, areIntegers), areIntegers))
   }
 
-  private def countEvenly(values: IndexedSeq[Double], step: Double): IndexedSeq[Double] = {
-    val (low, high) = (values.head, values.last + step)
+  /** The values without the least and the greatest; of a few integers each has its bar. */
+  private def inner(values: IndexedSeq[Double], areIntegers: Boolean): IndexedSeq[Double] = {
+    val areFew = areIntegers && values.last - values.head < Bars
+    if (areFew) values else values.slice(1, values.length - 1)
+  }
+
+  private def drawBars(heights: IndexedSeq[Double]): Option[String] =
+    if (heights.isEmpty) None
+    else {
+      val highest = heights.max
+      val levels = heights.map(height => (height / highest * (Levels.length - 1) + 0.5).toInt)
+      Some(levels.map(Levels(_)).mkString)
+    }
+
+  private def countEvenly(values: IndexedSeq[Double], areIntegers: Boolean): IndexedSeq[Double] =
+    if (values.length < 2) IndexedSeq.empty
+    else {
+      val ends = if (areIntegers) spreadEqual(values) else values
+      val width = ends.last - ends.head
+      if (width.isInfinite) IndexedSeq.empty
+      else {
+        val fewBars = math.max(1.0, math.min(Bars.toDouble, width)).toInt
+        val bars = if (areIntegers || width == 0) fewBars else Bars
+        val inner = (1 until bars).map(bar => countBelow(ends.head + width * bar / bars, ends))
+        val counts = 0.0 +: inner :+ (ends.length - 1).toDouble
+        counts.zip(counts.tail).map { case (before, after) => after - before }
+      }
+    }
+
+  /** Spreads equal integers evenly over the range up to the next one. */
+  private def spreadEqual(values: IndexedSeq[Double]): IndexedSeq[Double] = {
     val spread = values.indices.map { i =>
       val (start, stop) = (values.indexOf(values(i)), values.lastIndexOf(values(i)) + 1)
-      values(i) + step * (i - start) / (stop - start)
+      values(i) + (i - start).toDouble / (stop - start)
     }
-    val ends = spread.init :+ high
-    if (low.isInfinite || (high - low).isInfinite) IndexedSeq.empty
-    else {
-      val number =
-        if (step > 0 || high == low) math.max(1.0, math.min(Bars.toDouble, high - low)).toInt else Bars
-      val inner = (1 until number).map(i => countBelow(low + (high - low) * i / number, ends))
-      val below = 0.0 +: inner :+ (values.length - 1).toDouble
-      below.zip(below.tail).map { case (before, after) => after - before }
-    }
+    spread.init :+ (values.last + 1.0)
   }
 
   private def countBelow(value: Double, ends: IndexedSeq[Double]): Double = {

@@ -1,7 +1,5 @@
 package org.metastore.spark.statistics.values
 
-import java.nio.charset.StandardCharsets.UTF_8
-
 import scala.collection.mutable
 import scala.util.Try
 
@@ -9,9 +7,7 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.statistics.cache.{Budget, CacheEntry, PlanningPool}
 import org.metastore.spark.statistics.columns.{BlockJoin, TypePromotion}
-import org.metastore.spark.statistics.objects.{
-  Block, Fill, ManifestReader, ObjectReader, ObjectRef, ParquetFooter, Values, RowGroup
-}
+import org.metastore.spark.statistics.objects.{Fill, ObjectRef, ParquetFooter, Values}
 
 /**
  * Finds out what is known of single values of a column in some files of one scan: first where it stands, then the footers,
@@ -51,7 +47,7 @@ private[statistics] final class ValueCountLoader(
       files = among.filter(joined.ordinals(_) >= 0)
       if files.nonEmpty
       (entry, ordinal) <- joined.block.columnsOf(key)
-      if TypePromotion.of(entry, dataType) == TypePromotion.Full
+      if TypePromotion.fromEntry(entry, dataType) == TypePromotion.Full
       summary <- joined.block.summaryOf(ordinal)
     } yield new BlockSource(joined, files, ordinal, summary)
     val kinds = if (filters) Seq("frequencies", "sketches") else Seq("frequencies")
@@ -123,7 +119,7 @@ private[statistics] final class ValueCountLoader(
       files.foreach { i =>
         val file = joined.ordinals(i)
         if (details.place(file) == read.place && (listed(file) < 0) == read.isBloom && !found.contains(i))
-          Option(values.of(details.inside(file), listed(file))).foreach(found(i) = _)
+          Option(values.read(details.inside(file), listed(file))).foreach(found(i) = _)
       }
     }
 
@@ -166,7 +162,7 @@ private[statistics] final class ValueFrequencies(
     val reads = for {
       joined <- blocks if joined.block.computed == "full"
       (entry, ordinal) <- joined.block.columnsOf(key)
-      if TypePromotion.of(entry, dataType) == TypePromotion.Full
+      if TypePromotion.fromEntry(entry, dataType) == TypePromotion.Full
       details <- CacheEntry.all(Seq(reader.details(joined.block, "frequencies")), budget).flatMap(_.toOption)
       place <- placesOf(details, joined, among)
     } yield (
@@ -184,71 +180,4 @@ private[statistics] final class ValueFrequencies(
 
   private def placesOf(details: DetailObjects, joined: BlockJoin, among: Array[Int]): Seq[Int] =
     among.map(joined.ordinals(_)).filter(_ >= 0).map(details.place(_)).filter(_ >= 0).distinct.toSeq
-}
-
-/**
- * Where the details of one kind are, by data file of a block.
- *
- * @param place by file: which of them holds its details, or -1
- */
-private[statistics] final class DetailObjects(
-    val objects: IndexedSeq[ObjectRef],
-    val place: Array[Int],
-    val inside: Array[Int]) {
-  def weight: Long = objects.size * DetailObjects.ObjectBytes + place.length * DetailObjects.FileBytes
-}
-
-private[statistics] object DetailObjects {
-  private val ObjectBytes = 400L
-  private val FileBytes = 8L
-
-  /** Reads where the details are. A block of an earlier version may not tell: then there are none. */
-  def read(reader: ObjectReader, block: Block, kind: String): DetailObjects = {
-    val footer = reader.footer(block.files)
-    val files = Math.toIntExact(block.files.rows)
-    val fields =
-      Seq("name", "length", "footer_length", "footer_sha256", "file").map(field => s"${kind}_$field")
-    val found = new Builder(files, kind)
-    if (fields.forall(footer.has)) footer.rowGroups.indices.foreach { group =>
-      RowGroup.read(reader, block.files, group, "file" +: fields)(found.add)
-    }
-    found.result()
-  }
-
-  private final class Builder(files: Int, kind: String) {
-    private val places = mutable.HashMap.empty[ObjectRef, Int]
-    private val objects = IndexedSeq.newBuilder[ObjectRef]
-    private val place = Array.fill(files)(-1)
-    private val inside = new Array[Int](files)
-
-    def add(rows: RowGroup): Unit = {
-      val (ordinals, names) = (rows.longs("file", -1), rows.bytes(s"${kind}_name"))
-      val (lengths, footers) = (rows.longs(s"${kind}_length", -1), rows.longs(s"${kind}_footer_length", -1))
-      val (digests, insides) = (rows.bytes(s"${kind}_footer_sha256"), rows.longs(s"${kind}_file", -1))
-      ordinals.indices.filter(i => names(i) != null && digests(i) != null && insides(i) >= 0).foreach { i =>
-        val file = Math.toIntExact(ordinals(i))
-        if (file < 0 || file >= files) throw new IllegalArgumentException(s"it has a row for file $file")
-        // Only the footer's digest is asked for: it vouches for every part that is read.
-        val ref = ObjectRef(
-          text(names(i)),
-          lengths(i),
-          "",
-          ObjectRef.AnyRows,
-          Math.toIntExact(footers(i)),
-          text(digests(i)))
-        place(file) = places.getOrElseUpdate(ref, register(ref))
-        inside(file) = Math.toIntExact(insides(i))
-      }
-    }
-
-    private def register(ref: ObjectRef): Int = {
-      ManifestReader.requireName(ref, kind)
-      objects += ref
-      places.size
-    }
-
-    def result(): DetailObjects = new DetailObjects(objects.result(), place, inside)
-  }
-
-  private def text(bytes: Array[Byte]): String = new String(bytes, UTF_8)
 }

@@ -98,7 +98,7 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
           builder(files(from)).count(frequencies.slice(from, until))
         }
       }
-    ValueCountLists.of(found.map { case (file, list) => (file, list.result(), list.total) })
+    ValueCountLists.from(found.map { case (file, list) => (file, list.result(), list.total) })
   }
 
   /** How often a value occurs in the data files of an object whose lists have it, by their ordinals there. */
@@ -123,7 +123,7 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
   private def readBlooms(ref: ObjectRef, column: Int): ValueCountLists = {
     val footer = objects.footer(ref)
     val groups = if (footer.has(Bloom)) footer.groupsOf(Set(column)) else Nil
-    ValueCountLists.of(groups.flatMap(RowGroup.read(objects, ref, _, Seq("column", "file", Bloom)) { rows =>
+    ValueCountLists.from(groups.flatMap(RowGroup.read(objects, ref, _, Seq("column", "file", Bloom)) { rows =>
       val (columns, files, bits) = (rows.longs("column", -1), rows.longs("file", -1), rows.bytes(Bloom))
       columns.indices.filter(i => columns(i) == column && isBloom(bits(i)))
         .map(i => (Math.toIntExact(files(i)), new FileValues.Bloom(bits(i)), -1L))
@@ -177,7 +177,7 @@ private[statistics] final case class ReadSize(rows: Long, bytes: Long)
 private[statistics] final class ValueCountLists(values: Array[FileValues], totals: Array[Long]) {
 
   /** The values of a data file; null where there are none, or not for so many rows. */
-  def of(file: Int, total: Long): FileValues =
+  def read(file: Int, total: Long): FileValues =
     if (file < values.length && totals(file) == total) values(file) else null
 
   def weight: Long = values.iterator.map(list => 16L + (if (list == null) 0 else list.weight)).sum
@@ -186,7 +186,7 @@ private[statistics] final class ValueCountLists(values: Array[FileValues], total
 private[statistics] object ValueCountLists {
 
   /** @param found ordinal, values and total of each file */
-  def of(found: Iterable[(Int, FileValues, Long)]): ValueCountLists = {
+  def from(found: Iterable[(Int, FileValues, Long)]): ValueCountLists = {
     val length = if (found.isEmpty) 0 else found.map(_._1).max + 1
     val values = new Array[FileValues](length)
     val totals = new Array[Long](length)
@@ -274,7 +274,7 @@ private[statistics] final class ListValues(dataType: DataType, files: collection
   extends ColumnValues {
 
   override def lack(points: Values): Int => Boolean = {
-    lazy val hashes = new ValueHash(dataType).of(points)
+    lazy val hashes = new ValueHash(dataType).hash(points)
     file => files.get(file).exists(_.lack(points, hashes))
   }
 

@@ -6,7 +6,7 @@ import org.metastore.spark.statistics.cache.{Budget, CacheEntry, PlanningPool}
 import org.metastore.spark.statistics.columns.{
   BlockReader, ColumnSummary, ColumnValues, FileJoin, FileList, TypePromotion, ValueEvidence
 }
-import org.metastore.spark.statistics.objects.{Gather, Manifest, Values, Snapshot, ValueHash}
+import org.metastore.spark.statistics.objects.{Manifest, Snapshot, ValueHash, Values}
 
 /** Finds the values of a column in the data files of one scan where a snapshot's lists tell in which of them each value lives. */
 private[statistics] final class ValueIndex(
@@ -19,7 +19,7 @@ private[statistics] final class ValueIndex(
   import ValueIndex._
 
   /** What a snapshot tells of a column, as far as planning may wait for it. */
-  def of(key: String, dataType: DataType, among: Array[Int], summary: ColumnSummary): Option[IndexFiles] =
+  def find(key: String, dataType: DataType, among: Array[Int], summary: ColumnSummary): Option[IndexFiles] =
     for {
       (snapshot, column) <- source(key, dataType)
       lists = new Lists(snapshot, column, dataType)
@@ -34,7 +34,7 @@ private[statistics] final class ValueIndex(
       snapshot <- manifest.snapshots.reverse
       column <- snapshot.distribution
       entry = snapshot.columns(column)
-      if entry.key == key && TypePromotion.of(entry, dataType) == TypePromotion.Full
+      if entry.key == key && TypePromotion.fromEntry(entry, dataType) == TypePromotion.Full
     } yield (snapshot, column)
     found.headOption
   }
@@ -66,7 +66,7 @@ private[statistics] final class ValueIndex(
 
     /** By data file of the snapshot: how many of its rows have one of the points. `None`: not known. */
     def rows(points: Values): Option[Array[Long]] =
-      sum(snapshot.placed.map(_ => new ValueHash(dataType).of(points)), _.of(points))
+      sum(snapshot.placed.map(_ => new ValueHash(dataType).hash(points)), _.countPostings(points))
 
     /** @param hashes of the values that are read; `None`: all */
     private def sum(hashes: Option[Array[Long]], counts: Postings => PostingCounts): Option[Array[Long]] = {
@@ -155,38 +155,4 @@ private[statistics] final class IndexValues(
         file => if (placed.tells(file)) told(rows(file), file) else open(file)
       case None => otherwise(load(among))
     }
-}
-
-/** In which data files of a snapshot each of some values of one column lives, and in how many of their rows: one row group. */
-private[statistics] final class Postings(
-    values: Values,
-    starts: Array[Int],
-    files: Array[Int],
-    counts: Array[Long]) {
-
-  /** Rows with one of the points, by data file. */
-  def of(points: Values): PostingCounts = {
-    val entries = values.placesIn(points).flatMap(value => starts(value) until starts(value + 1))
-    PostingCounts(Gather(files, entries), Gather(counts, entries))
-  }
-
-  /** Rows with any of the values, by data file. */
-  def total: PostingCounts = PostingCounts(files, counts)
-
-  /** Bytes in memory. */
-  def weight: Long = 100L + values.weight + starts.length * 4L + files.length * 12L
-}
-
-/** Rows by data file of a snapshot; a file may stand there more than once. */
-private[statistics] final case class PostingCounts(files: Array[Int], counts: Array[Long])
-
-private[statistics] object PostingCounts {
-
-  /** All of them together, by data file. */
-  def sum(found: Seq[PostingCounts], number: Int): Array[Long] = {
-    val sums = new Array[Long](number)
-    for (PostingCounts(files, counts) <- found; i <- files.indices)
-      sums(files(i)) = Math.addExact(sums(files(i)), counts(i))
-    sums
-  }
 }

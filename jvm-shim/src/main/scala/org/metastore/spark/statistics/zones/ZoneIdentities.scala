@@ -77,7 +77,7 @@ private[statistics] object ZoneIdentities {
   private val Alone = 8 // one file of so many
 
   /** What a footer says; `None` where it says nothing that can be used. */
-  def of(footer: ParquetFooter): Option[ZoneIdentities] = Try {
+  def fromFooter(footer: ParquetFooter): Option[ZoneIdentities] = Try {
     footer.text(Key).map { text =>
       val bytes = Base64.getDecoder.decode(text)
       require(bytes.length > 0 && bytes.length % EntryBytes == 0)
@@ -197,7 +197,7 @@ private[statistics] final class ZoneGroups(joined: BlockJoin, loader: ColumnLoad
 
   override def length: Int = Zone.count(joined.rows.length)
 
-  override def of(file: Int): Int = {
+  override def groupOf(file: Int): Int = {
     val ordinal = joined.ordinals(file)
     if (ordinal < 0) -1 else ordinal / Zone.Files
   }

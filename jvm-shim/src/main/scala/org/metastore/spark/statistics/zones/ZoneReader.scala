@@ -21,7 +21,7 @@ private[statistics] final class ZoneReader(objects: ObjectReader) {
       case Seq(group) if footer.rowGroups(group).rows == block.files.rows =>
         StatisticsCache.getOrLoad[Option[PageTable]](
           s"pages:${ref.name}:${ref.footerSha256}",
-          _.fold(0L)(_.weight))(PageTable.of(footer))
+          _.fold(0L)(_.weight))(PageTable.fromFooter(footer))
           .map(group -> _)
       case _ => None
     }
@@ -49,7 +49,7 @@ private[statistics] final class ZoneReader(objects: ObjectReader) {
     StatisticsCache.getOrLoad[Option[ZoneIdentities]](
       s"identities:${block.files.name}:${block.files.footerSha256}",
       _.fold(0L)(_.weight)) {
-      ZoneIdentities.of(objects.footer(block.files)).filter(_.zones == Zone.count(filesOf(block)))
+      ZoneIdentities.fromFooter(objects.footer(block.files)).filter(_.zones == Zone.count(filesOf(block)))
     }
 
   private def filesOf(block: Block): Int = Math.toIntExact(block.files.rows)

@@ -1,0 +1,51 @@
+package org.metastore.spark.statistics.columns
+
+/** The data files of a block and where each path stands in it. */
+private[statistics] final class BlockFiles(
+    paths: Array[String],
+    sizes: Array[Long],
+    modified: Array[Long],
+    val rows: BlockRows) {
+  private lazy val places = new PathIndex(paths)
+
+  def length: Int = paths.length
+
+  lazy val weight: Long = paths.iterator.map(path => 100L + path.length).sum
+
+  /** Ordinal in the block of each file of the list, -1 where path, size or modification time are not known here. */
+  def join(files: FileList): Array[Int] = {
+    val joined = new Array[Int](files.length)
+    var expected = 0
+    var i = 0
+    while (i < joined.length) {
+      val path = files.paths(i)
+      // Scans mostly list files in the order in which they were analyzed.
+      val found = if (expected < paths.length && paths(expected) == path) expected else places.find(path)
+      joined(i) = if (found >= 0 && same(found, files, i)) found else -1
+      if (found >= 0) expected = found + 1
+      i += 1
+    }
+    joined
+  }
+
+  private def same(file: Int, files: FileList, i: Int): Boolean =
+    sizes(file) == files.sizes(i) && (files.modified == null || modified(file) == files.modified(i))
+}
+
+/** Where each of some paths stands among them; of equal ones the last. */
+private final class PathIndex(paths: Array[String]) {
+  private val mask = Integer.highestOneBit(math.max(paths.length, 1)) * 4 - 1
+  private val slots = new Array[Int](mask + 1) // position + 1; 0 is free
+  paths.indices.foreach(i => slots(slotOf(paths(i))) = i + 1)
+
+  /** -1 where it is not among them. */
+  def find(path: String): Int = slots(slotOf(path)) - 1
+
+  /** The slot of a path, or the free one where it would stand. */
+  private def slotOf(path: String): Int = {
+    val hash = path.hashCode
+    var slot = (hash ^ (hash >>> 15)) & mask
+    while (slots(slot) != 0 && paths(slots(slot) - 1) != path) slot = (slot + 1) & mask
+    slot
+  }
+}

@@ -1,0 +1,94 @@
+package org.metastore.spark.statistics.zones
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.types.DataType
+
+import org.metastore.spark.reason.Reason
+import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
+import org.metastore.spark.statistics.columns.{
+  BlockColumn, BlockJoin, BlockPart, BlockRows, ColumnLoader, ColumnSource
+}
+
+/** Columns of few files of a scan: of a large block only the pages that hold them, of other blocks all. */
+private[statistics] final class PageLoader(
+    reader: ZoneReader,
+    joined: IndexedSeq[BlockJoin],
+    whole: ColumnLoader[BlockColumn],
+    budget: Budget) {
+  import PageLoader._
+
+  private type Column = (String, DataType)
+
+  private val loaded = mutable.HashMap.empty[(Int, Column), Seq[BlockPart[BlockColumn]]]
+  private val failed = mutable.HashMap.empty[Column, Reason]
+
+  def load(columns: Seq[Column]): Unit = synchronized {
+    val reads = locatePages(columns).filter(_.isLittle)
+    val pages = reads.flatMap(read => read.pages.map(read -> _))
+    val found = PlanningPool.run(pages.map { case (read, page) => () => read.part(page) }, budget)
+    reads.foreach(read => loaded((read.place, read.column)) = Nil)
+    pages.map(_._1).zip(found).foreach {
+      case (read, Right(part)) => loaded((read.place, read.column)) :+= part
+      case (read, Left(reason)) => failed(read.column) = reason
+    }
+    joined.indices.groupBy(place => columns.filterNot(column => loaded.contains((place, column)))).foreach {
+      case (others, places) => whole.load(places.map(joined(_).block), others)
+    }
+  }
+
+  /** The parts of a column by block, the least preferred first, or why there are none. */
+  def parts(column: Column): Either[Reason, Seq[BlockPart[BlockColumn]]] = synchronized {
+    val found = joined.indices.flatMap { place =>
+      loaded.getOrElse((place, column), whole.parts(Seq(joined(place)), column).getOrElse(Nil))
+    }
+    val isRead = joined.indices.exists(place => loaded.contains((place, column))) && !failed.contains(column)
+    if (found.nonEmpty || isRead) Right(found) // none where none of the files that are left was analyzed
+    else failed.get(column).toLeft(()).flatMap(_ => whole.parts(joined, column))
+  }
+
+  /** Where columns of blocks have single pages. A column that has several types in a block is read whole. */
+  private def locatePages(columns: Seq[Column]): Seq[Read] = {
+    val sources = for {
+      place <- joined.indices
+      if joined(place).block.zones.nonEmpty
+      column <- columns
+      all = ColumnSource.find(joined(place).block, column, _.summaryOf(_))
+      if all.size == 1
+    } yield (place, column, all.head)
+    val tables = PlanningPool.run(
+      sources.map { case (_, _, source) => () => reader.pages(source.block, source.ref, source.ordinal) },
+      budget)
+    sources.zip(tables).collect { case ((place, column, source), Right(Some((group, table)))) =>
+      new Read(place, column, source, group, table)
+    }
+  }
+
+  /** The pages of one column of a block that hold files which are asked for. */
+  private final class Read(
+      val place: Int,
+      val column: Column,
+      source: ColumnSource,
+      group: Int,
+      table: PageTable) {
+    private val ordinals = joined(place).ordinals
+
+    val pages: Seq[Int] = ordinals.filter(_ >= 0).map(_ / table.rows).distinct.toSeq
+
+    def isLittle: Boolean = pages.size <= table.count(group) / Share
+
+    def part(page: Int): BlockPart[BlockColumn] = {
+      val column = reader.readPage(source.block, source.ref, source.ordinal, group, table, page)
+      budget.reserve(column.weight)
+      val first = page * table.rows
+      val rows = joined(place).rows.slice(first, first + table.rowsOf(group, page))
+      val inside = ordinals.map(ordinal =>
+        if (ordinal >= first && ordinal < first + rows.length) ordinal - first else -1)
+      BlockPart(new BlockJoin(source.block, new BlockRows(rows), inside), source.served, column)
+    }
+  }
+}
+
+private object PageLoader {
+  private val Share = 4 // of more of the pages the whole column takes hardly longer
+}
