@@ -31,7 +31,7 @@ final class MetastoreConf(conf: SQLConf) {
   def icebergBypassSkipping: Boolean = get(IcebergBypassSkipping)
   def hudiBypassSkipping: Boolean = get(HudiBypassSkipping)
   def historyEnabled: Boolean = enabled && get(HistoryEnabled)
-  def store: Option[String] = Some(get(Store)).filter(_.nonEmpty)
+  def store: Option[String] = valid(get(Store))(_.nonEmpty)
   def analyzeFormats: Set[String] = get(AnalyzeFormats).toSet
   def functions: Seq[String] = get(Functions)
   def analyzeAuto: String = get(AnalyzeAuto)
@@ -43,14 +43,19 @@ final class MetastoreConf(conf: SQLConf) {
   def readTimeoutMillis: Long = get(ReadTimeout)
 
   /** The text of a setting and its source. */
-  def resolve(setting: Setting[_]): SettingValue =
-    Option(conf.getConfString(setting.key, null)).map(SettingValue(_, "spark"))
-      .orElse(Option(System.getenv(setting.environment)).map(SettingValue(_, "environment")))
-      .getOrElse(SettingValue(setting.default, "default"))
+  def resolve(setting: Setting[_]): SettingValue = {
+    val ofSession = conf.getConfString(setting.key, null)
+    val ofProcess = System.getenv(setting.environment)
+    if (ofSession != null) SettingValue(ofSession, "spark")
+    else if (ofProcess != null) SettingValue(ofProcess, "environment")
+    else SettingValue(setting.default, "default")
+  }
 
   /** What stands somewhere for a setting and is no value of it. */
-  def findInvalid(setting: Setting[_]): Option[SettingValue] =
-    Some(resolve(setting)).filter(found => setting.parse(found.text.trim).isEmpty)
+  def findInvalid(setting: Setting[_]): Option[SettingValue] = {
+    val value = resolve(setting)
+    if (setting.parse(value.text.trim).isEmpty) Some(value) else None
+  }
 
   /** Settings of this session that there are not, by their keys. */
   def unknownKeys: Map[String, String] =
@@ -70,16 +75,22 @@ final class MetastoreConf(conf: SQLConf) {
 object MetastoreConf extends Logging {
   private val Prefix = "spark.metastore."
   private val PropertyPrefix = "metastore."
-  private val truths =
-    (Seq("true", "t", "yes", "y", "on", "1").map(_ -> true) ++ Seq(
-      "false",
-      "f",
-      "no",
-      "n",
-      "off",
-      "0").map(_ -> false)).toMap
+  private val Truths = Set("true", "t", "yes", "y", "on", "1")
+  private val Falsehoods = Set("false", "f", "no", "n", "off", "0")
   // Java would take the digits of all scripts
   private val Whole = java.util.regex.Pattern.compile("[+-]?[0-9]+")
+
+  /** How the text of a setting is read, by its type. */
+  private val Parsers: Map[String, JsonNode => String => Option[Any]] = Map(
+    "flag" -> (_ => text => parseFlag(text.toLowerCase(Locale.ROOT))),
+    "text" -> (_ => Some(_)),
+    "expressions" -> (_ => Some(_)),
+    "names" -> (_ => text => Some(namesIn(text))),
+    "formats" -> (_ => text => valid(namesIn(text.toLowerCase(Locale.ROOT)))(_.forall(formats))),
+    "choice" -> (declared => valid(_)(Contract.texts(declared, "choices").contains)),
+    "whole" -> (declared => parseWhole(_, declared.get("min").intValue, declared.get("max").intValue)),
+    "size" -> (_ => text => parseNumber(JavaUtils.byteStringAsBytes(text))(_ >= 0)),
+    "duration" -> (_ => text => parseNumber(JavaUtils.timeStringAsMs(text).longValue)(_ >= 0)))
 
   /** All settings, in the order in which they are shown. */
   val all: Seq[Setting[_]] = Contract.read("settings").asScala.map { one =>
@@ -87,7 +98,7 @@ object MetastoreConf extends Logging {
       key = one.get("key").asText,
       default = one.get("default").asText,
       meaning = one.get("meaning").asText.replace("`", ""),
-      parse = parser(one),
+      parse = Parsers(one.get("type").asText)(one),
       users = Contract.texts(one, "used_by").toSet,
       isTableProperty = one.path("table_property").asBoolean)
   }.toSeq
@@ -121,21 +132,17 @@ object MetastoreConf extends Logging {
   private def find[T](name: String): Setting[T] =
     all.find(_.key == Prefix + name).get.asInstanceOf[Setting[T]]
 
-  /** How the text of a setting is read, by its type. */
-  private def parser(declared: JsonNode): String => Option[Any] = declared.get("type").asText match {
-    case "flag" => text => truths.get(text.toLowerCase(Locale.ROOT))
-    case "text" | "expressions" => Some(_)
-    case "names" => text => Some(namesIn(text))
-    case "formats" => text => Some(namesIn(text.toLowerCase(Locale.ROOT))).filter(_.forall(formats))
-    case "choice" => Some(_).filter(Contract.texts(declared, "choices").contains)
-    case "whole" =>
-      val range = declared.get("min").intValue to declared.get("max").intValue
-      text =>
-        Some(text).filter(
-          Whole.matcher(_).matches).flatMap(digits => Try(digits.toInt).toOption).filter(range.contains(_))
-    case "size" => text => Try(JavaUtils.byteStringAsBytes(text)).toOption.filter(_ >= 0)
-    case "duration" => text => Try(JavaUtils.timeStringAsMs(text).longValue).toOption.filter(_ >= 0)
-  }
+  private def parseFlag(text: String): Option[Boolean] = valid(Truths(text))(_ || Falsehoods(text))
+
+  private def parseWhole(text: String, least: Int, most: Int): Option[Int] =
+    if (Whole.matcher(text).matches) parseNumber(text.toInt)(number => least <= number && number <= most)
+    else None
+
+  private def parseNumber[N](number: => N)(isValid: N => Boolean): Option[N] =
+    Try(number).toOption.filter(isValid)
+
+  private def valid[V](value: V)(isValid: V => Boolean): Option[V] =
+    if (isValid(value)) Some(value) else None
 
   private lazy val formats = Contract.named(Contract.read("formats")).map(_._1).toSet
 
@@ -154,16 +161,15 @@ object MetastoreConf extends Logging {
   }
 
   /** One log line for each variable of this process that is near to a setting. */
-  def warnOfMisspeltVariables(): Unit = findMisspelt(sys.env).foreach { case (name, _, _, hint) =>
-    if (warned.add(name))
+  def warnOfMisspeltVariables(): Unit =
+    for ((name, _, _, hint) <- findMisspelt(sys.env) if warned.add(name))
       logWarning(s"[METASTORE_INVALID_SETTING] the environment variable $name is no setting.$hint")
-  }
 
   /** The settings of the session that runs the current thread's query. */
   def apply(): MetastoreConf = new MetastoreConf(SQLConf.get)
 
   /** The settings of one session. */
-  def of(session: SparkSession): MetastoreConf = new MetastoreConf(session.sessionState.conf)
+  def fromSession(session: SparkSession): MetastoreConf = new MetastoreConf(session.sessionState.conf)
 
   /**
    * Passes where the settings that some parts use (`analyze`, `read`, `plan`) have values that they can have.
@@ -172,12 +178,9 @@ object MetastoreConf extends Logging {
    * @throws MetastoreException METASTORE_INVALID_SETTING
    */
   def requireValid(session: SparkSession, users: Set[String]): Unit = {
-    val conf = of(session)
-    val used = all.filter(_.users.exists(users))
-    used.foreach { setting =>
-      val wrong = conf.findInvalid(setting)
-      wrong.foreach(value => throw MetastoreException.invalidSetting(setting.key, value.text, value.source))
-    }
+    val conf = fromSession(session)
+    for (setting <- all if setting.users.exists(users); value <- conf.findInvalid(setting))
+      throw MetastoreException.invalidSetting(setting.key, value.text, value.source)
   }
 
   /**
@@ -186,21 +189,18 @@ object MetastoreConf extends Logging {
    * @throws MetastoreException METASTORE_INVALID_SETTING
    */
   def requireSettable(key: String, text: String): Unit = {
-    val keys = all.map(_.key)
     val setting = all.find(_.key == key)
-    val wrong = setting.filter(_.parse(text.trim).isEmpty)
-    wrong.foreach(_ => throw MetastoreException.invalidSetting(key, text, "SET"))
-    if (setting.isEmpty && key.startsWith(Prefix)) {
-      val near = Option(NearNames.phraseSuggestion(key, keys, Prefix))
-      near.filter(_.nonEmpty).foreach(hint => throw MetastoreException.noSuchSetting(key, text, hint))
-    }
+    val isWrong = setting.exists(_.parse(text.trim).isEmpty)
+    if (isWrong) throw MetastoreException.invalidSetting(key, text, "SET")
+    lazy val hint = NearNames.phraseSuggestion(key, all.map(_.key), Prefix)
+    val isMisspelt = setting.isEmpty && key.startsWith(Prefix) && hint.nonEmpty
+    if (isMisspelt) throw MetastoreException.noSuchSetting(key, text, hint)
   }
 
   /** One log line for each property of a table that begins as ours do and is none of them. */
   def warnOfMisspeltProperties(table: String, properties: Map[String, String]): Unit = {
-    val names = properties.keys.toSeq.sorted
-    val likeOurs = names.filter(_.toLowerCase(Locale.ROOT).startsWith(PropertyPrefix))
-    likeOurs.diff(tableProperties).foreach { name =>
+    val others = properties.keys.toSeq.sorted.diff(tableProperties)
+    for (name <- others if name.toLowerCase(Locale.ROOT).startsWith(PropertyPrefix)) {
       val hint = NearNames.hint(name, tableProperties, PropertyPrefix)
       val line = s"[METASTORE_INVALID_SETTING] $name of $table: there is no such table property.$hint"
       if (warned.add(line)) logWarning(VisibleText(line))

@@ -26,40 +26,53 @@ object PythonInterpreter {
    * Finds it: `spark.metastore.python`, `spark.pyspark.python`, `PYSPARK_PYTHON`, the one beside a Spark that pip installed,
    * `python3`. Not `PYSPARK_DRIVER_PYTHON`, which is often jupyter.
    */
-  def of(context: SparkContext): PythonInterpreter = {
+  def fromContext(context: SparkContext): PythonInterpreter = {
     val conf = context.getConf
-    def set(key: String) = conf.getOption(key).filter(_.nonEmpty)
-    def environment(name: String) = sys.env.get(name).filter(_.nonEmpty)
-    PythonInterpreter(set(MetastoreConf.Python.key).orElse(environment(MetastoreConf.Python.environment))
-      .orElse(set("spark.pyspark.python")).orElse(environment("PYSPARK_PYTHON"))
-      .orElse(besideSpark)
-      .getOrElse("python3"))
+    val commands = Seq(
+      conf.get(MetastoreConf.Python.key, ""),
+      environment(MetastoreConf.Python.environment),
+      conf.get("spark.pyspark.python", ""),
+      environment("PYSPARK_PYTHON"),
+      besideSpark.getOrElse(""),
+      "python3")
+    PythonInterpreter(commands.find(_.nonEmpty).get)
   }
+
+  private def environment(name: String): String = sys.env.getOrElse(name, "")
 
   /** What the process is told besides its own environment: how to reach this JVM, and Spark's own Python. */
   def environment(interpreter: PythonInterpreter, port: Int, secret: String): Map[String, String] = {
-    val python =
-      sparkHome.map(_.resolve("python")).filter(folder => Files.isDirectory(folder.resolve("pyspark")))
-    val zips = python.toSeq.flatMap(folder => Option(folder.resolve("lib").toFile.listFiles).toSeq.flatten)
-      .filter(file => file.getName.startsWith("py4j") && file.getName.endsWith(".zip")).map(_.getPath)
-    val path = sys.env.get("PYTHONPATH").filter(_.nonEmpty).toSeq ++ python.map(_.toString) ++ zips
-    Map(
+    val ofProcess = Map(
       "PYSPARK_GATEWAY_PORT" -> port.toString,
       "PYSPARK_GATEWAY_SECRET" -> secret,
       "PYSPARK_PYTHON" -> interpreter.command,
-      "PYSPARK_PIN_THREAD" -> "true") ++
-      sparkHome.map("SPARK_HOME" -> _.toString) ++
-      (if (path.isEmpty) None else Some("PYTHONPATH" -> path.mkString(File.pathSeparator)))
+      "PYSPARK_PIN_THREAD" -> "true")
+    val ofSpark = sparkHome.map("SPARK_HOME" -> _.toString)
+    val folders = environment("PYTHONPATH") +: sparkHome.toSeq.flatMap(pythonOf)
+    val path = folders.filter(_.nonEmpty).mkString(File.pathSeparator)
+    ofProcess ++ ofSpark ++ (if (path.isEmpty) None else Some("PYTHONPATH" -> path))
+  }
+
+  /** Spark's own Python and the py4j that comes with it; nothing where they are not there. */
+  private def pythonOf(home: Path): Seq[String] = {
+    val python = home.resolve("python")
+    val zips =
+      python.resolve("lib").toFile.list((_, name) => name.startsWith("py4j") && name.endsWith(".zip"))
+    if (!Files.isDirectory(python.resolve("pyspark"))) Nil
+    else if (zips == null) Seq(python.toString)
+    else python.toString +: zips.toSeq.map(python.resolve("lib").resolve(_).toString)
   }
 
   /** `pip` puts Spark into `<environment>/lib/pythonX/site-packages/pyspark`; of a Spark elsewhere nothing is beside it. */
-  private def besideSpark: Option[String] =
-    sparkHome.filter(home =>
-      Try(home.getParent.getFileName.toString).toOption.exists(_.endsWith("-packages")))
-      .flatMap(home => Try(home.resolve("../../../../bin/python").normalize).toOption)
-      .filter(Files.isExecutable(_)).map(_.toString)
+  private def besideSpark: Option[String] = for {
+    home <- sparkHome
+    folder <- Option(home.getParent).flatMap(parent => Option(parent.getFileName))
+    python = home.resolve("../../../../bin/python").normalize
+    if folder.toString.endsWith("-packages") && Files.isExecutable(python)
+  } yield python.toString
 
-  private def sparkHome: Option[Path] = sys.env.get("SPARK_HOME").map(Paths.get(_)).orElse(Try {
-    Paths.get(classOf[SparkContext].getProtectionDomain.getCodeSource.getLocation.toURI).getParent.getParent
-  }.toOption)
+  private def sparkHome: Option[Path] = {
+    def ofJars = Paths.get(classOf[SparkContext].getProtectionDomain.getCodeSource.getLocation.toURI)
+    sys.env.get("SPARK_HOME").map(Paths.get(_)).orElse(Try(ofJars.getParent.getParent).toOption)
+  }
 }
