@@ -47,7 +47,7 @@ LOSSES: tuple[dict[str, Any], ...] = (
     {"lo": None, "nulls": None}, {"hi": None, "nulls": None},
 )  # fmt: skip
 """What may be unknown of a column of a file, or not exact."""
-GROUPED = ("Candidates.scala", "ConjunctFilter.scala", "Evaluation.scala", "ValueLookups.scala")
+GROUPED = ("Candidates.scala", "Condition.scala", "ConjunctFilter.scala", "Evaluation.scala", "ValueLookups.scala")
 """Sources of what judges many files at once."""
 MANY = 16_400
 FEW = 40

@@ -28,7 +28,7 @@ private[pruning] class Candidates(val length: Int) {
   def excludeGroups(group: FileGroupStatistics, marks: Array[Int]): Unit = {
     var file = 0
     while (file < length) {
-      val number = group.of(file)
+      val number = group.groupOf(file)
       if (number >= 0 && marks(number) != FileMarks.Kept) exclude(file, marks(number))
       file += 1
     }
@@ -42,7 +42,7 @@ private[pruning] final class EvaluatedCandidates(all: Evaluation) extends Candid
 
   /** Excludes the files of which it is proven that no row makes the condition true. Throws what the evaluation throws. */
   def narrow(condition: Condition, mark: Int): Unit = {
-    val proven = evaluation.noRowMatches(condition).stream
+    val proven = condition.noRowMatches(evaluation).stream
     evaluated match {
       case None =>
         proven.forEach(exclude(_, mark))

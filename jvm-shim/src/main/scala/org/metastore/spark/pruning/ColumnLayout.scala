@@ -21,15 +21,13 @@ object ColumnLayout {
   /** Files evenly chosen among those whose bounds are values of theirs, in the order of these. */
   def sample(summary: ColumnSummary, most: Int): Seq[Int] = {
     val bounds = summary.bounds
-    val byLo = sortedByLo(
-      bounds,
-      filesWithBounds(summary).filter(file => bounds.loExact(file) && bounds.hiExact(file)))
+    val byLo = sortedByLo(bounds, filesWithBounds(summary).filter(bounds.areExact))
     val number = math.min(most, byLo.length)
     (0 until number).map(i => byLo(((2L * i + 1) * byLo.length / (2 * number)).toInt))
   }
 
   private def filesWithBounds(summary: ColumnSummary): Array[Int] =
-    Array.range(0, summary.length).filter(i => summary.bounds.hasLo(i) && summary.bounds.hasHi(i))
+    Array.range(0, summary.length).filter(summary.bounds.hasBoth)
 
   private def sortedByLo(bounds: Bounds, files: Array[Int]): Array[Int] = files.sortWith { (a, b) =>
     val order = bounds.los.compare(a, bounds.los, b)

@@ -1,9 +1,10 @@
 package org.metastore.spark.pruning
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GetStructField}
-import org.apache.spark.sql.types.{DataType, StringType, StructType}
+import org.apache.spark.sql.types.{DataType, StructType}
 
 import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.statistics.columns.TypePromotion
 
 /** Says which column of the statistics an attribute of the plan is. */
 trait ColumnResolver {
@@ -38,12 +39,8 @@ private[pruning] final class ColumnLookup(resolver: ColumnResolver) {
       Left(Reason(ReasonCode.MetadataColumn, "expression" -> expression.sql))
     case ColumnPath(root, path) =>
       val name = (root.name +: path).map(quoted).mkString(".")
-      resolver.key(root, path) match {
-        case Some(key) =>
-          Right(ColumnReference(key, name, expression.dataType))
-        case None =>
-          Left(Reason(ReasonCode.UnknownColumn, "column" -> name))
-      }
+      val column = resolver.key(root, path).map(ColumnReference(_, name, expression.dataType))
+      column.toRight(Reason(ReasonCode.UnknownColumn, "column" -> name))
     case _ =>
       Left(Reason(ReasonCode.UnsupportedExpression, "expression" -> expression.sql))
   }
@@ -52,14 +49,9 @@ private[pruning] final class ColumnLookup(resolver: ColumnResolver) {
   def whyNoBounds(expression: Expression): Option[Reason] = expression match {
     case ColumnPath(root, _) if isChar(root) =>
       Some(Reason(ReasonCode.CharPadding, "column" -> root.name))
-    case ColumnPath(root, _) =>
-      collation(root, expression.dataType)
-    case _ => None
-  }
-
-  private def collation(root: Attribute, dataType: DataType): Option[Reason] = dataType match {
-    case text: StringType if text != StringType =>
-      Some(Reason(ReasonCode.Collation, "column" -> root.name, "collation" -> text.typeName))
+    case ColumnPath(root, _) if TypePromotion.isCollated(expression.dataType) =>
+      val collation = "collation" -> expression.dataType.typeName
+      Some(Reason(ReasonCode.Collation, "column" -> root.name, collation))
     case _ => None
   }
 
@@ -72,11 +64,8 @@ private[spark] object ColumnLookup {
 
   /** A column or a field of structs, whose bounds may be used. */
   object BoundedColumn {
-    def unapply(expression: Expression): Boolean = expression match {
-      case ColumnPath(root, _) =>
-        !isChar(root)
-      case _ => false
-    }
+    def unapply(expression: Expression): Boolean =
+      ColumnPath.unapply(expression).exists { case (root, _) => !isChar(root) }
   }
 
   /** An attribute and the names of the struct fields below it. */
@@ -100,6 +89,5 @@ private[spark] object ColumnLookup {
 
   /** Values of CHAR are padded when they are read, and statistics hold them as they are stored. */
   private def isChar(root: Attribute): Boolean =
-    if (!root.metadata.contains(RawType)) false
-    else Char.findFirstIn(root.metadata.getString(RawType)).isDefined
+    root.metadata.contains(RawType) && Char.findFirstIn(root.metadata.getString(RawType)).isDefined
 }

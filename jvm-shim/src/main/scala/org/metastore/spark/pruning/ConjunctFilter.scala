@@ -7,11 +7,12 @@ import scala.collection.mutable
 import org.slf4j.LoggerFactory
 
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.types.{BinaryType, DataType, Decimal, DecimalType, StringType}
+import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.pruning.Condition.{Evaluated, Unknown}
 import org.metastore.spark.reason.{PlanningTimeoutException, Reason, ReasonCode, Recoverable, VisibleText}
-import org.metastore.spark.statistics.columns.{FileGroupStatistics, FileSetStatistics}
+import org.metastore.spark.statistics.columns.{FileGroupStatistics, FileSetStatistics, TypePromotion}
+import org.metastore.spark.statistics.objects.Encoding
 
 /**
  * The conditions of conjuncts, put to the statistics of files.
@@ -79,30 +80,33 @@ private[pruning] final class ConjunctFilter(
 
   /** The files that are left once whole groups of them are excluded, where they are few; else all are judged one by one. */
   private def keptByGroups(files: FileSetStatistics, candidates: Candidates): Option[Array[Int]] =
-    try {
+    unlessLate[Option[Array[Int]]] {
       val groups = files.groups(columnKeys).map(group => group -> judgeGroups(group))
       groups.foreach { case (group, marks) => candidates.excludeGroups(group, marks) }
       if (candidates.count > candidates.length / Fewer) None else Some(candidates.survivors.stream.toArray)
-    } catch {
-      case late: PlanningTimeoutException =>
-        throw late
-      case Recoverable(e) =>
-        log.warn("Files are judged one by one", e)
-        None
+    } { failure =>
+      log.warn("Files are judged one by one", failure)
+      None
     }
 
   /** For each group of files the mark of what excludes all of them, or [[FileMarks.Kept]]. */
   private def judgeGroups(group: FileGroupStatistics): Array[Int] = {
     val candidates = new EvaluatedCandidates(new Evaluation(group, allowance))
-    for (mark <- cheapestFirst)
-      try candidates.narrow(conditions(mark), mark)
-      catch {
-        case late: PlanningTimeoutException =>
-          throw late
-        case Recoverable(e) => log.debug("Files are judged one by one", e) // which says why
-      }
+    cheapestFirst.foreach { mark =>
+      unlessLate(candidates.narrow(conditions(mark), mark))(log.debug("Files are judged one by one", _))
+    }
     candidates.skippedBy
   }
+
+  /** The result, or what is made of a failure that a query goes on without; where planning is late, that is raised. */
+  private def unlessLate[A](compute: => A)(recover: Throwable => A): A =
+    try compute
+    catch {
+      case late: PlanningTimeoutException =>
+        throw late
+      case Recoverable(e) =>
+        recover(e)
+    }
 
   /** For each file the mark of what excludes it, judged alone, and why conjuncts could not be used. */
   private def judgeFiles(files: FileSetStatistics): FileVerdicts = {
@@ -127,8 +131,7 @@ private[pruning] final class ConjunctFilter(
       evaluation: Evaluation,
       candidates: EvaluatedCandidates): Option[Reason] = {
     val unused = whyUnused(mark, evaluation)
-    if (unused.isDefined) unused
-    else whyFailed(mark)(candidates.narrow(conditions(mark), mark))
+    unused.orElse(whyFailed(mark)(candidates.narrow(conditions(mark), mark)))
   }
 
   private def excludeEmpty(files: FileSetStatistics, candidates: Candidates): Unit = {
@@ -162,7 +165,7 @@ private[pruning] final class ConjunctFilter(
     val evaluation = loadColumns(files)
     val lookUps = new ValueLookups(files, evaluation, allowance)
     def prove(condition: Condition, among: BitSet) =
-      if (among.cardinality > MostLookedUp) FileSets.both(among, evaluation.allRowsMatch(condition))
+      if (among.cardinality > MostLookedUp) FileSets.both(among, condition.allRowsMatch(evaluation))
       else lookUps.allRowsMatch(condition, among)
     var matching = FileSets.all(files.files.length)
     for (i <- conjuncts.indices) {
@@ -218,12 +221,8 @@ private object ConjunctFilter {
   // of more than that share, what whole columns tell is worth keeping for later queries
   private val Fewer = 16
 
-  private def isBytes(dataType: DataType): Boolean = dataType match {
-    case decimal: DecimalType =>
-      decimal.precision > Decimal.MAX_LONG_DIGITS
-    case _: StringType | BinaryType => true
-    case _ => false
-  }
+  private def isBytes(dataType: DataType): Boolean =
+    TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)
 }
 
 /** The verdicts of one evaluation, with reasons built when asked. */

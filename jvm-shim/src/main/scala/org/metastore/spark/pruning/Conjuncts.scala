@@ -5,7 +5,7 @@ import scala.collection.mutable
 import org.apache.spark.sql.catalyst.expressions
 import org.apache.spark.sql.catalyst.expressions.Expression
 
-import org.metastore.spark.pruning.Condition.{And, Evaluated, Member, Or}
+import org.metastore.spark.pruning.Condition.{And, Evaluated, Or}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 
 /** A conjunct or a part of one in negation normal form, and the column that it reads if that is one alone. */
@@ -16,16 +16,12 @@ private[pruning] final case class CompiledCondition(
 
 /** Compiles a conjunct into negation normal form. */
 private[pruning] final class Conjuncts(columns: ColumnLookup, allowance: EvaluationAllowance) {
-  import Conjuncts.isDecided
-
   private val leaves = new LeafPredicates(columns, allowance)
 
-  def compile(conjunct: Expression): CompiledCondition = ConjunctRefusal.reason(conjunct) match {
-    case Some(reason) =>
+  def compile(conjunct: Expression): CompiledCondition =
+    ConjunctRefusal.reason(conjunct).fold(normal(conjunct, negated = false)) { reason =>
       CompiledCondition(Condition.Unknown(reason), conjunct, None)
-    case None =>
-      normal(conjunct, negated = false)
-  }
+    }
 
   /** What follows from several conjuncts on the same column, each of which leaves values open. */
   def together(conjuncts: Seq[CompiledCondition]): Seq[Consequence] = {
@@ -94,22 +90,8 @@ private[pruning] final class Conjuncts(columns: ColumnLookup, allowance: Evaluat
 
   /** The rules, and the expression itself where they do not decide all that values can tell. */
   def withValues(condition: CompiledCondition): Condition = condition.leaf match {
-    case Some(leaf) if !condition.rules.leaves.forall(isDecided) =>
-      columns.find(leaf) match {
-        case Right(column) =>
-          Evaluated(condition.rules, column, condition.expression, leaf)
-        case Left(_) => condition.rules
-      }
+    case Some(leaf) if !condition.rules.leaves.forall(_.isDecided) =>
+      columns.find(leaf).fold(_ => condition.rules, Evaluated(condition.rules, _, condition.expression, leaf))
     case _ => condition.rules
-  }
-}
-
-private object Conjuncts {
-
-  /** Whether counts of nulls and look-ups of single values say all about it that the values of a file can. */
-  private def isDecided(leaf: Condition): Boolean = leaf match {
-    case member: Member => member.asksForValues
-    case _: Condition.Unknown | _: Condition.Related | _: Condition.Evaluated => false
-    case _ => true
   }
 }

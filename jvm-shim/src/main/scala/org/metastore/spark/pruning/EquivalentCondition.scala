@@ -3,11 +3,11 @@ package org.metastore.spark.pruning
 import scala.util.Try
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral
+import org.apache.spark.sql.catalyst.expressions.Literal.{FalseLiteral, TrueLiteral}
 import org.apache.spark.sql.types.{BooleanType, DataType, StringType}
-import org.apache.spark.unsafe.types.UTF8String
 
-import org.metastore.spark.reason.Recoverable
+import org.metastore.spark.pruning.Relation.Comparison
+import org.metastore.spark.reason.Attempt
 
 /** Writes a condition in another way for which there are rules: true, false and NULL of the same rows. */
 private[pruning] object EquivalentCondition {
@@ -21,11 +21,9 @@ private[pruning] object EquivalentCondition {
       Some(Not(EqualNullSafe(value, Literal(false))))
     case Coalesce(Seq(value, Literal(false, BooleanType))) =>
       Some(EqualNullSafe(value, TrueLiteral))
-    case EqualTo(IntegerText(number), text: Literal) =>
+    case Comparison(IntegerText(number), Relation.Equal, text: Literal) =>
       numberOf(text, number.dataType).map(EqualTo(number, _))
-    case EqualTo(text: Literal, IntegerText(number)) =>
-      numberOf(text, number.dataType).map(EqualTo(number, _))
-    case EqualNullSafe(IntegerText(number), text: Literal) =>
+    case Comparison(IntegerText(number), Relation.NullSafeEqual, text: Literal) =>
       numberOf(text, number.dataType).map(EqualNullSafe(number, _))
     case LiteralList(IntegerText(number), texts) if texts.nonEmpty =>
       val numbers = texts.flatMap(text => numberOf(Literal(text, StringType), number.dataType))
@@ -68,29 +66,27 @@ private[pruning] object EquivalentCondition {
   }
 
   private def and(left: Expression, right: Expression): Expression = right match {
-    case Literal(true, _) => left
-    case Literal(false, _) => right
+    case TrueLiteral => left
+    case FalseLiteral => right
     case _ =>
       And(left, right)
   }
 
   private def or(left: Expression, right: Expression): Expression = (left, right) match {
-    case (Literal(true, _), _) | (_, Literal(false, _)) => left
-    case (Literal(false, _), _) | (_, Literal(true, _)) => right
+    case (TrueLiteral, _) | (_, FalseLiteral) => left
+    case (FalseLiteral, _) | (_, TrueLiteral) => right
     case _ =>
       Or(left, right)
   }
 
-  private def isPlain(expression: Expression): Boolean = !expression.exists {
-    case _: If | _: CaseWhen | _: Coalesce => true
-    case _ => false
-  }
+  private val Choices: Set[Class[_]] = Set(classOf[If], classOf[CaseWhen], classOf[Coalesce])
 
-  private def fold(condition: Expression): Expression =
-    if (!condition.foldable) condition
-    else
-      try Literal(condition.eval(), BooleanType)
-      catch { case Recoverable(_) => condition }
+  private def isPlain(expression: Expression): Boolean = !expression.exists(part => Choices(part.getClass))
+
+  private def fold(condition: Expression): Expression = {
+    val value = if (condition.foldable) Attempt.orNone(condition.eval()) else None
+    value.fold(condition)(Literal(_, BooleanType))
+  }
 
   private object IntegerText {
     def unapply(expression: Expression): Option[Expression] = expression match {
@@ -104,11 +100,10 @@ private[pruning] object EquivalentCondition {
   private def numberOf(text: Literal, dataType: DataType): Option[Literal] = text.value match {
     case null =>
       Some(Literal(null, dataType))
-    case written: UTF8String =>
+    case written =>
       val parsed = Try(written.toString.toLong).toOption
       val number = parsed.filter(_.toString == written.toString)
       val typed = number.flatMap(value => Option(Cast(Literal(value), dataType, None, EvalMode.TRY).eval()))
       typed.map(Literal(_, dataType))
-    case _ => None
   }
 }

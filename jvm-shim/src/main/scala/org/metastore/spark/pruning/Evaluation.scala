@@ -4,16 +4,14 @@ import java.util.BitSet
 
 import scala.collection.mutable
 
-import org.metastore.spark.pruning.Condition._
 import org.metastore.spark.reason.Reason
-import org.metastore.spark.statistics.columns.{Bounds, ColumnSummary, FileGroupStatistics, FileSetStatistics}
+import org.metastore.spark.statistics.columns.{ColumnSummary, FileGroupStatistics, FileSetStatistics}
 
-/** Finds files of which predicates are proven, many at once. The two questions have separate rules: neither negates the other. */
+/** The statistics that conditions are put to, of many files at once. */
 private[pruning] final class Evaluation private (
     val length: Int,
     column: ColumnReference => Either[Reason, ColumnSummary],
     allowance: EvaluationAllowance) {
-  import FileSets.{both, either}
 
   private val summaries = mutable.Map.empty[ColumnReference, Either[Reason, ColumnSummary]]
 
@@ -33,168 +31,28 @@ private[pruning] final class Evaluation private (
   def summaryOf(use: ColumnReference): Either[Reason, ColumnSummary] =
     summaries.getOrElseUpdate(use, column(use))
 
-  /** The files of which it is proven that no row makes the predicate true. */
-  def noRowMatches(predicate: Condition): BitSet = {
-    allowance.requireTime()
-    excluded(predicate)
+  /** Raises where planning has taken too long. */
+  def requireTime(): Unit = allowance.requireTime()
+
+  def allFiles: BitSet = FileSets.all(length)
+
+  /** The files where the column is NULL in no row. */
+  def withoutNulls(use: ColumnReference): BitSet = where(use)((summary, i) => summary.nulls(i) == 0)
+
+  /** The files where the column is NULL in every row. */
+  def onlyNulls(use: ColumnReference): BitSet = whereKnown(use) { summary =>
+    if (summary.boundsDecide) new BitSet // no file is
+    else where(summary)(summary.isAllNull(_))
   }
 
-  private def excluded(predicate: Condition): BitSet = predicate match {
-    case And(left, right) =>
-      either(noRowMatches(left), noRowMatches(right))
-    case Or(left, right) =>
-      both(noRowMatches(left), noRowMatches(right))
-    case Never => FileSets.all(length)
-    case Always | Unknown(_) => new BitSet
-    case Evaluated(rules, _, _, _) =>
-      noRowMatches(rules)
-    case NullTest(use, true) =>
-      where(use)((summary, i) => summary.nulls(i) == 0)
-    case NullTest(use, false) if summaryOf(use).exists(_.boundsDecide) => new BitSet
-    case NullTest(use, false) =>
-      where(use)(allNull)
-    case NaNTest(use, true) =>
-      where(use)((summary, i) => summary.nans(i) == 0 || allNull(summary, i))
-    case NaNTest(use, false) =>
-      where(use)((summary, i) => summary.nans(i) == summary.rows(i))
-    case member: Member =>
-      noMember(member)
-    case related: Related =>
-      neverRelated(related)
-  }
+  /** The files of whose statistics of a column a test is true. */
+  def where(use: ColumnReference)(test: (ColumnSummary, Int) => Boolean): BitSet =
+    whereKnown(use)(summary => where(summary)(test(summary, _)))
 
-  private def noMember(member: Member): BitSet = whereMembers(member) { (summary, bounds) =>
-    val proven = if (member.inside) member.set.disjoint(bounds) else member.set.covers(bounds)
-    if (summary.boundsDecide) proven
-    else where(summary)(i => proven.get(i) || allNull(summary, i))
-  }
+  /** What a column's statistics prove; nothing where there are none. */
+  def whereKnown(use: ColumnReference)(prove: ColumnSummary => BitSet): BitSet =
+    summaryOf(use).fold(_ => new BitSet, prove)
 
-  private def neverRelated(related: Related): BitSet = whereTerms(related) { (a, b, bounds) =>
-    val never = bounds.never(related.relation)
-    related.relation match {
-      case Relation.NullSafeEqual =>
-        i => nullSafeNever(a, b, never(i), i)
-      case _ =>
-        i => never(i) || allNull(a, i) || allNull(b, i)
-    }
-  }
-
-  /** The files of which it is proven that the predicate is true of every row. */
-  def allRowsMatch(predicate: Condition): BitSet = {
-    allowance.requireTime()
-    matched(predicate)
-  }
-
-  private def matched(predicate: Condition): BitSet = predicate match {
-    case And(left, right) =>
-      both(allRowsMatch(left), allRowsMatch(right))
-    case Or(left, right) =>
-      either(allRowsMatch(left), allRowsMatch(right))
-    case Always => FileSets.all(length)
-    case Never | Unknown(_) => new BitSet
-    case Evaluated(rules, _, _, _) =>
-      allRowsMatch(rules)
-    case NullTest(use, true) =>
-      where(use)(allNull)
-    case NullTest(use, false) =>
-      where(use)((summary, i) => summary.nulls(i) == 0)
-    case NaNTest(use, true) =>
-      where(use)((summary, i) => summary.nans(i) == summary.rows(i))
-    case NaNTest(use, false) =>
-      where(use)((summary, i) => summary.nans(i) == 0)
-    case member: Member =>
-      allMembers(member)
-    case related: Related =>
-      alwaysRelated(related)
-  }
-
-  private def allMembers(member: Member): BitSet = whereMembers(member) { (summary, bounds) =>
-    val proven = if (member.inside) member.set.covers(bounds) else member.set.disjoint(bounds)
-    where(summary)(i => proven.get(i) && summary.nulls(i) == 0)
-  }
-
-  private def alwaysRelated(related: Related): BitSet = whereTerms(related) { (a, b, bounds) =>
-    val always = bounds.always(related.relation)
-    i => always(i) && a.nulls(i) == 0 && b.nulls(i) == 0
-  }
-
-  private def allNull(summary: ColumnSummary, i: Int): Boolean = summary.nulls(i) == summary.rows(i)
-
-  /** `<=>` also holds where both are NULL, so values that never meet are not enough. */
-  private def nullSafeNever(a: ColumnSummary, b: ColumnSummary, apart: Boolean, i: Int): Boolean = {
-    val aWithoutNull = a.nulls(i) == 0
-    val bWithoutNull = b.nulls(i) == 0
-    if (apart && (aWithoutNull || bWithoutNull)) true
-    else if (allNull(a, i) && bWithoutNull) true
-    else aWithoutNull && allNull(b, i)
-  }
-
-  private def where(use: ColumnReference)(test: (ColumnSummary, Int) => Boolean): BitSet =
-    summaryOf(use) match {
-      case Left(_) => new BitSet
-      case Right(summary) =>
-        where(summary)(test(summary, _))
-    }
-
-  private def where(summary: ColumnSummary)(test: Int => Boolean): BitSet =
+  def where(summary: ColumnSummary)(test: Int => Boolean): BitSet =
     FileSets.where(length)(i => summary.hasStatistics(i) && test(i))
-
-  private def whereMembers(member: Member)(prove: (ColumnSummary, Bounds) => BitSet): BitSet =
-    summaryOf(member.term.column) match {
-      case Left(_) => new BitSet
-      case Right(summary) =>
-        prove(summary, member.term.bounds(summary.bounds))
-    }
-
-  private def whereTerms(related: Related)(
-      prove: (ColumnSummary, ColumnSummary, BoundsComparison) => Int => Boolean): BitSet =
-    (summaryOf(related.left.column), summaryOf(related.right.column)) match {
-      case (Right(a), Right(b)) =>
-        val bounds = new BoundsComparison(related.left.bounds(a.bounds), related.right.bounds(b.bounds))
-        val test = prove(a, b, bounds)
-        FileSets.where(length)(i => a.hasStatistics(i) && b.hasStatistics(i) && test(i))
-      case _ => new BitSet
-    }
-}
-
-/** Compares the bounds of two terms of a row. */
-private final class BoundsComparison(left: Bounds, right: Bounds) {
-  private val (leftLo, leftHi) = (left.los, left.his)
-  private val (rightLo, rightHi) = (right.los, right.his)
-
-  /** Whether no pair of values within the bounds is so related. */
-  def never(relation: Relation): Int => Boolean = relation match {
-    case Relation.Less => isNotBelow
-    case Relation.LessOrEqual => isAbove
-    case Relation.Equal | Relation.NullSafeEqual => isApart
-    case Relation.NotEqual => isSame
-  }
-
-  /** Whether all pairs of values within the bounds are so related. */
-  def always(relation: Relation): Int => Boolean = relation match {
-    case Relation.Less => isBelow
-    case Relation.LessOrEqual => isNotAbove
-    case Relation.Equal | Relation.NullSafeEqual => isSame
-    case Relation.NotEqual => isApart
-  }
-
-  private def isBelow(i: Int): Boolean =
-    left.hasHi(i) && right.hasLo(i) && leftHi.compare(i, rightLo, i) < 0
-
-  private def isNotAbove(i: Int): Boolean =
-    left.hasHi(i) && right.hasLo(i) && leftHi.compare(i, rightLo, i) <= 0
-
-  private def isAbove(i: Int): Boolean =
-    right.hasHi(i) && left.hasLo(i) && rightHi.compare(i, leftLo, i) < 0
-
-  private def isNotBelow(i: Int): Boolean =
-    right.hasHi(i) && left.hasLo(i) && rightHi.compare(i, leftLo, i) <= 0
-
-  private def isApart(i: Int): Boolean = isBelow(i) || isAbove(i)
-
-  /** Whether both are the same single value. */
-  private def isSame(i: Int): Boolean = {
-    val areExact = ValueSet.exact(left, i) && ValueSet.exact(right, i)
-    areExact && leftHi.compare(i, rightLo, i) <= 0 && rightHi.compare(i, leftLo, i) <= 0
-  }
 }

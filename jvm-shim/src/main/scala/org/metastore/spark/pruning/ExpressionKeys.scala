@@ -11,10 +11,11 @@ import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.objects.InvokeLike
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{ArrayType, DataType, Decimal, MapType, StringType, StructType}
+import org.apache.spark.sql.types.{ArrayType, DataType, Decimal, MapType, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.Manifest
 
 /**
@@ -160,15 +161,14 @@ private[spark] object ExpressionKeys {
 
   // Collations compare by rules that are not ours.
   private def isPlain(dataType: DataType): Boolean = dataType match {
-    case text: StringType =>
-      text == StringType
     case struct: StructType =>
       struct.fields.forall(field => isPlain(field.dataType))
     case array: ArrayType =>
       isPlain(array.elementType)
     case map: MapType =>
       isPlain(map.keyType) && isPlain(map.valueType)
-    case _ => true
+    case _ =>
+      !TypePromotion.isCollated(dataType)
   }
 
   /** Sums and products are the same with their operands turned around. */

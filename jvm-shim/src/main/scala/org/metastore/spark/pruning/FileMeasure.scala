@@ -83,9 +83,8 @@ private[pruning] object FileMeasure {
     NoBounds,
     new BitSet)
 
-  def isAllNull(summary: ColumnSummary, file: Int): Boolean =
-    summary.nulls(file) == summary.rows(file)
-
-  def hasNulls(summary: ColumnSummary, file: Int): Boolean =
-    summary.hasStatistics(file) && summary.nulls(file) >= 0
+  /** Whether what the rows of a file add to a measure of its values is known: nothing, or what `ofValues` says. */
+  def isKnown(summary: ColumnSummary, file: Int)(ofValues: => Boolean): Boolean =
+    if (summary.hasNullCount(file)) summary.isAllNull(file) || ofValues
+    else false
 }

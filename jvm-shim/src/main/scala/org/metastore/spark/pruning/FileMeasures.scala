@@ -9,17 +9,16 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, Literal, UnscaledV
 import org.apache.spark.sql.catalyst.expressions.aggregate.{
   AggregateExpression, Average, Complete, Count, Max, Min, Sum
 }
-import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
+import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.statistics.columns.{
-  Bounds, BytesBounds, CatalystValue, ColumnSummary, ColumnValues, CountedValues, FileSetStatistics,
-  LongBounds, TypePromotion
+  CatalystValue, ColumnSummary, ColumnValues, CountedValues, FileSetStatistics, TypePromotion
 }
-import org.metastore.spark.statistics.objects.{DoubleOrder, UnsignedOrder, Values}
+import org.metastore.spark.statistics.objects.{DoubleOrder, Values}
 
 /** The aggregate functions that are measures of files. */
 object FileMeasures {
-  import FileMeasure.{hasNulls, isAllNull, measured}
+  import FileMeasure.measured
 
   /** The measure that a function of all rows of a scan is; None where statistics do not tell. */
   def fromFunction(function: AggregateExpression, resolver: ColumnResolver): Option[FileMeasure] = {
@@ -68,7 +67,7 @@ object FileMeasures {
   }
 
   /** COUNT(*). */
-  private case object RowCount extends FileMeasure {
+  private object RowCount extends FileMeasure {
     override val columns: Seq[(String, DataType)] = Nil
 
     override def compute(
@@ -87,7 +86,7 @@ object FileMeasures {
         among: BitSet,
         deleted: Int => DeletedRows): MeasuredFiles =
       measured(files, column) { summary =>
-        def nulls(file: Int): Long = if (hasNulls(summary, file)) summary.nulls(file) else -1L
+        def nulls(file: Int): Long = if (summary.hasNullCount(file)) summary.nulls(file) else -1L
         new LiveCounts(summary.rows(_), nulls, deleted)
       }
   }
@@ -176,54 +175,39 @@ object FileMeasures {
   private final class ExactBounds(summary: ColumnSummary, least: Boolean, live: LiveBounds)
     extends MeasuredFiles {
     private val bounds = summary.bounds
-    private val order = inOrder(bounds)
+    private val edges = bounds.ends(low = least)
 
     override def isKnown(file: Int): Boolean =
-      if (!hasNulls(summary, file)) false
-      else if (isAllNull(summary, file)) true
-      else hasExact(file) && !isZero(file) && live.isLive(file)
+      FileMeasure.isKnown(
+        summary,
+        file)(bounds.isExact(file, low = least) && !isZero(file) && live.isLive(file))
 
     override def total(files: BitSet): Option[Any] = {
       var best = -1
-      files.stream.filter(!isAllNull(summary, _)).forEach { file =>
-        if (best < 0 || order(file, best)) best = file
+      files.stream.filter(!summary.isAllNull(_)).forEach { file =>
+        if (best < 0 || isBefore(file, best)) best = file
       }
-      if (best < 0) Some(null)
-      else if (least) CatalystValue.lo(summary, best)
-      else CatalystValue.hi(summary, best)
+      Some(if (best < 0) null else CatalystValue.ordered(edges, best, summary.dataType))
     }
 
-    private def hasExact(file: Int): Boolean = if (least) bounds.loExact(file) else bounds.hiExact(file)
-
     // Statistics keep one zero, and rows of either sign may be the least or the greatest.
-    private def isZero(file: Int): Boolean = (summary.dataType, bounds) match {
-      case (FloatType | DoubleType, longs: LongBounds) =>
-        val edges = if (least) longs.lo else longs.hi
-        edges(file) == DoubleOrder.Zero
+    private def isZero(file: Int): Boolean = edges match {
+      case Values.Longs(keys) =>
+        summary.isFloatingPoint && keys(file) == DoubleOrder.Zero
       case _ => false
     }
 
     /** Whether the bound of one file goes before that of another. */
-    private def inOrder(bounds: Bounds): (Int, Int) => Boolean = bounds match {
-      case longs: LongBounds if least =>
-        (a, b) => longs.lo(a) < longs.lo(b)
-      case longs: LongBounds =>
-        (a, b) => longs.hi(a) > longs.hi(b)
-      case bytes: BytesBounds if least =>
-        (a, b) => UnsignedOrder.compare(bytes.lo(a), bytes.lo(b)) < 0
-      case bytes: BytesBounds =>
-        (a, b) => UnsignedOrder.compare(bytes.hi(a), bytes.hi(b)) > 0
-      case _ =>
-        (_, _) => false
+    private def isBefore(file: Int, other: Int): Boolean = {
+      val order = edges.compare(file, edges, other)
+      if (least) order < 0 else order > 0
     }
   }
 
   private final class ListedValues(summary: ColumnSummary, values: ColumnValues, few: BitSet)
     extends MeasuredFiles {
     override def isKnown(file: Int): Boolean =
-      if (!hasNulls(summary, file)) false
-      else if (isAllNull(summary, file)) true
-      else !mayHaveNaN(file) && few.get(file)
+      FileMeasure.isKnown(summary, file)(!summary.mayHaveNaN(file) && few.get(file))
 
     override def total(files: BitSet): Option[Any] = Some(firstPlaces(files).size.toLong)
 
@@ -236,30 +220,23 @@ object FileMeasures {
     /** Where each of the values is found first. */
     private def firstPlaces(files: BitSet): mutable.LinkedHashMap[Any, (Values, Int)] = {
       val places = mutable.LinkedHashMap.empty[Any, (Values, Int)]
-      for (file <- files.stream.toArray if !isAllNull(summary, file); listed <- values.listed(file);
+      for (file <- files.stream.toArray if !summary.isAllNull(file); listed <- values.listed(file);
         (key, i) <- keysOf(listed).zipWithIndex)
         places.getOrElseUpdate(key, (listed, i))
       places
-    }
-
-    private def mayHaveNaN(file: Int): Boolean = summary.dataType match {
-      case FloatType | DoubleType =>
-        summary.nans(file) != 0
-      case _ => false
     }
   }
 
   private final class Groups(summary: ColumnSummary, counts: collection.Map[Int, CountedValues], few: BitSet)
     extends MeasuredFiles {
     override def isKnown(file: Int): Boolean =
-      if (!hasNulls(summary, file)) false
-      else isAllNull(summary, file) || few.get(file)
+      FileMeasure.isKnown(summary, file)(few.get(file))
 
     override def total(files: BitSet): Option[Any] = {
       val groups = mutable.LinkedHashMap.empty[Any, (Any, Long)]
       files.stream.forEach { file =>
         if (summary.nulls(file) > 0) add(None, null, summary.nulls(file), groups)
-        if (!isAllNull(summary, file)) {
+        if (!summary.isAllNull(file)) {
           val listed = counts(file)
           keysOf(listed.values).zipWithIndex.foreach { case (key, i) =>
             add(key, CatalystValue.ordered(listed.values, i, summary.dataType), listed.counts(i), groups)

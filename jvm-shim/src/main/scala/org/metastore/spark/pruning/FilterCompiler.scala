@@ -2,7 +2,7 @@ package org.metastore.spark.pruning
 
 import org.apache.spark.sql.catalyst.expressions.Expression
 
-import org.metastore.spark.reason.{Reason, Recoverable}
+import org.metastore.spark.reason.{Attempt, Reason, Recoverable}
 
 object FilterCompiler {
 
@@ -59,9 +59,7 @@ object FilterCompiler {
     compiler.together(conditions).map(_.at(places))
   }
 
-  private def orNone[A](values: => Seq[A]): Seq[A] =
-    try values
-    catch { case Recoverable(_) => Nil }
+  private def orNone[A](values: => Seq[A]): Seq[A] = Attempt.orNone(values).getOrElse(Nil)
 
   /** The classes that judge files, for who loads them before the first query. */
   private[spark] def pruningClasses: Seq[Class[_]] =

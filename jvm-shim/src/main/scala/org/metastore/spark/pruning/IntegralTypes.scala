@@ -5,19 +5,29 @@ import org.apache.spark.sql.types.{ByteType, DataType, IntegerType, LongType, Sh
 /** The types of whole numbers. */
 private[pruning] object IntegralTypes {
 
-  def isIntegral(dataType: DataType): Boolean = dataType match {
-    case ByteType | ShortType | IntegerType | LongType => true
-    case _ => false
+  /** The least and the greatest value of a type, and how many digits these have. */
+  private final class Limits(val least: Long, val most: Long, val digits: Int)
+
+  private val LimitsOfTypes: Map[DataType, Limits] = Map(
+    ByteType -> new Limits(Byte.MinValue, Byte.MaxValue, 3),
+    ShortType -> new Limits(Short.MinValue, Short.MaxValue, 5),
+    IntegerType -> new Limits(Int.MinValue, Int.MaxValue, 10),
+    LongType -> new Limits(Long.MinValue, Long.MaxValue, 19))
+
+  def isIntegral(dataType: DataType): Boolean = LimitsOfTypes.contains(dataType)
+
+  /** The most digits that values of an integral type have. */
+  def digits(integral: DataType): Int = LimitsOfTypes(integral).digits
+
+  /** The value, if the integral type holds it: otherwise Spark's result would have wrapped around or failed. */
+  def within(integral: DataType, value: Long): Long = {
+    val limits = LimitsOfTypes(integral)
+    if (value < limits.least || value > limits.most) throw new ArithmeticException("overflow")
+    value
   }
 
-  /** The value, if the type holds it: otherwise Spark's result would have wrapped around or failed. */
-  def within(dataType: DataType, value: Long): Long = {
-    val fits = dataType match {
-      case ByteType => value.isValidByte
-      case ShortType => value.isValidShort
-      case IntegerType => value.isValidInt
-      case _ => true
-    }
-    if (fits) value else throw new ArithmeticException("overflow")
+  /** Matches an expression of an integral type. */
+  object Integral {
+    def unapply(dataType: DataType): Boolean = isIntegral(dataType)
   }
 }

@@ -27,24 +27,18 @@ private[pruning] object Intersections {
     case evaluated: Evaluated =>
       evaluated.copy(rules = tighten(evaluated.rules))
     case and: And =>
-      val parts = conjuncts(and).map(tighten).toIndexedSeq
+      val parts = and.conjuncts.map(tighten).toIndexedSeq
       val consequences = find(parts).map(_.condition)
       (parts ++ consequences).reduceLeft(And(_, _))
     case leaf => leaf
   }
 
-  private def conjuncts(condition: Condition): Seq[Condition] = condition match {
-    case And(left, right) =>
-      conjuncts(left) ++ conjuncts(right)
-    case leaf => Seq(leaf)
-  }
-
   private def columnConditions(condition: Condition): Seq[ColumnCondition] =
-    conjuncts(condition).flatMap(rulesOf).flatMap(onColumn)
+    condition.conjuncts.flatMap(rulesOf).flatMap(onColumn)
 
   private def rulesOf(part: Condition): Seq[Condition] = part match {
-    case Evaluated(rules, _, _, _) =>
-      conjuncts(rules)
+    case evaluated: Evaluated =>
+      evaluated.rules.conjuncts
     case other => Seq(other)
   }
 

@@ -1,62 +1,54 @@
 package org.metastore.spark.pruning
 
-import org.apache.spark.sql.types._
-import org.apache.spark.unsafe.types.UTF8String
+import org.apache.spark.sql.types.{DataType, Decimal, DecimalType}
 
-import org.metastore.spark.statistics.objects.{DecimalBytes, DoubleOrder, UnsignedOrder, Values}
+import org.metastore.spark.statistics.columns.{CatalystValue, TypePromotion}
+import org.metastore.spark.statistics.objects.{Encoding, UnsignedOrder, Values}
 
 /** Takes values of literals to the order in which bounds are kept, and builds sets of them. */
 private[pruning] object LiteralValues {
 
-  /** A value in the order of bounds. */
-  sealed trait Key
-  final case class LongKey(value: Long) extends Key
-  final case class BytesKey(value: Array[Byte]) extends Key
+  /** A value in the order of bounds, of one of two kinds. */
+  sealed trait Key {
+    def toLong: Long = otherKind
+    def toBytes: Array[Byte] = otherKind
+
+    private def otherKind = throw new IllegalArgumentException(s"$this is of another kind")
+  }
+
+  final case class LongKey(value: Long) extends Key {
+    override def toLong: Long = value
+  }
+
+  final case class BytesKey(value: Array[Byte]) extends Key {
+    override def toBytes: Array[Byte] = value
+  }
 
   /** The key of Catalyst's internal value; `None` where the type has no order here, or the value does not fit it. */
   def key(value: Any, dataType: DataType): Option[Key] = (value, dataType) match {
-    case (b: Boolean, BooleanType) =>
-      Some(LongKey(if (b) 1 else 0))
-    case (n: Number, ByteType | ShortType | IntegerType | LongType) =>
-      Some(LongKey(n.longValue))
-    case (n: Number, DateType | TimestampType | TimestampNTZType) =>
-      Some(LongKey(n.longValue))
-    case (n: Number, FloatType | DoubleType) =>
-      Some(LongKey(DoubleOrder.key(n.doubleValue)))
-    case (d: Decimal, to: DecimalType) =>
-      decimal(d, to)
-    case (s: UTF8String, StringType) =>
-      Some(BytesKey(s.getBytes))
-    case (b: Array[Byte], BinaryType) =>
-      Some(BytesKey(b))
-    case _ => None
+    case (null, _) => None
+    case (decimal: Decimal, to: DecimalType) if isRounded(decimal, to) => None
+    case _ =>
+      TypePromotion.encoding(dataType).map(keyIn(_, value, dataType))
   }
 
-  private def decimal(value: Decimal, to: DecimalType): Option[Key] = {
-    val exact = value.toJavaBigDecimal
-    val isRounded = exact.stripTrailingZeros.scale > to.scale
-    if (isRounded) None
-    else {
-      val unscaled = exact.setScale(to.scale).unscaledValue
-      val isLong = to.precision <= Decimal.MAX_LONG_DIGITS
-      if (isLong && unscaled.bitLength < 64) Some(LongKey(unscaled.longValue))
-      else if (!isLong && unscaled.bitLength < 128) Some(BytesKey(DecimalBytes.of(unscaled)))
-      else None
-    }
-  }
+  private def isRounded(value: Decimal, to: DecimalType): Boolean =
+    value.toJavaBigDecimal.stripTrailingZeros.scale > to.scale
+
+  private def keyIn(encoding: Encoding, value: Any, dataType: DataType): Key =
+    if (encoding == Encoding.BinaryValues) BytesKey(CatalystValue.orderedBytes(value, dataType))
+    else LongKey(CatalystValue.orderedLong(value, dataType))
 
   /** The single value. */
   def point(key: Key): ValueSet = points(Seq(key)).get
 
   /** The single values, of one kind; `None` where there is none. */
-  def points(keys: Seq[Key]): Option[ValueSet] = {
-    val numbers = keys.collect { case LongKey(value) => value }
-    val texts = keys.collect { case BytesKey(value) => value }
-    if (texts.nonEmpty) {
-      val sorted = texts.sortWith((a, b) => UnsignedOrder.compare(a, b) < 0)
-      Some(ValueSet.ofSorted(Values.Bytes(sorted.toArray)))
-    } else if (numbers.nonEmpty) Some(ValueSet.ofSorted(Values.Longs(numbers.distinct.sorted.toArray)))
-    else None
+  def points(keys: Seq[Key]): Option[ValueSet] = keys.headOption.map {
+    case _: LongKey =>
+      ValueSet.fromSorted(Values.Longs(keys.map(_.toLong).distinct.sorted.toArray))
+    case _: BytesKey =>
+      val sorted = keys.map(_.toBytes).sortWith((a, b) => UnsignedOrder.compare(a, b) < 0)
+      ValueSet.fromSorted(Values.Bytes(sorted.toArray))
   }
 
   /** All values below the key; `None` where there cannot be any. */

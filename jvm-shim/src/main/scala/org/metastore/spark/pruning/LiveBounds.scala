@@ -2,8 +2,6 @@ package org.metastore.spark.pruning
 
 import java.util.BitSet
 
-import org.apache.spark.sql.types.{DoubleType, FloatType}
-
 import org.metastore.spark.statistics.columns.{ColumnSummary, CountedValues, NoBounds}
 
 /**
@@ -22,10 +20,7 @@ private[pruning] final class LiveBounds(
   private val bounds = summary.bounds
 
   // Bounds do not tell of NaN, nor the two zeros apart.
-  private val areOfAllValues = summary.dataType match {
-    case FloatType | DoubleType => false
-    case _ => bounds != NoBounds
-  }
+  private val areOfAllValues = !summary.isFloatingPoint && bounds != NoBounds
 
   /** Whether some live row of a file has the bound, which is known to be a value of the file. */
   def isLive(file: Int): Boolean =
@@ -37,13 +32,13 @@ private[pruning] final class LiveBounds(
     else counts.get(file).fold(0L)(rowsAtBound(file, _))
 
   private def rowsAtBound(file: Int, counted: CountedValues): Long = {
-    val edges = if (least) bounds.los else bounds.his
+    val edges = bounds.ends(low = least)
     val place = counted.counts.indices.find(counted.values.compare(_, edges, file) == 0)
     place.fold(0L)(counted.counts(_))
   }
 
   private def hasOneValue(file: Int): Boolean =
-    bounds.loExact(file) && bounds.hiExact(file) && bounds.los.compare(file, bounds.his, file) == 0
+    bounds.areExact(file) && bounds.los.compare(file, bounds.his, file) == 0
 
   private lazy val counts: collection.Map[Int, CountedValues] = {
     val unclear = among.stream.filter(file => !deleted(file).isZero && hasBound(file) && !hasOneValue(file))
@@ -51,7 +46,5 @@ private[pruning] final class LiveBounds(
   }
 
   private def hasBound(file: Int): Boolean =
-    if (!FileMeasure.hasNulls(summary, file)) false
-    else if (least) bounds.loExact(file)
-    else bounds.hiExact(file)
+    summary.hasNullCount(file) && bounds.isExact(file, low = least)
 }

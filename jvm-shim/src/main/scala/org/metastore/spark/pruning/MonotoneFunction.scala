@@ -1,11 +1,15 @@
 package org.metastore.spark.pruning
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.util.DateTimeConstants.{MICROS_PER_SECOND, SECONDS_PER_DAY}
+import org.apache.spark.sql.catalyst.util.DateTimeConstants.{
+  MICROS_PER_DAY, MICROS_PER_SECOND, SECONDS_PER_DAY
+}
 import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
+
+import org.metastore.spark.pruning.IntegralTypes.Integral
 
 /**
  * A function of one value that never decreases, and never gives NULL for a value: Spark's own expression says what it makes of a bound.
@@ -44,24 +48,20 @@ private[pruning] final case class MonotoneFunction(
 private[pruning] object MonotoneFunction {
 
   def unapply(expression: Expression): Option[MonotoneFunction] = expression match {
-    case Multiply(x, Positive(), _) =>
+    case Divide(x, divisor, _) if signOf(divisor).contains(1) =>
       number(expression, x)
-    case Multiply(Positive(), x, _) =>
-      number(expression, x)
-    case Divide(x, Positive(), _) =>
-      number(expression, x)
-    case Add(x, Finite(), _) =>
-      number(expression, x)
-    case Add(Finite(), x, _) =>
-      number(expression, x)
-    case Subtract(x, Finite(), _) =>
+    case _: Multiply =>
+      besideLiteral(expression)(signOf(_).contains(1))
+    case _: Add =>
+      besideLiteral(expression)(signOf(_).isDefined)
+    case Subtract(x, subtrahend, _) if signOf(subtrahend).isDefined =>
       number(expression, x)
     case round @ (_: Round | _: BRound) =>
       rounded(round.asInstanceOf[RoundBase])
     case whole @ (_: Floor | _: Ceil) =>
       wholeNumber(expression, whole.children.head)
-    case _: ToUnixTimestamp | _: UnixTimestamp =>
-      seconds(expression, expression.children.head)
+    case _: ToUnixTimestamp | _: UnixTimestamp if isTimestamp(expression.children.head) =>
+      total(expression, expression.children.head)
     case _: UnixSeconds | _: UnixMillis | _: UnixMicros | _: MicrosToTimestamp =>
       total(expression, expression.children.head)
     case MillisToTimestamp(x) =>
@@ -80,24 +80,29 @@ private[pruning] object MonotoneFunction {
   private def ofCast(cast: Cast): Option[MonotoneFunction] = (cast.child.dataType, cast.dataType) match {
     case (FloatType | DoubleType, IntegerType | LongType) =>
       wholeNumber(cast, cast.child)
-    case (DoubleType, FloatType) | (_: DecimalType, DoubleType) =>
+    case types if TotalCasts(types) =>
+      total(cast, cast.child)
+    case (_: DecimalType, DoubleType) =>
       total(cast, cast.child)
     case (_: DecimalType, to @ (IntegerType | LongType)) =>
       partial(cast, cast.child, hasWholePart(to))
-    case (_: DecimalType, _: DecimalType) =>
+    case (_: DecimalType | Integral(), _: DecimalType) =>
       partial(cast, cast.child)
-    case (from, _: DecimalType) if IntegralTypes.isIntegral(from) =>
-      partial(cast, cast.child)
-    case (from, TimestampType) if IntegralTypes.isIntegral(from) =>
-      total(cast, cast.child)
-    case (TimestampType, LongType | DoubleType) =>
-      total(cast, cast.child)
     case (DateType | TimestampNTZType, StringType) =>
       Some(text(cast, cast.child, None))
     case (TimestampType, StringType) =>
       cast.timeZoneId.map(zone => text(cast, cast.child, clockOf(zone, MICROS_PER_SECOND)))
     case _ => None
   }
+
+  private val TotalCasts: Set[(DataType, DataType)] = Set(
+    (ByteType, TimestampType),
+    (ShortType, TimestampType),
+    (IntegerType, TimestampType),
+    (LongType, TimestampType),
+    (TimestampType, LongType),
+    (TimestampType, DoubleType),
+    (DoubleType, FloatType))
 
   /** Whether a decimal's digits before the point are a value of an integral type. */
   private def hasWholePart(to: DataType)(value: Any): Boolean = {
@@ -115,9 +120,14 @@ private[pruning] object MonotoneFunction {
     Some(MonotoneFunction(function, argument, isTotal = false, isDefined = isDefined))
 
   private def number(function: Expression, argument: Expression): Option[MonotoneFunction] =
+    number(function, argument, total(function, argument))
+
+  private def number(
+      function: Expression,
+      argument: Expression,
+      ofDoubles: => Option[MonotoneFunction]): Option[MonotoneFunction] =
     argument.dataType match {
-      case FloatType | DoubleType =>
-        total(function, argument)
+      case FloatType | DoubleType => ofDoubles
       case _: DecimalType =>
         partial(function, argument)
       case _ => None
@@ -130,16 +140,11 @@ private[pruning] object MonotoneFunction {
 
   /** Large values become the largest of the type, NaN zero. */
   private def wholeNumber(function: Expression, argument: Expression): Option[MonotoneFunction] =
-    argument.dataType match {
-      case FloatType | DoubleType =>
-        partial(function, argument, value => !value.asInstanceOf[Number].doubleValue.isNaN)
-      case _: DecimalType =>
-        partial(function, argument)
-      case _ => None
-    }
+    number(function, argument, partial(function, argument, !isNaN(_)))
 
-  private def seconds(function: Expression, argument: Expression): Option[MonotoneFunction] =
-    if (argument.dataType == TimestampType) total(function, argument) else None
+  private def isNaN(value: Any): Boolean = value.asInstanceOf[Number].doubleValue.isNaN
+
+  private def isTimestamp(argument: Expression): Boolean = argument.dataType == TimestampType
 
   private def localText(
       function: Expression,
@@ -147,13 +152,9 @@ private[pruning] object MonotoneFunction {
       format: String,
       zone: String): Option[MonotoneFunction] =
     if (hasOldClocks || !isOrdered(format)) None
-    else argument.dataType match {
-      case TimestampType =>
-        Some(text(function, argument, clockOf(zone, MICROS_PER_SECOND)))
-      case LongType =>
-        Some(text(function, argument, clockOf(zone, 1)))
-      case _ => None
-    }
+    else UnitsOfSecond.get(argument.dataType).map(units => text(function, argument, clockOf(zone, units)))
+
+  private val UnitsOfSecond: Map[DataType, Long] = Map(LongType -> 1L, TimestampType -> MICROS_PER_SECOND)
 
   private def hasOldClocks: Boolean = {
     val policy = SQLConf.get.getConfString("spark.sql.legacy.timeParserPolicy", "EXCEPTION")
@@ -165,17 +166,19 @@ private[pruning] object MonotoneFunction {
       function: Expression,
       argument: Expression,
       clock: Option[LocalClock]): MonotoneFunction = {
-    val day = argument.dataType match {
-      case DateType => 1L
-      case LongType => SECONDS_PER_DAY
-      case _ => MICROS_PER_SECOND * SECONDS_PER_DAY
-    }
+    val day = UnitsOfDay(argument.dataType)
     def isDefined(value: Any): Boolean = {
       val days = Math.floorDiv(value.asInstanceOf[Number].longValue, day)
       FirstDay < days && days < LastDay
     }
     MonotoneFunction(function, argument, isTotal = false, isDefined, clock)
   }
+
+  private val UnitsOfDay: Map[DataType, Long] = Map(
+    DateType -> 1L,
+    LongType -> SECONDS_PER_DAY,
+    TimestampType -> MICROS_PER_DAY,
+    TimestampNTZType -> MICROS_PER_DAY)
 
   private val FirstDay = java.time.LocalDate.of(1, 1, 2).toEpochDay
   private val LastDay = java.time.LocalDate.of(9999, 12, 30).toEpochDay
@@ -188,24 +191,20 @@ private[pruning] object MonotoneFunction {
   private def clockOf(zone: String, perSecond: Long): Option[LocalClock] =
     Some(LocalClock(DateTimeUtils.getZoneId(zone), perSecond))
 
-  private object Positive {
-    def unapply(expression: Expression): Boolean = expression match {
-      case Literal(value: Number, FloatType | DoubleType) =>
-        isFinite(value) && value.doubleValue > 0
-      case Literal(value: Decimal, _: DecimalType) =>
-        value.toJavaBigDecimal.signum > 0
-      case _ => false
-    }
+  /** A function of one operand, where the other one is a literal that keeps the order. */
+  private def besideLiteral(function: Expression)(keepsOrder: Expression => Boolean)
+      : Option[MonotoneFunction] = {
+    val (literals, others) = function.children.partition(keepsOrder)
+    if (literals.isEmpty) None else others.headOption.flatMap(number(function, _))
   }
 
-  private object Finite {
-    def unapply(expression: Expression): Boolean = expression match {
-      case Literal(value: Number, FloatType | DoubleType) => isFinite(value)
-      case Literal(_: Decimal, _: DecimalType) => true
-      case _ => false
-    }
+  /** The sign of a literal of doubles or decimals; None of others, and of those that are not finite. */
+  private def signOf(expression: Expression): Option[Int] = expression match {
+    case Literal(value: Decimal, _: DecimalType) =>
+      Some(value.toJavaBigDecimal.signum)
+    case Literal(value: Number, FloatType | DoubleType) =>
+      val double = value.doubleValue
+      Some(Math.signum(double).toInt).filter(_ => java.lang.Double.isFinite(double))
+    case _ => None
   }
-
-  private def isFinite(value: Number): Boolean =
-    !value.doubleValue.isNaN && !value.doubleValue.isInfinite
 }

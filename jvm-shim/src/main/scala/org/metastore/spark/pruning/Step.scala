@@ -4,9 +4,11 @@ import java.math.BigInteger
 
 import org.apache.spark.sql.types.DataType
 
-import org.metastore.spark.pruning.LiteralValues.{BytesKey, Key, LongKey}
-import org.metastore.spark.reason.Recoverable
-import org.metastore.spark.statistics.columns.{Bounds, BytesBounds, CatalystValue, LongBounds, TypePromotion}
+import org.metastore.spark.pruning.LiteralValues.Key
+import org.metastore.spark.reason.Attempt.orNone
+import org.metastore.spark.statistics.columns.{
+  Bounds, BytesBounds, CatalystValue, LongBounds, NoBounds, TypePromotion
+}
 import org.metastore.spark.statistics.objects.{DecimalBytes, Encoding}
 
 /** Takes the bounds of a value to the bounds of a monotone function of it. */
@@ -20,8 +22,8 @@ private[pruning] object Step {
    */
   final case class Monotone(low: Long => Long, high: Long => Long) extends Step {
     override def apply(bounds: Bounds): Bounds = mapLongs(bounds) { (from, to, i) =>
-      if (from.hasLo(i)) attempt(low(from.lo(i))).foreach(to.setLo(i, _, from.loExact(i)))
-      if (from.hasHi(i)) attempt(high(from.hi(i))).foreach(to.setHi(i, _, from.hiExact(i)))
+      if (from.hasLo(i)) orNone(low(from.lo(i))).foreach(to.setLo(i, _, from.loExact(i)))
+      if (from.hasHi(i)) orNone(high(from.hi(i))).foreach(to.setHi(i, _, from.hiExact(i)))
     }
   }
 
@@ -32,7 +34,7 @@ private[pruning] object Step {
   /** Integer arithmetic that may overflow: both bounds must pass, an unknown one as the least or greatest integer, or nothing is. */
   final case class Arithmetic(function: Long => Long, falling: Boolean) extends Step {
     override def apply(bounds: Bounds): Bounds = mapLongs(bounds) { (from, to, i) =>
-      for (ofLo <- attempt(function(from.lo(i))); ofHi <- attempt(function(from.hi(i)))) {
+      for ((ofLo, ofHi) <- orNone((function(from.lo(i)), function(from.hi(i))))) {
         if (falling) {
           to.setLo(i, ofHi, from.hiExact(i))
           to.setHi(i, ofLo, from.loExact(i))
@@ -46,16 +48,13 @@ private[pruning] object Step {
 
   /** The distance from zero of integers; `check` raises where it is none. Both bounds must be known. */
   final case class Absolute(check: Long => Long) extends Step {
-    override def apply(bounds: Bounds): Bounds = mapLongs(bounds) { (from, to, i) =>
-      if (from.hasLo(i) && from.hasHi(i)) {
-        val (lo, hi) = (from.lo(i), from.hi(i))
-        for (ofLo <- attempt(check(absolute(lo))); ofHi <- attempt(check(absolute(hi)))) {
-          val (least, most) = (math.min(ofLo, ofHi), math.max(ofLo, ofHi))
-          if (hi <= 0) to.setLo(i, least, from.hiExact(i))
-          else if (lo >= 0) to.setLo(i, least, from.loExact(i))
-          else to.setLo(i, 0, exact = false)
-          to.setHi(i, most, if (ofLo > ofHi) from.loExact(i) else from.hiExact(i))
-        }
+    override def apply(bounds: Bounds): Bounds = mapKnown(bounds) { (from, to, i) =>
+      for ((ofLo, ofHi) <- orNone((check(absolute(from.lo(i))), check(absolute(from.hi(i)))))) {
+        val isLoFarther = ofLo > ofHi
+        if (from.hi(i) <= 0) to.setLo(i, math.min(ofLo, ofHi), from.hiExact(i))
+        else if (from.lo(i) >= 0) to.setLo(i, math.min(ofLo, ofHi), from.loExact(i))
+        else to.setLo(i, 0, exact = false)
+        to.setHi(i, math.max(ofLo, ofHi), if (isLoFarther) from.loExact(i) else from.hiExact(i))
       }
     }
 
@@ -65,13 +64,11 @@ private[pruning] object Step {
 
   /** A part of a date, such as its month, that never decreases within a larger one, such as its year: where both bounds lie in one. */
   final case class Within(larger: Int => Int, part: Int => Int) extends Step {
-    override def apply(bounds: Bounds): Bounds = mapLongs(bounds) { (from, to, i) =>
-      if (from.hasLo(i) && from.hasHi(i)) {
-        val (lo, hi) = (from.lo(i).toInt, from.hi(i).toInt)
-        if (larger(lo) == larger(hi)) {
-          to.setLo(i, part(lo).toLong, from.loExact(i))
-          to.setHi(i, part(hi).toLong, from.hiExact(i))
-        }
+    override def apply(bounds: Bounds): Bounds = mapKnown(bounds) { (from, to, i) =>
+      val (lo, hi) = (from.lo(i).toInt, from.hi(i).toInt)
+      if (larger(lo) == larger(hi)) {
+        to.setLo(i, part(lo).toLong, from.loExact(i))
+        to.setHi(i, part(hi).toLong, from.hiExact(i))
       }
     }
   }
@@ -90,13 +87,12 @@ private[pruning] object Step {
       def ofHi = evaluate(function.latest(CatalystValue.ordered(bounds.his, i, from)))
       val lo = if (bounds.hasLo(i)) key(ofLo) else None
       val hi = if (bounds.hasHi(i)) key(ofHi) else None
-      val isKnownBetween = function.isTotal || (lo.isDefined && hi.isDefined)
-      if (isKnownBetween) Image(lo, hi) else Image(None, None)
+      val areBothKnown = lo.isDefined && hi.isDefined
+      if (areBothKnown || function.isTotal) Image(lo, hi) else Image(None, None)
     }
 
     private def key(result: => Option[Any]): Option[Key] =
-      try result.flatMap(LiteralValues.key(_, to))
-      catch { case Recoverable(_) => None }
+      orNone(result.flatMap(LiteralValues.key(_, to))).flatten
   }
 
   /** Unscaled decimals up to 18 digits times 10^digits, as decimals of more than 18. */
@@ -104,11 +100,11 @@ private[pruning] object Step {
     private val factor = BigInteger.TEN.pow(digits)
 
     override def apply(bounds: Bounds): Bounds = bounds match {
-      case b: LongBounds =>
-        new BytesBounds(rescaleLongs(b.lo, b.hasLo), rescaleLongs(b.hi, b.hasHi), b.flags)
-      case b: BytesBounds =>
-        new BytesBounds(b.lo.map(rescaleBytes), b.hi.map(rescaleBytes), b.flags)
-      case other => other
+      case longs: LongBounds =>
+        new BytesBounds(rescaleLongs(longs.lo, longs.hasLo), rescaleLongs(longs.hi, longs.hasHi), longs.flags)
+      case bytes: BytesBounds =>
+        new BytesBounds(bytes.lo.map(rescaleBytes), bytes.hi.map(rescaleBytes), bytes.flags)
+      case NoBounds => NoBounds
     }
 
     private def rescaleLongs(values: Array[Long], isKnown: Int => Boolean): Array[Array[Byte]] =
@@ -119,12 +115,9 @@ private[pruning] object Step {
     private def rescaleBytes(value: Array[Byte]): Array[Byte] =
       if (value == null) null else rescale(DecimalBytes.unscaled(value))
 
-    private def rescale(unscaled: BigInteger): Array[Byte] = DecimalBytes.of(unscaled.multiply(factor))
+    private def rescale(unscaled: BigInteger): Array[Byte] =
+      DecimalBytes.fromUnscaled(unscaled.multiply(factor))
   }
-
-  private def attempt(value: => Long): Option[Long] =
-    try Some(value)
-    catch { case Recoverable(_) => None } // the bound is then unknown, which is sound
 
   /** Bounds that become known one by one. */
   private final class Target(length: Int) {
@@ -156,8 +149,8 @@ private[pruning] object Step {
     def longs(images: Array[Image], source: Bounds): Bounds = {
       val to = new Target(images.length)
       images.indices.foreach { i =>
-        images(i).lo.foreach(key => to.setLo(i, toLong(key), source.loExact(i)))
-        images(i).hi.foreach(key => to.setHi(i, toLong(key), source.hiExact(i)))
+        images(i).lo.foreach(key => to.setLo(i, key.toLong, source.loExact(i)))
+        images(i).hi.foreach(key => to.setHi(i, key.toLong, source.hiExact(i)))
       }
       to.bounds
     }
@@ -172,31 +165,24 @@ private[pruning] object Step {
       new BytesBounds(images.map(image => toBytes(image.lo)), images.map(image => toBytes(image.hi)), flags)
     }
 
-    private def toLong(key: Key): Long = key match {
-      case LongKey(value) => value
-      case other => otherKind(other)
-    }
-
-    private def toBytes(key: Option[Key]): Array[Byte] = key match {
-      case Some(BytesKey(value)) => value
-      case Some(other) => otherKind(other)
-      case None => null
-    }
-
-    private def otherKind(key: Key) = throw new IllegalArgumentException(s"$key is of another kind")
+    private def toBytes(key: Option[Key]): Array[Byte] = key.map(_.toBytes).orNull
   }
 
-  private def mapLongs(bounds: Bounds)(put: (LongBounds, Target, Int) => Unit): Bounds = bounds match {
-    case from: LongBounds =>
-      val length = from.flags.length
-      val to = new Target(length)
-      var i = 0
-      while (i < length) {
-        put(from, to, i)
-        i += 1
-      }
-      to.bounds
-    case other =>
-      throw new IllegalArgumentException(s"no step over ${other.getClass.getName}")
+  /** As `mapLongs`, where both bounds are known. */
+  private def mapKnown(bounds: Bounds)(put: (LongBounds, Target, Int) => Unit): Bounds =
+    mapLongs(bounds) { (from, to, i) =>
+      if (from.hasBoth(i)) put(from, to, i)
+    }
+
+  private def mapLongs(bounds: Bounds)(put: (LongBounds, Target, Int) => Unit): Bounds = {
+    val from = bounds.asInstanceOf[LongBounds]
+    val length = from.flags.length
+    val to = new Target(length)
+    var i = 0
+    while (i < length) {
+      put(from, to, i)
+      i += 1
+    }
+    to.bounds
   }
 }

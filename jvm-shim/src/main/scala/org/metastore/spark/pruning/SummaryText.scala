@@ -3,8 +3,8 @@ package org.metastore.spark.pruning
 import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.types.DataType
 
-import org.metastore.spark.reason.{BinaryText, Recoverable}
-import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSummary, FileSetStatistics, ValueEvidence}
+import org.metastore.spark.reason.{Attempt, BinaryText}
+import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSummary, FileSetStatistics}
 
 /** Writes what is known of a column in a file as people read it: `a in [1, 5], 2 of 10 rows null`. */
 private[pruning] object SummaryText {
@@ -19,13 +19,7 @@ private[pruning] object SummaryText {
 
   /** What is known of single values: `, all 200 values listed`. */
   def values(files: FileSetStatistics, use: ColumnReference, file: Int): String =
-    files.values(use.key, use.dataType, Array(file), filters = true).evidence(file) match {
-      case Some(ValueEvidence.InList(count)) =>
-        s", all $count values listed"
-      case Some(ValueEvidence.InIndex) => ", where each value is listed"
-      case Some(ValueEvidence.InFilter) => ", bloom filter"
-      case None => ""
-    }
+    files.values(use.key, use.dataType, Array(file), filters = true).evidence(file).fold("")(_.text)
 
   private def range(summary: ColumnSummary, file: Int): String = {
     val (lo, hi) = (CatalystValue.lo(summary, file), CatalystValue.hi(summary, file))
@@ -43,8 +37,7 @@ private[pruning] object SummaryText {
         case bytes: Array[Byte] =>
           BinaryText.render(bytes)
         case _ =>
-          try Literal(value, dataType).toString
-          catch { case Recoverable(_) => value.toString }
+          Attempt.orNone(Literal(value, dataType).toString).getOrElse(value.toString)
       }
       if (exact) rendered else s"$rendered…"
     }

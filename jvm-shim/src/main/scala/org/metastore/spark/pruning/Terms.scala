@@ -1,7 +1,5 @@
 package org.metastore.spark.pruning
 
-import scala.util.Right
-
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.util.DateTimeConstants.MICROS_PER_DAY
 import org.apache.spark.sql.catalyst.util.DateTimeUtils
@@ -21,8 +19,9 @@ private[pruning] final class Terms(columns: ColumnLookup) {
       column(expression)
     case cast: Cast =>
       unapply(cast.child).flatMap(convert(cast, _))
-    case Year(Date(term)) =>
-      Some(term.after(IntegerType, YearOfDays))
+    case field: GetDateField =>
+      for (step <- DateFields.get(field.getClass); term <- Date.unapply(field.child))
+        yield term.after(IntegerType, step)
     case TruncDate(Date(term), Literal(format: UTF8String, _)) =>
       truncatedDate(term, format)
     case t: TruncTimestamp if t.timeZoneId.isDefined =>
@@ -31,9 +30,7 @@ private[pruning] final class Terms(columns: ColumnLookup) {
       Some(shift(term, days.toLong, IntegerType, DateType))
     case DateSub(Date(term), Literal(days: Int, IntegerType)) =>
       Some(shift(term, -days.toLong, IntegerType, DateType))
-    case Add(Integral(term), Whole(value), _) =>
-      Some(shift(term, value))
-    case Add(Whole(value), Integral(term), _) =>
+    case TermAndNumber(_: Add, term, value) =>
       Some(shift(term, value))
     case Subtract(Integral(term), Whole(value), _) =>
       minus(term, value)
@@ -41,25 +38,27 @@ private[pruning] final class Terms(columns: ColumnLookup) {
       Some(mirror(term, value))
     case UnaryMinus(Integral(term), _) =>
       Some(mirror(term, 0))
-    case Multiply(Integral(term), Whole(value), _) =>
-      Some(multiply(term, value))
-    case Multiply(Whole(value), Integral(term), _) =>
+    case TermAndNumber(_: Multiply, term, value) =>
       Some(multiply(term, value))
     case IntegralDivide(Integral(term), Whole(value), _) if value > 0 =>
       Some(term.after(LongType, Step.Monotone.exactly(_ / value)))
     case Abs(Integral(term), _) =>
       Some(term.after(term.dataType, Step.Absolute(within(term.dataType, _))))
-    case Month(Date(term)) =>
-      Some(term.after(IntegerType, Step.Within(DateTimeUtils.getYear, DateTimeUtils.getMonth)))
-    case Quarter(Date(term)) =>
-      Some(term.after(IntegerType, Step.Within(DateTimeUtils.getYear, DateTimeUtils.getQuarter)))
-    case DayOfYear(Date(term)) =>
-      Some(term.after(IntegerType, Step.Within(DateTimeUtils.getYear, DateTimeUtils.getDayInYear)))
-    case DayOfMonth(Date(term)) =>
-      Some(term.after(IntegerType, Step.Within(monthOf, DateTimeUtils.getDayOfMonth)))
     case MonotoneFunction(function) =>
       unapply(function.argument).flatMap(rising(_, function))
     case _ => None
+  }
+
+  /** An operation on an integral term and a literal, in either order. */
+  private object TermAndNumber {
+    def unapply(operation: BinaryArithmetic): Option[(BinaryArithmetic, Term, Long)] =
+      (operation.left, operation.right) match {
+        case (Integral(term), Whole(value)) =>
+          Some((operation, term, value))
+        case (Whole(value), Integral(term)) =>
+          Some((operation, term, value))
+        case _ => None
+      }
   }
 
   private object Integral extends TypedTerm(isIntegral)
@@ -71,11 +70,9 @@ private[pruning] final class Terms(columns: ColumnLookup) {
       else None
   }
 
-  private def column(expression: Expression): Option[Term] = columns.find(expression) match {
-    case Right(use) if TypePromotion.hasBounds(use.dataType) =>
-      Some(Term(use, use.dataType, Nil))
-    case _ => None
-  }
+  private def column(expression: Expression): Option[Term] =
+    if (TypePromotion.hasBounds(expression.dataType)) columns.find(expression).toOption.map(fromColumn)
+    else None
 
   /** Truncation goes from instants to local time and back, so that both sides may jump. */
   private def truncatedTimestamp(t: TruncTimestamp): Option[Term] = t.format match {
@@ -103,15 +100,17 @@ private[pruning] object Terms {
     }
   }
 
-  private val YearOfDays =
-    Step.Monotone.exactly(days => DateTimeUtils.getYear(Math.toIntExact(days)).toLong)
+  private val DateFields: Map[Class[_], Step] = Map(
+    classOf[Year] -> Step.Monotone.exactly(days => DateTimeUtils.getYear(Math.toIntExact(days)).toLong),
+    classOf[Quarter] -> Step.Within(DateTimeUtils.getYear, DateTimeUtils.getQuarter),
+    classOf[Month] -> Step.Within(DateTimeUtils.getYear, DateTimeUtils.getMonth),
+    classOf[DayOfYear] -> Step.Within(DateTimeUtils.getYear, DateTimeUtils.getDayInYear),
+    classOf[DayOfMonth] -> Step.Within(monthOf, DateTimeUtils.getDayOfMonth))
+
+  private def fromColumn(column: ColumnReference): Term = Term(column, column.dataType, Nil)
 
   private def convert(cast: Cast, term: Term): Option[Term] =
-    CastTerms(cast, term) match {
-      case None =>
-        MonotoneFunction.unapply(cast).flatMap(rising(term, _))
-      case converted => converted
-    }
+    CastTerms(cast, term).orElse(MonotoneFunction.unapply(cast).flatMap(rising(term, _)))
 
   private def truncatedDate(term: Term, format: UTF8String): Option[Term] = {
     val level = DateTimeUtils.parseTruncLevel(format)
@@ -142,8 +141,7 @@ private[pruning] object Terms {
   }
 
   private def minus(term: Term, value: Long): Option[Term] =
-    if (value == Long.MinValue) None
-    else Some(shift(term, -value))
+    if (value == Long.MinValue) None else Some(shift(term, -value))
 
   private def mirror(term: Term, from: Long): Term = {
     def subtracted(value: Long): Long = within(term.dataType, Math.subtractExact(from, value))

@@ -30,19 +30,14 @@ private[spark] final class TopRows(
    * @param candidates files whose rows lie within their bounds
    * @param full       files all of whose live rows match
    */
-  def beyond(candidates: BitSet, full: BitSet): BitSet = threshold(full) match {
-    case Some(last) =>
-      FileSets.where(summary.length) { file =>
-        candidates.get(file) && summary.hasStatistics(file) && isBeyond(file, last)
-      }
-    case None => new BitSet
+  def beyond(candidates: BitSet, full: BitSet): BitSet = threshold(full).fold(new BitSet) { last =>
+    FileSets.where(summary.length) { file =>
+      candidates.get(file) && summary.hasStatistics(file) && isBeyond(file, last)
+    }
   }
 
   /** Whether every row of a file comes after a place; false where it has no rows. */
-  private def isBeyond(file: Int, last: Place): Boolean = earliest(file) match {
-    case Some(first) => inOrder.compare(first, last) > 0
-    case None => false
-  }
+  private def isBeyond(file: Int, last: Place): Boolean = earliest(file).exists(inOrder.compare(_, last) > 0)
 
   /** Whether enough rows are certain to come at or before some place; `full` as of `beyond`. */
   def isLimitReached(full: BitSet): Boolean = threshold(full).isDefined
@@ -90,19 +85,16 @@ private[spark] final class TopRows(
 
   /** Where the first row of a file may be; None where it has none. */
   private def earliest(file: Int): Option[Place] = {
-    val nulls = summary.nulls(file)
+    val mayBeginWithNull = order.nullsFirst && summary.nulls(file) != 0
     if (summary.rows(file) == 0) None
-    else if (nulls == summary.rows(file)) Some(nullsPlace)
-    else if (order.nullsFirst && nulls != 0) Some(nullsPlace)
+    else if (mayBeginWithNull || summary.isAllNull(file)) Some(nullsPlace)
     else Some(bound(file, low = order.isAscending, BeforeValues))
   }
 
   private def latestValue(file: Int): Place = bound(file, low = !order.isAscending, AfterValues)
 
   private def bound(file: Int, low: Boolean, unknown: Int): Place =
-    if (low && bounds.hasLo(file)) Place(AmongValues, bounds.los, file)
-    else if (!low && bounds.hasHi(file)) Place(AmongValues, bounds.his, file)
-    else Place(unknown)
+    if (bounds.has(file, low)) Place(AmongValues, bounds.ends(low), file) else Place(unknown)
 
   private val inOrder: Ordering[Place] = new Ordering[Place] {
     override def compare(a: Place, b: Place): Int =

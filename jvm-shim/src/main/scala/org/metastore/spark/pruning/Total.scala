@@ -36,10 +36,9 @@ private[pruning] final case class Total(
     private val bounds = summary.bounds
 
     override def isKnown(file: Int): Boolean =
-      if (!FileMeasure.hasNulls(summary, file)) false
-      else if (FileMeasure.isAllNull(summary, file)) true
-      else if (sums.forall(_.sums(file) == null)) false
-      else bounds.hasLo(file) && bounds.hasHi(file) && isPossible(file)
+      FileMeasure.isKnown(summary, file)(hasSum(file) && bounds.hasBoth(file) && isPossible(file))
+
+    private def hasSum(file: Int): Boolean = sums.exists(_.sums(file) != null)
 
     override def total(files: BitSet): Option[Any] = {
       val (sum, count) = sumOf(files)
@@ -62,7 +61,7 @@ private[pruning] final case class Total(
 
     private def sumOf(files: BitSet): (BigInteger, Long) = {
       var (sum, count) = (BigInteger.ZERO, 0L)
-      files.stream.filter(!FileMeasure.isAllNull(summary, _)).forEach { file =>
+      files.stream.filter(!summary.isAllNull(_)).forEach { file =>
         sum = sum.add(sums.get.sums(file))
         count += countOf(file)
       }
@@ -71,14 +70,14 @@ private[pruning] final case class Total(
 
     private def farthest(files: BitSet): BigInteger = {
       var sum = BigInteger.ZERO
-      files.stream.filter(!FileMeasure.isAllNull(summary, _)).forEach(file =>
+      files.stream.filter(!summary.isAllNull(_)).forEach(file =>
         sum = sum.add(times(magnitude(file), countOf(file))))
       sum
     }
 
     /** No value of a file is farther from zero. */
     private def magnitude(file: Int): BigInteger =
-      if (summary.hasStatistics(file) && bounds.hasLo(file) && bounds.hasHi(file))
+      if (summary.hasStatistics(file) && bounds.hasBoth(file))
         Total.unscaled(bounds.los, file).abs.max(Total.unscaled(bounds.his, file).abs)
       else Total.mostOfType(column.dataType)
 

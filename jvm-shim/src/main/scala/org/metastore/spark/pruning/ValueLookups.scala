@@ -3,10 +3,8 @@ package org.metastore.spark.pruning
 import java.util.{Arrays, BitSet}
 import java.util.stream.IntStream
 
-import org.apache.spark.sql.types.{DoubleType, FloatType}
-
 import org.metastore.spark.pruning.Condition._
-import org.metastore.spark.reason.Recoverable
+import org.metastore.spark.reason.Attempt
 import org.metastore.spark.statistics.columns.{Bounds, ColumnSummary, FileSetStatistics, NoBounds}
 import org.metastore.spark.statistics.objects.Values
 
@@ -74,13 +72,13 @@ private[pruning] final class ValueLookups(
     byPoints(member.term.column, member.set.points.get, lacks = !member.inside, among)((_, _) => true)
 
   private def excludedByBounds(predicate: Condition, among: BitSet): BitSet =
-    evaluateAmong(among)(_.noRowMatches(predicate))
+    evaluateAmong(among)(predicate.noRowMatches)
 
   private def matchedByBounds(predicate: Condition, among: BitSet): BitSet =
-    evaluateAmong(among)(_.allRowsMatch(predicate))
+    evaluateAmong(among)(predicate.allRowsMatch)
 
   private def withoutNulls(use: ColumnReference, among: BitSet): BitSet =
-    evaluateAmong(among)(_.allRowsMatch(NullTest(use, isNull = false)))
+    evaluateAmong(among)(NullTest(use, isNull = false).allRowsMatch)
 
   private def evaluateAmong(among: BitSet)(ask: Evaluation => BitSet): BitSet = {
     val places = among.stream.toArray
@@ -89,12 +87,10 @@ private[pruning] final class ValueLookups(
 
   /** Files all of whose values are listed, and the expression proves it of them; an error of it is the query's to raise. */
   private def byExpression(evaluated: Evaluated, among: BitSet)(proves: ListedFile => Boolean): BitSet =
-    bounds.summaryOf(evaluated.column) match {
-      case Left(_) => new BitSet
-      case Right(summary) =>
-        val open = among.stream.filter(summary.hasStatistics(_)).toArray
-        if (open.isEmpty || allowance.isEmpty) new BitSet
-        else setOf(proven(evaluated, summary, open, proves))
+    bounds.whereKnown(evaluated.column) { summary =>
+      val open = among.stream.filter(summary.hasStatistics(_)).toArray
+      if (open.isEmpty || allowance.isEmpty) new BitSet
+      else setOf(proven(evaluated, summary, open, proves))
     }
 
   private def proven(
@@ -106,11 +102,10 @@ private[pruning] final class ValueLookups(
     val trial = new ValueTrial(new ValuePredicate(evaluated.condition, evaluated.leaf), use, allowance)
     val values = files.values(use.key, use.dataType, open, filters = false, allowance.worthReading)
     def listed(file: Int): Option[Values] =
-      if (summary.nulls(file) == summary.rows(file)) Some(Values.none) else values.listed(file)
+      if (summary.isAllNull(file)) Some(Values.none) else values.listed(file)
     def isProven(file: Int, list: Values): Boolean = {
       filesEvaluated += 1
-      try proves(new ListedFile(summary, file, trial, list))
-      catch { case Recoverable(_) => false }
+      Attempt.orNone(proves(new ListedFile(summary, file, trial, list))).contains(true)
     }
     inTime(open).filter(file => listed(file).exists(isProven(file, _)))
   }
@@ -118,16 +113,14 @@ private[pruning] final class ValueLookups(
   /** Files none of whose values is one of the points (`lacks`), or all are. */
   private def byPoints(use: ColumnReference, points: Values, lacks: Boolean, among: BitSet)(
       isOpen: (Bounds, Int) => Boolean): BitSet =
-    bounds.summaryOf(use) match {
-      case Left(_) => new BitSet
-      case Right(summary) =>
-        val open = among.stream.filter(i => summary.hasStatistics(i) && isOpen(summary.bounds, i)).toArray
-        if (open.isEmpty) new BitSet
-        else {
-          val values = files.values(use.key, use.dataType, open, filters = lacks)
-          val decides = if (lacks) values.lack(points) else values.within(points)
-          setOf(inTime(open).filter(decides(_)))
-        }
+    bounds.whereKnown(use) { summary =>
+      val open = among.stream.filter(i => summary.hasStatistics(i) && isOpen(summary.bounds, i)).toArray
+      if (open.isEmpty) new BitSet
+      else {
+        val values = files.values(use.key, use.dataType, open, filters = lacks)
+        val decides = if (lacks) values.lack(points) else values.within(points)
+        setOf(inTime(open).filter(decides(_)))
+      }
     }
 
   /** Files one after the other: each may have to be asked for many values. */
@@ -151,10 +144,7 @@ private final class ListedFile(summary: ColumnSummary, file: Int, trial: ValueTr
 
   private def mayHaveNull: Boolean = summary.nulls(file) != 0
 
-  private def mayHaveNaN: Boolean = summary.dataType match {
-    case FloatType | DoubleType => summary.nans(file) != 0
-    case _ => false
-  }
+  private def mayHaveNaN: Boolean = summary.mayHaveNaN(file)
 }
 
 private[pruning] object ValueLookups {

@@ -24,7 +24,7 @@ private[pruning] sealed trait ValueSet {
 private[pruning] object ValueSet {
 
   /** No value at all. */
-  case object NoValue extends ValueSet {
+  object NoValue extends ValueSet {
     override def disjoint(bounds: Bounds): BitSet = FileSets.all(bounds.los.length)
     override def covers(bounds: Bounds): BitSet = new BitSet
     override def intersect(other: ValueSet): ValueSet = this
@@ -33,6 +33,16 @@ private[pruning] object ValueSet {
   /** All values between two. */
   sealed trait Range extends ValueSet {
     def contains(values: Values, i: Int): Boolean
+
+    /** The values that are in both of two ranges of one kind. */
+    protected def intersectRange(other: Range): ValueSet
+
+    override final def intersect(other: ValueSet): ValueSet = other match {
+      case range: Range =>
+        intersectRange(range)
+      case others =>
+        others.intersect(this)
+    }
   }
 
   /** Integers from `lo` to `hi`, both included; the extremes mean no limit. */
@@ -43,36 +53,28 @@ private[pruning] object ValueSet {
       if (isPoint) Some(Values.Longs(Array(lo))) else None
 
     override def disjoint(bounds: Bounds): BitSet = {
-      val lows = longs(bounds).lo
-      val highs = longs(bounds).hiUpTo(hi)
+      val longs = bounds.asInstanceOf[LongBounds]
+      val lows = longs.lo
+      val highs = longs.hiUpTo(hi)
       FileSets.where(lows.length)(i => lows(i) > hi || highs(i) < lo)
     }
 
     override def covers(bounds: Bounds): BitSet = {
-      val b = longs(bounds)
-      FileSets.where(b.lo.length) { i =>
-        b.lo(i) >= lo && b.hi(i) <= hi && (!isPoint || exact(b, i))
-      }
+      val longs = bounds.asInstanceOf[LongBounds]
+      val within = FileSets.where(longs.lo.length)(i => longs.lo(i) >= lo && longs.hi(i) <= hi)
+      if (isPoint) whereExact(bounds, within) else within
     }
 
-    override def contains(values: Values, i: Int): Boolean = values match {
-      case Values.Longs(array) =>
-        lo <= array(i) && array(i) <= hi
-      case _ => otherKind
+    override def contains(values: Values, i: Int): Boolean = {
+      val value = values.asInstanceOf[Values.Longs].array(i)
+      lo <= value && value <= hi
     }
 
-    override def intersect(other: ValueSet): ValueSet = other match {
-      case that: LongRange =>
-        val least = math.max(lo, that.lo)
-        val most = math.min(hi, that.hi)
-        if (least > most) NoValue else LongRange(least, most)
-      case that =>
-        that.intersect(this)
-    }
-
-    private def longs(bounds: Bounds): LongBounds = bounds match {
-      case integers: LongBounds => integers
-      case _ => otherKind
+    override protected def intersectRange(other: Range): ValueSet = {
+      val that = other.asInstanceOf[LongRange]
+      val least = math.max(lo, that.lo)
+      val most = math.min(hi, that.hi)
+      if (least > most) NoValue else LongRange(least, most)
     }
   }
 
@@ -84,63 +86,50 @@ private[pruning] object ValueSet {
       if (isPoint) Some(Values.Bytes(Array(lo))) else None
 
     override def disjoint(bounds: Bounds): BitSet = {
-      val b = bytes(bounds)
-      val heads = b.heads
-      val least = if (lo == null) Long.MinValue else heads.of(lo)
-      val most = if (hi == null) Long.MaxValue else heads.of(hi)
+      val bytes = bounds.asInstanceOf[BytesBounds]
+      val heads = bytes.heads
+      val least = if (lo == null) Long.MinValue else heads.head(lo)
+      val most = if (hi == null) Long.MaxValue else heads.head(hi)
       val lows = heads.lo
       val highs = heads.hi
       FileSets.where(lows.length) { i =>
-        val isAbove = lows(i) > most || lows(i) == most && above(b.lo(i))
-        isAbove || highs(i) < least || highs(i) == least && below(b.hi(i))
+        val isAbove = lows(i) > most || lows(i) == most && above(bytes.lo(i))
+        isAbove || highs(i) < least || highs(i) == least && below(bytes.hi(i))
       }
     }
 
     override def covers(bounds: Bounds): BitSet = {
-      val b = bytes(bounds)
-      FileSets.where(b.lo.length) { i =>
-        beginsWithin(b, i) && endsWithin(b, i) && (!isPoint || exact(b, i))
-      }
+      val bytes = bounds.asInstanceOf[BytesBounds]
+      val within = FileSets.where(bytes.lo.length)(i => beginsWithin(bytes.lo(i)) && endsWithin(bytes.hi(i)))
+      if (isPoint) whereExact(bounds, within) else within
     }
 
-    private def beginsWithin(bounds: BytesBounds, i: Int): Boolean =
-      lo == null || bounds.hasLo(i) && !below(bounds.lo(i))
+    private def beginsWithin(least: Array[Byte]): Boolean =
+      lo == null || UnsignedOrder.compare(least, lo) >= 0 // null is less than all
 
-    private def endsWithin(bounds: BytesBounds, i: Int): Boolean =
-      hi == null || bounds.hasHi(i) && !above(bounds.hi(i))
+    private def endsWithin(most: Array[Byte]): Boolean =
+      hi == null || most != null && !above(most)
 
-    override def contains(values: Values, i: Int): Boolean = values match {
-      case Values.Bytes(array) =>
-        !above(array(i)) && !below(array(i))
-      case _ => otherKind
+    override def contains(values: Values, i: Int): Boolean = {
+      val value = values.asInstanceOf[Values.Bytes].array(i)
+      !above(value) && !below(value)
     }
 
-    override def intersect(other: ValueSet): ValueSet = other match {
-      case that: BytesRange =>
-        val least = if (UnsignedOrder.compare(that.lo, lo) > 0) that.lo else lo // null is less than all
-        val narrower = if (hi == null || that.above(hi)) that else this
-        val both = BytesRange(least, narrower.hi, narrower.hiIncluded)
-        if (both.above(least)) NoValue else both
-      case _: LongRange => otherKind
-      case that =>
-        that.intersect(this)
+    override protected def intersectRange(other: Range): ValueSet = {
+      val that = other.asInstanceOf[BytesRange]
+      val least = if (UnsignedOrder.compare(that.lo, lo) > 0) that.lo else lo // null is less than all
+      val narrower = if (hi == null || that.above(hi)) that else this
+      val both = BytesRange(least, narrower.hi, narrower.hiIncluded)
+      if (both.above(least)) NoValue else both
     }
 
-    private def above(value: Array[Byte]): Boolean =
-      if (value == null || hi == null) false
-      else {
-        val order = UnsignedOrder.compare(value, hi)
-        order > 0 || (order == 0 && !hiIncluded)
-      }
+    private def above(value: Array[Byte]): Boolean = hi != null && {
+      val order = UnsignedOrder.compare(value, hi) // null is less than all
+      if (hiIncluded) order > 0 else order >= 0
+    }
 
     private def below(value: Array[Byte]): Boolean =
-      if (value == null || lo == null) false
-      else UnsignedOrder.compare(value, lo) < 0
-
-    private def bytes(bounds: Bounds): BytesBounds = bounds match {
-      case strings: BytesBounds => strings
-      case _ => otherKind
-    }
+      value != null && UnsignedOrder.compare(value, lo) < 0 // null is less than all
   }
 
   /** Several single values, sorted. */
@@ -170,7 +159,7 @@ private[pruning] object ValueSet {
     }
 
     override def covers(bounds: Bounds): BitSet = FileSets.where(bounds.los.length) { i =>
-      exact(bounds, i) && bounds.los.compare(i, bounds.his, i) == 0 && bounds.los.isIn(values, i)
+      bounds.areExact(i) && bounds.los.compare(i, bounds.his, i) == 0 && bounds.los.isIn(values, i)
     }
 
     override def intersect(other: ValueSet): ValueSet = other match {
@@ -183,12 +172,12 @@ private[pruning] object ValueSet {
 
     private def only(test: Int => Boolean): ValueSet = {
       val places = Array.range(0, values.length).filter(test)
-      if (places.isEmpty) NoValue else ofSorted(values.at(places))
+      if (places.isEmpty) NoValue else fromSorted(values.at(places))
     }
   }
 
   /** Some values, at least one. */
-  def ofSorted(values: Values): ValueSet = values match {
+  def fromSorted(values: Values): ValueSet = values match {
     case Values.Longs(Array(point)) =>
       LongRange(point, point)
     case Values.Bytes(Array(point)) =>
@@ -198,16 +187,9 @@ private[pruning] object ValueSet {
   }
 
   /** Byte strings that begin with the prefix. */
-  def ofPrefix(prefix: Array[Byte]): BytesRange = {
-    val last = prefix.lastIndexWhere(_ != -1)
-    val next = if (last < 0) null else prefix.take(last + 1)
-    if (next != null) next(last) = (next(last) + 1).toByte
-    BytesRange(prefix, next, hiIncluded = false)
-  }
+  def withPrefix(prefix: Array[Byte]): BytesRange =
+    BytesRange(prefix, UnsignedOrder.afterPrefix(prefix).orNull, hiIncluded = false)
 
-  /** Whether both bounds are values of the file. */
-  private[pruning] def exact(bounds: Bounds, file: Int): Boolean =
-    bounds.loExact(file) && bounds.hiExact(file)
-
-  private def otherKind = throw new IllegalArgumentException("values of two kinds")
+  private def whereExact(bounds: Bounds, files: BitSet): BitSet =
+    FileSets.where(files.length)(i => files.get(i) && bounds.areExact(i))
 }
