@@ -1,6 +1,5 @@
 package org.metastore.spark.estimates
 
-import java.util.Arrays
 import java.util.concurrent.TimeoutException
 
 import scala.collection.mutable
@@ -10,6 +9,9 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.pruning.ValuePredicate
+import org.metastore.spark.reason.Attempt
+import org.metastore.spark.statistics.columns.TypePromotion
+import org.metastore.spark.statistics.objects.UnsignedOrder
 import org.metastore.spark.statistics.values.{Axis, Bucket, ColumnHistogram}
 
 /** Which rows of a column, by its histogram, a condition on it leaves. */
@@ -33,10 +35,13 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
     val counted = selectSingles(singles, cuts.map(_.place).distinct)
     val spread = if (isPlain) cutRanges(ranges, cuts, column) else sampleRanges(ranges.toIndexedSeq)
     val nan: Any = if (dataType == FloatType) Float.NaN else Double.NaN
-    val nulls = if (column.nulls > 0 && holds(null)) column.nulls else 0
-    val nans = if (column.nans > 0 && holds(nan)) column.nans else 0
-    column.of((counted ++ spread).sorted(Bucket.order), nulls, nans)
+    val nulls = rowsOfValue(column.nulls, null)
+    val nans = rowsOfValue(column.nans, nan)
+    column.withBuckets((counted ++ spread).sorted(Bucket.order), nulls, nans)
   }
+
+  /** The rows of a value, if there are any and it is true of them. */
+  private def rowsOfValue(rows: Double, value: Any): Double = if (rows > 0 && holds(value)) rows else 0
 
   /** The single values for which it is true: where it only compares, all those between two literals are as the first of them. */
   private def selectSingles(singles: Array[Bucket], cuts: Array[Double]): Array[Bucket] =
@@ -58,25 +63,21 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
     }
 
   /** Whether what lies between two literals compares alike, as neither values of a flag do nor texts of a collation. */
-  private def isOrdered: Boolean = dataType match {
-    case BooleanType => false
-    case text: StringType => text == StringType
-    case _ => true
-  }
+  private def isOrdered: Boolean = dataType != BooleanType && !TypePromotion.isCollated(dataType)
 
   /** Whether nothing is asked but how values compare with literals. */
   private lazy val isPlain: Boolean = compares(condition)
 
   private def compares(part: Expression): Boolean = part match {
-    case column if column.semanticEquals(leaf) => true
     case _: Literal => true
     case StartsWith(child, _: Literal) =>
       child.semanticEquals(leaf)
-    case _: And | _: Or | _: Not =>
+    case _: And | _: Or | _: Not | _: In | _: InSet | _: BinaryComparison =>
       part.children.forall(compares)
-    case _: In | _: InSet | _: BinaryComparison | _: IsNull | _: IsNotNull | _: IsNaN =>
+    case _: IsNull | _: IsNotNull | _: IsNaN =>
       part.children.forall(compares)
-    case _ => false
+    case other =>
+      other.semanticEquals(leaf)
   }
 
   /** What any other condition leaves of ranges, by the values that are known of them: never nothing, as few say little. */
@@ -104,15 +105,15 @@ private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expr
   private def cutsOn(axis: Axis): Array[Cut] = {
     val literals = mutable.ArrayBuffer.empty[Any]
     condition.foreach {
-      case Literal(value, kind) if value != null && kind == dataType =>
+      case Literal(value, `dataType`) =>
         literals += value
       case InSet(child, values) if child.semanticEquals(leaf) =>
-        literals ++= values.filter(_ != null)
+        literals ++= values
       case _ =>
         ()
     }
     val ends = literals.collect { case text: UTF8String if text.numBytes > 0 => afterPrefix(text) }
-    val values = (literals ++ ends.flatten).filterNot(ColumnHistogram.isNaN)
+    val values = (literals ++ ends.flatten).filterNot(value => value == null || ColumnHistogram.isNaN(value))
     values.map(value => Cut(axis.at(value), value)).sortBy(_.place).toArray
   }
 
@@ -224,7 +225,7 @@ private[estimates] object ColumnPredicate {
       column: ColumnHistogram,
       conditions: Seq[Expression],
       leaf: Expression): Option[ColumnHistogram] =
-    EvaluationFailure.orNone {
+    Attempt.orNone {
       if (conditions.isEmpty) column
       else new ColumnPredicate(conditions.reduceLeft(And(_, _)), leaf).select(column)
     }
@@ -249,21 +250,10 @@ private[estimates] object ColumnPredicate {
     val plain = bytes.takeWhile(b => b != '%' && b != '_')
     val hasWildcard = plain.length < bytes.length
     val ends = mutable.LinkedHashSet.empty[UTF8String]
-    for (prefix <- Seq(bytes, plain) if prefix.nonEmpty; next <- following(prefix)) {
-      ends += next
+    for (prefix <- Seq(bytes, plain); next <- UnsignedOrder.afterPrefix(prefix)) {
+      ends += UTF8String.fromBytes(next)
       if (hasWildcard) ends += UTF8String.fromBytes(plain)
     }
     ends.toSeq
-  }
-
-  /** The least text above all that begin with a prefix; None where there is none. */
-  private def following(prefix: Array[Byte]): Option[UTF8String] = {
-    val last = prefix.lastIndexWhere(_ != -1)
-    if (last < 0) None
-    else {
-      val next = Arrays.copyOf(prefix, last + 1)
-      next(last) = (next(last) + 1).toByte
-      Some(UTF8String.fromBytes(next))
-    }
   }
 }

@@ -7,6 +7,7 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.pruning.{ColumnResolver, EvaluationClock, TimedMatch, ValuePredicate}
 import org.metastore.spark.pruning.ColumnLookup.{leavesOf, ColumnPath}
+import org.metastore.spark.reason.Attempt
 import org.metastore.spark.statistics.values.ColumnHistogram
 
 /** A column of the statistics as a filter names it. */
@@ -29,7 +30,7 @@ private[estimates] final case class ColumnConditions(
     else "bounds"
 
   /** The share of rows that satisfies the conditions. */
-  val share: Double = if (whole.rows > 0) remaining.rows / whole.rows else 0
+  val share: Double = ratio(remaining.rows, whole.rows)
 
   /** The same share among the values between two places. */
   def between(least: Double, most: Double): Double = {
@@ -38,10 +39,12 @@ private[estimates] final case class ColumnConditions(
   }
 
   /** The same share among nulls, which is all of them or none. */
-  val ofNulls: Double = if (whole.nulls > 0) remaining.nulls / whole.nulls else 0
+  val ofNulls: Double = ratio(remaining.nulls, whole.nulls)
 
   /** The same share among NaN. */
-  val ofNans: Double = if (whole.nans > 0) remaining.nans / whole.nans else 0
+  val ofNans: Double = ratio(remaining.nans, whole.nans)
+
+  private def ratio(part: Double, all: Double): Double = if (all > 0) part / all else 0
 }
 
 /** The share of rows that satisfies a condition, by the shares that conditions on one column have, say in a file. */
@@ -113,8 +116,8 @@ private[estimates] final class FilterSelectivity(
   private def columnsOf(condition: Expression): Option[Seq[ColumnKey]] = {
     val leaves = leavesOf(condition)
     val columns = leaves.flatMap(columnOf)
-    if (columns.size < leaves.size || columns.isEmpty) None
-    else Some(columns.distinct)
+    val areKnown = columns.nonEmpty && columns.size == leaves.size
+    if (areKnown) Some(columns.distinct) else None
   }
 
   private def columnOf(leaf: Expression): Option[ColumnKey] = leaf match {
@@ -177,7 +180,7 @@ private[estimates] final class FilterSelectivity(
   private def sampled(condition: Expression, columns: Seq[ColumnKey]): Option[Double] = {
     val histograms = columns.flatMap(remaining(_)).map(_.values)
     if (histograms.size < columns.size || histograms.exists(_.buckets.isEmpty)) None
-    else EvaluationFailure.orNone {
+    else Attempt.orNone {
       val matching = countSamples(bind(condition, columns), histograms)
       val notNull = histograms.map(column => column.values / math.max(1.0, column.rows)).product
       math.max(matching, 0.5) / Samples * notNull

@@ -71,13 +71,8 @@ object JoinKeys extends PredicateHelper {
 
   /** Adds which columns the new columns of a node are made of. */
   private def addAliases(node: LogicalPlan, sources: mutable.Map[ExprId, Set[ExprId]]): Unit =
-    for (expression <- node.expressions)
-      expression.foreach {
-        case named: Alias =>
-          sources(named.exprId) = sources(named.exprId) ++ columnsOf(named.child)
-        case _ =>
-          ()
-      }
+    for (expression <- node.expressions; named <- expression.collect { case alias: Alias => alias })
+      sources(named.exprId) = sources(named.exprId) ++ columnsOf(named.child)
 
   private def withSources(columns: Set[ExprId], sources: ExprId => Set[ExprId]): Set[ExprId] = {
     var (all, next) = (columns, columns)
@@ -183,14 +178,16 @@ object JoinKeys extends PredicateHelper {
     }
 
   private def renamed(list: Seq[NamedExpression], below: Map[ExprId, Origin]): Map[ExprId, Origin] = {
-    val origins = list.flatMap {
-      case column: Attribute =>
-        below.get(column.exprId).map(column.exprId -> _)
-      case renamed @ Alias(column: Attribute, _) =>
-        below.get(column.exprId).map(renamed.exprId -> _)
-      case _ => None
-    }
+    val origins = for (named <- list; column <- columnOf(named); origin <- below.get(column.exprId))
+      yield named.exprId -> origin
     origins.toMap
+  }
+
+  /** The column that is handed on as it is, under a name of its own or another. */
+  private def columnOf(named: NamedExpression): Option[Attribute] = named match {
+    case column: Attribute => Some(column)
+    case Alias(column: Attribute, _) => Some(column)
+    case _ => None
   }
 
   private def followSemiJoin(join: Join, uses: Uses): Map[ExprId, Origin] = {
@@ -235,10 +232,8 @@ object JoinKeys extends PredicateHelper {
   @scala.annotation.tailrec
   private def isScan(plan: LogicalPlan): Boolean = plan match {
     case _: LeafNode => true
-    case Filter(_, child) =>
-      isScan(child)
-    case Project(_, child) =>
-      isScan(child)
+    case _: Filter | _: Project =>
+      isScan(plan.children.head)
     case _ => false
   }
 
@@ -248,20 +243,22 @@ object JoinKeys extends PredicateHelper {
       case Not(other) =>
         for (sought <- soughtBy(other, origins))
           yield sought.copy(isIn = !sought.isIn, keepsNulls = other.isInstanceOf[Exists])
-      case in: InSubquery if in.query.outerAttrs.isEmpty && in.query.joinCond.isEmpty =>
-        (in.values, in.query.plan.output) match {
-          case (Seq(a), Seq(b)) =>
-            soughtIn(a, b, in.query.plan, origins)
-          case _ => None
-        }
-      case exists: Exists =>
-        exists.joinCond match {
-          case Seq(EqualTo(a, b)) =>
-            soughtIn(a, b, exists.plan, origins).orElse(soughtIn(b, a, exists.plan, origins))
-          case _ => None
-        }
+      case InSubquery(Seq(a), query) if isAlone(query) && query.plan.output.size == 1 =>
+        soughtIn(a, query.plan.output.head, query.plan, origins)
+      case ExistsEqual(a, b, plan) =>
+        soughtIn(a, b, plan, origins).orElse(soughtIn(b, a, plan, origins))
       case _ => None
     }
+
+  /** Whether a sub-query reads nothing of the query around it. */
+  private def isAlone(query: ListQuery): Boolean = query.outerAttrs.isEmpty && query.joinCond.isEmpty
+
+  private object ExistsEqual {
+    def unapply(exists: Exists): Option[(Expression, Expression, LogicalPlan)] = exists.joinCond match {
+      case Seq(EqualTo(a, b)) => Some((a, b, exists.plan))
+      case _ => None
+    }
+  }
 
   private def soughtIn(
       a: Expression,
@@ -311,28 +308,24 @@ object JoinKeys extends PredicateHelper {
     }
 
     /** Of the rows that are not null the share between the other side's least value and its greatest. */
-    private def within(other: ColumnHistogram): Double = values.dataType match {
-      case StringType | BinaryType => 1.0 // no common axis
-      case _ if other.buckets.isEmpty || values.values <= 0 => 1.0
-      case _ =>
-        values.between(other.buckets.head.from, other.buckets.iterator.map(_.until).max) / values.values
-    }
+    private def within(other: ColumnHistogram): Double =
+      if (JoinKey.WithoutCommonAxis(values.dataType) || other.buckets.isEmpty || values.values <= 0) 1.0
+      else values.between(other.buckets.head.from, other.buckets.map(_.until).max) / values.values
   }
 
   private object JoinKey {
     private val Least = 1e-6
+    private val WithoutCommonAxis: Set[DataType] = Set(StringType, BinaryType)
     private[JoinKeys] val LeastUnmatched = 0.1 // where ranges of values are compared, not all values
     private val Most = 0.5 // of rows that the other side may have: of more the conditions need not be asked
 
-    def fromOrigin(origin: Origin, known: RelationColumns): Option[JoinKey] = origin.expression match {
-      case None =>
-        fromColumn(origin, origin.column, known)
-      case Some(key) =>
-        known.resolver.replaceIn(key) match {
-          case Some(column: Attribute) =>
-            fromColumn(origin, column, known)
-          case _ => None
-        }
+    def fromOrigin(origin: Origin, known: RelationColumns): Option[JoinKey] = {
+      val key = origin.expression.fold(Option[Expression](origin.column))(known.resolver.replaceIn)
+      key match {
+        case Some(column: Attribute) =>
+          fromColumn(origin, column, known)
+        case _ => None
+      }
     }
 
     private def fromColumn(origin: Origin, column: Attribute, known: RelationColumns): Option[JoinKey] = {

@@ -40,7 +40,7 @@ private[estimates] object JoinSelectivity {
     if (texts.size < ends.size) (column, other)
     else {
       val sorted = texts.sortWith(isLess)
-      val axis = Axis.of(column.dataType, sorted.headOption, sorted.lastOption)
+      val axis = Axis.between(column.dataType, sorted.headOption, sorted.lastOption)
       (column.on(axis), other.on(axis))
     }
   }
@@ -75,16 +75,16 @@ private[estimates] object JoinSelectivity {
   // The values of a range are taken to be among those of the other side, as those of a foreign key are: of two ranges all
   // values of that with fewer are.
   private def rowsOfBucket(a: Bucket, b: Bucket, column: ColumnHistogram, other: ColumnHistogram): Double =
-    (a.isSingle, b.isSingle) match {
-      case (true, true) =>
-        if (isSame(a, b)) a.rows else 0
-      case (true, false) =>
-        if (isInside(a, b) && !other.hasSingle(a.from, a.lo)) a.rows else 0
-      case (false, true) =>
-        if (isInside(b, a) && !column.hasSingle(b.from, b.lo)) a.rows / a.distinct else 0
-      case (false, false) =>
-        rowsOfRanges(a, b)
-    }
+    if (a.isSingle) {
+      val meets = if (b.isSingle) isSame(a, b) else isLoneInside(a, b, other)
+      if (meets) a.rows else 0
+    } else if (b.isSingle) {
+      if (isLoneInside(b, a, column)) a.rows / a.distinct else 0
+    } else rowsOfRanges(a, b)
+
+  /** Whether a single value lies in a range of a column where it has no bucket of its own. */
+  private def isLoneInside(single: Bucket, range: Bucket, column: ColumnHistogram): Boolean =
+    isInside(single, range) && !column.hasSingle(single.from, single.lo)
 
   private def rowsOfRanges(a: Bucket, b: Bucket): Double = {
     val (left, right) = (part(a, b), part(b, a))
@@ -96,11 +96,9 @@ private[estimates] object JoinSelectivity {
   private def isInside(single: Bucket, range: Bucket): Boolean =
     range.from < single.from && single.from <= range.until
 
-  private def isSame(a: Bucket, b: Bucket): Boolean = (a.lo, b.lo) match {
-    case (x: UTF8String, y: UTF8String) =>
-      a.from == b.from && x == y
-    case _ =>
-      a.from == b.from
+  private def isSame(a: Bucket, b: Bucket): Boolean = {
+    val areTexts = a.lo.isInstanceOf[UTF8String] // which may share a place
+    a.from == b.from && (!areTexts || a.lo == b.lo)
   }
 
   /** The share of a range that the other one covers. */

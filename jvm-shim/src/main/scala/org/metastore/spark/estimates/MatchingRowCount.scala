@@ -85,10 +85,7 @@ private[estimates] final class MatchingRowCount(
       val numbers = files.indices.iterator.map(i => byBounds(i).fold(0.0)(rows(files(i)) * _))
       val sum = numbers.sum
       val factor = if (sum > 0) matching(sum) / sum else 1.0
-      byBounds.map {
-        case Some(share) => math.min(1.0, share * factor)
-        case None => 1.0
-      }
+      byBounds.map(_.fold(1.0)(share => math.min(1.0, share * factor)))
     }
 
     /** In the files that the statistics tell of, given those that the bounds of each make likely. */

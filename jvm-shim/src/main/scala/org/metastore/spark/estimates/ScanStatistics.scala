@@ -253,7 +253,7 @@ final class ScanStatistics(
       sizes <- statistics.sizes(key, dataType).toOption
       trusted = stream(places).filter(isTrusted(_)).toArray
       isComplete = statistics.isPartition(key, dataType)
-      histogram <- ColumnHistogram.ofFiles(dataType, summary, sizes, trusted, isComplete)
+      histogram <- ColumnHistogram.fromFiles(dataType, summary, sizes, trusted, isComplete)
     } yield histogram
 
   /** Of all rows of the files that are read. */
@@ -330,7 +330,7 @@ final class ScanStatistics(
       dataType: DataType,
       summary: ColumnSummary,
       nonNull: Array[Int]): Option[(Option[Any], Option[Any])] =
-    if (!stream(nonNull).allMatch(f => summary.bounds.hasLo(f) && summary.bounds.hasHi(f))) None
+    if (!stream(nonNull).allMatch(summary.bounds.hasBoth(_))) None
     else {
       val los = summary.bounds.los
       val his = summary.bounds match {
