@@ -1,13 +1,12 @@
 package org.metastore.spark.analyze
 
 import org.apache.spark.sql.{Dataset, Row}
-import org.apache.spark.sql.catalyst.expressions.{
-  Alias, Attribute, Expression, GetStructField, If, IsNull, NamedExpression
-}
+import org.apache.spark.sql.catalyst.expressions.{Alias, Expression, If, IsNull, NamedExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.util.METADATA_COL_ATTR_KEY
 import org.apache.spark.sql.types.BooleanType
 
+import org.metastore.spark.pruning.ColumnLookup
 import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.tables.{ReadPermission, TableLookup}
 
@@ -42,10 +41,7 @@ object RowPermission {
     case read => isField(read)
   }
 
-  private def isField(read: Expression): Boolean = read match {
-    case GetStructField(struct, _, _) => isField(struct)
-    case attribute => attribute.isInstanceOf[Attribute]
-  }
+  private def isField(read: Expression): Boolean = ColumnLookup.ColumnPath.unapply(read).isDefined
 
   private def isFlag(value: Expression): Boolean = value.foldable && value.dataType == BooleanType
 

@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
 import org.metastore.spark.pruning.{ColumnLookup, ConjunctRefusal, ExpressionKeys}
+import org.metastore.spark.reason.Reason
 import org.metastore.spark.scan.FileScan
 import org.metastore.spark.tables.{ReadPermission, TableFormats, TableLookup}
 
@@ -95,42 +96,38 @@ object TableExpressions extends AliasHelper {
       case _ if written.containsPattern(CURRENT_LIKE) =>
         Some("its value is another one tomorrow, or for another user")
       case _ =>
-        val unknown =
-          written.collectFirst {
-            case call: UserDefinedExpression if keys.versionOf(call).isEmpty => OfUsersCode.format(call.name)
-          }
-        unknown.orElse(ConjunctRefusal.reason(
-          written,
-          keys.versionOf(_).isDefined).map(_.sentence.stripSuffix(".")))
+        codeOfUsers(written, keys)
+          .orElse(ConjunctRefusal.reason(written, keys.versionOf(_).isDefined).map(sentence))
           .orElse(leaf.fold(Option("Spark does not compute it from the rows of the table alone"))(conversion))
     }
 
-  private def conversion(leaf: LeafNode): Option[String] = leaf match {
-    case LogicalFiles(files) => FileScan.conversionRefusal(files).map(_.sentence.stripSuffix("."))
-    case _ => None
+  private def codeOfUsers(written: Expression, keys: ExpressionKeys): Option[String] = written.collectFirst {
+    case call: UserDefinedExpression if keys.versionOf(call).isEmpty => OfUsersCode.format(call.name)
   }
 
-  private object LogicalFiles {
-    def unapply(leaf: LeafNode): Option[HadoopFsRelation] =
-      Some(leaf).collect { case logical: LogicalRelation => logical.relation }.collect {
-        case files: HadoopFsRelation => files
-      }
-  }
+  private def sentence(reason: Reason): String = reason.sentence.stripSuffix(".")
+
+  private def conversion(leaf: LeafNode): Option[String] =
+    for (files <- filesOf(leaf); refusal <- FileScan.conversionRefusal(files)) yield sentence(refusal)
+
+  private def filesOf(leaf: LeafNode): Option[HadoopFsRelation] =
+    Option(leaf).collect { case logical: LogicalRelation => logical.relation }
+      .collect { case files: HadoopFsRelation => files }
 
   private def keyOf(leaf: LeafNode, columns: JavaMap[String, String])(column: Expression): Option[String] =
     column match {
       case ColumnLookup.ColumnPath(root, path) =>
-        leaf.output.find(_.exprId == root.exprId).map(_.name +: path).flatMap { names =>
-          Option(columns.get(names.mkString("\u0000"))).filter(isRead(leaf, names, _))
-        }
+        for {
+          attribute <- leaf.output.find(_.exprId == root.exprId)
+          names = attribute.name +: path
+          key <- Option(columns.get(names.mkString("\u0000"))) if isRead(leaf, names, key)
+        } yield key
       case _ => None
     }
 
   /** Whether a relation reads by those names what statistics have under a key. */
-  private def isRead(leaf: LeafNode, names: Seq[String], key: String): Boolean = leaf match {
-    case LogicalFiles(files) => TableFormats.readByKey(files, names, key)
-    case _ => true
-  }
+  private def isRead(leaf: LeafNode, names: Seq[String], key: String): Boolean =
+    filesOf(leaf).forall(TableFormats.readByKey(_, names, key))
 
   private def putKey(
       one: ObjectNode,
@@ -143,9 +140,8 @@ object TableExpressions extends AliasHelper {
       case Some(key) =>
         one.put("key", key)
         val read = one.putArray("columns")
-        ColumnLookup.leavesOf(computed.expression).flatMap(keyOf(
-          computed.leaf,
-          columns)(_)).distinct.foreach(read.add(_))
+        val keysRead = ColumnLookup.leavesOf(computed.expression).flatMap(keyOf(computed.leaf, columns))
+        keysRead.distinct.foreach(read.add(_))
     }
     ()
   }

@@ -55,7 +55,7 @@ private[auto] object AutoAnalyze extends Logging {
   /** Analyzes a table soon, or returns when that is done, at most after the session's patience. Never throws. */
   def follow(session: SparkSession, table: String, waits: Boolean): Unit = {
     val done = submit(new Pending(session, table, footers = !waits, waits))
-    if (waits) done.foreach(awaitAtMost(_, MetastoreConf.of(session).analyzeAutoTimeoutMillis))
+    if (waits) done.foreach(awaitAtMost(_, MetastoreConf.fromSession(session).analyzeAutoTimeoutMillis))
   }
 
   // What waits for a Spark that was stopped is not waited for.

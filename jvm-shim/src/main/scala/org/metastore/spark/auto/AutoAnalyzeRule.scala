@@ -1,7 +1,5 @@
 package org.metastore.spark.auto
 
-import java.util.Locale
-
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
@@ -11,18 +9,20 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan, UnaryExecNode}
 
-import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.reason.Recoverable
+import org.metastore.spark.reason.Attempt
 
 /** Has the tables that a statement writes analyzed once it is through, where the session or the table asks for it. */
 final class AutoAnalyzeRule(session: SparkSession) extends ColumnarRule {
+  private def request(plan: SparkPlan): Option[AnalyzeRequest] = {
+    StreamedWrites.follow(session)
+    AnalyzeRequest.fromWrite(session, WrittenTable.fromPlan(plan))
+  }
+
   override def preColumnarTransitions: Rule[SparkPlan] = new Rule[SparkPlan] {
-    override def apply(plan: SparkPlan): SparkPlan =
-      try {
-        StreamedWrites.follow(session)
-        Asked.of(session, WrittenTable.of(plan)).fold(plan)(asked =>
-          AnalyzeAfterWriteExec(plan, asked.table, asked.waits))
-      } catch { case Recoverable(_) => plan }
+    override def apply(plan: SparkPlan): SparkPlan = {
+      val asked = Attempt.orNone(request(plan)).flatten
+      asked.fold(plan)(request => AnalyzeAfterWriteExec(plan, request.table, request.waits))
+    }
   }
 }
 
@@ -30,8 +30,7 @@ final class AutoAnalyzeRule(session: SparkSession) extends ColumnarRule {
 final class AutoAnalyzeCallRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     plan match {
-      case CommandResult(_, call, _, _)
-          if !call.isInstanceOf[Command] && call.getTagValue(followed).isEmpty => follow(call)
+      case CommandResult(_, call, _, _) if isNew(call) => follow(call)
       case _ => ()
     }
     plan
@@ -40,39 +39,14 @@ final class AutoAnalyzeCallRule(session: SparkSession) extends Rule[LogicalPlan]
   // its result is analyzed again as a part of queries
   private val followed = TreeNodeTag[Boolean]("metastore.followed")
 
-  private def follow(call: LogicalPlan): Unit =
-    try {
-      call.setTagValue(followed, true)
-      Asked.of(session, WrittenTable.ofCall(call)).foreach(asked =>
-        AutoAnalyze.follow(session, asked.table, asked.waits))
-    } catch { case Recoverable(_) => () }
-}
+  private def isNew(call: LogicalPlan): Boolean =
+    !call.isInstanceOf[Command] && call.getTagValue(followed).isEmpty
 
-/** A table that is to be analyzed after a write, and whether the statement waits for that. */
-private[auto] final case class Asked(table: String, waits: Boolean)
-
-private[auto] object Asked {
-  private val (off, background, waiting) = ("off", "background", "wait")
-  private val Property = "metastore.analyze.auto"
-
-  /** What the session and the table that is written want. */
-  def of(session: SparkSession, written: => Option[WrittenTable]): Option[Asked] = {
-    val conf = MetastoreConf.of(session)
-    for {
-      table <- if (conf.enabled) written else None
-      _ = MetastoreConf.warnOfMisspeltProperties(table.name, table.properties)
-      if conf.analyzeFormats.contains(table.format)
-      mode <- Some(modeOf(conf.analyzeAuto, table.properties.get(Property))) if mode != off
-    } yield Asked(table.name, mode == waiting)
+  private def follow(call: LogicalPlan): Unit = Attempt.orNone {
+    call.setTagValue(followed, true)
+    val asked = AnalyzeRequest.fromWrite(session, WrittenTable.fromCall(call))
+    asked.foreach(request => AutoAnalyze.follow(session, request.table, request.waits))
   }
-
-  /** A table may ask for it, or have none of it. */
-  private def modeOf(ofSession: String, ofTable: Option[String]): String =
-    ofTable.map(_.trim.toLowerCase(Locale.ROOT)) match {
-      case Some("false") => off
-      case Some("true") if ofSession == off => background
-      case _ => ofSession
-    }
 }
 
 /** Runs a command, and after it ANALYZE of the table that it wrote: before its rows are there, or in the background. */

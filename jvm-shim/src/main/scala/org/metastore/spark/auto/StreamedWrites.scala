@@ -7,9 +7,10 @@ import scala.util.Try
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.streaming.StreamingQueryProgress
 import org.apache.spark.sql.streaming.StreamingQueryListener.{QueryProgressEvent, QueryTerminatedEvent}
 
-import org.metastore.spark.reason.Recoverable
+import org.metastore.spark.reason.Attempt
 
 /**
  * Has tables analyzed after each batch of a stream whose sink shows no command to planners: it hands on rows to the format, and
@@ -31,15 +32,20 @@ private[auto] object StreamedWrites {
 
   private final class Batches(session: SparkSession, run: UUID) extends SparkListener {
     override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-      case batch: QueryProgressEvent
-          if batch.progress.runId == run && batch.progress.durationMs.containsKey("addBatch") =>
-        try Asked.of(session, WrittenTable.ofSink(session, batch.progress.sink.description))
-            .foreach(asked => AutoAnalyze.follow(session, asked.table, waits = false))
-        catch { case Recoverable(_) => () }
+      case progress: QueryProgressEvent => afterBatch(progress.progress)
       case end: QueryTerminatedEvent if end.runId == run =>
         session.sparkContext.removeSparkListener(this)
         followed.remove(run)
       case _ => ()
+    }
+
+    private def afterBatch(batch: StreamingQueryProgress): Unit = {
+      val isWritten = batch.runId == run && batch.durationMs.containsKey("addBatch")
+      if (isWritten) Attempt.orNone {
+        val request =
+          AnalyzeRequest.fromWrite(session, WrittenTable.fromSink(session, batch.sink.description))
+        request.foreach(asked => AutoAnalyze.follow(session, asked.table, waits = false))
+      }
     }
   }
 }

@@ -37,79 +37,80 @@ private[auto] final case class WrittenTable(name: String, format: String, proper
 private[auto] object WrittenTable {
 
   /** The table that the root of a physical plan writes; None for all that writes none of ours. */
-  def of(plan: SparkPlan): Option[WrittenTable] = plan match {
-    case ExecutedCommandExec(command) => ofCommand(command)
-    case DataWritingCommandExec(command, _) => ofCommand(command)
-    case command: V2CommandExec => command.logicalLink.flatMap(ofCommand)
+  def fromPlan(plan: SparkPlan): Option[WrittenTable] = plan match {
+    case ExecutedCommandExec(command) => fromCommand(command)
+    case DataWritingCommandExec(command, _) => fromCommand(command)
+    case command: V2CommandExec => command.logicalLink.flatMap(fromCommand)
     case _ => None
   }
 
-  private def ofCommand(command: LogicalPlan): Option[WrittenTable] = command match {
-    case write: V2WriteCommand => ofTarget(write.table)
+  private def fromCommand(command: LogicalPlan): Option[WrittenTable] = command match {
+    case write: V2WriteCommand => fromTarget(write.table)
     case stream if stream.nodeName == "WriteToDataSourceV2" => // deprecated, but for streams
       stream.productIterator.collectFirst { case Some(relation: DataSourceV2Relation) => relation }.flatMap(
-        ofTarget)
-    case create: CreateTableAsSelect => ofCreated(create.name, create.tableSpec)
-    case create: ReplaceTableAsSelect => ofCreated(create.name, create.tableSpec)
-    case insert: InsertIntoHadoopFsRelationCommand => insert.catalogTable.flatMap(ofCatalog)
-    case create: CreateDataSourceTableAsSelectCommand => ofCatalog(create.table)
-    case save: SaveIntoDataSourceCommand => ofPath(save)
-    case own if TableFormats.all.exists(_.isWrite(own)) => ofTarget(own)
-    case other => ofCall(other)
+        fromTarget)
+    case create: CreateTableAsSelect => fromCreated(create.name, create.tableSpec)
+    case create: ReplaceTableAsSelect => fromCreated(create.name, create.tableSpec)
+    case insert: InsertIntoHadoopFsRelationCommand => insert.catalogTable.flatMap(fromCatalog)
+    case create: CreateDataSourceTableAsSelectCommand => fromCatalog(create.table)
+    case save: SaveIntoDataSourceCommand => fromPath(save)
+    case own if TableFormats.all.exists(_.isWrite(own)) => fromTarget(own)
+    case other => fromCall(other)
   }
 
   /** The table that a stored procedure writes. */
-  def ofCall(call: LogicalPlan): Option[WrittenTable] =
+  def fromCall(call: LogicalPlan): Option[WrittenTable] =
     TableFormats.all.iterator.flatMap(_.writtenBy(call)).flatMap { case (catalog, identifier) =>
-      ofTable(catalog.loadTable(identifier), catalog, identifier)
+      fromTable(catalog.loadTable(identifier), catalog, identifier)
     }.toSeq.headOption
 
   /** The table that a stream writes into a sink which describes itself so. */
-  def ofSink(session: SparkSession, description: String): Option[WrittenTable] = {
+  def fromSink(session: SparkSession, description: String): Option[WrittenTable] = {
     val format = TableFormats.all.find(_.sink.exists(sink => description.startsWith(s"$sink[")))
     format.map(at(session, _, new Path(description.dropWhile(_ != '[').drop(1).stripSuffix("]")), Map.empty))
   }
 
-  private def ofTarget(target: LogicalPlan): Option[WrittenTable] = target match {
+  private def fromTarget(target: LogicalPlan): Option[WrittenTable] = target match {
     case relation: DataSourceV2Relation =>
       relation.catalog.zip(relation.identifier).headOption.flatMap { case (catalog, identifier) =>
-        ofTable(relation.table, catalog, identifier)
+        fromTable(relation.table, catalog, identifier)
       }
-    case resolved: ResolvedTable => ofTable(resolved.table, resolved.catalog, resolved.identifier)
+    case resolved: ResolvedTable => fromTable(resolved.table, resolved.catalog, resolved.identifier)
     case relation: LogicalRelation =>
-      relation.catalogTable.flatMap(ofCatalog).orElse(TableFormats.open(relation).map(ofFiles))
-    case SubqueryAlias(_, child) => ofTarget(child)
-    case merge: MergeIntoTable => ofTarget(merge.targetTable)
-    case update: UpdateTable => ofTarget(update.table)
-    case delete: DeleteFromTable => ofTarget(delete.table)
-    case command: Command => ofParts(command)
+      relation.catalogTable.flatMap(fromCatalog).orElse(TableFormats.open(relation).map(fromFiles))
+    case _: SubqueryAlias | _: MergeIntoTable | _: UpdateTable | _: DeleteFromTable =>
+      fromTarget(target.children.head)
+    case command: Command => fromParts(command)
     case _ => None
   }
 
   // A format's own commands call their target so, or have it in their catalog's words; what they read has another place.
-  private def ofParts(command: Command): Option[WrittenTable] = {
+  private def fromParts(command: Command): Option[WrittenTable] = {
     val parts = command.productIterator.toSeq
     val told = parts.collect {
-      case table: CatalogTable => ofCatalog(table)
-      case Some(table: CatalogTable) => ofCatalog(table)
-      case table: Table => TableFormats.open(table).map(ofLake(table, _))
+      case table: CatalogTable => fromCatalog(table)
+      case Some(table: CatalogTable) => fromCatalog(table)
+      case table: Table => TableFormats.open(table).map(fromLake(table, _))
       case own: AnyRef if own.getClass.getSimpleName == "HoodieCatalogTable" =>
-        ofCatalog(Reflection.call[CatalogTable](own, "table"))
+        fromCatalog(Reflection.call[CatalogTable](own, "table"))
     }
     told.headOption.flatten
-      .orElse(Try(Reflection.value[LogicalPlan](command, "target")).toOption.flatMap(ofTarget))
-      .orElse(parts.iterator.collect { case plan: LogicalPlan => plan }.flatMap(ofTarget(_)).toSeq.headOption)
+      .orElse(Try(Reflection.value[LogicalPlan](command, "target")).toOption.flatMap(fromTarget))
+      .orElse(parts.iterator.collect { case plan: LogicalPlan => plan }.flatMap(fromTarget(
+        _)).toSeq.headOption)
   }
 
-  private def ofTable(table: Table, catalog: CatalogPlugin, identifier: Identifier): Option[WrittenTable] = {
+  private def fromTable(
+      table: Table,
+      catalog: CatalogPlugin,
+      identifier: Identifier): Option[WrittenTable] = {
     val own = RowLevelTarget.tableOf(table)
-    TableFormats.format(own).filterNot(_ => TableFormats.all.exists(_.isTemporary(catalog))).map { format =>
-      val properties = Try(own.properties.asScala.toMap).getOrElse(Map.empty[String, String])
-      WrittenTable(nameOf(catalog, identifier), format, properties)
-    }
+    val isTemporary = TableFormats.all.exists(_.isTemporary(catalog))
+    val format = if (isTemporary) None else TableFormats.format(own)
+    format.map(WrittenTable(nameOf(catalog, identifier), _, propertiesOf(own)))
   }
 
-  private def ofCreated(name: LogicalPlan, spec: TableSpecBase): Option[WrittenTable] = name match {
+  private def fromCreated(name: LogicalPlan, spec: TableSpecBase): Option[WrittenTable] = name match {
     case ResolvedIdentifier(catalog, identifier) =>
       val named = spec.provider.map(_.toLowerCase(Locale.ROOT))
       // A catalog of one format takes the provider for the format of its data files.
@@ -125,33 +126,32 @@ private[auto] object WrittenTable {
 
   // A table that takes the place of another keeps what that was told.
   private def propertiesOf(catalog: CatalogPlugin, identifier: Identifier): Map[String, String] =
-    catalog match {
-      case tables: TableCatalog =>
-        Try(tables.loadTable(identifier).properties.asScala.toMap).getOrElse(Map.empty)
-      case _ => Map.empty
-    }
+    Try(catalog.asInstanceOf[TableCatalog].loadTable(identifier)).fold(_ => Map.empty, propertiesOf)
+
+  private def propertiesOf(table: Table): Map[String, String] =
+    Try(table.properties.asScala.toMap).getOrElse(Map.empty[String, String])
 
   private def nameOf(catalog: CatalogPlugin, identifier: Identifier): String =
     if (identifier.namespace.length == 1 && identifier.name.contains('/'))
       SqlName(Seq(identifier.namespace.head, identifier.name))
     else SqlName(catalog.name +: identifier.namespace.toSeq :+ identifier.name)
 
-  private def ofCatalog(table: CatalogTable): Option[WrittenTable] =
+  private def fromCatalog(table: CatalogTable): Option[WrittenTable] =
     table.provider.flatMap(TableFormats.ofProvider).map(named(table, _))
 
   // A format's own commands keep the catalog's words in the format's table.
-  private def ofLake(table: Table, lake: LakeTable): WrittenTable = {
+  private def fromLake(table: Table, lake: LakeTable): WrittenTable = {
     val told = Try(Reflection.value[Option[CatalogTable]](table, "catalogTable")).toOption.flatten
-    told.fold(ofFiles(lake))(named(_, lake.format))
+    told.fold(fromFiles(lake))(named(_, lake.format))
   }
 
   private def named(table: CatalogTable, format: String): WrittenTable =
     WrittenTable(SqlName(table.identifier.nameParts), format, table.properties)
 
-  private def ofFiles(lake: LakeTable): WrittenTable =
+  private def fromFiles(lake: LakeTable): WrittenTable =
     WrittenTable(SqlName(Seq(lake.format, lake.location)), lake.format, lake.properties)
 
-  private def ofPath(save: SaveIntoDataSourceCommand): Option[WrittenTable] = for {
+  private def fromPath(save: SaveIntoDataSourceCommand): Option[WrittenTable] = for {
     path <- save.options.get("path").map(new Path(_))
     source <- Some(save.dataSource.getClass.getName)
     format <- TableFormats.all.find(_.description.packages.exists(source.startsWith)) if format.hasPaths

@@ -24,19 +24,21 @@ object RowLevelTarget {
       Table,
       RowLevelOperation) => Option[RowLevelOperation]): LogicalPlan =
     command.table match {
-      case target: DataSourceV2Relation => target.table match {
-          case old: RowLevelOperationTable =>
-            replaced(old.table, old.operation).fold[LogicalPlan](command) { operation =>
-              val table = old.copy(operation = operation)
-              val query = command.query.transform {
-                case read: DataSourceV2Relation if read.table eq old => withTable(read, table)
-              }
-              command.withNewTable(withTable(target, table)).withNewQuery(query)
-            }
-          case _ => command
+      case target @ Target(old) =>
+        replaced(old.table, old.operation).fold[LogicalPlan](command) { operation =>
+          val table = old.copy(operation = operation)
+          val query = command.query.transform {
+            case read: DataSourceV2Relation if read.table eq old => withTable(read, table)
+          }
+          command.withNewTable(withTable(target, table)).withNewQuery(query)
         }
       case _ => command
     }
+
+  private object Target {
+    def unapply(relation: DataSourceV2Relation): Option[RowLevelOperationTable] =
+      Option(relation.table).collect { case table: RowLevelOperationTable => table }
+  }
 
   private def withTable(relation: DataSourceV2Relation, table: Table): DataSourceV2Relation = {
     val changed = relation.copy(table = table)

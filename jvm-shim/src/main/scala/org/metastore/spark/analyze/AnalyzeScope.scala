@@ -1,0 +1,38 @@
+package org.metastore.spark.analyze
+
+import scala.util.Try
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.connector.catalog.{Identifier, Table, TableCatalog}
+
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.tables.TableFormats
+
+/** Whose ANALYZE a table gets: ours for the formats of `spark.metastore.analyze.formats`, Spark's for all others. */
+object AnalyzeScope {
+
+  // Of a table that we cannot open our ANALYZE says why; Spark's would say that it has none for such tables.
+  def isOurs(session: SparkSession, table: Table): Boolean =
+    TableFormats.otherReader(table).isDefined || TableFormats.format(table).exists(isChosen(session, _))
+
+  /** Whose ANALYZE a table gets that Spark knows by what its own catalog holds. */
+  def isOurs(session: SparkSession, table: TableIdentifier): Boolean =
+    Try(session.sessionState.catalog.getTableMetadata(table)).toOption
+      .flatMap(_.provider)
+      .flatMap(TableFormats.ofProvider)
+      .exists(isChosen(session, _))
+
+  /** Whose ANALYZE TABLES a namespace gets: Spark's where no table is ours. */
+  def isOurs(session: SparkSession, catalog: TableCatalog, namespace: Seq[String]): Boolean =
+    isOfFormat(session, catalog) || {
+      val tables = Try(catalog.listTables(namespace.toArray)).getOrElse(Array.empty[Identifier])
+      tables.exists(name => Try(isOurs(session, catalog.loadTable(name))).toOption.contains(true))
+    }
+
+  private def isOfFormat(session: SparkSession, catalog: TableCatalog): Boolean =
+    TableFormats.all.exists(format => format.isCatalog(catalog) && isChosen(session, format.name))
+
+  private def isChosen(session: SparkSession, format: String): Boolean =
+    MetastoreConf.fromSession(session).analyzeFormats.contains(format)
+}

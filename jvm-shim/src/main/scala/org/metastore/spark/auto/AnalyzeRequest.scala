@@ -1,0 +1,36 @@
+package org.metastore.spark.auto
+
+import java.util.Locale
+
+import org.apache.spark.sql.SparkSession
+
+import org.metastore.spark.conf.MetastoreConf
+
+/** A table that is to be analyzed after a write, and whether the statement waits for that. */
+private[auto] final case class AnalyzeRequest(table: String, waits: Boolean)
+
+private[auto] object AnalyzeRequest {
+  private val (off, background, waiting) = ("off", "background", "wait")
+  private val Property = "metastore.analyze.auto"
+
+  /** What the session and the table that is written want; None where that is no ANALYZE. */
+  def fromWrite(session: SparkSession, written: => Option[WrittenTable]): Option[AnalyzeRequest] = {
+    val conf = MetastoreConf.fromSession(session)
+    if (conf.enabled) written.flatMap(fromTable(conf, _)) else None
+  }
+
+  private def fromTable(conf: MetastoreConf, table: WrittenTable): Option[AnalyzeRequest] = {
+    MetastoreConf.warnOfMisspeltProperties(table.name, table.properties)
+    val mode = modeOf(conf.analyzeAuto, table.properties.get(Property))
+    val isAnalyzed = mode != off && conf.analyzeFormats.contains(table.format)
+    if (isAnalyzed) Some(AnalyzeRequest(table.name, mode == waiting)) else None
+  }
+
+  /** A table may ask for it, or have none of it. */
+  private def modeOf(ofSession: String, ofTable: Option[String]): String =
+    ofTable.map(_.trim.toLowerCase(Locale.ROOT)) match {
+      case Some("false") => off
+      case Some("true") if ofSession == off => background
+      case _ => ofSession
+    }
+}
