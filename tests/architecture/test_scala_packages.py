@@ -44,29 +44,10 @@ DEFINITION = re.compile(r"^(?:[a-z]+(?:\[\w+\])? )*(?:class|object|trait) (\w+)"
 
 # Files that need each other. A circle that is gone leaves the list; none comes to it.
 CIRCLES = {
-    "analyze": [{"AnalyzeCommand", "AnalyzeRule"}],
-    "auto": [{"AutoAnalyzeRule", "StreamedWrites"}],
-    "statistics.columns": [
-        {
-            "BlockColumn",
-            "BlockReader",
-            "ColumnLoader",
-            "ColumnSummary",
-            "FileJoin",
-            "FileSetStatistics",
-            "TypePromotion",
-        }
-    ],
     "statistics.objects": [
         {"ColumnChunk", "ColumnDecoder", "ManifestReader", "ObjectReader", "ParquetFooter", "RowGroup"},
         {"Manifest", "NameMapping"},
     ],
-    "statistics.values": [
-        {"ColumnHistogram", "Histogram"},
-        {"ValueCountLoader", "ValueCounts"},
-        {"ValueIndex", "ValueIndexReader"},
-    ],
-    "statistics.zones": [{"PageTable", "ZoneReader"}],
 }
 
 # Files that name formats, beside those of the formats.
