@@ -46,7 +46,8 @@ final class DataSourceErrorRule(session: SparkSession) extends Rule[LogicalPlan]
     try find
     catch {
       case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
-        throw MetastoreException.sourceNotFound(PythonInterpreter.fromContext(session.sparkContext).command, e)
+        val python = PythonInterpreter.fromContext(session.sparkContext)
+        throw MetastoreException.sourceNotFound(python.command, e)
       case e: Exception => throw MetastoreException.fromPython(e).getOrElse(e)
     }
 }
