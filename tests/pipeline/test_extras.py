@@ -12,6 +12,7 @@ from metastore.errors import ColumnNotFound
 from metastore.format.manifest import RanksRef
 from metastore.pipeline.extras import RanksExtra, ValueIndexExtra
 from metastore.pipeline.request import NOT_ORDERED, PARTITION_REFUSAL, AnalyzeStatement, resolve_request
+from metastore.store.data_file_access import LOCAL_FILES
 from metastore.table_level.value_jobs import ValueJobs
 from pipeline.lake import Lake
 
@@ -146,7 +147,7 @@ def test_value_indexes_go_on_from_those_of_earlier_snapshots(lake):
     manifest = lake.store.read()
     entry = replace(manifest.snapshots[-1], distribution=(1,), ranks=())
     manifest = replace(manifest, snapshots=(entry,))
-    jobs = ValueJobs(None, None, {}, local=True)
+    jobs = ValueJobs(None, None, {}, LOCAL_FILES)
     extra = ValueIndexExtra(lake.inputs().facts, lake.store, frozenset({0}), {})
     found = extra.extend_jobs(jobs, manifest.snapshots)
     assert found.distribution == {0, 1}  # what this snapshot has stays

@@ -25,6 +25,7 @@ from metastore.spark_jobs.task_store import TaskStore
 from metastore.store import Store
 from metastore.store.block_files import read_block_files
 from metastore.store.coverage import Coverage
+from metastore.store.data_file_access import LOCAL_FILES
 from metastore.table_level.snapshot_level import write_table_level
 from metastore.table_level.table_details import TableLevelOptions
 from metastore.table_level.value_jobs import ValueJobs
@@ -117,7 +118,7 @@ def level(
     """Write the table level, and commit it; with a Spark context lists may be reduced by jobs."""
     store, facts, coverage = table(folder, contents, bins)
     jobs = (
-        ValueJobs(context, TaskStore(str(folder)), {file.path: file for file in facts.files}, local=True)
+        ValueJobs(context, TaskStore(str(folder)), {file.path: file for file in facts.files}, LOCAL_FILES)
         if context
         else None
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metastore.spark_jobs.task_store import TaskStore
+from metastore.store.data_file_access import LOCAL_FILES
 from metastore.table_level import group_tree, list_groups, value_jobs
 from metastore.table_level.column_groups import AGGREGATE_KIND
 from metastore.table_level.detail_selection import DetailSlice
@@ -29,7 +30,7 @@ def made(spark, tmp_path, same_groups):
     """Makes tables that come with Spark."""
 
     def make(options, **more):
-        files = ValueJobs(spark.sparkContext, TaskStore(str(tmp_path)), {}, local=True)
+        files = ValueJobs(spark.sparkContext, TaskStore(str(tmp_path)), {}, LOCAL_FILES)
         return Table(tmp_path, 31, options=options, jobs=files, **more)
 
     return make

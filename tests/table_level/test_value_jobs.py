@@ -9,6 +9,7 @@ import pytest
 import metastore
 from kernel.samples import ARROW, column, values
 from metastore.spark_jobs.task_store import TaskStore
+from metastore.store.data_file_access import LOCAL_FILES
 from metastore.table_level.repeat_filter import RepeatFilterBuilder
 from metastore.table_level.snapshot_level import write_table_level
 from metastore.table_level.table_details import TableLevelOptions
@@ -114,7 +115,7 @@ def test_a_file_that_cannot_be_read_again_leaves_what_the_lists_say(tmp_path, co
     contents = [Content("bigint", files, ["duplicates"] * 2)]
     store, facts, coverage = made.table(tmp_path, contents)
     (tmp_path / "data" / "f1.parquet").write_bytes(b"no")
-    jobs = ValueJobs(context, TaskStore(str(tmp_path)), {file.path: file for file in facts.files}, local=True)
+    jobs = ValueJobs(context, TaskStore(str(tmp_path)), {file.path: file for file in facts.files}, LOCAL_FILES)
     snapshot = write_table_level(store, facts, coverage, TableLevelOptions(algorithm="scatter"), jobs=jobs).snapshot
     summary = store.get(snapshot.summary).to_pylist()[0]
     assert (summary["frequencies"], summary["frequencies_algorithm"]) == ("top", "reduce")

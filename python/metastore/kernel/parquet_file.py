@@ -21,7 +21,6 @@ from metastore.kernel.parquet_schema import (
     statistics_of_unknown_cast,
     widen_float_bounds,
 )
-from metastore.store.location import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.kernel.parquet_schema import FileColumn
     from metastore.statistics import Statistic
+    from metastore.store.data_file_access import DataFileAccess
 
 
 BUDGET = 1 << 30
@@ -344,7 +344,13 @@ def _read_row_groups(file: pq.ParquetFile, row_groups: list[int], leaves: list[i
     return file.reader.read_row_groups(row_groups, column_indices=leaves, use_threads=False)
 
 
-def find_spark_only_reason(file: DataFile, *, local: bool) -> str | None:
+def open_data_file(file: DataFile, access: DataFileAccess) -> str | pa.NativeFile:
+    """Open a data file, for the functions of this module."""
+    with translate_arrow_errors():
+        return access.open(file.location)
+
+
+def find_spark_only_reason(file: DataFile, access: DataFileAccess) -> str | None:
     """Say why a task does not open a file itself."""
     if file.rows == 0:
         return None
@@ -352,13 +358,6 @@ def find_spark_only_reason(file: DataFile, *, local: bool) -> str | None:
         return refusals.NOT_PARQUET
     if file.encrypted:
         return refusals.ENCRYPTED
-    if not _is_local(file.location, local=local):
+    if not access.reaches(file.location):
         return refusals.REMOTE
     return None
-
-
-def _is_local(location: str, *, local: bool) -> bool:
-    """Whether a file is on this machine; `local` says whether one is whose location has no scheme."""
-    if location.startswith("/") and not local:
-        return False
-    return local_path(location) is not None

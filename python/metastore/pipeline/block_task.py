@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,11 +27,11 @@ from metastore.kernel.budget import (
 )
 from metastore.kernel.column_statistics import ColumnStatistics, constant_statistics
 from metastore.kernel.footer_bounds import analyze_footer
-from metastore.kernel.parquet_file import analyze_parquet
+from metastore.kernel.parquet_file import analyze_parquet, open_data_file, translate_arrow_errors
 from metastore.kernel.parquet_schema import FileColumn, UnsupportedDataFile
 from metastore.kernel.statistic_rows import block_rows
 from metastore.kernel.user_defined import StatisticPickle, apply_to_constant, unpickle_statistics
-from metastore.store.location import local_path
+from metastore.store.data_file_access import LOCAL_FILES, DataFileAccess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -84,6 +83,7 @@ class BlockDestination:
         budget: Bytes of memory for one task.
         statistics: User-defined statistics to compute.
         allowance: The share of a data file's size that its statistics may take.
+        access: How tasks open data files.
     """
 
     store: TaskStore
@@ -92,6 +92,7 @@ class BlockDestination:
     budget: int
     statistics: tuple[StatisticPickle, ...] = ()
     allowance: Allowance = LARGE_TABLE
+    access: DataFileAccess = LOCAL_FILES
 
     def detail(self, file: DataFile) -> DetailLimits:
         """The limits that the settings put on the details of a data file."""
@@ -258,7 +259,9 @@ def run_block_task(destination: BlockDestination, task: BlockTask) -> BlockTaskR
         for file in task.files:
             detail = destination.detail(file)
             try:
-                column_statistics = analyze_file(task, file, destination.budget, builder.statistics, detail)
+                column_statistics = analyze_file(
+                    task, file, destination.budget, builder.statistics, detail, destination.access
+                )
             except UnsupportedDataFile as refusal:
                 builder.refuse(Refusal(file.path, str(refusal)))
             else:
@@ -272,6 +275,7 @@ def analyze_file(
     budget: int,
     statistics: Sequence[Statistic] = (),
     detail: DetailLimits = DEFAULT_DETAIL_LIMITS,
+    access: DataFileAccess = LOCAL_FILES,
 ) -> list[tuple[int, ColumnStatistics]]:
     """Compute the statistics of one file."""
     if not file.rows:
@@ -285,7 +289,9 @@ def analyze_file(
         else:
             results.append((ordinal, from_metadata))
     if remaining:
-        results += _read_columns(task, file, remaining, budget=budget, statistics=statistics, detail=detail)
+        results += _read_columns(
+            task, file, remaining, budget=budget, statistics=statistics, detail=detail, access=access
+        )
     return results
 
 
@@ -297,19 +303,20 @@ def _read_columns(
     budget: int,
     statistics: Sequence[Statistic],
     detail: DetailLimits,
+    access: DataFileAccess,
 ) -> list[tuple[int, ColumnStatistics]]:
     """Open a file, and compute the statistics of columns, by ordinal."""
-    path = str(local_path(file.location))
+    _require_same(file, access)
+    source = open_data_file(file, access)
     file_columns = [FileColumn.of(column, task.field_ids, file.names) for _, column in columns]
-    _require_same(file, path)
     if task.depth == FULL:
-        contents = analyze_parquet(path, file_columns, budget, statistics, detail)
+        contents = analyze_parquet(source, file_columns, budget, statistics, detail)
     else:
-        contents = analyze_footer(path, file_columns)
-    _require_same(file, path)
+        contents = analyze_footer(source, file_columns)
+    _require_same(file, access)
     if contents.rows != file.rows:
         raise UnsupportedDataFile(refusals.ROWS_DIFFER)
-    read_schema = cache(partial(pq.read_schema, path))
+    read_schema = cache(partial(pq.read_schema, source))
     results = []
     for (ordinal, column), from_file in zip(columns, contents.columns, strict=True):
         result = from_file or _absent(task, column, file.physical_rows, read_schema, statistics)
@@ -317,12 +324,13 @@ def _read_columns(
     return results
 
 
-def _require_same(file: DataFile, path: str) -> None:
+def _require_same(file: DataFile, access: DataFileAccess) -> None:
+    """Refuse a file of a directory that is no longer the one that was listed."""
     if file.modified is None:
         return
-    now = Path(path).stat()
-    modified = now.st_mtime_ns // 1_000_000
-    if (now.st_size, modified) != (file.size, file.modified):
+    with translate_arrow_errors():
+        version = access.read_version(file.location)
+    if version != (file.size, file.modified):
         raise UnsupportedDataFile(refusals.REPLACED)
 
 

@@ -102,6 +102,7 @@ def _choose_destination(inputs: PlanInputs, columns: Sequence[Column]) -> BlockD
         budget=BUDGET,
         statistics=statistics,
         allowance=allowance,
+        access=inputs.access,
     )
 
 
@@ -162,7 +163,7 @@ class BlockComputation:
         """Return by path the reasons that the kernel cannot read data files."""
         reasons = {}
         for file in files:
-            reason = find_spark_only_reason(file, local=self.facts.local)
+            reason = find_spark_only_reason(file, self.destination.access)
             if reason is not None:
                 reasons[file.path] = reason
         return reasons
@@ -261,7 +262,13 @@ class ExpressionComputation:
         self.blocks.progress.begin(f"evaluating expressions over {len(self.work.files)} files")
         if self.blocks.facts.format not in WITH_LOG_FILES:
             return self._compute(self.work)
-        unsettled = find_unsettled(self.blocks.spark, self.blocks.facts, self.work.columns, self.work.files)
+        unsettled = find_unsettled(
+            self.blocks.spark,
+            self.blocks.facts,
+            self.work.columns,
+            self.work.files,
+            self.blocks.destination.access,
+        )
         return sum(map(self._compute_settled, self.work.columns, unsettled), ComputeResult())
 
     def _compute_settled(self, expression: Column, unsettled: Sequence[Refusal]) -> ComputeResult:

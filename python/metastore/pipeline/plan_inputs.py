@@ -23,11 +23,12 @@ from metastore.pipeline.extras import Extra, RanksExtra, ValueIndexExtra
 from metastore.pipeline.request import AnalyzeRequest, AnalyzeStatement, resolve_request
 from metastore.pipeline.young_files import wait_for_young_files
 from metastore.setting_types import split_expressions
-from metastore.spark_jobs.hadoop_store import open_table_store
+from metastore.spark_jobs.hadoop_store import find_data_file_access, open_table_store
 from metastore.spark_jobs.session_jobs import pickle_statistics
 from metastore.statistics import Statistic, collect_statistics
 from metastore.store.block_files import BlockDamageError, BlockFiles, BlockFilesCache
 from metastore.store.coverage import Coverage
+from metastore.store.data_file_access import LOCAL_FILES, DataFileAccess
 from metastore.table_level.rank_sort import RankSort
 from metastore.table_level.table_details import TableLevelOptions
 from metastore.table_level.value_jobs import ValueJobs
@@ -73,6 +74,7 @@ class PlanInputs:
     Attributes:
         task_store: The store as tasks reach it.
         keep: The number of snapshots to keep.
+        access: How tasks open data files.
         is_repair: Whether all stored statistics are read first to find damage.
         extras: The ranks and value indexes to make besides statistics.
         jobs: The jobs that the table level is made with.
@@ -90,6 +92,7 @@ class PlanInputs:
     block_files: BlockFilesCache
     options: TableLevelOptions
     keep: int
+    access: DataFileAccess = LOCAL_FILES
     is_repair: bool = False
     user_statistics: UserStatistics = field(default_factory=UserStatistics)
     extras: tuple[Extra, ...] = ()
@@ -116,6 +119,7 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
     values = _resolve_settings(spark, statement)
     facts = load_facts(spark, statement.table)
     store, task_store = open_table_store(spark, facts.identity, writable=True)
+    access = find_data_file_access(spark, facts, task_store)
     facts = wait_for_young_files(facts, store, lambda: load_facts(spark, statement.table))
     block_files = BlockFilesCache(store)
     facts = count_rows(spark, facts, store, block_files)
@@ -136,12 +140,12 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
         statistics=statistics,
     )
     users = _load_user_statistics(statistics, expressions, unusable)
-    extras = _make_extras(facts, store, request, RankSort(spark, facts, task_store))
+    extras = _make_extras(facts, store, request, RankSort(spark, facts, task_store, access))
     jobs = ValueJobs(
         context=spark.sparkContext,
         store=task_store,
         files={file.path: file for file in facts.files},
-        local=facts.local,
+        access=access,
         field_ids=facts.field_ids,
     )
     return PlanInputs(
@@ -149,6 +153,7 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
         request=_with_statistics(request, users, expressions.columns),
         store=store,
         task_store=task_store,
+        access=access,
         block_files=block_files,
         options=choose_options(values),
         keep=values["spark.metastore.snapshots.keep"],

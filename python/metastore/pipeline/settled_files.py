@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from metastore.adapters import refusals
 from metastore.adapters.spark_rows import find_read_columns
 from metastore.adapters.table_facts import Refusal
-from metastore.kernel.parquet_file import find_spark_only_reason, list_plain_columns
+from metastore.kernel.parquet_file import find_spark_only_reason, list_plain_columns, open_data_file
 from metastore.kernel.parquet_schema import FileColumn, UnsupportedDataFile
 from metastore.spark_jobs.session_jobs import run_cancellable
-from metastore.store.location import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,13 +19,18 @@ if TYPE_CHECKING:
     from metastore.adapters.table_facts import TableFacts
     from metastore.format.data_files import DataFile
     from metastore.format.table_column import Column
+    from metastore.store.data_file_access import DataFileAccess
 
     _Content = frozenset[str] | str
     """The keys of a file's columns, or the reason that they are unknown."""
 
 
 def find_unsettled(
-    spark: SparkSession, facts: TableFacts, expressions: Sequence[Column], files: Sequence[DataFile]
+    spark: SparkSession,
+    facts: TableFacts,
+    expressions: Sequence[Column],
+    files: Sequence[DataFile],
+    access: DataFileAccess,
 ) -> list[list[Refusal]]:
     """Find for each expression the data files of which a reader may show other values, each with the reason.
 
@@ -35,34 +39,36 @@ def find_unsettled(
     """
     keys_by_expression = find_read_columns(spark, facts, expressions)
     keys = frozenset[str]().union(*keys_by_expression)
-    contents = _find_contents(spark, facts, keys, files)
+    contents = _find_contents(spark, facts, keys, files, access)
     return [_refuse(contents, keys) for keys in keys_by_expression]
 
 
 def _find_contents(
-    spark: SparkSession, facts: TableFacts, keys: frozenset[str], files: Sequence[DataFile]
+    spark: SparkSession, facts: TableFacts, keys: frozenset[str], files: Sequence[DataFile], access: DataFileAccess
 ) -> dict[str, _Content]:
     """Find for each data file, by its path, which of the columns it has."""
     columns = [FileColumn.of(column, facts.field_ids) for column in facts.columns if column.key in keys]
     contents: dict[str, _Content] = {}
     to_open = []
     for file in files:
-        reason = _find_reason(file, facts)
+        reason = _find_reason(file, access)
         if reason is None:
             to_open.append(file)
         else:
             contents[file.path] = reason
     if to_open:
-        contents |= _list_columns(spark, to_open, columns)
+        contents |= _list_columns(spark, to_open, columns, access)
     return contents
 
 
-def _list_columns(spark: SparkSession, files: Sequence[DataFile], columns: Sequence[FileColumn]) -> dict[str, _Content]:
+def _list_columns(
+    spark: SparkSession, files: Sequence[DataFile], columns: Sequence[FileColumn], access: DataFileAccess
+) -> dict[str, _Content]:
     """Open data files by tasks, and list the columns that each has in the table's type."""
 
     def open_file(file: DataFile) -> tuple[str, _Content]:
         try:
-            return file.path, list_plain_columns(str(local_path(file.location)), columns)
+            return file.path, list_plain_columns(open_data_file(file, access), columns)
         except UnsupportedDataFile as error:
             return file.path, str(error)
 
@@ -81,8 +87,8 @@ def _refuse(contents: Mapping[str, _Content], keys: frozenset[str]) -> list[Refu
     return refused
 
 
-def _find_reason(file: DataFile, facts: TableFacts) -> str | None:
+def _find_reason(file: DataFile, access: DataFileAccess) -> str | None:
     """Return the reason that a file is not opened by the kernel, or None."""
     if file.deletes is not None:
         return refusals.MERGED
-    return find_spark_only_reason(file, local=facts.local)
+    return find_spark_only_reason(file, access)

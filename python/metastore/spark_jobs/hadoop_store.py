@@ -12,10 +12,11 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # it has
 
 from metastore import configuration, jvm_session
 from metastore.adapters.spark_errors import find_cause
-from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
+from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable, UnsupportedTable
 from metastore.spark_jobs.task_store import HadoopTaskStore, TaskStore
 from metastore.store import Store
-from metastore.store.credentials import find_credentials
+from metastore.store.credentials import FROM_ENVIRONMENT, Credentials, find_credentials
+from metastore.store.data_file_access import DataFileAccess, find_bucket
 from metastore.store.local_blobs import BlobEntry, CreateReply
 from metastore.store.location import needs_hadoop, store_uri
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from metastore.adapters.table_facts import TableFacts
     from metastore.format.manifest import TableIdentity
     from metastore.store.obstore_blobs import Blobs
 
@@ -49,6 +51,32 @@ def open_table_store(spark: SparkSession, table: TableIdentity, *, writable: boo
     """Open the store of a table, at the location of the settings."""
     location = configuration.get("spark.metastore.store", spark)
     return open_store_at(spark, store_uri(table, location), writable=writable)
+
+
+def find_data_file_access(spark: SparkSession, facts: TableFacts, store: TaskStore) -> DataFileAccess:
+    """Find how tasks open a table's data files.
+
+    Python opens those in the bucket of the store, and those for whose bucket the settings have keys.
+    """
+    lookup = make_hadoop_lookup(spark)
+    roots = {"/".join(file.location.split("/", 3)[:3]) for file in facts.files}  # scheme and bucket of object stores
+    buckets = {}
+    for bucket in filter(None, map(find_bucket, roots)):
+        credentials = _find_keys(bucket, lookup)
+        if credentials.has_keys:
+            buckets[bucket] = credentials
+    store_bucket = find_bucket(store.uri)
+    if store_bucket is not None:
+        buckets[store_bucket] = store.access
+    return DataFileAccess(has_local_paths=facts.local, buckets=buckets)
+
+
+def _find_keys(bucket: str, lookup: Callable[[str], str | None]) -> Credentials:
+    """The credentials of a bucket; without keys if only Hadoop can find them."""
+    try:
+        return find_credentials(bucket, lookup)
+    except UnsupportedTable:
+        return FROM_ENVIRONMENT
 
 
 def make_hadoop_lookup(spark: SparkSession) -> Callable[[str], str | None]:

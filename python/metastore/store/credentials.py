@@ -49,6 +49,9 @@ _AZURE_CLIENT = {
     "client_id": "account.oauth2.client.id",
     "client_secret": "account.oauth2.client.secret",
 }
+_KEYS = frozenset(
+    {"access_key_id", "skip_signature", "service_account", "account_key", "sas_key", "client_secret"},
+)
 _AMAZON = "s3.amazonaws.com"
 _GOOGLE = "https://storage.googleapis.com"
 _GOOGLE_KEY_FILES = (
@@ -66,6 +69,11 @@ class Credentials:
     """
 
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether the settings say who asks, so that the environment is not searched."""
+        return not _KEYS.isdisjoint(self.options)
 
 
 FROM_ENVIRONMENT = Credentials()

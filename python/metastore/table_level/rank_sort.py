@@ -24,10 +24,9 @@ from metastore.adapters.spark_rows import read_rows_by_spark
 from metastore.format.manifest import RanksRef
 from metastore.format.object_schemas import TABLE_RANKS, fill_schema
 from metastore.format.objects import ObjectRef, decode_object
-from metastore.kernel.parquet_file import find_spark_only_reason, read_column_values
+from metastore.kernel.parquet_file import find_spark_only_reason, open_data_file, read_column_values
 from metastore.kernel.parquet_schema import FileColumn, UnsupportedDataFile
 from metastore.spark_jobs.session_jobs import pack_files, ship_package
-from metastore.store.location import local_path
 from metastore.table_level.sorted_runs import (
     SortedRun,
     make_constant_run,
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from metastore.format.data_files import DataFile
     from metastore.format.table_column import Column
     from metastore.spark_jobs.task_store import ReadContent, TaskStore
+    from metastore.store.data_file_access import DataFileAccess
 
     Columns = tuple[tuple[int, Column], ...]
     """Columns with their ordinals in the snapshot's schema."""
@@ -72,6 +72,7 @@ class _FileTask:
     defaults: Mapping[str, Any]
     absent_is_null: bool
     field_ids: Mapping[str, int]
+    access: DataFileAccess
 
 
 @dataclass(frozen=True)
@@ -99,12 +100,14 @@ class RankSort:
     """The jobs that make the ranks of one snapshot.
 
     Attributes:
+        access: How tasks open data files.
         range_bytes: The size of the values that one task sorts.
     """
 
     spark: SparkSession
     facts: TableFacts
     store: TaskStore
+    access: DataFileAccess
     range_bytes: int = RANGE_BYTES
 
     def sort_columns(
@@ -142,7 +145,7 @@ class RankSort:
         spark_files = []
         for file in files:
             has_values = file.deletes is None and file.unknown.isdisjoint(keys)
-            if has_values and find_spark_only_reason(file, local=self.facts.local) is None:
+            if has_values and find_spark_only_reason(file, self.access) is None:
                 python_files.append(file)
             else:
                 spark_files.append(file)
@@ -159,6 +162,7 @@ class RankSort:
                 defaults=facts.defaults,
                 absent_is_null=facts.absent_is_null,
                 field_ids=facts.field_ids,
+                access=self.access,
             )
             tasks.append(task)
         return _persist(context.parallelize(tasks, max(len(tasks), 1)).flatMap(_read_files))
@@ -293,7 +297,7 @@ def _read_arrays(task: _FileTask, file: DataFile, columns: Sequence[Column]) -> 
     if not columns:
         return {}
     file_columns = [FileColumn.of(column, task.field_ids) for column in columns]
-    return read_column_values(str(local_path(file.location)), file_columns, _READ_BYTES)
+    return read_column_values(open_data_file(file, task.access), file_columns, _READ_BYTES)
 
 
 def _absent_value(task: _FileTask, column: Column) -> Any:

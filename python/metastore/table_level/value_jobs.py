@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from metastore.format.data_files import DataFile
     from metastore.spark_jobs.task_store import TaskStore
+    from metastore.store.data_file_access import DataFileAccess
     from metastore.table_level.count_jobs import CountTarget
     from metastore.table_level.list_groups import ColumnLists, GroupListSource
     from metastore.table_level.list_reduction import FileValueCounts
@@ -40,7 +41,7 @@ class ValueJobs:
     Attributes:
         store: The store of the objects to read and of the lists to write.
         files: The data files of the snapshot, by path, in the order of its list.
-        local: Whether paths without a scheme are on the local file system.
+        access: How tasks open data files.
         distribution: The ordinals of the columns that get a value index.
         earlier: The value indexes of an earlier snapshot.
         field_ids: The field ids of the table's columns.
@@ -49,7 +50,7 @@ class ValueJobs:
     context: SparkContext
     store: TaskStore
     files: Mapping[str, DataFile]
-    local: bool
+    access: DataFileAccess
     distribution: frozenset[int] = frozenset()
     earlier: tuple[EarlierIndex, ...] = ()
     field_ids: Mapping[str, int] = field(default_factory=dict)
@@ -64,7 +65,7 @@ class ValueJobs:
     def _can_open(self, path: str) -> bool:
         if path not in self.files:
             return False
-        return find_spark_only_reason(self.files[path], local=self.local) is None
+        return find_spark_only_reason(self.files[path], self.access) is None
 
     def count_values(
         self, columns: Mapping[int, ColumnLists], targets: Mapping[int, CountTarget], groups: Sequence[GroupListSource]
@@ -132,7 +133,7 @@ class ValueJobs:
         for path, number in zip(paths, numbers[is_read].tolist(), strict=True):
             file = self.files[path]
             file_column = FileColumn.of(column.lists.column, self.field_ids, file.names)
-            yield DataFileSource(file.location, column.lists.ordinal, file_column, number)
+            yield DataFileSource(file.location, column.lists.ordinal, file_column, number, self.access)
 
 
 def _paths(sources: Sequence[RowSource]) -> Iterator[str]:

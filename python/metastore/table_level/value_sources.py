@@ -13,7 +13,7 @@ from metastore.format.object_schemas import fill_schema
 from metastore.kernel.parquet_file import read_column_values, translate_arrow_errors
 from metastore.kernel.parquet_schema import FileColumn, UnsupportedDataFile
 from metastore.kernel.theta_sketch import theta_hashes_of_stored
-from metastore.store.location import local_path
+from metastore.store.data_file_access import LOCAL_FILES, DataFileAccess
 from metastore.table_level.value_rows import VALUE_ROWS, sum_value_rows
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class DataFileSource:
     ordinal: int
     column: FileColumn
     number: int = 0
+    access: DataFileAccess = LOCAL_FILES
 
     name: ClassVar[None] = None
     is_summed: ClassVar[bool] = True
@@ -73,7 +74,7 @@ class DataFileSource:
 
     def read_values(self, content: ReadContent) -> Iterator[pa.Table]:  # noqa: ARG002 - objects have content
         with translate_arrow_errors():
-            arrays = read_column_values(str(local_path(self.path)), [self.column], READ_BUDGET).get(0)
+            arrays = read_column_values(self.access.open(self.path), [self.column], READ_BUDGET).get(0)
             if arrays is None:
                 raise UnsupportedDataFile("a column is absent")
             for values in arrays:

@@ -46,8 +46,7 @@ final class DataSourceErrorRule(session: SparkSession) extends Rule[LogicalPlan]
     try find
     catch {
       case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
-        val python = PythonInterpreter.fromContext(session.sparkContext)
-        throw MetastoreException.sourceNotFound(python.command, e)
+        throw MetastoreException.sourceNotFound(PythonInterpreter.fromContext(session.sparkContext).command, e)
       case e: Exception => throw MetastoreException.fromPython(e).getOrElse(e)
     }
 }

@@ -1,0 +1,80 @@
+"""Opens data files in tasks: on the local disk, and on object stores whose credentials the driver has found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from metastore.store.credentials import Credentials, open_file_system
+from metastore.store.location import local_path, needs_hadoop, split_remote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyarrow import NativeFile
+    from pyarrow.fs import FileSystem
+
+
+@dataclass(frozen=True)
+class DataFileAccess:
+    """How Python opens the data files of a table.
+
+    Attributes:
+        has_local_paths: Whether paths without a scheme are on the local disk.
+        buckets: The credentials of each bucket or container that Python opens, by its URL, such as `s3://lake`.
+    """
+
+    has_local_paths: bool = True
+    buckets: Mapping[str, Credentials] = field(default_factory=dict)
+
+    def reaches(self, location: str) -> bool:
+        """Return whether Python opens a data file, or only Spark does."""
+        if location.startswith("/"):
+            return self.has_local_paths
+        return local_path(location) is not None or find_bucket(location) in self.buckets
+
+    def open(self, location: str) -> str | NativeFile:
+        """Open a data file for pyarrow: the path of a local file, or a file of which ranges are read.
+
+        Raises:
+            OSError: The object store does not give the file.
+        """
+        path = local_path(location)
+        if path is not None:
+            return str(path)
+        system, key = self._open_bucket(location)
+        return system.open_input_file(key)
+
+    def read_version(self, location: str) -> tuple[int, int]:
+        """Read the size of a data file and the time of its last change, in milliseconds since 1970.
+
+        Raises:
+            OSError: There is no such file, or the object store does not answer.
+        """
+        path = local_path(location)
+        if path is not None:
+            state = Path(path).stat()
+            return state.st_size, state.st_mtime_ns // 1_000_000
+        system, key = self._open_bucket(location)
+        info = system.get_file_info(key)
+        if info.mtime_ns is None:
+            raise FileNotFoundError(location)
+        return info.size, info.mtime_ns // 1_000_000
+
+    def _open_bucket(self, location: str) -> tuple[FileSystem, str]:
+        """The file system of a location, and its path there."""
+        bucket, _ = split_remote(location)
+        return open_file_system(location, self.buckets[bucket])
+
+
+LOCAL_FILES = DataFileAccess()
+"""Access to the files of the local disk."""
+
+
+def find_bucket(location: str) -> str | None:
+    """The URL of the bucket or container of a location, or None if it is on no object store."""
+    if local_path(location) is not None or needs_hadoop(location):
+        return None
+    bucket, _ = split_remote(location)
+    return bucket

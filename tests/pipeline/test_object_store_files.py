@@ -1,0 +1,166 @@
+"""Data files on an object store: tasks read ranges of them, and find what they find in the same files on a disk."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from metastore.adapters.table_facts import DataFile
+from metastore.format.manifest import FOOTER, FULL, TableIdentity
+from metastore.format.table_column import Column
+from metastore.kernel.parquet_file import find_spark_only_reason
+from metastore.pipeline.block_task import BlockDestination, BlockTask, run_block_task
+from metastore.spark_jobs.hadoop_store import find_data_file_access
+from metastore.spark_jobs.task_store import TaskStore
+from metastore.store.credentials import Credentials, open_file_system
+from metastore.store.data_file_access import LOCAL_FILES, DataFileAccess
+from store import s3
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TABLE = TableIdentity("iceberg", "00000000-0000-4000-8000-000000000001", "/w/t", "db.t")
+SETTINGS = {"histogram_bins": 100, "frequencies_top": 1000}
+BUCKET = f"s3://{s3.BUCKET}"
+COLUMNS = (
+    Column('["id"]', ("id",), "bigint", "long"),
+    Column('["price"]', ("price",), "double", "double"),
+    Column('["name"]', ("name",), "string", "binary"),
+)
+
+
+@pytest.fixture(scope="module")
+def credentials():
+    with s3.running() as address:
+        yield s3.access(address)
+
+
+@pytest.fixture(scope="module")
+def local_files(tmp_path_factory) -> list[Path]:
+    """Two files: one with several row groups and dictionaries, one without rows that are null."""
+    folder = tmp_path_factory.mktemp("data")
+    numbers = random.Random(7)
+    paths = []
+    for number, rows in enumerate((20_000, 300)):
+        table = pa.table(
+            {
+                "id": range(rows),
+                "price": [None if numbers.random() < number * 0.1 else numbers.gauss(0, 100) for _ in range(rows)],
+                "name": [f"customer {numbers.randrange(1 + rows // 10)}" for _ in range(rows)],
+            }
+        )
+        path = folder / f"part {number}%20.parquet"
+        pq.write_table(table, path, row_group_size=6_000)
+        paths.append(path)
+    return paths
+
+
+@pytest.fixture(scope="module")
+def remote_files(local_files, credentials) -> list[str]:
+    """The same files in the bucket."""
+    system, root = open_file_system(f"{BUCKET}/db/t", credentials)
+    for path in local_files:
+        with path.open("rb") as source, system.open_output_stream(f"{root}/{path.name}") as target:
+            shutil.copyfileobj(source, target)
+    return [f"s3a://{s3.BUCKET}/db/t/{path.name}" for path in local_files]
+
+
+def list_files(paths: list[Path], locations: list[str]) -> tuple[DataFile, ...]:
+    return tuple(
+        DataFile(path.name, path.stat().st_size, pq.read_metadata(path).num_rows, "parquet", open_location=location)
+        for path, location in zip(paths, locations, strict=True)
+    )
+
+
+def analyze(folder: Path, files: tuple[DataFile, ...], access: DataFileAccess, depth: str = FULL):
+    destination = BlockDestination(TaskStore(str(folder)), TABLE, SETTINGS, 1 << 30, access=access)
+    return run_block_task(destination, BlockTask(depth, COLUMNS, files, {}, absent_is_null=True))
+
+
+def read_rows(folder: Path) -> dict[str, pa.Table]:
+    """The rows of each object that a task wrote, by its kind; the list of files names objects, which are unique."""
+    tables = {path.name.split("-")[0]: pq.read_table(path) for path in (folder / "objects").iterdir()}
+    del tables["files"]
+    return tables
+
+
+@pytest.mark.parametrize("depth", [FULL, FOOTER])
+def test_the_same_statistics_as_on_a_disk(tmp_path, local_files, remote_files, credentials, depth):
+    access = DataFileAccess(buckets={BUCKET: credentials})
+    remote = analyze(tmp_path / "remote", list_files(local_files, remote_files), access, depth)
+    local = analyze(tmp_path / "local", list_files(local_files, list(map(str, local_files))), LOCAL_FILES, depth)
+    assert remote.unread == local.unread == ()
+    assert read_rows(tmp_path / "remote") == read_rows(tmp_path / "local")
+
+
+def test_a_file_that_is_gone_is_left_to_spark(tmp_path, local_files, remote_files, credentials):
+    access = DataFileAccess(buckets={BUCKET: credentials})
+    present, gone = list_files(local_files, [remote_files[0], f"s3a://{s3.BUCKET}/db/t/gone.parquet"])
+    result = analyze(tmp_path, (present, gone), access)
+    assert result.paths == (present.path,)
+    assert [refusal.subject for refusal in result.unread] == [gone.path]
+
+
+def test_a_file_that_was_replaced_is_refused(tmp_path, local_files, remote_files, credentials):
+    access = DataFileAccess(buckets={BUCKET: credentials})
+    (file, _) = list_files(local_files, remote_files)
+    size, modified = access.read_version(remote_files[0])
+    assert size == file.size
+    same = analyze(tmp_path, (replace(file, modified=modified),), access)
+    assert same.unread == ()
+    replaced = analyze(tmp_path, (replace(file, modified=modified - 1000),), access)
+    assert "replaced" in replaced.unread[0].reason
+
+
+@pytest.mark.parametrize(
+    ("location", "is_opened"),
+    [
+        (f"s3://{s3.BUCKET}/a", True),
+        (f"s3a://{s3.BUCKET}/a", True),
+        ("s3://another/a", False),
+        (f"gs://{s3.BUCKET}/a", False),
+        ("hdfs://name/a", False),
+        ("/disk/a", True),
+        ("file:/disk/a", True),
+    ],
+)
+def test_python_opens_files_of_known_buckets_alone(location, is_opened):
+    access = DataFileAccess(buckets={BUCKET: Credentials({"access_key_id": "k", "secret_access_key": "s"})})
+    file = DataFile("a", 1, 1, "parquet", open_location=location)
+    assert (find_spark_only_reason(file, access) is None) == is_opened
+
+
+def test_a_bare_path_is_not_always_local():
+    file = DataFile("/a", 1, 1, "parquet")
+    assert find_spark_only_reason(file, DataFileAccess(has_local_paths=False)) is not None
+
+
+@pytest.mark.spark
+def test_keys_of_the_settings_open_their_buckets(spark, tmp_path):
+    locations = ["s3a://with-keys/t/a", "s3a://without/t/a", "hdfs://name/a", "file:/disk/a", "/disk/a"]
+    facts = SimpleNamespace(
+        local=True, files=[DataFile("a", 1, 1, "parquet", open_location=path) for path in locations]
+    )
+    settings = {
+        "fs.s3a.bucket.with-keys.access.key": s3.KEY,
+        "fs.s3a.bucket.with-keys.secret.key": s3.SECRET,
+        "fs.s3a.endpoint.region": "us-east-1",
+    }
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        beside = find_data_file_access(spark, facts, TaskStore("s3a://without/t/_metastore"))
+        elsewhere = find_data_file_access(spark, facts, TaskStore(str(tmp_path)))
+    finally:
+        for key in settings:
+            spark.conf.unset(key)
+    assert set(beside.buckets) == {"s3://with-keys", "s3://without"}
+    assert set(elsewhere.buckets) == {"s3://with-keys"}
+    assert s3.SECRET not in repr(elsewhere)
