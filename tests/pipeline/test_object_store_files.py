@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from metastore.adapters.table_facts import DataFile
+from metastore.format.data_files import DataFile
 from metastore.format.manifest import FOOTER, FULL, TableIdentity
 from metastore.format.table_column import Column
 from metastore.kernel.parquet_file import find_spark_only_reason
