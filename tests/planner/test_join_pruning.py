@@ -8,6 +8,7 @@ import pytest
 
 import lakes
 import metastore
+from metastore.jvm_session import find_shim_package
 from planner import written
 from planner.conftest import NO_METRICS
 from planner.plans import check, conf, files_read, labels, metrics, physical, plain, rows, scans
@@ -298,3 +299,8 @@ def test_damaged_statistics_keep_the_files(spark, tmp_path):
     query = f"SELECT f.* FROM parquet.`{folder}` f JOIN join_dim d ON f.k = d.id WHERE d.small IN (30, 90)"
     df = spark.sql(query)
     assert same(df) == [repr(row) for row in plain(spark, query)]
+
+
+def test_nodes_of_spark_are_made_by_the_names_of_their_fields(spark):
+    """Spark 4.3's filter has one field more, whose default looks at those before it, as that of an alias does."""
+    assert find_shim_package(spark).scan.PlannerProbe.alias("x") == "1 AS x"

@@ -2,6 +2,8 @@ package org.metastore.spark.scan
 
 import java.lang.reflect.{Constructor, Modifier}
 
+import scala.collection.mutable
+
 /**
  * Makes and copies Spark's case classes by the names of their fields.
  *
@@ -32,8 +34,10 @@ private[scan] object CaseClassCopy {
   def create[T <: Product](made: Class[T], fields: (String, Any)*): T = {
     val names = fieldNames(made)
     requireFields(made, names, fields)
-    val values = fields.toMap
-    construct(made, names.indices.map(i => values.getOrElse(names(i), default(made, i))))
+    val explicit = fields.toMap
+    val values = mutable.ArrayBuffer.empty[Any]
+    for (name <- names) values += explicit.getOrElse(name, default(made, values.toSeq))
+    construct(made, values.toSeq)
   }
 
   private def construct[T](made: Class[_ <: T], values: Seq[Any]): T =
@@ -59,8 +63,15 @@ private[scan] object CaseClassCopy {
     require(value == original.productElement(i), s"${original.productPrefix} has its fields in another order")
   }
 
-  private def default(made: Class[_], i: Int): Any = {
+  /** The default of the field after these values. That of a later list of parameters may look at those of earlier lists. */
+  private def default(made: Class[_], values: Seq[Any]): Any = {
     val companion = Class.forName(made.getName + "$", true, made.getClassLoader).getField("MODULE$").get(null)
-    companion.getClass.getMethod("apply$default$" + (i + 1)).invoke(companion)
+    val name = "apply$default$" + (values.length + 1)
+    companion.getClass.getMethods.find(_.getName == name) match {
+      case Some(method) =>
+        val earlier = values.take(method.getParameterCount).map(_.asInstanceOf[AnyRef])
+        method.invoke(companion, earlier: _*)
+      case None => throw new NoSuchMethodException(s"${made.getName}.$name")
+    }
   }
 }

@@ -41,14 +41,13 @@ final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
   private def withCatalogOptions(relation: DataSourceV2Relation): DataSourceV2Relation =
     relation.identifier match {
       case Some(name) if !Seq("path", "table").exists(relation.options.containsKey(_)) =>
-        val made = session.sessionState.catalog.getTableMetadata(TableIdentifier(
-          name.name,
-          name.namespace.lastOption)).storage
+        val identifier = TableIdentifier(name.name, name.namespace.lastOption)
+        val created = session.sessionState.catalog.getTableMetadata(identifier).storage
         // A table that names another one has a location, too: its own, where nothing is.
-        val location =
-          made.locationUri.filterNot(_ => made.properties.keys.exists(_.equalsIgnoreCase("table")))
-        val options = location.map(uri => "path" -> CatalogUtils.URIToString(uri)).toMap ++ made.properties ++
-          relation.options.asCaseSensitiveMap.asScala
+        val namesTable = created.properties.keys.exists(_.equalsIgnoreCase("table"))
+        val location = if (namesTable) None else created.locationUri
+        val path = location.map(uri => "path" -> CatalogUtils.URIToString(uri))
+        val options = path.toMap ++ created.properties ++ relation.options.asCaseSensitiveMap.asScala
         relation.copy(options = new CaseInsensitiveStringMap(options.asJava))
       case _ => relation
     }
@@ -62,10 +61,10 @@ final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
       view <- View.named(options.getOrElse("view", "summary").toLowerCase(Locale.ROOT))
     } yield {
       MetastoreConf.requireValid(session, Set("read"))
-      val narrowing = View.narrowing.flatMap(option => options.get(option).map(option -> Literal(_)))
-      narrowing.map(_._1).filterNot(view.narrowedBy.contains).foreach { option =>
+      val narrowing =
+        for (option <- View.narrowing; value <- options.get(option)) yield option -> Literal(value)
+      for ((option, _) <- narrowing if !view.narrowedBy.contains(option))
         throw MetastoreException.invalidArgument(option, s"the view ${view.name} cannot be narrowed by it")
-      }
       def read(keeps: (String, String) => Boolean): LocalRelation =
         TableFunctions.readWithinLimit(session, name) {
           view.read(session, view.call(Map("table" -> Literal(name)) ++ narrowing, keeps), relation.output)

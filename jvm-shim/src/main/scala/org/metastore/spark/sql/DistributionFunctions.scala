@@ -89,10 +89,14 @@ object QuantilesFunction extends TableFunction("quantiles") {
       case _ => Arguments.cast(asked, StringType).toString.split(',').toSeq.map(one => Literal(one.trim))
     }
     if (values.isEmpty) throw MetastoreException.invalidArgument("probabilities", "none is given")
-    values.map(one =>
-      Option(Arguments.cast(one, DoubleType)).map(_.asInstanceOf[Double]).filter(p => p >= 0 && p <= 1)
-        .getOrElse(throw MetastoreException.invalidArgument(
-          "probabilities",
-          s"${one.toString} is not a number from 0 to 1")))
+    values.map(probability)
+  }
+
+  private def probability(asked: Literal): Double = Arguments.cast(asked, DoubleType) match {
+    case number: Double if number >= 0 && number <= 1 => number
+    case _ =>
+      throw MetastoreException.invalidArgument(
+        "probabilities",
+        s"${asked.toString} is not a number from 0 to 1")
   }
 }

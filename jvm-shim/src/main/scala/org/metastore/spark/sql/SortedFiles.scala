@@ -46,11 +46,15 @@ private[sql] final class SortedFiles(
       case Nil => Nil
     }
 
-  private def liveRows(files: Array[Int]): Long = files.map { file =>
-    math.max(
-      0L,
-      math.max(0L, live(file).rows.getOrElse(known.rows(file))) - live(file).deletedRows.getOrElse(0L))
-  }.sum
+  private def liveRows(files: Array[Int]): Long = {
+    var sum = 0L
+    for (file <- files) {
+      val rows = math.max(0L, live(file).rows.getOrElse(known.rows(file)))
+      val deleted = live(file).deletedRows.getOrElse(0L)
+      sum += math.max(0L, rows - deleted)
+    }
+    sum
+  }
 
   /** What the table's values are between the bounds of the files of a partition. */
   private def ofPartition(

@@ -31,13 +31,15 @@ object SummaryFunction extends StatisticsFunction("summary") {
       snapshot: Snapshot,
       leaves: Seq[Leaf],
       asked: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
-    val byKey =
-      analyzed.store.tableSummary(snapshot).map(row =>
-        snapshot.columns(row.column).key -> withRanks(analyzed, snapshot, row)).toMap
+    def keyOf(column: Int): String = snapshot.columns(column).key
+    val rows = analyzed.store.tableSummary(snapshot)
+    val byKey = rows.map(row => keyOf(row.column) -> withRanks(analyzed, snapshot, row)).toMap
     val written = snapshot.columns.map(column => column.key -> column.dataType).toMap
-    val tops = snapshot.frequencies.headOption.fold(Map.empty[Int, ValueCount])(lists =>
-      analyzed.store.mostFrequent(lists.ref, None))
-      .map { case (column, top) => snapshot.columns(column).key -> top }
+    val tops =
+      for (lists <- snapshot.frequencies.headOption.toSeq;
+        (column, top) <- analyzed.store.mostFrequent(lists.ref, None))
+        yield keyOf(column) -> top
+    val topByKey = tops.toMap
     val (left, total) = filesLeft(analyzed, snapshot, asked)
     val scope = Scope(
       snapshot.physicalRows,
@@ -49,7 +51,7 @@ object SummaryFunction extends StatisticsFunction("summary") {
       origin(analyzed, snapshot, asked))
     leaves.map { leaf =>
       val row = byKey.get(leaf.key).filter(_.files > 0)
-      answer(leaf, row, written.getOrElse(leaf.key, ""), scope, tops.get(leaf.key)) -> row
+      answer(leaf, row, written.getOrElse(leaf.key, ""), scope, topByKey.get(leaf.key)) -> row
     }
   }
 

@@ -12,11 +12,15 @@ object FileConstants {
 
   /** Those of columns that partition a table, by the texts that its metadata has of their values. */
   def ofTexts(columns: Seq[Leaf], texts: Map[String, String]): FileConstants = {
-    val (known, unknown) =
-      columns.map(c => c -> StoredText.parse(texts.getOrElse(c.path.head, ""), c.dataType))
-        .partition { case (_, read) => read.isDefined }
-    FileConstants(
-      known.map { case (column, read) => column.key -> read.flatten.orNull }.toMap,
-      unknown.map(_._1.key))
+    val known = Map.newBuilder[String, String]
+    val unknown = Seq.newBuilder[String]
+    for (column <- columns) {
+      val text = texts.getOrElse(column.path.head, "")
+      StoredText.parse(text, column.dataType) match {
+        case Some(stored) => known += column.key -> stored.orNull
+        case None => unknown += column.key
+      }
+    }
+    FileConstants(known.result(), unknown.result())
   }
 }

@@ -1,6 +1,6 @@
 package org.metastore.spark.tables
 
-import scala.util.Try
+import scala.util.{Success, Try}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.connector.catalog.{CatalogPlugin, SupportsNamespaces}
@@ -37,16 +37,21 @@ object Namespaces {
   def explainMissing(session: SparkSession, parts: Seq[String]): String =
     if (parts.length > 1 && !Catalogs(session).isRegistered(parts.head))
       s" There is no catalog ${SqlName(parts.take(1))}.${hintOfCatalogs(session, parts.head)}"
-    else Try(resolve(session, parts)).toOption.collect {
-      case (catalog: SupportsNamespaces, names)
-          if names.nonEmpty && !isOfGlobalViews(
-            names) && Try(catalog.namespaceExists(names)).toOption.contains(false) =>
-        val known = siblings(catalog, names)
-        val near = Some(NearNames.find(names.last, known)).filter(_.nonEmpty)
-        def whole(some: Seq[String]) = some.map(name => SqlName(parts.init :+ name))
-        s" There is no database ${SqlName(parts)}.${near.fold(NearNames.listNames(whole(known)))(n =>
-            NearNames.phraseSuggestion(whole(n)))}"
-    }.getOrElse("")
+    else Try(resolve(session, parts)) match {
+      case Success((catalog: SupportsNamespaces, names)) if isUnknown(catalog, names) =>
+        s" There is no database ${SqlName(parts)}.${hintOfDatabases(catalog, names, parts)}"
+      case _ => ""
+    }
+
+  private def isUnknown(catalog: SupportsNamespaces, names: Array[String]): Boolean =
+    names.nonEmpty && !isOfGlobalViews(names) && Try(catalog.namespaceExists(names)) == Success(false)
+
+  private def hintOfDatabases(catalog: CatalogPlugin, names: Array[String], parts: Seq[String]): String = {
+    val known = siblings(catalog, names)
+    val near = NearNames.find(names.last, known)
+    def fullNames(databases: Seq[String]) = databases.map(name => SqlName(parts.init :+ name))
+    if (near.isEmpty) NearNames.listNames(fullNames(known)) else NearNames.phraseSuggestion(fullNames(near))
+  }
 
   /** Whether it is the database of global temporary views, of which no catalog knows. */
   private def isOfGlobalViews(names: Array[String]): Boolean =

@@ -3,6 +3,7 @@ package org.metastore.spark.scan
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.{Alias, Literal}
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.JoinKeys
@@ -56,6 +57,10 @@ object PlannerProbe {
   def planned(message: String): String =
     try ScanPlanner.orElse("A table", "planned without it")(throw new IllegalStateException(message))
     catch { case NonFatal(_) => "ended" }
+
+  /** A column of a name, made by the fields that it needs: of the others some have defaults that look at these. */
+  def alias(name: String): String =
+    CaseClassCopy.create(classOf[Alias], "child" -> Literal(1), "name" -> name).sql
 
   private def settings(session: SparkSession) = new MetastoreConf(session.sessionState.conf)
 
