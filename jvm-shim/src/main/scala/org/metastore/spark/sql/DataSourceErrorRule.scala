@@ -46,7 +46,9 @@ final class DataSourceErrorRule(session: SparkSession) extends Rule[LogicalPlan]
     try find
     catch {
       case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
-        throw MetastoreException.sourceNotFound(PythonInterpreter.fromContext(session.sparkContext).command, e)
+        throw MetastoreException.sourceNotFound(
+          PythonInterpreter.fromContext(session.sparkContext).command,
+          e)
       case e: Exception => throw MetastoreException.fromPython(e).getOrElse(e)
     }
 }

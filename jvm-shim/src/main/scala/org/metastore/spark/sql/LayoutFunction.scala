@@ -96,7 +96,9 @@ private final class KeptValues(analyzed: TableContext, snapshot: Snapshot) {
     entry = snapshot.columns(row.column)
     if TypePromotion.fromEntry(entry, leaf.dataType) == TypePromotion.Full
     bins <-
-      snapshot.histograms.flatMap(analyzed.store.histogram(_, row.column, None)).flatMap(Histogram.fromRow(_, row))
+      snapshot.histograms.flatMap(analyzed.store.histogram(_, row.column, None)).flatMap(Histogram.fromRow(
+        _,
+        row))
     text = ValueText.fromTypes(entry.dataType, leaf.dataType)
     found <- LookUps.ofRows(bins.forRanks(row))
       .collect(edge => Some(edge).filter(text.isWhole(_, row)).map(CatalystValue.catalyst(_, leaf.dataType)))
