@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import chain, repeat
+from itertools import chain, product, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -159,8 +159,7 @@ def _compact(
     manifest: Manifest, store: Store, live: AbstractSet[FileKey] | None, damaged: set[str], zoned: int
 ) -> Manifest:
     sources = _read_sources(manifest.blocks, damaged, store)
-    if live is not None:
-        sources = [_select_live_files(source, live) for source in sources]
+    sources = [_select_live_files(source, live) for source in sources]
     empty = {source.block.id for source in sources if source.has_lost_all_files}
     remaining = [source for source in sources if source.block.id not in empty]
     groups = [group for group in _group(remaining, _can_join) if _needs_rewriting(group, store, zoned)]
@@ -182,7 +181,10 @@ def _lacks_zones(source: _Source, store: Store, zoned: int) -> bool:
     return not source.block.zones and source.files.num_rows > zoned
 
 
-def _select_live_files(source: _Source, live: AbstractSet[FileKey]) -> _Source:
+def _select_live_files(source: _Source, live: AbstractSet[FileKey] | None) -> _Source:
+    """Leave out the data files that are not live; none if the live ones are unknown."""
+    if live is None:
+        return source
     is_live = [key in live for key in source.file_keys]
     return replace(source, files=source.files.filter(pa.array(is_live, pa.bool_())))
 
@@ -191,12 +193,11 @@ def _merge_smallest(manifest: Manifest, store: Store, at_most: int, damaged: set
     """Merge as many of the smallest blocks as needed if they fit each other, else those of all blocks that fit."""
     by_size = sorted(manifest.blocks, key=lambda block: block.files.rows)
     larger = {block.id for block in by_size[len(by_size) - at_most + 1 :]}
-    for fits in (_are_compatible, _can_join):
-        for skipped in (damaged | larger, damaged):
-            groups = _group(_read_sources(manifest.blocks, skipped, store), fits)
-            groups = [group for group in groups if len(group) > 1]
-            if groups:
-                return _replace_groups(manifest, groups, store, zoned)
+    for fits, skipped in product((_are_compatible, _can_join), (damaged | larger, damaged)):
+        groups = _group(_read_sources(manifest.blocks, skipped, store), fits)
+        groups = [group for group in groups if len(group) > 1]
+        if groups:
+            return _replace_groups(manifest, groups, store, zoned)
     return manifest
 
 

@@ -34,7 +34,8 @@ RESENDS = 5
 FARTHEST: int = read_contract("limits")["manifests_ahead"]
 """The most by which a manifest's number may exceed the previous one; it exceeds it by one unless some were lost."""
 
-_LOG_FILE = re.compile(r"(\d{20})\.json", re.ASCII)
+_LOG_FILE = re.compile(r"(?!0{20})(\d{20})\.json", re.ASCII)
+"""Numbers begin with 1."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ T = TypeVar("T")
 Answer = bytes | DamagedObject | None
 Steps = Generator[ListLog | ReadLog | CreateLog | Pause, Any, T]
 Change = Callable[[Manifest | None], Manifest | None]
+Finish = Callable[[Manifest], Manifest]
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def parse_log_names(names: Iterable[str]) -> dict[int, str]:
     numbered = []
     for name in names:
         match = _LOG_FILE.fullmatch(name)
-        if match and int(match[1]) > 0:
+        if match:
             numbered.append((int(match[1]), name))
     log: dict[int, str] = {}
     previous = 0
@@ -131,7 +133,7 @@ def find_head() -> Steps[Head]:
 
 
 def commit(
-    store: str, identity: TableIdentity, change: Change, finish: Change, replaceable: frozenset[str] | None = None
+    store: str, identity: TableIdentity, change: Change, finish: Finish, replaceable: frozenset[str] | None = None
 ) -> Steps[Manifest | None]:
     """Commit a change, in steps.
 
@@ -148,10 +150,9 @@ def commit(
             refuse_other_table(log.manifest, identity, replaceable)
         base = _manifest_of_table(log, identity)
         changed = change(base)
-        finished = None if changed is None else finish(changed)
-        if finished is None:
+        if changed is None:
             return base
-        manifest = _sign(finished, identity, log)
+        manifest = _sign(finish(changed), identity, log)
         data = manifest.to_bytes()
         if (yield from _publish(store, manifest.sequence, data)):
             committed = Manifest.from_bytes(data)

@@ -104,13 +104,18 @@ def _shrink_once(manifest: Manifest, store: Store) -> Manifest:
     count = len(manifest.blocks)
     if count <= MAX_BLOCKS and not has_many_bytes:
         return manifest
-    without_oldest = manifest
-    if has_many_bytes:
-        without_oldest = replace(manifest, snapshots=manifest.snapshots[1:] or manifest.snapshots)
+    without_oldest = _drop_oldest_snapshot(manifest) if has_many_bytes else manifest
     if count <= _FEW_BLOCKS and without_oldest != manifest:
         return without_oldest
     merged = merge_blocks(manifest, store, at_most=max(1, count // 2))
     return merged if len(merged.blocks) < count else without_oldest
+
+
+def _drop_oldest_snapshot(manifest: Manifest) -> Manifest:
+    """Drop the oldest snapshot unless it is the only one."""
+    if len(manifest.snapshots) <= 1:
+        return manifest
+    return replace(manifest, snapshots=manifest.snapshots[1:])
 
 
 def _require_readable(manifest: Manifest) -> None:

@@ -81,15 +81,14 @@ class Coverage:
         """Whether a block has statistics of a live file that the others have not."""
         new_columns = column_keys(block.columns) & column_keys(columns)
         new_statistics = statistics & frozenset(block.statistics.items())
+        needed = [(DEPTHS[block.computed], frozenset[tuple[str, int]]())]
+        needed += [(DEPTHS[FULL], frozenset({statistic})) for statistic in new_statistics]
         live_keys = read_ordinals(files).keys() & self.knowledge.keys()
         for knowledge in {tuple(self.knowledge[key]) for key in live_keys}:
             if not knowledge:
                 return True
-            if new_columns - union_columns(knowledge, DEPTHS[block.computed]):
+            if _lacks_columns(knowledge, new_columns, needed):
                 return True
-            for statistic in new_statistics:
-                if new_columns - union_columns(knowledge, DEPTHS[FULL], frozenset({statistic})):
-                    return True
         return False
 
     def columns_known(
@@ -129,6 +128,15 @@ class Coverage:
         return {*_find_superseded(full_blocks), *_find_covered(shallow_blocks, full_blocks)}
 
 
+def _lacks_columns(
+    knowledge: Iterable[FileKnowledge],
+    columns: frozenset[ColumnKey],
+    needed: Iterable[tuple[int, frozenset[tuple[str, int]]]],
+) -> bool:
+    """Whether a column lacks statistics of one of the needed depths, or the user-defined ones that go with it."""
+    return not all(columns <= union_columns(knowledge, least, statistics) for least, statistics in needed)
+
+
 def _find_superseded(blocks: Sequence[BlockFiles]) -> list[str]:
     """Name the blocks of which every file stands in a later one."""
     if not any(indexed.block.statistics for indexed in blocks):
@@ -154,8 +162,8 @@ def _unite_columns(blocks: Iterable[BlockFiles]) -> dict[FileKey, frozenset[Colu
     unite = cache(frozenset.union)  # many files have the same columns: one set serves them all
     for indexed in blocks:
         for key, file in indexed.ordinals.items():
-            columns = indexed.known_columns(file)
-            united[key] = unite(united[key], columns) if key in united else columns
+            known = united.get(key, frozenset())
+            united[key] = unite(known, indexed.known_columns(file))
     return united
 
 

@@ -185,11 +185,8 @@ def _prefer_bucket(bucket: str, lookup: Lookup) -> Lookup:
 
 def _look_up_first(lookup: Lookup, *names: str) -> str | None:
     """Return the first of these settings that is not empty, or None."""
-    for name in names:
-        value = lookup(name)
-        if value:
-            return value
-    return None
+    values = filter(None, map(lookup, names))
+    return next(values, None)
 
 
 def _look_up_all(lookup: Lookup, names: Mapping[str, str]) -> dict[str, str]:

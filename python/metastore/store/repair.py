@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from metastore.errors import DamagedObject, StoreNotWritable
@@ -59,18 +60,24 @@ def find_lost_statistics(store: Store, manifest: Manifest, block: Block, coverag
     except DamagedObject as damage:
         _LOG.warning("it is not known which data files block %s has: %s", block.id, damage)
         return LostStatistics() if _has_unknown_files(store, manifest, coverage) else None
-    find_known = coverage.columns_known(DEPTHS[block.computed], frozenset(block.statistics.items()))
-    find_lost = cache(column_keys(block.columns).difference)  # most data files have the same columns
-    lost_by_path = {}
-    for key in read_file_keys(files):
-        lost = find_lost(find_known(key))
-        if lost:
-            lost_by_path[key.path] = lost
+    lost_by_path = _find_lost_columns(block, read_file_keys(files), coverage)
     if not lost_by_path:
         return None
     lost_columns = frozenset[ColumnKey]().union(*set(lost_by_path.values()))
     names = [column.name for column in block.columns if (column.key, column.type) in lost_columns]
     return LostStatistics(tuple(lost_by_path), tuple(names))
+
+
+def _find_lost_columns(block: Block, keys: Sequence[FileKey], coverage: Coverage) -> dict[str, frozenset[ColumnKey]]:
+    """Find the columns of a block that no other block has, by the path of the data file."""
+    find_known = coverage.columns_known(DEPTHS[block.computed], frozenset(block.statistics.items()))
+    find_lost = cache(column_keys(block.columns).difference)  # most data files have the same columns
+    lost_by_path = {}
+    for key in keys:
+        lost = find_lost(find_known(key))
+        if lost:
+            lost_by_path[key.path] = lost
+    return lost_by_path
 
 
 def _has_unknown_files(store: Store, manifest: Manifest, coverage: Coverage) -> bool:
@@ -94,13 +101,20 @@ def repair_snapshot(entry: Snapshot, wrong: Collection[str]) -> Snapshot | None:
     if entry.table_files.name in wrong:
         return None
     changes: dict[str, Any] = {"ranks": _select_sound_ranks(entry.ranks, wrong)}
-    for part in _OPTIONAL:
-        ref: ObjectRef | None = getattr(entry, part)
-        if ref is not None and ref.name in wrong:
-            changes[part] = None
+    changes |= dict.fromkeys(_list_wrong_parts(entry, wrong))
     if _find_wrong(entry.frequencies, wrong):
         changes |= {"frequencies": (), "distribution": (), "placed": None}
     return replace(entry, **changes)
+
+
+def _list_wrong_parts(entry: Snapshot, wrong: Collection[str]) -> list[str]:
+    """List the optional parts of an entry whose object is wrong."""
+    parts = []
+    for part in _OPTIONAL:
+        ref: ObjectRef | None = getattr(entry, part)
+        if ref is not None and ref.name in wrong:
+            parts.append(part)
+    return parts
 
 
 def _find_wrong(refs: Sequence[R], wrong: Collection[str]) -> list[R]:
@@ -121,12 +135,14 @@ def _select_sound_ranks(ranks: Sequence[RanksRef], wrong: Collection[str]) -> tu
     lost: set[int] = set()
     for ref in _find_wrong(ranks, wrong):
         lost.update(ref.columns)
-    sound_ranks = []
-    for ref in ranks:
-        columns = tuple(ordinal for ordinal in ref.columns if ordinal not in lost)
-        before_first = tuple(map(ref.before, columns))
-        sound_ranks.append(replace(ref, columns=columns, before_first=before_first))
-    return tuple(ref for ref in sound_ranks if ref.columns)
+    sound_ranks = [_remove_columns(ref, lost) for ref in ranks]
+    return tuple(filter(attrgetter("columns"), sound_ranks))
+
+
+def _remove_columns(ref: RanksRef, lost: set[int]) -> RanksRef:
+    columns = tuple(ordinal for ordinal in ref.columns if ordinal not in lost)
+    before_first = tuple(map(ref.before, columns))
+    return replace(ref, columns=columns, before_first=before_first)
 
 
 NEWEST = 256
@@ -155,14 +171,9 @@ def find_orphan_blocks(
     except StoreNotWritable as e:
         _LOG.info("unfinished work is passed over: %s", e)
         return []
-    blocks = []
-    for modified, name in candidates[-NEWEST:]:
-        if modified <= oldest:
-            continue
-        block = _read_orphan(store, name, identity, settings, is_useful)
-        if block is not None:
-            blocks.append(block)
-    return blocks
+    names = [name for modified, name in candidates[-NEWEST:] if modified > oldest]
+    blocks = [_read_orphan(store, name, identity, settings, is_useful) for name in names]
+    return list(filter(None, blocks))
 
 
 def _list_candidates(store: Store, manifest: Manifest | None) -> list[tuple[datetime, str]]:
@@ -190,11 +201,16 @@ def _read_orphan(
             return None
         if not is_useful(block, decode_object(ref, data)):
             return None
-        for summary in block.summary:
-            store.get(summary.object, ["column", "file"])
-        for zones in block.zones:
-            store.get(zones.object, ["column", "zone"])
+        _require_sound_objects(store, block)
     except DamagedObject as e:
         _LOG.info("%s is passed over: %s", name, e)
         return None
     return block
+
+
+def _require_sound_objects(store: Store, block: Block) -> None:
+    """Read the summaries and zones of a block, which raises `DamagedObject` for a damaged one."""
+    for summary in block.summary:
+        store.get(summary.object, ["column", "file"])
+    for zones in block.zones:
+        store.get(zones.object, ["column", "zone"])

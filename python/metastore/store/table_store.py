@@ -200,9 +200,7 @@ class Store:
                 self._present.update(ref.name for ref in iterate_objects(old))
             return change(old)
 
-        def finish(manifest: Manifest | None) -> Manifest | None:
-            if manifest is None:
-                return None
+        def finish(manifest: Manifest) -> Manifest:
             smaller = shrink_to_limits(manifest, self, keep)
             self._require_objects(smaller)
             return smaller

@@ -213,16 +213,13 @@ def _read(store: Store, ref: ObjectRef) -> _VerifiedObject:
     finding = ObjectFinding(ref.name, ref.kind, ref.length, ref.rows, OK)
     try:
         data = store.read_bytes(ref.name, ref.length)
-    except DamagedObject as damage:
-        return _VerifiedObject(_mark_unreadable(finding, damage))
-    try:
         if ref.kind not in SCHEMAS:
             check_bytes(ref, data)
             return _VerifiedObject(replace(finding, state=UNKNOWN, problem=LATER))
         rows = decode_object(ref, data)
         _check_footer(ref, data)
     except DamagedObject as damage:
-        return _VerifiedObject(replace(finding, state=DAMAGED, problem=damage.reason))
+        return _VerifiedObject(_mark_wrong(finding, damage))
     return _VerifiedObject(finding, rows)
 
 
@@ -232,14 +229,11 @@ def _verify_detail(store: Store, detail: ObjectRef) -> ObjectFinding:
     finding = ObjectFinding(detail.name, kind, detail.length, None, OK)
     try:
         data = store.read_bytes(detail.name, detail.length or MAX_OBJECT_BYTES)
-    except DamagedObject as damage:
-        return _mark_unreadable(finding, damage)
-    try:
         ref, _ = identify_object(detail.name, data)
         decode_object(ref, data)
         _check_footer(ref, data)
     except DamagedObject as damage:
-        return replace(finding, state=DAMAGED, problem=damage.reason)
+        return _mark_wrong(finding, damage)
     finding = replace(finding, rows=ref.rows)
     if (ref.length, ref.sha256) != (detail.length, detail.sha256):
         return replace(finding, state=DAMAGED, problem="it is not the one that its block names")
@@ -257,7 +251,7 @@ def _check_footer(ref: ObjectRef, data: bytes) -> None:
             raise DamagedObject(ref.name, f"it has no column {field.name}")
 
 
-def _mark_unreadable(finding: ObjectFinding, damage: DamagedObject) -> ObjectFinding:
+def _mark_wrong(finding: ObjectFinding, damage: DamagedObject) -> ObjectFinding:
     state = MISSING if damage.reason.startswith("it is missing") else DAMAGED
     return replace(finding, state=state, problem=damage.reason)
 
@@ -269,17 +263,28 @@ def list_unchecked(store: Store, checked: Sequence[ObjectFinding]) -> Iterator[O
     """List the entries in the folders of a store that are neither checked nor garbage for `gc`."""
     stored = store.list_entries()
     checked_names = {finding.object for finding in checked}
-    has_unknown_names = any(finding.kind == "files" and finding.is_wrong for finding in checked)
     log_problems = _find_log_problems(store, stored)
+    passed_over = {""}
+    if not _has_unknown_names(checked):
+        passed_over.add(_UNNAMED)
     for path, size_or_kind in sorted(stored.items()):
-        if isinstance(size_or_kind, int):
-            finding = _describe_unchecked(path, size_or_kind, checked_names, log_problems)
-        else:
-            finding = _describe_odd_entry(path, size_or_kind, checked_names)
-        if finding.problem == _UNNAMED and not has_unknown_names:
-            continue
-        if finding.problem:
+        finding = _describe_entry(path, size_or_kind, checked_names, log_problems)
+        if finding.problem not in passed_over:
             yield finding
+
+
+def _has_unknown_names(checked: Sequence[ObjectFinding]) -> bool:
+    """Whether a list of data files is wrong: it may name further objects."""
+    return any(finding.kind == "files" and finding.is_wrong for finding in checked)
+
+
+def _describe_entry(
+    path: str, size_or_kind: int | str, checked_names: set[str], log_problems: Mapping[str, str]
+) -> ObjectFinding:
+    """Describe a plain file by its size, or another entry by its kind."""
+    if isinstance(size_or_kind, int):
+        return _describe_unchecked(path, size_or_kind, checked_names, log_problems)
+    return _describe_odd_entry(path, size_or_kind, checked_names)
 
 
 def _describe_odd_entry(path: str, kind: str, checked_names: set[str]) -> ObjectFinding:
@@ -309,10 +314,11 @@ def _describe_unchecked(
 
 def _find_log_problems(store: Store, paths: Iterable[str]) -> dict[str, str]:
     """Find the reasons why readers pass over entries of the log, by their paths."""
-    names = [path.removeprefix("log/") for path in paths if path.startswith("log/")]
-    problems = dict.fromkeys(names, "no manifest has this name")
+    paths_by_name = {path.removeprefix("log/"): path for path in paths if path.startswith("log/")}
+    problems = dict.fromkeys(paths_by_name.values(), "no manifest has this name")
     head = store.run(commit_log.find_head())
     used = head.manifest.sequence if head.manifest else 0
-    for number, name in commit_log.parse_log_names(names).items():
-        problems[name] = "" if number <= used else f"it is not a whole manifest: {used} is used"
-    return {f"log/{name}": problem for name, problem in problems.items()}
+    for number, name in commit_log.parse_log_names(paths_by_name).items():
+        problem = "" if number <= used else f"it is not a whole manifest: {used} is used"
+        problems[paths_by_name[name]] = problem
+    return problems
