@@ -127,7 +127,7 @@ class _KeyTable:
     @property
     def columns(self) -> list[Column]:
         """The columns of the key, as the table has them."""
-        return [key_column.column for key_column in self.key]
+        return list(map(attrgetter("column"), self.key))
 
     @property
     def select_list(self) -> list[str]:
@@ -245,10 +245,10 @@ def _find_key_field(keys: DataFrame, name: str, column: Column) -> str:
     if len(column.path) == 1:
         names.add(column.path[0].lower())
     fields = [field for field in keys.columns if field.lower() in names]
-    if len(fields) != 1:
-        number = "several columns" if fields else "no column"
-        raise InvalidArgument("keys", f"it has {number} {name}", f"Its columns: {', '.join(keys.columns)}.")
-    return fields[0]
+    if len(fields) == 1:
+        return fields[0]
+    number = "several columns" if fields else "no column"
+    raise InvalidArgument("keys", f"it has {number} {name}", f"Its columns: {', '.join(keys.columns)}.")
 
 
 def _collect_keys(spark: SparkSession, key_frame: DataFrame, columns: Sequence[Column]) -> _CollectedKeys:
@@ -437,7 +437,12 @@ def _search_by_tasks(
     slice_numbers = spark.range(len(slices)).withColumnRenamed("id", SLICE)
     key_slices = keys.crossJoin(F.broadcast(slice_numbers)).repartition(len(slices), SLICE)
     results = collect_arrow(key_slices.mapInArrow(search, f"{SLICE} bigint, found binary"))
-    candidates = np.zeros(len(evidence[0].known), bool)
+    return _unite_results(results, slices, len(evidence[0].known))
+
+
+def _unite_results(results: pa.Table, slices: Sequence[Places], count: int) -> Mask:
+    """Unite the bits that tasks return of the files in their slices."""
+    candidates = np.zeros(count, bool)
     for row in results.to_pylist():
         files = slices[row[SLICE]]
         bits = np.unpackbits(np.frombuffer(row["found"], np.uint8), count=len(files))

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from metastore.adapters.identifiers import quote_name
 from metastore.adapters.refusals import reason_for_counts_only
@@ -135,9 +136,9 @@ def pad_char(value: str, length: int) -> str:
 def list_stored_forms(keys: pa.Table, length: int) -> pa.Table:
     """List all values of a CHAR column in data files that Spark shows as one of the keys: some writers do not pad."""
     values = keys[0]
-    texts = {value.rstrip(" ") for value in values.drop_null().to_pylist()}
+    texts = pc.utf8_rtrim(values.drop_null(), characters=" ").unique()
     forms: list[str | None] = []
-    for text in sorted(texts):
+    for text in sorted(texts.to_pylist()):
         longest = max(length, len(text))
         forms += [text.ljust(size) for size in range(len(text), longest + 1)]
     if values.null_count:
@@ -181,13 +182,15 @@ def has_char_column(schema: StructType, columns: Sequence[Column]) -> bool:
 
 def find_char_length(schema: StructType, column: Column) -> int | None:
     """Return the length to which Spark pads values of a CHAR column; None for other types."""
+    from pyspark.sql.types import CharType  # noqa: PLC0415 - not needed to import this module
+
     root, *names = column.path
     column_type = _declared_type(schema, root)
     for name in names:
         column_type = _field_type(column_type, name)
-    if column_type is None or column_type.typeName() != "char":
+    if not isinstance(column_type, CharType):
         return None
-    return int(column_type.length)
+    return column_type.length
 
 
 def _field_type(data_type: Any, name: str) -> Any:
