@@ -66,9 +66,9 @@ def _offer(names: Iterable[str], incomplete: str) -> list[str]:
 def _list_columns(table: str, conf: dict[str, str]) -> Iterator[str]:
     """The columns of the newest snapshot with statistics."""
     for discovery in _find_table(table, conf):
-        snapshots = discovery.manifest.snapshots if discovery.manifest else ()
-        for snapshot in snapshots[-1:]:
-            yield from map(attrgetter("name"), snapshot.columns)
+        if discovery.manifest and discovery.manifest.snapshots:
+            newest = discovery.manifest.snapshots[-1]
+            yield from map(attrgetter("name"), newest.columns)
 
 
 def _find_table(table: str, conf: dict[str, str]) -> Iterator[Discovery]:

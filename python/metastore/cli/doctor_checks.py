@@ -92,8 +92,7 @@ def check_java() -> CheckResult:
     home = os.environ.get("JAVA_HOME")
     java = jars.find_java(home)
     if java is None:
-        detail = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no java on the PATH"
-        return CheckResult("java", BROKEN, detail, fix)
+        return CheckResult("java", BROKEN, _explain_missing_java(home), fix)
     output = _run([java, "-version"])
     match = _JAVA_VERSION.search(output)
     if match is None:
@@ -103,6 +102,12 @@ def check_java() -> CheckResult:
     if state == OK:
         return CheckResult("java", OK, detail)
     return CheckResult("java", state, f"{detail}; Spark {line} is tested on {versions}", fix)
+
+
+def _explain_missing_java(home: str | None) -> str:
+    if home:
+        return f"JAVA_HOME is {home}, which has no bin/java"
+    return "there is no java on the PATH"
 
 
 def _rate_java(version: int, line: str) -> str:
@@ -166,10 +171,18 @@ def _find_jar_problem(facts: Mapping[str, str]) -> str:
         return ""
     if line not in facts["lines"].split():
         return f"{_describe_jar(facts)} only, and pyspark is {metadata.version('pyspark')}"
-    builds = [key.removeprefix("source-") for key in facts if key.startswith("source-")]
-    if any(_source_digest(build) not in (None, facts[f"source-{build}"]) for build in builds):
+    if _has_newer_sources(facts):
         return "the jar is older than its sources in this clone"
     return ""
+
+
+def _has_newer_sources(facts: Mapping[str, str]) -> bool:
+    """Whether a build in the jar is of other sources than those in this clone."""
+    for key, digest in facts.items():
+        build = key.removeprefix("source-")
+        if build != key and _source_digest(build) not in (None, digest):
+            return True
+    return False
 
 
 def _describe_jar(facts: Mapping[str, str]) -> str:
@@ -198,12 +211,9 @@ def check_extension() -> CheckResult:
     """Check that spark-defaults.conf lists the extension where it has to, and only jars of this version."""
     defaults = read_spark_defaults()
     shims = _list_shims(defaults)
-    for shim in shims:
-        problem = _find_listed_jar_problem(shim)
-        if problem:
-            detail = f"{Path(shim)}, which spark-defaults.conf names, {problem}"
-            fix = "Name the one that metastore jar prints, or none where Spark is pip's."
-            return CheckResult("extension", BROKEN, detail, fix)
+    wrong_jar = _check_listed_jars(shims)
+    if wrong_jar is not None:
+        return wrong_jar
     if _lists_extension(defaults):
         return _check_listed_extension(shims)
     if _pyspark_line() == "3.5":
@@ -219,6 +229,17 @@ def _list_shims(defaults: Mapping[str, str]) -> list[str]:
     entries += defaults.get("spark.driver.extraClassPath", "").split(os.pathsep)
     paths = [entry.strip().removeprefix("file://").removeprefix("file:") for entry in entries]
     return [path for path in paths if Path(path).name.startswith("metastore-shim")]
+
+
+def _check_listed_jars(shims: Iterable[str]) -> CheckResult | None:
+    """The problem of the first wrong jar that settings name, or None."""
+    for shim in shims:
+        problem = _find_listed_jar_problem(shim)
+        if problem:
+            detail = f"{Path(shim)}, which spark-defaults.conf names, {problem}"
+            fix = "Name the one that metastore jar prints, or none where Spark is pip's."
+            return CheckResult("extension", BROKEN, detail, fix)
+    return None
 
 
 def _find_listed_jar_problem(path: str) -> str:
@@ -280,17 +301,23 @@ def check_data_sources() -> CheckResult:
     if _pyspark_line().startswith("3."):
         return CheckResult("data sources", OK, "Spark has data sources in Python since 4.0")
     names = _list_data_source_modules()
-    for name in names:
-        problem = _find_import_problem(name)
-        if problem:
-            fix = f"Repair or uninstall the package of {name}."
-            return CheckResult("data sources", BROKEN, f"{name}: {problem}", fix)
-    return _check_our_source() or _check_driver_python() or CheckResult("data sources", OK, ", ".join(names))
+    problem = _check_imports(names) or _check_our_source() or _check_driver_python()
+    return problem or CheckResult("data sources", OK, ", ".join(names))
 
 
 def _list_data_source_modules() -> list[str]:
     names = map(attrgetter("name"), pkgutil.iter_modules())
     return sorted(name for name in names if name.startswith("pyspark_"))
+
+
+def _check_imports(names: Iterable[str]) -> CheckResult | None:
+    """The problem of the first module that cannot be imported, or None."""
+    for name in names:
+        problem = _find_import_problem(name)
+        if problem:
+            fix = f"Repair or uninstall the package of {name}."
+            return CheckResult("data sources", BROKEN, f"{name}: {problem}", fix)
+    return None
 
 
 def _check_our_source() -> CheckResult | None:

@@ -21,7 +21,7 @@ from metastore.store.location import default_store_uri, local_path, needs_hadoop
 from metastore.store.retention import is_leftover
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from metastore.answers import Answer
     from metastore.reading.discovery import Discovery
@@ -87,20 +87,19 @@ def check_statistics(location: str) -> CheckResult:
     if needs_hadoop(location):
         return CheckResult("statistics", OK, f"{location} is not looked at: only Spark reaches it")
     try:
-        discovery = discover(location)
-        result = _check_currency(Statistics(discovery).snapshots())
-        leftovers = _list_leftovers(discovery)
+        return _check_discovered(location, discover(location))
     except StoreNotReadable as error:  # with credentials of Spark it may be
         fix = error.hint or "Check the address, and the credentials of this shell: a location is read without Spark's."
         return CheckResult("statistics", WARNING, error.message, fix)
     except MetastoreError as error:
         return CheckResult("statistics", BROKEN, error.message, phrase_hint(error))
-    if result.state == OK and leftovers:
-        return _warn_of_leftovers(location, leftovers)
-    return result
 
 
-def _warn_of_leftovers(location: str, leftovers: Sequence[str]) -> CheckResult:
+def _check_discovered(location: str, discovery: Discovery) -> CheckResult:
+    result = _check_currency(Statistics(discovery).snapshots())
+    leftovers = _list_leftovers(discovery)
+    if result.state != OK or not leftovers:
+        return result
     detail = f"{len(leftovers)} files that a writer needs for a moment: {leftovers[0]}"
     fix = f"If none is at work, they go a week later with: metastore gc {location} --delete"
     return CheckResult("statistics", WARNING, detail, fix)
