@@ -66,8 +66,8 @@ def _offer(names: Iterable[str], incomplete: str) -> list[str]:
 def _list_columns(table: str, conf: dict[str, str]) -> Iterator[str]:
     """The columns of the newest snapshot with statistics."""
     for discovery in _find_table(table, conf):
-        if discovery.manifest and discovery.manifest.snapshots:
-            newest = discovery.manifest.snapshots[-1]
+        if discovery.snapshots:
+            newest = discovery.snapshots[-1]
             yield from map(attrgetter("name"), newest.columns)
 
 
@@ -85,8 +85,8 @@ def _find_table(table: str, conf: dict[str, str]) -> Iterator[Discovery]:
 
 def _list_tables(conf: dict[str, str]) -> Iterator[tuple[str, Discovery]]:
     for discovery in _discover_tables(conf):
-        if discovery.manifest is not None and discovery.manifest.table.name:
-            yield discovery.manifest.table.name, discovery
+        if discovery.catalog_name:
+            yield discovery.catalog_name, discovery
 
 
 def _discover_tables(conf: dict[str, str]) -> Iterator[Discovery]:

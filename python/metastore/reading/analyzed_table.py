@@ -54,11 +54,10 @@ class AnalyzedTable:
     @property
     def name(self) -> str:
         """The table's name, or its location if it has no name."""
-        manifest = self.discovery.manifest
         if self.discovery.is_named_by_path and self.discovery.has_moved:
             return self.location
-        if manifest and manifest.table.name:
-            return manifest.table.name
+        if self.discovery.catalog_name:
+            return self.discovery.catalog_name
         if self.opened and self.opened.name:
             return self.opened.name
         return self.discovery.subject
@@ -71,10 +70,7 @@ class AnalyzedTable:
     @property
     def snapshots(self) -> Sequence[Snapshot]:
         """The analyzed snapshots, oldest first."""
-        manifest = self.discovery.manifest
-        if manifest:
-            return manifest.snapshots
-        return ()
+        return self.discovery.snapshots
 
     @property
     def manifest(self) -> Manifest:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from metastore.errors import MetastoreError
-    from metastore.format.manifest import Manifest
+    from metastore.format.manifest import Manifest, Snapshot
     from metastore.format.name_mapping import NameMapping
 
 
@@ -31,80 +31,64 @@ _TABLE_STORE = re.compile(f"(?:{'|'.join(FORMAT_NAMES)})-.+")
 
 @dataclass(frozen=True)
 class Discovery:
-    """Result of a search for statistics.
+    """Result of a search for statistics; without a manifest nothing was ever analyzed.
 
     Attributes:
         subject: The location or table as the user wrote it.
         store: The store, or None.
-        manifest: The store's manifest, or None if nothing was ever analyzed.
-        root: The folder of the data files, if the store lies in it.
+        manifest: The store's manifest: see `FoundStatistics`.
     """
 
     subject: str
     store: Store | None
     manifest: Manifest | None
-    root: str | None = None
 
     @property
     def location(self) -> str:
         """The folder of the table's files now, even if it was copied, moved or mounted since it was analyzed."""
-        if self.has_moved:
-            return _normalize(str(self.root))
-        if self.manifest:
-            return self.manifest.table.location
         return self.subject
 
     @property
     def has_moved(self) -> bool:
         """Whether the folder is not where it was analyzed."""
-        if self.manifest is None or not self.root:
-            return False
-        return not _is_same_location(self.root, self.manifest.table.location)
+        return False
 
     @property
     def table_format(self) -> str | None:
         """The table's format, or None if it was not analyzed."""
-        if self.manifest:
-            return self.manifest.table.format
         return None
 
     @property
     def table_name(self) -> str:
         """The table's name in its catalog, else its location."""
-        if self.manifest is None:
-            return self.subject
-        return self.manifest.table.name or self.manifest.table.location
+        return self.subject
 
-    def is_called(self, table: str) -> bool:
-        """Whether a table is meant by its name, the end of its name, its uuid or its location."""
-        if self.manifest is None:
-            return False
-        identity = self.manifest.table
-        return table in (identity.name, identity.uuid, identity.location) or identity.name.endswith(f".{table}")
+    @property
+    def catalog_name(self) -> str:
+        """The table's name when it was analyzed; empty if it has none."""
+        return ""
 
     @property
     def is_named_by_path(self) -> bool:
         """Whether it is a table of no catalog."""
-        return self.manifest is not None and "/" in self.manifest.table.name
+        return "/" in self.catalog_name
 
-    def resolve_columns(self, mapping: NameMapping | None = None) -> Discovery:
+    @property
+    def snapshots(self) -> Sequence[Snapshot]:
+        """The analyzed snapshots, oldest first."""
+        return ()
+
+    def is_called(self, table: str) -> bool:  # noqa: ARG002 - see `FoundStatistics`
+        """Whether a table is meant by its name, the end of its name, its uuid or its location."""
+        return False
+
+    def was_analyzed_at(self, location: str) -> bool:  # noqa: ARG002 - see `FoundStatistics`
+        """Whether the table lay at a location when it was analyzed."""
+        return False
+
+    def resolve_columns(self, mapping: NameMapping | None = None) -> Discovery:  # noqa: ARG002 - see `FoundStatistics`
         """Resolve the columns of data files without field ids: by the table's mapping, else as they were analyzed."""
-        manifest = self.manifest
-        if manifest is None:
-            return self
-        if mapping is not None:
-            return replace(self, manifest=mapping.resolve_manifest(manifest))
-        if not has_mapped_columns(manifest):
-            return self
-        return replace(self, manifest=self._resolve_mapped_columns(manifest))
-
-    def _resolve_mapped_columns(self, manifest: Manifest) -> Manifest:
-        lineage = None
-        if manifest.table.format in FORMAT_NAMES:
-            lineage = describe_format(manifest.table.format).read_lineage(Folder(self.location))
-        if lineage is None or lineage.name_mapping is None:
-            return resolve_as_analyzed(manifest)
-        return lineage.name_mapping.resolve_manifest(manifest)
+        return self
 
     def without_statistics(self) -> Discovery:
         """The same search without a result."""
@@ -120,6 +104,86 @@ class Discovery:
         return NoStatistics(name)
 
 
+@dataclass(frozen=True)
+class FoundStatistics(Discovery):
+    """Result of a search that found a manifest.
+
+    Attributes:
+        store: The store.
+        manifest: The store's manifest.
+        root: The folder of the data files, if the store lies in it.
+    """
+
+    store: Store
+    manifest: Manifest
+    root: str | None = None
+
+    @property
+    def location(self) -> str:
+        """The folder of the table's files now."""
+        if self.has_moved:
+            return _normalize(str(self.root))
+        return self.manifest.table.location
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether the folder is not where it was analyzed."""
+        if not self.root:
+            return False
+        return not self.was_analyzed_at(self.root)
+
+    @property
+    def table_format(self) -> str:
+        """The table's format."""
+        return self.manifest.table.format
+
+    @property
+    def table_name(self) -> str:
+        """The table's name in its catalog, else its location."""
+        return self.catalog_name or self.manifest.table.location
+
+    @property
+    def catalog_name(self) -> str:
+        """The table's name when it was analyzed; empty if it has none."""
+        return self.manifest.table.name
+
+    @property
+    def snapshots(self) -> Sequence[Snapshot]:
+        """The analyzed snapshots, oldest first."""
+        return self.manifest.snapshots
+
+    def is_called(self, table: str) -> bool:
+        """Whether a table is meant by its name, the end of its name, its uuid or its location."""
+        identity = self.manifest.table
+        return table in (identity.name, identity.uuid, identity.location) or identity.name.endswith(f".{table}")
+
+    def was_analyzed_at(self, location: str) -> bool:
+        """Whether the table lay at a location when it was analyzed."""
+        return _normalize(self.manifest.table.location) == _normalize(location)
+
+    def resolve_columns(self, mapping: NameMapping | None = None) -> Discovery:
+        """Resolve the columns of data files without field ids: by the table's mapping, else as they were analyzed."""
+        if mapping is not None:
+            return replace(self, manifest=mapping.resolve_manifest(self.manifest))
+        if not has_mapped_columns(self.manifest):
+            return self
+        return replace(self, manifest=self._resolve_mapped_columns())
+
+    def _resolve_mapped_columns(self) -> Manifest:
+        mapping = self._read_name_mapping()
+        if mapping is None:
+            return resolve_as_analyzed(self.manifest)
+        return mapping.resolve_manifest(self.manifest)
+
+    def _read_name_mapping(self) -> NameMapping | None:
+        if self.table_format not in FORMAT_NAMES:
+            return None
+        lineage = describe_format(self.table_format).read_lineage(Folder(self.location))
+        if lineage is None:
+            return None
+        return lineage.name_mapping
+
+
 def discover(location: str, table: str | None = None) -> Discovery:
     """Finds the statistics of a table's location, of a store, or of one table in a root of stores."""
     if not location.strip():
@@ -127,7 +191,7 @@ def discover(location: str, table: str | None = None) -> Discovery:
     discovery = _search(location, table)
     if table is None or discovery.is_called(table):
         return discovery
-    near = [discovery.manifest.table.name] if discovery.manifest else ()
+    near = [discovery.catalog_name] if discovery.manifest else ()
     raise TableNotFound(table, near=near)
 
 
@@ -179,11 +243,13 @@ def _find_store(folder: Folder, names: Collection[str]) -> Folder | None:
 
 def _read_store(subject: str, folder: Folder) -> Discovery:
     store = Store.open(folder.uri)
+    manifest = store.read()
+    if manifest is None:
+        return Discovery(subject, store, manifest=None)
     parent, _, name = folder.uri.rpartition("/")
-    discovery = Discovery(subject, store, store.read())
     if name != FOLDER:
-        return discovery
-    return replace(discovery, root=parent or "/")
+        return FoundStatistics(subject, store, manifest)
+    return FoundStatistics(subject, store, manifest, root=parent or "/")
 
 
 def _choose_table(location: str, discoveries: Sequence[Discovery], table: str | None) -> Discovery:
@@ -207,13 +273,9 @@ def _search_configured_root(location: str) -> Discovery | None:
     if not root:
         return None
     for discovery in discover_all(Folder(root)):
-        if discovery.manifest and _is_same_location(discovery.manifest.table.location, location):
+        if discovery.was_analyzed_at(location):
             return discovery
     return None
-
-
-def _is_same_location(first: str, second: str) -> bool:
-    return _normalize(first) == _normalize(second)
 
 
 def _normalize(location: str) -> str:

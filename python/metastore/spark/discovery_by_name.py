@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from metastore import configuration
 from metastore.adapters.loading import identify_table
 from metastore.errors import UnsupportedTable
-from metastore.reading.discovery import Discovery
+from metastore.reading.discovery import Discovery, FoundStatistics
 from metastore.reading.table_answers import Statistics
 from metastore.spark.analyze_statement import is_connect
 from metastore.store import Store
@@ -38,7 +38,7 @@ def discover_by_name(spark: SparkSession, table: str) -> Discovery:
         return Discovery(table, None if store.is_empty() else store, None)
     if manifest.table.uuid != identity.uuid:  # it is of a table of the same name that was dropped
         return Discovery(table, store, None)
-    discovery = Discovery(table, store, manifest)
+    discovery = FoundStatistics(table, store, manifest)
     return discovery if mapping is None else discovery.resolve_columns(mapping)
 
 

@@ -23,7 +23,7 @@ from metastore.pipeline.block_task import BlockBuilder, BlockDestination
 from metastore.pipeline.deleted_rows import count_deleted_rows, recall_deleted_rows
 from metastore.pipeline.plan_inputs import choose_options, count_rows, describe_block_settings
 from metastore.pipeline.row_task import analyze_matching_rows
-from metastore.reading.discovery import Discovery
+from metastore.reading.discovery import FoundStatistics
 from metastore.reading.snapshot import SnapshotAnswer
 from metastore.reading.summary_rows import FileCounts
 from metastore.reading.table_answers import Statistics
@@ -205,7 +205,7 @@ def _reduce(
         is_requested=True,
         files=FileCounts.of_same_files(len(facts.files)),
     )
-    discovery = Discovery(facts.name, store, replace(manifest, snapshots=(snapshot,)))
+    discovery = FoundStatistics(facts.name, store, replace(manifest, snapshots=(snapshot,)))
     counts = {
         "files": len(table.full) + len(table.open),
         "files_total": len(table.facts.files),
