@@ -172,8 +172,8 @@ def _list_files(files: Sequence[DataFile]) -> pa.Table:
 
 def _sort_by_preference(blocks: Sequence[Block]) -> list[Block]:
     """The deepest blocks first, of equal depth the newest."""
-    order = sorted(range(len(blocks)), key=lambda number: (DEPTHS[blocks[number].computed], number), reverse=True)
-    return [blocks[number] for number in order]
+    newest_first = reversed(blocks)
+    return sorted(newest_first, key=lambda block: DEPTHS[block.computed], reverse=True)
 
 
 def _match_block(block_files: pa.Table, numbers: Mapping[FileKey, int]) -> np.ndarray:
