@@ -192,9 +192,10 @@ class BlockBuilder:
         detail = self.destination.detail(file)
         fitted = fit_to_file_size(statistics, file.size, detail.top, self.destination.allowance)
         position = len(self._files)
-        rows = [(ordinal, position, one_column) for ordinal, one_column in fitted]
-        for ordinal, _, one_column in rows:
+        rows = []
+        for ordinal, one_column in fitted:
             self._note_problems(self.columns[ordinal], one_column, file)
+            rows.append((ordinal, position, one_column))
         self._files.append(file)
         for kind, table in block_rows(rows).items():
             if self.depth == FULL or kind != "frequencies":
@@ -355,10 +356,17 @@ def _absent(
         if len(column.path) > 1:
             raise UnsupportedDataFile(refusals.NESTED_DEFAULT)
         return _constant(column, task.defaults[column.key], rows, statistics)
-    is_null = task.absent_is_null
-    if not is_null and column.key in task.nameless_is_null:
-        is_null = not _may_have(read_schema(), column.path)
-    return _constant(column, None, rows, statistics) if is_null else unknown_statistics(column, rows)
+    if _is_null_where_absent(task, column, read_schema):
+        return _constant(column, None, rows, statistics)
+    return unknown_statistics(column, rows)
+
+
+def _is_null_where_absent(task: BlockTask, column: Column, read_schema: Callable[[], pa.Schema]) -> bool:
+    if task.absent_is_null:
+        return True
+    if column.key not in task.nameless_is_null:
+        return False
+    return not _may_have(read_schema(), column.path)
 
 
 def _may_have(fields: Iterable[pa.Field], path: Sequence[str]) -> bool:

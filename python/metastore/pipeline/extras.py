@@ -182,7 +182,7 @@ class RanksExtra(Extra):
         base, ranked_files = self._find_base(entries, frozenset(map(_identify_file, self.facts.files)))
         added = [file for file in self.facts.files if _identify_file(file) not in ranked_files]
         stored = _ranked_ordinals(base)
-        if added or not base:
+        if added:
             base = self._sort(sorted(self.ordinals & stored), added, base, failed)
         return base + self._sort(sorted(self.ordinals - stored), self.facts.files, (), failed)
 

@@ -32,7 +32,7 @@ def is_in_partition(file: DataFile, field: str, value: Any, column: Column | Non
         zone: The session's time zone, for texts of instants.
     """
     file_value = file.partition[field]
-    is_null = value is None or value == _NULL
+    is_null = value in (None, _NULL)
     if file_value is None:
         return is_null
     if is_null:

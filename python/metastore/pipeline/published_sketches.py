@@ -71,7 +71,7 @@ def _publish(spark: SparkSession, inputs: PlanInputs) -> str | None:
     if publish is None:
         return None
     columns = _read_columns(inputs)
-    if not columns.sketches and not columns.without_sketch:
+    if columns == CompleteColumns():
         return _PARTIAL.format(facts.in_statements)
     published = publish(spark, facts, columns.sketches)
     missing = [column.name for column in columns.without_sketch if column.key not in published]

@@ -95,7 +95,7 @@ def drop_damaged_parts(damage: KnownDamage, manifest: Manifest) -> Manifest:
 def repair_entries(entries: Sequence[Snapshot], wrong: Collection[str]) -> tuple[Snapshot, ...]:
     """Return the entries without damaged objects; an entry of which nothing remains is left out."""
     repaired = [repair_snapshot(entry, wrong) for entry in entries]
-    return tuple(entry for entry in repaired if entry is not None)
+    return tuple(filter(None, repaired))
 
 
 def find_damaged_entry(damage: KnownDamage, manifest: Manifest, snapshot: str) -> Snapshot | None:
