@@ -11,6 +11,7 @@ from metastore import jvm_session
 from metastore.adapters.descriptors import EncodedSketch, TableFormat
 from metastore.adapters.iceberg_lineage import read_lineage, read_properties
 from metastore.adapters.spark_versions import collect_arrow, installed_spark_line
+from metastore.format.data_files import select_files
 from metastore.format.name_mapping import PROPERTY, NameMapping
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _count_positions(spark: SparkSession, facts: TableFacts, files: Sequence[Dat
     for row in collect_arrow(counted).to_pylist():
         counts[row["file_path"]] = row["positions"]
         last_positions[row["file_path"]] = row["last"]
-    deleted_from = [file for file in files if file.path in last_positions]
+    deleted_from = select_files(files, last_positions)
     exceeded = [file for file in deleted_from if last_positions[file.path] >= file.physical_rows]
     if exceeded:
         counts |= _count_positions_within(spark, rows, exceeded)

@@ -14,7 +14,7 @@ from metastore.format.object_schemas import DETAILS
 from metastore.format.objects import ObjectRef
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -103,6 +103,16 @@ def read_file_keys(rows: pa.Table) -> list[FileKey]:
     """Read the keys of the data files that a table lists."""
     columns = [rows.column(name).to_pylist() for name in FileKey._fields if name in rows.column_names]
     return list(map(FileKey, *columns))
+
+
+def select_files(files: Iterable[DataFile], paths: Container[str]) -> tuple[DataFile, ...]:
+    """The data files at some paths."""
+    return tuple(file for file in files if file.path in paths)
+
+
+def leave_out_files(files: Iterable[DataFile], paths: Container[str]) -> tuple[DataFile, ...]:
+    """The data files that are not at some paths."""
+    return tuple(file for file in files if file.path not in paths)
 
 
 def describe_detail(kind: str, ref: ObjectRef) -> dict[str, Any]:

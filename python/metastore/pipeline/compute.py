@@ -15,6 +15,7 @@ from metastore.adapters.spark_rows import read_expressions_by_spark, read_rows_b
 from metastore.adapters.table_facts import Refusal, TableFacts
 from metastore.errors import AnalyzeFailed
 from metastore.format.block_writer import BlockContent, write_block
+from metastore.format.data_files import leave_out_files, select_files
 from metastore.format.manifest import FULL, Block
 from metastore.kernel.budget import BUDGET, choose_allowance
 from metastore.kernel.parquet_file import find_spark_only_reason
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from metastore.adapters.file_schemas import FilesOfOneSchema
     from metastore.format.data_files import DataFile
     from metastore.format.table_column import Column
     from metastore.pipeline.plan import MissingStatistics
@@ -139,13 +141,13 @@ class BlockComputation:
         """Read data files by the kernel, and those that it cannot read by Spark."""
         reasons = self._find_spark_only_reasons(work.files)
         result = ComputeResult()
-        kernel_files = tuple(file for file in work.files if file.path not in reasons)
+        kernel_files = leave_out_files(work.files, reasons)
         if kernel_files:
             results = self.run_job(work, kernel_files)
             replaced, other_reasons = _split_unread(results)
             result = _join_results(results) + ComputeResult(refused=replaced)
             reasons |= other_reasons
-        remaining = tuple(file for file in work.files if file.path in reasons)
+        remaining = select_files(work.files, reasons)
         if remaining:
             result += self._read_remaining(replace(work, files=remaining), reasons)
         return result
@@ -185,9 +187,10 @@ class BlockComputation:
         """Read data files by Spark; a file that has left the table meanwhile is refused."""
         if not work.files:
             return ComputeResult()
-        groups = group_by_file_schema(self.spark, work.files) if self.facts.casts else []
+        groups: list[FilesOfOneSchema] = []
         cast_columns: tuple[Refusal, ...] = ()
-        if groups:
+        if self.facts.casts:
+            groups = group_by_file_schema(self.spark, work.files)
             files, cast_columns = mark_unknown_columns(groups, work.columns)
             work = replace(work, files=files)
         rows = read_rows_by_spark(self.spark, self.facts, work.columns, work.files, groups=groups)
@@ -274,7 +277,7 @@ class ExpressionComputation:
     def _compute_settled(self, expression: Column, unsettled: Sequence[Refusal]) -> ComputeResult:
         """Compute an expression of the files whose values are the same for every reader."""
         unsettled_paths = {refusal.subject for refusal in unsettled}
-        settled = tuple(file for file in self.work.files if file.path not in unsettled_paths)
+        settled = leave_out_files(self.work.files, unsettled_paths)
         work = replace(self.work, columns=(expression,), files=settled)
         result = self._compute(work) if settled else ComputeResult()
         return result + ComputeResult(refused=self._name_files(work, unsettled))
@@ -318,7 +321,7 @@ class ExpressionComputation:
 
 def _refuse_gone_files(files: Sequence[DataFile], paths: Collection[str]) -> list[Refusal]:
     """Refuse the files that are not at one of the paths: they have left the table."""
-    return [Refusal(file.path, refusals.CHANGED_MEANWHILE) for file in files if file.path not in paths]
+    return [Refusal(file.path, refusals.CHANGED_MEANWHILE) for file in leave_out_files(files, paths)]
 
 
 def _split(work: MissingStatistics) -> list[MissingStatistics]:

@@ -16,7 +16,7 @@ from metastore.adapters.loading import load_facts
 from metastore.adapters.spark_errors import leave_out_unreadable
 from metastore.adapters.spark_versions import read_time_zone
 from metastore.errors import InvalidArgument
-from metastore.format.data_files import read_file_keys
+from metastore.format.data_files import leave_out_files, read_file_keys
 from metastore.format.manifest import FILES, FULL, Block
 from metastore.pipeline.deleted_rows import DeletedRows, count_deleted_rows, recall_deleted_rows
 from metastore.pipeline.extras import Extra, RanksExtra, ValueIndexExtra
@@ -81,7 +81,8 @@ class PlanInputs:
         failed_expressions: Expressions that have no statistics, and why.
         is_publishing: Whether the columns' distinct counts are published for other engines in the table's metadata.
         is_unasked: Whether nobody typed the statement: people's queries do not wait for all of its tasks.
-        deleted: The data files whose deleted rows were counted.
+        newly_counted: Paths of the data files whose deleted rows this run counted.
+        read_for_deletes: Paths of the data files that it read to count them.
         wrong_names: Table properties and settings of the session that have no effect, and why.
     """
 
@@ -100,7 +101,8 @@ class PlanInputs:
     failed_expressions: Mapping[str, str] = field(default_factory=dict)
     is_publishing: bool = False
     is_unasked: bool = False
-    deleted: DeletedRows | None = None
+    newly_counted: frozenset[str] = frozenset()
+    read_for_deletes: frozenset[str] = frozenset()
     wrong_names: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -163,7 +165,8 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
         is_publishing=values[PUFFIN] and describe_format(facts.format).publish_sketches is not None,
         extras=extras,
         jobs=jobs,
-        deleted=deleted,
+        newly_counted=deleted.counted,
+        read_for_deletes=deleted.read,
         wrong_names=_find_wrong_names(spark, facts),
     )
 
@@ -310,7 +313,7 @@ def _count_by_spark(spark: SparkSession, files: Sequence[DataFile]) -> tuple[tup
     uncounted = [file for file in files if file.rows is None]
     counts, unreadable = leave_out_unreadable(uncounted, partial(_count_by_footers, spark))
     refused_paths = {refusal.subject for refusal in unreadable}
-    readable = [file for file in files if file.path not in refused_paths]
+    readable = leave_out_files(files, refused_paths)
     return tuple(_with_rows(file, counts.get(file.location, 0)) for file in readable), unreadable
 
 

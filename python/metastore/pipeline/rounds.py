@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from metastore.adapters.spark_errors import raise_as_ours
 from metastore.adapters.table_facts import Refusal
 from metastore.errors import AnalyzeFailed, MetastoreError
+from metastore.format.data_files import select_files
 from metastore.pipeline.commit import commit_plan
 from metastore.pipeline.compute import compute_missing
 from metastore.pipeline.plan import RoundState, make_plan
@@ -137,9 +138,7 @@ def _report(inputs: PlanInputs, state: RoundState, unpublished: tuple[Refusal, .
     facts = inputs.facts
     result = state.result
     coverage = state.coverage or inputs.cover(())
-    read = result.read
-    if inputs.deleted is not None:
-        read |= inputs.deleted.read
+    read = result.read | inputs.read_for_deletes
     refused = (
         *facts.refused,
         *result.refused,
@@ -156,7 +155,7 @@ def _report(inputs: PlanInputs, state: RoundState, unpublished: tuple[Refusal, .
         files_total=len(facts.files),
         rows=facts.live_rows,
         columns=coverage.count_columns(facts.columns),
-        bytes_read=sum(file.size for file in facts.files if file.path in read),
+        bytes_read=sum(file.size for file in select_files(facts.files, read)),
         objects=result.objects + state.objects,
         committed=state.is_committed,
         refused=refused,

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from metastore.adapters import refusals
 from metastore.adapters.descriptors import describe_format
 from metastore.adapters.table_facts import Refusal
+from metastore.format.data_files import leave_out_files, select_files
 from metastore.store.location import local_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from metastore.adapters.table_facts import TableFacts
     from metastore.format.data_files import DataFile
@@ -56,7 +57,7 @@ def wait_for_young_files(facts: TableFacts, store: Store, load: Callable[[], Tab
 
 def _find_waits(facts: TableFacts, store: Store) -> dict[str, int]:
     """Map the paths of data files that are still too young to the milliseconds until they are not."""
-    young = [file for file in facts.files if file.path in facts.unsettled]
+    young = select_files(facts.files, facts.unsettled)
     if not young:
         return {}
     clock = _read_common_clock(young, store)
@@ -84,7 +85,7 @@ def _find_wait(file: DataFile, clock: int | None) -> int:
     return modified + age - clock
 
 
-def _read_common_clock(files: list[DataFile], store: Store) -> int | None:
+def _read_common_clock(files: Sequence[DataFile], store: Store) -> int | None:
     """Read the clock of the files' file system, or return None if the store lies on another one."""
     paths = list(map(local_path, [store.uri, *(file.location for file in files)]))
     if None in paths:
@@ -107,7 +108,7 @@ def _leave_out(facts: TableFacts, young: Collection[str]) -> TableFacts:
     """Return the table without some data files, under the snapshot name of the other files."""
     if not young:
         return replace(facts, unsettled=frozenset())
-    files = tuple(file for file in facts.files if file.path not in young)
+    files = leave_out_files(facts.files, young)
     refused = [Refusal(path, refusals.UNSETTLED) for path in young]
     return replace(
         facts,

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from metastore.adapters.shim_calls import require_unchanged
 from metastore.adapters.spark_rows import read_rows_by_spark
+from metastore.format.data_files import select_files
 from metastore.format.manifest import RanksRef
 from metastore.format.object_schemas import TABLE_RANKS, fill_schema
 from metastore.format.objects import ObjectRef, decode_object
@@ -121,7 +122,7 @@ class RankSort:
         sources = [self._read_by_python(columns, python_files)]
         samples = _sample_runs(sources)
         unread_paths = {sample.unread for sample in samples}
-        spark_files += [file for file in python_files if file.path in unread_paths]
+        spark_files += select_files(python_files, unread_paths)
         sources += self._make_other_sources(columns, spark_files, base)
         samples += _sample_runs(sources[1:])
         try:
