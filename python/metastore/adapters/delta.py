@@ -10,24 +10,26 @@ from metastore.adapters.descriptors import TableFormat
 from metastore.adapters.spark_versions import installed_spark_line
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from metastore.adapters.catalog import CatalogEntry
     from metastore.adapters.shim_facts import ShimAnswer
     from metastore.adapters.table_facts import TableFacts
 
 
-def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> TableFacts:  # noqa: ARG001 - formats are asked alike
+def complete(answer: ShimAnswer) -> TableFacts:
     """Complete the facts of a Delta table at the version that its name stands for."""
-    facts = replace(answer.facts, absent_is_null=True)
-    if facts.snapshot is None:
-        return facts
+    return replace(answer.facts, absent_is_null=True)
+
+
+def pin_snapshot(facts: TableFacts, entry: CatalogEntry) -> TableFacts:  # noqa: ARG001 - formats are asked alike
+    """Pin reads of a Delta table to its version."""
     if installed_spark_line() >= (4, 0):
         snapshot_sql = f"{facts.snapshot_sql} VERSION AS OF {facts.snapshot}"
         return replace(facts, snapshot_sql=snapshot_sql)
     # Where Hudi's extension is listed, its parser takes VERSION AS OF of all tables for its own.
-    return replace(facts, snapshot_options={"versionAsOf": facts.snapshot})
+    return replace(facts, snapshot_options={"versionAsOf": str(facts.snapshot)})
 
 
-FORMAT = TableFormat("delta", complete, may_hide_positions=True, read_properties=read_properties)
+FORMAT = TableFormat(
+    "delta", complete, pin_snapshot=pin_snapshot, may_hide_positions=True, read_properties=read_properties
+)
 """Without deletion vectors and row tracking no positions are shown: SPARK-47731."""

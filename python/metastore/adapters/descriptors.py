@@ -45,7 +45,8 @@ class TableFormat:
 
     Attributes:
         name: As in settings, manifests and the folders of stores.
-        complete: Completes the shim's facts of a table by Spark's jobs or the format's own rules.
+        complete: Completes the shim's facts of a table by the format's own rules.
+        pin_snapshot: Pins reads of a table that has a snapshot to it, as far as the format can.
         file_sql: SQL of a row's data file.
         shows_uri: Whether that is a URI, and not yet `DataFile.location`.
         position_sql: SQL of a row's position in its file; None if the format shows none.
@@ -65,7 +66,8 @@ class TableFormat:
     """
 
     name: str
-    complete: Callable[[SparkSession, CatalogEntry, ShimAnswer], TableFacts]
+    complete: Callable[[ShimAnswer], TableFacts]
+    pin_snapshot: Callable[[TableFacts, CatalogEntry], TableFacts] = lambda facts, _: facts
     file_sql: str = "_metadata.file_path"
     shows_uri: bool = True
     position_sql: str | None = "_metadata.row_index"

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 from metastore.adapters.descriptors import TableFormat
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from metastore.adapters.catalog import CatalogEntry
     from metastore.adapters.shim_facts import ShimAnswer
     from metastore.adapters.table_facts import TableFacts
 
 
-def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> TableFacts:  # noqa: ARG001 - formats are asked alike
+def complete(answer: ShimAnswer) -> TableFacts:
     """Complete the facts of a Hudi table at the instant that its name stands for.
 
     A slice's log files count as deletes: its base file is described by itself. A column that a base file lacks is null
@@ -23,14 +21,23 @@ def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> Ta
     show what the memory holds.
     """
     keys = {column.key for column in answer.facts.columns}
-    facts = replace(answer.facts, nameless_is_null=frozenset(keys - answer.required))
-    if facts.snapshot is None:
-        return facts
+    return replace(answer.facts, nameless_is_null=frozenset(keys - answer.required))
+
+
+def pin_snapshot(facts: TableFacts, entry: CatalogEntry) -> TableFacts:
+    """Pin reads of a Hudi table to its instant."""
     if entry.is_path:  # which SQL does not read
-        options = {"path": facts.location, "as.of.instant": facts.snapshot}
+        options = {"path": facts.location, "as.of.instant": str(facts.snapshot)}
         return replace(facts, snapshot_options=options)
     snapshot_sql = f"{facts.snapshot_sql} TIMESTAMP AS OF '{facts.snapshot}'"
     return replace(facts, snapshot_sql=snapshot_sql)
 
 
-FORMAT = TableFormat("hudi", complete, file_sql="input_file_name()", position_sql=None, has_sql_paths=False)
+FORMAT = TableFormat(
+    "hudi",
+    complete,
+    pin_snapshot=pin_snapshot,
+    file_sql="input_file_name()",
+    position_sql=None,
+    has_sql_paths=False,
+)

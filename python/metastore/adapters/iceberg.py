@@ -31,13 +31,15 @@ _MOST_COMPARISONS = 10
 """Each row of a delete file is compared with so many lists of paths at most, or else looked up in a hash table."""
 
 
-def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> TableFacts:  # noqa: ARG001 - formats are asked alike
+def complete(answer: ShimAnswer) -> TableFacts:
     """Complete the facts of an Iceberg table at its current snapshot."""
     mapping = answer.facts.properties.get(PROPERTY)
-    facts = replace(answer.facts, absent_is_null=mapping is None, name_mapping=NameMapping(mapping))
-    if facts.snapshot is None or not answer.has_current_schema:
-        return facts
-    snapshot_sql = _at_snapshot(entry.identifier, facts.snapshot)
+    return replace(answer.facts, absent_is_null=mapping is None, name_mapping=NameMapping(mapping))
+
+
+def pin_snapshot(facts: TableFacts, entry: CatalogEntry) -> TableFacts:
+    """Pin reads of an Iceberg table to its snapshot."""
+    snapshot_sql = _at_snapshot(entry.identifier, str(facts.snapshot))
     return replace(facts, snapshot_sql=snapshot_sql)
 
 
@@ -158,6 +160,7 @@ def _read_metadata_table(spark: SparkSession, facts: TableFacts, name: str) -> D
 FORMAT = TableFormat(
     "iceberg",
     complete,
+    pin_snapshot=pin_snapshot,
     file_sql="_file",
     shows_uri=False,
     position_sql="_pos",

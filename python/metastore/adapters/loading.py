@@ -28,7 +28,10 @@ def load_entry_facts(spark: SparkSession, entry: CatalogEntry) -> TableFacts:
     if table_format.is_cached:
         spark.sql(f"REFRESH TABLE {entry.identifier}")
     answer = ask_shim(spark, entry)
-    return table_format.complete(spark, entry, answer)
+    facts = table_format.complete(answer)
+    if facts.snapshot is None or not answer.has_current_schema:
+        return facts
+    return table_format.pin_snapshot(facts, entry)
 
 
 def identify_table(spark: SparkSession, table: str) -> tuple[TableIdentity, NameMapping | None]:

@@ -11,9 +11,6 @@ from metastore.adapters.descriptors import TableFormat
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import SparkSession
-
-    from metastore.adapters.catalog import CatalogEntry
     from metastore.adapters.shim_facts import ShimAnswer
     from metastore.adapters.table_facts import TableFacts
     from metastore.format.data_files import DataFile
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
 _DIGITS = 32
 
 
-def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> TableFacts:  # noqa: ARG001 - formats are asked alike
+def complete(answer: ShimAnswer) -> TableFacts:
     """Complete the facts of a directory of Parquet files.
 
     A column that a file lacks is unknown there: Spark may find it under a name in other case.
