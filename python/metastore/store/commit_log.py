@@ -100,19 +100,23 @@ def parse_log_names(names: Iterable[str]) -> dict[int, str]:
 
     Numbers after a gap that no log can have are left out: a single odd name must not end the numbers.
     """
-    numbered = []
-    for name in names:
-        match = _LOG_FILE.fullmatch(name)
-        if match:
-            numbered.append((int(match[1]), name))
     log: dict[int, str] = {}
     previous = 0
-    for number, name in sorted(numbered):
+    for number, name in sorted(_number_names(names)):
         if number - previous > FARTHEST:
             break
         log[number] = name
         previous = number
     return log
+
+
+def _number_names(names: Iterable[str]) -> list[tuple[int, str]]:
+    numbered = []
+    for name in names:
+        match = _LOG_FILE.fullmatch(name)
+        if match:
+            numbered.append((int(match[1]), name))
+    return numbered
 
 
 def find_head() -> Steps[Head]:

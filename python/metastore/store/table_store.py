@@ -141,12 +141,18 @@ class Store:
         sizes_and_kinds: dict[str, int | str] = {}
         for path, entry in self._list_files().items():
             sizes_and_kinds[path] = entry.size
+        return sizes_and_kinds | self._list_odd_entries()
+
+    def _list_odd_entries(self) -> dict[str, int | str]:
+        """List the kinds of entries other than plain files by path; object stores have none."""
+        kinds: dict[str, int | str] = {}
         blobs = self._blobs()
-        if isinstance(blobs, LocalBlobs):
-            for folder in _FOLDERS:
-                for name, kind in blobs.list_odd_entries(folder).items():
-                    sizes_and_kinds[f"{folder}/{name}"] = kind
-        return sizes_and_kinds
+        if not isinstance(blobs, LocalBlobs):
+            return kinds
+        for folder in _FOLDERS:
+            for name, kind in blobs.list_odd_entries(folder).items():
+                kinds[f"{folder}/{name}"] = kind
+        return kinds
 
     def _list_files(self) -> dict[str, BlobEntry]:
         """List the plain files in the store's folders by path."""

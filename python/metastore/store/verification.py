@@ -33,7 +33,7 @@ from metastore.store.contradictions import (
 from metastore.store.retention import is_leftover
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -117,7 +117,7 @@ def find_damage(store: Store, manifest: Manifest) -> Damage:
     blocks = set()
     zones = set()
     for block in manifest.blocks:
-        kinds_of_block = {kinds[name] for name in _name_wrong_objects(store, block, kinds)}
+        kinds_of_block = _list_wrong_kinds(store, block, kinds)
         if kinds_of_block == {"zones"}:
             zones.add(block.id)
         elif kinds_of_block:
@@ -125,12 +125,12 @@ def find_damage(store: Store, manifest: Manifest) -> Damage:
     return Damage(frozenset(kinds), frozenset(blocks), frozenset(zones))
 
 
-def _name_wrong_objects(store: Store, block: Block, wrong: Collection[str]) -> set[str]:
-    """Name the wrong objects of a block; without its details if its list of files is wrong itself."""
+def _list_wrong_kinds(store: Store, block: Block, wrong: Mapping[str, str]) -> set[str]:
+    """List the kinds of a block's wrong objects; without its details if its list of files is wrong itself."""
     objects = [*iterate_objects(block)]
     if block.files.name not in wrong:
         objects += list_detail_references(store.get(block.files))
-    return {stored.name for stored in objects}.intersection(wrong)
+    return {wrong[stored.name] for stored in objects if stored.name in wrong}
 
 
 class _VerifiedObject(NamedTuple):
@@ -168,10 +168,15 @@ def _verify_block(store: Store, block: Block, details: set[ObjectRef]) -> Iterat
         can_check_zones &= summary.finding.state == OK
         if block.zones and can_check_zones:
             expected_zones.append(build_zones(summary.rows, block.columns, read_row_counts(files)))
+    yield from _verify_zones(store, block, expected_zones if can_check_zones else None)
+
+
+def _verify_zones(store: Store, block: Block, expected: Sequence[pa.Table] | None) -> Iterator[ObjectFinding]:
+    """Verify the zones of a block; what they say only if the expected ones are known."""
     for ref in block.zones:
         zones = _read(store, ref.object)
-        if can_check_zones:
-            zones = zones.check(partial(check_zones, expected=expected_zones))
+        if expected is not None:
+            zones = zones.check(partial(check_zones, expected=expected))
         yield zones.finding
 
 
