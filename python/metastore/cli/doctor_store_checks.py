@@ -130,9 +130,12 @@ def _check_properties(properties: Mapping[str, str]) -> CheckResult:
         quoted_names = ", ".join(f"'{name}'" for name in sorted(problems))
         fix = f"Set what is meant, and remove the other: ALTER TABLE ... UNSET TBLPROPERTIES ({quoted_names})"
         return CheckResult(_PROPERTIES, WARNING, "; ".join(_write_sorted(problems, ": ")), fix)
+    return CheckResult(_PROPERTIES, OK, _describe_properties(properties))
+
+
+def _describe_properties(properties: Mapping[str, str]) -> str:
     ours = {name: value for name, value in properties.items() if configuration.is_property_name(name)}
-    detail = ", ".join(_write_sorted(ours, "="))
-    return CheckResult(_PROPERTIES, OK, detail or "none of the Metastore's is set")
+    return ", ".join(_write_sorted(ours, "=")) or "none of the Metastore's is set"
 
 
 def _write_sorted(texts: Mapping[str, str], separator: str) -> list[str]:

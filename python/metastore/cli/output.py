@@ -331,6 +331,10 @@ def _to_json(value: Any) -> Any:
         return {str(key): _to_json(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return list(map(_to_json, value))
+    return _scalar_to_json(value)
+
+
+def _scalar_to_json(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex().upper()
     if isinstance(value, datetime):

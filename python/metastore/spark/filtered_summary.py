@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from metastore.format.table_column import Column
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.reading.summary_rows import Row
+    from metastore.store import Store
     from metastore.store.block_files import BlockFiles
     from metastore.table_level.table_details import TableLevelOptions
 
@@ -111,11 +112,7 @@ def summarize_query(spark: SparkSession, query: str) -> list[list[str | None]]:
     query_filter = _judge_files(spark, query)
     facts = load_facts(spark, query_filter.table)
     store, _ = open_table_store(spark, facts.identity, writable=False)
-    manifest = store.read()
-    if manifest is None or manifest.table.uuid != facts.uuid:
-        raise NoStatistics(facts.name, in_statements=facts.in_statements)
-    if facts.name_mapping is not None:
-        manifest = facts.name_mapping.resolve_manifest(manifest)
+    manifest = _read_manifest(store, facts)
     block_files = BlockFilesCache(store)
     with raise_as_ours(facts.name):
         counted = count_rows(spark, facts, store, block_files)
@@ -135,6 +132,16 @@ def summarize_query(spark: SparkSession, query: str) -> list[list[str | None]]:
         options=choose_options(settings),
     )
     return [_to_texts(row) for row in rows]
+
+
+def _read_manifest(store: Store, facts: TableFacts) -> Manifest:
+    """Read the statistics of the table, under its present column names."""
+    manifest = store.read()
+    if manifest is None or manifest.table.uuid != facts.uuid:
+        raise NoStatistics(facts.name, in_statements=facts.in_statements)
+    if facts.name_mapping is None:
+        return manifest
+    return facts.name_mapping.resolve_manifest(manifest)
 
 
 def _judge_files(spark: SparkSession, query: str) -> QueryFilter:

@@ -56,7 +56,7 @@ def call_function(
     schema = FUNCTIONS[function]
     if function == "summary":
         names, rows, schema = _spread_user_defined(names, rows)
-    first = rows[0] if rows and issubclass(kind, Summary) else {}
+    first = next(iter(rows), {}) if issubclass(kind, Summary) else {}
     return kind(
         kind=function,
         subject=subject or "",
