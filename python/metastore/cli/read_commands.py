@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from metastore.answers import Answer
-    from metastore.cli.thresholds import Unknown
+    from metastore.cli.thresholds import Threshold, Unknown
 
     Rows = Sequence[Mapping[str, Any]]
 
@@ -199,17 +199,23 @@ def diff(  # noqa: PLR0913 - what differs, and what of it fails
         if not all(are_distances):
             rows_before = ask("summary", at=before).rows
             rows_after = ask("summary", at=after).rows
-    crossings = []
-    unknown_measures = {}
-    for threshold in thresholds:
-        crossings += threshold.describe_crossings(answer.rows)
-        unknown_measures[threshold.measure] = threshold.list_unknown(answer.rows, rows_before, rows_after)
+    crossings = _describe_crossings(thresholds, answer.rows)
+    unknown_measures = {
+        threshold.measure: threshold.list_unknown(answer.rows, rows_before, rows_after) for threshold in thresholds
+    }
     unknowns = [*_describe_unknown(unknown_measures, table), *_describe_unknown_files(answer.rows)]
     output.answer(answer)
     output.notes([*crossings, *unknowns])
     if crossings or (strict and unknowns):
         raise typer.Exit(STALE)
     end_stale(output, current=answer.current)
+
+
+def _describe_crossings(thresholds: Sequence[Threshold], rows: Rows) -> list[str]:
+    crossings: list[str] = []
+    for threshold in thresholds:
+        crossings += threshold.describe_crossings(rows)
+    return crossings
 
 
 def _describe_unknown(measures: Mapping[str, Unknown], table: str) -> Iterator[str]:

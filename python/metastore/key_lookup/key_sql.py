@@ -176,8 +176,7 @@ def read_spark_columns(schema: StructType, parent: tuple[str, ...] = ()) -> tupl
 
 def has_char_column(schema: StructType, columns: Sequence[Column]) -> bool:
     """Return whether a column is of CHAR or VARCHAR: Spark pads values where it compares them."""
-    fields = [schema[column.path[0]] for column in columns]
-    return any(_PADDED in str(field.jsonValue()) for field in fields)
+    return any(_PADDED in schema[column.path[0]].json() for column in columns)
 
 
 def find_char_length(schema: StructType, column: Column) -> int | None:
