@@ -21,11 +21,12 @@ from metastore.store.local_blobs import BlobEntry, CreateReply
 from metastore.store.location import needs_hadoop, store_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
     from metastore.adapters.table_facts import TableFacts
+    from metastore.format.data_files import DataFile
     from metastore.format.manifest import TableIdentity
     from metastore.store.obstore_blobs import Blobs
 
@@ -58,23 +59,27 @@ def find_data_file_access(spark: SparkSession, facts: TableFacts, store: TaskSto
 
     Python opens those in the bucket of the store, and those for whose bucket the settings have keys.
     """
-    lookup = make_hadoop_lookup(spark)
-    roots = {"/".join(file.location.split("/", 3)[:3]) for file in facts.files}  # scheme and bucket of object stores
     buckets = {}
-    for bucket in filter(None, map(find_bucket, roots)):
-        credentials = _find_keys(bucket, lookup)
-        if credentials.has_keys:
-            buckets[bucket] = credentials
     store_bucket = find_bucket(store.uri)
     if store_bucket is not None:
         buckets[store_bucket] = store.access
+    for bucket in _list_buckets(facts.files).difference(buckets):
+        credentials = _find_keys(spark, bucket)
+        if credentials.has_keys:
+            buckets[bucket] = credentials
     return DataFileAccess(has_local_paths=facts.local, buckets=buckets)
 
 
-def _find_keys(bucket: str, lookup: Callable[[str], str | None]) -> Credentials:
+def _list_buckets(files: Sequence[DataFile]) -> set[str]:
+    """The buckets of data files; most files have the same, so that few locations are read closely."""
+    roots = {"/".join(file.location.split("/", 3)[:3]) for file in files}
+    return set(filter(None, map(find_bucket, roots)))
+
+
+def _find_keys(spark: SparkSession, bucket: str) -> Credentials:
     """The credentials of a bucket; without keys if only Hadoop can find them."""
     try:
-        return find_credentials(bucket, lookup)
+        return find_credentials(bucket, make_hadoop_lookup(spark))
     except UnsupportedTable:
         return FROM_ENVIRONMENT
 

@@ -49,9 +49,7 @@ _AZURE_CLIENT = {
     "client_id": "account.oauth2.client.id",
     "client_secret": "account.oauth2.client.secret",
 }
-_KEYS = frozenset(
-    {"access_key_id", "skip_signature", "service_account", "account_key", "sas_key", "client_secret"},
-)
+_KEYS = frozenset({*_S3_KEYS, *_AZURE_KEYS, *_AZURE_CLIENT, "service_account", "skip_signature"})
 _AMAZON = "s3.amazonaws.com"
 _GOOGLE = "https://storage.googleapis.com"
 _GOOGLE_KEY_FILES = (

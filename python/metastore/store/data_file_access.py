@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataFileAccess:
-    """How Python opens the data files of a table.
+    """Access of Python to the data files of a table.
 
     Attributes:
         has_local_paths: Whether paths without a scheme are on the local disk.
