@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.format.sortable_values import is_wide_decimal
 from metastore.format.value_rendering import decimal_from_bytes
 from metastore.format.zones import hash_identities
 
@@ -163,7 +164,7 @@ def _find_inverted_bounds(rows: pa.Table, columns: Sequence[Column]) -> Any:
 def _find_inverted_bytes(rows: pa.Table, columns: Sequence[Column]) -> Any:
     """Find rows whose bounds are bytes in the wrong order; those of wide decimals are compared as numbers."""
     is_inverted = _to_mask(pc.greater(rows["lo_binary"], rows["hi_binary"]))
-    decimals = [ordinal for ordinal, column in enumerate(columns) if _is_wide_decimal(column)]
+    decimals = [ordinal for ordinal, column in enumerate(columns) if is_wide_decimal(column)]
     if not decimals:
         return is_inverted
     is_decimal = np.isin(rows["column"].to_numpy(), decimals)
@@ -173,10 +174,6 @@ def _find_inverted_bytes(rows: pa.Table, columns: Sequence[Column]) -> Any:
         has_both = lo is not None and hi is not None
         is_inverted[row] = has_both and decimal_from_bytes(lo) > decimal_from_bytes(hi)
     return is_inverted
-
-
-def _is_wide_decimal(column: Column) -> bool:
-    return column.encoding == "binary" and column.type.startswith("decimal")
 
 
 def _find_misplaced_bounds(rows: pa.Table, columns: Sequence[Column]) -> Any:
