@@ -90,10 +90,10 @@ def has_values(answer: Answer, name: str) -> bool:
     return len(read_known_values(answer, name)) > 0
 
 
-def shown_columns(answer: Answer) -> list[str]:
+def choose_columns(answer: Answer) -> list[str]:
     """The columns that people see, without empty ones; `to_dict()` and `--json` have all."""
     if is_summary(answer):
-        return _shown_columns_of_summary(answer)
+        return _choose_columns_of_summary(answer)
     visible = _SHOWN.get(answer.kind, answer.columns)
     columns = [name for name in visible if name in answer.columns]
     if answer.kind == "settings" and not has_values(answer, "problem"):
@@ -101,7 +101,7 @@ def shown_columns(answer: Answer) -> list[str]:
     return columns
 
 
-def _shown_columns_of_summary(answer: Answer) -> list[str]:
+def _choose_columns_of_summary(answer: Answer) -> list[str]:
     user_defined = answer.columns[answer.columns.index(_LAST_OF_SUMMARY) + 1 :]
     visible = set(answer.columns).difference(SAID_ELSEWHERE[answer.kind])
     columns = [name for name in dict.fromkeys((*_SUMMARY, *user_defined)) if name in visible]

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from metastore.display import bars
 from metastore.display.cells import format_marked_cell, rank_errors, top_share
-from metastore.display.columns import column_heading, is_number, shown_columns
+from metastore.display.columns import choose_columns, column_heading, is_number
 from metastore.display.numbers import round_text
 from metastore.display.remarks import list_remarks
 from metastore.display.shortening import shorten, shorten_inside
@@ -103,7 +103,7 @@ def fit_columns(answer: Answer, rows: int, width: int | None = None) -> Layout:
 
 
 def _make_columns(answer: Answer, rows: int) -> dict[str, DisplayColumn]:
-    columns = {name: _column(answer, name, rows) for name in shown_columns(answer)}
+    columns = {name: _column(answer, name, rows) for name in choose_columns(answer)}
     measure = bars.measure_bars(answer)
     if measure is None:
         return columns

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from metastore.display.caption import build_caption
 from metastore.display.cells import format_cell, format_marked_cell, rank_errors
-from metastore.display.columns import column_heading, is_number, shown_columns
+from metastore.display.columns import choose_columns, column_heading, is_number
 from metastore.display.layout import GAP, fit_columns
 from metastore.display.remarks import list_approximations
 
@@ -32,7 +32,7 @@ def render(answer: Answer, width: int | None = None) -> str:
 
 def render_complete(answer: Answer) -> str:
     """The answer as aligned columns, every row and value in full, and the meaning of marks."""
-    names = shown_columns(answer)
+    names = choose_columns(answer)
     columns = [_complete_column(answer, name) for name in names]
     return "\n".join([*align_columns(columns), *list_approximations(answer, names)])
 
