@@ -60,7 +60,7 @@ private[pruning] object Relation {
     override def values(key: Key): Option[ValueSet] = LiteralValues.above(key, included = true)
   }
 
-  object Equal extends Relation {
+  sealed abstract class Equality extends Relation {
     override def flipped: Relation = this
     override def negated: Relation = NotEqual
     override def never(bounds: BoundsComparison, file: Int): Boolean = bounds.isApart(file)
@@ -68,14 +68,10 @@ private[pruning] object Relation {
     override def values(key: Key): Option[ValueSet] = Some(LiteralValues.point(key))
   }
 
+  object Equal extends Equality
+
   /** As `Equal` of values that are not NULL. */
-  object NullSafeEqual extends Relation {
-    override def flipped: Relation = this
-    override def negated: Relation = NotEqual
-    override def never(bounds: BoundsComparison, file: Int): Boolean = bounds.isApart(file)
-    override def always(bounds: BoundsComparison, file: Int): Boolean = bounds.isSame(file)
-    override def values(key: Key): Option[ValueSet] = Some(LiteralValues.point(key))
-  }
+  object NullSafeEqual extends Equality
 
   object NotEqual extends Relation {
     override def flipped: Relation = this
