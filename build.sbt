@@ -13,7 +13,8 @@ def shim(line: String): Project = {
     scalaVersion := passed("scala", line).getOrElse(scalaVersion.value),
     scalacOptions := passed("options", line).toSeq.flatMap(_.split(' ')),
     Compile / unmanagedSourceDirectories :=
-      Seq("scala", "scala-entry", s"scala-spark-$line").map(file("jvm-shim/src/main").getAbsoluteFile / _),
+      Seq("scala", "scala-entry", s"scala-spark-${line.head}", s"scala-spark-$line")
+        .map(file("jvm-shim/src/main").getAbsoluteFile / _),
     Test / unmanagedSourceDirectories := Seq(file("jvm-shim/src/test/scala").getAbsoluteFile),
     Compile / unmanagedJars := passed("pyspark", line).toSeq.flatMap { pyspark =>
       (file(pyspark) / "jars" * ("*.jar" -- "metastore-*.jar")).classpath

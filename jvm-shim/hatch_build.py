@@ -128,7 +128,8 @@ def sources_of(build: str) -> list[Path]:
     if build.endswith(TESTS):
         return source_files("../test/scala")
     line = build.split("_", maxsplit=1)[0]
-    return source_files("scala", f"scala-spark-{line}")
+    major = line.split(".", maxsplit=1)[0]
+    return source_files("scala", f"scala-spark-{major}", f"scala-spark-{line}")
 
 
 def resources() -> dict[str, bytes]:
