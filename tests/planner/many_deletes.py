@@ -55,15 +55,17 @@ def write_statistics(spark, table: str, files: int) -> None:
     written.Written(identity, described).write()
 
 
-def allocated_bytes(spark) -> int:
-    """Bytes that the live threads of the JVM have allocated so far."""
+def allocated_bytes(spark) -> dict[int, int]:
+    """Bytes that each live thread of the JVM has allocated since it started, by the thread's id."""
     jvm = spark._jvm
     threads = jvm.java.lang.management.ManagementFactory.getThreadMXBean()
     measure = jvm.java.lang.Class.forName("com.sun.management.ThreadMXBean").getMethods()
     (method,) = (m for m in measure if m.getName() == "getThreadAllocatedBytes" and m.getReturnType().isArray())
     arguments = spark.sparkContext._gateway.new_array(jvm.Object, 1)
-    arguments[0] = threads.getAllThreadIds()
-    return sum(number for number in method.invoke(threads, arguments) if number > 0)
+    ids = threads.getAllThreadIds()
+    arguments[0] = ids
+    allocated = dict(zip(ids, method.invoke(threads, arguments), strict=True))
+    return {thread: number for thread, number in allocated.items() if number > 0}
 
 
 def plan(spark, query: str) -> str:
