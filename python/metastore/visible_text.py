@@ -30,6 +30,12 @@ def make_lines_visible(text: str) -> str:
     return "\n".join(map(make_visible, text.split("\n")))
 
 
+def first_line(error: object) -> str:
+    """Return the first line of an error's text without its full stop; the name of its class if it has no text."""
+    line, _, _ = str(error).strip().partition("\n")
+    return line.rstrip(".") or type(error).__name__
+
+
 def make_json_visible(document: str) -> str:
     r"""Return the same JSON document with escapes for all that would be invisible but line ends."""
     lines = [_escaped(line, _escape_in_json) for line in document.split("\n")]

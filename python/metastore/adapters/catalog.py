@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from metastore.adapters.identifiers import quote_name, split_name
 from metastore.adapters.shim_calls import translate_errors
 from metastore.errors import CatalogFailed, TableNotFound, UnsupportedTable
+from metastore.visible_text import first_line
 
 if TYPE_CHECKING:
     from pyspark.errors import AnalysisException
@@ -55,10 +56,10 @@ def look_up_table(spark: SparkSession, table: str) -> CatalogEntry:
     except AnalysisException as failure:
         if _not_found(failure):
             raise TableNotFound(table) from None
-        raise UnsupportedTable(table, _first_line(failure)) from failure
+        raise UnsupportedTable(table, first_line(failure)) from failure
     except Py4JJavaError as failure:  # what a catalog raises is no error of Spark's
         message = failure.java_exception.getMessage() or failure
-        raise CatalogFailed(table, _first_line(message)) from None
+        raise CatalogFailed(table, first_line(message)) from None
     facts = json.loads(row.facts)
     return CatalogEntry(
         name=facts["name"] or identifier,
@@ -84,7 +85,3 @@ def _not_found(failure: AnalysisException) -> bool:
         "_LEGACY_ERROR_TEMP_1331",
         "REQUIRES_SINGLE_PART_NAMESPACE",
     }
-
-
-def _first_line(failure: object) -> str:
-    return str(failure).strip().split("\n", 1)[0].rstrip(".")

@@ -13,6 +13,7 @@ from metastore.adapters.spark_errors import find_cause
 from metastore.adapters.spark_versions import select_at_snapshot
 from metastore.errors import AnalyzeFailed
 from metastore.format.table_column import Column, encoding_of
+from metastore.visible_text import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,8 +108,8 @@ def _describe_type(description: dict[str, Any], expression_type: str) -> dict[st
 
 
 def _shorten(message: str) -> str:
-    first_line = message.strip().split("\n", 1)[0]
-    return first_line.split(" SQLSTATE:")[0].rstrip(".")
+    sentence, _, _ = first_line(message).partition(" SQLSTATE:")
+    return sentence.rstrip(".")
 
 
 def write_expression(text: str) -> str:

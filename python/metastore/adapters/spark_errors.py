@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 
 from metastore.adapters.table_facts import Refusal
 from metastore.errors import AnalyzeFailed
+from metastore.visible_text import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -54,18 +55,18 @@ def find_cause(failure: Exception) -> str:
     unreadable = _UNREADABLE.search(text)
     if unreadable is not None:
         return _describe_unreadable(text, unreadable)
-    return _find_error(text).rstrip(".")
+    return first_line(_find_error(text) or failure)
 
 
-def _find_error(text: str) -> str:
-    """The last error of Python, else that of Java, else the first line."""
+def _find_error(text: str) -> str | None:
+    """The last error of Python, else that of Java, or None."""
     python_errors: list[str] = _PYTHON.findall(text)
     if python_errors:
         return python_errors[-1]
     java_error = _JAVA.search(text)
     if java_error is not None:
         return java_error[1]
-    return text.strip().split("\n", 1)[0]
+    return None
 
 
 def _describe_unreadable(text: str, match: re.Match[str]) -> str:

@@ -210,7 +210,7 @@ def open_output(*, as_json: bool) -> Iterator[PlainOutput]:
             raise _exit_stopped(interrupt) from error
         if not _is_of_spark(error):
             raise
-        output.error(_SparkError(_first_line(error)))
+        output.error(_SparkError(_find_message(error)))
         raise typer.Exit(FAILED) from error
 
 
@@ -270,7 +270,7 @@ def _is_of_spark(error: Exception) -> bool:
     return not packages.isdisjoint({"pyspark", "py4j"})
 
 
-def _first_line(error: Exception) -> str:
+def _find_message(error: Exception) -> str:
     # A text of py4j begins with "An error occurred while calling o12.sql."; the Java exception is in the next line.
     texts = filter(None, map(str.strip, str(error).splitlines()))
     lines = [text.removeprefix(": ") for text in texts]

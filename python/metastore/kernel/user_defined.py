@@ -17,6 +17,7 @@ from metastore.format.table_column import Column, decimal_type
 from metastore.format.value_encoding import ARROW_TYPES
 from metastore.format.value_rendering import to_python_value
 from metastore.kernel.binary_values import is_text_type, list_chunks
+from metastore.visible_text import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -59,7 +60,7 @@ def unpickle_statistics(pickles: Iterable[StatisticPickle]) -> tuple[tuple[Stati
         try:
             statistics.append(pickle.loads(statistic.code))  # noqa: S301 - made by the driver for this job, never stored
         except Exception as error:  # noqa: BLE001 - whatever a user's module does when it is imported
-            failed[statistic.name] = f"a worker cannot load it: {_first_line(error)}"
+            failed[statistic.name] = f"a worker cannot load it: {_describe_error(error)}"
     return tuple(statistics), failed
 
 
@@ -73,7 +74,7 @@ def apply_to_constant(
     try:
         constant = pa.array([to_python_value(value, column)], column_arrow_type(column))
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        return replace(built_in, failed=dict.fromkeys(kernel.names, _first_line(error)))
+        return replace(built_in, failed=dict.fromkeys(kernel.names, _describe_error(error)))
     for values in _repeat(constant, built_in.rows or 0):
         kernel.add(values)
     return kernel.finish(built_in)
@@ -118,7 +119,7 @@ class UserDefinedKernel:
                 self._add_piece(piece)
         except pa.ArrowException as error:
             for name in self.names:
-                self._failed.setdefault(name, _first_line(error))
+                self._failed.setdefault(name, _describe_error(error))
 
     def finish(self, built_in: ColumnStatistics) -> ColumnStatistics:
         """Add the user-defined statistics to built-in ones."""
@@ -176,7 +177,7 @@ def call_user_function(function: Any, argument: Any) -> Any:
         if isinstance(result, pa.Scalar):
             return result.as_py()
     except (Exception, SystemExit) as error:  # its faults are its own
-        raise UserFunctionError(_first_line(error)) from error
+        raise UserFunctionError(_describe_error(error)) from error
     return result
 
 
@@ -193,7 +194,7 @@ def encode_user_value(value: Any) -> bytes:
     try:
         return encode_value(value)
     except ValueError as error:
-        raise UserFunctionError(_first_line(error)) from error
+        raise UserFunctionError(_describe_error(error)) from error
 
 
 def column_arrow_type(column: Column) -> pa.DataType:
@@ -236,9 +237,7 @@ def _decoded_bytes(chunk: pa.Array) -> int:
     return int(pc.sum(lengths.take(chunk.indices)).as_py() or 0) + _OFFSET * len(chunk)
 
 
-def _first_line(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     name = type(error).__name__
-    text = str(error).strip().split("\n", 1)[0].rstrip(".")
-    if not text:
-        return name
-    return f"{name}: {text}"
+    line = first_line(error)
+    return name if line == name else f"{name}: {line}"

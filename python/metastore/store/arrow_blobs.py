@@ -21,6 +21,7 @@ from metastore.format.objects import (
 from metastore.store.credentials import FROM_ENVIRONMENT, Credentials, open_file_system
 from metastore.store.local_blobs import LocalBlobs
 from metastore.store.location import local_path
+from metastore.visible_text import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +50,7 @@ def write_object(
             local.create_folder()
             local.put(f"objects/{name}", data)
     except (OSError, pa.ArrowException) as e:
-        raise StoreNotWritable(uri, _first_line(e)) from e
+        raise StoreNotWritable(uri, first_line(e)) from e
     return make_reference(name, data, table.num_rows)
 
 
@@ -95,11 +96,7 @@ def _translate_errors(uri: str, name: str) -> Iterator[None]:
     except FileNotFoundError as e:
         raise DamagedObject(name, f"it is missing in {uri}") from e
     except (OSError, pa.ArrowException) as e:
-        raise StoreNotReadable(uri, _first_line(e)) from e
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+        raise StoreNotReadable(uri, first_line(e)) from e
 
 
 def _require_data(data: bytes | None, uri: str, name: str) -> bytes:

@@ -13,7 +13,8 @@ from obstore.store import LocalStore
 from metastore.errors import StoreNotReadable
 from metastore.store.credentials import FROM_ENVIRONMENT
 from metastore.store.location import local_path
-from metastore.store.remote_folder import ERRORS, RemoteFolder, first_line
+from metastore.store.remote_folder import ERRORS, RemoteFolder
+from metastore.visible_text import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

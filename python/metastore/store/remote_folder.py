@@ -20,6 +20,7 @@ from obstore.store import from_url
 from metastore.errors import StoreNotReadable, UnsupportedTable
 from metastore.store.credentials import Credentials, make_store_options
 from metastore.store.location import split_remote
+from metastore.visible_text import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 
 ERRORS = (BaseError, OSError)
+"""Of their texts only the first line is shown: obstore appends a debug dump, which may contain credentials."""
 _RETRIES: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
 _ABSENT = "absent"
 _NO_BUCKET = re.compile(r"<Code>(NoSuchBucket|ContainerNotFound)</Code>")
@@ -126,9 +128,3 @@ def _find_element(pattern: re.Pattern[str], text: str) -> str:
     """Find the text of an element in the XML of an error; empty if there is none."""
     match = pattern.search(text)
     return html.unescape(match[1]) if match else ""
-
-
-def first_line(error: Exception) -> str:
-    """Return the sentence of the cause: obstore appends a debug dump, which may contain credentials."""
-    sentence, _, _ = str(error).partition("\n")
-    return sentence.rstrip(".") or type(error).__name__
