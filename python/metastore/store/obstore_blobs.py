@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import obstore
 from obstore.exceptions import (
@@ -18,10 +18,16 @@ from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
 from metastore.store.credentials import Credentials
 from metastore.store.local_blobs import BlobEntry, CreateReply, LocalBlobs
 from metastore.store.location import local_path
-from metastore.store.remote_folder import ERRORS, RemoteFolder, first_line
+from metastore.store.remote_folder import ERRORS, RemoteFolder
+from metastore.visible_text import first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+
+T = TypeVar("T")
+
+_NOT_FOUND = (FileNotFoundError, NotFoundError)
 
 
 class Blobs(Protocol):
@@ -86,33 +92,29 @@ class ObstoreBlobs:
 
     def get(self, path: str, most: int) -> bytes | None:
         """See `Blobs`."""
-        try:
-            result = obstore.get(self._store, self._folder.key(path))
+
+        def read_all(key: str) -> bytes:
+            result = obstore.get(self._store, key)
             size = result.meta["size"]
-            if size <= most:
-                return bytes(result.bytes())
-        except (FileNotFoundError, NotFoundError) as e:
-            self._folder.check_missing(path, e)
-            return None
-        except ERRORS as e:
-            raise StoreNotReadable(self._uri, first_line(e)) from e
-        raise DamagedObject(path, f"it has {size} bytes")
+            if size > most:
+                raise DamagedObject(path, f"it has {size} bytes")
+            return bytes(result.bytes())
+
+        return self._read(path, read_all)
 
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
         """See `Blobs`."""
-        try:
-            return bytes(obstore.get_range(self._store, self._folder.key(path), start=start, length=length))
-        except (FileNotFoundError, NotFoundError) as e:
-            self._folder.check_missing(path, e)
-            return None
-        except ERRORS as e:
-            raise StoreNotReadable(self._uri, first_line(e)) from e
+        return self._read(path, lambda key: bytes(obstore.get_range(self._store, key, start=start, length=length)))
 
     def size(self, path: str) -> int | None:
         """See `Blobs`."""
+        return self._read(path, lambda key: int(obstore.head(self._store, key)["size"]))
+
+    def _read(self, path: str, read: Callable[[str], T]) -> T | None:
+        """Read something of a blob by its key; None if there is no blob."""
         try:
-            return int(obstore.head(self._store, self._folder.key(path))["size"])
-        except (FileNotFoundError, NotFoundError) as e:
+            return read(self._folder.key(path))
+        except _NOT_FOUND as e:
             self._folder.check_missing(path, e)
             return None
         except ERRORS as e:
@@ -142,7 +144,7 @@ class ObstoreBlobs:
         """See `Blobs`."""
         try:
             obstore.delete(self._store, self._folder.key(path))
-        except (FileNotFoundError, NotFoundError):
+        except _NOT_FOUND:
             return
         except ERRORS as e:
             raise StoreNotWritable(self._uri, first_line(e)) from e
