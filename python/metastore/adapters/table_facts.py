@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from metastore.adapters.identifiers import quote_name
+from metastore.format.counts import add_up
 from metastore.format.manifest import Manifest, TableIdentity
 from metastore.format.table_column import CASTING
 
@@ -96,13 +97,7 @@ class TableFacts:
         """Number of rows of the table; None if unknown."""
         if self.has_other_rows:
             return None
-        total = 0
-        for file in self.files:
-            live_rows = file.live_rows
-            if live_rows is None:
-                return None
-            total += live_rows
-        return total
+        return add_up(file.live_rows for file in self.files)
 
     @property
     def is_physical(self) -> bool:

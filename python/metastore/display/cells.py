@@ -18,6 +18,7 @@ from metastore.display.numbers import (
 )
 from metastore.display.shortening import is_cut, shorten
 from metastore.format.binary_text import render_binary
+from metastore.format.counts import subtract
 from metastore.format.value_rendering import render_average_time
 from metastore.visible_text import make_visible
 
@@ -200,11 +201,7 @@ def top_share(row: Mapping[str, Any]) -> float | None:
 
 def count_values(row: Mapping[str, Any]) -> int:
     """The number of values of a column that are not null; 0 if it is unknown."""
-    rows: int | None = row.get("count")
-    nulls: int | None = row.get("null_count")
-    if rows is None or nulls is None:
-        return 0
-    return rows - nulls
+    return subtract(row.get("count"), row.get("null_count")) or 0
 
 
 def _has_uncertain_rank(row: Mapping[str, Any], name: str, rank_errors: Mapping[str, float | None]) -> bool:

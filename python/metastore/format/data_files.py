@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.format.counts import subtract
 from metastore.format.object_part import ANY_ROWS
 from metastore.format.object_schemas import DETAILS
 from metastore.format.objects import ObjectRef
@@ -82,9 +83,7 @@ class DataFile:
     @property
     def live_rows(self) -> int | None:
         """Rows that nothing deletes; None where not known."""
-        if self.rows is None or self.deleted_rows is None:
-            return None
-        return self.rows - self.deleted_rows
+        return subtract(self.rows, self.deleted_rows)
 
     @property
     def physical_rows(self) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from metastore.adapters.identifiers import find_column
 from metastore.adapters.table_facts import TableFacts
 from metastore.errors import NoStatistics
+from metastore.format.counts import add_up
 from metastore.format.data_files import DataFile, FileKey, read_file_keys
 from metastore.reading.detail_objects import read_table_details
 from metastore.reading.summary_rows import count_live_rows
@@ -49,7 +50,8 @@ def find_added_files(store: Store, snapshots: Sequence[Snapshot]) -> list[FileKe
     added: set[FileKey] = set()
     for snapshot in snapshots[1:]:
         later = _read_files(store, snapshot)
-        gone, came = files.keys() - later.keys(), later.keys() - files.keys()
+        gone = files.keys() - later.keys()
+        came = later.keys() - files.keys()
         if not gone:
             added |= came
         elif not _are_as_many(files, gone, later, came):
@@ -75,19 +77,14 @@ def _read_files(store: Store, snapshot: Snapshot) -> dict[FileKey, Mapping[str, 
 
 def _are_as_many(before: Files, gone: set[FileKey], after: Files, came: set[FileKey]) -> bool:
     """Whether as many live rows went as came."""
-    gone_rows, new_rows = _count_rows(before, gone), _count_rows(after, came)
+    gone_rows = _count_rows(before, gone)
+    new_rows = _count_rows(after, came)
     return gone_rows is not None and gone_rows == new_rows
 
 
 def _count_rows(files: Files, keys: Iterable[FileKey]) -> int | None:
     """The live rows of data files, or None if unknown."""
-    total = 0
-    for key in keys:
-        rows = count_live_rows(files[key])
-        if rows is None:
-            return None
-        total += rows
-    return total
+    return add_up(count_live_rows(files[key]) for key in keys)
 
 
 @dataclass(frozen=True)

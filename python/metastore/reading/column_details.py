@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.format.counts import subtract
 from metastore.format.histogram_bins import Histogram
 from metastore.format.object_layout import HEADS
 from metastore.format.value_postings import POSTING_COLUMNS, read_postings
-from metastore.reading.summary_rows import count_or_zero, subtract
+from metastore.reading.summary_rows import count_or_zero
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

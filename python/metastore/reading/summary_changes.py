@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from metastore.contract import describe_function
+from metastore.format.counts import subtract
 from metastore.format.table_column import Column
 from metastore.format.value_rendering import TIMES, render_average_time, render_value
-from metastore.reading.summary_rows import subtract
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -55,8 +55,10 @@ class _SummaryPair:
 
     def compare(self, name: str, measure: str) -> Row | None:
         """The row of a measure that differs, else None."""
-        before, after = self.before.get(name, {}), self.after.get(name, {})
-        old, new = _render(measure, before, self.zone), _render(measure, after, self.zone)
+        before = self.before.get(name, {})
+        after = self.after.get(name, {})
+        old = _render(measure, before, self.zone)
+        new = _render(measure, after, self.zone)
         if old == new:
             return None
         numbers = _parse_numbers(measure, before, after)
@@ -109,7 +111,8 @@ def _repeats_table(row: Row, table_values: tuple[int, int] | None) -> bool:
     """Whether a column's row repeats the table's row, or only says that the column is new or gone."""
     if table_values is None:
         return False
-    before, after = row["before"], row["after"]
+    before = row["before"]
+    after = row["after"]
     if before is None or after is None:
         return True
     old, new = table_values
@@ -118,7 +121,9 @@ def _repeats_table(row: Row, table_values: tuple[int, int] | None) -> bool:
 
 def sort_by_change(rows: Sequence[Row]) -> list[Row]:
     """Sort the rows of the table first, then the largest changes, then those without a number."""
-    table_rows, numbers, texts = [], [], []
+    table_rows = []
+    numbers = []
+    texts = []
     for row in rows:
         if row["column_name"] is None:
             table_rows.append(row)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from metastore.format.counts import add_up, subtract
 from metastore.format.sparkline import draw_sparkline
 from metastore.format.value_rendering import may_be_cut, render_value
 
@@ -140,7 +141,8 @@ def _find_top(row: Mapping[str, Any]) -> tuple[Any, int | None]:
 
 def render_bounds(column: Column, row: Mapping[str, Any], zone: str) -> Row:
     """Render minimum and maximum as texts; a bound that was cut ends in an ellipsis."""
-    low, high = row.get(f"lo_{column.encoding}"), row.get(f"hi_{column.encoding}")
+    low = row.get(f"lo_{column.encoding}")
+    high = row.get(f"hi_{column.encoding}")
     return {
         "min": render_value(low, column, exact=row.get("lo_exact") is not False, zone=zone),
         "max": render_value(high, column, exact=row.get("hi_exact") is not False, zone=zone),
@@ -211,9 +213,9 @@ def _count_infinite(column: Column, row: Mapping[str, Any]) -> int | None:
         return None
     if column.encoding != "double":
         return 0
-    below, above = row.get("negative_infinities"), row.get("positive_infinities")
-    if below is not None and above is not None:
-        return int(below + above)
+    infinities = add_up([row.get("negative_infinities"), row.get("positive_infinities")])
+    if infinities is not None:
+        return infinities
     numbers = subtract(row.get("rows"), row.get("nulls"), row.get("nans"))
     if numbers == 0:
         return 0
@@ -267,12 +269,3 @@ def _percentage(part: int | None, total: int | None) -> float | None:
 def count_or_zero(row: Mapping[str, Any], name: str) -> int:
     """Read a count of a row; 0 if it is unknown."""
     return row.get(name) or 0
-
-
-def subtract(total: int | None, *parts: int | None) -> int | None:
-    """Subtract parts of a count; None if one of the numbers is unknown."""
-    for part in parts:
-        if total is None or part is None:
-            return None
-        total -= part
-    return total
