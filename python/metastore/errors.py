@@ -287,7 +287,8 @@ class AccessDenied(MetastoreError):
     """
 
     def __init__(self, table: str, reason: str) -> None:
-        self.table, self.reason = table, reason
+        self.table = table
+        self.reason = reason
         super().__init__(f"{table} cannot be read by this user: {reason}.")
 
 
@@ -300,7 +301,8 @@ class CatalogFailed(MetastoreError):
     """
 
     def __init__(self, table: str, reason: str) -> None:
-        self.table, self.reason = table, reason
+        self.table = table
+        self.reason = reason
         super().__init__(f"{table} cannot be looked up: its catalog fails: {reason}.")
 
 
@@ -313,7 +315,8 @@ class Failed(MetastoreError):
     """
 
     def __init__(self, table: str, reason: str) -> None:
-        self.table, self.reason = table, reason
+        self.table = table
+        self.reason = reason
         super().__init__(f"{table} cannot be answered: {reason}.")
 
 

@@ -18,7 +18,8 @@ def describe_foreign_access(file: Path) -> str:
     The folders above it count, too: who can write one of them can put another file in its place. A folder such as
     `/tmp`, where users delete only their own files, does not count.
     """
-    named, real = file.absolute(), file.resolve()
+    named = file.absolute()
+    real = file.resolve()
     for path in (real, *real.parents, named, *named.parents):
         reason = _describe_access(path)
         if reason:

@@ -113,7 +113,8 @@ def compact(where: SparkSession | str, table: str | None = None) -> dict[str, An
     discovery = _discover(where, table)
     store, _ = _require_statistics(discovery)
     compaction = compact_store(store.writable())
-    before, after = _measure(compaction.before), _measure(compaction.after)
+    before = _measure(compaction.before)
+    after = _measure(compaction.after)
     result: dict[str, Any] = {"subject": discovery.subject, "committed": compaction.after != compaction.before}
     for name in before:
         result[f"{name}_before"] = before[name]

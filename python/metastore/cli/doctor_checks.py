@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
     from metastore.configuration import ResolvedSetting
 
-OK, WARNING, BROKEN = "ok", "warning", "broken"
+OK = "ok"
+WARNING = "warning"
+BROKEN = "broken"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 CATALOG = "demo"
-LINEITEM, ORDERS = f"{CATALOG}.tpch.lineitem", f"{CATALOG}.tpch.orders"
+LINEITEM = f"{CATALOG}.tpch.lineitem"
+ORDERS = f"{CATALOG}.tpch.orders"
 FILES = 24
 _GENERATOR = "tpchgen-cli"
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 
 GAP = 2
-_READABLE, _READABLE_KEY, _READABLE_BAR = 17, 24, 8
+_READABLE = 17
+_READABLE_KEY = 24
+_READABLE_BAR = 8
 _KEYS = ("column_name", "path", "name", "value", "table")
 _OF_SUMMARY = ("std", "q25", "q75", "avg", "q50", "top_value", "column_type", "sparkline")
 _FIRST_TO_GO = {

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from metastore.answers import Answer
 
 
-STEPS, BARS, LINE = "steps", "bars", "line"
+STEPS = "steps"
+BARS = "bars"
+LINE = "line"
 _MOST_BARS = 40
 """The number of bars whose names can be read beside each other."""
 

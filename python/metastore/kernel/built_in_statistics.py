@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     Longs = NDArray[np.int64]
 
-SUM, MIN, MAX = "sum", "min", "max"
+SUM = "sum"
+MIN = "min"
+MAX = "max"
 OWN, NOT_IN_GROUPS = "own", "not in groups"
 """Merged by a mechanism of its own; and so, but from data files alone, never from groups of them."""
 _UFUNCS: dict[str, np.ufunc] = {SUM: np.add, MIN: np.minimum, MAX: np.maximum}

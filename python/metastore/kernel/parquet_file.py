@@ -38,7 +38,8 @@ _AT_ONCE = 32 << 20  # more would not be read faster, and takes more memory
 _TEXTS_AT_ONCE = 4 << 20  # longer texts are moved to ever larger buffers while they are read
 _MOST_RESERVED = 64 << 20  # memory of columns up to this size stays reserved: to get it again takes as long as reading
 _CHUNK_BYTES = 1_850  # of pyarrow's memory, for each column of a row group that a footer describes
-_LARGE_GROUP, _STREAM_BYTES = 256 << 20, 4 << 20
+_LARGE_GROUP = 256 << 20
+_STREAM_BYTES = 4 << 20
 _PIECES = 64  # of the budget: columns that do not fit are held up to a limit, and one piece beyond it
 _BATCH_SHARE = 6  # the columns of a batch hold a sixth of the budget, work on one of them takes the remaining memory
 
@@ -245,7 +246,8 @@ def _batches(readings: Sequence[ColumnReading], budget: int) -> Iterator[list[Co
         is_full = len(batch) == _COLUMNS_AT_ONCE or batch_bytes + reading.memory_bytes > most_bytes
         if batch and is_full:
             yield batch
-            batch, batch_bytes = [], 0
+            batch = []
+            batch_bytes = 0
         batch.append(reading)
         batch_bytes += reading.memory_bytes
     if batch:
@@ -316,7 +318,8 @@ def _tables(file: pq.ParquetFile, leaves: list[int], most_bytes: int) -> Iterato
         size = _estimate_memory(row_group, leaves)
         if small_groups and small_bytes + size > min(most_bytes, _AT_ONCE):
             yield _read_row_groups(file, small_groups, leaves)
-            small_groups, small_bytes = [], 0
+            small_groups = []
+            small_bytes = 0
         if size > most_bytes:
             rows = max(row_group.num_rows * most_bytes // size, 1)
             yield from _read_pieces(file, number, leaves, rows)

@@ -79,7 +79,9 @@ def value_count_rows(rows: Iterable[Row]) -> pa.Table:
 
 def file_histogram_rows(rows: Iterable[Row]) -> pa.Table:
     """Rows of the schema `histograms`."""
-    columns, files, histograms = [], [], []
+    columns = []
+    files = []
+    histograms = []
     for column, file, statistics in rows:
         if statistics.histogram is not None:
             columns.append(column)

@@ -82,7 +82,8 @@ LG_K = 12
 NOMINAL = 1 << LG_K
 ALL = 1 << 63  # a sketch with this threshold holds the hash of every value
 
-_VERSION, _FAMILY = 3, 3
+_VERSION = 3
+_FAMILY = 3
 _SEED_HASH = 0x93CC  # of seed 9001
 _EMPTY, _ORDERED, _FLAGS = 0x04, 0x10, 0x1A  # the last: compact, ordered, read-only
 _HEAD = struct.Struct("<BBBBBBH")

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 TOO_LARGE = "the column's values in one data file exceed the memory budget, and the statistic has no merge"
 _ROWS_AT_ONCE = 1 << 20
-_WIDEST, _OFFSET = 16, 4
+_WIDEST = 16
+_OFFSET = 4
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,8 @@ class UserDefinedKernel:
     def _close_part(self) -> None:
         """Compute the values of the collected part, and release it."""
         part = self._join_pieces()
-        self._pieces, self._bytes = [], 0
+        self._pieces = []
+        self._bytes = 0
         for statistic in self._remaining_statistics():
             if statistic.merge is None:
                 self._failed[statistic.name] = TOO_LARGE

@@ -23,13 +23,17 @@ if TYPE_CHECKING:
     Counts = NDArray[np.int64]
 
 
-NONE, TOP, DUPLICATES, COMPLETE = "none", "top", "duplicates", "complete"
+NONE = "none"
+TOP = "top"
+DUPLICATES = "duplicates"
+COMPLETE = "complete"
 
 _COMMON_LENGTH = 64  # bytes of a value
 _SHORT = 4096
 """The longest list that is measured as it packs; longer ones cost time when they are read, too."""
 
-_FRAME, _BLOCK = 32, 256
+_FRAME = 32
+_BLOCK = 256
 
 
 @dataclass(frozen=True, eq=False)

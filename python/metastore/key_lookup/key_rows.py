@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     from metastore.store import Store
 
 
-PATH, POSITION = "path", "position"
+PATH = "path"
+POSITION = "position"
 _FILE = "file"
 _DRIVER_KEYS = 10_000
 """More keys than these are looked for by tasks."""
@@ -61,7 +62,8 @@ _DRIVER_NUMBERS = 250_000
 """The same for keys of whole numbers, which take less memory."""
 _DRIVER_BYTES = 256 << 20
 """The driver reads value lists and filters of at most these bytes."""
-_TASK_BYTES, _TASK_FILES = 64 << 20, 16
+_TASK_BYTES = 64 << 20
+_TASK_FILES = 16
 _SAMPLE_KEYS = 1_000
 _NEARLY_ALL = 0.9
 """Where the files with keys have this share of the rows, leaving the others out costs more than it saves."""

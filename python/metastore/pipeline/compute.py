@@ -283,7 +283,9 @@ class ExpressionComputation:
         return result + ComputeResult(refused=self._name_files(work, unsettled))
 
     def _compute(self, work: MissingStatistics) -> ComputeResult:
-        facts, spark, destination = self.blocks.facts, self.blocks.spark, self.blocks.destination
+        facts = self.blocks.facts
+        spark = self.blocks.spark
+        destination = self.blocks.destination
         # Of an expression null is what Spark has computed.
         task = replace(self.blocks.make_task(work, work.files), absent_is_null=True)
         rows = read_expressions_by_spark(spark, facts, work.columns, work.files)

@@ -86,7 +86,8 @@ class AnyOf:
 
 Condition = Member | Related | Unknown | AllOf | AnyOf
 
-ALWAYS, NEVER = AllOf(), AnyOf()
+ALWAYS = AllOf()
+NEVER = AnyOf()
 
 
 @dataclass(frozen=True)

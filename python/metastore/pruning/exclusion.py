@@ -148,7 +148,8 @@ def exclude_by_values(
     excluded = files & _exclude_leaf_by_bounds(condition, facts, len(files))
     if not isinstance(condition, Member):
         return excluded
-    column_facts, single_values = facts.get(condition.column), values.get(condition.column)
+    column_facts = facts.get(condition.column)
+    single_values = values.get(condition.column)
     if column_facts is None or single_values is None:
         return excluded
     undecided = files & ~excluded
@@ -205,7 +206,8 @@ def _is_excluded_by_filter(values: ValueSet, facts: ColumnFacts, single_values: 
 
 def _unrelated(relation: str, left: ColumnFacts, right: ColumnFacts) -> Mask:
     """The files in which no row has two columns in a relation."""
-    left_hull, right_hull = _Hull.of(left), _Hull.of(right)
+    left_hull = _Hull.of(left)
+    right_hull = _Hull.of(right)
     is_apart = left_hull.below(right_hull) | right_hull.below(left_hull)
     are_single = left_hull.is_single & right_hull.is_single
     has_no_pair = {
@@ -238,7 +240,10 @@ class _Hull:
 
     @classmethod
     def of(cls, facts: ColumnFacts) -> _Hull:
-        lo, hi, has_lo, has_hi = facts.lo, facts.hi, facts.has_lo, facts.has_hi
+        lo = facts.lo
+        hi = facts.hi
+        has_lo = facts.has_lo
+        has_hi = facts.has_hi
         if facts.column.encoding == "double":  # NaN is greater than all other values
             has_nan = facts.nans > 0
             hi = np.where(has_nan, NAN, hi)

@@ -150,7 +150,8 @@ class _Compiler:
     def _comparison(self, operator: str, tree: exp.Expr, *, negated: bool) -> Condition:
         """A comparison of a term with a literal on either side, or of two columns."""
         require_only(tree, "this", "expression")
-        left, right = unwrap(tree.this), unwrap(tree.expression)
+        left = unwrap(tree.this)
+        right = unwrap(tree.expression)
         literal = find_literal(right)
         if literal is not None:
             return self._comparison_with_literal(left, operator, literal, negated=negated)
@@ -188,7 +189,8 @@ class _Compiler:
         # Both are read, whatever the other is: a name that is no column is an error.
         terms = [self._terms.read_or_explain(left), self._terms.read_or_explain(right)]
         left_term, right_term = map(require_term, terms)
-        left_column, right_column = _require_column(left_term), _require_column(right_term)
+        left_column = _require_column(left_term)
+        right_column = _require_column(right_term)
         require_rule(applies=_compare_as_keys(left_column, right_column))
         relation = operator
         if negated:
@@ -239,7 +241,8 @@ class _Compiler:
         term = self._terms.read(tree.this)
         require_only(tree, "this", "expression", "negate")
         require_rule(applies=is_plain_text(term.result))
-        pattern, escape_character = _read_text(tree.expression), _read_text(escape)
+        pattern = _read_text(tree.expression)
+        escape_character = _read_text(escape)
         require_rule(applies=len(escape_character) == 1)
         is_negated = negated != bool(tree.args.get("negate"))
         return term.where(texts_like(pattern, escape_character, negated=is_negated))

@@ -37,7 +37,8 @@ Reading = tuple[Cut, ...]
 """The cuts of several literals."""
 
 _EXACT_DOUBLES = 1 << 53
-_BELOW_INTEGERS, _ABOVE_INTEGERS = (-(1 << 64), -(1 << 64)), (1 << 64, 1 << 64)
+_BELOW_INTEGERS = (-(1 << 64), -(1 << 64))
+_ABOVE_INTEGERS = (1 << 64, 1 << 64)
 _BIGINT_DIGITS = 20
 _INTEGER_SIZES = {"tinyint": (10, 0), "smallint": (10, 0), "int": (10, 0), "bigint": (_BIGINT_DIGITS, 0)}
 """Digits, and digits after the point, of the decimal types that Spark gives integers."""
@@ -142,7 +143,8 @@ def _require_one_decimal_type(literals: Sequence[Literal], column: Column) -> No
     if size is None:
         raise NoRuleError
     precision, scale = size
-    integer_digits, fraction_digits = precision - scale, scale
+    integer_digits = precision - scale
+    fraction_digits = scale
     for literal in literals:
         _, digits, exponent = Decimal(literal.value).as_tuple()
         if literal.kind == INTEGER:

@@ -7,8 +7,17 @@ from typing import Any
 
 from metastore.format.table_column import INTEGERS
 
-INTEGER, DECIMAL, DOUBLE, FLOAT, STRING, BOOLEAN = "integer", "decimal", "double", "float", "string", "boolean"
-DATE, TIMESTAMP, TIMESTAMP_NTZ, BINARY, NULL = "date", "timestamp", "timestamp_ntz", "binary", "null"
+INTEGER = "integer"
+DECIMAL = "decimal"
+DOUBLE = "double"
+FLOAT = "float"
+STRING = "string"
+BOOLEAN = "boolean"
+DATE = "date"
+TIMESTAMP = "timestamp"
+TIMESTAMP_NTZ = "timestamp_ntz"
+BINARY = "binary"
+NULL = "null"
 
 NUMBERS = (INTEGER, DECIMAL, DOUBLE, FLOAT)
 MOST_DIGITS = 38

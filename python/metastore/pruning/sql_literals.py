@@ -88,7 +88,8 @@ def _decimal_size(tree: Any) -> tuple[int, int]:
     match = _DECIMAL.fullmatch(tree.sql("spark"))
     if match is None:
         raise NoRuleError
-    precision, scale = int(match[1] or 10), int(match[2] or 0)
+    precision = int(match[1] or 10)
+    scale = int(match[2] or 0)
     require_rule(applies=max(1, scale) <= precision <= literals.MOST_DIGITS)
     return precision, scale
 
@@ -113,7 +114,8 @@ def _read_number(text: str, sign: int) -> Literal:
 
 
 def _read_cast(tree: exp.Cast, sign: int) -> Literal:
-    constant, name = tree.this, _type_name(tree.to)
+    constant = tree.this
+    name = _type_name(tree.to)
     require_rule(applies=isinstance(constant, exp.Literal))
     if name in _TIMES:
         require_rule(applies=constant.is_string)

@@ -226,7 +226,8 @@ class TermReader:
 
     def _substring(self, tree: exp.Substring) -> Term:
         require_only(tree, "this", "start", "length")
-        start, length = tree.args.get("start"), tree.args.get("length")
+        start = tree.args.get("start")
+        length = tree.args.get("length")
         if start is None:
             raise NoRuleError
         characters = _read_integer(length).value if length else LONGEST

@@ -92,6 +92,7 @@ def _read_instant(text: str, zone: tzinfo) -> datetime:
         text = text[: match.start(6)].rstrip()
     local = _read_wall_clock(text).replace(tzinfo=zone)
     # Where clocks jump, a time may come twice or not at all.
-    offset_before, offset_after = (local - _DAY).utcoffset(), (local + _DAY).utcoffset()
+    offset_before = (local - _DAY).utcoffset()
+    offset_after = (local + _DAY).utcoffset()
     require_rule(applies=offset_before == offset_after)
     return local.astimezone(timezone.utc)

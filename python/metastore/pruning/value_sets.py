@@ -142,7 +142,8 @@ class ValueSet:
     def _list_intervals(self, lo: Key | None, hi: Key | None) -> list[tuple[Key, Key]] | None:
         """Return the intervals of the set that meet the keys from `lo` to `hi`; None if one has no limit."""
         boundaries = self.boundaries
-        first, last = 0, len(boundaries)
+        first = 0
+        last = len(boundaries)
         if lo is not None:
             first = bisect_right(boundaries, lo)
         if hi is not None:
@@ -156,8 +157,10 @@ class ValueSet:
     def _merge(
         self, other: ValueSet, join: Callable[[bool, bool], bool], joined_test: Callable[[Key], bool]
     ) -> ValueSet:
-        own_boundaries, other_boundaries = frozenset(self.boundaries), frozenset(other.boundaries)
-        is_in_self, is_in_other = self.begins_inside, other.begins_inside
+        own_boundaries = frozenset(self.boundaries)
+        other_boundaries = frozenset(other.boundaries)
+        is_in_self = self.begins_inside
+        is_in_other = other.begins_inside
         begins_inside = is_inside = join(is_in_self, is_in_other)
         boundaries: list[Key] = []
         for key in sorted(own_boundaries | other_boundaries):

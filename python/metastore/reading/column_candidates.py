@@ -170,7 +170,8 @@ class ColumnCandidates:
 
     def _read_details(self, details: DetailObjects, file: int, names: list[str]) -> _ObjectRows | None:
         """The rows of the column in a data file's object; None if there is no object, or if it was read before."""
-        number, column = details.which[file], int(details.column[file])
+        number = details.which[file]
+        column = int(details.column[file])
         if number < 0:
             return None
         ref = details.objects[number]
@@ -183,9 +184,11 @@ class ColumnCandidates:
         return _ObjectRows(rows.filter(pc.is_valid(rows[names[0]])), files)
 
     def _add_lists(self, rows: pa.Table, files: dict[int, int]) -> None:
-        numbers, hashes = rows["file"].to_numpy(), bloom_hashes(rows["value"].combine_chunks())
+        numbers = rows["file"].to_numpy()
+        hashes = bloom_hashes(rows["value"].combine_chunks())
         order = np.lexsort((hashes, numbers))
-        numbers, hashes = numbers[order], hashes[order]
+        numbers = numbers[order]
+        hashes = hashes[order]
         ordered_rows = rows.take(pa.array(order)) if self._with_frequencies else None
         for number, file in files.items():
             start, end = np.searchsorted(numbers, [number, number + 1])

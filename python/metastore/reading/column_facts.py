@@ -32,7 +32,8 @@ _MOST_FILTERED = 12_000_000
 
 def build_column_facts(evidence: ColumnEvidence) -> ColumnFacts:
     """Build the counts and bounds of a column in each data file."""
-    lo, hi = _to_keys(evidence.lo, evidence.column), _to_keys(evidence.hi, evidence.column)
+    lo = _to_keys(evidence.lo, evidence.column)
+    hi = _to_keys(evidence.hi, evidence.column)
     if is_text(evidence.column):
         # The rest of an upper bound that is cut, or ends in zeros, is unknown.
         for file in np.flatnonzero(~evidence.hi_exact).tolist():

@@ -96,7 +96,8 @@ def read_file_details(
 
 def _add_objects(details: ColumnDetails, objects: Mapping[str, DetailObject]) -> ColumnDetails:
     """Add the objects with a data file's details, as far as they give the file the same number."""
-    lists, histograms = objects.get("frequencies"), objects.get("histograms")
+    lists = objects.get("frequencies")
+    histograms = objects.get("histograms")
     if histograms is not None:
         details = replace(details, file=histograms.file, histograms=histograms.ref)
     if lists is None:

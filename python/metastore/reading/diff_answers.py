@@ -82,7 +82,8 @@ class DiffAnswers:
         """The analyzed snapshots from one to another, in the order in which they were made."""
         table = self._table
         ids = [snapshot.id for snapshot in table.snapshots]
-        start, end = ids.index(first.id), ids.index(last.id)
+        start = ids.index(first.id)
+        end = ids.index(last.id)
         if start > end:
             raise InvalidArgument("added", f"snapshot {last.id} was analyzed before {first.id}", "Exchange the two.")
         if start == end:

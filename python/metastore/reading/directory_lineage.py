@@ -26,7 +26,8 @@ def read_directory_lineage(directory: Discovery) -> Lineage | None:
     The partitions of a table of a catalog may be others than the folders that are there: such a table is at the
     analyzed snapshot where the listing is the same, and where it is not nothing is certain.
     """
-    manifest, files = directory.manifest, _list_files(directory)
+    manifest = directory.manifest
+    files = _list_files(directory)
     if manifest is None or files is None:
         return None
     current = _name_snapshot(manifest.table.format, files)

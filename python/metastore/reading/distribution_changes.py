@@ -52,11 +52,13 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-VALUES, LISTED = 20, 10_000
+VALUES = 20
+LISTED = 10_000
 DECILES = 10
 EMPTY = 0.0001
 """The share that the index takes for a bin without values."""
-PSI, JS_DISTANCE = "psi", "js_distance"
+PSI = "psi"
+JS_DISTANCE = "js_distance"
 MEASURES = (PSI, JS_DISTANCE)
 """The measures; each is a change already, without a value before and after."""
 REASON = "reason"
@@ -79,7 +81,8 @@ def compare_distributions(names: Iterable[str], before: ReadDetails, after: Read
 
 def _compare_column(name: str, before: ReadDetails, after: ReadDetails) -> list[Row]:
     try:
-        old, new = _read_side(before, name, "before"), _read_side(after, name, "after")
+        old = _read_side(before, name, "before")
+        new = _read_side(after, name, "after")
         counts = _count_bins(old, new)
     except _UnknownDistributionError as e:
         return [explain_unknown(name, measure, str(e)) for measure in MEASURES]
@@ -123,7 +126,8 @@ def measure_js_distance(before: Sequence[float], after: Sequence[float]) -> floa
         >>> measure_js_distance([10, 0], [0, 3])
         1.0
     """
-    p, q = _shares(before), _shares(after)
+    p = _shares(before)
+    q = _shares(after)
     middle = (p + q) / 2
     divergence = (_measure_divergence(p, middle) + _measure_divergence(q, middle)) / 2
     return float(np.sqrt(min(max(divergence, 0.0), 1.0)))
@@ -203,7 +207,8 @@ class _BinCounts:
 
 
 def _count_bins(before: _Side, after: _Side) -> _BinCounts:
-    old, new = before.details.column, after.details.column
+    old = before.details.column
+    new = after.details.column
     same_key = replace(old, key=new.key)
     if not is_compatible(same_key, new) and not is_compatible(new, same_key):
         raise _UnknownDistributionError(f"the type was {old.type} and is {new.type}")

@@ -150,7 +150,8 @@ def _iterate_block_evidence(store: Store, stored: SnapshotFiles, column: Column)
     """The statistics of the column in each block, each data file once."""
     is_taken = np.zeros(stored.files.num_rows, dtype=bool)
     for covered, ordinal in stored.sources(column):
-        block, live = covered.block, covered.live
+        block = covered.block
+        live = covered.live
         for ref in block.summary:
             if ordinal not in ref.columns:
                 continue
@@ -175,7 +176,8 @@ def _combine(
         rows: The rows of each data file by the table, -1 if unknown.
     """
     counts = _Counts(rows)
-    lower, upper = _Bounds(column, "lo", len(rows)), _Bounds(column, "hi", len(rows))
+    lower = _Bounds(column, "lo", len(rows))
+    upper = _Bounds(column, "hi", len(rows))
     for part in parts:
         counts.add(part, read(part.block.files))
         if column.encoding:
@@ -221,7 +223,9 @@ class _Counts:
     def add(self, part: BlockEvidence, block_files: pa.Table) -> None:
         """Add the counts of a block, which lists its data files."""
         files = part.files
-        rows, nulls, nans = part.counts("rows"), part.counts("nulls"), part.counts("nans")
+        rows = part.counts("rows")
+        nulls = part.counts("nulls")
+        nans = part.counts("nans")
         table_rows = self._table_rows[files]
         nulls_and_nans = np.maximum(nulls, 0) + np.maximum(nans, 0)
         agrees_with_table = (table_rows < 0) | (table_rows == rows)
@@ -255,7 +259,8 @@ class _Bounds:
 
     def add(self, part: BlockEvidence) -> None:
         """Add the bounds in a block."""
-        column, files = self._column, part.files
+        column = self._column
+        files = part.files
         bounds = part.rows[f"{self._end}_{column.encoding}"]
         is_set = bounds.is_valid().to_numpy()
         self.values[files[is_set]] = _to_sortable(bounds.drop_null().to_pylist(), column)

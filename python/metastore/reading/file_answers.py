@@ -163,7 +163,8 @@ class FileAnswers:
         manifest = self._table.discovery.manifest
         if manifest is None:
             return phrase_reason("NO_STATISTICS", table=self._table.name)
-        analyzed, read = manifest.table.uuid, opened.lineage.uuid
+        analyzed = manifest.table.uuid
+        read = opened.lineage.uuid
         if analyzed == read:
             return None
         return phrase_reason("OTHER_TABLE", written=analyzed, read=read)

@@ -66,7 +66,8 @@ class ListedFiles:
     @classmethod
     def of_files(cls, table_format: str, location: str, files: Sequence[DataFile], discovery: Discovery) -> ListedFiles:
         """The current data files of a table; without a store if none can be read."""
-        manifest, store = discovery.manifest, discovery.store
+        manifest = discovery.manifest
+        store = discovery.store
         if manifest is not None and store is not None:
             try:
                 return cls(table_format, location, match_data_files(store, manifest, files), store)

@@ -220,7 +220,8 @@ class Statistics:
             added: Whether the data files that came after the first are compared with the table at the first. Files that
                 others were rewritten to do not count; where it is not known which came, `reason` says why.
         """
-        new, old = self._table.at(after, "after"), self._table.at(before, "before")
+        new = self._table.at(after, "after")
+        old = self._table.at(before, "before")
         if added:
             rows = self._diff.compare_added(old, new, distributions=distributions)
             return build_table_answer(self._table, "diff", rows, new)
@@ -350,7 +351,8 @@ def add_distributions(diff: Answer, before: str | None, after: str | None, stati
 
 def measure_distributions(before: str | None, after: str | None, statistics: Sequence[Statistics]) -> list[Row]:
     """Compare the distributions of each column that both snapshots have; arguments as of `add_distributions`."""
-    old, new = statistics[0], statistics[-1]
+    old = statistics[0]
+    new = statistics[-1]
     former = set(old.names(before))
     names = [name for name in new.names(after) if name in former]
     return compare_distributions(names, partial(old.details, at=before), partial(new.details, at=after))

@@ -61,7 +61,8 @@ class ColumnLayout:
         if not len(los):
             return None
         order = np.argsort(los)
-        begins, ends = los[order], np.sort(his)
+        begins = los[order]
+        ends = np.sort(his)
         los, his = begins, his[order]  # neighbours are found near to each other
         begun_by_its_end = np.searchsorted(begins, his, "right")
         ended_before_it = np.searchsorted(ends, los, "left")

@@ -57,7 +57,8 @@ def _make_schema(columns: Iterable[str]) -> pa.Schema:
 
 FUNCTIONS = {function["name"]: _make_schema(function["columns"]) for function in _CONTRACT["functions"]}
 """Schema by SQL function."""
-SUMMARY, COLUMNS = FUNCTIONS["summary"], FUNCTIONS["columns"]
+SUMMARY = FUNCTIONS["summary"]
+COLUMNS = FUNCTIONS["columns"]
 
 NARROWED = {view["name"]: tuple(view["narrowed_by"]) for view in _CONTRACT["views"] if "narrowed_by" in view}
 """Options of the data source that narrow a view, by view."""
@@ -75,7 +76,9 @@ VIEWS = {view["name"]: _make_view_schema(view) for view in _CONTRACT["views"]}
 """Schema by view of the data source."""
 RANKS = VIEWS["ranks"]
 
-FREQUENCIES, HISTOGRAMS, WIDE = "frequencies", "histograms", "histograms_wide"
+FREQUENCIES = "frequencies"
+HISTOGRAMS = "histograms"
+WIDE = "histograms_wide"
 NAMES = (FREQUENCIES, HISTOGRAMS, WIDE)
 
 

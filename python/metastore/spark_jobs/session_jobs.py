@@ -133,7 +133,9 @@ def _archive(package: Path) -> bytes:
 
 
 _OPEN_COST = 1 << 20
-_SMALLEST, _SHORT, _LARGEST = 32 << 20, 128 << 20, 512 << 20
+_SMALLEST = 32 << 20
+_SHORT = 128 << 20
+_LARGEST = 512 << 20
 _MOST_FILES = 2048
 
 

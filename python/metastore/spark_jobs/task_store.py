@@ -54,7 +54,8 @@ class TaskStore:
         self, context: SparkContext, items: Sequence[T], slices: int, name: Callable[[T], str | None]
     ) -> RDD[tuple[T, ReadContent]]:
         """Distribute items, each with the content of the object that it names."""
-        uri, access = self.uri, self.access
+        uri = self.uri
+        access = self.access
 
         def add_content(item: T) -> tuple[T, ReadContent]:
             return item, partial(read_object, uri, name(item) or "", access=access)

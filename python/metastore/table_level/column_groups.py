@@ -163,7 +163,9 @@ class ColumnGroups:
 
 def reduce_groups(merges: Sequence[ColumnGroups], inputs: Sequence[ReductionInput]) -> list[ColumnStatistics]:
     """Merge columns to the statistics of the table; columns without groups are merged together."""
-    columns, rows, sketches = [], [], []
+    columns = []
+    rows = []
+    sketches = []
     for merge, column_input in zip(merges, inputs, strict=True):
         if merge.is_flat:
             columns.append(merge.column)

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 _LOG = get_logger(__name__)
 _GROUPS_AT_HAND = 8
-_FLUSH_BYTES, _GROUP_BYTES, _SMALL_BYTES = 64 << 20, 16 << 20, 8 << 20
+_FLUSH_BYTES = 64 << 20
+_GROUP_BYTES = 16 << 20
+_SMALL_BYTES = 8 << 20
 _MOST_SMALL = 8
 ROW_GROUP_BYTES = 4 << 20
 """The size of row groups of rows that are read a few at a time."""

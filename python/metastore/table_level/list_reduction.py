@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-COMPLETE, DUPLICATES, TOP, NONE = "complete", "duplicates", "top", "none"
+COMPLETE = "complete"
+DUPLICATES = "duplicates"
+TOP = "top"
+NONE = "none"
 
 
 @dataclass(frozen=True)
@@ -172,8 +175,11 @@ class FileValueCounts:
         return np.where(is_exact, self.distincts - self.singles, upper_bounds)
 
 
-REDUCE, DUPLICATES_ONLY, SCATTER = "reduce", "duplicates", "scatter"
-AUTO, EXACT = "auto", "exact"
+REDUCE = "reduce"
+DUPLICATES_ONLY = "duplicates"
+SCATTER = "scatter"
+AUTO = "auto"
+EXACT = "exact"
 THRESHOLD = 1_000_000
 _LONGS = range(-(1 << 63), 1 << 63)
 

@@ -60,7 +60,8 @@ if TYPE_CHECKING:
 RANGE_BYTES = 32 << 20
 _READ_BYTES = 64 << 20
 _POINTS = 64
-_FEWEST_IN_GROUP, _MOST_GROUPS = 1 << 16, 16
+_FEWEST_IN_GROUP = 1 << 16
+_MOST_GROUPS = 16
 _RUN_SCHEMA = "ordinal int, run binary"
 
 

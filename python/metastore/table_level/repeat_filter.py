@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _BITS_A_VALUE = 16
 _CODEC = "zstd"
-_LEAST, _MOST = 10, 29
+_LEAST = 10
+_MOST = 29
 _LOW = np.uint64((1 << 32) - 1)
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 BARS = 30
-WIDTH, HEIGHT = 300, 60
+WIDTH = 300
+HEIGHT = 60
 _TAIL, _STRETCH = 0.01, 4.0
 """The share of values at an end that is drawn in its last bar if it would make the axis four times as long."""
 _WHOLE = ("tinyint", "smallint", "int", "bigint", "date")

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from metastore.answers import Answer, Summary
 
 
-BINS, VALUES = 200, 8
+BINS = 200
+VALUES = 8
 _NOT_KEPT = (NoStatistics, InvalidArgument, ColumnNotFound)
 """Errors of a column without details, of a type with counts only, and of a column that was renamed since."""
 PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)

@@ -73,7 +73,8 @@ def render_page(contents: Contents) -> str:
     alerts = find_alerts(contents)
     cards = make_cards(contents, alerts)
     tables = _list_tables(contents)
-    style, script = _read("page.css"), _read("page.js")
+    style = _read("page.css")
+    script = _read("page.js")
     policy = f"default-src 'none'; style-src 'sha256-{_digest(style)}'; script-src 'sha256-{_digest(script)}'"
     sections = [("overview", "Overview"), ("columns", "Columns"), *[(table.id, table.title) for table in tables]]
     caption = list_caption_parts(contents.summary)
