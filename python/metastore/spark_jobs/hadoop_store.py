@@ -129,6 +129,9 @@ class HadoopBlobs:
             entries[name] = BlobEntry(size, modified)
         return entries
 
+    def list_odd_entries(self, folder: str) -> dict[str, str]:  # noqa: ARG002 - the same for all
+        return {}
+
     def get(self, path: str, most: int) -> bytes | None:
         size = self.size(path)
         if size is None:

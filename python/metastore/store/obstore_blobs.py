@@ -40,6 +40,13 @@ class Blobs(Protocol):
             StoreNotReadable: If the store does not answer.
         """
 
+    def list_odd_entries(self, folder: str) -> dict[str, str]:
+        """List the entries of a folder that are no blobs, by name, with their kinds.
+
+        Raises:
+            StoreNotReadable: If the store does not answer.
+        """
+
     def get(self, path: str, most: int) -> bytes | None:
         """Return the bytes at a path, None if there are none.
 
@@ -89,6 +96,10 @@ class ObstoreBlobs:
             if "/" not in name:
                 entries[name] = BlobEntry(meta["size"], meta["last_modified"])
         return entries
+
+    def list_odd_entries(self, folder: str) -> dict[str, str]:  # noqa: ARG002 - the same for all
+        """See `Blobs`; an object store has none."""
+        return {}
 
     def get(self, path: str, most: int) -> bytes | None:
         """See `Blobs`."""

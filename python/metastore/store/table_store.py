@@ -9,7 +9,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
 from metastore.format.manifest import MAX_READ_BYTES, iterate_objects
@@ -27,7 +27,7 @@ from metastore.format.objects import (
 from metastore.store import commit_log, retention
 from metastore.store.compaction import shrink_to_limits
 from metastore.store.credentials import FROM_ENVIRONMENT, Credentials
-from metastore.store.local_blobs import BlobEntry, CreateReply, LocalBlobs
+from metastore.store.local_blobs import CreateReply
 from metastore.store.location import local_path
 from metastore.store.obstore_blobs import open_blobs
 from metastore.visible_text import get_logger
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 
 _LOG = get_logger(__name__)
+
+T = TypeVar("T")
 
 KEEP_SNAPSHOTS = 10
 
@@ -138,29 +140,11 @@ class Store:
 
     def list_entries(self) -> dict[str, int | str]:
         """List the entries of the store's folders by path: the bytes of a plain file, or the kind of another entry."""
-        sizes_and_kinds: dict[str, int | str] = {}
-        for path, entry in self._list_files().items():
-            sizes_and_kinds[path] = entry.size
-        return sizes_and_kinds | self._list_odd_entries()
-
-    def _list_odd_entries(self) -> dict[str, int | str]:
-        """List the kinds of entries other than plain files by path; object stores have none."""
-        kinds: dict[str, int | str] = {}
         blobs = self._blobs()
-        if not isinstance(blobs, LocalBlobs):
-            return kinds
-        for folder in _FOLDERS:
-            for name, kind in blobs.list_odd_entries(folder).items():
-                kinds[f"{folder}/{name}"] = kind
-        return kinds
-
-    def _list_files(self) -> dict[str, BlobEntry]:
-        """List the plain files in the store's folders by path."""
-        files = {}
-        for folder in _FOLDERS:
-            for name, entry in self._blobs().list_folder(folder).items():
-                files[f"{folder}/{name}"] = entry
-        return files
+        files = _list_by_path(blobs.list_folder)
+        sizes = {path: entry.size for path, entry in files.items()}
+        kinds = _list_by_path(blobs.list_odd_entries)
+        return {**sizes, **kinds}
 
     def find_absent(self, lengths: Mapping[str, int]) -> set[str]:
         """Find the objects that are missing or not of the stated length."""
@@ -235,13 +219,14 @@ class Store:
         blobs.delete(f"log/{probe}")
         return now
 
-    def _list_blobs(self) -> list[retention.Blob]:
+    def _list_blobs(self, _: retention.ListStore) -> list[retention.Blob]:
         """List the store's content with ages by its clock, or by this machine's if nothing can be deleted."""
         if self.is_empty():
             return []
         now = self._read_time_for_ages()
         content = []
-        for path, entry in self._list_files().items():
+        files = _list_by_path(self._blobs().list_folder)
+        for path, entry in files.items():
             age = now - entry.modified
             content.append(retention.Blob(path, entry.size, age.total_seconds()))
         return content
@@ -287,44 +272,55 @@ class Store:
             return done.value
 
     def _answer(self, request: object) -> Any:
-        match request:
-            case retention.ListStore():
-                return self._list_blobs()
-            case retention.ReadDetails(ref):
-                return self._read_detail_names(ref)
-            case retention.Delete(path):
-                return self.ensure_writable().delete(path)
-        return self._answer_of_log(request)
+        answers: Mapping[type, Callable[[Any], Any]] = {
+            retention.ListStore: self._list_blobs,
+            retention.ReadDetails: self._read_detail_names,
+            retention.Delete: self._delete,
+            commit_log.ListLog: self._list_log,
+            commit_log.ReadLog: self._read_log,
+            commit_log.CreateLog: self._create_log,
+            commit_log.Pause: self._pause,
+        }
+        answer = answers[type(request)]
+        return answer(request)
 
-    def _read_detail_names(self, files: ObjectRef) -> set[str]:
-        rows = self.get(files, [f"{kind}_name" for kind in DETAILS])
+    def _read_detail_names(self, request: retention.ReadDetails) -> set[str]:
+        rows = self.get(request.ref, [f"{kind}_name" for kind in DETAILS])
         names: set[str] = set()
         for column in rows.columns:
             names.update(column.drop_null().to_pylist())
         return names
 
-    def _answer_of_log(self, request: object) -> Any:
-        blobs = self._blobs()
-        match request:
-            case commit_log.ListLog():
-                return list(commit_log.parse_log_names(blobs.list_folder("log")))
-            case commit_log.ReadLog(sequence):
-                return _read_manifest(blobs, sequence)
-            case commit_log.CreateLog(sequence, data):
-                return self.ensure_writable().create(f"log/{commit_log.log_name(sequence)}", data)
-            case commit_log.Pause(attempt):
-                longest = min(_LONGEST_PAUSE, _PAUSE_SECONDS * 2**attempt)
-                time.sleep(random.uniform(0, longest))  # noqa: S311 - writers shall not meet again, no more
-                return None
-        raise TypeError(f"no answer to {request!r}")
+    def _delete(self, request: retention.Delete) -> None:
+        self.ensure_writable().delete(request.path)
+
+    def _list_log(self, _: commit_log.ListLog) -> list[int]:
+        names = self._blobs().list_folder("log")
+        return list(commit_log.parse_log_names(names))
+
+    def _read_log(self, request: commit_log.ReadLog) -> bytes | DamagedObject | None:
+        name = commit_log.log_name(request.sequence)
+        try:
+            return self._blobs().get(f"log/{name}", MAX_READ_BYTES)
+        except DamagedObject as damage:  # no manifest, and its number is in use
+            return DamagedObject(name, damage.reason)
+
+    def _create_log(self, request: commit_log.CreateLog) -> tuple[CreateReply, str]:
+        name = commit_log.log_name(request.sequence)
+        return self.ensure_writable().create(f"log/{name}", request.data)
+
+    def _pause(self, request: commit_log.Pause) -> None:
+        longest = min(_LONGEST_PAUSE, _PAUSE_SECONDS * 2**request.attempt)
+        time.sleep(random.uniform(0, longest))  # noqa: S311 - writers shall not meet again, no more
 
 
-def _read_manifest(blobs: Blobs, sequence: int) -> bytes | DamagedObject | None:
-    name = commit_log.log_name(sequence)
-    try:
-        return blobs.get(f"log/{name}", MAX_READ_BYTES)
-    except DamagedObject as damage:  # no manifest, and its number is in use
-        return DamagedObject(name, damage.reason)
+def _list_by_path(list_folder: Callable[[str], Mapping[str, T]]) -> dict[str, T]:
+    """List the entries of the store's folders by path."""
+    entries = {}
+    for folder in _FOLDERS:
+        for name, entry in list_folder(folder).items():
+            entries[f"{folder}/{name}"] = entry
+    return entries
 
 
 def _probe(uri: str, blobs: Blobs) -> None:
