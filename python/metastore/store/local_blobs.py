@@ -259,7 +259,7 @@ def _read_bytes(file: int, start: int, length: int) -> bytes:
         parts.append(part)
         start += len(part)
         length -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return b"".join(parts)  # of a single part this makes no copy
 
 
 def _describe_error(error: OSError) -> str:

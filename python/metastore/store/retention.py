@@ -9,6 +9,7 @@ slept so long that its number was collected looks for later manifests after its 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
 NEWEST_MANIFESTS = 2
 """Always kept: a torn last manifest makes readers take the one before."""
 
-_LEFTOVERS = (
-    re.compile(r"(?:log|objects)/\.[0-9a-f-]{36}\.tmp"),
-    re.compile(r"objects/[^/]+\.parquet#\d+"),
-    re.compile(r"log/\d{20}\.json#\d+"),
-    re.compile(r"log/probe-[0-9a-f-]{36}"),
-    re.compile(r"log/claim-[a-z]+"),
+_LEFTOVER = re.compile(
+    r"(?:log|objects)/\.[0-9a-f-]{36}\.tmp"
+    r"|objects/[^/]+\.parquet#\d+"
+    r"|log/\d{20}\.json#\d+"
+    r"|log/probe-[0-9a-f-]{36}"
+    r"|log/claim-[a-z]+"
 )
 
 
@@ -117,7 +118,8 @@ def _select_needed(ages: Mapping[int, float], grace: float) -> set[int]:
     for number, successor in pairwise(numbers):
         if ages[successor] <= grace:
             needed.append(number)
-    return set(numbers[numbers.index(min(needed)) :]) if needed else set()
+    first = min(needed, default=0)
+    return set(numbers[bisect_left(numbers, first) :])
 
 
 def _is_garbage(blob: Blob, grace: float, named: set[str]) -> bool:
@@ -146,7 +148,7 @@ def _read_names(number: int, followed: set[str]) -> Generator[Any, Any, set[str]
 
 def is_leftover(path: str) -> bool:
     """Whether a path is a temporary one of a writer."""
-    return any(pattern.fullmatch(path) for pattern in _LEFTOVERS)
+    return _LEFTOVER.fullmatch(path) is not None
 
 
 def _is_ours(path: str) -> bool:
