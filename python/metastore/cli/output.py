@@ -12,6 +12,7 @@ import sys
 import textwrap
 from contextlib import contextmanager
 from datetime import datetime
+from functools import singledispatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -323,25 +324,38 @@ def _console() -> Console:
     return Console(width=size.columns, height=size.lines, highlight=False, markup=False, emoji=False)
 
 
+@singledispatch
 def _to_json(value: Any) -> Any:
     """The value in types of JSON, which has no NaN, no times, no bytes and no numbers of numpy."""
     if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, dict):
-        return {str(key): _to_json(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return list(map(_to_json, value))
-    return _scalar_to_json(value)
-
-
-def _scalar_to_json(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.hex().upper()
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
+        return _to_json(value.item())
     return value
+
+
+@_to_json.register(dict)
+def _object_to_json(values: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(key): _to_json(value) for key, value in values.items()}
+
+
+@_to_json.register(list)
+@_to_json.register(tuple)
+def _array_to_json(values: Iterable[Any]) -> list[Any]:
+    return list(map(_to_json, values))
+
+
+@_to_json.register
+def _bytes_to_json(value: bytes) -> str:
+    return value.hex().upper()
+
+
+@_to_json.register
+def _time_to_json(value: datetime) -> str:
+    return value.isoformat()
+
+
+@_to_json.register
+def _number_to_json(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)
 
 
 def _format_fact(name: str, value: Any) -> str:
