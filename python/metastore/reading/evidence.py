@@ -31,6 +31,13 @@ if TYPE_CHECKING:
 
 
 UNKNOWN = -1
+_ARRAY_TYPES = {
+    "long": "i8",
+    "double": "f8",
+    "binary": "S64",
+    None: "i8",
+}
+"""NumPy's types of bounds, by the encoding of the column; without an encoding there are none."""
 _NO_OBJECT = -1
 _WITH_LIST = ("top", "duplicates", "complete")
 _FIELDS = [
@@ -283,13 +290,9 @@ def _agree_with_list(files: pa.Table, ordinals: Places, rows: Places) -> Mask:
 
 
 def _choose_array_type(column: Column) -> str:
-    if column.encoding == "binary":
-        if is_wide_decimal(column):
-            return "S16"
-        return "S64"
-    if column.encoding == "double":
-        return "f8"
-    return "i8"
+    if is_wide_decimal(column):
+        return "S16"
+    return _ARRAY_TYPES[column.encoding]
 
 
 def _to_sortable(bounds: list[Any], column: Column) -> NDArray[Any]:

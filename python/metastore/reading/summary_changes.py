@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from metastore.contract import describe_function
@@ -153,21 +154,45 @@ def _parse_size(text: str | None) -> float:
 
 def has_measure(measure: str, row: _ColumnRow) -> bool:
     """Whether a measure of a column is a number if everything is known; with few values or none, some are not."""
-    if measure in ("count", "null_count", "files"):
-        return True
-    if measure in ("nan_count", "inf_count"):
-        return row["column_type"] in ("float", "double")
+    applies = _APPLIES.get(measure, _never)
+    return applies(row)
+
+
+def _always(_: _ColumnRow) -> bool:
+    return True
+
+
+def _never(_: _ColumnRow) -> bool:
+    return False
+
+
+def _is_fractional(row: _ColumnRow) -> bool:
+    return row["column_type"] in ("float", "double")
+
+
+def _may_have_rows(row: _ColumnRow) -> bool:
     count: int | None = row["count"]
-    if measure == "null_percentage":
-        return count is None or count > 0
-    if measure not in _NUMBER_MEASURES or not _is_number_type(row["column_type"]):
+    return count is None or count > 0
+
+
+def _may_have_numbers(row: _ColumnRow, fewest: int = 1) -> bool:
+    if not _is_number_type(row["column_type"]):
         return False
-    return _may_have_values(row, fewest=2 if measure == "std" else 1)
-
-
-def _may_have_values(row: _ColumnRow, fewest: int) -> bool:
     values = subtract(row["count"], row["null_count"])
     return values is None or values >= fewest
+
+
+_APPLIES: Mapping[str, Callable[[_ColumnRow], bool]] = {
+    "count": _always,
+    "null_count": _always,
+    "files": _always,
+    "nan_count": _is_fractional,
+    "inf_count": _is_fractional,
+    "null_percentage": _may_have_rows,
+    **dict.fromkeys(_NUMBER_MEASURES, _may_have_numbers),
+    "std": partial(_may_have_numbers, fewest=2),
+}
+"""Whether a measure of a column, by its name, is a number if everything is known."""
 
 
 def _make_row(name: str | None, measure: str, before: str | None, after: str | None, change: float | None) -> Row:

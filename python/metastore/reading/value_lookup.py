@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from metastore.errors import DamagedObject
 from metastore.format.object_schemas import ENCODED_TYPES
-from metastore.format.table_column import Column, is_compatible
 from metastore.format.value_postings import (
     POSTING_COLUMNS,
     STARTS_KEY,
@@ -21,6 +20,7 @@ from metastore.format.value_postings import (
     read_postings,
 )
 from metastore.reading.candidates import CandidateFiles
+from metastore.reading.detail_objects import find_ordinal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from metastore.format.hashing import UInt64Array
     from metastore.format.manifest import Snapshot, SummaryRef
     from metastore.format.object_part import ObjectPart
+    from metastore.format.table_column import Column
     from metastore.store import Store
 
 
@@ -73,10 +74,8 @@ def look_up_value(
 
 def _find_indexed_column(snapshot: Snapshot, column: Column) -> int | None:
     """The number of the column, if lists name the files of its values."""
-    for ordinal in snapshot.distribution:
-        if is_compatible(snapshot.columns[ordinal], column):
-            return ordinal
-    return None
+    ordinal = find_ordinal(snapshot.columns, column)
+    return ordinal if ordinal in snapshot.distribution else None
 
 
 def _hash_value(value: Any, column: Column) -> UInt64Array:
