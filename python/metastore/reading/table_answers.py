@@ -34,7 +34,7 @@ from metastore.reading.summary_reader import SummaryReader
 from metastore.store.folder import Folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from metastore.adapters.current_tables import CurrentTable
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from metastore.reading.pruned_files import PrunedFiles
     from metastore.reading.snapshot import SnapshotAnswer
     from metastore.reading.summary_rows import Row
+
+    BuildView = Callable[[str | None, str | None], pa.Table]
 
 
 class Statistics:
@@ -259,20 +261,34 @@ class Statistics:
     def view(self, name: str, column: str | None = None, file: str | None = None) -> pa.Table:
         """A view as the data source shows it: the answer's columns and the typed ones of docs/format.md."""
         _check_narrowing(name, column, file)
-        if name == "files":
-            return self.files().to_arrow()
-        if name == "snapshots":
-            return self.snapshots().to_arrow()
-        answer = self._table.at(None)
-        if name == "columns":
-            return views.build_view(name, self._summary.read_files(column, file, answer))
-        if name == "ranks":
-            return exact_ranks.build_ranks_view(self._table.store, answer, column, self.table)
-        if name == "summary":
-            return self._view_summary(column, file, answer)
-        return self._view_distributions(name, column, file, answer)
+        builders: Mapping[str, BuildView] = {
+            "files": self._view_files,
+            "snapshots": self._view_snapshots,
+            "columns": self._view_columns,
+            "ranks": self._view_ranks,
+            "summary": self._view_summary,
+        }
+        build_distributions: BuildView = partial(self._view_distributions, name)
+        build = builders.get(name, build_distributions)
+        return build(column, file)
 
-    def _view_summary(self, column: str | None, file: str | None, answer: SnapshotAnswer) -> pa.Table:
+    def _view_files(self, *_: str | None) -> pa.Table:
+        return self.files().to_arrow()
+
+    def _view_snapshots(self, *_: str | None) -> pa.Table:
+        return self.snapshots().to_arrow()
+
+    def _view_columns(self, column: str | None, file: str | None) -> pa.Table:
+        answer = self._table.at(None)
+        rows = self._summary.read_files(column, file, answer)
+        return views.build_view("columns", rows)
+
+    def _view_ranks(self, column: str | None, _: str | None) -> pa.Table:
+        answer = self._table.at(None)
+        return exact_ranks.build_ranks_view(self._table.store, answer, column, self.table)
+
+    def _view_summary(self, column: str | None, file: str | None) -> pa.Table:
+        answer = self._table.at(None)
         rows = self._summary.read(file, answer)
         fields = infer_user_defined_fields(rows)
         if column:
@@ -280,7 +296,8 @@ class Statistics:
             rows = [row for row in rows if row["column_name"] == name]
         return views.build_view("summary", add_user_defined(rows, fields), fields)
 
-    def _view_distributions(self, name: str, column: str | None, file: str | None, answer: SnapshotAnswer) -> pa.Table:
+    def _view_distributions(self, name: str, column: str | None, file: str | None) -> pa.Table:
+        answer = self._table.at(None)
         columns = narrow_columns(answer.columns, column, self.table)
         if not column:
             columns = [candidate for candidate in columns if candidate.encoding]
