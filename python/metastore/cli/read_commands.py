@@ -100,7 +100,7 @@ def histogram(
     file: File = None,
     at: At = None,
 ) -> None:
-    """How the values of a column are distributed; bars are as long as values lie densely."""
+    """Show how the values of a column are distributed; bars are as long as values lie densely."""
     answer = _ask(local, "histogram", table, column=column, bins=bins, file=file, at=at)
     if not answer:
         output.note(f"There is no histogram of {column}: all of it may be null, or its type has none.")
@@ -187,7 +187,7 @@ def diff(  # noqa: PLR0913 - what differs, and what of it fails
     fail_on: FailOn = None,
     strict: Strict = False,
 ) -> None:
-    """What differs between the summaries of two snapshots, and how far distributions have moved."""
+    """Compare the summaries of two snapshots, and show how far distributions have moved."""
     from metastore.cli.thresholds import parse_threshold  # noqa: PLC0415 - not needed for --help
 
     thresholds = list(map(parse_threshold, fail_on or ()))
