@@ -66,7 +66,8 @@ def _find_names_with_deletes(table: DeltaTable) -> set[str] | None:
     names: set[str] = set()
     try:
         for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
-            names.update(map(_name_of, batch.column("filepath").to_pylist()))
+            paths = batch.column("filepath").to_pylist()
+            names.update(map(_name_of, paths))
     except Exception:  # noqa: BLE001 - deltalake's own, of files that it cannot read
         return None
     return names

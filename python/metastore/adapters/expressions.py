@@ -58,7 +58,8 @@ def resolve_expressions(
             continue
         key = description["key"]
         keys[text] = key
-        column = Column(key, (text,), description["type"], encoding_of(description["type"]))
+        expression_type = description["type"]
+        column = Column(key, (text,), expression_type, encoding_of(expression_type))
         columns.setdefault(key, column)
     return TableExpressions(tuple(columns.values()), keys, failed)
 
@@ -68,7 +69,8 @@ def _describe_rows(rows: DataFrame, facts: TableFacts) -> list[dict[str, Any]]:
     keys = {"\0".join(column.path): column.key for column in facts.columns}
     shim = jvm_session.load_shim_class(rows.sparkSession, "TableExpressions")
     with translate_errors(facts.name):
-        return list(json.loads(shim.describe(jvm_session.to_jvm_rows(rows), keys)))
+        descriptions = shim.describe(jvm_session.to_jvm_rows(rows), keys)
+        return list(json.loads(descriptions))
 
 
 def require_expressions(rows: DataFrame, facts: TableFacts, expressions: Sequence[Column]) -> list[frozenset[str]]:

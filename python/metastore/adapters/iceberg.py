@@ -94,7 +94,9 @@ def _count_positions(spark: SparkSession, facts: TableFacts, files: Sequence[Dat
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the usual name, not needed to import this module
 
     rows = _select_paths(spark, _read_metadata_table(spark, facts, "position_deletes"), files)
-    counted = rows.groupBy("file_path").agg(F.countDistinct("pos").alias("positions"), F.max("pos").alias("last"))
+    count = F.countDistinct("pos").alias("positions")
+    last = F.max("pos").alias("last")
+    counted = rows.groupBy("file_path").agg(count, last)
     counts = {}
     last_positions = {}
     for row in collect_arrow(counted).to_pylist():

@@ -93,9 +93,7 @@ def _read_metadata(folder: Folder, name: str | None) -> Mapping[str, Any] | None
 def _find_newest_of_catalog(names: tuple[str, ...]) -> str | None:
     """Return the metadata file with the highest number; None if several have it, of which one was committed."""
     versions = _number_versions(names, _CATALOG_VERSION)
-    if not versions:
-        return None
-    highest, name = max(versions)
+    highest, name = max(versions, default=(0, None))
     numbers = [number for number, _ in versions]
     if numbers.count(highest) == 1:
         return name
@@ -120,7 +118,10 @@ def _number_versions(names: tuple[str, ...], pattern: re.Pattern[str]) -> list[t
 def parse_metadata(metadata: Mapping[str, Any]) -> Lineage:
     """Read the snapshots from the document of a metadata file."""
     snapshots = {str(snapshot["snapshot-id"]): snapshot for snapshot in _list_of(metadata, "snapshots")}
-    schemas = {schema.get("schema-id", 0): tuple(_list_leaves(schema)) for schema in _list_of(metadata, "schemas")}
+    schemas = {}
+    for schema in _list_of(metadata, "schemas"):
+        schema_id = schema.get("schema-id", 0)
+        schemas[schema_id] = tuple(_list_leaves(schema))
     parents = {}
     snapshot_schemas = {}
     file_counts = {}
@@ -219,7 +220,8 @@ def _nested_type(kind: Mapping[str, Any]) -> str | None:
         return _write_type("array", [("", kind["element"])])
     if kind["type"] == "map":
         return _write_type("map", [("", kind["key"]), ("", kind["value"])])
-    return _write_type("struct", [(f"{field['name']}:", field["type"]) for field in kind["fields"]])
+    fields = [(f"{field['name']}:", field["type"]) for field in kind["fields"]]
+    return _write_type("struct", fields)
 
 
 def _write_type(name: str, parts: Sequence[tuple[str, Any]]) -> str | None:

@@ -80,7 +80,11 @@ def _find_exactly(columns: Sequence[Column], name: str) -> Column | None:
 def _find_in_any_case(columns: Sequence[Column], name: str) -> list[Column]:
     path = _to_lower(split_leniently(name))
     lower_name = name.lower()
-    return [column for column in columns if _to_lower(column.path) == path or column.name.lower() == lower_name]
+
+    def has_name(column: Column) -> bool:
+        return _to_lower(column.path) == path or column.name.lower() == lower_name
+
+    return list(filter(has_name, columns))
 
 
 def _find_field(columns: Sequence[Column], name: str) -> Column | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ ONLY_COUNTS = {
     "geography": "geographies have row and null counts only",
 }
 """Types whose values are not looked at."""
+_FAMILY = re.compile(r"[a-z]+(?=[<( ]|\Z)")
+"""The name of a type without its parameters."""
 
 COLLATION = "strings of a collation other than UTF8_BINARY have row and null counts only"
 NESTED_DEFAULT = "a default of a nested field applies only where its struct is present: unknown in this file"
@@ -92,7 +95,7 @@ def reason_for_counts_only(spark_type: str) -> str | None:
     """Say why a type has counts only."""
     if " collate " in spark_type:
         return COLLATION
-    for prefix, reason in ONLY_COUNTS.items():
-        if spark_type == prefix or spark_type.startswith((f"{prefix}<", f"{prefix}(", f"{prefix} ")):
-            return reason
-    return None
+    family = _FAMILY.match(spark_type)
+    if family is None:
+        return None
+    return ONLY_COUNTS.get(family[0])

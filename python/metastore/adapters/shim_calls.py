@@ -99,9 +99,16 @@ _RESTORED: Mapping[str, Callable[[Mapping[str, str]], errors.MetastoreError]] = 
 def _rebuild_from_text(code: str, message: str, subject: str) -> errors.MetastoreError:
     kinds = {kind.code: kind for kind in errors.MetastoreError.__subclasses__()}
     kind = kinds.get(code, errors.MetastoreError)
+    text = message.strip()
     error = kind.__new__(kind)
-    error.__dict__.update(message=message.strip(), hint="", table=subject, near=_parse_near_names(message), known=())
-    error.args = (message.strip(),)
+    error.__dict__.update(
+        message=text,
+        hint="",
+        table=subject,
+        near=_parse_near_names(message),
+        known=(),
+    )
+    error.args = (text,)
     return error
 
 

@@ -64,7 +64,11 @@ def read_matching_rows(
         file_sql = _location_sql(facts)
         paths = ", ".join(f"'{escape_literal(file.location)}'" for file in files)
         condition = f"({condition}) AND {file_sql} IN ({paths})"
-    selected = [f"{file_sql} AS {_FILE}", f"false AS {_DELETED}", *_select_list(columns)]
+    selected = [
+        f"{file_sql} AS {_FILE}",
+        f"false AS {_DELETED}",
+        *_select_list(columns),
+    ]
     return select_at_snapshot(spark, facts, selected, condition)
 
 
@@ -96,7 +100,11 @@ def _order_by_file(spark: SparkSession, rows: DataFrame, files: Sequence[DataFil
 def _read_relation(spark: SparkSession, facts: TableFacts, columns: Sequence[Column]) -> DataFrame:
     """Read the table at its snapshot; deleted rows are marked where the format can, and left out elsewhere."""
     deleted_sql = describe_format(facts.format).deleted_sql or "false"
-    selected = [f"{_location_sql(facts)} AS {_FILE}", f"{deleted_sql} AS {_DELETED}", *_select_list(columns)]
+    selected = [
+        f"{_location_sql(facts)} AS {_FILE}",
+        f"{deleted_sql} AS {_DELETED}",
+        *_select_list(columns),
+    ]
     return select_at_snapshot(spark, facts, selected)
 
 
