@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from metastore.format.data_files import FileKey
     from metastore.format.manifest import Block
@@ -154,6 +155,14 @@ def _find_absent_columns(store: Store, block: Block) -> dict[int, frozenset[Colu
     for file in np.flatnonzero(bits_by_file.any(axis=1)).tolist():
         absent[file] = name_columns(bits_by_file[file].tobytes())
     return absent
+
+
+def number_cells(rows: pa.Table) -> NDArray[np.int64]:
+    """Give each pair of a column and a data file a number, in the order of columns and then of data files."""
+    columns = rows["column"].to_numpy().astype(np.int64)
+    files = rows["file"].to_numpy()
+    cells: NDArray[np.int64] = (columns << 32) | files
+    return cells
 
 
 def read_ordinals(files: pa.Table) -> dict[FileKey, int]:

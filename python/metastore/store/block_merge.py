@@ -16,7 +16,7 @@ from metastore.format.block_writer import BlockWriter
 from metastore.format.data_files import FileKey, list_detail_references, read_file_keys
 from metastore.format.object_layout import ZONED_FILES
 from metastore.format.object_schemas import DETAILS
-from metastore.store.block_files import BlockDamageError, attribute_damage
+from metastore.store.block_files import BlockDamageError, attribute_damage, number_cells
 from metastore.store.detail_merge import BlockMapping, merge_details, replace_detail_fields
 from metastore.visible_text import get_logger
 
@@ -167,7 +167,10 @@ def _compact(
 
 
 def _needs_rewriting(group: Sequence[_Source], store: Store, zoned: int) -> bool:
-    return len(group) > 1 or group[0].has_lost_files or _lacks_zones(group[0], store, zoned)
+    if len(group) > 1:
+        return True
+    (source,) = group
+    return source.has_lost_files or _lacks_zones(source, store, zoned)
 
 
 def _lacks_zones(source: _Source, store: Store, zoned: int) -> bool:
@@ -186,13 +189,15 @@ def _select_live_files(source: _Source, live: AbstractSet[FileKey] | None) -> _S
     if live is None:
         return source
     is_live = [key in live for key in source.file_keys]
-    return replace(source, files=source.files.filter(pa.array(is_live, pa.bool_())))
+    files = source.files.filter(pa.array(is_live, pa.bool_()))
+    return replace(source, files=files)
 
 
 def _merge_smallest(manifest: Manifest, store: Store, at_most: int, damaged: set[str], zoned: int) -> Manifest:
     """Merge as many of the smallest blocks as needed if they fit each other, else those of all blocks that fit."""
     by_size = sorted(manifest.blocks, key=lambda block: block.files.rows)
-    larger = {block.id for block in by_size[len(by_size) - at_most + 1 :]}
+    first_larger = len(by_size) - at_most + 1
+    larger = {block.id for block in by_size[first_larger:]}
     for fits, skipped in product((_are_compatible, _can_join), (damaged | larger, damaged)):
         groups = _group(_read_sources(manifest.blocks, skipped, store), fits)
         groups = [group for group in groups if len(group) > 1]
@@ -315,7 +320,8 @@ def _merge(group: Sequence[_Source], manifest: Manifest, store: Store, zoned: in
     files = merge_details(files, parts, lambda: _find_winners(parts, shape, store), store)
     writer = BlockWriter(store.put, columns, files, zoned)
     _merge_summaries(writer, parts, store)
-    return writer.finish(group[-1].block.computed, group[0].block.statistics, manifest.table, manifest.settings)
+    first_block = group[0].block  # the others are computed alike
+    return writer.finish(first_block.computed, first_block.statistics, manifest.table, manifest.settings)
 
 
 def _merge_files(group: Sequence[_Source]) -> tuple[pa.Table, list[Ordinals]]:
@@ -351,13 +357,19 @@ def _order_as_listed(
     Tables list them as they were written, mostly: files that are clustered so stay clustered in zones, and a scan lists
     the files of a zone one after the other.
     """
-    positions = _read_positions(manifest, store)
-    order = np.argsort([positions.get(key, len(positions)) for key in read_file_keys(files)], kind="stable")
+    listed_positions = _read_positions(manifest, store)
+    behind = len(listed_positions)
+    positions = [listed_positions.get(key, behind) for key in read_file_keys(files)]
+    order = np.argsort(positions, kind="stable")
     numbers = np.arange(len(order), dtype=np.int32)
     new_ordinals = np.empty(len(order), np.int32)
     new_ordinals[order] = numbers
     ordered_files = _number_files(files.take(order), numbers)
-    return ordered_files, [np.where(old < 0, -1, new_ordinals[old]).astype(np.int32) for old in ordinals]
+    renumbered = []
+    for old in ordinals:
+        new = np.where(old < 0, -1, new_ordinals[old])
+        renumbered.append(new.astype(np.int32))
+    return ordered_files, renumbered
 
 
 def _read_positions(manifest: Manifest, store: Store) -> dict[FileKey, int]:
@@ -388,7 +400,8 @@ def _merge_columns(group: Sequence[_Source]) -> tuple[tuple[Column, ...], list[O
     columns_by_identity: dict[ColumnIdentity, Column] = {}
     for column in chain(longest, *schemas):
         columns_by_identity[_identify(column)] = column
-    ordinals_by_identity = dict(zip(columns_by_identity, range(len(columns_by_identity)), strict=True))
+    numbers = range(len(columns_by_identity))
+    ordinals_by_identity = dict(zip(columns_by_identity, numbers, strict=True))
     ordinals = []
     for source in group:
         new_ordinals = map(ordinals_by_identity.__getitem__, source.columns)
@@ -472,7 +485,7 @@ def _merge_rows(
         remains = (summary.files >= 0) & np.isin(summary.columns, columns)
         tables.append(rows.filter(pa.array(remains)))
     rows = pa.concat_tables(tables)
-    keys = (rows["column"].to_numpy().astype(np.int64) << 32) | rows["file"].to_numpy()
+    keys = number_cells(rows)
     # np.unique takes the first of equal keys, in order of the keys: reversed, that is the latest block's row.
     _, from_end = np.unique(keys[::-1], return_index=True)
     return rows.take(rows.num_rows - 1 - from_end)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from metastore.format.sortable_values import is_wide_decimal
 from metastore.format.value_rendering import decimal_from_bytes
 from metastore.format.zones import hash_identities
+from metastore.store.block_files import number_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,13 +37,14 @@ def check_statistics(
         files: The rows of the block's `files`, if they are readable.
     """
     is_listed = np.isin(rows["column"].to_numpy(), np.fromiter(ordinals, np.int64))
-    is_exact = pc.equal(rows["distinct_error"], 0.0)
+    is_exact = _to_mask(pc.equal(rows["distinct_error"], 0.0))
+    exceeds_rows = _to_mask(pc.greater(rows["distinct"], rows["rows"]))
     masks: dict[str, Any] = {
         "a column that the object does not hold": ~is_listed,
         "negative counts": _find_negative(rows, ("rows", "nulls", "nans", "distinct")),
         **_check_counts_and_bounds(rows, columns),
         "bounds of another encoding than the column's": is_listed & _find_misplaced_bounds(rows, columns),
-        "more exact distinct values than rows": _to_mask(pc.and_(is_exact, pc.greater(rows["distinct"], rows["rows"]))),
+        "more exact distinct values than rows": is_exact & exceeds_rows,
     }
     if files is not None:
         masks |= _check_against_files(rows, files)
@@ -92,8 +94,13 @@ def check_zones(zones: pa.Table, expected: Sequence[pa.Table]) -> list[str]:
     for table in expected:
         for row in table.to_pylist():
             expected_rows[row["column"], row["zone"]] = row
-    wrong = sum(expected_rows.get((row["column"], row["zone"])) != row for row in zones.to_pylist())
-    return [f"a zone that is not that of its data files ({wrong})"] if wrong else []
+    wrong = 0
+    for row in zones.to_pylist():
+        expected_row = expected_rows.get((row["column"], row["zone"]))
+        wrong += expected_row != row
+    if not wrong:
+        return []
+    return [f"a zone that is not that of its data files ({wrong})"]
 
 
 def check_snapshot(listed: pa.Table, snapshot: Snapshot) -> list[str]:
@@ -109,7 +116,9 @@ def check_snapshot(listed: pa.Table, snapshot: Snapshot) -> list[str]:
 
 def _check_counts_and_bounds(rows: pa.Table, columns: Sequence[Column]) -> dict[str, NDArray[np.bool_]]:
     """Compare the counts and bounds of each row with each other."""
-    empty = pc.add(pc.fill_null(rows["nulls"], 0), pc.fill_null(rows["nans"], 0))
+    nulls = pc.fill_null(rows["nulls"], 0)
+    nans = pc.fill_null(rows["nans"], 0)
+    empty = pc.add(nulls, nans)
     has_no_value = _to_mask(pc.equal(empty, rows["rows"]))
     return {
         "more nulls and NaN than rows": _to_mask(pc.greater(empty, rows["rows"])),
@@ -127,11 +136,11 @@ def _check_against_files(rows: pa.Table, files: pa.Table) -> dict[str, Any]:
     expected_counts = _read_row_counts(files)[np.where(is_listed, file_ordinals, count)]
     row_counts = pc.fill_null(rows["rows"], -1).to_numpy()
     are_known = (expected_counts >= 0) & (row_counts >= 0)
-    pairs = rows["column"].to_numpy().astype(np.int64) << 32 | file_ordinals.astype(np.int64)
+    cells = number_cells(rows)
     return {
         "a data file that the block does not have": ~is_listed,
         "another number of rows than the data file": are_known & (expected_counts != row_counts),
-        "two rows for one column and data file": len(np.unique(pairs)) < len(pairs),
+        "two rows for one column and data file": len(np.unique(cells)) < len(cells),
         "all values of a data file of which no object has any": _find_absent_lists(rows, files),
     }
 
@@ -141,16 +150,18 @@ def _read_row_counts(files: pa.Table) -> NDArray[np.int64]:
     count = files.num_rows
     ordinals = files["file"].to_numpy()
     is_sound = (ordinals >= 0) & (ordinals < count)
+    listed_counts = pc.fill_null(files["rows"], -1).to_numpy()
     row_counts = np.full(count + 1, -1, np.int64)
-    row_counts[ordinals[is_sound]] = pc.fill_null(files["rows"], -1).to_numpy()[is_sound]
+    row_counts[ordinals[is_sound]] = listed_counts[is_sound]
     return row_counts
 
 
 def _find_absent_lists(rows: pa.Table, files: pa.Table) -> Any:
     """Find rows that say their value list is complete, of data files that name no object with lists."""
     files_without_lists = files["file"].filter(pc.is_null(files["frequencies_name"])).to_numpy()
-    is_complete = _to_mask(pc.and_(pc.equal(rows["frequencies"], "complete"), pc.greater(rows["distinct"], 0)))
-    return is_complete & np.isin(rows["file"].to_numpy(), files_without_lists)
+    is_complete = _to_mask(pc.equal(rows["frequencies"], "complete"))
+    has_values = _to_mask(pc.greater(rows["distinct"], 0))
+    return is_complete & has_values & np.isin(rows["file"].to_numpy(), files_without_lists)
 
 
 def _find_inverted_bounds(rows: pa.Table, columns: Sequence[Column]) -> Any:

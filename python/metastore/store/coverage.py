@@ -134,7 +134,11 @@ def _lacks_columns(
     needed: Iterable[tuple[int, frozenset[tuple[str, int]]]],
 ) -> bool:
     """Whether a column lacks statistics of one of the needed depths, or the user-defined ones that go with it."""
-    return not all(columns <= union_columns(knowledge, least, statistics) for least, statistics in needed)
+    for least, statistics in needed:
+        computed = union_columns(knowledge, least, statistics)
+        if not columns <= computed:
+            return True
+    return False
 
 
 def _find_superseded(blocks: Sequence[BlockFiles]) -> list[str]:
@@ -171,18 +175,26 @@ def _is_covered(shallow: BlockFiles, deep_columns: Mapping[FileKey, frozenset[Co
     """Whether deeper blocks know all columns of each of a block's data files."""
     if not shallow.ordinals.keys() <= deep_columns.keys():
         return False
-    pairs = {(shallow.known_columns(file), deep_columns[key]) for key, file in shallow.ordinals.items()}
+    pairs = set()
+    for key, file in shallow.ordinals.items():
+        pairs.add((shallow.known_columns(file), deep_columns[key]))
     return all(columns <= deep for columns, deep in pairs)
 
 
 def _is_superseded(old: BlockFiles, later: Sequence[BlockFiles]) -> bool:
     """Whether later blocks supersede a block at each of its data files."""
-    return all(any(_supersedes(new, old, key, file) for new in later) for key, file in old.ordinals.items())
+    for key, file in old.ordinals.items():
+        superseding = (_supersedes(new, old, key, file) for new in later)
+        if not any(superseding):
+            return False
+    return True
 
 
 def _supersedes(new: BlockFiles, old: BlockFiles, key: FileKey, file: int) -> bool:
     """Whether a block has all that an older one has of a data file, `file` there."""
-    if key not in new.ordinals or not old.block.statistics.keys() <= new.block.statistics.keys():
+    if key not in new.ordinals:
+        return False
+    if not old.block.statistics.keys() <= new.block.statistics.keys():
         return False
     return old.known_columns(file) <= new.known_columns(new.ordinals[key])
 

@@ -14,7 +14,7 @@ from metastore.format.block_writer import write_detail
 from metastore.format.data_files import describe_detail
 from metastore.format.object_schemas import DETAILS, SCHEMAS, list_detail_fields
 from metastore.format.objects import decode_detail
-from metastore.store.block_files import attribute_damage
+from metastore.store.block_files import attribute_damage, number_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -94,7 +94,8 @@ def merge_details(
     if not is_rewritten.any():
         return files
     winning_parts = winners()
-    new_ordinals = np.where(is_rewritten, np.cumsum(is_rewritten) - 1, -1).astype(np.int32)
+    positions = np.cumsum(is_rewritten) - 1
+    new_ordinals = np.where(is_rewritten, positions, -1).astype(np.int32)
     for kind in DETAILS:
         has_details = np.zeros(files.num_rows, bool)
         rows = [SCHEMAS[kind].empty_table()]
@@ -157,7 +158,8 @@ def _read_objects(kind: str, part: BlockMapping, files: pa.Table, store: Store) 
     for name in files[f"{kind}_name"].unique().to_pylist():
         files_of_object = files.filter(pc.equal(files[f"{kind}_name"], name))
         with attribute_damage(part.block.id):
-            rows = decode_detail(name, files_of_object[f"{kind}_sha256"][0].as_py(), store.read_bytes(name))
+            digest = files_of_object[f"{kind}_sha256"][0].as_py()
+            rows = decode_detail(name, digest, store.read_bytes(name))
             columns = part.map_columns(name, rows["column"].to_numpy())
         ordinals_in_object = files_of_object[f"{kind}_file"].combine_chunks()
         positions = pc.index_in(rows["file"].combine_chunks(), ordinals_in_object)
@@ -167,8 +169,8 @@ def _read_objects(kind: str, part: BlockMapping, files: pa.Table, store: Store) 
 
 def _write(kind: str, rows: pa.Table, store: Store) -> ObjectRef | None:
     """Write a detail object with the rows in the order of columns and data files."""
-    lists = (rows["column"].to_numpy().astype(np.int64) << 32) | rows["file"].to_numpy()
-    ordered = rows.take(pa.array(np.argsort(lists, kind="stable")))
+    order = np.argsort(number_cells(rows), kind="stable")
+    ordered = rows.take(pa.array(order))
     return write_detail(store.put, kind, ordered)
 
 
@@ -188,5 +190,6 @@ def replace_detail_fields(files: pa.Table, kind: str, fields: pa.Table, is_repla
     mask = pa.array(is_replaced)
     for field in list_detail_fields(kind):
         index = files.schema.get_field_index(field.name)
-        files = files.set_column(index, field, pc.if_else(mask, fields[field.name], files[field.name]))
+        values = pc.if_else(mask, fields[field.name], files[field.name])
+        files = files.set_column(index, field, values)
     return files

@@ -124,7 +124,10 @@ def _select_needed(ages: Mapping[int, float], grace: float) -> set[int]:
 
 def _is_garbage(blob: Blob, grace: float, named: set[str]) -> bool:
     """Whether a blob is of this format, older than the grace period, and named by no needed manifest."""
-    return blob.age > grace and _is_ours(blob.path) and blob.path.removeprefix("objects/") not in named
+    if blob.age <= grace or not _is_ours(blob.path):
+        return False
+    name = blob.path.removeprefix("objects/")
+    return name not in named
 
 
 def _read_names(number: int, followed: set[str]) -> Generator[Any, Any, set[str]]:
