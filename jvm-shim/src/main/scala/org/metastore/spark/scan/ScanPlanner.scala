@@ -98,7 +98,7 @@ private[scan] final class ScanPlanner(
     val limit = settings.planningTimeoutMillis
     def left = context.remainingMillis(limit)
     val coming = context.countTime {
-      val store = StatisticsStore.open(table.folder(settings.store), context.hadoop(session))
+      val store = StatisticsStore.open(table, settings.store, context.hadoop(session))
       store.begin(table.uuid, left, limit, version, table.nameMapping)
     }
     lazy val found = context.countTime(coming(left))

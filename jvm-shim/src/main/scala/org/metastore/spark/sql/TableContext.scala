@@ -198,7 +198,8 @@ object TableContext {
   /** Where the statistics of a table are. */
   def store(session: SparkSession, table: TableIdentity): StatisticsStore =
     StatisticsStore.open(
-      table.folder(MetastoreConf.fromSession(session).store),
+      table,
+      MetastoreConf.fromSession(session).store,
       session.sessionState.newHadoopConf())
 }
 

@@ -16,9 +16,10 @@ import org.metastore.spark.reason.{Reason, ReasonCode, Recoverable}
 import org.metastore.spark.statistics.cache.{Budget, PlanningPool, StatisticsCache}
 import org.metastore.spark.statistics.columns.{BlockColumnLoader, BlockReader, ColumnLoader, SummaryAssembler}
 import org.metastore.spark.statistics.objects.{
-  Block, ChunkPages, ColumnDecoder, DataFileRow, HistogramRow, Manifest, ManifestLog,
+  Block, ChunkPages, ColumnDecoder, DataFileRow, HistogramRow, HadoopFiles, Manifest, ManifestLog,
   ManifestReader, ObjectReader, ObjectRef, ObjectRow, ObjectRows, PackedBytes, PackedIntegers, ParquetFooter,
-  RanksRef, RowGroup, RowReader, Snapshot, StoreFolder, SummaryRow, TableFileRow, ValueCount
+  RanksRef, RowGroup, RowReader, Snapshot, StoreFiles, StoreFolder, SummaryRow, TableFileRow, TableIdentity,
+  ValueCount
 }
 import org.metastore.spark.statistics.values.{HistogramReader, RankReader, ValueCountReader, ValueIndexReader}
 import org.metastore.spark.statistics.zones.ZoneReader
@@ -30,9 +31,9 @@ import org.metastore.spark.statistics.zones.ZoneReader
  * cache. Methods without `Either` raise a [[StatisticsException]] for damaged or too new statistics, and `IOException` where the
  * storage cannot be read: SQL functions let the user see it. Planning uses [[planning]], which never throws.
  */
-final class StatisticsStore private (folder: Path, conf: Configuration) {
-  private lazy val fs = folder.getFileSystem(conf)
-  private lazy val objects = new ObjectReader(new StoreFolder(fs, folder, "objects"))
+final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles) {
+  private lazy val files = openFiles()
+  private lazy val objects = new ObjectReader(new StoreFolder(files, folder, "objects"))
   private lazy val rowReader = new RowReader(objects)
   private lazy val rankReader = new RankReader(objects, rowReader)
 
@@ -40,7 +41,7 @@ final class StatisticsStore private (folder: Path, conf: Configuration) {
   def root: String = folder.toString
 
   /** The newest manifest; `None` where the table was never analyzed. */
-  def manifest(): Option[Manifest] = new ManifestLog(new StoreFolder(fs, folder, "log")).newest()
+  def manifest(): Option[Manifest] = new ManifestLog(new StoreFolder(files, folder, "log")).newest()
 
   /**
    * The statistics for planning a scan of the table `uuid`.
@@ -203,16 +204,25 @@ object StatisticsStore {
   private val BytesOfVersion = 16L << 10
 
   /**
-   * Opens the statistics kept in the folder `root`, any URI that Hadoop reads; reads nothing yet.
+   * Opens the statistics kept in the folder `root`; reads nothing yet.
    *
    * {{{
    * StatisticsStore.open("/warehouse/db/t/_metastore", spark.sessionState.newHadoopConf()).manifest()
    * }}}
+   *
+   * @param root  any URI that Hadoop reads, or the given files
+   * @param conf  Hadoop's settings
+   * @param files how the folder is read, where not through Hadoop
    */
-  def open(root: String, conf: Configuration): StatisticsStore = {
+  def open(root: String, conf: => Configuration, files: Option[StoreFiles] = None): StatisticsStore = {
     StatisticsCache.limit(new MetastoreConf(SQLConf.get).cacheBytes)
-    new StatisticsStore(new Path(root), conf)
+    val folder = new Path(root)
+    new StatisticsStore(folder, () => files.getOrElse(new HadoopFiles(folder.getFileSystem(conf))))
   }
+
+  /** Opens the statistics of a table, in the store that `spark.metastore.store` names or beside the table. */
+  def open(table: TableIdentity, store: Option[String], conf: => Configuration): StatisticsStore =
+    open(table.folder(store), conf, table.filesOf(store))
 
   /** The classes that read statistics, for who loads them before the first query. */
   private[spark] def readingClasses: Seq[Class[_]] = Seq(

@@ -7,7 +7,6 @@ import java.util.regex.Pattern
 import com.fasterxml.jackson.core.JsonProcessingException
 import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectMapper}
 import org.apache.commons.codec.binary.Hex
-import org.apache.hadoop.fs.FileStatus
 import org.slf4j.LoggerFactory
 
 import org.metastore.spark.contract.Contract
@@ -290,12 +289,12 @@ private[statistics] final class ManifestLog(folder: StoreFolder) {
   }
 
   private def firstWhole(
-      candidates: List[FileStatus],
+      candidates: List[StoreFile],
       damage: Option[DamagedObjectException]): Option[Manifest] =
     candidates match {
       case Nil => damage.map(throw _)
-      case status :: older =>
-        try Some(cached(status))
+      case file :: older =>
+        try Some(cached(file))
         catch {
           case e: DamagedObjectException =>
             log.warn("{} The one before it is used.", e.getMessage)
@@ -303,33 +302,33 @@ private[statistics] final class ManifestLog(folder: StoreFolder) {
         }
     }
 
-  private def cached(status: FileStatus): Manifest = {
-    val key = s"${status.getPath}:${status.getModificationTime}:${status.getLen}"
-    StatisticsCache.getOrLoad[Manifest](key, _ => status.getLen * 4)(read(status))
+  private def cached(file: StoreFile): Manifest = {
+    val key = s"${file.path}:${file.modified}:${file.length}"
+    StatisticsCache.getOrLoad[Manifest](key, _ => file.length * 4)(read(file))
   }
 
   /** All manifests, the newest first. A number beyond all that a log can have come to is none of it. */
-  private def listManifests(): Seq[FileStatus] = {
-    val found = folder.files().filter(file =>
-      Name.matcher(file.getPath.getName).matches && numberOf(file) > 0).sortBy(numberOf)
+  private def listManifests(): Seq[StoreFile] = {
+    val found =
+      folder.files().filter(file => Name.matcher(file.name).matches && numberOf(file) > 0).sortBy(numberOf)
     val before = BigInt(0) +: found.map(numberOf)
     found.zip(before).takeWhile { case (file, last) => numberOf(file) - last <= Farthest }.map(_._1).reverse
   }
 
   /** Manifests of higher numbers, the newest first: a listing may lag behind on some storages. */
-  private def beyond(status: FileStatus): Seq[FileStatus] = {
-    val next = f"${(numberOf(status) + 1).bigInteger}%020d.json"
-    folder.file(next).fold(Seq.empty[FileStatus])(found => beyond(found) :+ found)
+  private def beyond(file: StoreFile): Seq[StoreFile] = {
+    val next = f"${(numberOf(file) + 1).bigInteger}%020d.json"
+    folder.file(next).fold(Seq.empty[StoreFile])(found => beyond(found) :+ found)
   }
 
-  private def read(status: FileStatus): Manifest = {
-    val name = s"manifest ${status.getPath.getName}"
-    if (status.getLen > ManifestReader.MaxBytes)
-      throw new DamagedObjectException(name, s"it has ${status.getLen} bytes")
-    val bytes = new Array[Byte](status.getLen.toInt)
-    val stream = folder.open(status.getPath.getName, status.getLen)
-    try stream.readFully(0, bytes)
-    finally stream.close()
+  private def read(file: StoreFile): Manifest = {
+    val name = s"manifest ${file.name}"
+    if (file.length > ManifestReader.MaxBytes)
+      throw new DamagedObjectException(name, s"it has ${file.length} bytes")
+    val bytes = new Array[Byte](file.length.toInt)
+    val open = folder.open(file.name, file.length)
+    try open.readFully(0, bytes)
+    finally open.close()
     ManifestReader.read(name, bytes)
   }
 }
@@ -340,7 +339,7 @@ private object ManifestLog {
   /** As in Python's `store/commit_log`: how far a manifest's number may be ahead of the one before it. */
   private val Farthest = BigInt(Contract.limit("manifests_ahead"))
 
-  private def numberOf(file: FileStatus): BigInt = BigInt(file.getPath.getName.stripSuffix(".json"))
+  private def numberOf(file: StoreFile): BigInt = BigInt(file.name.stripSuffix(".json"))
 
   private val log = LoggerFactory.getLogger("org.metastore.spark.statistics")
 }

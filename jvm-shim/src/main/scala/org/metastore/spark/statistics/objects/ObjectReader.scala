@@ -1,12 +1,9 @@
 package org.metastore.spark.statistics.objects
 
-import java.io.{EOFException, FileNotFoundException, IOException}
-import java.nio.file.{Files, FileSystemException, InvalidPathException, LinkOption, Paths}
-import java.nio.file.attribute.BasicFileAttributes
+import java.io.{EOFException, IOException}
 import java.security.MessageDigest
 
 import org.apache.commons.codec.binary.Hex
-import org.apache.hadoop.fs.{FileStatus, FileSystem, FSDataInputStream, Path}
 
 import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.{DamagedObjectException, StatisticsException}
@@ -99,16 +96,16 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
 
   /** One open file; opened at the first read, without asking the storage for its length. */
   private final class ObjectFile(ref: ObjectRef) {
-    private var stream: Option[FSDataInputStream] = None
+    private var file: Option[OpenFile] = None
 
     def read(start: Long, length: Int): Array[Byte] = {
       val bytes = new Array[Byte](length)
-      stream = stream.orElse(Some(objects.open(ref.name, ref.length)))
-      stream.get.readFully(start, bytes)
+      file = file.orElse(Some(objects.open(ref.name, ref.length)))
+      file.get.readFully(start, bytes)
       bytes
     }
 
-    def close(): Unit = stream.foreach(_.close())
+    def close(): Unit = file.foreach(_.close())
   }
 }
 
@@ -157,70 +154,4 @@ private[statistics] object ObjectReader {
         (range :: last) :: before
       case (spans, range) => List(range) :: spans
     }.map(_.reverse)
-}
-
-/** A folder within a store, and the plain files in it; nothing else there is ever opened. */
-private[statistics] final class StoreFolder(fs: FileSystem, store: Path, name: String) {
-  import StoreFolder._
-
-  private val folder = new Path(store, name)
-  private val isLocal = fs.getUri.getScheme == "file"
-
-  /** What lists as files, none where there is no folder; whether one is plain is asked when it is opened. */
-  def files(): Seq[FileStatus] = {
-    requireFolders()
-    val entries =
-      try fs.listStatus(folder)
-      catch { case _: FileNotFoundException => Array.empty[FileStatus] }
-    entries.toSeq.filter(_.isFile)
-  }
-
-  /** The same of one name. */
-  def file(name: String): Option[FileStatus] =
-    try Some(fs.getFileStatus(new Path(folder, name))).filter(_.isFile)
-    catch { case _: FileNotFoundException => None }
-
-  /** Opens a plain file whose length is known. */
-  def open(name: String, length: Long): FSDataInputStream = {
-    requireFolders()
-    val path = new Path(folder, name)
-    if (isLocal) attributes(path).filterNot(_.isRegularFile).foreach { found =>
-      throw new DamagedObjectException(name, s"it is ${kind(found)}")
-    }
-    try fs.openFile(path)
-        .opt("fs.option.openfile.length", length.toString)
-        .opt("fs.option.openfile.read.policy", "random")
-        .build().get()
-    catch { case e: java.util.concurrent.ExecutionException => throw unwrapped(e) }
-  }
-
-  private def requireFolders(): Unit =
-    if (isLocal) Seq(store, folder).foreach { path =>
-      attributes(path).filterNot(_.isDirectory)
-        .foreach(found =>
-          throw new IOException(s"$path is ${kind(found)}: only plain files in plain folders are statistics"))
-    }
-
-}
-
-private object StoreFolder {
-
-  /** What lies at a local path; `None` where there is nothing, or where Java does not get at it, as opening will tell. */
-  private def attributes(path: Path): Option[BasicFileAttributes] =
-    try Some(Files.readAttributes(
-        Paths.get(path.toUri.getPath),
-        classOf[BasicFileAttributes],
-        LinkOption.NOFOLLOW_LINKS))
-    catch { case _: FileSystemException | _: InvalidPathException => None }
-
-  private def kind(found: BasicFileAttributes): String =
-    if (found.isSymbolicLink) "a symbolic link"
-    else if (found.isDirectory) "a folder"
-    else if (found.isRegularFile) "a plain file"
-    else "a FIFO, a socket or a device"
-
-  private def unwrapped(e: java.util.concurrent.ExecutionException): Throwable = e.getCause match {
-    case cause: IOException => cause
-    case cause => new IOException(cause)
-  }
 }

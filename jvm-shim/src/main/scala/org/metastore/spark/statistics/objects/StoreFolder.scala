@@ -1,0 +1,59 @@
+package org.metastore.spark.statistics.objects
+
+import java.io.IOException
+import java.nio.file.{Files, FileSystemException, InvalidPathException, LinkOption, Paths}
+import java.nio.file.attribute.BasicFileAttributes
+
+import org.apache.hadoop.fs.Path
+
+import org.metastore.spark.reason.DamagedObjectException
+
+/** A folder within a store, and the plain files in it; nothing else there is ever opened. */
+private[statistics] final class StoreFolder(storeFiles: StoreFiles, store: Path, name: String) {
+  import StoreFolder._
+
+  private val folder = new Path(store, name)
+
+  /** What lists as files, none where there is no folder; whether one is plain is asked when it is opened. */
+  def files(): Seq[StoreFile] = {
+    requireFolders()
+    storeFiles.list(folder)
+  }
+
+  /** The same of one name. */
+  def file(name: String): Option[StoreFile] = storeFiles.find(new Path(folder, name))
+
+  /** Opens a plain file whose length is known. */
+  def open(name: String, length: Long): OpenFile = {
+    requireFolders()
+    val path = new Path(folder, name)
+    if (storeFiles.areLocal) attributes(path).filterNot(_.isRegularFile).foreach { found =>
+      throw new DamagedObjectException(name, s"it is ${kind(found)}")
+    }
+    storeFiles.open(path, length)
+  }
+
+  private def requireFolders(): Unit =
+    if (storeFiles.areLocal) Seq(store, folder).foreach { path =>
+      attributes(path).filterNot(_.isDirectory)
+        .foreach(found =>
+          throw new IOException(s"$path is ${kind(found)}: only plain files in plain folders are statistics"))
+    }
+}
+
+private object StoreFolder {
+
+  /** What lies at a local path; `None` where there is nothing, or where Java does not get at it, as opening will tell. */
+  private def attributes(path: Path): Option[BasicFileAttributes] =
+    try Some(Files.readAttributes(
+        Paths.get(path.toUri.getPath),
+        classOf[BasicFileAttributes],
+        LinkOption.NOFOLLOW_LINKS))
+    catch { case _: FileSystemException | _: InvalidPathException => None }
+
+  private def kind(found: BasicFileAttributes): String =
+    if (found.isSymbolicLink) "a symbolic link"
+    else if (found.isDirectory) "a folder"
+    else if (found.isRegularFile) "a plain file"
+    else "a FIFO, a socket or a device"
+}
