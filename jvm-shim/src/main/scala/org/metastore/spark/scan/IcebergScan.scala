@@ -18,7 +18,8 @@ private[scan] final class IcebergScan(spark: Table) {
   def uuid: String = table.uuid
   def location: String = table.location
   def name: String = spark.name
-  def id: TableIdentity = TableIdentity(IcebergTable.name, uuid, location, name, table.nameMapping)
+  def id: TableIdentity =
+    TableIdentity(IcebergTable.name, uuid, location, name, table.nameMapping, table.ownFiles)
 
   /** The files of the snapshot that a scan reads. */
   def live(by: String, scan: AnyRef, number: Option[Long], unasked: Seq[Predicate]): LiveFiles =

@@ -18,7 +18,7 @@ import org.apache.spark.sql.types.{DataType, Decimal, DecimalType, StructField, 
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.reason.SqlName
-import org.metastore.spark.statistics.objects.NameMapping
+import org.metastore.spark.statistics.objects.{NameMapping, StoreFiles}
 
 /** An Iceberg table behind Spark's `SparkTable`, by reflection. */
 final class IcebergTable private (sparkTable: Table, table: AnyRef) extends LakeTable {
@@ -116,6 +116,13 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     call[java.util.Map[String, String]](table, "properties").asScala.toMap
 
   override def nameMapping: Option[String] = properties.get(NameMapping.Property)
+
+  override def ownFiles: Option[StoreFiles] = fileIo(location)
+
+  override def storageProperties(location: String): Map[String, String] =
+    fileIo(location).fold(Map.empty[String, String])(_.properties(location))
+
+  private def fileIo(location: String) = IcebergFileIo.find(call[AnyRef](table, "io"), location)
 
   override def refusal: Option[TableRefusal] = {
     // Newer releases name the snapshot of every table, and keep beside it what was asked for.

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{StringType, StructField}
 
-import org.metastore.spark.statistics.objects.TableIdentity
+import org.metastore.spark.statistics.objects.{StoreFiles, TableIdentity}
 
 /** What the statistics need to know of a table, whatever its format. Read once, for one question. */
 trait LakeTable {
@@ -22,7 +22,7 @@ trait LakeTable {
   def qualifiedLocation: String = location
 
   /** Whose statistics are the table's, and where they are. */
-  final def identity: TableIdentity = TableIdentity(format, uuid, location, location, nameMapping)
+  final def identity: TableIdentity = TableIdentity(format, uuid, location, location, nameMapping, ownFiles)
 
   /** The snapshot that the name points to; `None`: the table was never written. */
   def current: Option[String]
@@ -74,6 +74,12 @@ trait LakeTable {
 
   /** Iceberg's name mapping: how data files without field ids are read. */
   def nameMapping: Option[String] = None
+
+  /** How the table reads files beside its own, where that is not through Hadoop. */
+  def ownFiles: Option[StoreFiles] = None
+
+  /** Settings of that access for what lies at a location, with the keys, as the format calls them. */
+  def storageProperties(location: String): Map[String, String] = Map.empty
 
   /** Why it cannot be analyzed. */
   def refusal: Option[TableRefusal] = None
