@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from metastore.errors import InvalidArgument
+from metastore.store.credentials import FROM_ENVIRONMENT, Credentials
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -24,6 +25,7 @@ class CurrentTable:
         location: Its root.
         lineage: Its snapshots and columns.
         list_files: Lists the data files of the current one; `deletes` says whether something deletes rows.
+        access: How the library reaches its location on an object store.
     """
 
     format: str
@@ -31,6 +33,7 @@ class CurrentTable:
     location: str
     lineage: Lineage
     list_files: Callable[[], Iterable[DataFile]]
+    access: Credentials = field(default=FROM_ENVIRONMENT, repr=False)
 
 
 def describe_table(table: Any) -> CurrentTable:

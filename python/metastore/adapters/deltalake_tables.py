@@ -13,6 +13,7 @@ from metastore.adapters.current_tables import CurrentTable
 from metastore.adapters.lineage import Lineage
 from metastore.format.data_files import DataFile
 from metastore.format.table_column import Column, encoding_of
+from metastore.store.table_credentials import find_object_store_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,7 +42,16 @@ def describe_delta_table(table: DeltaTable) -> CurrentTable:
     )
     location = table.table_uri.rstrip("/")
     name = identity.name or location
-    return CurrentTable("delta", name, location, lineage, lambda: _list_files(table))
+    options = getattr(table, "_storage_options", None) or {}  # deltalake has no public name for them
+    access = find_object_store_credentials(location, options)
+    return CurrentTable(
+        format="delta",
+        name=name,
+        location=location,
+        lineage=lineage,
+        list_files=lambda: _list_files(table),
+        access=access,
+    )
 
 
 def _list_files(table: DeltaTable) -> Iterator[DataFile]:

@@ -22,6 +22,7 @@ from pyiceberg.typedef import IcebergBaseModel
 from metastore.adapters.current_tables import CurrentTable
 from metastore.adapters.iceberg_lineage import parse_metadata
 from metastore.format.data_files import DataFile
+from metastore.store.table_credentials import find_file_io_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,7 +42,16 @@ def describe_iceberg_table(table: Table) -> CurrentTable:
     metadata = IcebergBaseModel.model_dump_json(table.metadata)
     lineage = parse_metadata(json.loads(metadata))
     name = ".".join(table.name())
-    return CurrentTable("iceberg", name, table.location(), lineage, lambda: _list_files(table))
+    location = table.location()
+    access = find_file_io_credentials(location, table.io.properties, bucket_in_host=False)
+    return CurrentTable(
+        format="iceberg",
+        name=name,
+        location=location,
+        lineage=lineage,
+        list_files=lambda: _list_files(table),
+        access=access,
+    )
 
 
 def _list_files(table: Table) -> Iterator[DataFile]:

@@ -34,7 +34,7 @@ def open(  # noqa: A001 - `metastore.open`
     Args:
         location: A table's location, its store, or the root of many stores (`spark.metastore.store`). Or the table
             itself, as pyiceberg (a `Table`) or deltalake (a `DeltaTable`) has opened it: then it is known which
-            snapshot is current, and which data files it has.
+            snapshot is current, and which data files it has; its statistics are read with the keys of the table.
         table: Which table, where the location is a root of several.
         zone: The time zone in which timestamps are written, and those of filters are read.
 
@@ -54,7 +54,7 @@ def open(  # noqa: A001 - `metastore.open`
     if isinstance(location, str | PathLike):
         return Statistics(discover(fspath(location), table).resolve_columns(), zone)
     opened = describe_table(location)
-    discovery = discover(opened.location, table).resolve_columns(opened.lineage.name_mapping)
+    discovery = discover(opened.location, table, opened.access).resolve_columns(opened.lineage.name_mapping)
     return Statistics(discovery, zone, opened)
 
 

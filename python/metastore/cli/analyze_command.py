@@ -79,9 +79,10 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
     from metastore import configuration  # noqa: PLC0415 - as above
     from metastore.path_names import is_location, phrase_names  # noqa: PLC0415 - as above
     from metastore.reading.other_files import describe_other_files  # noqa: PLC0415 - as above
+    from metastore.store.folder import Folder  # noqa: PLC0415 - as above
 
     if is_location(table):
-        other = describe_other_files(table)
+        other = describe_other_files(Folder(table))
         if other:
             raise UnsupportedTable(table, other)
         raise InvalidArgument("table", f"{table} is a location", phrase_names(table))

@@ -117,7 +117,7 @@ class AnalyzedTable:
         descriptor = describe_format(table_format)
         if descriptor.name_snapshot is not None:
             return read_directory_lineage(self.discovery)
-        return descriptor.read_lineage(Folder(self.location))
+        return descriptor.read_lineage(Folder(self.location, self.discovery.access))
 
     def at(self, at: Moment | None, argument: str = "at") -> SnapshotAnswer:
         """The analyzed snapshot that answers for the columns of a requested one.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from metastore.adapters.descriptors import FORMAT_NAMES, describe_format
@@ -13,6 +13,7 @@ from metastore.format.name_mapping import has_mapped_columns, resolve_as_analyze
 from metastore.path_names import is_location
 from metastore.reading.other_files import describe_other_files
 from metastore.store import Store
+from metastore.store.credentials import FROM_ENVIRONMENT, Credentials
 from metastore.store.folder import Folder
 from metastore.store.location import FOLDER, local_path
 from metastore.suggestions import find_similar_names
@@ -37,11 +38,13 @@ class Discovery:
         subject: The location or table as the user wrote it.
         store: The store, or None.
         manifest: The store's manifest: see `FoundStatistics`.
+        access: How the location is reached on an object store.
     """
 
     subject: str
     store: Store | None
     manifest: Manifest | None
+    access: Credentials = field(default=FROM_ENVIRONMENT, repr=False, kw_only=True)
 
     @property
     def location(self) -> str:
@@ -92,13 +95,13 @@ class Discovery:
 
     def without_statistics(self) -> Discovery:
         """The same search without a result."""
-        return Discovery(self.subject, store=None, manifest=None)
+        return Discovery(self.subject, store=None, manifest=None, access=self.access)
 
     def explain_missing(self, table: str | None = None) -> MetastoreError:
         """The error that there are no statistics: the table was not analyzed, or it cannot be."""
         name = table or self.subject
         if self.store is None and is_location(self.subject):
-            other_files = describe_other_files(self.subject)
+            other_files = describe_other_files(Folder(self.subject, self.access))
             if other_files:
                 return UnsupportedTable(name, other_files)
         return NoStatistics(name)
@@ -178,25 +181,31 @@ class FoundStatistics(Discovery):
     def _read_name_mapping(self) -> NameMapping | None:
         if self.table_format not in FORMAT_NAMES:
             return None
-        lineage = describe_format(self.table_format).read_lineage(Folder(self.location))
+        lineage = describe_format(self.table_format).read_lineage(Folder(self.location, self.access))
         if lineage is None:
             return None
         return lineage.name_mapping
 
 
-def discover(location: str, table: str | None = None) -> Discovery:
-    """Finds the statistics of a table's location, of a store, or of one table in a root of stores."""
+def discover(location: str, table: str | None = None, access: Credentials = FROM_ENVIRONMENT) -> Discovery:
+    """Finds the statistics of a table's location, of a store, or of one table in a root of stores.
+
+    Args:
+        location: The location.
+        table: The name of one of several tables.
+        access: How the location is reached on an object store.
+    """
     if not location.strip():
         raise InvalidArgument("location", "it is empty")
-    discovery = _search(location, table)
+    discovery = _search(location, table, access)
     if table is None or discovery.is_called(table):
         return discovery
     near = [discovery.catalog_name] if discovery.manifest else ()
     raise TableNotFound(table, near=near)
 
 
-def _search(location: str, table: str | None) -> Discovery:
-    folder = Folder(location)
+def _search(location: str, table: str | None, access: Credentials) -> Discovery:
+    folder = Folder(location, access)
     names = folder.names()
     store = _find_store(folder, names)
     if store is not None:
@@ -208,7 +217,7 @@ def _search(location: str, table: str | None) -> Discovery:
         return discovery
     if not folder.exists():
         raise report_missing(location)
-    return Discovery(location, store=None, manifest=None)
+    return Discovery(location, store=None, manifest=None, access=access)
 
 
 def report_missing(location: str) -> TableNotFound:
@@ -242,14 +251,13 @@ def _find_store(folder: Folder, names: Collection[str]) -> Folder | None:
 
 
 def _read_store(subject: str, folder: Folder) -> Discovery:
-    store = Store.open(folder.uri)
+    store = Store.open(folder.uri, access=folder.access)
     manifest = store.read()
     if manifest is None:
-        return Discovery(subject, store, manifest=None)
+        return Discovery(subject, store, manifest=None, access=folder.access)
     parent, _, name = folder.uri.rpartition("/")
-    if name != FOLDER:
-        return FoundStatistics(subject, store, manifest)
-    return FoundStatistics(subject, store, manifest, root=parent or "/")
+    root = (parent or "/") if name == FOLDER else None
+    return FoundStatistics(subject, store, manifest, root=root, access=folder.access)
 
 
 def _choose_table(location: str, discoveries: Sequence[Discovery], table: str | None) -> Discovery:

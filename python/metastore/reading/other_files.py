@@ -6,10 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from metastore.adapters.descriptors import FORMAT_NAMES, describe_format
-from metastore.store.folder import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from metastore.store.folder import Folder
 
 
 _FORMAT_FOLDERS = {"_delta_log", ".hoodie"}
@@ -18,9 +19,9 @@ _PARTITION = re.compile(r"[^.=]*=[^.]*")
 _OTHER_FILES = {"orc", "csv", "tsv", "json", "jsonl", "avro", "xml", "txt", "arrow", "feather"}
 
 
-def describe_other_files(location: str) -> str | None:
+def describe_other_files(folder: Folder) -> str | None:
     """The files of a folder whose format cannot be analyzed, as a sentence; None if it has no such files."""
-    kinds = _find_other_files(Folder(location))
+    kinds = _find_other_files(folder)
     if not kinds:
         return None
     listed = ", ".join(sorted(kinds)).upper()

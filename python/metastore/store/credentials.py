@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from metastore.errors import UnsupportedTable
@@ -49,7 +50,7 @@ _AZURE_CLIENT = {
     "client_id": "account.oauth2.client.id",
     "client_secret": "account.oauth2.client.secret",
 }
-_KEYS = frozenset({*_S3_KEYS, *_AZURE_KEYS, *_AZURE_CLIENT, "service_account", "skip_signature"})
+_KEYS = frozenset({*_S3_KEYS, *_AZURE_KEYS, *_AZURE_CLIENT, "service_account", "access_token", "skip_signature"})
 _AMAZON = "s3.amazonaws.com"
 _GOOGLE = "https://storage.googleapis.com"
 _GOOGLE_KEY_FILES = (
@@ -63,7 +64,8 @@ class Credentials:
     """Settings that give access to an object store; their values are never shown.
 
     Attributes:
-        options: Settings of obstore's store; an `endpoint` of S3 is the server's, without the bucket.
+        options: Settings of obstore's store; an `endpoint` of S3 is the server's, without the bucket. Besides, a token
+            of Google as `access_token`, and its end in milliseconds since 1970 as `access_token_expires`.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -105,6 +107,9 @@ def make_store_options(uri: str, access: Credentials) -> dict[str, Any]:
     scheme, host = _split_scheme_and_host(uri)
     if scheme == "s3":
         options |= resolve_address(host, options).to_obstore()
+    if "access_token" in options:
+        token = {"token": options.pop("access_token"), "expires_at": _read_end(options)}
+        options["credential_provider"] = lambda: token
     endpoint = str(options.get("endpoint") or options.get("base_url") or "")
     if endpoint.startswith("http://"):
         options["client_options"] = {"allow_http": True, **options.get("client_options", {})}
@@ -123,18 +128,23 @@ def open_file_system(uri: str, access: Credentials) -> tuple[fs.FileSystem, str]
     if scheme == "s3":
         address = resolve_address(root, options)
         if options or address.endpoint:
-            return fs.S3FileSystem(**_rename_options(options, _ARROW_S3), **address.to_arrow()), path
+            arguments = {**_rename_options(options, _ARROW_S3), **address.to_arrow()}
+            # A file that is opened at its first bytes is one PUT if it is small, else three requests at least.
+            return fs.S3FileSystem(**arguments, allow_delayed_open=True), path
     if not options:
         system, path = fs.FileSystem.from_uri(remote_url(uri))
         return system, path
     if scheme == "gs":
-        return fs.GcsFileSystem(**_rename_options(options, _ARROW_GOOGLE), **_name_google_server(options)), path
+        arguments = {**_rename_options(options, _ARROW_GOOGLE), **_name_google_server(options)}
+        if "access_token" in options:
+            arguments["credential_token_expiration"] = _read_end(dict(options))
+        return fs.GcsFileSystem(**arguments), path
     container, _, host = root.partition("@")
     system = fs.AzureFileSystem(**_name_azure_account(host, options), **_rename_options(options, _ARROW_AZURE))
     return system, f"{container}/{key}"
 
 
-_ARROW_GOOGLE = {"skip_signature": "anonymous"}
+_ARROW_GOOGLE = {"skip_signature": "anonymous", "access_token": "access_token"}
 _ARROW_S3 = {
     "access_key_id": "access_key",
     "secret_access_key": "secret_key",
@@ -154,6 +164,14 @@ _ARROW_AZURE = {
 def _rename_options(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Give pyarrow's names to the options that have one."""
     return {names[key]: value for key, value in options.items() if key in names}
+
+
+def _read_end(options: dict[str, Any]) -> datetime:
+    """Take the end of a token of Google out of the options; an hour from now where nobody said when."""
+    milliseconds = options.pop("access_token_expires", 0)
+    if milliseconds:
+        return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+    return datetime.now(timezone.utc) + timedelta(hours=1)
 
 
 def _name_google_server(options: Mapping[str, Any]) -> dict[str, str]:

@@ -11,7 +11,7 @@ import obstore
 from obstore.store import LocalStore
 
 from metastore.errors import StoreNotReadable
-from metastore.store.credentials import FROM_ENVIRONMENT
+from metastore.store.credentials import FROM_ENVIRONMENT, Credentials
 from metastore.store.location import local_path
 from metastore.store.remote_folder import ERRORS, RemoteFolder
 from metastore.visible_text import first_line
@@ -25,15 +25,17 @@ class Folder:
 
     Attributes:
         uri: Its location as the user or a manifest wrote it, without a slash at the end.
+        access: How it is reached on an object store.
     """
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, access: Credentials = FROM_ENVIRONMENT) -> None:
         self.uri = uri.rstrip("/") or "/"
+        self.access = access
         path = local_path(self.uri)
         self._local = Path(path).absolute() if path is not None else None
 
     def __truediv__(self, name: str) -> Folder:
-        return Folder(f"{self.uri.rstrip('/')}/{name}")
+        return Folder(f"{self.uri.rstrip('/')}/{name}", self.access)
 
     def exists(self) -> bool:
         """Whether anything lies in it; a local folder may also be empty."""
@@ -85,4 +87,4 @@ class Folder:
 
     @cached_property
     def _remote(self) -> RemoteFolder:
-        return RemoteFolder(self.uri, FROM_ENVIRONMENT)
+        return RemoteFolder(self.uri, self.access)

@@ -52,8 +52,8 @@ class RemoteFolder:
         self._bucket = root.partition("://")[2]
         try:
             options: Any = make_store_options(uri, access)
-            client = options.pop("client_options", None)
-            self.store: ObjectStore = from_url(root, config=options, client_options=client, retry_config=_RETRIES)
+            arguments = {name: options.pop(name, None) for name in ("client_options", "credential_provider")}
+            self.store: ObjectStore = from_url(root, config=options, retry_config=_RETRIES, **arguments)
         except BaseError as error:
             raise UnsupportedTable(uri, first_line(error)) from error
 

@@ -93,7 +93,7 @@ def resolve_address(bucket: str, options: Mapping[str, Any]) -> BucketAddress:
     if not environment_endpoint:
         bucket_in_host = bool(options.get("virtual_hosted_style_request", bucket_in_host))
     elif bucket_in_host:
-        endpoint = _remove_bucket(environment_endpoint, bucket)
+        endpoint = remove_bucket(environment_endpoint, bucket)
     else:
         endpoint = environment_endpoint
     if _HOST_LABEL.fullmatch(bucket) is None or _is_address(endpoint):
@@ -119,7 +119,7 @@ def _read_environment() -> str:
     return ""
 
 
-def _remove_bucket(endpoint: str, bucket: str) -> str:
+def remove_bucket(endpoint: str, bucket: str) -> str:
     """Remove the bucket with which obstore needs the host's name of an endpoint to begin."""
     scheme, _, host = endpoint.partition("://")
     return f"{scheme}://{host.removeprefix(f'{bucket}.')}"

@@ -1,0 +1,109 @@
+"""Keys that a table brings along, under the names of Iceberg's FileIO and of Rust's object_store."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from metastore.errors import UnsupportedTable
+from metastore.store.credentials import make_store_options, open_file_system
+from metastore.store.table_credentials import find_file_io_credentials, find_object_store_credentials
+
+KEYS = {"s3.access-key-id": "key", "s3.secret-access-key": "secret", "s3.session-token": "token"}
+OPTIONS = {"access_key_id": "key", "secret_access_key": "secret", "session_token": "token"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({}, {}),
+        (KEYS, OPTIONS),
+        ({"client.access-key-id": "key", "client.secret-access-key": "secret"}, {**OPTIONS, "session_token": None}),
+        ({**KEYS, "client.region": "eu-west-1"}, {**OPTIONS, "region": "eu-west-1"}),
+        ({**KEYS, "s3.region": "a", "client.region": "b"}, {**OPTIONS, "region": "a"}),
+        (
+            {**KEYS, "s3.endpoint": "http://minio:9000/", "s3.path-style-access": "true"},
+            {**OPTIONS, "endpoint": "http://minio:9000", "virtual_hosted_style_request": False},
+        ),
+        (
+            {**KEYS, "s3.endpoint": "https://s3.eu-west-1.amazonaws.com"},
+            {
+                **OPTIONS,
+                "region": "eu-west-1",
+                "endpoint": "https://s3.eu-west-1.amazonaws.com",
+                "virtual_hosted_style_request": True,
+            },
+        ),
+        ({"s3.anonymous": "true"}, {"skip_signature": True}),
+        ({**KEYS, "s3.remote-signing-enabled": "true"}, OPTIONS),
+    ],
+)
+def test_properties_of_s3(properties, expected):
+    options = find_file_io_credentials("s3://lake/t", properties).options
+    assert options == {name: value for name, value in expected.items() if value is not None}
+
+
+def test_pyiceberg_puts_the_bucket_into_the_path():
+    properties = {**KEYS, "s3.endpoint": "http://minio:9000"}
+    of_pyiceberg = find_file_io_credentials("s3://lake/t", properties, bucket_in_host=False)
+    assert make_store_options("s3://lake/t", of_pyiceberg)["endpoint"] == "http://minio:9000"
+    forced = {**properties, "s3.force-virtual-addressing": "true"}
+    options = make_store_options("s3://lake/t", find_file_io_credentials("s3://lake/t", forced, bucket_in_host=False))
+    assert options["endpoint"] == "http://lake.minio:9000"
+
+
+def test_a_catalog_that_signs_each_request_hands_out_no_keys():
+    with pytest.raises(UnsupportedTable, match=r"signs each request.*spark\.metastore\.store"):
+        find_file_io_credentials("s3://lake/t", {"s3.remote-signing-enabled": "true"})
+
+
+@pytest.mark.parametrize(
+    ("name", "uri"),
+    [
+        ("adls.sas-token", "abfss://c@account.dfs.core.windows.net/t"),
+        ("adls.sas-token.account", "abfss://c@account.dfs.core.windows.net/t"),
+        ("adls.sas-token.account.dfs.core.windows.net", "abfss://c@account.dfs.core.windows.net/t"),
+    ],
+)
+def test_properties_of_azure(name, uri):
+    assert find_file_io_credentials(uri, {name: "sv=1"}).options == {"sas_key": "sv=1"}
+    assert find_file_io_credentials(uri, {"adls.sas-token.other": "sv=1"}).options == {}
+
+
+def test_tokens_of_google():
+    properties = {"gcs.oauth2.token": "secret", "gcs.oauth2.token-expires-at": "1900000000000"}
+    access = find_file_io_credentials("gs://lake/t", properties)
+    assert access.has_keys
+    assert "secret" not in repr(access)
+    provided = make_store_options("gs://lake/t", access)["credential_provider"]()
+    assert (provided["token"], provided["expires_at"].timestamp()) == ("secret", 1.9e9)
+    system, path = open_file_system("gs://lake/t", pickle.loads(pickle.dumps(access)))  # noqa: S301 - our own
+    assert (system.type_name, path) == ("gcs", "lake/t")
+
+
+def test_local_tables_need_no_keys():
+    assert not find_file_io_credentials("/warehouse/t", KEYS).has_keys
+    assert not find_object_store_credentials("file:/warehouse/t", {"AWS_ACCESS_KEY_ID": "key"}).has_keys
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (
+            {"AWS_ACCESS_KEY_ID": "key", "aws_secret_access_key": "secret", "session_token": "token", "timeout": "5s"},
+            OPTIONS,
+        ),
+        (
+            {"AWS_ENDPOINT_URL": "http://minio:9000", "AWS_REGION": "a", "AWS_ALLOW_HTTP": "true"},
+            {"endpoint": "http://minio:9000", "region": "a"},
+        ),
+        (
+            {"endpoint": "https://lake.minio", "virtual_hosted_style_request": "true"},
+            {"endpoint": "https://minio", "virtual_hosted_style_request": True},
+        ),
+        ({"AWS_SKIP_SIGNATURE": "true"}, {"skip_signature": True}),
+    ],
+)
+def test_options_of_deltalake(options, expected):
+    assert find_object_store_credentials("s3://lake/t", options).options == expected
