@@ -17,7 +17,7 @@ from metastore.format.manifest import FOOTER, FULL, TableIdentity
 from metastore.format.table_column import Column
 from metastore.kernel.parquet_file import find_spark_only_reason
 from metastore.pipeline.block_task import BlockDestination, BlockTask, run_block_task
-from metastore.spark_jobs.hadoop_store import find_data_file_access
+from metastore.spark_jobs.table_access import find_data_file_access
 from metastore.spark_jobs.task_store import TaskStore
 from metastore.store.credentials import Credentials, open_file_system
 from metastore.store.data_file_access import LOCAL_FILES, DataFileAccess
@@ -145,9 +145,8 @@ def test_a_bare_path_is_not_always_local():
 @pytest.mark.spark
 def test_keys_of_the_settings_open_their_buckets(spark, tmp_path):
     locations = ["s3a://with-keys/t/a", "s3a://without/t/a", "hdfs://name/a", "file:/disk/a", "/disk/a"]
-    facts = SimpleNamespace(
-        local=True, files=[DataFile("a", 1, 1, "parquet", open_location=path) for path in locations]
-    )
+    files = [DataFile("a", 1, 1, "parquet", open_location=path) for path in locations]
+    facts = SimpleNamespace(format="delta", identifier="t", local=True, files=files)
     settings = {
         "fs.s3a.bucket.with-keys.access.key": s3.KEY,
         "fs.s3a.bucket.with-keys.secret.key": s3.SECRET,

@@ -63,6 +63,7 @@ class TableFormat:
         count_deleted_rows: Counts by path the deleted rows of data files that the table's metadata does not count.
         publish_sketches: Writes sketches of a snapshot's columns, by their keys, for other engines, unless they exist,
             and returns the keys of all columns with such a sketch; None if the format has no such statistics.
+        has_own_storage: Whether a table may have keys of its own for the place where it lies.
     """
 
     name: str
@@ -81,6 +82,7 @@ class TableFormat:
     name_snapshot: Callable[[Sequence[DataFile]], str] | None = None
     count_deleted_rows: Callable[[SparkSession, TableFacts, Sequence[DataFile]], Mapping[str, int]] | None = None
     publish_sketches: Callable[[SparkSession, TableFacts, Mapping[str, EncodedSketch]], set[str]] | None = None
+    has_own_storage: bool = False
 
     @property
     def title(self) -> str:

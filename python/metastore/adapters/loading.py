@@ -34,9 +34,8 @@ def load_entry_facts(spark: SparkSession, entry: CatalogEntry) -> TableFacts:
     return table_format.pin_snapshot(facts, entry)
 
 
-def identify_table(spark: SparkSession, table: str) -> tuple[TableIdentity, NameMapping | None]:
-    """Identify the table of that name, and how it reads files without field ids, without looking at its files."""
-    entry = look_up_table(spark, table)
+def identify_table(entry: CatalogEntry) -> tuple[TableIdentity, NameMapping | None]:
+    """Identify a table, and how it reads files without field ids, without looking at its files."""
     identity = TableIdentity(entry.provider, entry.uuid, entry.location, entry.name)
     name_mapping = NameMapping(entry.name_mapping) if entry.provider == "iceberg" else None
     return identity, name_mapping

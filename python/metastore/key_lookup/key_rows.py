@@ -325,7 +325,7 @@ def _find_candidates(
 
     None means all files: there are no statistics, or nearly all files have keys.
     """
-    store, task_store = open_table_store(key_table.spark, facts.identity, writable=False)
+    store, task_store = open_table_store(key_table.spark, facts.identity, facts.identifier, writable=False)
     known_columns, stored_keys = _stored_keys(key_table.key, keys)
     if not known_columns:
         return None

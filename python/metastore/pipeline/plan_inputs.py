@@ -23,8 +23,9 @@ from metastore.pipeline.extras import Extra, RanksExtra, ValueIndexExtra
 from metastore.pipeline.request import AnalyzeRequest, AnalyzeStatement, resolve_request
 from metastore.pipeline.young_files import wait_for_young_files
 from metastore.setting_types import split_expressions
-from metastore.spark_jobs.hadoop_store import find_data_file_access, open_table_store
+from metastore.spark_jobs.hadoop_store import open_table_store
 from metastore.spark_jobs.session_jobs import pickle_statistics
+from metastore.spark_jobs.table_access import find_data_file_access
 from metastore.statistics import Statistic, collect_statistics
 from metastore.store.block_files import BlockDamageError, BlockFiles, BlockFilesCache
 from metastore.store.coverage import Coverage
@@ -120,7 +121,7 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
     """Look up the table and its statistics, and check the statement against them."""
     values = _resolve_settings(spark, statement)
     facts = load_facts(spark, statement.table)
-    store, task_store = open_table_store(spark, facts.identity, writable=True)
+    store, task_store = open_table_store(spark, facts.identity, facts.identifier, writable=True)
     access = find_data_file_access(spark, facts, task_store)
     facts = wait_for_young_files(facts, store, lambda: load_facts(spark, statement.table))
     block_files = BlockFilesCache(store)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from metastore import configuration
+from metastore.adapters.catalog import look_up_table
 from metastore.adapters.loading import identify_table
 from metastore.errors import UnsupportedTable
 from metastore.reading.discovery import Discovery, FoundStatistics
@@ -15,6 +16,9 @@ from metastore.store.location import needs_hadoop, store_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from metastore.adapters.catalog import CatalogEntry
+    from metastore.format.manifest import TableIdentity
 
 
 def open_by_name(spark: SparkSession, table: str, zone: str) -> Statistics:
@@ -30,9 +34,9 @@ def discover_by_name(spark: SparkSession, table: str) -> Discovery:
 
     Through Connect this process reads and writes the store itself, with the credentials of its environment.
     """
-    identity, mapping = identify_table(spark, table)
-    root = configuration.get("spark.metastore.store", spark)
-    store = _open_store(spark, table, store_uri(identity, root))
+    entry = look_up_table(spark, table)
+    identity, mapping = identify_table(entry)
+    store = _open_store(spark, table, entry, identity)
     manifest = store.read()
     if manifest is None:
         return Discovery(table, None if store.is_empty() else store, None)
@@ -42,11 +46,12 @@ def discover_by_name(spark: SparkSession, table: str) -> Discovery:
     return discovery if mapping is None else discovery.resolve_columns(mapping)
 
 
-def _open_store(spark: SparkSession, table: str, uri: str) -> Store:
+def _open_store(spark: SparkSession, table: str, entry: CatalogEntry, identity: TableIdentity) -> Store:
+    uri = store_uri(identity, configuration.get("spark.metastore.store", spark))
     if not is_connect(spark):
-        from metastore.spark_jobs.hadoop_store import open_store_at  # noqa: PLC0415 - needs py4j, which Connect's clients lack
+        from metastore.spark_jobs.hadoop_store import open_table_store  # noqa: PLC0415 - needs py4j, which Connect's clients lack
 
-        return open_store_at(spark, uri, writable=False)[0]
+        return open_table_store(spark, identity, entry.identifier, writable=False)[0]
     if needs_hadoop(uri):
         raise UnsupportedTable(table, f"a Connect session does not reach {uri}", "Run it where the server runs.")
     return Store.open(uri)

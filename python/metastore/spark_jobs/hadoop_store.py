@@ -12,21 +12,18 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # it has
 
 from metastore import configuration, jvm_session
 from metastore.adapters.spark_errors import find_cause
-from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable, UnsupportedTable
+from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
+from metastore.spark_jobs.table_access import find_session_credentials, find_table_credentials
 from metastore.spark_jobs.task_store import HadoopTaskStore, TaskStore
 from metastore.store import Store
-from metastore.store.credentials import FROM_ENVIRONMENT, Credentials, find_credentials
-from metastore.store.data_file_access import DataFileAccess, find_bucket
 from metastore.store.local_blobs import BlobEntry, CreateReply
 from metastore.store.location import needs_hadoop, store_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
-    from metastore.adapters.table_facts import TableFacts
-    from metastore.format.data_files import DataFile
     from metastore.format.manifest import TableIdentity
     from metastore.store.obstore_blobs import Blobs
 
@@ -40,59 +37,31 @@ _ELSEWHERE = "Set spark.metastore.store to a place on HDFS, on an object store o
 
 
 def open_store_at(spark: SparkSession, uri: str, *, writable: bool) -> tuple[Store, TaskStore]:
-    """Open the store at a URI for the driver and for tasks."""
+    """Open the store at a URI for the driver and for tasks, with the keys of the session."""
     if needs_hadoop(uri):
         hadoop = jvm_session.get_hadoop_configuration(spark)
         return Store(uri, partial(_open, spark, uri), writable=writable), HadoopTaskStore(uri, settings=hadoop)
-    access = find_credentials(uri, make_hadoop_lookup(spark))
+    access = find_session_credentials(spark, uri)
     return Store.open(uri, access=access, writable=writable), TaskStore(uri, access)
 
 
-def open_table_store(spark: SparkSession, table: TableIdentity, *, writable: bool) -> tuple[Store, TaskStore]:
-    """Open the store of a table, at the location of the settings."""
-    location = configuration.get("spark.metastore.store", spark)
-    return open_store_at(spark, store_uri(table, location), writable=writable)
+def open_table_store(
+    spark: SparkSession, table: TableIdentity, identifier: str, *, writable: bool
+) -> tuple[Store, TaskStore]:
+    """Open the store of a table: beside it with its own keys, or where the settings have it with the session's.
 
-
-def find_data_file_access(spark: SparkSession, facts: TableFacts, store: TaskStore) -> DataFileAccess:
-    """Find how tasks open a table's data files.
-
-    Python opens those in the bucket of the store, and those for whose bucket the settings have keys.
+    Args:
+        spark: The session.
+        table: The table.
+        identifier: The table as quoted SQL.
+        writable: Whether it is written to.
     """
-    buckets = {}
-    store_bucket = find_bucket(store.uri)
-    if store_bucket is not None:
-        buckets[store_bucket] = store.access
-    for bucket in _list_buckets(facts.files).difference(buckets):
-        credentials = _find_keys(spark, bucket)
-        if credentials.has_keys:
-            buckets[bucket] = credentials
-    return DataFileAccess(has_local_paths=facts.local, buckets=buckets)
-
-
-def _list_buckets(files: Sequence[DataFile]) -> set[str]:
-    """The buckets of data files; most files have the same, so that few locations are read closely."""
-    roots = {"/".join(file.location.split("/", 3)[:3]) for file in files}
-    return set(filter(None, map(find_bucket, roots)))
-
-
-def _find_keys(spark: SparkSession, bucket: str) -> Credentials:
-    """The credentials of a bucket; without keys if only Hadoop can find them."""
-    try:
-        return find_credentials(bucket, make_hadoop_lookup(spark))
-    except UnsupportedTable:
-        return FROM_ENVIRONMENT
-
-
-def make_hadoop_lookup(spark: SparkSession) -> Callable[[str], str | None]:
-    """Return a function that looks up Hadoop's settings, also secrets in a credential provider."""
-    conf = jvm_session.get_hadoop_configuration(spark)
-
-    def lookup(key: str) -> str | None:
-        characters = conf.getPassword(key)
-        return None if characters is None else "".join(characters)
-
-    return lookup
+    location = configuration.get("spark.metastore.store", spark)
+    uri = store_uri(table, location)
+    if location or needs_hadoop(uri):
+        return open_store_at(spark, uri, writable=writable)
+    access = find_table_credentials(spark, table.format, identifier, uri)
+    return Store.open(uri, access=access, writable=writable), TaskStore(uri, access)
 
 
 def _open(spark: SparkSession, uri: str, *, writable: bool) -> Blobs:
