@@ -103,7 +103,20 @@ class _Passing(BaseHTTPRequestHandler):
     server: Proxy
 
     def _serve(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self._pass_on(self._read_body())
+
+    def _read_body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        del self.headers["Transfer-Encoding"]  # it is passed on as a whole
+        body = b""
+        while length := int(self.rfile.readline(), 16):
+            body += self.rfile.read(length)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
+    def _pass_on(self, body: bytes) -> None:
         trouble = self.server.trouble(self.path) if self.command == "PUT" else None
         status, headers, answer = self._passed_on(body)
         if trouble:

@@ -1,0 +1,293 @@
+"""An Iceberg REST catalog that hands out keys with each table, and a guard before an S3 server that knows them.
+
+The catalog keeps tables as pyiceberg does. Every answer about a table has new keys, for the table alone, that the guard
+accepts until they expire.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import threading
+import time
+import uuid
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from pyarrow.fs import FileSelector
+from pyiceberg.catalog import load_file_io
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.serializers import FromInputFile, ToOutputFile
+from pyiceberg.table import CommitTableRequest
+from pyiceberg.table.metadata import new_table_metadata
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
+from pyiceberg.table.update import update_table_metadata
+
+from metastore.store.credentials import open_file_system
+from store import s3
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+NAMESPACE = "db"
+_CREDENTIAL = re.compile(r"Credential=([^/,]+)/")
+_KEY = re.compile(r"<Key>([^<]*)</Key>")
+_PREFIX = re.compile(r"(?:^|&)prefix=([^&]*)")
+
+
+@dataclass(frozen=True)
+class VendedKey:
+    """A key that the catalog handed out.
+
+    Attributes:
+        prefix: The part of the bucket, with its folder, that the key opens.
+        expires: When it ends, in seconds since 1970.
+    """
+
+    prefix: str
+    expires: float
+
+
+class Guard(s3.Proxy):
+    """A proxy before an S3 server that refuses requests without a valid key.
+
+    Args:
+        address: Address of the server behind it.
+    """
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address, lambda _: None)
+        self.RequestHandlerClass = _Guarded
+        self.keys: dict[str, VendedKey] = {}
+        self.requests: list[str] = []
+        self.refused: list[str] = []
+
+    def explain_refusal(self, path: str, headers: Any, body: bytes) -> str | None:
+        """Say why a request is refused; None if it is not."""
+        credential = _CREDENTIAL.search(headers.get("Authorization", ""))
+        key = self.keys.get(credential[1]) if credential else None
+        if key is None:
+            return "InvalidAccessKeyId"
+        if key.expires < time.time():
+            return "ExpiredToken"
+        return None if all(one.startswith(f"{key.prefix}/") for one in _list_places(path, body)) else "AccessDenied"
+
+
+def _list_places(path: str, body: bytes) -> list[str]:
+    """List what a request is about: an object, all objects of a prefix, or those that are to be deleted."""
+    address = urlsplit(path)
+    place = unquote(address.path).strip("/")
+    if address.query == "delete":
+        return [f"{place}/{html.unescape(key)}" for key in _KEY.findall(body.decode())]
+    prefix = _PREFIX.search(address.query)
+    return [f"{place}/{unquote(prefix[1])}/" if prefix else f"{place}/"]
+
+
+class _Guarded(s3._Passing):
+    server: Guard
+
+    def _serve(self) -> None:
+        request = f"{self.command} {self.path}"
+        self.server.requests.append(request)
+        body = self._read_body()
+        reason = self.server.explain_refusal(self.path, self.headers, body)
+        if reason is None:
+            self._pass_on(body)
+            return
+        self.server.refused.append(f"{reason} {request}")
+        answer = f"<?xml version='1.0'?><Error><Code>{reason}</Code><Message>{reason}</Message></Error>".encode()
+        self.send_response(403)
+        self.send_header("Content-Type", "application/xml")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer)
+
+    do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = _serve  # noqa: N815 - the names that the base class asks for
+
+
+@dataclass
+class Vending:
+    """How the catalog hands out keys.
+
+    Attributes:
+        seconds: For how long a key is valid.
+        as_storage_credentials: Whether keys come as credentials of a prefix, as newer catalogs send them.
+        settings: Settings of S3 that come with each key.
+    """
+
+    seconds: float = 3600
+    as_storage_credentials: bool = False
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+class RestCatalog(ThreadingHTTPServer):
+    """The catalog.
+
+    Args:
+        behind: Address of the S3 server itself, to which the catalog writes the tables' metadata.
+        guard: The guard, whose address its clients get with their keys.
+        name: The catalog's name, and the folder of its tables.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, behind: str, guard: Guard, name: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Answering)
+        self.behind = behind
+        self.guard = guard
+        self.name = name
+        self.vending = Vending()
+        self.tables: dict[str, str] = {}
+        self.requests: list[str] = []
+        self.lock = threading.Lock()
+        properties = {"s3.endpoint": behind, "s3.access-key-id": s3.KEY, "s3.secret-access-key": s3.SECRET}
+        self.io = load_file_io({**properties, "s3.region": "us-east-1"})
+
+    @property
+    def address(self) -> str:
+        """The address for clients."""
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+    def create(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Create a table."""
+        name = request["name"]
+        location = request.get("location") or f"s3://{s3.BUCKET}/{self.name}/{NAMESPACE}/{name}"
+        spec = request.get("partition-spec")
+        order = request.get("write-order")
+        metadata = new_table_metadata(
+            Schema.model_validate(request["schema"]),
+            PartitionSpec.model_validate(spec) if spec else UNPARTITIONED_PARTITION_SPEC,
+            SortOrder.model_validate(order) if order else UNSORTED_SORT_ORDER,
+            location,
+            request.get("properties", {}),
+        )
+        self._write(name, metadata)
+        return self.load(name)
+
+    def commit(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Change a table."""
+        commit = CommitTableRequest.model_validate({"identifier": {"namespace": [NAMESPACE], "name": name}, **request})
+        with self.lock:
+            base = self._read(name)
+            for requirement in commit.requirements:
+                requirement.validate(base)
+            self._write(name, update_table_metadata(base, commit.updates))
+        return self.load(name)
+
+    def load(self, name: str) -> dict[str, Any]:
+        """Answer with a table and new keys for it."""
+        metadata = self._read(name)
+        answer = {"metadata-location": self.tables[name], "metadata": json.loads(metadata.model_dump_json())}
+        prefix, keys = self._vend(metadata.location)
+        if self.vending.as_storage_credentials:
+            address = {name: value for name, value in keys.items() if "key" not in name and "token" not in name}
+            return {**answer, "config": address, "storage-credentials": [{"prefix": prefix, "config": keys}]}
+        return {**answer, "config": keys}
+
+    def credentials(self, name: str) -> dict[str, Any]:
+        """Answer with new keys of a table."""
+        prefix, keys = self._vend(self._read(name).location)
+        return {"storage-credentials": [{"prefix": prefix, "config": keys}]}
+
+    def read_all(self, part: str) -> dict[str, bytes]:
+        """Read all objects of the catalog's tables with this in their path."""
+        system, root = open_file_system(f"s3a://{s3.BUCKET}", s3.access(self.behind))
+        files = system.get_file_info(FileSelector(f"{root}/{self.name}", recursive=True))
+        paths = [file.path for file in files if file.is_file and part in file.path]
+        return {path: system.open_input_file(path).readall() for path in paths}
+
+    def _vend(self, location: str) -> tuple[str, dict[str, str]]:
+        key = f"VENDED{uuid.uuid4().hex[:12].upper()}"
+        expires = time.time() + self.vending.seconds
+        self.guard.keys[key] = VendedKey(location.partition("://")[2].rstrip("/"), expires)
+        return location, {
+            "s3.access-key-id": key,
+            "s3.secret-access-key": f"vended/secret+of={key}",
+            "s3.session-token": f"token-of-{key}",
+            "s3.session-token-expires-at-ms": str(int(expires * 1000)),
+            "s3.endpoint": self.guard.address,
+            "s3.path-style-access": "true",
+            "client.region": "us-east-1",
+            **self.vending.settings,
+        }
+
+    def _read(self, name: str) -> Any:
+        return FromInputFile.table_metadata(self.io.new_input(self.tables[name]))
+
+    def _write(self, name: str, metadata: Any) -> None:
+        place = f"{metadata.location}/metadata/{uuid.uuid4()}.metadata.json"
+        ToOutputFile.table_metadata(metadata, self.io.new_output(place))
+        self.tables[name] = place
+
+
+class _Answering(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: RestCatalog
+
+    def _serve(self) -> None:
+        self.server.requests.append(f"{self.command} {self.path}")
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        request = json.loads(body) if body else {}
+        status, answer = self._answer(urlsplit(self.path).path.strip("/").split("/")[1:], request)
+        self.send_response(status)
+        data = b"" if answer is None else json.dumps(answer).encode()
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    def _answer(self, path: list[str], request: dict[str, Any]) -> tuple[int, Any]:
+        catalog = self.server
+        method = self.command
+        match path:
+            case ["config"]:
+                return 200, {"defaults": {}, "overrides": {}}
+            case ["namespaces"]:
+                return 200, {"namespaces": [[NAMESPACE]], "namespace": [NAMESPACE], "properties": {}}
+            case ["namespaces", name]:
+                return (200, {"namespace": [name], "properties": {}}) if name == NAMESPACE else _missing(name)
+            case ["namespaces", _, "tables"] if method == "POST":
+                return 200, catalog.create(request)
+            case ["namespaces", _, "tables"]:
+                return 200, {"identifiers": [{"namespace": [NAMESPACE], "name": name} for name in catalog.tables]}
+            case ["namespaces", _, "tables", _, "metrics"]:
+                return 204, None
+            case ["namespaces", _, "tables", name, *_] if name not in catalog.tables:
+                return _missing(name)
+            case ["namespaces", _, "tables", name, "credentials"]:
+                return 200, catalog.credentials(name)
+            case ["namespaces", _, "tables", name]:
+                return self._answer_about_table(name, request)
+        return _missing("/".join(path))
+
+    def _answer_about_table(self, name: str, request: dict[str, Any]) -> tuple[int, Any]:
+        if self.command == "POST":
+            return 200, self.server.commit(name, request)
+        if self.command == "DELETE":
+            del self.server.tables[name]
+            return 204, None
+        return 200, self.server.load(name)
+
+    do_GET = do_HEAD = do_DELETE = do_POST = _serve  # noqa: N815 - the names that the base class asks for
+
+    def log_message(self, *_: object) -> None:
+        """Requests are no news."""
+
+
+def _missing(name: str) -> tuple[int, Any]:
+    kind = "NoSuchTableException"
+    return 404, {"error": {"message": f"{name} does not exist", "type": kind, "code": 404}}
