@@ -90,6 +90,13 @@ def test_each_request_had_a_key_of_its_own_table(told, catalog):
     assert any("/_metastore/" in request for request in catalog.guard.requests)
 
 
+def test_an_object_is_written_by_one_request(told, catalog):
+    objects = [request for request in catalog.guard.requests if "/_metastore/objects/" in request]
+    puts = [request for request in objects if request.startswith("PUT ")]
+    assert len(puts) == len(set(puts)) == len(catalog.read_all("_metastore/objects/"))
+    assert not [request for request in objects if request.startswith("POST ")]
+
+
 def test_nothing_of_a_key_is_shown_or_written(driver, catalog):
     secrets = {"secret+of", "token-of", *catalog.guard.keys}
     assert not [secret for secret in secrets if secret in driver["texts"]]

@@ -25,14 +25,17 @@ if TYPE_CHECKING:
 
 _FROM_KEYS = {"SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider"}
 _ANONYMOUS = {"AnonymousAWSCredentialsProvider", "AnonymousCredentialsProvider"}
+_OF_INSTANCE = {
+    "IAMInstanceCredentialsProvider",
+    "InstanceProfileCredentialsProvider",
+    "EC2ContainerCredentialsProviderWrapper",
+}
 _OF_ENVIRONMENT = {
+    *_OF_INSTANCE,
     "DefaultCredentialsProvider",
     "DefaultAWSCredentialsProviderChain",
     "EnvironmentVariableCredentialsProvider",
-    "IAMInstanceCredentialsProvider",
-    "InstanceProfileCredentialsProvider",
     "ContainerCredentialsProvider",
-    "EC2ContainerCredentialsProviderWrapper",
     "WebIdentityTokenFileCredentialsProvider",
     "WebIdentityTokenCredentialsProvider",
 }
@@ -66,9 +69,11 @@ class Credentials:
     Attributes:
         options: Settings of obstore's store; an `endpoint` of S3 is the server's, without the bucket. Besides, a token
             of Google as `access_token`, and its end in milliseconds since 1970 as `access_token_expires`.
+        asks_instance: Whether the settings name the cloud's own machines as the source of keys.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    asks_instance: bool = False
 
     @property
     def has_keys(self) -> bool:
@@ -86,7 +91,9 @@ def find_credentials(uri: str, lookup: Lookup) -> Credentials:
         return FROM_ENVIRONMENT
     scheme, host = _split_scheme_and_host(uri)
     if scheme == "s3":
-        return Credentials(_find_s3_options(uri, _prefer_bucket(host, lookup)))
+        of_bucket = _prefer_bucket(host, lookup)
+        asks_instance = not _OF_INSTANCE.isdisjoint(_list_s3_providers(of_bucket))
+        return Credentials(_find_s3_options(uri, of_bucket), asks_instance)
     if scheme == "gs":
         return Credentials(_find_google_options(lookup))
     return Credentials(_find_azure_options(host, lookup))
@@ -132,7 +139,8 @@ def open_file_system(uri: str, access: Credentials) -> tuple[fs.FileSystem, str]
             # A file that is opened at its first bytes is one PUT if it is small, else three requests at least.
             return fs.S3FileSystem(**arguments, allow_delayed_open=True), path
     if not options:
-        system, path = fs.FileSystem.from_uri(remote_url(uri))
+        delayed = "?allow_delayed_open=true" if scheme == "s3" else ""
+        system, path = fs.FileSystem.from_uri(f"{remote_url(uri)}{delayed}")
         return system, path
     if scheme == "gs":
         arguments = {**_rename_options(options, _ARROW_GOOGLE), **_name_google_server(options)}

@@ -19,6 +19,7 @@ from obstore.store import from_url
 
 from metastore.errors import StoreNotReadable, UnsupportedTable
 from metastore.store.credentials import Credentials, make_store_options
+from metastore.store.environment_keys import require_keys
 from metastore.store.location import split_remote
 from metastore.visible_text import first_line
 
@@ -50,6 +51,7 @@ class RemoteFolder:
         self._uri = uri
         root, self._folder = split_remote(uri)
         self._bucket = root.partition("://")[2]
+        require_keys(uri, access)
         try:
             options: Any = make_store_options(uri, access)
             arguments = {name: options.pop(name, None) for name in ("client_options", "credential_provider")}

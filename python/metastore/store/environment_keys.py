@@ -1,0 +1,107 @@
+"""Keys of the environment, found without a request to the network.
+
+Libraries of object stores ask an address of the cloud for keys if they find none: for seconds, and from any laptop. So
+they are used only where the environment has keys, or where the machine's vendor is the cloud of the store.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from metastore.errors import StoreNotReadable
+from metastore.store.location import remote_url
+
+if TYPE_CHECKING:
+    from metastore.store.credentials import Credentials
+
+_VENDOR = Path("/sys/devices/virtual/dmi/id/sys_vendor")
+"""What Linux calls the maker of the machine: clouds name themselves there, in containers, too."""
+_NO_INSTANCE = "AWS_EC2_METADATA_DISABLED"
+
+
+class _Cloud(NamedTuple):
+    """The keys of a kind of object store.
+
+    Attributes:
+        variables: Variables of the environment of which one is enough.
+        settings: Settings of Spark that would help, for the error.
+        vendor: The beginning of the vendor's name on the cloud's own machines.
+    """
+
+    variables: tuple[str, ...]
+    settings: str
+    vendor: str
+
+
+_CLOUDS = {
+    "s3": _Cloud(
+        (
+            "AWS_ACCESS_KEY_ID",
+            "AWS_WEB_IDENTITY_TOKEN_FILE",
+            "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+            "AWS_SKIP_SIGNATURE",
+        ),
+        "fs.s3a.access.key and fs.s3a.secret.key",
+        "Amazon EC2",
+    ),
+    "gs": _Cloud(
+        (
+            "GOOGLE_APPLICATION_CREDENTIALS",
+            "GOOGLE_SERVICE_ACCOUNT",
+            "GOOGLE_SERVICE_ACCOUNT_PATH",
+            "GOOGLE_SERVICE_ACCOUNT_KEY",
+            "GOOGLE_SKIP_SIGNATURE",
+        ),
+        "fs.gs.auth.service.account.json.keyfile",
+        "Google",
+    ),
+    "azure": _Cloud(
+        (
+            "AZURE_STORAGE_ACCOUNT_KEY",
+            "AZURE_STORAGE_ACCESS_KEY",
+            "AZURE_STORAGE_SAS_KEY",
+            "AZURE_STORAGE_SAS_TOKEN",
+            "AZURE_STORAGE_TOKEN",
+            "AZURE_STORAGE_USE_EMULATOR",
+            "AZURE_STORAGE_CLIENT_SECRET",
+            "AZURE_CLIENT_SECRET",
+            "AZURE_FEDERATED_TOKEN_FILE",
+            "AZURE_USE_AZURE_CLI",
+            "AZURE_SKIP_SIGNATURE",
+            "IDENTITY_ENDPOINT",
+        ),
+        "fs.azure.account.key.ACCOUNT",
+        "Microsoft Corporation",
+    ),
+}
+
+
+def require_keys(uri: str, access: Credentials) -> None:
+    """Make sure that something has keys for a location on an object store.
+
+    Raises:
+        StoreNotReadable: Neither the settings nor the environment have keys, and the machine is none of the cloud.
+    """
+    if access.has_keys or access.asks_instance:
+        return
+    scheme, _, _ = remote_url(uri).partition("://")
+    cloud = _CLOUDS.get(scheme, _CLOUDS["azure"])
+    if any(map(os.environ.get, cloud.variables)) or _is_instance_of(cloud):
+        return
+    variables = ", ".join(cloud.variables)
+    reason = f"nobody has keys for it: neither the catalog of the table nor {cloud.settings} nor one of {variables}"
+    hint = f"Set {cloud.settings}, or spark.metastore.store to a place that can be written."
+    raise StoreNotReadable(uri, reason, hint)
+
+
+def _is_instance_of(cloud: _Cloud) -> bool:
+    """Whether this machine belongs to a cloud, which gives keys to its own machines."""
+    if os.environ.get(_NO_INSTANCE, "").lower() == "true":
+        return False
+    try:
+        return _VENDOR.read_text("utf-8").startswith(cloud.vendor)
+    except OSError:
+        return False
