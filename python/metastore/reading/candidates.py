@@ -127,7 +127,8 @@ def search_slices(
             slice_keys = keys.filter(pc.equal(keys[SLICE], number)).drop_columns([SLICE])
             searches[number].add_table(slice_keys)
     masks = [np.packbits(search.found).tobytes() for search in searches.values()]
-    yield pa.record_batch([pa.array(list(searches), pa.int64()), pa.array(masks, pa.binary())], [SLICE, "found"])
+    numbers = pa.array(list(searches), pa.int64())
+    yield pa.record_batch([numbers, pa.array(masks, pa.binary())], [SLICE, "found"])
 
 
 def _combine_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -72,9 +72,12 @@ class ColumnCandidates:
         """Find for each file the ordered keys within its bounds."""
         evidence = self._evidence
         ordered = keys.columns[0].values[: keys.ordered]
-        starts = np.where(evidence.known & evidence.has_lo, np.searchsorted(ordered, evidence.lo, "left"), 0)
-        ends = np.where(evidence.known & evidence.has_hi, np.searchsorted(ordered, evidence.hi, "right"), keys.ordered)
-        return KeysWithinBounds(starts, np.where(evidence.known & evidence.empty, starts, ends))
+        first = np.searchsorted(ordered, evidence.lo, "left")
+        behind_last = np.searchsorted(ordered, evidence.hi, "right")
+        starts = np.where(evidence.known & evidence.has_lo, first, 0)
+        ends = np.where(evidence.known & evidence.has_hi, behind_last, keys.ordered)
+        ends = np.where(evidence.known & evidence.empty, starts, ends)
+        return KeysWithinBounds(starts, ends)
 
     def select_by_bounds(self, file: int, part: KeyColumn, positions: Places) -> Mask:
         """Select the keys that counts and bounds of a file allow."""
@@ -87,7 +90,9 @@ class ColumnCandidates:
             within &= values >= evidence.lo[file]
         if evidence.has_hi[file]:
             within &= values <= evidence.hi[file]
-        counted = np.where(part.null[positions], evidence.nulls[file] != 0, evidence.nans[file] != 0)
+        may_have_nulls = evidence.nulls[file] != 0
+        may_have_nans = evidence.nans[file] != 0
+        counted = np.where(part.null[positions], may_have_nulls, may_have_nans)
         return np.where(part.plain[positions], within, counted)
 
     def select_by_values(self, file: int, part: KeyColumn, positions: Places) -> Mask:
@@ -115,7 +120,10 @@ class ColumnCandidates:
 
     def may_hold(self, file: int, values: pa.Array) -> bool:
         """Whether the filter of a file allows any of some stored values."""
-        return not self._evidence.known[file] or bool(self._filter_hashes(file, bloom_hashes(values)).any())
+        if not self._evidence.known[file]:
+            return True
+        allowed = self._filter_hashes(file, bloom_hashes(values))
+        return bool(allowed.any())
 
     def count(self, key: KeyColumn) -> Places:
         """Count the rows of each file with a single plain value: 0 if it has none, -1 if unknown."""
@@ -192,9 +200,11 @@ class ColumnCandidates:
         ordered_rows = rows.take(pa.array(order)) if self._with_frequencies else None
         for number, file in files.items():
             start, end = np.searchsorted(numbers, [number, number + 1])
+            count = end - start
             # As many values as were counted: a list that lost some proves nothing.
-            is_complete = bool(self._evidence.complete[file] and end - start == self._evidence.distinct[file])
-            list_rows = None if ordered_rows is None else ordered_rows.slice(start, end - start)
+            has_all = count == self._evidence.distinct[file]
+            is_complete = bool(self._evidence.complete[file] and has_all)
+            list_rows = None if ordered_rows is None else ordered_rows.slice(start, count)
             self._lists[file] = _ValueList(hashes[start:end], is_complete, list_rows)
 
 

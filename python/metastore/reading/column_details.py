@@ -64,6 +64,11 @@ class ColumnDetails:
         return count_or_zero(self.summary, "nans")
 
     @property
+    def may_have_values(self) -> bool:
+        """Whether there are values that are neither null nor NaN, or may be."""
+        return self.value_count is None or self.value_count > self.nan_count
+
+    @property
     def has_value_list(self) -> bool:
         """Whether there is a list of values, be it empty."""
         return self.summary.get("frequencies") not in _NOT_LISTED

@@ -99,7 +99,7 @@ class DistributionReader:
         """
         details = distribution.details
         histogram = details.histogram()
-        if histogram is None and (details.value_count is None or details.value_count > details.nan_count):
+        if histogram is None and details.may_have_values:
             raise self._explain_missing("histogram", name)
         return histogram
 

@@ -63,7 +63,8 @@ def _read_summary(part: ObjectPart, column: Column, ordinal: int) -> dict[str, A
     if column.encoding is not None:
         names += [f"lo_{column.encoding}", f"hi_{column.encoding}", f"percentiles_{column.encoding}"]
     rows = part.read_rows(part.groups_of_column(ordinal), names)
-    summaries: list[dict[str, Any]] = rows.filter(pc.equal(rows["column"], ordinal)).to_pylist()
+    rows_of_column = rows.filter(pc.equal(rows["column"], ordinal))
+    summaries: list[dict[str, Any]] = rows_of_column.to_pylist()
     return next(iter(summaries), None)
 
 

@@ -158,7 +158,8 @@ class FoundStatistics(Discovery):
     def is_called(self, table: str) -> bool:
         """Whether a table is meant by its name, the end of its name, its uuid or its location."""
         identity = self.manifest.table
-        return table in (identity.name, identity.uuid, identity.location) or identity.name.endswith(f".{table}")
+        names = (identity.name, identity.uuid, identity.location)
+        return table in names or identity.name.endswith(f".{table}")
 
     def was_analyzed_at(self, location: str) -> bool:
         """Whether the table lay at a location when it was analyzed."""

@@ -116,7 +116,8 @@ def measure_psi(before: Sequence[float], after: Sequence[float]) -> float:
     """
     p = np.maximum(_shares(before), EMPTY)
     q = np.maximum(_shares(after), EMPTY)
-    return float(np.sum((q - p) * np.log(q / p)))
+    changes = (q - p) * np.log(q / p)
+    return float(np.sum(changes))
 
 
 def measure_js_distance(before: Sequence[float], after: Sequence[float]) -> float:
@@ -130,13 +131,16 @@ def measure_js_distance(before: Sequence[float], after: Sequence[float]) -> floa
     q = _shares(after)
     middle = (p + q) / 2
     divergence = (_measure_divergence(p, middle) + _measure_divergence(q, middle)) / 2
-    return float(np.sqrt(min(max(divergence, 0.0), 1.0)))
+    within_range = min(max(divergence, 0.0), 1.0)  # rounding may leave it
+    return float(np.sqrt(within_range))
 
 
 def _measure_divergence(p: Floats, q: Floats) -> float:
     """The Kullback-Leibler divergence, to the base 2."""
     is_positive = p > 0
-    return float(np.sum(p[is_positive] * np.log2(p[is_positive] / q[is_positive])))
+    positive = p[is_positive]
+    terms = positive * np.log2(positive / q[is_positive])
+    return float(np.sum(terms))
 
 
 def _shares(counts: Sequence[float]) -> Floats:
@@ -166,7 +170,9 @@ class _Side:
     def read_values(self) -> Counter[Any]:
         """Its values without NaN, and their counts."""
         rows = self.details.read_value_list(None)
-        counts = Counter(dict(zip(rows["value"].to_pylist(), rows["frequency"].to_pylist(), strict=True)))
+        values = rows["value"].to_pylist()
+        frequencies = rows["frequency"].to_pylist()
+        counts = Counter(dict(zip(values, frequencies, strict=True)))
         for nan in filter(_is_nan, list(counts)):
             del counts[nan]
         return counts
@@ -301,7 +307,8 @@ class _CumulatedBins:
         if self.hold_one_value[lower] or edge < self.ends[lower]:
             return self.counts[lower]
         share = _estimate_share(self.ends[lower], self.ends[upper], edge)
-        return self.counts[lower] + share * (self.counts[upper] - self.counts[lower])
+        values_of_bin = self.counts[upper] - self.counts[lower]
+        return self.counts[lower] + share * values_of_bin
 
 
 def _estimate_share(low: Any, high: Any, edge: Any) -> float:

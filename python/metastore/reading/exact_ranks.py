@@ -40,7 +40,8 @@ def build_ranks_view(store: Store, answer: SnapshotAnswer, column: str | None, t
     for ranked in narrow_columns(columns, column, table):
         for rows in read_ranks(store, answer.snapshot, ranked):
             names = pa.array([ranked.name] * rows.num_rows, pa.string())
-            parts.append(rows.set_column(0, RANKS.field(0), names).cast(RANKS))
+            named_rows = rows.set_column(0, RANKS.field(0), names)
+            parts.append(named_rows.cast(RANKS))
     return pa.concat_tables(parts)
 
 
@@ -118,7 +119,8 @@ class _ColumnRanks:
     def read_rows(self, number: int) -> pa.Table:
         """Read the column's rows of one object."""
         rows = self._store.get(self.refs[number].object)
-        start, end = np.searchsorted(rows.column("column").to_numpy(), [self._ordinal, self._ordinal + 1])
+        columns = rows.column("column").to_numpy()
+        start, end = np.searchsorted(columns, [self._ordinal, self._ordinal + 1])
         return rows.slice(start, end - start)
 
     def _read_part(self, number: int) -> pa.Table:
@@ -133,6 +135,8 @@ class _ColumnRanks:
 
     def look_up(self, rank: int) -> Any:
         """The value of a rank, which begins at 1."""
-        part = self._read_part(int(np.searchsorted(self._first_ranks, rank, side="left")) - 1)
-        position = int(np.searchsorted(part.column("rank").to_numpy(), rank, side="left"))
+        number = int(np.searchsorted(self._first_ranks, rank, side="left")) - 1
+        part = self._read_part(number)
+        ranks = part.column("rank").to_numpy()
+        position = int(np.searchsorted(ranks, rank, side="left"))
         return part.column(self._value_field)[position].as_py()

@@ -105,7 +105,8 @@ class KeyBatch:
             parts.append(KeyColumn.from_values(values.combine_chunks(), column))
         first = parts[0]
         plain = np.flatnonzero(first.plain)
-        order = np.concatenate([plain[np.argsort(first.values[plain], kind="stable")], np.flatnonzero(~first.plain)])
+        ordered = plain[np.argsort(first.values[plain], kind="stable")]
+        order = np.concatenate([ordered, np.flatnonzero(~first.plain)])
         return cls(tuple(part.take(order) for part in parts), len(plain))
 
     def __len__(self) -> int:
@@ -117,9 +118,11 @@ def take_prefixes(values: pa.Array) -> NDArray[Any]:
 
     What is shorter is filled up with zeros: two different strings may look equal, never the wrong way round.
     """
-    bounds = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
+    all_bounds = np.frombuffer(values.buffers()[1], np.int64)
+    bounds = all_bounds[values.offset : values.offset + len(values) + 1]
     lengths = np.diff(bounds)
-    width = int(min(max(lengths.max(initial=0), 1), CUT_BYTES))
+    longest = lengths.max(initial=1)
+    width = int(min(longest, CUT_BYTES))
     data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
     data = np.concatenate([data, np.zeros(width, np.uint8)])
     out = np.empty((len(values), width), np.uint8)

@@ -133,7 +133,9 @@ def read_statistics(
     if not parts:
         return SUMMARY.empty_table()
     rows = pa.concat_tables(parts)
-    cells = rows.column("file").to_numpy().astype(np.int64) * len(columns) + rows.column("column").to_numpy()
+    files_of_rows = rows.column("file").to_numpy().astype(np.int64)
+    columns_of_rows = rows.column("column").to_numpy()
+    cells = files_of_rows * len(columns) + columns_of_rows
     _, first = np.unique(cells, return_index=True)  # the preferred blocks came first
     return rows.take(pa.array(first))
 
@@ -179,7 +181,8 @@ def _sort_by_preference(blocks: Sequence[Block]) -> list[Block]:
 def _match_block(block_files: pa.Table, numbers: Mapping[FileKey, int]) -> np.ndarray:
     """The number in a list of files of each file of a block, -1 if it is not there."""
     ordinals = block_files.column("file").to_numpy()
-    live = np.full(ordinals.max(initial=-1) + 1, -1, dtype=np.int64)
+    count = ordinals.max(initial=-1) + 1
+    live = np.full(count, -1, dtype=np.int64)
     live[ordinals] = [numbers.get(key, -1) for key in read_file_keys(block_files)]
     return live
 
@@ -205,7 +208,8 @@ def _read_block_rows(
         rows = read_column_rows(store, ref, selected, SUMMARY.names)
         column = numbers[rows.column("column").to_numpy()]
         file = files.live[rows.column("file").to_numpy()]
-        rows = rows.set_column(0, "column", pa.array(column)).set_column(1, "file", pa.array(file))
+        rows = rows.set_column(0, "column", pa.array(column))
+        rows = rows.set_column(1, "file", pa.array(file))
         yield rows.filter(pa.array((column >= 0) & (file >= 0)))
 
 

@@ -140,7 +140,12 @@ class SummaryReader:
         if file is not None:
             stored = stored.restrict_to(table.find_file(file, stored))
         statistics = read_statistics(table.store, stored, answer.described, columns).to_pylist()
-        return [self._build_file_row(row, paths[row["file"]], answer.described[row["column"]]) for row in statistics]
+        rows = []
+        for row in statistics:
+            path = paths[row["file"]]
+            column = answer.described[row["column"]]
+            rows.append(self._build_file_row(row, path, column))
+        return rows
 
     def _build_file_row(self, statistics: Mapping[str, Any], path: str, column: Column) -> Row:
         return {

@@ -252,7 +252,9 @@ def _is_exact(column: Column, row: Mapping[str, Any], scope: Scope, files: int |
         return False
     if not files:
         return True
-    return row.get("nulls") is not None and not _is_cut(column, row, "lo") and not _is_cut(column, row, "hi")
+    if row.get("nulls") is None:
+        return False
+    return not _is_cut(column, row, "lo") and not _is_cut(column, row, "hi")
 
 
 def _is_cut(column: Column, row: Mapping[str, Any], end: str) -> bool:

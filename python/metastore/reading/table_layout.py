@@ -67,10 +67,13 @@ class ColumnLayout:
         begun_by_its_end = np.searchsorted(begins, his, "right")
         ended_before_it = np.searchsorted(ends, los, "left")
         depth = begun_by_its_end - ended_before_it
-        apart = np.searchsorted(ends, los, "right") + len(los) - np.searchsorted(begins, his, "left")
+        ended_by_its_begin = np.searchsorted(ends, los, "right")
+        begun_after_its_end = len(los) - np.searchsorted(begins, his, "left")
+        apart = ended_by_its_begin + begun_after_its_end
         points = np.sort(los[los == his])  # these, itself among them, lie before a file of that one value and after it
         twice = np.searchsorted(points, los, "right") - np.searchsorted(points, los, "left")
-        alone = apart == np.where(los == his, len(los) + twice, len(los) - 1)
+        all_others = np.where(los == his, len(los) + twice, len(los) - 1)
+        alone = apart == all_others
         return cls(float(depth.mean()), float(alone.mean()))
 
 
@@ -150,7 +153,8 @@ def _sample_values(histogram: Histogram) -> Counter[Any]:
 
 def _choose_rank(draw: int, rows: int) -> int:
     """A rank in one of the parts: at even ranks ends of files with equally many rows would be met never, or always."""
-    return (draw * _STEPS + (draw * _STRIDE + _STEPS // 2) % _STEPS) * rows // (_MOST_LOOK_UPS * _STEPS) + 1
+    step = (draw * _STRIDE + _STEPS // 2) % _STEPS
+    return (draw * _STEPS + step) * rows // (_MOST_LOOK_UPS * _STEPS) + 1
 
 
 def describe_layout(
@@ -248,12 +252,15 @@ class _FilesOfColumn:
         counts = []
         for number in tested:
             key = key_of_stored(values[number], column)
-            counts.append(self.pruner.count_kept(Member(column, ValueSet.of([key]))))
+            condition = Member(column, ValueSet.of([key]))
+            counts.append(self.pruner.count_kept(condition))
         by_values = np.array(counts, np.float64)
         if len(tested) == len(by_bounds):
             return by_values
         rows = np.array(look_ups.rows)[tested]
-        share = float(np.dot(by_values, rows)) / max(1.0, float(np.dot(by_bounds[tested], rows)))
+        files_by_values = float(np.dot(by_values, rows))
+        files_by_bounds = float(np.dot(by_bounds[tested], rows))
+        share = files_by_values / max(1.0, files_by_bounds)
         return by_bounds * share
 
     def _count_by_bounds(self, values: tuple[Any, ...]) -> NDArray[np.float64]:

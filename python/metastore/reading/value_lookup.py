@@ -156,7 +156,8 @@ class _ValueSearch:
         listed_values = int(pc.sum(is_column).as_py() or 0)
         if not len(hits):
             return _Hits(listed_values, _NO_FILES)
-        _, files, frequencies = read_postings(part.read_rows([group], POSTING_COLUMNS).take(pa.array(hits)))
+        postings = part.read_rows([group], POSTING_COLUMNS)
+        _, files, frequencies = read_postings(postings.take(pa.array(hits)))
         return _Hits(listed_values, np.array([files, frequencies])[:, frequencies > 0])
 
     def _compare(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
