@@ -153,7 +153,9 @@ def _write_level(inputs: PlanInputs, plan: Plan, state: RoundState, coverage: Co
 def _list_expressions(inputs: PlanInputs, manifest: Manifest) -> tuple[Column, ...]:
     """Return the requested expressions, and others that are stored for the same snapshot and columns."""
     expressions = inputs.request.expressions
-    requested = {column.key for column in expressions} | {column.name for column in expressions}
+    requested: set[str] = set()
+    for column in expressions:
+        requested.update((column.key, column.name))
     stored = _list_stored_expressions(inputs.facts, manifest)
     additional = [column for column in stored if requested.isdisjoint((column.key, column.name))]
     return (*expressions, *additional)

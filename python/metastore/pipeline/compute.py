@@ -93,8 +93,7 @@ def compute_missing(
 
 def _choose_destination(inputs: PlanInputs, columns: Sequence[Column]) -> BlockDestination:
     """Return the destination of blocks of columns or expressions, with the user-defined statistics of these."""
-    keys = {column.key if column.is_expression else None for column in columns}
-    statistics = tuple(pickle for pickle in inputs.user_statistics.pickles if pickle.expression in keys)
+    statistics = inputs.user_statistics.pickles_of(columns)
     table_bytes = sum(file.size for file in inputs.facts.files)
     allowance = replace(choose_allowance(table_bytes), keeps_sketches=inputs.is_publishing)
     return BlockDestination(
@@ -227,7 +226,7 @@ class BlockComputation:
         def run(task: BlockTask) -> BlockTaskResult:
             result = run_block_task(destination, task)
             files.add(len(task.files))
-            rows.add(sum(file.rows or 0 for file in task.files))
+            rows.add(sum(file.physical_rows for file in task.files))
             weight.add(weigh_files(task.files))
             return result
 
@@ -332,7 +331,9 @@ def _split(work: MissingStatistics) -> list[MissingStatistics]:
         return [replace(work, columns=(column,)) for column in work.columns]
     if len(work.files) > 1:
         middle = len(work.files) // 2
-        return [replace(work, files=work.files[:middle]), replace(work, files=work.files[middle:])]
+        first_half = replace(work, files=work.files[:middle])
+        second_half = replace(work, files=work.files[middle:])
+        return [first_half, second_half]
     return []
 
 
@@ -349,32 +350,40 @@ def _split_unread(results: Sequence[BlockTaskResult]) -> tuple[tuple[Refusal, ..
 
 
 def _list_unread(results: Sequence[BlockTaskResult]) -> list[Refusal]:
-    return [refusal for result in results for refusal in result.unread]
+    unread: list[Refusal] = []
+    for result in results:
+        unread += result.unread
+    return unread
 
 
 def _join_results(results: Sequence[BlockTaskResult]) -> ComputeResult:
+    blocks: list[Block] = []
     paths: set[str] = set()
     failed: list[tuple[str, str]] = []
+    objects = 0
     for result in results:
+        if result.block is not None:
+            blocks.append(result.block)
         paths.update(result.paths)
         failed += result.failed
+        objects += result.objects
     return ComputeResult(
-        blocks=tuple(result.block for result in results if result.block is not None),
+        blocks=tuple(blocks),
         read=frozenset(paths),
         refused=tuple(_refuse_cast_columns(results)),
-        objects=sum(result.objects for result in results),
+        objects=objects,
         failed=tuple(failed),
     )
 
 
 def _refuse_cast_columns(results: Sequence[BlockTaskResult]) -> list[Refusal]:
     """Name each column that files have in another type, once for all files with that type."""
-    files: dict[tuple[Column, str, str], list[str]] = defaultdict(list)
+    paths_by_type: dict[tuple[Column, str, str], list[str]] = defaultdict(list)
     for result in results:
         for cast in result.cast_columns:
-            files[cast.column, cast.file_type, cast.knowledge].append(cast.path)
+            paths_by_type[cast.column, cast.file_type, cast.knowledge].append(cast.path)
     refused = []
-    for (column, file_type, knowledge), paths in files.items():
+    for (column, file_type, knowledge), paths in paths_by_type.items():
         reason = refusals.describe_other_type(file_type, column.type, paths, knowledge)
         refused.append(Refusal(column.name, reason))
     return refused

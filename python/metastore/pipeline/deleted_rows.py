@@ -116,10 +116,8 @@ def _with_counts(facts: TableFacts, counts: Mapping[DeletedFile, int]) -> TableF
 
 
 def _with_count(file: DataFile, counts: Mapping[DeletedFile, int]) -> DataFile:
-    if file.deleted_rows is not None:
-        return file
     deleted = counts.get(_identify(file))
-    if deleted is None:
+    if deleted is None:  # it was known before, or still is not
         return file
     deletes = file.delete_files if deleted else None
     return replace(file, deletes=deletes, deleted_rows=deleted)

@@ -150,7 +150,8 @@ class ValueIndexExtra(Extra):
         """The position of each of an entry's data files in the table now, or -1."""
         positions = {file.key: position for position, file in enumerate(self.facts.files)}
         listed = _read_table_files(self.store, entry) or ()
-        return np.array([positions.get(key, -1) for key, _ in listed], np.int64)
+        positions_of_listed = [positions.get(key, -1) for key, _ in listed]
+        return np.array(positions_of_listed, np.int64)
 
 
 @dataclass(frozen=True)
@@ -183,8 +184,10 @@ class RanksExtra(Extra):
         added = [file for file in self.facts.files if _identify_file(file) not in ranked_files]
         stored = _ranked_ordinals(base)
         if added:
-            base = self._sort(sorted(self.ordinals & stored), added, base, failed)
-        return base + self._sort(sorted(self.ordinals - stored), self.facts.files, (), failed)
+            to_extend = sorted(self.ordinals & stored)
+            base = self._sort(to_extend, added, base, failed)
+        to_begin = sorted(self.ordinals - stored)
+        return base + self._sort(to_begin, self.facts.files, (), failed)
 
     def _find_base(
         self, entries: Sequence[Snapshot], live: frozenset[_File]
@@ -239,4 +242,6 @@ def _read_table_files(store: Store, entry: Snapshot) -> list[_File] | None:
         listed = store.get(entry.table_files, [*FileKey._fields, "deletes"])
     except DamagedObject:
         return None
-    return list(zip(read_file_keys(listed), listed.column("deletes").to_pylist(), strict=True))
+    keys = read_file_keys(listed)
+    deletes = listed.column("deletes").to_pylist()
+    return list(zip(keys, deletes, strict=True))

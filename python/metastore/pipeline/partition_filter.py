@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double"})
-_BOOLEANS = dict.fromkeys(("t", "true", "y", "yes", "1"), True) | dict.fromkeys(("f", "false", "n", "no", "0"), False)
+_BOOLEANS = {
+    **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
+    **dict.fromkeys(("f", "false", "n", "no", "0"), False),
+}
 _DAY = re.compile(r"(\d{4})(?:-(\d\d?)(?:-(\d\d?)(?:[ T](.*))?)?)?")
 _TIME = re.compile(r"(\d\d?):(\d\d?)(?::(\d\d?)(?:\.(\d{1,6})\d*)?)? ?(.*)")
 _TYPED = frozenset({"boolean", "date", "timestamp", "timestamp_ntz"})

@@ -67,6 +67,11 @@ class UserStatistics:
         selected = [statistic for statistic in self.statistics if statistic.expression == expression]
         return frozenset((statistic.name, statistic.version) for statistic in selected)
 
+    def pickles_of(self, columns: Sequence[Column]) -> tuple[StatisticPickle, ...]:
+        """The pickles of the statistics of columns or expressions."""
+        keys = {column.key if column.is_expression else None for column in columns}
+        return tuple(pickle for pickle in self.pickles if pickle.expression in keys)
+
 
 @dataclass(frozen=True)
 class PlanInputs:

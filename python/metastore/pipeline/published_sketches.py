@@ -53,7 +53,8 @@ class CompleteColumns:
 
 def publish_sketches(spark: SparkSession, inputs: PlanInputs) -> tuple[Refusal, ...]:
     """Publish the sketches of complete columns if the settings ask for it, and return why columns are left out."""
-    if not inputs.is_publishing or inputs.request.depth != FULL or not inputs.facts.files:
+    is_full = inputs.request.depth == FULL
+    if not (inputs.is_publishing and is_full and inputs.facts.files):
         return ()
     try:
         problem = _publish(spark, inputs)

@@ -60,12 +60,18 @@ class AnalyzeReport:
         from metastore.answers import Answer  # noqa: PLC0415 - only notebooks need it
         from metastore.display.cells import format_brief_cell  # noqa: PLC0415
 
+        measures = self.to_dict()
+        del measures["table"]
+        del measures["refused"]
         rows = []
-        for name, value in self.to_dict().items():
-            if name not in ("table", "refused"):
-                rows.append({"measure": name.replace("_", " "), "value": format_brief_cell(name, value)})
-        rows += [{"measure": "refused", "value": f"{refusal.subject}: {refusal.reason}"} for refusal in self.refused]
-        return Answer("ANALYZE", self.table, ("measure", "value"), tuple(rows))._repr_html_()
+        for name, value in measures.items():
+            measure = name.replace("_", " ")
+            rows.append({"measure": measure, "value": format_brief_cell(name, value)})
+        for refusal in self.refused:
+            reason = f"{refusal.subject}: {refusal.reason}"
+            rows.append({"measure": "refused", "value": reason})
+        answer = Answer("ANALYZE", self.table, ("measure", "value"), tuple(rows))
+        return answer._repr_html_()
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> AnalyzeReport:

@@ -223,7 +223,8 @@ def _files(facts: TableFacts, partition: Mapping[str, Any], fold: Any, zone: str
         column = columns.get(fold(name))
         files = _select_partition(files, name, value, column, fold=fold, zone=zone)
     if facts.files and not files:
-        text = ", ".join(f"{name} = {value}" for name, value in partition.items())
+        conditions = [f"{name} = {value}" for name, value in partition.items()]
+        text = ", ".join(conditions)
         raise InvalidArgument("PARTITION", f"{facts.name} has no data file with {text}")
     return files
 

@@ -172,6 +172,9 @@ def _list_failures(inputs: PlanInputs, state: RoundState) -> tuple[Refusal, ...]
     for text, reason in inputs.failed_expressions.items():
         failures[f"expression {text}"] = reason
     failures.update(inputs.wrong_names)
-    failed_statistics = [Refusal(f"statistic {subject}", reason) for subject, reason in sorted(statistics.items())]
-    other_failures = [Refusal(subject, reason) for subject, reason in sorted(failures.items())]
-    return (*failed_statistics, *other_failures)
+    refusals = []
+    for subject, reason in sorted(statistics.items()):
+        refusals.append(Refusal(f"statistic {subject}", reason))
+    for subject, reason in sorted(failures.items()):
+        refusals.append(Refusal(subject, reason))
+    return tuple(refusals)

@@ -47,7 +47,8 @@ def _find_contents(
     spark: SparkSession, facts: TableFacts, keys: frozenset[str], files: Sequence[DataFile], access: DataFileAccess
 ) -> dict[str, _Content]:
     """Find for each data file, by its path, which of the columns it has."""
-    columns = [FileColumn.of(column, facts.field_ids) for column in facts.columns if column.key in keys]
+    read_columns = [column for column in facts.columns if column.key in keys]
+    columns = [FileColumn.of(column, facts.field_ids) for column in read_columns]
     contents: dict[str, _Content] = {}
     to_open = []
     for file in files:
