@@ -125,9 +125,9 @@ def measure_shape(answer: Answer) -> Shape | None:
         return None
     start = ends[0]
     width = (ends[-1] - start) / len(counts)
-    shape_edges = [start + width * number for number in range(len(counts) + 1)]
+    numbers = range(len(counts) + 1)
     return Shape(
-        edges=tuple(shape_edges),
+        edges=tuple(start + width * number for number in numbers),
         counts=tuple(counts),
         unit=unit,
     )
@@ -189,4 +189,7 @@ def _read_days(text: str) -> float:
     return (value - EPOCH) / timedelta(days=1)
 
 
-_UNITS: tuple[tuple[str, Callable[[str], float]], ...] = (("unit", float), (DAY, _read_days))
+_UNITS: tuple[tuple[str, Callable[[str], float]], ...] = (
+    ("unit", float),
+    (DAY, _read_days),
+)

@@ -156,8 +156,11 @@ def _column_type(row: Mapping[str, Any]) -> str:
 
 def are_grouped(row: Mapping[str, Any]) -> bool:
     """Whether the digits of a column's values stand in groups: of years, and ids as short, they do not."""
-    longest = max(len(str(row[end]).lstrip("-")) for end in ("min", "max"))
-    return row["column_type"] not in _WHOLE or longest > len(str(MOST_YEARS))
+    if row["column_type"] not in _WHOLE:
+        return True
+    bounds = (str(row["min"]), str(row["max"]))
+    longest = max(len(bound.lstrip("-")) for bound in bounds)
+    return longest > len(str(MOST_YEARS))
 
 
 def format_value(text: str, row: Mapping[str, Any]) -> str:

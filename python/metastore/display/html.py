@@ -93,8 +93,9 @@ def _histogram(answer: Answer) -> dict[str, object]:
     shape = measure_shape(answer) if answer.kind == "histogram" else None
     if shape is None:
         return {}
-    ends = [format_brief_cell("lo", answer[0]["lo"]), format_brief_cell("lo", answer[-1]["hi"])]
-    return {"shape": _bars(shape.counts), "ends": ends}
+    lowest = format_brief_cell("lo", answer[0]["lo"])
+    highest = format_brief_cell("hi", answer[-1]["hi"])
+    return {"shape": _bars(shape.counts), "ends": [lowest, highest]}
 
 
 def _head(column: DisplayColumn) -> dict[str, object]:
@@ -132,8 +133,12 @@ def _classes(column: DisplayColumn) -> list[str]:
 def _bars(heights: Sequence[float]) -> dict[str, object]:
     """Bars beside each other, as the path of an SVG."""
     highest = max(heights) or 1
-    tops = [f"V{_HEIGHT * (1 - height / highest):.3g}h1" for height in heights]
-    return {"width": len(heights), "path": f"M0 {_HEIGHT}{''.join(tops)}V{_HEIGHT}z"}
+    steps = []
+    for height in heights:
+        top = _HEIGHT * (1 - height / highest)
+        steps.append(f"V{top:.3g}h1")
+    path = f"M0 {_HEIGHT}{''.join(steps)}V{_HEIGHT}z"
+    return {"width": len(heights), "path": path}
 
 
 @lru_cache(maxsize=1)

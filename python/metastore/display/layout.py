@@ -196,8 +196,10 @@ def _narrowest(column: DisplayColumn) -> int:
 def _narrowed(columns: dict[str, DisplayColumn], width: int) -> dict[str, DisplayColumn]:
     """The same columns with shorter texts, the longest first, until all fit."""
     widths = [column.width for column in columns.values()]
-    _narrow_widths(widths, list(map(_narrowest, columns.values())), width)
-    return dict(zip(columns, map(_cut, columns.values(), widths), strict=True))
+    narrowest = list(map(_narrowest, columns.values()))
+    _narrow_widths(widths, narrowest, width)
+    cut_columns = map(_cut, columns.values(), widths)
+    return dict(zip(columns, cut_columns, strict=True))
 
 
 def _narrow_widths(widths: list[int], narrowest: Sequence[int], total: int) -> None:

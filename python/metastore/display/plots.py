@@ -85,11 +85,16 @@ def prepare_drawing(answer: Answer) -> Drawing:
 
 
 def _quantile_drawing(answer: Answer) -> Drawing:
-    rows = [row for row in answer.rows if row["value"] is not None]
+    values = []
+    probabilities = []
+    for row in answer.rows:
+        if row["value"] is not None:
+            values.append(row["value"])
+            probabilities.append(row["probability"])
     return Drawing(
         form=LINE,
-        x=_read_values([row["value"] for row in rows]),
-        y=[row["probability"] for row in rows],
+        x=_read_values(values),
+        y=probabilities,
         x_label=_column_label(answer),
         y_label="probability",
         title=make_visible(answer.subject),
@@ -199,7 +204,9 @@ def _draw_with_altair(drawing: Drawing) -> Any:
     alt = require_library("altair", "plot()")
     starts = list(map(_write_time, drawing.x))
     ends = [*starts[1:], None]
-    rows = [{"x": start, "to": end, "y": y} for start, end, y in zip(starts, ends, drawing.y, strict=False)]
+    rows = []
+    for start, end, y in zip(starts, ends, drawing.y, strict=False):
+        rows.append({"x": start, "to": end, "y": y})
     chart = alt.Chart(alt.Data(values=rows), title=drawing.title)
     if drawing.form == BARS:
         counts = alt.X("y", type="quantitative", title=drawing.y_label)

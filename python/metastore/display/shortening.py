@@ -37,7 +37,9 @@ def shorten_alike(texts: Sequence[str], length: int) -> list[str]:
     common = len(commonprefix(texts))  # noqa: RUF071 - of any texts, not of paths
     longest = max(map(len, texts), default=0)
     if longest > length and common + _CONTEXT >= length:
-        texts = [text[: length // 3] + ELLIPSIS + text[common - _CONTEXT :] for text in texts]
+        first_characters = length // 3
+        first_difference = common - _CONTEXT
+        texts = [text[:first_characters] + ELLIPSIS + text[first_difference:] for text in texts]
     return [shorten(text, length) for text in texts]
 
 

@@ -148,7 +148,8 @@ def _value(row: Mapping[str, Any], column: Mapping[str, Any]) -> Value:
 def _format_frequent_value(value: Any, column: Mapping[str, Any]) -> str:
     if value == "":
         return '""'
-    return shorten(make_visible(format_value(str(value), column)), _LONGEST)
+    text = make_visible(format_value(str(value), column))
+    return shorten(text, _LONGEST)
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[tuple[str, float | None], ...]:

@@ -85,9 +85,11 @@ class Chart:
         """The values of each bar, as text."""
         labels = [self.axis.label(bar) for bar in range(len(self.counts))]
         if self.below:
-            labels[0] = f"before {self.axis.text(self.axis.edges[1])}"
+            first_edge = self.axis.edges[1]
+            labels[0] = f"before {self.axis.text(first_edge)}"
         if self.above:
-            labels[-1] = f"from {self.axis.text(self.axis.edges[-2])} on"
+            last_edge = self.axis.edges[-2]
+            labels[-1] = f"from {self.axis.text(last_edge)} on"
         return tuple(labels)
 
     @property
@@ -119,18 +121,22 @@ class Chart:
     def path(self, full_share: float) -> str:
         """The bars as the path of one SVG shape; a bar of full height has `full_share` of the values."""
         width = WIDTH / len(self.counts)
+        drawn_width = _short(width - 1)
         bars = []
         for bar, share in enumerate(self.shares):
             if share:
                 start = _short(bar * width)
                 top = _short(_height(share, full_share))
-                bars.append(f"M{start} {HEIGHT}v-{top}h{_short(width - 1)}v{top}z")
+                bars.append(f"M{start} {HEIGHT}v-{top}h{drawn_width}v{top}z")
         return "".join(bars)
 
     def outline(self, full_share: float) -> str:
         """The line over all bars as the path of an SVG shape."""
         width = _short(WIDTH / len(self.counts))
-        steps = [f"V{_short(HEIGHT - _height(share, full_share))}h{width}" for share in self.shares]
+        steps = []
+        for share in self.shares:
+            top = _short(HEIGHT - _height(share, full_share))
+            steps.append(f"V{top}h{width}")
         return f"M0 {HEIGHT}" + "".join(steps)
 
 
@@ -187,7 +193,8 @@ def _read_bins(answer: Answer, kind: str) -> list[_Bin]:
 
 
 def _make_bins(rows: Sequence[Mapping[str, Any]], edges: Sequence[float], half: float) -> list[_Bin]:
-    bins = [_make_bin(row, lo, hi, half) for row, lo, hi in zip(rows, edges[::2], edges[1::2], strict=True)]
+    bounds = zip(edges[::2], edges[1::2], strict=True)
+    bins = [_make_bin(row, lo, hi, half) for row, (lo, hi) in zip(rows, bounds, strict=True)]
     if rows[0]["distinct"] != 1:
         bins[0] = replace(bins[0], lo=edges[0] - half)
     return bins
@@ -207,7 +214,9 @@ def _choose_axis(bins: Sequence[_Bin], kind: str) -> Axis:
         return Axis(tuple(_equal_edges(lo, hi)), kind)
     # In a long range nobody notices that a bar stands for one value more than the next.
     edges = _equal_edges(lo, hi) if hi - lo > 4 * BARS else _whole_edges(lo, hi)
-    longest = max(-math.ceil(bins[0].lo), math.floor(bins[-1].hi))
+    first = math.ceil(bins[0].lo)
+    last = math.floor(bins[-1].hi)
+    longest = max(-first, last)
     return Axis(tuple(edges), kind, is_grouped=longest > MOST_YEARS)
 
 
@@ -222,7 +231,8 @@ def _equal_edges(lo: float, hi: float) -> list[float]:
     if hi == lo:
         lo -= 0.5
         hi += 0.5
-    return [lo + (hi - lo) * edge / BARS for edge in range(BARS + 1)]
+    length = hi - lo
+    return [lo + length * edge / BARS for edge in range(BARS + 1)]
 
 
 def _cut_tails(bins: Sequence[_Bin]) -> tuple[float, float]:
@@ -250,11 +260,12 @@ def _bin_at_rank(bins: Sequence[_Bin], share: float) -> _Bin:
 
 def _spread(source: _Bin, edges: Sequence[float]) -> list[tuple[int, float]]:
     """The bars over which the values of a bin are spread evenly, each with its share of them."""
-    last = len(edges) - 2
-    width = (edges[-1] - edges[0]) / (len(edges) - 1) or 1.0
+    bars = len(edges) - 1
+    width = (edges[-1] - edges[0]) / bars or 1.0
 
     def find_bar(value: float) -> int:
-        return min(max(math.floor((value - edges[0]) / width), 0), last)
+        bar = math.floor((value - edges[0]) / width)
+        return min(max(bar, 0), bars - 1)
 
     first_bar = find_bar(source.lo)
     last_bar = find_bar(source.hi)

@@ -109,7 +109,8 @@ def _count_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
         yield Fact("nulls", "0")
     for name, heading in _COUNTS.items():
         if row[name]:
-            yield Fact(heading, f"{row[name]:,}", _describe_share(row[name], row["count"]))
+            share = _describe_share(row[name], row["count"])
+            yield Fact(heading, f"{row[name]:,}", share)
 
 
 def _describe_share(count: int, rows: int | None) -> str:

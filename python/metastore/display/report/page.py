@@ -76,7 +76,12 @@ def render_page(contents: Contents) -> str:
     style = _read("page.css")
     script = _read("page.js")
     policy = f"default-src 'none'; style-src 'sha256-{_digest(style)}'; script-src 'sha256-{_digest(script)}'"
-    sections = [("overview", "Overview"), ("columns", "Columns"), *[(table.id, table.title) for table in tables]]
+    sections = [
+        ("overview", "Overview"),
+        ("columns", "Columns"),
+        *[(table.id, table.title) for table in tables],
+        ("about", "How to read this"),
+    ]
     caption = list_caption_parts(contents.summary)
     former = list_caption_parts(contents.before.summary) if contents.before else []
     return _template().render(
@@ -87,7 +92,7 @@ def render_page(contents: Contents) -> str:
         policy=policy,
         style=style,
         script=script,
-        sections=[*sections, ("about", "How to read this")],
+        sections=sections,
         tiles=_list_tiles(contents, alerts),
         groups=_group(alerts, cards),
         cards=cards,
@@ -164,9 +169,12 @@ def _sum_cells(answer: Answer, name: str) -> int:
 def _table(section: str, title: str, text: str, answer: Answer) -> _Table:
     if not len(answer):
         return _Table(section, title, text)
-    heads = tuple(_Head(name, column_heading(name), is_number(answer, name)) for name in answer.columns)
-    rows = tuple(_format_row(row, heads) for row in answer.rows)
-    return _Table(section, title, text, heads, rows)
+    heads = []
+    for name in answer.columns:
+        head = _Head(name, column_heading(name), is_number(answer, name))
+        heads.append(head)
+    rows = [_format_row(row, heads) for row in answer.rows]
+    return _Table(section, title, text, tuple(heads), tuple(rows))
 
 
 def _format_row(row: Mapping[str, Any], heads: Sequence[_Head]) -> tuple[tuple[_Head, str], ...]:
@@ -187,4 +195,5 @@ def _read(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return base64.b64encode(digest).decode("ascii")
