@@ -57,10 +57,15 @@ def complete_columns(ctx: Any, incomplete: str) -> list[str]:
 def _offer(names: Iterable[str], incomplete: str) -> list[str]:
     # The shell is in the middle of a line: names that cannot be read or seen are left out, and no message disturbs it.
     logging.disable()
+    offered = set()
     try:
-        return sorted({name for name in names if name.startswith(incomplete) and make_visible(name) == name})
+        for name in names:
+            is_readable = make_visible(name) == name
+            if is_readable and name.startswith(incomplete):
+                offered.add(name)
     except Exception:  # noqa: BLE001 - as above
         return []
+    return sorted(offered)
 
 
 def _list_columns(table: str, conf: dict[str, str]) -> Iterator[str]:

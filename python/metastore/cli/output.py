@@ -67,7 +67,8 @@ class PlainOutput:
         """Show named values."""
         width = max(map(len, facts), default=0)
         for name, value in facts.items():
-            _write(make_visible(f"{name.ljust(width)}  {_format_fact(name, value)}".rstrip()))
+            line = f"{name.ljust(width)}  {_format_fact(name, value)}"
+            _write(make_visible(line.rstrip()))
 
     def say(self, text: str, *, heading: bool = False) -> None:
         """Show the next line of a story."""
@@ -100,7 +101,9 @@ class PlainOutput:
         """Show the results of the doctor's checks."""
         width = max(len(result.check) for result in findings)
         for result in findings:
-            _write(make_visible(f"{result.state.ljust(7)}  {result.check.ljust(width)}  {result.detail}"))
+            state = result.state.ljust(7)
+            check = result.check.ljust(width)
+            _write(make_visible(f"{state}  {check}  {result.detail}"))
             if result.fix:
                 _write(f"{'':7}  {'':{width}}  fix: {result.fix}")
 
@@ -273,8 +276,8 @@ def _is_of_spark(error: Exception) -> bool:
 
 def _find_message(error: Exception) -> str:
     # A text of py4j begins with "An error occurred while calling o12.sql."; the Java exception is in the next line.
-    texts = filter(None, map(str.strip, str(error).splitlines()))
-    lines = [text.removeprefix(": ") for text in texts]
+    stripped_lines = map(str.strip, str(error).splitlines())
+    lines = [line.removeprefix(": ") for line in stripped_lines if line]
     reasons = [line for line in lines if not line.startswith("An error occurred while calling")]
     first, *_ = [*reasons, *lines, type(error).__name__]
     return first
@@ -282,7 +285,8 @@ def _find_message(error: Exception) -> str:
 
 def error_exit_code(error: MetastoreError) -> int:
     """Return the exit code that stands for an error."""
-    codes: Mapping[str, int] = {entry["code"]: entry["exit_code"] for entry in read_contract("errors")["errors"]}
+    errors = read_contract("errors")["errors"]
+    codes: Mapping[str, int] = {entry["code"]: entry["exit_code"] for entry in errors}
     return codes.get(error.code, FAILED)
 
 

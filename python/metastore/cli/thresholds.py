@@ -123,9 +123,15 @@ class Threshold:
         return {name: f"not known {' and '.join(missing)}"} if missing else {}
 
     def _list_unknown_distances(self, rows: Iterable[Mapping[str, Any]]) -> Unknown:
-        rows_of_measure = [row for row in rows if row["measure"] == self.measure and row["reason"] != ONLY_COUNTS]
-        missing = {row["column_name"]: row["reason"] for row in rows_of_measure if row["change"] is None}
-        return Unknown(len(rows_of_measure), missing)
+        columns = 0
+        missing: dict[str, str] = {}
+        for row in rows:
+            if row["measure"] != self.measure or row["reason"] == ONLY_COUNTS:
+                continue
+            columns += 1
+            if row["change"] is None:
+                missing[row["column_name"]] = row["reason"]
+        return Unknown(columns, missing)
 
     @property
     def needs_distributions(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -250,7 +251,8 @@ def _find_key_field(keys: DataFrame, name: str, column: Column) -> str:
     if len(fields) == 1:
         return fields[0]
     number = "several columns" if fields else "no column"
-    raise InvalidArgument("keys", f"it has {number} {name}", f"Its columns: {', '.join(keys.columns)}.")
+    hint = f"Its columns: {', '.join(keys.columns)}."
+    raise InvalidArgument("keys", f"it has {number} {name}", hint)
 
 
 def _collect_keys(spark: SparkSession, key_frame: DataFrame, columns: Sequence[Column]) -> _CollectedKeys:
@@ -272,7 +274,10 @@ def _narrow_nullability(schema: StructType, keys: pa.Table) -> StructType:
     """Return the schema in which the columns of keys without nulls are not nullable."""
     from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - not needed to import this module
 
-    fields = [StructField(field.name, field.dataType, keys[field.name].null_count > 0) for field in schema]
+    fields = []
+    for field in schema:
+        has_nulls = keys[field.name].null_count > 0
+        fields.append(StructField(field.name, field.dataType, has_nulls))
     return StructType(fields)
 
 
@@ -455,8 +460,8 @@ def _unite_results(results: pa.Table, slices: Sequence[Places], count: int) -> M
 def _slice_files(evidence: Sequence[ColumnEvidence], cores: int) -> list[Places]:
     """Divide the files among tasks; files of one object stay together, so that it is read once."""
     files = len(evidence[0].known)
-    slices_of_files = min(cores, -(-files // _TASK_FILES))
-    slices_of_bytes = -(-_count_bytes(evidence) // _TASK_BYTES)
+    slices_of_files = min(cores, math.ceil(files / _TASK_FILES))
+    slices_of_bytes = math.ceil(_count_bytes(evidence) / _TASK_BYTES)
     order = np.lexsort((evidence[0].lists.which, evidence[0].filters.which))
     return np.array_split(order, max(slices_of_bytes, slices_of_files, 1))
 
@@ -469,7 +474,8 @@ def _read_candidates(facts: TableFacts, candidates: Mask | None, key_table: _Key
     paths = [text_literal(facts.files[number].location) for number in np.flatnonzero(candidates)]
     if not paths:
         return rows.where("false")
-    return rows.where(f"{describe_format(facts.format).location_of(_FILE)} IN ({', '.join(paths)})")
+    location = describe_format(facts.format).location_of(_FILE)
+    return rows.where(f"{location} IN ({', '.join(paths)})")
 
 
 def _join_keys(rows: DataFrame, keys: DataFrame, key_table: _KeyTable) -> DataFrame:

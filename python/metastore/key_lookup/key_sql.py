@@ -44,7 +44,9 @@ def build_condition(keys: pa.Table, columns: Sequence[Column], most: int) -> str
 def _is_short(keys: pa.Table, most: int) -> bool:
     """Return whether there are few enough keys for a condition; a row of several columns is a longer one."""
     most_keys = MOST_KEYS if keys.num_columns == 1 else MOST_KEYS // 32
-    return 0 < keys.num_rows <= min(most, most_keys) and bool(keys.nbytes <= MOST_BYTES)
+    if not 0 < keys.num_rows <= min(most, most_keys):
+        return False
+    return bool(keys.nbytes <= MOST_BYTES)
 
 
 def _write_row(names: Sequence[str], literals: Sequence[str | None]) -> str:
@@ -69,7 +71,8 @@ def _has_literals(column: Column) -> bool:
 def _write_literals(values: pa.ChunkedArray, column: Column) -> list[str | None]:
     """Write values in SQL; None stands for NULL."""
     numbers = values.cast(_NUMBERS.get(column.type, values.type))
-    write = _LITERALS.get(column.type, f"CAST('{{:f}}' AS {column.type})".format)
+    write_decimal = f"CAST('{{:f}}' AS {column.type})".format
+    write = _LITERALS.get(column.type, write_decimal)
     return [None if value is None else write(value) for value in numbers.to_pylist()]
 
 
@@ -140,7 +143,8 @@ def list_stored_forms(keys: pa.Table, length: int) -> pa.Table:
     forms: list[str | None] = []
     for text in sorted(texts.to_pylist()):
         longest = max(length, len(text))
-        forms += [text.ljust(size) for size in range(len(text), longest + 1)]
+        sizes = range(len(text), longest + 1)
+        forms += map(text.ljust, sizes)
     if values.null_count:
         forms.append(None)
     return pa.table({keys.column_names[0]: pa.array(forms, values.type)})
