@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -36,9 +37,11 @@ _RECORD_SCHEMA = "record binary"
 def analyze_spark_rows(rows: DataFrame, destination: BlockDestination, task: BlockTask) -> list[BlockTaskResult]:
     """Run the kernel on rows read by Spark; every partition writes a block."""
     store = destination.store
+    analyze_partition = partial(analyze_row_batches, destination=destination, task=task)
 
     def analyze(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        results = (analyze_row_batches(batches, destination, task) for _ in range(1))
+        # The result is computed when the store asks for it: only then it gathers the objects that are written.
+        results = map(analyze_partition, [batches])
         for record in store.pack_results(results):
             yield _record_batch(record)
 
