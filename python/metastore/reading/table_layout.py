@@ -60,19 +60,21 @@ class ColumnLayout:
         """
         if not len(los):
             return None
-        order = np.argsort(los)
+        count = len(los)
+        order = np.argsort(los)  # neighbours are found near to each other
         begins = los[order]
-        ends = np.sort(his)
-        los, his = begins, his[order]  # neighbours are found near to each other
-        begun_by_its_end = np.searchsorted(begins, his, "right")
-        ended_before_it = np.searchsorted(ends, los, "left")
+        ends = his[order]
+        sorted_ends = np.sort(his)
+        begun_by_its_end = np.searchsorted(begins, ends, "right")
+        ended_before_it = np.searchsorted(sorted_ends, begins, "left")
         depth = begun_by_its_end - ended_before_it
-        ended_by_its_begin = np.searchsorted(ends, los, "right")
-        begun_after_its_end = len(los) - np.searchsorted(begins, his, "left")
-        apart = ended_by_its_begin + begun_after_its_end
-        points = np.sort(los[los == his])  # these, itself among them, lie before a file of that one value and after it
-        twice = np.searchsorted(points, los, "right") - np.searchsorted(points, los, "left")
-        all_others = np.where(los == his, len(los) + twice, len(los) - 1)
+        ended_by_its_begin = np.searchsorted(sorted_ends, begins, "right")
+        begun_from_its_end_on = count - np.searchsorted(begins, ends, "left")
+        apart = ended_by_its_begin + begun_from_its_end_on
+        is_point = begins == ends
+        points = begins[is_point]  # these, itself among them, lie before a file of that one value and after it
+        twice = np.searchsorted(points, begins, "right") - np.searchsorted(points, begins, "left")
+        all_others = np.where(is_point, count + twice, count - 1)
         alone = apart == all_others
         return cls(float(depth.mean()), float(alone.mean()))
 
