@@ -325,10 +325,10 @@ def _check_imports(names: Iterable[str]) -> CheckResult | None:
 def _check_our_source() -> CheckResult | None:
     """The problem of our own data source, or None."""
     code = "import pyspark_metastore; print(pyspark_metastore.DefaultSource.name())"
-    source_name = _run_python(sys.executable, code).strip()
-    if source_name == "metastore":
+    output = _run_python(sys.executable, code).strip()
+    if output == "metastore":
         return None
-    detail = f"ours is not there: {source_name.splitlines()[-1:]}"
+    detail = f"ours is not there: {_last_line(output, 'it says nothing')}"
     return CheckResult("data sources", BROKEN, detail, _REINSTALL)
 
 
