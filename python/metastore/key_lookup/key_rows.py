@@ -462,7 +462,7 @@ def _slice_files(evidence: Sequence[ColumnEvidence], cores: int) -> list[Places]
     files = len(evidence[0].known)
     slices_of_files = min(cores, math.ceil(files / _TASK_FILES))
     slices_of_bytes = math.ceil(_count_bytes(evidence) / _TASK_BYTES)
-    order = np.lexsort((evidence[0].lists.which, evidence[0].filters.which))
+    order = np.lexsort((evidence[0].lists.object_index, evidence[0].filters.object_index))
     return np.array_split(order, max(slices_of_bytes, slices_of_files, 1))
 
 

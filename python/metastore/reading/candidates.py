@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.reading.column_candidates import ColumnCandidates, read_column_rows, read_sound_rows
+from metastore.reading.column_candidates import ColumnCandidates, read_object_rows, read_sound_rows
 from metastore.reading.evidence import UNKNOWN, ColumnEvidence, gather_evidence
 from metastore.reading.lookup_keys import KeyBatch, KeyColumn
 
@@ -53,7 +53,7 @@ def find_candidate_files(store: Store, stored: SnapshotFiles, column: Column, va
     (evidence,) = gather_evidence(store, stored, [column])
     key = KeyColumn.from_stored(value, column)
     if key.plain[0]:
-        read_rows = partial(read_column_rows, store.open_part)
+        read_rows = partial(read_object_rows, store.open_part)
         counts = ColumnCandidates(evidence, read_rows, with_frequencies=True).count(key)
     elif key.null[0]:
         counts = np.where(evidence.known, evidence.nulls, UNKNOWN)

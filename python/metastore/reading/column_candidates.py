@@ -178,7 +178,7 @@ class ColumnCandidates:
 
     def _read_details(self, details: DetailObjects, file: int, names: list[str]) -> _ObjectRows | None:
         """The rows of the column in a data file's object; None if there is no object, or if it was read before."""
-        number = details.which[file]
+        number = details.object_index[file]
         column = int(details.column[file])
         if number < 0:
             return None
@@ -187,7 +187,7 @@ class ColumnCandidates:
             return None
         self._objects_read.add((ref.name, column))
         rows = self._read_rows(ref, column, names)
-        in_object = np.flatnonzero((details.which == number) & (details.column == column))
+        in_object = np.flatnonzero((details.object_index == number) & (details.column == column))
         files = dict(zip(details.file[in_object].tolist(), in_object.tolist(), strict=True))
         return _ObjectRows(rows.filter(pc.is_valid(rows[names[0]])), files)
 
@@ -266,7 +266,7 @@ def _limit_keys(evidence: ColumnEvidence) -> NDArray[np.float64]:
     return np.where(has_short_list, np.maximum(most, evidence.rows), most)
 
 
-def read_column_rows(open_object: OpenObject, ref: ObjectRef, column: int, names: Sequence[str]) -> pa.Table:
+def read_object_rows(open_object: OpenObject, ref: ObjectRef, column: int, names: Sequence[str]) -> pa.Table:
     """Read fields of the rows of a column in an object."""
     part = open_object(ref)
     rows = part.read_rows(part.groups_of_column(column), ["column", "file", *names])
@@ -276,7 +276,7 @@ def read_column_rows(open_object: OpenObject, ref: ObjectRef, column: int, names
 def read_sound_rows(open_object: OpenObject, ref: ObjectRef, column: int, names: Sequence[str]) -> pa.Table:
     """Read fields of the rows of a column in an object; without rows if the object cannot be read."""
     try:
-        return read_column_rows(open_object, ref, column, names)
+        return read_object_rows(open_object, ref, column, names)
     except (DamagedObject, StoreNotReadable) as e:
         _LOG.warning("keys are looked for without %s: %s", ref.name, e)
         return pa.table({name: pa.array([], pa.int64()) for name in ("column", "file", *names)})

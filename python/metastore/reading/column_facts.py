@@ -57,7 +57,7 @@ class StoredValues:
 
     def __init__(self, store: Store, evidence: ColumnEvidence) -> None:
         self._column: Column = evidence.column
-        self._filters = evidence.filters.which
+        self._filters = evidence.filters.object_index
         self._candidates = ColumnCandidates(evidence, partial(read_sound_rows, store.open_part), with_frequencies=True)
         self._keys: dict[int, Sequence[Key] | None] = {}
 
@@ -85,12 +85,12 @@ class StoredValues:
 def limit_look_ups(evidence: ColumnEvidence) -> ColumnEvidence:
     """Leave out lists, or filters, of more values than are worth reading."""
     distinct = np.maximum(evidence.distinct, 0)
-    has_filter = evidence.filters.which >= 0
+    has_filter = evidence.filters.object_index >= 0
     if distinct[evidence.complete].sum() > _MOST_LISTED:
         evidence = replace(evidence, complete=np.zeros_like(evidence.complete))
     if distinct[has_filter].sum() > _MOST_FILTERED:
-        nowhere = np.full_like(evidence.filters.which, -1)
-        evidence = replace(evidence, filters=replace(evidence.filters, which=nowhere))
+        nowhere = np.full_like(evidence.filters.object_index, -1)
+        evidence = replace(evidence, filters=replace(evidence.filters, object_index=nowhere))
     return evidence
 
 

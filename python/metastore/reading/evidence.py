@@ -61,19 +61,19 @@ class DetailObjects:
 
     Attributes:
         objects: The objects.
-        which: For each data file the index of its object, -1 for none.
+        object_index: For each data file the index of its object, -1 for none.
         file: The data file's number in that object.
         column: The column's number in that object.
     """
 
     objects: tuple[ObjectRef, ...]
-    which: Places
+    object_index: Places
     file: Places
     column: Places
 
     def take(self, files: Places) -> DetailObjects:
         """Select data files."""
-        return DetailObjects(self.objects, self.which[files], self.file[files], self.column[files])
+        return DetailObjects(self.objects, self.object_index[files], self.file[files], self.column[files])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,6 +192,7 @@ def _combine(
             upper.add(part)
     is_inverted = lower.is_set & upper.is_set & (lower.values > upper.values)
     lists = _find_detail_objects(read, parts, "frequencies", len(rows))
+    list_index = np.where(counts.has_list, lists.object_index, _NO_OBJECT)
     return ColumnEvidence(
         column=column,
         known=counts.known & ~is_inverted,
@@ -207,7 +208,7 @@ def _combine(
         hi_exact=upper.is_exact,
         distinct=counts.distinct,
         complete=counts.complete,
-        lists=replace(lists, which=np.where(counts.has_list, lists.which, _NO_OBJECT)),
+        lists=replace(lists, object_index=list_index),
         filters=_find_detail_objects(read, parts, "sketches", len(rows)),
     )
 
@@ -306,7 +307,9 @@ def _find_detail_objects(
 ) -> DetailObjects:
     """The objects of one kind with details of each data file."""
     objects: dict[ObjectRef, int] = {}
-    which, numbers, ordinals = (np.full(files, _NO_OBJECT) for _ in range(3))
+    object_index = np.full(files, _NO_OBJECT)
+    numbers = np.full(files, _NO_OBJECT)
+    ordinals = np.full(files, _NO_OBJECT)
     for part in parts:
         block_files = read(part.block.files)
         by_block_file = np.full(pc.max(block_files["file"]).as_py() + 1, _NO_OBJECT)
@@ -316,7 +319,7 @@ def _find_detail_objects(
             is_listed = of_block != _NO_OBJECT
             if is_listed.any():
                 chosen = of_block[is_listed]
-                which[chosen] = objects.setdefault(ref, len(objects))
+                object_index[chosen] = objects.setdefault(ref, len(objects))
                 numbers[chosen] = object_numbers[is_listed]
                 ordinals[chosen] = part.ordinal
-    return DetailObjects(tuple(objects), which, numbers, ordinals)
+    return DetailObjects(tuple(objects), object_index, numbers, ordinals)
