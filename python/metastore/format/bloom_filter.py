@@ -52,7 +52,7 @@ class BloomBuilder:
     """Collects the hashes of a column's values."""
 
     def __init__(self, most_values: int, most_bytes: int = _MOST_BYTES) -> None:
-        blocks = _blocks_for(most_values, BITS_PER_VALUE)
+        blocks = _blocks_for(most_values)
         while blocks > 1 and blocks * BLOCK_BYTES > min(most_bytes, _MOST_BYTES):
             blocks //= 2
         self._blocks = np.zeros((blocks, _WORDS), dtype=np.uint32)
@@ -86,7 +86,7 @@ class BloomBuilder:
 
 def choose_filter_size(distinct: int, most_bytes: int = _MOST_BYTES) -> int | None:
     """Choose the bytes of the filter of so many values; None if the most bytes would make it say too little."""
-    size = _blocks_for(distinct, BITS_PER_VALUE) * BLOCK_BYTES
+    size = _blocks_for(distinct) * BLOCK_BYTES
     while size > max(most_bytes, BLOCK_BYTES):
         size //= 2
     if size > most_bytes or 8 * size < _FEWEST_BITS_PER_VALUE * distinct:
@@ -128,6 +128,9 @@ def _bit_of(hashes: UInt64Array) -> NDArray[np.uint32]:
     return bits
 
 
-def _blocks_for(values: int, bits_per_value: int) -> int:
-    bits = max(values, 1) * bits_per_value
-    return 1 << max(-(-bits // (BLOCK_BYTES * 8)) - 1, 0).bit_length()
+def _blocks_for(values: int) -> int:
+    """The number of blocks of a filter for so many values, a power of 2."""
+    bits = max(values, 1) * BITS_PER_VALUE
+    bits_of_block = BLOCK_BYTES * 8
+    needed = -(-bits // bits_of_block)  # rounded up
+    return 1 << (needed - 1).bit_length()
