@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from metastore.adapters.current_tables import CurrentTable
-from metastore.adapters.lineage import Lineage
+from metastore.adapters.lineage import Lineage, list_leaf_fields
 from metastore.format.data_files import DataFile
 from metastore.format.table_column import Column, encoding_of
 from metastore.store.table_credentials import find_object_store_credentials
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from deltalake import DeltaTable
 
@@ -38,7 +39,7 @@ def describe_delta_table(table: DeltaTable) -> CurrentTable:
         current=str(version),
         parents=dict(zip(versions, [None, *versions[:-1]], strict=True)),
         log=(),
-        schema=tuple(_list_leaves(schema)),
+        schema=tuple(map(_describe_leaf, list_leaf_fields(schema))),
     )
     location = table.table_uri.rstrip("/")
     name = identity.name or location
@@ -87,31 +88,28 @@ def _name_of(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _list_leaves(
-    struct: Mapping[str, Any], parent: tuple[str, ...] = (), parent_key: tuple[str, ...] = ()
-) -> Iterator[Column]:
-    """List the leaves of a schema as Spark sees them: struct fields are entered, lists and maps are leaves."""
-    for field in struct["fields"]:
-        name = field["name"]
-        kind = field["type"]
-        metadata = field.get("metadata") or {}
-        path = (*parent, name)
-        key = (*parent_key, metadata.get(_PHYSICAL, name))
-        if isinstance(kind, dict) and kind["type"] == "struct":
-            yield from _list_leaves(kind, path, key)
-        else:
-            yield _describe_leaf(path, key, kind, metadata)
-
-
-def _describe_leaf(path: tuple[str, ...], key: tuple[str, ...], kind: Any, metadata: Mapping[str, Any]) -> Column:
+def _describe_leaf(fields: Sequence[Mapping[str, Any]]) -> Column:
+    """Describe a leaf, given the fields on the way to it."""
+    leaf = fields[-1]
+    metadata = _metadata_of(leaf)
     spark_type = str(metadata.get(_RAW_TYPE, ""))
     if not spark_type.startswith("char("):
-        spark_type = _spark_type(kind)
-    key_text = json.dumps(list(key), ensure_ascii=False, separators=(",", ":"))
-    column = Column(key_text, path, spark_type, encoding_of(spark_type))
+        spark_type = _spark_type(leaf["type"])
+    physical_names = list(map(_physical_name, fields))
+    key = json.dumps(physical_names, ensure_ascii=False, separators=(",", ":"))
+    path = tuple(map(itemgetter("name"), fields))
+    column = Column(key, path, spark_type, encoding_of(spark_type))
     if _COLLATIONS in metadata:
         column = replace(column, collation=str(metadata[_COLLATIONS]))
     return column
+
+
+def _metadata_of(field: Mapping[str, Any]) -> Mapping[str, Any]:
+    return field.get("metadata") or {}
+
+
+def _physical_name(field: Mapping[str, Any]) -> str:
+    return str(_metadata_of(field).get(_PHYSICAL, field["name"]))
 
 
 def _spark_type(kind: Any) -> str:

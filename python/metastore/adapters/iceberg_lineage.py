@@ -10,15 +10,16 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from metastore.adapters.lineage import Lineage
+from metastore.adapters.lineage import Lineage, list_leaf_fields
 from metastore.format.name_mapping import PROPERTY, NameMapping
 from metastore.format.table_column import Column, encoding_of
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from metastore.store.folder import Folder
 
@@ -121,7 +122,7 @@ def parse_metadata(metadata: Mapping[str, Any]) -> Lineage:
     schemas = {}
     for schema in _list_of(metadata, "schemas"):
         schema_id = schema.get("schema-id", 0)
-        schemas[schema_id] = tuple(_list_leaves(schema))
+        schemas[schema_id] = tuple(map(_describe_leaf, list_leaf_fields(schema)))
     parents = {}
     snapshot_schemas = {}
     file_counts = {}
@@ -184,21 +185,14 @@ def _read_references(metadata: Mapping[str, Any]) -> dict[str, str]:
     return references
 
 
-def _list_leaves(struct: Mapping[str, Any], parent: tuple[str, ...] = ()) -> Iterator[Column]:
-    """List the leaves of a schema as Spark sees them: struct fields are entered, lists and maps are leaves."""
-    for field in struct["fields"]:
-        path = (*parent, field["name"])
-        kind = field["type"]
-        if isinstance(kind, dict) and kind["type"] == "struct":
-            yield from _list_leaves(kind, path)
-        else:
-            yield _describe_leaf(str(field["id"]), path, kind)
-
-
-def _describe_leaf(key: str, path: tuple[str, ...], kind: Any) -> Column:
-    spark_type = _spark_type(kind)
+def _describe_leaf(fields: Sequence[Mapping[str, Any]]) -> Column:
+    """Describe a leaf, given the fields on the way to it."""
+    leaf = fields[-1]
+    key = str(leaf["id"])
+    path = tuple(map(itemgetter("name"), fields))
+    spark_type = _spark_type(leaf["type"])
     if spark_type is None:
-        return Column(key, path, str(kind), None)
+        return Column(key, path, str(leaf["type"]), None)
     return Column(key, path, spark_type, encoding_of(spark_type))
 
 

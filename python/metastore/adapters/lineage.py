@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     from metastore.format.data_files import DataFile
     from metastore.format.name_mapping import NameMapping
     from metastore.format.table_column import Column
+
+
+def list_leaf_fields(
+    struct: Mapping[str, Any], parents: tuple[Mapping[str, Any], ...] = ()
+) -> Iterator[tuple[Mapping[str, Any], ...]]:
+    """List the leaves of a schema in JSON as Spark sees them, each as the fields on the way to it.
+
+    Fields of structs are entered, lists and maps are leaves.
+    """
+    for member in struct["fields"]:
+        path = (*parents, member)
+        kind = member["type"]
+        if isinstance(kind, dict) and kind["type"] == "struct":
+            yield from list_leaf_fields(kind, path)
+        else:
+            yield path
 
 
 @dataclass(frozen=True)
