@@ -158,10 +158,14 @@ def _retry_without_damaged(attempt: Callable[[set[str]], Manifest]) -> Manifest:
 def _compact(
     manifest: Manifest, store: Store, live: AbstractSet[FileKey] | None, damaged: set[str], zoned: int
 ) -> Manifest:
-    sources = _read_sources(manifest.blocks, damaged, store)
-    sources = [_select_live_files(source, live) for source in sources]
-    empty = {source.block.id for source in sources if source.has_lost_all_files}
-    remaining = [source for source in sources if source.block.id not in empty]
+    empty = set()
+    remaining = []
+    for source in _read_sources(manifest.blocks, damaged, store):
+        live_source = _select_live_files(source, live)
+        if live_source.has_lost_all_files:
+            empty.add(source.block.id)
+        else:
+            remaining.append(live_source)
     groups = [group for group in _group(remaining, _can_join) if _needs_rewriting(group, store, zoned)]
     return _replace_groups(manifest, groups, store, zoned, empty)
 
