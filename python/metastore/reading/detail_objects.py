@@ -45,15 +45,17 @@ def read_table_details(store: Store, snapshot: Snapshot, column: Column) -> Colu
     if summary is None:
         return None
     frequencies = snapshot.frequencies
+    lists = [ref.object for ref in frequencies if ordinal in ref.columns]
+    is_indexed = ordinal in snapshot.distribution
     return ColumnDetails(
         store=store,
         column=column,
         summary=summary,
         ordinal=ordinal,
         heads=frequencies[0].object if frequencies else None,
-        lists=tuple(ref.object for ref in frequencies if ordinal in ref.columns),
+        lists=tuple(lists),
         histograms=snapshot.histograms,
-        table_files=snapshot.table_files if ordinal in snapshot.distribution else None,
+        table_files=snapshot.table_files if is_indexed else None,
     )
 
 
