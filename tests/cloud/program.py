@@ -8,6 +8,7 @@ import sys
 from pyspark.sql import SparkSession
 
 import metastore
+from metastore.spark_jobs.table_access import find_table_credentials
 
 
 def start(settings: dict[str, str]) -> SparkSession:
@@ -42,6 +43,7 @@ def analyze(spark: SparkSession, catalog: str) -> dict[str, object]:
     analyzed = spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS").first()
     other = metastore.analyze(spark, other_table, progress=False)
     again = metastore.analyze(spark, table, progress=False)
+    keys = find_table_credentials(spark, "iceberg", table, f"s3://statistics/{catalog}/db/keys/_metastore")
     return {
         "before": before,
         "analyzed": [analyzed["rows"], analyzed["files_read"], list(analyzed["refused"])],
@@ -55,6 +57,7 @@ def analyze(spark: SparkSession, catalog: str) -> dict[str, object]:
         "files": spark.sql(f"SELECT * FROM metastore.files('{table}') WHERE analyzed").count(),
         "source": spark.read.format("metastore").load(table).count(),
         "verified": {finding["state"] for finding in metastore.verify(spark, table)} == {"ok"},
+        "renewed": keys.has_keys and keys.renew() != keys,
         "garbage": len(metastore.gc(spark, table)),
         "without": spark.sql(f"ANALYZE TABLE {other_table} COMPUTE STATISTICS").first()["files_read"],
     }

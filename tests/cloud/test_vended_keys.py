@@ -85,6 +85,10 @@ def test_planning_and_functions_read_by_the_tables_keys(told):
     assert (told["files"], told["source"], told["verified"], told["garbage"]) == (4, 2, True, 0)
 
 
+def test_keys_that_end_are_asked_for_again(told):
+    assert told["renewed"]
+
+
 def test_each_request_had_a_key_of_its_own_table(told, catalog):
     assert catalog.guard.refused == []
     assert any("/_metastore/" in request for request in catalog.guard.requests)

@@ -29,6 +29,7 @@ from metastore.errors import CommitUnknown, DamagedObject, MetastoreError, Store
 from metastore.format.manifest import iterate_objects
 from metastore.store import Store, retention
 from metastore.store.compaction import compact_store
+from metastore.store.credentials import Credentials
 from metastore.store.obstore_blobs import open_blobs
 from store import s3
 from store.made import TABLE, adding, block, snapshot
@@ -156,7 +157,7 @@ def work(order):
     chance = random.Random(order.seed)
 
     def blobs(**_):
-        return Dying(open_blobs(order.uri, order.options, writable=True), chance, order.share)
+        return Dying(open_blobs(order.uri, Credentials(order.options or {}), writable=True), chance, order.share)
 
     store = Store(order.uri, blobs, writable=True)
     {"read": read, "keep up": keep_up}.get(order.role, analyze)(store, order)

@@ -16,6 +16,7 @@ import pytest
 
 from metastore.errors import CommitUnknown, StoreNotReadable, StoreNotWritable
 from metastore.store import Store
+from metastore.store.credentials import FROM_ENVIRONMENT
 from metastore.store.local_blobs import CreateReply
 from metastore.store.obstore_blobs import open_blobs
 from store.made import TABLE, adding, block
@@ -68,7 +69,7 @@ class Wrapped:
 
     def __init__(self, uri, tamper):
         self.tamper = tamper
-        self.blobs = open_blobs(uri, None, writable=True)
+        self.blobs = open_blobs(uri, FROM_ENVIRONMENT, writable=True)
         self.reads = 0
 
     def __getattr__(self, name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from metastore.pipeline.plan import MissingStatistics
     from metastore.pipeline.plan_inputs import PlanInputs
     from metastore.store import Store
+
+_TASKS_WITH_SAME_KEYS = 4
+"""Tasks of a core that begin with the same keys, if keys end."""
 
 
 @dataclass(frozen=True)
@@ -237,13 +241,21 @@ class BlockComputation:
             return StageProgress(files.value, total, rows.value, weight.value / total_weight)
 
         self.progress.begin("reading", read_progress)
-        step = self.at_once or len(tasks)
+        step = self._choose_wave(len(tasks))
         results: list[BlockTaskResult] = []
         for first in range(0, len(tasks), step):
             wave = tasks[first : first + step]
             job = context.parallelize(wave, len(wave)).map(run)
             results += run_cancellable(self.spark, partial(destination.store.collect, job))
         return results
+
+    def _choose_wave(self, tasks: int) -> int:
+        """Choose the number of tasks in a job: the keys of a job are those that are valid when it begins."""
+        if self.at_once:
+            return self.at_once
+        if math.isinf(self.destination.access.expires):
+            return tasks
+        return _TASKS_WITH_SAME_KEYS * self.spark.sparkContext.defaultParallelism
 
 
 @dataclass

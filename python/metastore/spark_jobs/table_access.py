@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from metastore import jvm_session
@@ -38,11 +40,17 @@ def find_table_credentials(spark: SparkSession, table_format: str, table: str, u
     properties = jvm_session.read_storage_properties(spark, table, uri)
     table_credentials = find_file_io_credentials(uri, properties)
     if table_credentials.has_keys:
-        return table_credentials
+        return replace(table_credentials, renew=partial(_find_new_credentials, spark, table_format, table, uri))
     session_credentials = find_session_credentials(spark, uri)
     if session_credentials.has_keys or not properties:
         return session_credentials
     return table_credentials
+
+
+def _find_new_credentials(spark: SparkSession, table_format: str, table: str, uri: str) -> Credentials:
+    """Find the credentials of a location of a table that the catalog gives now."""
+    spark.sql(f"REFRESH TABLE {table}")  # the session may have cached the table with its keys
+    return find_table_credentials(spark, table_format, table, uri)
 
 
 def find_session_credentials(spark: SparkSession, uri: str) -> Credentials:

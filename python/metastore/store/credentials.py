@@ -6,7 +6,9 @@ Where these say nothing, both libraries find credentials themselves: environment
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
@@ -70,10 +72,30 @@ class Credentials:
         options: Settings of obstore's store; an `endpoint` of S3 is the server's, without the bucket. Besides, a token
             of Google as `access_token`, and its end in milliseconds since 1970 as `access_token_expires`.
         asks_instance: Whether the settings name the cloud's own machines as the source of keys.
+        expires: When the keys end, in seconds since 1970; infinite if nobody says so.
+        renew: Finds new keys, in the driver; None if they cannot be renewed.
+        obtained: When the keys were found, in seconds since 1970.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     asks_instance: bool = False
+    expires: float = math.inf
+    renew: Callable[[], Credentials] | None = field(default=None, repr=False, compare=False)
+    obtained: float = field(default_factory=time.time, repr=False, compare=False)
+
+    def renewed(self) -> Credentials:
+        """Return these credentials, or new ones after half of the time for which these are valid.
+
+        Tasks that begin with them still need them for a while.
+        """
+        if self.renew is None or time.time() < (self.obtained + self.expires) / 2:
+            return self
+        return self.renew()
+
+    def __reduce__(self) -> tuple[type[Credentials], tuple[Any, ...]]:
+        # A job's tasks get the keys that are valid when it begins; they cannot ask the catalog themselves.
+        current = self.renewed()
+        return Credentials, (current.options, current.asks_instance, current.expires)
 
     @property
     def has_keys(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,11 @@ class DataFileAccess:
 
     has_local_paths: bool = True
     buckets: Mapping[str, Credentials] = field(default_factory=dict)
+
+    @property
+    def expires(self) -> float:
+        """When the first of the keys ends, in seconds since 1970; infinite if none does."""
+        return min((credentials.expires for credentials in self.buckets.values()), default=math.inf)
 
     def reaches(self, location: str) -> bool:
         """Return whether Python opens a data file, or only Spark does."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import obstore
 from obstore.exceptions import (
@@ -15,14 +15,15 @@ from obstore.exceptions import (
 )
 
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
-from metastore.store.credentials import Credentials
 from metastore.store.local_blobs import BlobEntry, CreateReply, LocalBlobs
 from metastore.store.location import local_path
 from metastore.store.remote_folder import ERRORS, RemoteFolder
 from metastore.visible_text import first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
+
+    from metastore.store.credentials import Credentials
 
 
 T = TypeVar("T")
@@ -81,7 +82,6 @@ class ObstoreBlobs:
     def __init__(self, uri: str, folder: RemoteFolder) -> None:
         self._uri = uri
         self._folder = folder
-        self._store = folder.store
 
     def list_folder(self, folder: str) -> dict[str, BlobEntry]:
         """See `Blobs`."""
@@ -105,7 +105,7 @@ class ObstoreBlobs:
         """See `Blobs`."""
 
         def read_all(key: str) -> bytes:
-            result = obstore.get(self._store, key)
+            result = obstore.get(self._folder.store, key)
             size = result.meta["size"]
             if size > most:
                 raise DamagedObject(path, f"it has {size} bytes")
@@ -115,11 +115,13 @@ class ObstoreBlobs:
 
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
         """See `Blobs`."""
-        return self._read(path, lambda key: bytes(obstore.get_range(self._store, key, start=start, length=length)))
+        return self._read(
+            path, lambda key: bytes(obstore.get_range(self._folder.store, key, start=start, length=length))
+        )
 
     def size(self, path: str) -> int | None:
         """See `Blobs`."""
-        return self._read(path, lambda key: int(obstore.head(self._store, key)["size"]))
+        return self._read(path, lambda key: int(obstore.head(self._folder.store, key)["size"]))
 
     def _read(self, path: str, read: Callable[[str], T]) -> T | None:
         """Read something of a blob by its key; None if there is no blob."""
@@ -134,7 +136,7 @@ class ObstoreBlobs:
     def put(self, path: str, data: bytes) -> None:
         """See `Blobs`."""
         try:
-            obstore.put(self._store, self._folder.key(path), data, mode="overwrite")
+            obstore.put(self._folder.store, self._folder.key(path), data, mode="overwrite")
         except ERRORS as e:
             raise StoreNotWritable(self._uri, first_line(e)) from e
 
@@ -142,7 +144,7 @@ class ObstoreBlobs:
         """See `Blobs`."""
         try:
             # Never in parts: a blob that is put at once is complete or absent.
-            obstore.put(self._store, self._folder.key(path), data, mode="create", use_multipart=False)
+            obstore.put(self._folder.store, self._folder.key(path), data, mode="create", use_multipart=False)
         except AlreadyExistsError as e:
             return CreateReply.EXISTS, first_line(e)
         except (PermissionDeniedError, UnauthenticatedError, NotSupportedError) as e:
@@ -154,18 +156,18 @@ class ObstoreBlobs:
     def delete(self, path: str) -> None:
         """See `Blobs`."""
         try:
-            obstore.delete(self._store, self._folder.key(path))
+            obstore.delete(self._folder.store, self._folder.key(path))
         except _NOT_FOUND:
             return
         except ERRORS as e:
             raise StoreNotWritable(self._uri, first_line(e)) from e
 
 
-def open_blobs(uri: str, options: Mapping[str, Any] | None, *, writable: bool) -> Blobs:
+def open_blobs(uri: str, access: Credentials, *, writable: bool) -> Blobs:
     """Open the blobs under a URI; a local folder is made if they are to be written."""
     path = local_path(uri)
     if path is None:
-        return ObstoreBlobs(uri, RemoteFolder(uri, Credentials(options or {})))
+        return ObstoreBlobs(uri, RemoteFolder(uri, access))
     blobs = LocalBlobs(uri, Path(path))
     if writable:
         blobs.create_folder()

@@ -41,23 +41,32 @@ _HINT = "Set fs.s3a.path.style.access to true where the server does not take buc
 
 
 class RemoteFolder:
-    """A folder of an object store.
-
-    Attributes:
-        store: obstore's store of the bucket, so that keys are the server's own.
-    """
+    """A folder of an object store."""
 
     def __init__(self, uri: str, access: Credentials) -> None:
         self._uri = uri
-        root, self._folder = split_remote(uri)
-        self._bucket = root.partition("://")[2]
+        self._root, self._folder = split_remote(uri)
+        self._bucket = self._root.partition("://")[2]
         require_keys(uri, access)
+        self._access = access
+        self._store = self._open()
+
+    def _open(self) -> ObjectStore:
         try:
-            options: Any = make_store_options(uri, access)
+            options: Any = make_store_options(self._uri, self._access)
             arguments = {name: options.pop(name, None) for name in ("client_options", "credential_provider")}
-            self.store: ObjectStore = from_url(root, config=options, retry_config=_RETRIES, **arguments)
+            return from_url(self._root, config=options, retry_config=_RETRIES, **arguments)
         except BaseError as error:
-            raise UnsupportedTable(uri, first_line(error)) from error
+            raise UnsupportedTable(self._uri, first_line(error)) from error
+
+    @property
+    def store(self) -> ObjectStore:
+        """Obstore's store of the bucket, so that keys are the server's own; with new keys if the last ones end."""
+        current = self._access.renewed()
+        if current is not self._access:
+            self._access = current
+            self._store = self._open()
+        return self._store
 
     def key(self, path: str) -> str:
         """Return the key of a path below the folder."""

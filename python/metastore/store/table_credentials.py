@@ -7,6 +7,7 @@ https://py.iceberg.apache.org/configuration/#fileio.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from metastore.errors import UnsupportedTable
@@ -29,6 +30,7 @@ _AZURE_KEYS = {
     "tenant_id": "adls.tenant-id",
 }
 _SAS_TOKEN = "adls.sas-token"  # noqa: S105 - a name
+_GOOGLE_END = "gcs.oauth2.token-expires-at"
 _CENTRAL = "Set spark.metastore.store to a place that the session has keys for."
 _OBJECT_STORE_PREFIXES = ("aws_", "google_", "azure_storage_", "azure_")
 _OBJECT_STORE_NAMES = {
@@ -67,11 +69,20 @@ def find_file_io_credentials(uri: str, properties: Mapping[str, str], *, bucket_
         return Credentials()
     scheme, _, path = remote_url(uri).partition("://")
     if scheme == "s3":
-        return Credentials(_find_s3_options(uri, properties, bucket_in_host=bucket_in_host))
+        options = _find_s3_options(uri, properties, bucket_in_host=bucket_in_host)
+        return Credentials(options, expires=_read_end(properties, "s3.session-token-expires-at-ms"))
     if scheme == "gs":
-        return Credentials(_find_google_options(properties))
+        return Credentials(_find_google_options(properties), expires=_read_end(properties, _GOOGLE_END))
     host, _, _ = path.partition("/")
-    return Credentials(_find_azure_options(host, properties))
+    account = host.partition("@")[2].partition(".")[0]
+    end = _read_end(properties, f"{_SAS_TOKEN}-expires-at-ms.{account}")
+    return Credentials(_find_azure_options(host, properties), expires=end)
+
+
+def _read_end(properties: Mapping[str, str], name: str) -> float:
+    """Read a time of milliseconds since 1970 as seconds; infinite if nobody says so."""
+    milliseconds = properties.get(name)
+    return int(milliseconds) / 1000 if milliseconds else math.inf
 
 
 def _find_s3_options(uri: str, properties: Mapping[str, str], *, bucket_in_host: bool) -> dict[str, Any]:
@@ -114,7 +125,7 @@ def _find_google_options(properties: Mapping[str, str]) -> dict[str, Any]:
     token = properties.get("gcs.oauth2.token")
     if token:
         options["access_token"] = token
-        options["access_token_expires"] = int(properties.get("gcs.oauth2.token-expires-at") or 0)
+        options["access_token_expires"] = int(properties.get(_GOOGLE_END) or 0)
     elif _is_true(properties, "gcs.no-auth"):
         options["skip_signature"] = True
     server = properties.get("gcs.service.host", "").rstrip("/")

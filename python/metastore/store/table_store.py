@@ -78,7 +78,7 @@ class Store:
     @classmethod
     def open(cls, uri: str, *, access: Credentials = FROM_ENVIRONMENT, writable: bool = False) -> Store:
         """Open the store at a URI: `file:/x`, `file:///x`, a bare path, `s3://`, `gs://`, `abfss://`."""
-        store = cls(uri, partial(open_blobs, uri, access.options), writable=writable)
+        store = cls(uri, partial(open_blobs, uri, access), writable=writable)
         if local_path(uri) is None:
             store._blobs()
         return store
