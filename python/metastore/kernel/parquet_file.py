@@ -353,6 +353,16 @@ def open_data_file(file: DataFile, access: DataFileAccess) -> str | pa.NativeFil
         return access.open(file.location)
 
 
+def count_rows_of_file(location: str, access: DataFileAccess) -> int | None:
+    """Count the rows of a Parquet file by its footer; None if it cannot be read, or contradicts itself."""
+    try:
+        metadata = pq.read_metadata(access.open(location))
+    except (OSError, pa.ArrowException):
+        return None
+    rows = sum(metadata.row_group(number).num_rows for number in range(metadata.num_row_groups))
+    return rows if rows == metadata.num_rows else None
+
+
 def find_spark_only_reason(file: DataFile, access: DataFileAccess) -> str | None:
     """Say why a task does not open a file itself."""
     if file.rows == 0:

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import pyarrow.compute as pc
 
 from metastore import configuration
 from metastore.adapters.descriptors import describe_format
 from metastore.adapters.expressions import TableExpressions, resolve_expressions
-from metastore.adapters.identifiers import LOCATION, escape_glob
 from metastore.adapters.loading import load_facts
-from metastore.adapters.spark_errors import leave_out_unreadable
 from metastore.adapters.spark_versions import read_time_zone
 from metastore.errors import InvalidArgument
-from metastore.format.data_files import leave_out_files, read_file_keys
 from metastore.format.manifest import FILES, FULL, Block
 from metastore.pipeline.deleted_rows import DeletedRows, count_deleted_rows, recall_deleted_rows
 from metastore.pipeline.extras import Extra, RanksExtra, ValueIndexExtra
 from metastore.pipeline.request import AnalyzeRequest, AnalyzeStatement, resolve_request
+from metastore.pipeline.row_counts import count_rows
 from metastore.pipeline.young_files import wait_for_young_files
 from metastore.setting_types import split_expressions
 from metastore.spark_jobs.hadoop_store import open_table_store
 from metastore.spark_jobs.session_jobs import pickle_statistics
 from metastore.spark_jobs.table_access import find_data_file_access
 from metastore.statistics import Statistic, collect_statistics
-from metastore.store.block_files import BlockDamageError, BlockFiles, BlockFilesCache
+from metastore.store.block_files import BlockFilesCache
 from metastore.store.coverage import Coverage
 from metastore.store.data_file_access import LOCAL_FILES, DataFileAccess
 from metastore.table_level.rank_sort import RankSort
@@ -40,8 +35,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from metastore.adapters.table_facts import Refusal, TableFacts
-    from metastore.format.data_files import DataFile, FileKey
+    from metastore.adapters.table_facts import TableFacts
     from metastore.format.table_column import Column
     from metastore.kernel.user_defined import StatisticPickle
     from metastore.spark_jobs.task_store import TaskStore
@@ -130,7 +124,7 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
     access = find_data_file_access(spark, facts, task_store)
     facts = wait_for_young_files(facts, store, lambda: load_facts(spark, statement.table))
     block_files = BlockFilesCache(store)
-    facts = count_rows(spark, facts, store, block_files)
+    facts = count_rows(spark, facts, store, block_files, access)
     facts = recall_deleted_rows(facts, store)
     # A list of files is made without reading any.
     deleted = DeletedRows(facts) if statement.depth == FILES else count_deleted_rows(spark, facts)
@@ -299,57 +293,3 @@ def choose_options(values: Mapping[str, Any]) -> TableLevelOptions:
         top=values["spark.metastore.frequencies.top"],
         algorithm=values["spark.metastore.frequencies.algorithm"],
     )
-
-
-def count_rows(spark: SparkSession, facts: TableFacts, store: Store, indexed: BlockFilesCache) -> TableFacts:
-    """Count the rows of the data files whose number of rows is unknown.
-
-    Statistics remember it; Spark reads the footers of the remaining files. A file that it cannot read is refused.
-    """
-    if all(file.rows is not None for file in facts.files):
-        return facts
-    stored = _read_row_counts(facts, store, indexed)
-    files = [_with_rows(file, stored.get(file.key)) for file in facts.files]
-    counted, unreadable = _count_by_spark(spark, files)
-    return replace(facts, files=counted, refused=facts.refused + unreadable)
-
-
-def _count_by_spark(spark: SparkSession, files: Sequence[DataFile]) -> tuple[tuple[DataFile, ...], tuple[Refusal, ...]]:
-    """Count unknown numbers of rows; files that Spark cannot read are refused."""
-    uncounted = [file for file in files if file.rows is None]
-    counts, unreadable = leave_out_unreadable(uncounted, partial(_count_by_footers, spark))
-    refused_paths = {refusal.subject for refusal in unreadable}
-    readable = leave_out_files(files, refused_paths)
-    return tuple(_with_rows(file, counts.get(file.location, 0)) for file in readable), unreadable
-
-
-def _with_rows(file: DataFile, rows: int | None) -> DataFile:
-    """Return the file with this number of rows, if its own is unknown."""
-    return replace(file, rows=rows) if file.rows is None else file
-
-
-def _read_row_counts(facts: TableFacts, store: Store, indexed: BlockFilesCache) -> Mapping[FileKey, int]:
-    counts: dict[FileKey, int] = {}
-    for block in facts.own_manifest(store.read()).blocks:
-        try:
-            (block_files,) = indexed.read([block])
-        except BlockDamageError:
-            continue
-        counts |= _list_row_counts(block_files)
-    return counts
-
-
-def _list_row_counts(block_files: BlockFiles) -> dict[FileKey, int]:
-    files = block_files.files
-    counted = files.filter(pc.is_valid(files["rows"]))
-    return dict(zip(read_file_keys(counted), counted["rows"].to_pylist(), strict=True))
-
-
-def _count_by_footers(spark: SparkSession, files: Sequence[DataFile]) -> Mapping[str, int]:
-    if not files:
-        return {}
-    paths = [escape_glob(file.location) for file in files]
-    # Without a schema Spark would infer one, and not name the file that it cannot read.
-    rows = spark.read.schema("`any` INT").parquet(*paths).selectExpr(f"{LOCATION} AS path")
-    counts = rows.groupBy("path").count().collect()
-    return {row["path"]: row["count"] for row in counts}

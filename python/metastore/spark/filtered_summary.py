@@ -21,7 +21,8 @@ from metastore.kernel.budget import BUDGET, DetailLimits
 from metastore.kernel.column_statistics import constant_statistics
 from metastore.pipeline.block_task import BlockBuilder, BlockDestination
 from metastore.pipeline.deleted_rows import count_deleted_rows, recall_deleted_rows
-from metastore.pipeline.plan_inputs import choose_options, count_rows, describe_block_settings
+from metastore.pipeline.plan_inputs import choose_options, describe_block_settings
+from metastore.pipeline.row_counts import count_rows
 from metastore.pipeline.row_task import analyze_matching_rows
 from metastore.reading.discovery import FoundStatistics
 from metastore.reading.snapshot import SnapshotAnswer
@@ -29,6 +30,7 @@ from metastore.reading.summary_rows import FileCounts
 from metastore.reading.table_answers import Statistics
 from metastore.spark_jobs.hadoop_store import open_table_store
 from metastore.spark_jobs.session_jobs import run_cancellable, ship_package
+from metastore.spark_jobs.table_access import find_data_file_access
 from metastore.spark_jobs.task_store import TaskStore
 from metastore.store.block_files import DEPTHS, BlockFilesCache, column_keys
 from metastore.store.coverage import Coverage
@@ -111,11 +113,12 @@ def summarize_query(spark: SparkSession, query: str) -> list[list[str | None]]:
     """Compute the rows of `metastore.filtered_summary`, as texts."""
     query_filter = _judge_files(spark, query)
     facts = load_facts(spark, query_filter.table)
-    store, _ = open_table_store(spark, facts.identity, facts.identifier, writable=False)
+    store, task_store = open_table_store(spark, facts.identity, facts.identifier, writable=False)
     manifest = _read_manifest(store, facts)
     block_files = BlockFilesCache(store)
+    access = find_data_file_access(spark, facts, task_store)
     with raise_as_ours(facts.name):
-        counted = count_rows(spark, facts, store, block_files)
+        counted = count_rows(spark, facts, store, block_files, access)
     if len(counted.files) < len(facts.files):
         unreadable = counted.refused[-1]
         raise AnalyzeFailed(facts.name, f"{unreadable.subject} is refused: {unreadable.reason}")

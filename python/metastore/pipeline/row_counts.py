@@ -1,0 +1,101 @@
+"""Row counts of data files whose table does not say how many rows they have, such as directories of Parquet files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from metastore.adapters.identifiers import LOCATION, escape_glob
+from metastore.adapters.spark_errors import leave_out_unreadable
+from metastore.format.data_files import leave_out_files, read_file_keys
+from metastore.kernel.parquet_file import count_rows_of_file, find_spark_only_reason
+from metastore.spark_jobs.session_jobs import run_cancellable, ship_package
+from metastore.store.block_files import BlockDamageError, BlockFiles, BlockFilesCache
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from metastore.adapters.table_facts import Refusal, TableFacts
+    from metastore.format.data_files import DataFile, FileKey
+    from metastore.store import Store
+    from metastore.store.data_file_access import DataFileAccess
+
+_SLICES_OF_A_CORE = 4
+
+
+def count_rows(
+    spark: SparkSession, facts: TableFacts, store: Store, indexed: BlockFilesCache, access: DataFileAccess
+) -> TableFacts:
+    """Count the rows of the data files whose number of rows is unknown.
+
+    Statistics remember it; tasks read the footers of the remaining files. What they cannot read is read by Spark; a
+    file that it cannot read either is refused.
+    """
+    if all(file.rows is not None for file in facts.files):
+        return facts
+    stored = _read_row_counts(facts, store, indexed)
+    files = [_with_rows(file, stored.get(file.key)) for file in facts.files]
+    counts = _count_by_footers(spark, files, access)
+    files = [_with_rows(file, counts.get(file.location)) for file in files]
+    counted, unreadable = _count_by_spark(spark, files)
+    return replace(facts, files=counted, refused=facts.refused + unreadable)
+
+
+def _count_by_spark(spark: SparkSession, files: Sequence[DataFile]) -> tuple[tuple[DataFile, ...], tuple[Refusal, ...]]:
+    """Count unknown numbers of rows; files that Spark cannot read are refused."""
+    uncounted = [file for file in files if file.rows is None]
+    counts, unreadable = leave_out_unreadable(uncounted, partial(_count_all_rows, spark))
+    refused_paths = {refusal.subject for refusal in unreadable}
+    readable = leave_out_files(files, refused_paths)
+    return tuple(_with_rows(file, counts.get(file.location, 0)) for file in readable), unreadable
+
+
+def _with_rows(file: DataFile, rows: int | None) -> DataFile:
+    """Return the file with this number of rows, if its own is unknown."""
+    return replace(file, rows=rows) if file.rows is None else file
+
+
+def _read_row_counts(facts: TableFacts, store: Store, indexed: BlockFilesCache) -> Mapping[FileKey, int]:
+    counts: dict[FileKey, int] = {}
+    for block in facts.own_manifest(store.read()).blocks:
+        try:
+            (block_files,) = indexed.read([block])
+        except BlockDamageError:
+            continue
+        counts |= _list_row_counts(block_files)
+    return counts
+
+
+def _list_row_counts(block_files: BlockFiles) -> dict[FileKey, int]:
+    files = block_files.files
+    counted = files.filter(pc.is_valid(files["rows"]))
+    return dict(zip(read_file_keys(counted), counted["rows"].to_pylist(), strict=True))
+
+
+def _count_by_footers(spark: SparkSession, files: Sequence[DataFile], access: DataFileAccess) -> Mapping[str, int]:
+    """Count the rows of files that tasks open: Spark would read the path of every row."""
+    uncounted = [file for file in files if file.rows is None]
+    locations = [file.location for file in uncounted if find_spark_only_reason(file, access) is None]
+    if not locations:
+        return {}
+    context = spark.sparkContext
+    ship_package(context)
+    slices = min(len(locations), _SLICES_OF_A_CORE * context.defaultParallelism)
+    job = context.parallelize(locations, slices).map(lambda location: (location, count_rows_of_file(location, access)))
+    counts = run_cancellable(spark, job.collect)
+    return {location: rows for location, rows in counts if rows is not None}
+
+
+def _count_all_rows(spark: SparkSession, files: Sequence[DataFile]) -> Mapping[str, int]:
+    if not files:
+        return {}
+    paths = [escape_glob(file.location) for file in files]
+    # Without a schema Spark would infer one, and not name the file that it cannot read.
+    rows = spark.read.schema("`any` INT").parquet(*paths).selectExpr(f"{LOCATION} AS path")
+    counts = rows.groupBy("path").count().collect()
+    return {row["path"]: row["count"] for row in counts}
