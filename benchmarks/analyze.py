@@ -1,6 +1,7 @@
 """ANALYZE of every column, ours against Spark's own without and with histograms, and a bare read of the same files.
 
     uv run python benchmarks/analyze.py            # TPC-H lineitem, scale 1, 4 data files
+    uv run python benchmarks/analyze.py --on s3    # Iceberg, Delta and Parquet on an S3 server, 8 files; --delay 20
     uv run python benchmarks/analyze.py --wide     # 2 data files x 20,000 rows x 1,500 columns; --columns for fewer
 
 The same rows stand in an Iceberg table (ours) and in a Parquet table of the session catalog (Spark's), as the same
@@ -19,6 +20,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 
+import analyze_on_s3
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -131,11 +133,16 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor (default 1)")
     parser.add_argument("--runs", type=int, default=3, help="counted runs (default 3)")
     parser.add_argument("--work", type=Path, help="folder that keeps the generated data")
+    parser.add_argument("--on", choices=["disk", "s3"], default="disk", help="where the tables lie (default disk)")
+    parser.add_argument("--delay", type=float, default=0, help="milliseconds that each request to S3 waits (default 0)")
     given = parser.parse_args()
     work = given.work or Path(tempfile.mkdtemp(prefix="metastore-benchmark-"))
     work.mkdir(parents=True, exist_ok=True)
     for made_anew in ("ice", "warehouse"):
         shutil.rmtree(work / made_anew, ignore_errors=True)
+    if given.on == "s3":
+        analyze_on_s3.run(given, work)
+        return
     source = wide_files(work, columns=given.columns) if given.wide else tpch(work, "lineitem", given.scale, 4)
     with spark_session(work) as spark:
         files = create_tables(spark, source, wide=given.wide)
