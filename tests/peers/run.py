@@ -136,7 +136,8 @@ def explain_by_cbo(
     explained = []
     for difference in differences:
         result = with_cbo.get(difference.test)
-        if not difference.why and result is not None and _fails_alike(result, on[difference.test]):
+        ours = on.get(difference.test)  # none if the run was ended before it
+        if not difference.why and result is not None and ours is not None and _fails_alike(result, ours):
             explained.append(replace(difference, why=BY_CBO))
         else:
             explained.append(difference)

@@ -53,6 +53,11 @@ def test_a_plan_that_spark_makes_alike_by_cost_is_explained(with_cbo, expected):
     assert difference.why == expected
 
 
+def test_the_optimizer_explains_no_test_that_was_not_run():
+    differences = compare("JoinSuite", {"t": PASSED}, {}, [])
+    assert explain_by_cbo(differences, {}, {"t": PLAN}) == differences
+
+
 def test_a_suite_that_was_run_in_neither_way_is_a_difference():
     failed = {NOT_RUN: {"result": "failed", "message": "Missing class"}}
     assert len(compare("JoinSuite", failed, failed, [])) == 1
