@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import metastore
 from cloud.rest_catalog import Guard, RestCatalog
+from metastore.errors import TableNotFound
 from metastore.format.object_schemas import SKETCHES
 from metastore.spark_jobs.task_store import TaskStore
 from metastore.store import Store
@@ -80,3 +82,14 @@ def test_keys_that_were_sent_are_not_renewed_and_secret(catalog, uri):
     assert sent.renew is None
     assert sent.renewed() is sent
     assert "secret" not in repr(access)
+
+
+def test_a_table_is_opened_by_its_name_in_pyicebergs_configuration(catalog, monkeypatch, tmp_path):
+    pytest.importorskip("pyiceberg")
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", catalog.address)
+    monkeypatch.chdir(tmp_path)
+    assert list(metastore.open("lake.db.t").snapshots()) == []
+    with pytest.raises(TableNotFound, match=r"lake\.db\.other"):
+        metastore.open("lake.db.other")
+    with pytest.raises(TableNotFound, match="unknown"):
+        metastore.open("unknown.db.t").summary()

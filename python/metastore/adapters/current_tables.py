@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from metastore.errors import InvalidArgument
+from metastore.errors import InvalidArgument, TableNotFound
+from metastore.path_names import is_location
 from metastore.store.credentials import FROM_ENVIRONMENT, Credentials
 
 if TYPE_CHECKING:
@@ -58,3 +61,29 @@ def describe_table(table: Any) -> CurrentTable:
     raise InvalidArgument(
         "location", f"{class_name} is no table that is known", "Give a location, a pyiceberg Table or a DeltaTable."
     )
+
+
+def load_named_table(name: str) -> Any | None:
+    """Load an Iceberg table by its name, such as `catalog.db.t`, in a catalog that pyiceberg is configured for.
+
+    Returns:
+        A pyiceberg `Table`; None if the name is a folder's, or begins with no catalog of pyiceberg's configuration.
+
+    Raises:
+        TableNotFound: The catalog has no such table.
+    """
+    catalog_name, _, identifier = name.partition(".")
+    is_name = bool(identifier) and not is_location(name) and not Path(name).exists()
+    if not is_name or find_spec("pyiceberg") is None:
+        return None
+    from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - pyiceberg is there
+    from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415 - as above
+    from pyiceberg.utils.config import Config  # noqa: PLC0415 - as above
+
+    properties: Any = Config().get_catalog_config(catalog_name)
+    if properties is None:
+        return None
+    try:
+        return load_catalog(catalog_name, **properties).load_table(identifier)
+    except (NoSuchTableError, NoSuchNamespaceError) as error:
+        raise TableNotFound(name) from error

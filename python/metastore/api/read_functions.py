@@ -8,7 +8,7 @@ from __future__ import annotations
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from metastore.adapters.current_tables import describe_table
+from metastore.adapters.current_tables import describe_table, load_named_table
 from metastore.answers import Answer, Summary
 from metastore.errors import InvalidArgument
 from metastore.format.time_zones import parse_time_zone
@@ -34,7 +34,8 @@ def open(  # noqa: A001 - `metastore.open`
     Args:
         location: A table's location, its store, or the root of many stores (`spark.metastore.store`). Or the table
             itself, as pyiceberg (a `Table`) or deltalake (a `DeltaTable`) has opened it: then it is known which
-            snapshot is current, and which data files it has; its statistics are read with the keys of the table.
+            snapshot is current, and which data files it has; its statistics are read with the keys of the table. The
+            name of an Iceberg table, such as `catalog.db.t`, is enough where pyiceberg is configured for the catalog.
         table: Which table, where the location is a root of several.
         zone: The time zone in which timestamps are written, and those of filters are read.
 
@@ -52,7 +53,10 @@ def open(  # noqa: A001 - `metastore.open`
     """
     parse_time_zone(zone)
     if isinstance(location, str | PathLike):
-        return Statistics(discover(fspath(location), table).resolve_columns(), zone)
+        named_table = load_named_table(fspath(location))
+        if named_table is None:
+            return Statistics(discover(fspath(location), table).resolve_columns(), zone)
+        location = named_table
     opened = describe_table(location)
     discovery = discover(opened.location, table, opened.access).resolve_columns(opened.lineage.name_mapping)
     return Statistics(discovery, zone, opened)
