@@ -42,13 +42,14 @@ def to_jvm_session(spark: SparkSession) -> Any:
     return spark._jsparkSession
 
 
-def read_storage_properties(spark: SparkSession, table: str, location: str) -> dict[str, str]:
+def read_storage_properties(spark: SparkSession, table: str, uuid: str, location: str) -> dict[str, str]:
     """Return a table's own settings and keys for a location, as its format calls them; none if Hadoop reads it.
 
+    Fails if the name stands for a table of another uuid by now.
     Over py4j, not by SQL: answers of SQL are shown to people.
     """
     shim = load_shim_class(spark, "TableStorage")
-    return dict(shim.properties(to_jvm_session(spark), table, location))
+    return dict(shim.properties(to_jvm_session(spark), table, uuid, location))
 
 
 def load_shim_class(spark: SparkSession | SparkContext, name: str) -> Any:

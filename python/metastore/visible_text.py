@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import unicodedata
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 """Letters and marks that are drawn as nothing; Unicode counts them as printable."""
+
+_QUERY_OF_URL = re.compile(r"(\bhttps?://[^\s?'\"]+)\?[^\s'\"]*")
 
 
 def make_visible(text: str) -> str:
@@ -33,7 +36,17 @@ def make_lines_visible(text: str) -> str:
 def first_line(error: object) -> str:
     """Return the first line of an error's text without its full stop; the name of its class if it has no text."""
     line, _, _ = str(error).strip().partition("\n")
-    return line.rstrip(".") or type(error).__name__
+    return hide_queries(line).rstrip(".") or type(error).__name__
+
+
+def hide_queries(text: str) -> str:
+    """Remove the queries of addresses from a text: those of Azure have a key there.
+
+    Example:
+        >>> hide_queries("GET http://host/container/file?sig=secret failed")
+        'GET http://host/container/file failed'
+    """
+    return _QUERY_OF_URL.sub(r"\1", text)
 
 
 def make_json_visible(document: str) -> str:

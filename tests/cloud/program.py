@@ -8,6 +8,9 @@ import sys
 from pyspark.sql import SparkSession
 
 import metastore
+from metastore.adapters.catalog import look_up_table
+from metastore.adapters.loading import identify_table
+from metastore.spark_jobs.table_access import _find_new_credentials as new_keys
 from metastore.spark_jobs.table_access import find_table_credentials
 
 
@@ -43,7 +46,10 @@ def analyze(spark: SparkSession, catalog: str) -> dict[str, object]:
     analyzed = spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS").first()
     other = metastore.analyze(spark, other_table, progress=False)
     again = metastore.analyze(spark, table, progress=False)
-    keys = find_table_credentials(spark, "iceberg", table, f"s3://statistics/{catalog}/db/keys/_metastore")
+    entry = look_up_table(spark, table)
+    identity, _ = identify_table(entry)
+    place = (identity, entry.identifier, f"{entry.location}/_metastore")
+    keys = find_table_credentials(spark, *place)
     return {
         "before": before,
         "analyzed": [analyzed["rows"], analyzed["files_read"], list(analyzed["refused"])],
@@ -57,7 +63,7 @@ def analyze(spark: SparkSession, catalog: str) -> dict[str, object]:
         "files": spark.sql(f"SELECT * FROM metastore.files('{table}') WHERE analyzed").count(),
         "source": spark.read.format("metastore").load(table).count(),
         "verified": {finding["state"] for finding in metastore.verify(spark, table)} == {"ok"},
-        "renewed": keys.has_keys and keys.renew() != keys,
+        "renewed": keys.has_keys and new_keys(spark, *place) != keys,
         "garbage": len(metastore.gc(spark, table)),
         "without": spark.sql(f"ANALYZE TABLE {other_table} COMPUTE STATISTICS").first()["files_read"],
     }

@@ -15,6 +15,12 @@ from metastore.store import environment_keys
 from metastore.store.credentials import FROM_ENVIRONMENT, Credentials, find_credentials
 from metastore.store.environment_keys import require_keys
 
+HADOOPS_DEFAULT = """
+    org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider,
+    org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider,
+    software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider,
+    org.apache.hadoop.fs.s3a.auth.IAMInstanceCredentialsProvider
+"""
 LOCATIONS = ["s3://lake/t", "s3a://lake/t", "gs://lake/t", "abfss://c@account.dfs.core.windows.net/t"]
 
 
@@ -92,9 +98,29 @@ def test_a_machine_of_the_cloud_gets_keys_from_it(vendor, monkeypatch, maker, lo
 def test_settings_may_name_the_machine_as_the_source(vendor):
     provider = {"fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.auth.IAMInstanceCredentialsProvider"}
     require_keys("s3a://lake/t", find_credentials("s3a://lake/t", provider.get))
-    chain = {"fs.s3a.aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"}
+
+
+@pytest.mark.parametrize(
+    "providers",
+    [
+        "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
+        HADOOPS_DEFAULT,
+    ],
+)
+def test_a_machine_among_other_sources_is_not_asked(vendor, providers):
+    settings = {"fs.s3a.aws.credentials.provider": providers}
     with pytest.raises(StoreNotReadable):
-        require_keys("s3a://lake/t", find_credentials("s3a://lake/t", chain.get))
+        require_keys("s3a://lake/t", find_credentials("s3a://lake/t", settings.get))
+
+
+def test_a_file_of_googles_tools_is_enough(vendor, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(StoreNotReadable):
+        require_keys("gs://lake/t", FROM_ENVIRONMENT)
+    file = tmp_path / ".config/gcloud/application_default_credentials.json"
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+    require_keys("gs://lake/t", FROM_ENVIRONMENT)
 
 
 def test_keys_of_settings_are_enough(vendor):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 
 import pytest
 
 from metastore.errors import UnsupportedTable
-from metastore.store.credentials import make_store_options, open_file_system
+from metastore.store.credentials import Credentials, make_store_options, open_file_system
 from metastore.store.table_credentials import find_file_io_credentials, find_object_store_credentials
 
 KEYS = {"s3.access-key-id": "key", "s3.secret-access-key": "secret", "s3.session-token": "token"}
@@ -107,3 +108,35 @@ def test_local_tables_need_no_keys():
 )
 def test_options_of_deltalake(options, expected):
     assert find_object_store_credentials("s3://lake/t", options).options == expected
+
+
+def test_half_a_pair_of_keys_is_none():
+    properties = {"s3.access-key-id": "key", "s3.session-token": "token"}
+    assert find_file_io_credentials("s3://lake/t", properties).options == {}
+
+
+@pytest.mark.parametrize(
+    "name", ["adls.sas-token", "adls.sas-token.account", "adls.sas-token.account.dfs.core.windows.net"]
+)
+def test_the_end_of_a_token_of_azure(name):
+    uri = "abfss://c@account.dfs.core.windows.net/t"
+    end = name.replace("sas-token", "sas-token-expires-at-ms")
+    assert find_file_io_credentials(uri, {name: "sv=1", end: "1900000000000"}).expires == 1.9e9
+    assert find_file_io_credentials(uri, {name: "sv=1", end: "soon"}).expires == math.inf
+
+
+@pytest.mark.parametrize(
+    ("uri", "access", "expected"),
+    [
+        (
+            "s3://lake/t",
+            {"access_key_id": "key", "secret_access_key": "secret"},
+            {"access_key_id": "key", "secret_access_key": "secret", "token": None, "expires_at": None},
+        ),
+        ("abfss://c@a.dfs.core.windows.net/t", {"sas_key": "?sv=1"}, {"sas_token": "sv=1", "expires_at": None}),
+    ],
+)
+def test_keys_are_not_completed_by_those_of_the_environment(uri, access, expected):
+    options = make_store_options(uri, Credentials(access))
+    assert options["credential_provider"]() == expected
+    assert not set(options) & {"access_key_id", "secret_access_key", "session_token", "sas_key", "account_key"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,21 @@ class CurrentTable:
     lineage: Lineage
     list_files: Callable[[], Iterable[DataFile]]
     access: Credentials = field(default=FROM_ENVIRONMENT, repr=False)
+
+
+def open_table(location: Any) -> CurrentTable | None:
+    """Take over a table that a library has opened, or open one by its name; None if it is a location.
+
+    Raises:
+        InvalidArgument: It is nothing of these.
+        TableNotFound: It is a name that its catalog does not have.
+    """
+    if isinstance(location, PathLike):
+        return None
+    if not isinstance(location, str):
+        return describe_table(location)
+    table = load_named_table(location)
+    return None if table is None else describe_table(table)
 
 
 def describe_table(table: Any) -> CurrentTable:
@@ -77,7 +93,11 @@ def load_named_table(name: str) -> Any | None:
     if not is_name or find_spec("pyiceberg") is None:
         return None
     from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - pyiceberg is there
-    from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415 - as above
+    from pyiceberg.exceptions import (  # noqa: PLC0415 - as above
+        NoSuchIdentifierError,
+        NoSuchNamespaceError,
+        NoSuchTableError,
+    )
     from pyiceberg.utils.config import Config  # noqa: PLC0415 - as above
 
     properties: Any = Config().get_catalog_config(catalog_name)
@@ -85,5 +105,5 @@ def load_named_table(name: str) -> Any | None:
         return None
     try:
         return load_catalog(catalog_name, **properties).load_table(identifier)
-    except (NoSuchTableError, NoSuchNamespaceError) as error:
+    except (NoSuchTableError, NoSuchNamespaceError, NoSuchIdentifierError) as error:
         raise TableNotFound(name) from error

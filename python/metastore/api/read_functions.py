@@ -6,9 +6,9 @@ Those that take a Spark session send a SQL function and wrap its rows: they work
 from __future__ import annotations
 
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from metastore.adapters.current_tables import describe_table, load_named_table
+from metastore.adapters.current_tables import open_table
 from metastore.answers import Answer, Summary
 from metastore.errors import InvalidArgument
 from metastore.format.time_zones import parse_time_zone
@@ -52,12 +52,10 @@ def open(  # noqa: A001 - `metastore.open`
         Decimal('99.95')
     """
     parse_time_zone(zone)
-    if isinstance(location, str | PathLike):
-        named_table = load_named_table(fspath(location))
-        if named_table is None:
-            return Statistics(discover(fspath(location), table).resolve_columns(), zone)
-        location = named_table
-    opened = describe_table(location)
+    opened = open_table(location)
+    if opened is None:
+        path = fspath(cast("str | PathLike[str]", location))
+        return Statistics(discover(path, table).resolve_columns(), zone)
     discovery = discover(opened.location, table, opened.access).resolve_columns(opened.lineage.name_mapping)
     return Statistics(discovery, zone, opened)
 

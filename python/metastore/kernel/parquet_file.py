@@ -21,6 +21,7 @@ from metastore.kernel.parquet_schema import (
     statistics_of_unknown_cast,
     widen_float_bounds,
 )
+from metastore.visible_text import hide_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -234,7 +235,8 @@ def translate_arrow_errors() -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise UnsupportedDataFile(" ".join(str(error).split()) or type(error).__name__) from error
+        text = hide_queries(" ".join(str(error).split()))
+        raise UnsupportedDataFile(text or type(error).__name__) from error
 
 
 def _batches(readings: Sequence[ColumnReading], budget: int) -> Iterator[list[ColumnReading]]:

@@ -250,7 +250,7 @@ class BlockComputation:
         return results
 
     def _choose_wave(self, tasks: int) -> int:
-        """Choose the number of tasks in a job: the keys of a job are those that are valid when it begins."""
+        """Choose how many tasks run in one job: they keep the keys with which it began."""
         if self.at_once:
             return self.at_once
         if math.isinf(self.destination.access.expires):

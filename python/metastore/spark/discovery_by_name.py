@@ -30,7 +30,7 @@ def open_by_name(spark: SparkSession, table: str, zone: str) -> Statistics:
 
 
 def discover_by_name(spark: SparkSession, table: str) -> Discovery:
-    """Find the statistics of a table where ANALYZE writes them, with the credentials of the session.
+    """Find the statistics of a table where ANALYZE writes them, with the table's keys, else the session's.
 
     Through Connect this process reads and writes the store itself, with the credentials of its environment.
     """

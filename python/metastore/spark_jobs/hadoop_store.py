@@ -60,7 +60,7 @@ def open_table_store(
     uri = store_uri(table, location)
     if location or needs_hadoop(uri):
         return open_store_at(spark, uri, writable=writable)
-    access = find_table_credentials(spark, table.format, identifier, uri)
+    access = find_table_credentials(spark, table, identifier, uri)
     return Store.open(uri, access=access, writable=writable), TaskStore(uri, access)
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from metastore import jvm_session
 from metastore.adapters.descriptors import describe_format
+from metastore.adapters.spark_errors import raise_as_ours
 from metastore.errors import UnsupportedTable
 from metastore.store.credentials import FROM_ENVIRONMENT, Credentials, find_credentials
 from metastore.store.data_file_access import DataFileAccess, find_bucket
 from metastore.store.table_credentials import find_file_io_credentials
+from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,37 +24,74 @@ if TYPE_CHECKING:
 
     from metastore.adapters.table_facts import TableFacts
     from metastore.format.data_files import DataFile
+    from metastore.format.manifest import TableIdentity
     from metastore.spark_jobs.task_store import TaskStore
 
+_LOG = get_logger(__name__)
+_PAUSE = 5.0
+"""Seconds between two questions to a catalog, whatever it answers."""
 
-def find_table_credentials(spark: SparkSession, table_format: str, table: str, uri: str) -> Credentials:
+
+class _TableKeys:
+    """The keys of a table for a location, renewed by one thread at a time.
+
+    If the catalog does not answer, the last keys stay until they end.
+    """
+
+    def __init__(self, first: Credentials, find: Callable[[], Credentials]) -> None:
+        self._find = find
+        self._lock = Lock()
+        self._last_asked = time.monotonic()
+        self.current = replace(first, renew=self.renew)
+
+    def renew(self) -> Credentials:
+        with self._lock:
+            is_due = time.monotonic() - self._last_asked > _PAUSE
+            if is_due and self.current.is_aging:
+                self._last_asked = time.monotonic()
+                self._ask()
+            return self.current
+
+    def _ask(self) -> None:
+        try:
+            self.current = replace(self._find(), renew=self.renew)
+        except Exception as error:  # noqa: BLE001 - of whatever the catalog is made of
+            _LOG.warning("Keys that end soon could not be renewed: %s", type(error).__name__)
+
+
+def find_table_credentials(spark: SparkSession, table: TableIdentity, identifier: str, uri: str) -> Credentials:
     """Find the credentials of a location of a table.
 
     Args:
         spark: The session.
-        table_format: Name of the table's format.
-        table: The table as quoted SQL.
+        table: The table.
+        identifier: The table as quoted SQL.
         uri: The location.
 
     Raises:
         UnsupportedTable: Only the JVM has credentials.
     """
-    if not describe_format(table_format).has_own_storage:
+    if not describe_format(table.format).has_own_storage:
         return find_session_credentials(spark, uri)
-    properties = jvm_session.read_storage_properties(spark, table, uri)
+    properties = _read_storage_properties(spark, table, identifier, uri)
     table_credentials = find_file_io_credentials(uri, properties)
     if table_credentials.has_keys:
-        return replace(table_credentials, renew=partial(_find_new_credentials, spark, table_format, table, uri))
+        return _TableKeys(table_credentials, partial(_find_new_credentials, spark, table, identifier, uri)).current
     session_credentials = find_session_credentials(spark, uri)
-    if session_credentials.has_keys or not properties:
+    if session_credentials.has_keys or session_credentials.asks_instance or not properties:
         return session_credentials
     return table_credentials
 
 
-def _find_new_credentials(spark: SparkSession, table_format: str, table: str, uri: str) -> Credentials:
+def _find_new_credentials(spark: SparkSession, table: TableIdentity, identifier: str, uri: str) -> Credentials:
     """Find the credentials of a location of a table that the catalog gives now."""
-    spark.sql(f"REFRESH TABLE {table}")  # the session may have cached the table with its keys
-    return find_table_credentials(spark, table_format, table, uri)
+    spark.sql(f"REFRESH TABLE {identifier}")  # the session may have cached the table with its keys
+    return find_file_io_credentials(uri, _read_storage_properties(spark, table, identifier, uri))
+
+
+def _read_storage_properties(spark: SparkSession, table: TableIdentity, identifier: str, uri: str) -> dict[str, str]:
+    with raise_as_ours(table.name):
+        return jvm_session.read_storage_properties(spark, identifier, table.uuid, uri)
 
 
 def find_session_credentials(spark: SparkSession, uri: str) -> Credentials:
@@ -103,6 +144,6 @@ def _find_buckets(files: Sequence[DataFile]) -> dict[str, str]:
 def _find_keys(spark: SparkSession, facts: TableFacts, location: str) -> Credentials:
     """The credentials of a data file; without keys if only the JVM has them."""
     try:
-        return find_table_credentials(spark, facts.format, facts.identifier, location)
+        return find_table_credentials(spark, facts.identity, facts.identifier, location)
     except UnsupportedTable:
         return FROM_ENVIRONMENT

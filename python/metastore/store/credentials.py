@@ -71,9 +71,9 @@ class Credentials:
     Attributes:
         options: Settings of obstore's store; an `endpoint` of S3 is the server's, without the bucket. Besides, a token
             of Google as `access_token`, and its end in milliseconds since 1970 as `access_token_expires`.
-        asks_instance: Whether the settings name the cloud's own machines as the source of keys.
+        asks_instance: Whether the settings name the cloud's own machines as the only source of keys.
         expires: When the keys end, in seconds since 1970; infinite if nobody says so.
-        renew: Finds new keys, in the driver; None if they cannot be renewed.
+        renew: Returns the keys of now, in the driver; None if they cannot be renewed.
         obtained: When the keys were found, in seconds since 1970.
     """
 
@@ -83,12 +83,14 @@ class Credentials:
     renew: Callable[[], Credentials] | None = field(default=None, repr=False, compare=False)
     obtained: float = field(default_factory=time.time, repr=False, compare=False)
 
-    def renewed(self) -> Credentials:
-        """Return these credentials, or new ones after half of the time for which these are valid.
+    @property
+    def is_aging(self) -> bool:
+        """Whether half of the time is over for which the keys are valid: tasks need them for a while."""
+        return time.time() >= (self.obtained + self.expires) / 2
 
-        Tasks that begin with them still need them for a while.
-        """
-        if self.renew is None or time.time() < (self.obtained + self.expires) / 2:
+    def renewed(self) -> Credentials:
+        """Return these credentials, or newer ones if these are aging."""
+        if self.renew is None or not self.is_aging:
             return self
         return self.renew()
 
@@ -114,7 +116,8 @@ def find_credentials(uri: str, lookup: Lookup) -> Credentials:
     scheme, host = _split_scheme_and_host(uri)
     if scheme == "s3":
         of_bucket = _prefer_bucket(host, lookup)
-        asks_instance = not _OF_INSTANCE.isdisjoint(_list_s3_providers(of_bucket))
+        providers = set(_list_s3_providers(of_bucket))
+        asks_instance = bool(providers) and providers <= _OF_INSTANCE  # Hadoop's default names one among others
         return Credentials(_find_s3_options(uri, of_bucket), asks_instance)
     if scheme == "gs":
         return Credentials(_find_google_options(lookup))
@@ -136,9 +139,9 @@ def make_store_options(uri: str, access: Credentials) -> dict[str, Any]:
     scheme, host = _split_scheme_and_host(uri)
     if scheme == "s3":
         options |= resolve_address(host, options).to_obstore()
-    if "access_token" in options:
-        token = {"token": options.pop("access_token"), "expires_at": _read_end(options)}
-        options["credential_provider"] = lambda: token
+    keys = _take_keys(options)
+    if keys:
+        options["credential_provider"] = lambda: keys
     endpoint = str(options.get("endpoint") or options.get("base_url") or "")
     if endpoint.startswith("http://"):
         options["client_options"] = {"allow_http": True, **options.get("client_options", {})}
@@ -167,7 +170,7 @@ def open_file_system(uri: str, access: Credentials) -> tuple[fs.FileSystem, str]
     if scheme == "gs":
         arguments = {**_rename_options(options, _ARROW_GOOGLE), **_name_google_server(options)}
         if "access_token" in options:
-            arguments["credential_token_expiration"] = _read_end(dict(options))
+            arguments["credential_token_expiration"] = _pop_token_end(dict(options))
         return fs.GcsFileSystem(**arguments), path
     container, _, host = root.partition("@")
     system = fs.AzureFileSystem(**_name_azure_account(host, options), **_rename_options(options, _ARROW_AZURE))
@@ -196,7 +199,24 @@ def _rename_options(options: Mapping[str, Any], names: Mapping[str, str]) -> dic
     return {names[key]: value for key, value in options.items() if key in names}
 
 
-def _read_end(options: dict[str, Any]) -> datetime:
+def _take_keys(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the keys out of the options, as obstore wants them of a provider.
+
+    Among its options obstore would complete them by keys of the environment, which are somebody else's.
+    """
+    if "access_key_id" in options:
+        keys = {"access_key_id": options.pop("access_key_id"), "secret_access_key": options.pop("secret_access_key")}
+        return {**keys, "token": options.pop("session_token", None), "expires_at": None}
+    if "sas_key" in options:
+        return {"sas_token": options.pop("sas_key").removeprefix("?"), "expires_at": None}
+    if "account_key" in options:
+        return {"access_key": options.pop("account_key"), "expires_at": None}
+    if "access_token" in options:
+        return {"token": options.pop("access_token"), "expires_at": _pop_token_end(options)}
+    return {}
+
+
+def _pop_token_end(options: dict[str, Any]) -> datetime:
     """Take the end of a token of Google out of the options; an hour from now where nobody said when."""
     milliseconds = options.pop("access_token_expires", 0)
     if milliseconds:

@@ -28,11 +28,17 @@ class _Cloud(NamedTuple):
         variables: Variables of the environment of which one is enough.
         settings: Settings of Spark that would help, for the error.
         vendor: The beginning of the vendor's name on the cloud's own machines.
+        key_file: A file below the home folder where the cloud's own tools leave keys, if the libraries read it.
     """
 
     variables: tuple[str, ...]
     settings: str
     vendor: str
+    key_file: str = ""
+
+    def has_key_file(self) -> bool:
+        """Whether the cloud's own tools left keys."""
+        return bool(self.key_file) and (Path.home() / self.key_file).exists()
 
 
 _CLOUDS = {
@@ -57,6 +63,7 @@ _CLOUDS = {
         ),
         "fs.gs.auth.service.account.json.keyfile",
         "Google",
+        ".config/gcloud/application_default_credentials.json",
     ),
     "azure": _Cloud(
         (
@@ -83,16 +90,16 @@ def require_keys(uri: str, access: Credentials) -> None:
     """Make sure that something has keys for a location on an object store.
 
     Raises:
-        StoreNotReadable: Neither the settings nor the environment have keys, and the machine is none of the cloud.
+        StoreNotReadable: Neither settings nor environment have keys, and the machine does not belong to the cloud.
     """
     if access.has_keys or access.asks_instance:
         return
     scheme, _, _ = remote_url(uri).partition("://")
     cloud = _CLOUDS.get(scheme, _CLOUDS["azure"])
-    if any(map(os.environ.get, cloud.variables)) or _is_instance_of(cloud):
+    if any(map(os.environ.get, cloud.variables)) or cloud.has_key_file() or _is_instance_of(cloud):
         return
     variables = ", ".join(cloud.variables)
-    reason = f"nobody has keys for it: neither the catalog of the table nor {cloud.settings} nor one of {variables}"
+    reason = f"nobody has keys for it: no catalog of the table, not {cloud.settings}, and none of {variables}"
     hint = f"Set {cloud.settings}, or spark.metastore.store to a place that can be written."
     raise StoreNotReadable(uri, reason, hint)
 

@@ -30,8 +30,9 @@ _AZURE_KEYS = {
     "tenant_id": "adls.tenant-id",
 }
 _SAS_TOKEN = "adls.sas-token"  # noqa: S105 - a name
-_GOOGLE_END = "gcs.oauth2.token-expires-at"
-_CENTRAL = "Set spark.metastore.store to a place that the session has keys for."
+_SAS_END = "adls.sas-token-expires-at-ms"
+_GOOGLE_TOKEN_EXPIRES = "gcs.oauth2.token-expires-at"  # noqa: S105 - as above
+_USE_OTHER_STORE = "Set spark.metastore.store to a place that the session has keys for."
 _OBJECT_STORE_PREFIXES = ("aws_", "google_", "azure_storage_", "azure_")
 _OBJECT_STORE_NAMES = {
     "endpoint_url": "endpoint",
@@ -70,25 +71,24 @@ def find_file_io_credentials(uri: str, properties: Mapping[str, str], *, bucket_
     scheme, _, path = remote_url(uri).partition("://")
     if scheme == "s3":
         options = _find_s3_options(uri, properties, bucket_in_host=bucket_in_host)
-        return Credentials(options, expires=_read_end(properties, "s3.session-token-expires-at-ms"))
+        return Credentials(options, expires=_read_expiry(properties, "s3.session-token-expires-at-ms"))
     if scheme == "gs":
-        return Credentials(_find_google_options(properties), expires=_read_end(properties, _GOOGLE_END))
+        return Credentials(_find_google_options(properties), expires=_read_expiry(properties, _GOOGLE_TOKEN_EXPIRES))
     host, _, _ = path.partition("/")
-    account = host.partition("@")[2].partition(".")[0]
-    end = _read_end(properties, f"{_SAS_TOKEN}-expires-at-ms.{account}")
-    return Credentials(_find_azure_options(host, properties), expires=end)
+    ends = [name.replace(_SAS_TOKEN, _SAS_END) for name in _name_sas_tokens(host)]
+    return Credentials(_find_azure_options(host, properties), expires=_read_expiry(properties, *ends))
 
 
-def _read_end(properties: Mapping[str, str], name: str) -> float:
-    """Read a time of milliseconds since 1970 as seconds; infinite if nobody says so."""
-    milliseconds = properties.get(name)
-    return int(milliseconds) / 1000 if milliseconds else math.inf
+def _read_expiry(properties: Mapping[str, str], *names: str) -> float:
+    """Read the first of these times, in milliseconds since 1970, as seconds; infinite if none is a number."""
+    milliseconds = _first_value(properties, *names) or ""
+    return int(milliseconds) / 1000 if milliseconds.isdecimal() else math.inf
 
 
 def _find_s3_options(uri: str, properties: Mapping[str, str], *, bucket_in_host: bool) -> dict[str, Any]:
     options = _find_s3_keys(properties)
     if not options and _is_true(properties, "s3.remote-signing-enabled"):
-        raise UnsupportedTable(uri, "its catalog signs each request and hands out no keys", _CENTRAL)
+        raise UnsupportedTable(uri, "its catalog signs each request and hands out no keys", _USE_OTHER_STORE)
     if not options and _is_true(properties, "s3.anonymous"):
         options["skip_signature"] = True
     endpoint = properties.get("s3.endpoint", "").rstrip("/")
@@ -103,12 +103,18 @@ def _find_s3_options(uri: str, properties: Mapping[str, str], *, bucket_in_host:
 
 def _find_s3_keys(properties: Mapping[str, str]) -> dict[str, Any]:
     keys = {option: _first_value(properties, *names) for option, names in _S3_KEYS.items()}
+    if not (keys["access_key_id"] and keys["secret_access_key"]):
+        return {}
     return {option: key for option, key in keys.items() if key}
 
 
 def _first_value(properties: Mapping[str, str], *names: str) -> str | None:
     """Return the first of these properties that is not empty."""
-    return next(filter(None, map(properties.get, names)), None)
+    for name in names:
+        value = properties.get(name)
+        if value:
+            return value
+    return None
 
 
 def _read_style(properties: Mapping[str, str], *, bucket_in_host: bool) -> bool:
@@ -125,7 +131,7 @@ def _find_google_options(properties: Mapping[str, str]) -> dict[str, Any]:
     token = properties.get("gcs.oauth2.token")
     if token:
         options["access_token"] = token
-        options["access_token_expires"] = int(properties.get(_GOOGLE_END) or 0)
+        options["access_token_expires"] = int(properties.get(_GOOGLE_TOKEN_EXPIRES) or 0)
     elif _is_true(properties, "gcs.no-auth"):
         options["skip_signature"] = True
     server = properties.get("gcs.service.host", "").rstrip("/")
@@ -135,12 +141,17 @@ def _find_google_options(properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _find_azure_options(host: str, properties: Mapping[str, str]) -> dict[str, Any]:
-    _, _, server = host.partition("@")
-    account, _, _ = server.partition(".")
-    token = _first_value(properties, f"{_SAS_TOKEN}.{server}", f"{_SAS_TOKEN}.{account}", _SAS_TOKEN)
+    token = _first_value(properties, *_name_sas_tokens(host))
     if token:
         return {"sas_key": token}
     return {option: properties[name] for option, name in _AZURE_KEYS.items() if properties.get(name)}
+
+
+def _name_sas_tokens(host: str) -> tuple[str, ...]:
+    """Name the properties that may have the token of an account: with its server, with its name, for all."""
+    _, _, server = host.partition("@")
+    account, _, _ = server.partition(".")
+    return f"{_SAS_TOKEN}.{server}", f"{_SAS_TOKEN}.{account}", _SAS_TOKEN
 
 
 def _is_true(properties: Mapping[str, str], name: str) -> bool:

@@ -11,7 +11,19 @@ import org.metastore.spark.tables.{ReadPermission, TableLookup}
 /** Tells Python how a table reaches its files, over py4j: SQL would show the keys to people. */
 object TableStorage {
 
-  /** Settings and keys of a table for what lies at a location, as its format calls them; none where Hadoop reads it. */
-  def properties(session: SparkSession, table: String, location: String): JavaMap[String, String] =
-    ReadPermission.asActive(session)(TableLookup.resolve(session, table).storageProperties(location).asJava)
+  /**
+   * The settings of a table for a location, with its keys, as its format calls them; empty if Hadoop reads it.
+   *
+   * @param uuid of the table that is meant: its name may stand for another one by now
+   */
+  def properties(
+      session: SparkSession,
+      name: String,
+      uuid: String,
+      location: String): JavaMap[String, String] =
+    ReadPermission.asActive(session) {
+      val table = TableLookup.resolve(session, name)
+      if (table.uuid != uuid) throw new IllegalStateException(s"$name is another table now")
+      table.storageProperties(location).asJava
+    }
 }

@@ -12,7 +12,10 @@ import org.metastore.spark.statistics.objects.{OpenFile, StoreFile, StoreFiles}
  * Files beside an Iceberg table, read by the table's own FileIO: it has the keys that the catalog handed out with the table,
  * renews them, and signs requests as the catalog asks.
  */
-private[tables] final class IcebergFileIo private (io: AnyRef) extends StoreFiles {
+private[tables] final class IcebergFileIo private (table: AnyRef) extends StoreFiles {
+  // The table is kept as well: catalogs close a FileIO when its table is no longer in use.
+  private val io = Reflection.call[AnyRef](table, "io")
+
   import IcebergFileIo._
   import Reflection.{call, list => listOf}
 
@@ -21,12 +24,17 @@ private[tables] final class IcebergFileIo private (io: AnyRef) extends StoreFile
   override def list(folder: Path): Seq[StoreFile] = asIOException {
     val below = listOf(io, "listPrefix", s"$folder/").map { file =>
       StoreFile(
-        new Path(call[String](file, "location")),
+        pathOf(call[String](file, "location"), folder),
         call[Long](file, "size"),
         call[Long](file, "createdAtMillis"))
     }
     below.filter(_.path.getParent == folder)
   }
+
+  /** The path of a listed file: Azure's are listed without container and account. */
+  private def pathOf(location: String, folder: Path): Path =
+    if (location.contains("://")) new Path(location)
+    else new Path(folder.toUri.getScheme, folder.toUri.getAuthority, s"/${location.stripPrefix("/")}")
 
   override def find(path: Path): Option[StoreFile] = asIOException {
     val file = call[AnyRef](io, "newInputFile", path.toString)
@@ -46,7 +54,9 @@ private[tables] final class IcebergFileIo private (io: AnyRef) extends StoreFile
    * A catalog may hand out keys for some prefixes apart: those of the longest prefix of the location count.
    */
   def properties(location: String): Map[String, String] = {
-    val own = mapOf(io, "properties")
+    val own =
+      try mapOf(io, "properties")
+      catch { case _: UnsupportedOperationException => Map.empty[String, String] }
     val credentials = if (Reflection.has(io, "credentials")) listOf(io, "credentials") else Nil
     val ofLocation = credentials.filter(credential => location.startsWith(prefixOf(credential)))
     if (ofLocation.isEmpty) own else own ++ mapOf(ofLocation.maxBy(prefixOf(_).length), "config")
@@ -63,16 +73,22 @@ private[tables] object IcebergFileIo {
   private val Resolving = "org.apache.iceberg.io.ResolvingFileIO"
   private val Listing = "org.apache.iceberg.io.SupportsPrefixOperations"
   private val Ranges = "org.apache.iceberg.io.RangeReadable"
-  private val NotFound = "org.apache.iceberg.exceptions.NotFoundException"
+  private val NotFound = Set("NotFoundException", "NoSuchKeyException")
 
-  /** A table's FileIO, where it reads what lies at a location by ways of its own and can list it. */
-  def find(io: AnyRef, location: String): Option[IcebergFileIo] =
-    if (isA(io, Listing) && readerOf(io, location) != ThroughHadoop) Some(new IcebergFileIo(io)) else None
+  /** The FileIO of a table, where it reads what lies at a location by ways of its own and can list it. */
+  def find(table: AnyRef, location: String): Option[IcebergFileIo] = {
+    val io = Reflection.call[AnyRef](table, "io")
+    try
+      if (isA(io, Listing) && readerOf(io, location) != ThroughHadoop) Some(new IcebergFileIo(table))
+      else None
+    catch { case _: RuntimeException | _: LinkageError => None } // its libraries are not there
+  }
 
   /** The class that reads what lies at a location. */
-  private def readerOf(io: AnyRef, location: String): String =
-    if (io.getClass.getName == Resolving) Reflection.call[Class[_]](io, "ioClass", location).getName
-    else io.getClass.getName
+  private def readerOf(io: AnyRef, location: String): String = {
+    val reader = if (io.getClass.getName == Resolving) Reflection.call[AnyRef](io, "io", location) else io
+    reader.getClass.getName
+  }
 
   private def isA(instance: AnyRef, interface: String): Boolean =
     Supertypes.interfacesOf(instance.getClass).exists(_.getName == interface)
@@ -81,7 +97,7 @@ private[tables] object IcebergFileIo {
   private def asIOException[T](body: => T): T =
     try body
     catch {
-      case e: RuntimeException if e.getClass.getName == NotFound =>
+      case e: RuntimeException if NotFound(e.getClass.getSimpleName) =>
         throw new FileNotFoundException(e.getMessage).initCause(e)
       case e: RuntimeException => throw new IOException(e.getMessage, e)
     }
@@ -99,6 +115,6 @@ private[tables] object IcebergFileIo {
       }
     }
 
-    override def close(): Unit = stream.close()
+    override def close(): Unit = asIOException(stream.close())
   }
 }

@@ -122,7 +122,7 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   override def storageProperties(location: String): Map[String, String] =
     fileIo(location).fold(Map.empty[String, String])(_.properties(location))
 
-  private def fileIo(location: String) = IcebergFileIo.find(call[AnyRef](table, "io"), location)
+  private def fileIo(location: String) = IcebergFileIo.find(table, location)
 
   override def refusal: Option[TableRefusal] = {
     // Newer releases name the snapshot of every table, and keep beside it what was asked for.
