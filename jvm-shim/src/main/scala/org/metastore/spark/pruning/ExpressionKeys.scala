@@ -16,7 +16,7 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.statistics.columns.TypePromotion
-import org.metastore.spark.statistics.objects.Manifest
+import org.metastore.spark.statistics.objects.ColumnEntry
 
 /**
  * By what an expression over columns is known to statistics: equal keys, equal values of every row. What the values depend on
@@ -59,7 +59,7 @@ private[spark] final class ExpressionKeys(conf: SQLConf, columnKey: Expression =
 
   /** The key of an optimized expression. */
   def toKey(expression: Expression): Option[String] =
-    digest(expression).map(tree => Manifest.ExpressionPrefix + hash(Seq(session, tree)))
+    digest(expression).map(tree => ColumnEntry.ExpressionPrefix + hash(Seq(session, tree)))
 
   private def digest(expression: Expression): Option[String] = {
     if (!digests.containsKey(expression)) digests.put(expression, compute(expression))

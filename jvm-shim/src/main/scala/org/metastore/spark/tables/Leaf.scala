@@ -5,14 +5,14 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.types.{CharType, DataType, MetadataBuilder, StructField, StructType}
 
-import org.metastore.spark.statistics.objects.Manifest
+import org.metastore.spark.statistics.objects.ColumnEntry
 
 /** A leaf of a table's schema. */
 final case class Leaf(key: String, path: Seq[String], dataType: DataType, charLength: Option[Int] = None) {
 
   /** The dotted name; parts that hold a dot or a back-quote are back-quoted. Of an expression its SQL. */
   def name: String =
-    if (key.startsWith(Manifest.ExpressionPrefix)) path.head
+    if (key.startsWith(ColumnEntry.ExpressionPrefix)) path.head
     else path.map { part =>
       if (part.isEmpty || part.contains('.') || part.contains('`')) s"`${part.replace("`", "``")}`" else part
     }.mkString(".")

@@ -1,17 +1,14 @@
 package org.metastore.spark.statistics.objects
 
 import java.nio.charset.StandardCharsets.UTF_8
-import java.security.MessageDigest
 import java.util.regex.Pattern
 
 import com.fasterxml.jackson.core.JsonProcessingException
 import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectMapper}
 import org.apache.commons.codec.binary.Hex
-import org.slf4j.LoggerFactory
 
 import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.{DamagedObjectException, FormatTooNewException}
-import org.metastore.spark.statistics.cache.StatisticsCache
 
 /** Reads a manifest's bytes: checksum first, then the JSON, every field checked before it is used. */
 private[statistics] object ManifestReader {
@@ -22,10 +19,7 @@ private[statistics] object ManifestReader {
   private val MaxBlocks = Contract.limit("manifest_blocks")
   private val Known = Set.empty[String] // entries of `requires` that this reader understands
   private val Computed = Set("files", "footer", "full")
-  private val ObjectName =
-    Pattern.compile(
-      "[a-z]+(?:-[a-z]+)*-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\\.parquet")
-  private val Sha256 = Pattern.compile("[0-9a-f]{64}")
+  private val Digest = Pattern.compile("[0-9a-f]{64}")
   private val Casting = // formats whose readers cast a float to a double through its text
     Contract.named(Contract.read("formats")).collect {
       case (name, one) if one.path("casts").asBoolean => name
@@ -34,18 +28,6 @@ private[statistics] object ManifestReader {
 
   def read(name: String, bytes: Array[Byte]): Manifest = new ManifestReader(name).read(bytes)
 
-  /** Refuses names that could form a path or that are of another kind, and sizes that no object has. */
-  def requireName(ref: ObjectRef, kind: String): Unit = {
-    if (!ObjectName.matcher(ref.name).matches || ref.kind != kind)
-      throw new DamagedObjectException(ref.name, s"its name is not that of a $kind object")
-    ObjectReader.requireSizes(ref)
-  }
-
-  def sha256(bytes: Array[Byte], offset: Int, length: Int): Array[Byte] = {
-    val digest = MessageDigest.getInstance("SHA-256")
-    digest.update(bytes, offset, length)
-    digest.digest()
-  }
 }
 
 private final class ManifestReader(name: String) {
@@ -91,7 +73,7 @@ private final class ManifestReader(name: String) {
     while (line < bytes.length && bytes(line) != '\n') line += 1
     line = if (line < bytes.length) line + 1 else 0
     val checksum = new String(bytes, line, bytes.length - line, UTF_8)
-    val digest = Hex.encodeHexString(sha256(bytes, 0, line))
+    val digest = Hex.encodeHexString(Sha256.digest(bytes, 0, line))
     if (line == 0 || checksum != s"sha256:$digest\n") damaged("its checksum does not agree")
     (line, digest)
   }
@@ -217,8 +199,8 @@ private final class ManifestReader(name: String) {
       long(node, "rows"),
       footer.toInt,
       text(node, "footer_sha256"))
-    requireName(ref, kind)
-    if (!Sha256.matcher(ref.sha256).matches || !Sha256.matcher(ref.footerSha256).matches)
+    ObjectRef.requireName(ref, kind)
+    if (!Digest.matcher(ref.sha256).matches || !Digest.matcher(ref.footerSha256).matches)
       damaged(s"no digest of ${ref.name}")
     ref
   }
@@ -275,71 +257,4 @@ private final class ManifestReader(name: String) {
     }
     all.result()
   }
-}
-
-/** Finds and reads the newest manifest below `log/`. */
-private[statistics] final class ManifestLog(folder: StoreFolder) {
-  import ManifestLog._
-
-  /** The newest manifest that is whole; `None` where there is none. */
-  def newest(): Option[Manifest] = {
-    val found = listManifests()
-    val later = found.headOption.map(beyond).getOrElse(Nil)
-    firstWhole((later ++ found).toList, None)
-  }
-
-  private def firstWhole(
-      candidates: List[StoreFile],
-      damage: Option[DamagedObjectException]): Option[Manifest] =
-    candidates match {
-      case Nil => damage.map(throw _)
-      case file :: older =>
-        try Some(cached(file))
-        catch {
-          case e: DamagedObjectException =>
-            log.warn("{} The one before it is used.", e.getMessage)
-            firstWhole(older, damage.orElse(Some(e)))
-        }
-    }
-
-  private def cached(file: StoreFile): Manifest = {
-    val key = s"${file.path}:${file.modified}:${file.length}"
-    StatisticsCache.getOrLoad[Manifest](key, _ => file.length * 4)(read(file))
-  }
-
-  /** All manifests, the newest first. A number beyond all that a log can have come to is none of it. */
-  private def listManifests(): Seq[StoreFile] = {
-    val found =
-      folder.files().filter(file => Name.matcher(file.name).matches && numberOf(file) > 0).sortBy(numberOf)
-    val before = BigInt(0) +: found.map(numberOf)
-    found.zip(before).takeWhile { case (file, last) => numberOf(file) - last <= Farthest }.map(_._1).reverse
-  }
-
-  /** Manifests of higher numbers, the newest first: a listing may lag behind on some storages. */
-  private def beyond(file: StoreFile): Seq[StoreFile] = {
-    val next = f"${(numberOf(file) + 1).bigInteger}%020d.json"
-    folder.file(next).fold(Seq.empty[StoreFile])(found => beyond(found) :+ found)
-  }
-
-  private def read(file: StoreFile): Manifest = {
-    val name = s"manifest ${file.name}"
-    if (file.length > ManifestReader.MaxBytes)
-      throw new DamagedObjectException(name, s"it has ${file.length} bytes")
-    val bytes = new Array[Byte](file.length.toInt)
-    val open = folder.open(file.name, file.length)
-    try open.readFully(0, bytes)
-    finally open.close()
-    ManifestReader.read(name, bytes)
-  }
-}
-
-private object ManifestLog {
-  private val Name = java.util.regex.Pattern.compile("\\d{20}\\.json")
-
-  /** As in Python's `store/commit_log`: how far a manifest's number may be ahead of the one before it. */
-  private val Farthest = BigInt(Contract.limit("manifests_ahead"))
-
-  private def numberOf(file: StoreFile): BigInt = BigInt(file.name.stripSuffix(".json"))
-
-  private val log = LoggerFactory.getLogger("org.metastore.spark.statistics")
 }

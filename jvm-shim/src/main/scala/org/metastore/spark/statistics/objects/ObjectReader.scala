@@ -1,6 +1,6 @@
 package org.metastore.spark.statistics.objects
 
-import java.io.{EOFException, IOException}
+import java.io.{EOFException, FileNotFoundException, IOException}
 import java.security.MessageDigest
 
 import org.apache.commons.codec.binary.Hex
@@ -77,7 +77,7 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
     val bytes =
       try source.read(ref.length - ref.footerLength, ref.footerLength)
       finally source.close()
-    val digest = Hex.encodeHexString(ManifestReader.sha256(bytes, 0, bytes.length))
+    val digest = Hex.encodeHexString(Sha256.digest(bytes, 0, bytes.length))
     if (!MessageDigest.isEqual(digest.getBytes, ref.footerSha256.getBytes))
       throw damaged(ref, "its footer's digest does not agree")
     ParquetFooter.read(bytes)
@@ -88,7 +88,7 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
     try body
     catch {
       case e: EOFException => throw new DamagedObjectException(ref.name, "it is shorter than written", e)
-      case e: java.io.FileNotFoundException => throw new DamagedObjectException(ref.name, "it is missing", e)
+      case e: FileNotFoundException => throw new DamagedObjectException(ref.name, "it is missing", e)
       case e: IOException => throw e
       case e: StatisticsException => throw e
       case e: RuntimeException => throw new DamagedObjectException(ref.name, String.valueOf(e.getMessage), e)
@@ -110,9 +110,6 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
 }
 
 private[statistics] object ObjectReader {
-  private val MaxFooter = Contract.limit("footer_bytes")
-  private val MaxLength = Contract.limit("object_length")
-  private val MaxRows = Contract.limit("object_rows")
   private val MaxBytes = Contract.limit("decoded_bytes")
   private val FewBytes = Contract.limit("decoded_few")
   private val MostExpansion = Contract.limit("decoded_expansion")
@@ -131,14 +128,6 @@ private[statistics] object ObjectReader {
   private object ByteRange {
     def apply(leaf: Int, chunk: ColumnChunk): ByteRange =
       ByteRange(leaf, chunk.start, Math.toIntExact(chunk.length))
-  }
-
-  /** Refuses sizes that no object has, before anything is allocated. */
-  def requireSizes(ref: ObjectRef): Unit = {
-    val possible =
-      ref.length > 12 && ref.length <= MaxLength && ref.footerLength > 8 && ref.footerLength < ref.length &&
-        ref.footerLength <= MaxFooter && ref.rows >= ObjectRef.AnyRows && ref.rows <= MaxRows
-    if (!possible) throw new DamagedObjectException(ref.name, "its sizes in the manifest are impossible")
   }
 
   /** How many bytes an object of that length may become when decoded. */

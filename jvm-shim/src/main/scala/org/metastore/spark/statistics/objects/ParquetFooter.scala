@@ -76,7 +76,7 @@ private[statistics] final class ParquetFooter(
 
   def verify(rowGroup: Int, leaf: Int, data: Array[Byte], offset: Int, length: Int): Boolean = {
     val at = (rowGroup * leaves.size + leaf) * DigestBytes
-    val digest = ManifestReader.sha256(data, offset, length)
+    val digest = Sha256.digest(data, offset, length)
     java.util.Arrays.equals(digest, 0, DigestBytes, digests, at, at + DigestBytes)
   }
 }

@@ -4,7 +4,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.collection.mutable
 
-import org.metastore.spark.statistics.objects.{Block, ManifestReader, ObjectReader, ObjectRef, RowGroup}
+import org.metastore.spark.statistics.objects.{Block, ObjectReader, ObjectRef, RowGroup}
 
 /**
  * Where the details of one kind are, by data file of a block.
@@ -22,7 +22,7 @@ private[statistics] object DetailObjects {
   private val ObjectBytes = 400L
   private val FileBytes = 8L
 
-  /** Reads where the details are. A block of an earlier version may not tell: then there are none. */
+  /** Reads where the details are. If the object lacks the columns about them, there are none. */
   def read(reader: ObjectReader, block: Block, kind: String): DetailObjects = {
     val footer = reader.footer(block.files)
     val files = Math.toIntExact(block.files.rows)
@@ -62,7 +62,7 @@ private[statistics] object DetailObjects {
     }
 
     private def register(ref: ObjectRef): Int = {
-      ManifestReader.requireName(ref, kind)
+      ObjectRef.requireName(ref, kind)
       objects += ref
       places.size
     }

@@ -1,0 +1,74 @@
+package org.metastore.spark.statistics.objects
+
+import org.slf4j.LoggerFactory
+
+import org.metastore.spark.contract.Contract
+import org.metastore.spark.reason.DamagedObjectException
+import org.metastore.spark.statistics.cache.StatisticsCache
+
+/** Finds and reads the newest manifest below `log/`. */
+private[statistics] final class ManifestLog(folder: StoreFolder) {
+  import ManifestLog._
+
+  /** The newest manifest that is whole; `None` where there is none. */
+  def newest(): Option[Manifest] = {
+    val found = listManifests()
+    val later = found.headOption.map(beyond).getOrElse(Nil)
+    firstWhole((later ++ found).toList, None)
+  }
+
+  private def firstWhole(
+      candidates: List[StoreFile],
+      damage: Option[DamagedObjectException]): Option[Manifest] =
+    candidates match {
+      case Nil => damage.map(throw _)
+      case file :: older =>
+        try Some(cached(file))
+        catch {
+          case e: DamagedObjectException =>
+            log.warn("{} The one before it is used.", e.getMessage)
+            firstWhole(older, damage.orElse(Some(e)))
+        }
+    }
+
+  private def cached(file: StoreFile): Manifest = {
+    val key = s"${file.path}:${file.modified}:${file.length}"
+    StatisticsCache.getOrLoad[Manifest](key, _ => file.length * 4)(read(file))
+  }
+
+  /** All manifests, the newest first. A number beyond all that a log can have come to is none of it. */
+  private def listManifests(): Seq[StoreFile] = {
+    val found =
+      folder.files().filter(file => Name.matcher(file.name).matches && numberOf(file) > 0).sortBy(numberOf)
+    val before = BigInt(0) +: found.map(numberOf)
+    found.zip(before).takeWhile { case (file, last) => numberOf(file) - last <= Farthest }.map(_._1).reverse
+  }
+
+  /** Manifests of higher numbers, the newest first: a listing may lag behind on some storages. */
+  private def beyond(file: StoreFile): Seq[StoreFile] = {
+    val next = f"${(numberOf(file) + 1).bigInteger}%020d.json"
+    folder.file(next).fold(Seq.empty[StoreFile])(found => beyond(found) :+ found)
+  }
+
+  private def read(file: StoreFile): Manifest = {
+    val name = s"manifest ${file.name}"
+    if (file.length > ManifestReader.MaxBytes)
+      throw new DamagedObjectException(name, s"it has ${file.length} bytes")
+    val bytes = new Array[Byte](file.length.toInt)
+    val open = folder.open(file.name, file.length)
+    try open.readFully(0, bytes)
+    finally open.close()
+    ManifestReader.read(name, bytes)
+  }
+}
+
+private object ManifestLog {
+  private val Name = java.util.regex.Pattern.compile("\\d{20}\\.json")
+
+  /** As in Python's `store/commit_log`: how far a manifest's number may be ahead of the one before it. */
+  private val Farthest = BigInt(Contract.limit("manifests_ahead"))
+
+  private def numberOf(file: StoreFile): BigInt = BigInt(file.name.stripSuffix(".json"))
+
+  private val log = LoggerFactory.getLogger("org.metastore.spark.statistics")
+}
