@@ -12,7 +12,6 @@ import org.metastore.spark.reason.{MetastoreException, Recoverable, VisibleText}
 import org.metastore.spark.sql.TableContext
 import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.{Snapshot, SummaryRow}
-import org.metastore.spark.statistics.values.Histogram
 import org.metastore.spark.tables.{Leaf, ReadPermission, TableLookup}
 
 /** Writes statistics where Spark's own ANALYZE writes them, over py4j: into the session catalog, which may be Hive's. */
@@ -85,14 +84,12 @@ object CatalogExport extends Logging {
       row <- known.get(leaf.key) if snapshot.exact && TypePromotion.fromEntry(
         snapshot.columns(row.column),
         leaf.dataType) != TypePromotion.Nothing
-      bins = if (conf.histogramEnabled) histogram(analyzed, snapshot, row).map(_ -> conf.histogramNumBins)
+      bins = if (conf.histogramEnabled) exportedBins(analyzed, snapshot, row, conf.histogramNumBins)
       else None
       stat <- WholeTableStatistics.column(row, leaf.dataType, bins)
     } yield leaf.path.head -> stat.toCatalogColumnStat(leaf.path.head, leaf.dataType)
   }
 
-  private def histogram(analyzed: TableContext, snapshot: Snapshot, row: SummaryRow): Option[Histogram] =
-    snapshot.histograms.flatMap(analyzed.store.histogram(_, row.column, None)).flatMap(Histogram.fromRow(
-      _,
-      row))
+  private def exportedBins(analyzed: TableContext, snapshot: Snapshot, row: SummaryRow, most: Int) =
+    analyzed.histogram(snapshot.histograms, row, row.column, file = None).map(_ -> most)
 }

@@ -1,9 +1,10 @@
 package org.metastore.spark.sql
 
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.contract.Contract
-import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.reason.{Indexed, MetastoreException}
 import org.metastore.spark.statistics.objects.{
   DetailRef, ObjectRef, RanksRef, Snapshot, SummaryRow, TableFileRow, ValueCount
 }
@@ -46,10 +47,11 @@ final class ColumnDetails private (
   def frequent(top: Option[Int]): Seq[ValueCount] = {
     if (!hasValueCounts && !values.contains(0L)) throw missing("frequencies")
     val few = top.exists(_ <= ColumnDetails.Heads)
-    val found = (if (few) heads.toSeq else lists).map(analyzed.store.values(_, ordinal, file, few))
-    val isRanked = found.size <= 1 && (few || !snapshot.exists(_.distribution.contains(ordinal)))
-    val ordered = if (isRanked) found.flatten else found.flatten.sorted(ColumnDetails.Ranked)
-    top.fold(ordered)(ordered.take)
+    val objects = if (few) heads.toSeq else lists
+    val counts = objects.flatMap(analyzed.store.values(_, ordinal, file, few))
+    val isRanked = objects.size <= 1 && (few || !snapshot.exists(_.distribution.contains(ordinal)))
+    val ordered = if (isRanked) counts else counts.sorted(ColumnDetails.Ranked)
+    ordered.take(top.getOrElse(Int.MaxValue))
   }
 
   /** The histogram, none where the column has no value; raises METASTORE_NO_STATISTICS where none was kept. */
@@ -61,12 +63,11 @@ final class ColumnDetails private (
 
   /** The histogram, if one was kept. */
   def bins: Option[Histogram] =
-    bars.flatMap(analyzed.store.histogram(_, ordinal, file)).flatMap(Histogram.fromRow(
-      _,
-      row)).orElse(Histogram.fromInfinities(row))
+    analyzed.histogram(bars, row, ordinal, file).orElse(Histogram.fromInfinities(row))
 
-  /** What tells ranks, none where the column has no value: bins of equal width do not where percentiles were kept. */
-  def rankHistogram: Option[Histogram] = histogram.map(_.forRanks(row))
+  /** The edges of the histogram's bins as texts; none if no histogram was kept. */
+  def edgeTexts: IndexedSeq[UTF8String] =
+    bins.fold(IndexedSeq.empty[UTF8String])(_.edges.map(text.edge(_, row)))
 
   /** Exact quantiles, where the column has ranks; none of them where it has no value. */
   def quantiles(probabilities: Seq[Double]): Option[Seq[Option[Any]]] =
@@ -108,8 +109,8 @@ object ColumnDetails {
   /** As `of`, of every column that has any where none is asked for. */
   def all(session: SparkSession, call: Arguments): Seq[ColumnDetails] = {
     val analyzed = new Call(session, call)
-    call.optional(
-      "column").fold(analyzed.leaves)(name => IndexedSeq(analyzed.leaf(name))).flatMap(analyzed.known)
+    val leaves = call.optional("column").fold(analyzed.leaves)(name => IndexedSeq(analyzed.leaf(name)))
+    leaves.flatMap(analyzed.known)
   }
 
   /** A call with what its columns share. */
@@ -121,7 +122,7 @@ object ColumnDetails {
     private lazy val level = new FileLevel(analyzed, snapshot)
     private lazy val file = call.optional("file").map(level.find)
     private lazy val rows =
-      analyzed.store.tableSummary(snapshot).filter(_.files > 0).map(row => row.column -> row).toMap
+      Indexed.by(analyzed.store.tableSummary(snapshot).filter(_.files > 0))(_.column)
 
     val leaves: IndexedSeq[Leaf] = analyzed.table.leaves(asked)
 
@@ -137,8 +138,9 @@ object ColumnDetails {
 
     def details(leaf: Leaf): ColumnDetails =
       if (file.isEmpty && snapshot.filesTotal == 0) ofNoRows(leaf)
-      else known(leaf).getOrElse(
-        throw analyzed.noStatistics(s" of the column ${leaf.name}", leaf.name))
+      else known(leaf).getOrElse {
+        throw analyzed.noStatistics(s" of the column ${leaf.name}", leaf.name)
+      }
 
     /** None where nothing is known, or only counts are kept. */
     def known(leaf: Leaf): Option[ColumnDetails] =
@@ -186,8 +188,8 @@ object ColumnDetails {
       } yield {
         // Both kinds of one file were written together: its place is the same in both.
         val place = listed.frequencies.orElse(listed.histograms).map(_.file)
-        def inPlace(ref: Option[DetailRef]): Option[ObjectRef] =
-          ref.filter(r => place.contains(r.file)).map(_.ref)
+        def inPlace(detail: Option[DetailRef]): Option[ObjectRef] =
+          detail.filter(one => place.contains(one.file)).map(_.ref)
         val lists = inPlace(listed.frequencies)
         new ColumnDetails(
           analyzed,

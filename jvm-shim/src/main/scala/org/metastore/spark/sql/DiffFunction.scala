@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.{
 
 import org.metastore.spark.contract.Contract
 import org.metastore.spark.python.{AttachedPython, DiffStatement}
-import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.reason.{Indexed, MetastoreException}
 
 /**
  * `metastore.diff(table, from [, to] [, distributions] [, added])`: one row a column and measure of the summary that differs between
@@ -48,7 +48,8 @@ object DiffFunction extends TableFunction("diff") {
   private def snapshot(lines: Seq[SummaryLine]): String = lines.headOption.flatMap(_.text("snapshot")).orNull
 
   private def toRow(row: JsonNode): InternalRow = {
-    def text(field: String): Option[String] = Option(row.get(field)).filterNot(_.isNull).map(_.asText)
+    def text(field: String): Option[String] =
+      if (row.hasNonNull(field)) Some(row.get(field).asText) else None
     ResultRow.row(
       text("column_name"),
       text("measure"),
@@ -59,9 +60,9 @@ object DiffFunction extends TableFunction("diff") {
   }
 
   private def differences(before: Seq[SummaryLine], after: Seq[SummaryLine]): Seq[InternalRow] = {
-    val names = after.map(_.columnName) ++ before.map(_.columnName).diff(after.map(_.columnName))
-    val (old, current) =
-      (before.map(row => row.columnName -> row).toMap, after.map(row => row.columnName -> row).toMap)
+    val namesAfter = after.map(_.columnName)
+    val names = namesAfter ++ before.map(_.columnName).diff(namesAfter)
+    val (old, current) = (Indexed.by(before)(_.columnName), Indexed.by(after)(_.columnName))
     val both = names.filter(name => old.contains(name) && current.contains(name))
     val counts =
       for (measure <- OfTable; count <- tableCounts(measure, both.map(old), both.map(current)))
@@ -75,7 +76,7 @@ object DiffFunction extends TableFunction("diff") {
       measure <- measures
       (was, now) = (old.get(column), current.get(column))
       (textBefore, textAfter) = (was.flatMap(_.text(measure)), now.flatMap(_.text(measure)))
-      if textBefore != textAfter && !(was.isDefined && now.isDefined && isNoise(measure, was.get, now.get))
+      if textBefore != textAfter && !isNoise(measure, was, now)
       if !isToldOfTable(measure, textBefore, textAfter, ofTable)
     } yield {
       val change =
@@ -104,8 +105,10 @@ object DiffFunction extends TableFunction("diff") {
       before: Option[String],
       after: Option[String],
       ofTable: Map[String, (Long, Long)]): Boolean =
-    ofTable.get(measure).exists { case (was, now) =>
-      before.isEmpty || after.isEmpty || (before.contains(was.toString) && after.contains(now.toString))
+    ofTable.get(measure) match {
+      case None => false
+      case Some((was, now)) =>
+        before.isEmpty || after.isEmpty || (before.contains(was.toString) && after.contains(now.toString))
     }
 
   /** What is true of the whole table first, then the largest changes, then what is no number. */
@@ -118,19 +121,26 @@ object DiffFunction extends TableFunction("diff") {
   /** A change as a share of what it changed; that of a distribution is one already. */
   private def shareOfChange(row: InternalRow): Double = {
     val change = math.abs(row.getDouble(Change))
-    val ends = Seq(2, 3).filter(!row.isNullAt(_)).map(place =>
-      Try(math.abs(row.getUTF8String(place).toString.toDouble)).getOrElse(0.0))
-    val whole = ends.foldLeft(0.0)(math.max)
-    if (ends.isEmpty || whole == 0) change else change / whole
+    val whole = math.max(magnitude(row, Before), magnitude(row, After))
+    if (whole == 0) change else change / whole
   }
 
+  /** The size of the number in a cell; 0 where there is none. */
+  private def magnitude(row: InternalRow, place: Int): Double =
+    if (row.isNullAt(place)) 0 else Try(math.abs(row.getUTF8String(place).toString.toDouble)).getOrElse(0)
+
   /** Whether a measure differs by no more than it may for the same rows in another order. */
-  private def isNoise(measure: String, before: SummaryLine, after: SummaryLine): Boolean =
-    OfSums(measure) && before.number(measure).zip(after.number(measure)).exists { case (first, second) =>
-      val spread =
-        if (measure == "avg") Seq(before, after).flatMap(_.number("std")).foldLeft(0.0)(math.max) else 0.0
-      // around 0 the spread alone is left
-      math.abs(first - second) <= Noise * Seq(math.abs(first), math.abs(second), spread).max
+  private def isNoise(measure: String, before: Option[SummaryLine], after: Option[SummaryLine]): Boolean =
+    (before, after) match {
+      case (Some(was), Some(now)) if OfSums(measure) =>
+        val differences =
+          for (first <- was.number(measure); second <- now.number(measure)) yield {
+            // around 0 the spread alone is left
+            val spread = if (measure == "avg") math.max(was.deviation, now.deviation) else 0.0
+            math.abs(first - second) <= Noise * Seq(math.abs(first), math.abs(second), spread).max
+          }
+        differences.contains(true)
+      case _ => false
     }
 
   private def summary(session: SparkSession, call: Arguments, at: String): Seq[SummaryLine] = {
@@ -148,31 +158,35 @@ object DiffFunction extends TableFunction("diff") {
     def text(field: String): Option[String] =
       averageTime(field).orElse(Option(Arguments.cast(value(field), StringType)).map(_.toString))
 
+    /** The standard deviation; 0 if unknown. */
+    def deviation: Double = number("std").getOrElse(0)
+
     /** The average of a column of dates or times as one of them. */
     private def averageTime(field: String): Option[String] =
       if (field != "avg") None
-      else {
-        val columnType = Arguments.cast(value("column_type"), StringType)
-        for {
-          dataType <- Times.get(String.valueOf(columnType))
-          average <- Option(value(field).value)
-        } yield {
-          val whole = math.floor(average.asInstanceOf[Double])
-          val literal =
-            if (dataType == DateType) Literal(whole.toInt, dataType) else Literal(whole.toLong, dataType)
-          Arguments.cast(literal, StringType).toString
-        }
+      else for {
+        dataType <- Times.get(columnType)
+        average <- Option(value(field).value)
+      } yield {
+        val whole = math.floor(average.asInstanceOf[Double])
+        val literal =
+          if (dataType == DateType) Literal(whole.toInt, dataType) else Literal(whole.toLong, dataType)
+        Arguments.cast(literal, StringType).toString
       }
 
     /** The value as a number, where it is one: bounds are texts, of whatever type the column is. */
     def number(field: String): Option[Double] = {
-      val found = value(field)
-      val isNumber = found.dataType.isInstanceOf[NumericType] || text(
-        "column_type").exists(IsNumber.pattern.matcher(_).matches)
+      val literal = value(field)
+      val isNumber =
+        literal.dataType.isInstanceOf[NumericType] || IsNumber.pattern.matcher(columnType).matches
       if (!isNumber) None
-      else Option(Arguments.cast(found, DoubleType)).map(_.asInstanceOf[Double]).filterNot(n =>
-        n.isNaN || n.isInfinite)
+      else Arguments.cast(literal, DoubleType) match {
+        case number: Double if !number.isNaN && !number.isInfinite => Some(number)
+        case _ => None
+      }
     }
+
+    private def columnType: String = String.valueOf(Arguments.cast(value("column_type"), StringType))
 
     private def value(field: String): Literal = {
       val place = SummaryFunction.schema.fieldIndex(field)
@@ -184,6 +198,9 @@ object DiffFunction extends TableFunction("diff") {
   /** Measures that are made of floating-point sums: another order of the same rows changes their last digits. */
   private val OfSums = Set("avg", "std", "avg_len")
   private val Noise = 1e-9 // so much of such a measure is no difference
+  // places in a row
+  private val Before = 2
+  private val After = 3
   private val Change = 4
   private val OfTable = Seq("count", "files")
   private val Times = Map[String, DataType](

@@ -15,12 +15,13 @@ object FrequenciesFunction extends TableFunction("frequencies") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val top = call.positive("top")
     val column = ColumnDetails.find(session, call)
-    column.frequent(top).map(found => ResultRow.named(schema.map(_.name), fields(column, found).get))
+    val names = schema.map(_.name)
+    column.frequent(top).map(found => ResultRow.named(names, fields(column, found).get))
   }
 
   /** What is shown of a value, by the names of the fields. */
   def fields(column: ColumnDetails, found: ValueCount): Map[String, Any] = {
-    val error = Some(found.error).filter(_ => column.isWhole)
+    val error = if (column.isWhole) Some(found.error) else None
     Map(
       "value" -> column.text.value(Some(found.value)),
       "frequency" -> found.frequency,
@@ -35,17 +36,19 @@ object HistogramFunction extends TableFunction("histogram") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val wanted = call.positive("bins")
     val column = ColumnDetails.find(session, call)
-    column.histogram.toSeq.map(bins => wanted.fold(bins)(bins.coarsen)).flatMap { bins =>
-      val edges = bins.edges.map(column.text.edge(_, column.row))
-      bins.counts.indices.map { i =>
-        ResultRow.row(
-          i.toLong,
-          edges(i),
-          edges(i + 1),
-          bins.counts(i),
-          bins.distincts.lift(i),
-          column.isWhole && bins.isExact(i))
-      }
+    column.histogram.toSeq.flatMap(bins => rows(column, bins.coarsen(wanted.getOrElse(Int.MaxValue))))
+  }
+
+  private def rows(column: ColumnDetails, bins: Histogram): Seq[InternalRow] = {
+    val edges = bins.edges.map(column.text.edge(_, column.row))
+    bins.counts.indices.map { i =>
+      ResultRow.row(
+        i.toLong,
+        edges(i),
+        edges(i + 1),
+        bins.counts(i),
+        bins.distincts.lift(i),
+        column.isWhole && bins.isExact(i))
     }
   }
 }
@@ -59,7 +62,7 @@ object QuantilesFunction extends TableFunction("quantiles") {
       case Some(exact) => wanted.zip(exact).map { case (p, value) =>
           ResultRow.row(p, column.text.value(value), column.isRequested, noErrorIf(column.isRequested))
         }
-      case None => column.rankHistogram match {
+      case None => column.histogram match {
           case Some(bins) => wanted.map(quantile(column, bins, _))
           case None => wanted.map(ResultRow.row(_, None, column.isWhole, noErrorIf(column.isWhole)))
         }
@@ -74,7 +77,7 @@ object QuantilesFunction extends TableFunction("quantiles") {
       else if (rank == 1) column.row.lo.map(_ -> column.row.loExact)
       else if (rank == bins.number) column.row.hi.map(_ -> column.row.hiExact)
       else None
-    val error = if (bound.isDefined) Some(0L) else found.error.filter(_ => column.isWhole)
+    val error = if (bound.isDefined) Some(0L) else if (column.isWhole) found.error else None
     val share = error.map(_.toDouble / bins.number)
     val (value, isWhole) = bound.getOrElse(found.value -> column.text.isWhole(found.value, column.row))
     ResultRow.row(probability, column.text.bound(Some(value), isWhole), share.contains(0.0) && isWhole, share)
@@ -86,7 +89,9 @@ object QuantilesFunction extends TableFunction("quantiles") {
     val values = asked.dataType match {
       case ArrayType(element, _) =>
         asked.value.asInstanceOf[ArrayData].toSeq[Any](element).map(Literal(_, element))
-      case _ => Arguments.cast(asked, StringType).toString.split(',').toSeq.map(one => Literal(one.trim))
+      case _ =>
+        val texts = Arguments.cast(asked, StringType).toString.split(',')
+        texts.toSeq.map(text => Literal(text.trim))
     }
     if (values.isEmpty) throw MetastoreException.invalidArgument("probabilities", "none is given")
     values.map(probability)

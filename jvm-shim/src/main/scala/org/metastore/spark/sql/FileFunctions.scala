@@ -8,8 +8,8 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
 
-import org.metastore.spark.reason.{MetastoreException, SqlName, VisibleText}
-import org.metastore.spark.statistics.objects.{FileKey, SummaryRow, TableFileRow}
+import org.metastore.spark.reason.{Indexed, MetastoreException, SqlName, VisibleText}
+import org.metastore.spark.statistics.objects.SummaryRow
 import org.metastore.spark.tables.{Namespaces, TableFormats}
 
 /** `metastore.files(table [, at])`: one row a live data file, analyzed or not. */
@@ -19,23 +19,23 @@ object FilesFunction extends TableFunction("files") {
     val asked = analyzed.requestedSnapshot(call.value("at"))
     val live = asked.toSeq.flatMap(analyzed.table.dataFiles)
     val snapshot = analyzed.answeringSnapshot(asked, _ => true)
-    val files = snapshot.map(new FileLevel(analyzed, _))
-    val known = files.fold(Map.empty[FileKey, TableFileRow])(_.files.map(file => file.key -> file).toMap)
+    val level = snapshot.map(new FileLevel(analyzed, _))
+    val known = Indexed.by(level.toSeq.flatMap(_.files))(_.key)
     val keys = analyzed.table.leaves(asked).map(_.key).toSet
-    val counts = files.fold(Map.empty[String, Int])(level =>
-      level.columnCounts(live.flatMap(file => known.get(file.key)), keys))
+    val rows = live.flatMap(file => known.get(file.key))
+    val counts = level.fold(Map.empty[String, Int])(_.columnCounts(rows, keys))
     // Deletes belong to a snapshot: those of an ancestor say nothing about this one.
-    val deletes = if (snapshot.map(_.id) == asked) known else Map.empty[FileKey, TableFileRow]
+    val isRequested = snapshot.map(_.id) == asked
     live.map { file =>
-      val deleted = deletes.get(file.key).flatMap(_.deletedRows).orElse(file.deletedRows)
-      val rows = file.rows.orElse(known.get(file.key).flatMap(_.rows))
+      val row = known.get(file.key)
+      val deleted = if (isRequested) row.flatMap(_.deletedRows) else None
       ResultRow.row(
         file.path,
         file.size,
-        rows,
-        deleted,
+        file.rows.orElse(row.flatMap(_.rows)),
+        deleted.orElse(file.deletedRows),
         ResultRow.texts(file.partition.toSeq),
-        known.get(file.key).exists(_.block.isDefined),
+        row.exists(_.block.isDefined),
         counts.getOrElse(file.path, 0).toLong)
     }
   }
@@ -57,23 +57,23 @@ object ColumnsFunction extends StatisticsFunction("columns") {
       case Some(column) => IndexedSeq(analyzed.leaf(session, column, analyzed.described(current, snapshot)))
     }
     val wanted = asked.filter(leaf => call.keeps("column_name", leaf.name))
-    val byKey = wanted.map(leaf => leaf.key -> leaf).toMap
+    val byKey = Indexed.by(wanted)(_.key)
     val level = new FileLevel(analyzed, snapshot)
-    val files = call.optional("file").fold(level.files)(path => IndexedSeq(level.find(path)))
-    level.columns(files.filter(file => call.keeps("path", file.path)), wanted.map(_.key)).map {
-      case FileColumnSummary(file, column, row) =>
-        val leaf = byKey(column.key)
-        val text = ValueText.fromTypes(column.dataType, leaf.dataType)
-        ResultRow.row(
-          file.path,
-          leaf.name,
-          text.bound(row.lo, row.loExact),
-          text.bound(row.hi, row.hiExact),
-          row.rows,
-          row.nulls,
-          row.nans,
-          row.distinct,
-          row.frequencies) -> Some(row)
+    val named = call.optional("file").fold(level.files)(path => IndexedSeq(level.find(path)))
+    val files = named.filter(file => call.keeps("path", file.path))
+    for (FileColumnSummary(file, column, row) <- level.columns(files, wanted.map(_.key))) yield {
+      val leaf = byKey(column.key)
+      val text = ValueText.fromTypes(column.dataType, leaf.dataType)
+      ResultRow.row(
+        file.path,
+        leaf.name,
+        text.bound(row.lo, row.loExact),
+        text.bound(row.hi, row.hiExact),
+        row.rows,
+        row.nulls,
+        row.nans,
+        row.distinct,
+        row.frequencies) -> Some(row)
     }
   }
 }
@@ -82,7 +82,7 @@ object ColumnsFunction extends StatisticsFunction("columns") {
 object SnapshotsFunction extends TableFunction("snapshots") {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val analyzed = TableContext.open(session, call.text("table"))
-    analyzed.manifest.toSeq.flatMap(_.snapshots).map { snapshot =>
+    analyzed.snapshots.map { snapshot =>
       ResultRow.row(
         snapshot.id,
         ValueText.timestamp(snapshot.analyzedAt),
@@ -100,8 +100,8 @@ object SnapshotsFunction extends TableFunction("snapshots") {
 /** `metastore.tables([database])`: one row a table that has statistics. */
 object TablesFunction extends TableFunction("tables") with Logging {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val (catalog, namespace) =
-      Namespaces.resolve(session, call.optional("database").fold(Seq.empty[String])(parts(session, _)))
+    val database = call.optional("database").toSeq.flatMap(parts(session, _))
+    val (catalog, namespace) = Namespaces.resolve(session, database)
     catalog match {
       case tables: TableCatalog =>
         listed(tables, namespace).sortBy(_.name).flatMap(analyzed(session, tables, _))

@@ -10,12 +10,13 @@ import org.apache.spark.sql.catalyst.expressions.{AttributeReference, EqualTo, L
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ColumnLayout, ColumnResolver, FileSets, FilterCompiler}
+import org.metastore.spark.reason.Indexed
 import org.metastore.spark.statistics.TableStatistics
 import org.metastore.spark.statistics.columns.{
   CatalystValue, ColumnSummary, FileList, FileSetStatistics, TypePromotion
 }
 import org.metastore.spark.statistics.objects.{FileKey, Snapshot, SummaryRow}
-import org.metastore.spark.statistics.values.{Histogram, LookUps}
+import org.metastore.spark.statistics.values.LookUps
 import org.metastore.spark.tables.{Catalogs, DataFile, FormatDescription, Leaf, TableFormats}
 
 /** `metastore.layout(table [, column])`: one row a column, how its values are spread over the data files and what would help. */
@@ -27,43 +28,44 @@ object LayoutFunction extends TableFunction("layout") {
     val current = analyzed.table.current
     val snapshot = analyzed.snapshotWithColumns(current)
     val all = analyzed.table.leaves(current)
-    val leaves = call.optional("column").fold(all)(name => IndexedSeq(analyzed.leaf(session, name, all)))
+    val leaves = analyzed.leavesOf(session, call, all)
     val keys = analyzed.liveFiles(snapshot).map(_.key).toIndexedSeq
     val files = FileList.fromKeys(keys)
     val statistics = analyzed.planning(MetastoreConf().readTimeoutMillis)
     val kept = new KeptValues(analyzed, snapshot)
     val advice = new SortAdvice(session, analyzed, snapshot, statistics, keys)
-    leaves.grouped(AtOnce).flatMap { some =>
-      val known = statistics.forFiles(files, some.map(leaf => leaf.key -> leaf.dataType))
-      some.map(leaf => row(leaf, known, kept, advice))
-    }.toSeq
+    val rows = leaves.grouped(AtOnce).map { group =>
+      val known = statistics.forFiles(files, group.map(leaf => leaf.key -> leaf.dataType))
+      group.map(row(_, known, kept, advice))
+    }
+    rows.flatten.toSeq
   }
 
   private def row(leaf: Leaf, known: FileSetStatistics, kept: KeptValues, advice: SortAdvice): InternalRow = {
     val summary = known.column(leaf.key, leaf.dataType).toOption
     val layout = summary.flatMap(ColumnLayout.fromSummary)
-    val found =
-      for (column <- summary; _ <- layout; values <- kept.lookUps(leaf).orElse(ofBounds(column))) yield {
-        val read = filesRead(leaf, known, column, values)
-        val (mean, error) = values.average(read.map(_.cardinality))
-        val statement =
-          if (layout.exists(_.sortedShare == 1)) None else advice.advise(leaf, known, column, values, read)
-        (mean, error, statement)
-      }
-    ResultRow.row(
-      leaf.name,
-      found.map(_._1),
-      layout.map(_.overlapDepth),
-      layout.map(_.sortedShare),
-      found.flatMap(_._3),
-      found.map(_._2))
+    val cells = for {
+      column <- summary
+      spread <- layout
+      values <- kept.lookUps(leaf).orElse(ofBounds(column))
+    } yield {
+      val read = filesRead(leaf, known, column, values)
+      val (mean, error) = values.average(read.map(_.cardinality))
+      val statement =
+        if (spread.sortedShare == 1) None else advice.advise(leaf, known, column, values, read)
+      ResultRow.row(leaf.name, mean, spread.overlapDepth, spread.sortedShare, statement, error)
+    }
+    cells.getOrElse {
+      ResultRow.row(leaf.name, None, layout.map(_.overlapDepth), layout.map(_.sortedShare), None, None)
+    }
   }
 
   /** The least and the greatest values of some files: all that is known where no values are kept. */
   private def ofBounds(summary: ColumnSummary): Option[LookUps] = {
-    val ends = ColumnLayout.sample(summary, LookUps.Most / 2)
-      .flatMap(file =>
-        Seq(summary.bounds.los, summary.bounds.his).map(CatalystValue.ordered(_, file, summary.dataType)))
+    val ends =
+      for (file <- ColumnLayout.sample(summary, LookUps.Most / 2);
+        bounds <- Seq(summary.bounds.los, summary.bounds.his))
+        yield CatalystValue.ordered(bounds, file, summary.dataType)
     if (ends.isEmpty) None else Some(LookUps.fromValues(ends))
   }
 
@@ -76,9 +78,8 @@ object LayoutFunction extends TableFunction("layout") {
     val attribute = AttributeReference(leaf.name, leaf.dataType)()
     val resolver: ColumnResolver = (_, _) => Some(leaf.key)
     values.values.map { value =>
-      val verdicts = FilterCompiler.compile(
-        Seq(EqualTo(attribute, Literal(value, leaf.dataType))),
-        resolver).evaluate(known)
+      val condition = EqualTo(attribute, Literal(value, leaf.dataType))
+      val verdicts = FilterCompiler.compile(Seq(condition), resolver).evaluate(known)
       FileSets.where(column.length)(file => column.hasStatistics(file) && verdicts.isKept(file))
     }
   }
@@ -86,22 +87,21 @@ object LayoutFunction extends TableFunction("layout") {
 
 /** What an analyzed snapshot keeps of the values of its columns. */
 private final class KeptValues(analyzed: TableContext, snapshot: Snapshot) {
-  private val rows: Map[String, SummaryRow] =
-    analyzed.store.tableSummary(snapshot).filter(_.files > 0).map(row =>
-      snapshot.columns(row.column).key -> row).toMap
+  private val rows: Map[String, SummaryRow] = {
+    val all = analyzed.store.tableSummary(snapshot).filter(_.files > 0)
+    Indexed.by(all)(row => snapshot.columns(row.column).key)
+  }
 
   /** Values to look up, as Catalyst's internal ones; a text that may be the beginning of longer ones is none. */
   def lookUps(leaf: Leaf): Option[LookUps] = for {
     row <- rows.get(leaf.key)
     entry = snapshot.columns(row.column)
     if TypePromotion.fromEntry(entry, leaf.dataType) == TypePromotion.Full
-    bins <-
-      snapshot.histograms.flatMap(analyzed.store.histogram(_, row.column, None)).flatMap(Histogram.fromRow(
-        _,
-        row))
+    bins <- analyzed.histogram(snapshot.histograms, row, row.column, file = None)
     text = ValueText.fromTypes(entry.dataType, leaf.dataType)
-    found <- LookUps.ofRows(bins.forRanks(row))
-      .collect(edge => Some(edge).filter(text.isWhole(_, row)).map(CatalystValue.catalyst(_, leaf.dataType)))
+    found <- LookUps.ofRows(bins).collect { edge =>
+      if (text.isWhole(edge, row)) Some(CatalystValue.catalyst(edge, leaf.dataType)) else None
+    }
   } yield found
 }
 
@@ -116,9 +116,9 @@ private final class SortAdvice(
 
   /** The data files in the order of the keys; None where the table does not tell of all of them. */
   private lazy val live: Option[IndexedSeq[DataFile]] = {
-    val byPath =
-      analyzed.table.current.toSeq.flatMap(analyzed.table.dataFiles).map(file => file.path -> file).toMap
-    Some(keys.flatMap(key => byPath.get(key.path))).filter(_.length == keys.length)
+    val byPath = Indexed.by(analyzed.table.currentFiles)(_.path)
+    val files = keys.flatMap(key => byPath.get(key.path))
+    if (files.length == keys.length) Some(files) else None
   }
 
   private lazy val partitions: Seq[Array[Int]] =
@@ -151,20 +151,19 @@ private final class SortAdvice(
       read: IndexedSeq[BitSet],
       partitions: Seq[Array[Int]],
       sorted: SortedFiles): Boolean = {
-    val most = values.rows.zip(read).map { case (rows, files) =>
-      rows.toDouble * files.cardinality
-    }.sum / WorthSorting
     val (several, lone) = partitions.partition(_.length > 1)
     val unchanged = new BitSet
     lone.foreach(files => unchanged.set(files.head))
-    var reads = values.rows.zip(read).map { case (rows, files) =>
-      rows.toDouble * FileSets.both(files, unchanged).cardinality
-    }.sum
+    var (readsNow, reads) = (0.0, 0.0)
+    for ((rows, files) <- values.rows.zip(read)) {
+      readsNow += rows.toDouble * files.cardinality
+      reads += rows.toDouble * FileSets.both(files, unchanged).cardinality
+    }
+    val most = readsNow / WorthSorting
     several.iterator.takeWhile(_ => reads <= most).foreach { files =>
-      val there = values.values.indices.filter(value => files.exists(read(value).get(_)))
       lazy val filesWith = sorted.filesWith(files)
-      there.foreach(value =>
-        reads += values.rows(value).toDouble * math.max(1, filesWith(values.values(value))))
+      for (value <- values.values.indices if files.exists(read(value).get(_)))
+        reads += values.rows(value).toDouble * math.max(1, filesWith(values.values(value)))
     }
     reads <= most
   }
@@ -172,7 +171,7 @@ private final class SortAdvice(
   private def statement(leaf: Leaf): Option[String] = {
     val isTopLevel = leaf.path.length == 1
     if (!isTopLevel || TableFormats.isLocation(analyzed.name)) None
-    else for (statement <- FormatDescription.byName(analyzed.table.format).sortStatement) yield {
+    else FormatDescription.byName(analyzed.table.format).sortStatement.map { statement =>
       val named = statement.replace("{catalog}", catalogName).replace("{table}", analyzed.name)
       named.replace("{column}", quoted(leaf.path.head))
     }

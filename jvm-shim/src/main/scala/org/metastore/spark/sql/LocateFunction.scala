@@ -27,7 +27,7 @@ object LocateFunction extends TableFunction("locate") {
     val current = analyzed.table.current
     val snapshot = analyzed.snapshotWithColumns(current)
     val leaf = analyzed.leaf(session, call.text("column"), analyzed.table.leaves(current))
-    if (snapshot.columns.find(_.key == leaf.key).exists(_.encoding.isEmpty))
+    if (snapshot.columns.exists(column => column.key == leaf.key && column.encoding.isEmpty))
       throw MetastoreException.invalidArgument(
         "column",
         s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
@@ -36,10 +36,9 @@ object LocateFunction extends TableFunction("locate") {
       analyzed.liveFiles(snapshot).partition(TableFormats.hasLogFiles(analyzed.table.format) && !_.isWhole)
     val found = located(analyzed, leaf, value, files.toIndexedSeq)
     // Log files may hold any value.
-    (found ++ changed.map(_ -> None)).sortBy(_._1.path)
-      .map { case (file, frequency) =>
-        ResultRow.row(file.path, frequency, frequency.isDefined && file.isWhole)
-      }
+    val candidates = found ++ changed.map(_ -> None)
+    for ((file, frequency) <- candidates.sortBy(_._1.path))
+      yield ResultRow.row(file.path, frequency, frequency.isDefined && file.isWhole)
   }
 
   private def located(

@@ -2,7 +2,7 @@ package org.metastore.spark.sql
 
 import org.apache.spark.sql.types.DataType
 
-import org.metastore.spark.statistics.columns.{CatalystValue, FileSetStatistics}
+import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSummary, FileSetStatistics}
 import org.metastore.spark.statistics.values.{ColumnHistogram, SortedColumn, SortedRun}
 import org.metastore.spark.tables.DataFile
 
@@ -56,25 +56,28 @@ private[sql] final class SortedFiles(
     sum
   }
 
-  /** What the table's values are between the bounds of the files of a partition. */
+  /** The table's values between the bounds of the files of a partition; all of them where bounds are unknown. */
   private def ofPartition(
       column: (String, DataType),
       whole: ColumnHistogram,
-      files: Array[Int]): ColumnHistogram =
-    known.column(column._1, column._2).toOption.filter(summary =>
-      files.forall(summary.hasStatistics(_))).flatMap { summary =>
-      val filled = files.filter(file => summary.nulls(file) < summary.rows(file))
-      val ends = filled.map(file => (CatalystValue.lo(summary, file), CatalystValue.hiNumber(summary, file)))
-      if (files.exists(summary.nulls(_) < 0) || ends.exists { case (lo, hi) => lo.isEmpty || hi.isEmpty })
-        None
-      else {
-        val (nulls, nans) = (
-          files.map(summary.nulls(_)).sum.toDouble,
-          files.map(file => math.max(0L, summary.nans(file))).sum.toDouble)
-        val los = ends.map(_._1.get).map(value => whole.axis.at(value) -> value)
-        val his = ends.map(_._2.get).map(value => whole.axis.at(value) -> value)
-        Some(if (ends.isEmpty) whole.withBuckets(Array.empty, nulls, nans)
-        else whole.between(los.minBy(_._1), his.maxBy(_._1), nulls, nans))
-      }
-    }.getOrElse(whole)
+      files: Array[Int]): ColumnHistogram = known.column(column._1, column._2) match {
+    case Right(summary) if files.forall(file => summary.hasStatistics(file) && summary.nulls(file) >= 0) =>
+      between(summary, whole, files)
+    case _ => whole
+  }
+
+  private def between(
+      summary: ColumnSummary,
+      whole: ColumnHistogram,
+      files: Array[Int]): ColumnHistogram = {
+    val filled = files.filter(file => summary.nulls(file) < summary.rows(file))
+    val los = filled.flatMap(CatalystValue.lo(summary, _))
+    val his = filled.flatMap(CatalystValue.hiNumber(summary, _))
+    val nulls = files.map(summary.nulls(_)).sum.toDouble
+    val nans = files.map(file => math.max(0L, summary.nans(file))).sum.toDouble
+    def placed(value: Any) = whole.axis.at(value) -> value
+    if (los.length < filled.length || his.length < filled.length) whole
+    else if (filled.isEmpty) whole.withBuckets(Array.empty, nulls, nans)
+    else whole.between(los.map(placed).minBy(_._1), his.map(placed).maxBy(_._1), nulls, nans)
+  }
 }

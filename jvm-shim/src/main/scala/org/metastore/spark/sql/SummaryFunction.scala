@@ -4,6 +4,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.{DoubleType, FloatType}
 
+import org.metastore.spark.reason.Indexed
 import org.metastore.spark.statistics.objects.{Snapshot, SummaryRow, ValueCount}
 import org.metastore.spark.statistics.values.{Histogram, Sparkline}
 import org.metastore.spark.tables.Leaf
@@ -19,7 +20,7 @@ object SummaryFunction extends StatisticsFunction("summary") {
     val asked = analyzed.requestedSnapshot(call.value("at"))
     val snapshot = analyzed.snapshotWithColumns(asked)
     val all = analyzed.described(asked, snapshot)
-    val leaves = call.optional("column").fold(all)(name => IndexedSeq(analyzed.leaf(session, name, all)))
+    val leaves = analyzed.leavesOf(session, call, all)
     call.optional("file") match {
       case None => ofTable(analyzed, snapshot, leaves, asked)
       case Some(path) => ofFile(analyzed, snapshot, leaves, path, asked)
@@ -32,11 +33,11 @@ object SummaryFunction extends StatisticsFunction("summary") {
       leaves: Seq[Leaf],
       asked: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
     def keyOf(column: Int): String = snapshot.columns(column).key
-    val rows = analyzed.store.tableSummary(snapshot)
-    val byKey = rows.map(row => keyOf(row.column) -> withRanks(analyzed, snapshot, row)).toMap
-    val written = snapshot.columns.map(column => column.key -> column.dataType).toMap
+    val rows = analyzed.store.tableSummary(snapshot).filter(_.files > 0)
+    val byKey = Indexed.by(rows)(row => keyOf(row.column))
+    val columns = Indexed.by(snapshot.columns)(_.key)
     val tops =
-      for (lists <- snapshot.frequencies.headOption.toSeq;
+      for (lists <- snapshot.frequencies.take(1);
         (column, top) <- analyzed.store.mostFrequent(lists.ref, None))
         yield keyOf(column) -> top
     val topByKey = tops.toMap
@@ -50,8 +51,9 @@ object SummaryFunction extends StatisticsFunction("summary") {
       total,
       origin(analyzed, snapshot, asked))
     leaves.map { leaf =>
-      val row = byKey.get(leaf.key).filter(_.files > 0)
-      answer(leaf, row, written.getOrElse(leaf.key, ""), scope, topByKey.get(leaf.key)) -> row
+      val row = byKey.get(leaf.key).map(withRanks(analyzed, snapshot, _))
+      val written = columns.get(leaf.key).fold("")(_.dataType)
+      answer(leaf, row.getOrElse(SummaryRow.Unknown), written, scope, topByKey.get(leaf.key)) -> row
     }
   }
 
@@ -59,7 +61,8 @@ object SummaryFunction extends StatisticsFunction("summary") {
   private def filesLeft(analyzed: TableContext, snapshot: Snapshot, asked: Option[String]): (Long, Long) =
     if (analyzed.isRequested(snapshot, asked)) (snapshot.filesTotal, snapshot.filesTotal)
     else {
-      val live = asked.toSeq.flatMap(analyzed.table.dataFiles).map(_.key).toSet
+      val files = asked.toSeq.flatMap(analyzed.table.dataFiles)
+      val live = files.map(_.key).toSet
       (analyzed.store.tableFiles(snapshot).count(file => live(file.key)).toLong, live.size.toLong)
     }
 
@@ -67,9 +70,9 @@ object SummaryFunction extends StatisticsFunction("summary") {
   private def withRanks(analyzed: TableContext, snapshot: Snapshot, row: SummaryRow): SummaryRow =
     analyzed.store.quantiles(snapshot.ranks, row.column, Quartiles.map(_ / 100.0)) match {
       case Some(exact) if row.percentiles.nonEmpty =>
-        row.withPercentiles(Quartiles.zip(exact).foldLeft(row.percentiles) {
-          case (found, (place, value)) => value.fold(found)(found.updated(place, _))
-        })
+        var percentiles = row.percentiles
+        for ((place, Some(value)) <- Quartiles.zip(exact)) percentiles = percentiles.updated(place, value)
+        row.withPercentiles(percentiles)
       case _ => row
     }
 
@@ -83,14 +86,13 @@ object SummaryFunction extends StatisticsFunction("summary") {
       asked: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
     val files = new FileLevel(analyzed, snapshot)
     val file = files.find(path)
-    lazy val histograms = files.histograms(file)
-    def withPercentiles(row: SummaryRow, key: String): SummaryRow =
-      if (row.percentiles.nonEmpty) row
-      else histograms.get(key).flatMap(Histogram.fromRow(_, row)).fold(row)(bins =>
-        row.withPercentiles(bins.percentiles))
-    val known = files.columns(Seq(file), leaves.map(_.key))
-      .map(known => known.column.key -> known.copy(row = withPercentiles(known.row, known.column.key))).toMap
+    val known = Indexed.by(files.columns(Seq(file), leaves.map(_.key)))(_.column.key)
     if (known.isEmpty) throw analyzed.noStatistics(s" of the data file $path")
+    lazy val histograms = files.histograms(file)
+    def withPercentiles(row: SummaryRow, key: String): SummaryRow = {
+      val bins = if (row.percentiles.isEmpty) histograms.get(key) else None
+      bins.flatMap(Histogram.fromRow(_, row)).fold(row)(known => row.withPercentiles(known.percentiles))
+    }
     val tops = files.mostFrequent(file)
     val isWhole = file.deletes.isEmpty && analyzed.isRequested(snapshot, asked)
     val scope = Scope(
@@ -102,13 +104,9 @@ object SummaryFunction extends StatisticsFunction("summary") {
       filesTotal = 1,
       origin(analyzed, snapshot, asked))
     leaves.map { leaf =>
-      val found = known.get(leaf.key)
-      answer(
-        leaf,
-        found.map(_.row),
-        found.fold("")(_.column.dataType),
-        scope,
-        tops.get(leaf.key)) -> found.map(_.row)
+      val row = known.get(leaf.key).map(column => withPercentiles(column.row, leaf.key))
+      val written = known.get(leaf.key).fold("")(_.column.dataType)
+      answer(leaf, row.getOrElse(SummaryRow.Unknown), written, scope, tops.get(leaf.key)) -> row
     }
   }
 
@@ -131,62 +129,67 @@ object SummaryFunction extends StatisticsFunction("summary") {
   /** Counts are those of live rows or NULL; bounds and all that tells of a distribution describe physical rows. */
   private def answer(
       leaf: Leaf,
-      known: Option[SummaryRow],
+      known: SummaryRow,
       written: String,
       scope: Scope,
       top: Option[ValueCount]): InternalRow = {
     val text = ValueText.fromTypes(written, leaf.dataType)
-    def percentile(p: Int) = known.flatMap(row => row.percentiles.lift(p).map(text.edge(_, row))).orNull
-    val bounds = Seq(
-      known.fold(null: Any)(row => text.bound(row.lo, row.loExact)),
-      known.fold(null: Any)(row => text.bound(row.hi, row.hiExact)))
+    val percentiles = known.percentiles
+    def percentile(p: Int) =
+      if (percentiles.isDefinedAt(p)) text.edge(percentiles(p), known) else null
     // Nothing where a value that its list leaves out may be more frequent.
-    val sureTop = top.filter(_.frequency >= known.flatMap(_.get[Long]("frequencies_floor")).getOrElse(0L))
+    val floor = known.get[Long]("frequencies_floor").getOrElse(0L)
+    val sureTop = top.filter(_.frequency >= floor)
     // All rows, not those of some of the files.
-    val described = known.flatMap(_.rows).filter(scope.rows.contains(_))
+    val described = if (known.rows == scope.rows) known.rows else None
     def live(part: Option[Long]): Option[Long] =
       for (p <- part; all <- described; found <- LiveShare.count(p, all, scope.live)) yield found
-    val nulls = live(known.flatMap(_.nulls))
+    val nulls = live(known.nulls)
     val nullShare = for (n <- nulls; rows <- scope.live if rows > 0) yield n * 100.0 / rows
-    val most = scope.live.map(_ - nulls.getOrElse(0L))
-    val distinct = known.flatMap(_.distinct).map(n => most.fold(n)(math.min(n, _)))
-    val distinctError = known.flatMap(_.get[Double]("distinct_error")).filter(_ =>
-      described.isDefined && scope.live == described)
-    val files = LiveShare.count(known.fold(0L)(_.files.toLong), scope.files, Some(scope.filesLeft))
+    val mostDistinct = scope.live.fold(Long.MaxValue)(_ - nulls.getOrElse(0L))
+    val distinct = known.distinct.map(math.min(_, mostDistinct))
+    val describesLive = described.isDefined && scope.live == described
+    val distinctError = if (describesLive) known.get[Double]("distinct_error") else None
+    val files = LiveShare.count(known.files.toLong, scope.files, Some(scope.filesLeft))
+    val hasExactBounds = (known.lo.isEmpty || known.loExact) && (known.hi.isEmpty || known.hiExact)
     val isExact = scope.exact && files.contains(scope.filesTotal) &&
-      known.forall(row =>
-        row.nulls.isDefined && (row.lo.isEmpty || row.loExact) && (row.hi.isEmpty || row.hiExact))
-    ResultRow.row(Seq(leaf.name, leaf.dataType.simpleString) ++ bounds ++ Seq[Any](
+      (known.files == 0 || (known.nulls.isDefined && hasExactBounds))
+    val cells = Seq[Any](
+      leaf.name,
+      leaf.dataType.simpleString,
+      text.bound(known.lo, known.loExact),
+      text.bound(known.hi, known.hiExact),
       distinct,
-      known.flatMap(finiteMean),
-      known.flatMap(deviation),
+      finiteMean(known),
+      deviation(known),
       percentile(25),
       percentile(50),
       percentile(75),
       scope.live,
       nullShare,
       nulls,
-      live(known.flatMap(_.nans)),
-      known.flatMap(_.get[Double]("avg_len")),
-      known.flatMap(_.get[Long]("max_len")),
+      live(known.nans),
+      known.get[Double]("avg_len"),
+      known.get[Long]("max_len"),
       text.value(sureTop.map(_.value)),
       live(sureTop.map(_.frequency)),
-      known.flatMap(_.get[Long]("compressed_bytes")),
+      known.get[Long]("compressed_bytes"),
       isExact,
       distinctError,
       files,
-      scope.filesTotal) ++ scope.origin ++
-      Seq(
-        known.map(row => UserDefinedStatistics.texts(row.extra)),
-        known.flatMap(row => Sparkline.draw(row.percentiles)),
-        live(known.flatMap(infinities(leaf, _)))): _*)
+      scope.filesTotal)
+    val lastCells = Seq[Any](
+      UserDefinedStatistics.texts(known.extra),
+      Sparkline.draw(percentiles),
+      live(infinities(leaf, known)))
+    ResultRow.row(cells ++ scope.origin ++ lastCells: _*)
   }
 
   /** Of a sample: of fewer than two values there is none. */
   private def deviation(row: SummaryRow): Option[Double] = for {
     m2 <- row.get[Double]("m2")
     numbers <- row.numbers
-    finite = numbers - row.infinities.fold(0L) { case (below, above) => below + above }
+    finite = numbers - countInfinities(row).getOrElse(0L)
     if finite > 1 && finiteMean(row).isDefined
   } yield math.sqrt(m2 / (finite - 1))
 
@@ -196,11 +199,13 @@ object SummaryFunction extends StatisticsFunction("summary") {
 
   /** How many values are infinite; `None` where that is not known. */
   private def infinities(leaf: Leaf, row: SummaryRow): Option[Long] = leaf.dataType match {
-    case FloatType | DoubleType =>
-      row.infinities.map { case (below, above) => below + above }.orElse(row.numbers.filter(
-        _ == 0 && row.nans.isDefined))
+    case FloatType | DoubleType if row.numbers.contains(0L) && row.nans.isDefined => Some(0)
+    case FloatType | DoubleType => countInfinities(row)
     case _ => Some(0)
   }
+
+  private def countInfinities(row: SummaryRow): Option[Long] =
+    for ((below, above) <- row.infinities) yield below + above
 }
 
 /** Statistics describe all rows and files of a moment; of those that are left later, counts are known only here and there. */
@@ -212,6 +217,5 @@ object LiveShare {
    * @param live how many of the whole are left; `None` where not known
    */
   def count(part: Long, whole: Long, live: Option[Long]): Option[Long] =
-    live.filter(left => left == whole || part == 0 || part == whole || left == 0).map(left =>
-      math.min(part, left))
+    live.filter(left => left == whole || part == 0 || part == whole || left == 0).map(math.min(part, _))
 }

@@ -2,6 +2,7 @@ package org.metastore.spark.sql
 
 import java.io.IOException
 
+import scala.collection.mutable
 import scala.util.Try
 
 import org.apache.spark.sql.SparkSession
@@ -9,12 +10,13 @@ import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.types._
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.reason.{Indexed, MetastoreException}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
 import org.metastore.spark.statistics.objects.{
-  Block, ColumnEntry, DataFileRow, DetailRef, FileKey, HistogramRow, Manifest, Snapshot, SummaryRow,
-  TableFileRow, TableIdentity, ValueCount
+  Block, ColumnEntry, DataFileRow, DetailRef, FileKey, HistogramRow, Manifest, ObjectRef, Snapshot,
+  SummaryRow, TableFileRow, TableIdentity, ValueCount
 }
+import org.metastore.spark.statistics.values.Histogram
 import org.metastore.spark.tables.{LakeTable, Leaf, TableLookup}
 
 /** A table together with its statistics, for one question. */
@@ -34,17 +36,19 @@ final class TableContext private (val name: String, val table: LakeTable, val st
    * The analyzed snapshot that answers for the snapshot asked for: itself, else its nearest ancestor. Of ancestors that have
    * expired only the manifest knows: the newest of them is taken.
    */
-  def answeringSnapshot(asked: Option[String], holds: Snapshot => Boolean): Option[Snapshot] =
-    manifest.flatMap { known =>
-      val usable = known.snapshots.filter(holds)
-      asked match {
-        case None => usable.find(_.id == TableContext.NeverWritten)
-        case Some(id) => nearestAncestor(id, usable)
-      }
+  def answeringSnapshot(asked: Option[String], holds: Snapshot => Boolean): Option[Snapshot] = {
+    val usable = snapshots.filter(holds)
+    asked match {
+      case None => usable.find(_.id == TableContext.NeverWritten)
+      case Some(id) => nearestAncestor(id, usable)
     }
+  }
+
+  /** All analyzed snapshots, the oldest first. */
+  def snapshots: Seq[Snapshot] = manifest.toSeq.flatMap(_.snapshots)
 
   private def nearestAncestor(id: String, usable: Seq[Snapshot]): Option[Snapshot] = {
-    val byId = usable.map(snapshot => snapshot.id -> snapshot).toMap
+    val byId = Indexed.by(usable)(_.id)
     val ancestor = table.lineage(id).find(byId.contains)
     if (ancestor.isDefined) ancestor.map(byId)
     else if (!table.hasExpiredAncestors(id)) None
@@ -72,13 +76,11 @@ final class TableContext private (val name: String, val table: LakeTable, val st
   /** ANALYZE reaches the snapshot alone that the name points to: of another one those are named that were analyzed. */
   private def missing(asked: Option[String]): MetastoreException = {
     val detail = " of columns for this snapshot or one that it was made from"
-    val usable = manifest.toSeq.flatMap(_.snapshots).filter(TableContext.hasColumns).map(_.id)
-    if (asked != table.current && usable.nonEmpty)
-      MetastoreException.snapshotNotAnalyzed(
-        name,
-        asked.fold(detail)(id => detail.replace("this snapshot", s"snapshot $id")),
-        nearest(asked, usable).take(TableContext.Near))
-    else noStatistics(if (manifest.exists(_.snapshots.nonEmpty)) detail else "")
+    val usable = for (snapshot <- snapshots if TableContext.hasColumns(snapshot)) yield snapshot.id
+    if (asked != table.current && usable.nonEmpty) {
+      val named = asked.fold(detail)(id => detail.replace("this snapshot", s"snapshot $id"))
+      MetastoreException.snapshotNotAnalyzed(name, named, nearest(asked, usable).take(TableContext.Near))
+    } else noStatistics(if (snapshots.nonEmpty) detail else "")
   }
 
   /** Analyzed snapshots, the nearest first of those that were made from the one asked for, else the newest first. */
@@ -99,10 +101,8 @@ final class TableContext private (val name: String, val table: LakeTable, val st
   def liveFiles(snapshot: Snapshot): Seq[LiveFile] =
     if (isCurrent(snapshot))
       store.tableFiles(snapshot).map(file => LiveFile(file.path, file.key, file.deletes.isEmpty))
-    else {
-      val files = table.current.toSeq.flatMap(table.dataFiles)
-      files.map(file => LiveFile(file.path, file.key, file.deletedRows.contains(0L)))
-    }
+    else
+      table.currentFiles.map(file => LiveFile(file.path, file.key, file.deletedRows.contains(0L)))
 
   /**
    * The statistics as the planner asks them.
@@ -114,6 +114,18 @@ final class TableContext private (val name: String, val table: LakeTable, val st
       case Right(statistics) => statistics
       case Left(why) => throw new IOException(why.sentence)
     }
+
+  /** The histogram of a column of the table, or of one of its data files, that an object holds. */
+  def histogram(
+      holder: Option[ObjectRef],
+      row: SummaryRow,
+      column: Int,
+      file: Option[Int]): Option[Histogram] =
+    for {
+      ref <- holder
+      stored <- store.histogram(ref, column, file)
+      bins <- Histogram.fromRow(stored, row)
+    } yield bins
 
   /** The leaves of a snapshot's schema, and the expressions over them that an analyzed one tells of. */
   def described(asked: Option[String], snapshot: Snapshot): IndexedSeq[Leaf] = {
@@ -128,9 +140,15 @@ final class TableContext private (val name: String, val table: LakeTable, val st
     val same = session.sessionState.conf.resolver
     val parts = Try(session.sessionState.sqlParser.parseMultipartIdentifier(column)).getOrElse(Seq(column))
     val below = among.filter(leaf => leaf.path.take(parts.length).corresponds(parts)(same))
-    val leaf = below.find(_.path.length == parts.length).orElse(among.find(leaf => same(leaf.name, column)))
-    leaf.getOrElse(throw noLeaf(column, among, below))
+    val sameName =
+      below.filter(_.path.length == parts.length) ++ among.filter(leaf => same(leaf.name, column))
+    if (sameName.isEmpty) throw noLeaf(column, among, below)
+    sameName.head
   }
+
+  /** The leaf that a call names as its `column`, else all of them. */
+  def leavesOf(session: SparkSession, call: Arguments, all: IndexedSeq[Leaf]): IndexedSeq[Leaf] =
+    call.optional("column").fold(all)(column => IndexedSeq(leaf(session, column, all)))
 
   private def noLeaf(column: String, among: Seq[Leaf], below: Seq[Leaf]): MetastoreException =
     if (below.isEmpty) MetastoreException.columnNotFound(column, name, among.map(_.name))
@@ -140,7 +158,7 @@ final class TableContext private (val name: String, val table: LakeTable, val st
       s" Name a field of it, such as ${below.head.name}.")
 
   private def unknownSnapshot(text: String): MetastoreException =
-    if (manifest.exists(_.snapshots.exists(_.id == text))) MetastoreException.invalidArgument(
+    if (snapshots.exists(_.id == text)) MetastoreException.invalidArgument(
       "at",
       s"$name no longer has snapshot $text, which was analyzed: it has expired",
       " Its statistics are shown by metastore.open of the location.")
@@ -150,8 +168,7 @@ final class TableContext private (val name: String, val table: LakeTable, val st
       analyzed + (if (table.namesSnapshots) TableContext.SnapshotForms else ""))
 
   private def analyzed: String = {
-    val ids = manifest.toSeq.flatMap(_.snapshots.map(_.id))
-    val (shown, earlier) = ids.reverse.splitAt(TableContext.Shown)
+    val (shown, earlier) = snapshots.map(_.id).reverse.splitAt(TableContext.Shown)
     val more = if (earlier.isEmpty) "" else s" and ${earlier.length} more"
     if (shown.isEmpty) "" else s" Analyzed: ${shown.mkString(", ")}$more."
   }
@@ -166,8 +183,10 @@ final class TableContext private (val name: String, val table: LakeTable, val st
       table.snapshot(text).orElse(instant(literal).flatMap(table.snapshotAt))
   }
 
-  private def instant(literal: Literal): Option[Long] =
-    Option(Arguments.cast(literal, TimestampType)).map(_.asInstanceOf[Long])
+  private def instant(literal: Literal): Option[Long] = Arguments.cast(literal, TimestampType) match {
+    case micros: Long => Some(micros)
+    case _ => None
+  }
 }
 
 /** A live data file; `isWhole`: all of its rows are live, and no others. */
@@ -212,31 +231,32 @@ final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
   val files: IndexedSeq[TableFileRow] = analyzed.store.tableFiles(snapshot)
 
   /** The live data file of a path, or of its last part where that is one file's alone. */
-  def find(path: String): TableFileRow = files.find(_.path == path).getOrElse {
-    files.filter(_.path.endsWith(s"/$path")) match {
-      case Seq(only) => only
-      case _ => throw MetastoreException.invalidArgument(
-          "file",
-          s"$path is no data file of snapshot ${snapshot.id} of ${analyzed.name}")
-    }
+  def find(path: String): TableFileRow = {
+    val same = files.filter(_.path == path)
+    val candidates = if (same.nonEmpty) same.take(1) else files.filter(_.path.endsWith(s"/$path"))
+    if (candidates.length != 1) throw MetastoreException.invalidArgument(
+      "file",
+      s"$path is no data file of snapshot ${snapshot.id} of ${analyzed.name}")
+    candidates.head
   }
 
   /** What is known of some columns in some of the files, ordered by file, then as the keys are. */
   def columns(of: Seq[TableFileRow], keys: Seq[String]): Seq[FileColumnSummary] = {
-    val wanted = of.map(file => file.key -> file).toMap
+    val byKey = Indexed.by(of)(_.key)
     val position = keys.zipWithIndex.toMap
-    val found = inBlocks(of) { (block, listed) =>
-      val shown = listed.map(file => file.file -> wanted(file.key)).toMap
+    val known = inBlocks(of) { (block, listed) =>
+      val byOrdinal = Indexed.by(listed)(_.file)
       val columns = ordinals(block, position.keySet)
-      if (shown.isEmpty || columns.isEmpty) Nil
-      else analyzed.store.summary(block, Some(columns), Some(shown.keySet))
-        .map(row => FileColumnSummary(shown(row.file.get), block.columns(row.column), row))
+      if (listed.isEmpty || columns.isEmpty) Nil
+      else analyzed.store.summary(block, Some(columns), Some(byOrdinal.keySet)).map { row =>
+        val file = byKey(byOrdinal(row.file.get).key)
+        FileColumnSummary(file, block.columns(row.column), row)
+      }
     }
-    val deepest = found.foldLeft(Map.empty[(String, String), FileColumnSummary]) { (kept, known) =>
-      kept.updated((known.file.path, known.column.key), known)
-    }
+    // Later blocks know more: the last row of a column stays.
+    val deepest = Indexed.by(known)(one => (one.file.path, one.column.key))
     val order = of.map(_.path).zipWithIndex.toMap
-    deepest.values.toSeq.sortBy(known => (order(known.file.path), position(known.column.key)))
+    deepest.values.toSeq.sortBy(one => (order(one.file.path), position(one.column.key)))
   }
 
   /** The most frequent value of each column of a data file, by the column's key. */
@@ -252,13 +272,15 @@ final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
       of: TableFileRow,
       kind: DataFileRow => Option[DetailRef])(read: DetailRef => Map[Int, T]): Map[String, T] =
     inBlocks(Seq(of)) { (block, listed) =>
-      listed.flatMap(kind(_)).flatMap(read).map { case (column, known) => block.columns(column).key -> known }
+      for (row <- listed; detail <- kind(row).toSeq; (column, known) <- read(detail))
+        yield block.columns(column).key -> known
     }.toMap
 
   /** The row of `files` of the deepest block that knows a column of a data file, and the column's ordinal there. */
   def details(of: TableFileRow, key: String): Option[(DataFileRow, Int)] =
-    inBlocks(Seq(of))((block, listed) =>
-      ordinals(block, Set(key)).toSeq.flatMap(ordinal => listed.map(_ -> ordinal))).lastOption
+    inBlocks(Seq(of)) { (block, listed) =>
+      for (ordinal <- ordinals(block, Set(key)).toSeq; row <- listed) yield row -> ordinal
+    }.lastOption
 
   /** How many of some columns have statistics in each file, by path. */
   def columnCounts(of: Seq[TableFileRow], keys: Set[String]): Map[String, Int] = {
@@ -266,7 +288,9 @@ final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
       val known = keysOf(block, listed.map(_.file).toSet, keys)
       listed.map(file => file.path -> known(file.file))
     }
-    perBlock.groupBy(_._1).map { case (path, known) => path -> known.map(_._2).reduce(_ ++ _).size }
+    val keysByPath = mutable.Map.empty[String, Set[String]].withDefaultValue(Set.empty)
+    for ((path, known) <- perBlock) keysByPath(path) ++= known
+    for ((path, known) <- keysByPath.toMap) yield path -> known.size
   }
 
   /** The columns with a row in a block, by file. Merged blocks may have gaps: only then the rows are read. */
@@ -275,10 +299,12 @@ final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
     lazy val all = columns.map(block.columns(_).key) // one set for all files
     if (block.summary.map(_.ref.rows).sum == block.files.rows * block.columns.length) _ => all
     else if (files.isEmpty || columns.isEmpty) _ => Set.empty
-    else analyzed.store.summary(block, Some(columns), Some(files)).groupBy(_.file.get)
-      .map { case (file, rows) =>
-        file -> rows.map(row => block.columns(row.column).key).toSet
-      }.withDefaultValue(Set.empty)
+    else {
+      val keysByFile = mutable.Map.empty[Int, Set[String]].withDefaultValue(Set.empty)
+      for (row <- analyzed.store.summary(block, Some(columns), Some(files)))
+        keysByFile(row.file.get) += block.columns(row.column).key
+      keysByFile
+    }
   }
 
   private def ordinals(block: Block, keys: Set[String]): Set[Int] =
@@ -287,9 +313,8 @@ final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
   /** What blocks tell of some files, from the one that counts least on: `full` after `footer`, earlier after later. */
   private def inBlocks[T](of: Seq[TableFileRow])(read: (Block, Seq[DataFileRow]) => Seq[T]): Seq[T] = {
     val keys = of.map(_.key).toSet
-    val (deep, shallow) =
-      analyzed.manifest.toSeq.flatMap(_.blocks).filter(_.computed != "files").partition(_.computed == "full")
-    (shallow ++ deep).flatMap(block =>
-      read(block, analyzed.store.dataFiles(block).filter(file => keys(file.key))))
+    val blocks = analyzed.manifest.toSeq.flatMap(_.blocks)
+    val ordered = blocks.filter(_.computed == "footer") ++ blocks.filter(_.computed == "full")
+    ordered.flatMap(block => read(block, analyzed.store.dataFiles(block).filter(file => keys(file.key))))
   }
 }

@@ -8,10 +8,10 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference,
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
 import org.apache.spark.sql.catalyst.util.{ArrayBasedMapData, GenericArrayData}
 import org.apache.spark.sql.types.StringType
-import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.contract.Contract
 import org.metastore.spark.statistics.objects.SummaryRow
+import org.metastore.spark.statistics.values.Histogram
 
 /**
  * A view of the data source, for a table's name, as `contract/functions.json` declares it. The fields of its rows are found by
@@ -39,7 +39,7 @@ private[sql] final class View private (declared: JsonNode) {
     case "ranks" => ColumnDetails.all(session, call).flatMap(ranks)
     case _ => function match {
         case typed: StatisticsFunction =>
-          typed.rowsWithStatistics(session, call).map { case (row, statistics) => fields(row, statistics) }
+          for ((row, statistics) <- typed.rowsWithStatistics(session, call)) yield fields(row, statistics)
         case plain => plain.rows(session, call).map(fields(_, None))
       }
   }
@@ -60,14 +60,12 @@ private[sql] final class View private (declared: JsonNode) {
   }
 
   private def countsOfFiles(column: ColumnDetails, counts: Seq[(Int, Long)]): ArrayBasedMapData =
-    ArrayBasedMapData(
-      counts.map { case (file, _) => UTF8String.fromString(column.paths(file)) }.toArray[Any],
-      counts.map(_._2).toArray[Any])
+    ResultRow.counts(for ((file, count) <- counts) yield column.paths(file) -> count)
 
   private def histogram(column: ColumnDetails): Option[Fields] = column.bins.map { bins =>
     Map[String, Any](
       "column_name" -> column.leaf.name,
-      "kind" -> bins.kind,
+      "kind" -> Histogram.EquiHeight,
       "bins" -> bins.counts.length.toLong,
       s"edges_${SummaryRow.encodingOf(bins.edges.head)}" -> list(bins.edges),
       "counts" -> list(bins.counts),
@@ -75,7 +73,7 @@ private[sql] final class View private (declared: JsonNode) {
       "exact" -> (column.isWhole && bins.counts.indices.forall(bins.isExact))).get _
   }
 
-  private def ranks(column: ColumnDetails): Seq[Fields] = column.rankedValues.map { case (value, rank) =>
+  private def ranks(column: ColumnDetails): Seq[Fields] = for ((value, rank) <- column.rankedValues) yield {
     Map[String, Any](
       "column_name" -> column.leaf.name,
       s"value_${SummaryRow.encodingOf(value)}" -> value,
@@ -84,22 +82,24 @@ private[sql] final class View private (declared: JsonNode) {
 
   /** A row for each edge, a column for each column of the table. */
   private def wide(columns: Seq[ColumnDetails], output: Seq[Attribute]): LocalRelation = {
-    val edges = columns.map(column =>
-      column.bins.fold(IndexedSeq.empty[Any])(_.edges.map(column.text.edge(_, column.row))))
     val attributes = columns.map(column => AttributeReference(column.leaf.name, StringType)())
+    val edges = columns.map(_.edgeTexts)
     val longest = if (edges.isEmpty) 0 else edges.map(_.length).max
-    LocalRelation(
-      output ++ attributes,
-      (0 until longest).map(i => ResultRow.row(Seq[Any](i.toLong) ++ edges.map(_.lift(i)): _*)))
+    val rows =
+      (0 until longest).map(i => ResultRow.row(Seq[Any](i.toLong) ++ edges.map(_.lift(i)): _*))
+    LocalRelation(output ++ attributes, rows)
   }
 
   private def list(values: Seq[Any]): GenericArrayData = new GenericArrayData(values.toArray[Any])
 }
 
 private[sql] object View {
-  private lazy val all = Contract.named(Contract.read("functions").get("views")).map { case (name, one) =>
-    name -> new View(one)
-  }.toMap
+  private lazy val all = {
+    val views =
+      for ((name, declared) <- Contract.named(Contract.read("functions").get("views")))
+        yield name -> new View(declared)
+    views.toMap
+  }
 
   /** The options that narrow a view. */
   val narrowing: Seq[String] = Seq("column", "file")

@@ -36,10 +36,13 @@ object WhatIfFunction extends TableFunction("whatif") {
       }
     val scans = ExplainQuery.scans(session, call.text("query"))
     val prospects = scans.decisions.map(decision => imagined(session, scans, decision)(imagine(decision, _)))
-    prospects.collectFirst { case Left(mistake) if prospects.forall(_.isLeft) => throw mistake }
-    scans.decisions.zip(prospects).zipWithIndex.map { case ((decision, found), scan) =>
-      val (now, prospect) = (Prospect.now(decision), found.fold(Prospect.unknown(decision, _), identity))
-      val total = now.fold(prospect.files)(_ => Some(decision.total))
+    val mistakes = prospects.flatMap(_.left.toSeq)
+    if (mistakes.nonEmpty && mistakes.length == prospects.length) throw mistakes.head
+    prospects.indices.map { scan =>
+      val decision = scans.decisions(scan)
+      val prospect = prospects(scan).fold(Prospect.unknown(decision, _), identity)
+      val now = Prospect.now(decision)
+      val total = if (now.isEmpty) prospect.files else Some(decision.total)
       ResultRow.row(scan, decision.table, total, now, prospect.files, prospect.method, prospect.isExact)
     }
   }
@@ -60,8 +63,8 @@ object WhatIfFunction extends TableFunction("whatif") {
         case Left(why) if !Prospect.isPlain(why) =>
           Left(MetastoreException.unsupportedTable(decision.table, why.sentence))
         case _ =>
-          scans.tableOf(decision).map(table => imagine(TableContext.open(session, decision.table, table)))
-            .toRight(MetastoreException.noStatistics(decision.table, decision.table))
+          val table = scans.tableOf(decision).map(TableContext.open(session, decision.table, _))
+          table.map(imagine).toRight(MetastoreException.noStatistics(decision.table, decision.table))
       }
     catch { case mistake: MetastoreException => Left(mistake) }
 }
@@ -94,11 +97,10 @@ private object Prospect {
     else None
 
   /** Of a table that has no column of that name nothing is changed. */
-  def unknown(decision: ScanDecision, why: MetastoreException): Prospect =
-    Prospect(
-      now(decision).filter(_ => why.code == "METASTORE_COLUMN_NOT_FOUND"),
-      why.getMessage,
-      isExact = false)
+  def unknown(decision: ScanDecision, why: MetastoreException): Prospect = {
+    val files = if (why.code == "METASTORE_COLUMN_NOT_FOUND") now(decision) else None
+    Prospect(files, why.getMessage, isExact = false)
+  }
 
   /** Nobody knows what statistics will tell before they are made, but that they never make a scan read more files than there are. */
   def withStatistics(
@@ -108,12 +110,14 @@ private object Prospect {
       names: List[String]): Prospect = {
     val leaves = analyzed.table.leaves(analyzed.table.current)
     val keys = names.map(analyzed.leaf(session, _, leaves).key)
-    val asked = decision.question.map(asked => FilterCompiler.compile(asked.conjuncts, asked.columns).columns)
-    val isNamed = asked.forall(_.exists(use => keys.contains(use.key)))
+    val isNamed = decision.question.forall { question =>
+      val filter = FilterCompiler.compile(question.conjuncts, question.columns)
+      filter.columns.exists(use => keys.contains(use.key))
+    }
     val why =
       if (isNamed) "at most: what they exclude is not known before" else "no condition of the scan names them"
-    def all = analyzed.table.current.fold(0)(analyzed.table.dataFiles(_).size).toLong
-    Prospect(now(decision).orElse(Some(all)), why, isExact = false)
+    val files = now(decision).getOrElse(analyzed.table.currentFiles.size.toLong)
+    Prospect(Some(files), why, isExact = false)
   }
 }
 
@@ -135,7 +139,7 @@ private final class SortedTable(
   private val snapshot = analyzed.snapshotWithColumns(table.current)
   private val statistics = analyzed.planning(settings.readTimeoutMillis)
   private val filter = compile(asked.conjuncts.indices)
-  private val live: IndexedSeq[DataFile] = table.current.toSeq.flatMap(table.dataFiles).toIndexedSeq
+  private val live: IndexedSeq[DataFile] = table.currentFiles.toIndexedSeq
 
   private val columns: List[(String, DataType)] = sortedBy.map { leaf =>
     leaf.key -> filter.columns.find(_.key == leaf.key).fold(leaf.dataType)(_.dataType)
@@ -155,9 +159,10 @@ private final class SortedTable(
 
   /** The files of each partition, of which some are left to us. */
   private val partitions: Seq[Array[Int]] = {
-    val all = live.indices.groupBy(live(_).partition).values.map(_.toArray).toSeq
-    val left = decision.files.paths.toSet
-    if (all.size < 2) all else all.filter(_.exists(file => left(live(file).path)))
+    val groups = live.indices.groupBy(live(_).partition).values.toSeq
+    val remaining = decision.files.paths.toSet
+    for (files <- groups if groups.size < 2 || files.exists(file => remaining(live(file).path)))
+      yield files.toArray
   }
 
   private val isPartitioned = partitions.size > 1 || partitions.exists(_.length < live.length)
@@ -165,35 +170,39 @@ private final class SortedTable(
 
   def prospect: Prospect = {
     val (columnsOfFilter, first) = (filter.columns, sortedBy.head)
-    val others = columnsOfFilter.filterNot(use => columns.exists(_._1 == use.key)).map(_.name)
+    val sortedKeys = columns.map(_._1)
+    val others = columnsOfFilter.filterNot(use => sortedKeys.contains(use.key)).map(_.name)
     val source = if (histograms.head.isComplete) "value counts" else "histogram"
     val remark = if (others.isEmpty) "" else s", ${others.mkString(", ")} in no order"
-    val isExact = histograms.head.isComplete && !isPartitioned && columnsOfFilter.forall(
-      _.key == columns.head._1) && isWhole &&
+    val isExact = histograms.head.isComplete && !isPartitioned &&
+      columnsOfFilter.forall(_.key == sortedKeys.head) && isWhole &&
       asked.wanted.isEmpty && !decision.isAnswered
     Prospect(Some(filesRead), s"$source of ${first.name}$remark", isExact)
   }
 
   /** Whether the counts of values are those of the rows that would be written. */
-  private def isWhole: Boolean = analyzed.isCurrent(snapshot) && snapshot.exact &&
-    statistics.distinct(snapshot).toOption.flatMap(_.get(columns.head._1)).exists(_.files == live.length)
+  private def isWhole: Boolean = analyzed.isCurrent(snapshot) && snapshot.exact && {
+    val counts = statistics.distinct(snapshot).getOrElse(Map.empty)
+    counts.get(columns.head._1).exists(_.files == live.length)
+  }
 
   private def filesRead: Long = {
-    val excluding =
-      asked.conjuncts.indices.map(i => compile(Seq(i))).filter(_.columns.nonEmpty).map(_.evaluate(known))
+    val conjuncts = asked.conjuncts.indices.map(i => compile(Seq(i)))
+    val excluding = conjuncts.filter(_.columns.nonEmpty).map(_.evaluate(known))
     // A file that is a partition stays as it is.
     val (lone, several) =
       if (asked.wanted.isEmpty && !decision.isAnswered) partitions.partition(_.length == 1)
       else (Nil, partitions)
     val now = filter.evaluate(known)
     val unchanged = lone.count(files => now.isKept(files.head))
-    val runs = several.filter(files => excluding.forall(verdicts => files.exists(verdicts.isKept))).flatMap(
-      sorted.runs)
+    val remaining = several.filter(files => excluding.forall(verdicts => files.exists(verdicts.isKept)))
+    val runs = remaining.flatMap(sorted.runs)
     val files = asStatistics(runs)
     val verdicts = filter.evaluate(files)
     val read = FileSets.where(runs.size)(verdicts.isKept)
     lazy val full = filter.allRowsMatch(files)
-    val limited = asked.wanted.flatMap(LimitedFiles.by(_, files, read, read, full, _ => DeletedRows.Zero))
+    lazy val limited =
+      asked.wanted.flatMap(LimitedFiles.by(_, files, read, read, full, _ => DeletedRows.Zero))
     lazy val open = FileSets.without(read, full).cardinality
     if (decision.isAnswered && (open == 0 || decision.after > 0 && open <= read.cardinality - open))
       open.toLong
@@ -207,9 +216,12 @@ private final class SortedTable(
       new EvaluationAllowance(settings.maxEvaluations))
 
   private def asStatistics(files: Seq[List[SortedRun]]): InMemoryStatistics = {
-    def byColumn[T](get: SortedRun => Option[T]) = columns.zipWithIndex.map { case (column, place) =>
-      column -> files.map(_.lift(place).flatMap(get)).toIndexedSeq
-    }.toMap
+    def byColumn[T](get: SortedRun => Option[T]) = {
+      val values =
+        for ((column, place) <- columns.zipWithIndex)
+          yield column -> files.map(_.lift(place).flatMap(get)).toIndexedSeq
+      values.toMap
+    }
     val rows = files.map(_.head.summary.rows).toArray
     new InMemoryStatistics(rows, byColumn(run => Some(run.summary)), byColumn(_.listed))
   }

@@ -48,6 +48,9 @@ trait LakeTable {
   /** The data files of a snapshot. Reads the table's metadata. */
   def dataFiles(snapshot: String): Seq[DataFile]
 
+  /** The data files of the snapshot that the name points to; none if the table was never written. */
+  final def currentFiles: Seq[DataFile] = current.toSeq.flatMap(dataFiles)
+
   /** Names of the columns that partition the table, where its data files may not hold them. */
   def partitionColumns: Seq[String] = Nil
 

@@ -51,7 +51,9 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
           (part.longs("file", -1), part.longs("rows", -1)))
       }
       new BlockRows(groups match {
-        case Seq((ordinals, counts)) if ordinals.length == filesOf(block) && isCount(ordinals) => counts
+        case Seq((ordinals, counts))
+            if ordinals.length == filesOf(block) && ColumnRows.areConsecutive(ordinals, 0, ordinals.length) =>
+          counts
         case _ => objects.asDamage(block.files)(byOrdinal(groups, filesOf(block)))
       })
     }
@@ -60,12 +62,6 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
     val out = Fill.longs(files, -1)
     for ((ordinals, counts) <- groups; i <- ordinals.indices) out(Math.toIntExact(ordinals(i))) = counts(i)
     out
-  }
-
-  private def isCount(ordinals: Array[Long]): Boolean = {
-    var i = 0
-    while (i < ordinals.length && ordinals(i) == i) i += 1
-    i == ordinals.length
   }
 
   /** As `readColumns`, for distinct counts and lengths. */
@@ -122,7 +118,7 @@ private[statistics] final class BlockReader(objects: ObjectReader) {
 
   private def readTableFiles(ref: ObjectRef): BlockFiles = {
     val footer = objects.footer(ref)
-    val modified = Seq("modified").filter(footer.has) // of earlier versions there is none
+    val modified = Seq("modified").filter(footer.has) // the column is optional
     val groups = footer.rowGroups.indices.map { group =>
       RowGroup.read(objects, ref, group, Seq("path", "size") ++ modified) { rows =>
         val paths = rows.bytes("path")

@@ -67,6 +67,10 @@ private[statistics] final class ObjectRow(schema: MessageType, row: Group) {
 
   def bytes(field: String): Option[Array[Byte]] = value(field)(i => row.getBinary(i, 0).getBytes)
 
+  /** The value in the column's encoding, in whichever of the typed fields it stands. */
+  def value: Option[Any] =
+    long("value_long").orElse[Any](double("value_double")).orElse(bytes("value_binary"))
+
   /** The items of a list, read by `item` from the repeated group's only field; none where the list is null. */
   def list[T](field: String)(item: Group => T): IndexedSeq[T] = repeated(field).map(item)
 
@@ -130,11 +134,15 @@ private[statistics] object ObjectRows {
     row.long("size").get,
     row.long("modified"),
     row.long("rows"),
-    row.map("partition")(entry =>
-      if (entry.getFieldRepetitionCount(1) == 0) None else Some(entry.getString(1, 0)))
-      .collect { case (name, Some(value)) => name -> value },
+    partition(row),
     withFile(row, "frequencies"),
     withFile(row, "histograms"))
+
+  private def partition(row: ObjectRow): Map[String, String] = {
+    val values = row.map("partition")(entry =>
+      if (entry.getFieldRepetitionCount(1) == 0) None else Some(entry.getString(1, 0)))
+    for ((name, Some(value)) <- values) yield name -> value
+  }
 
   private def detail(row: ObjectRow, kind: String): Option[ObjectRef] =
     row.text(s"${kind}_name").map { name =>
@@ -143,24 +151,26 @@ private[statistics] object ObjectRows {
         row.long(s"${kind}_length").get,
         row.text(s"${kind}_sha256").get,
         rows = ObjectRef.AnyRows,
-        row.long(s"${kind}_footer_length").orElse(row.int(s"${kind}_footer_length").map(_.toLong)).get.toInt,
+        row.long(s"${kind}_footer_length").get.toInt,
         row.text(s"${kind}_footer_sha256").get)
-      ManifestReader.requireName(ref, kind)
+      ObjectRef.requireName(ref, kind)
       ref
     }
 
   private def withFile(row: ObjectRow, kind: String): Option[DetailRef] =
-    detail(row, kind).flatMap(ref => row.int(s"${kind}_file").map(DetailRef(ref, _)))
+    for (ref <- detail(row, kind); file <- row.int(s"${kind}_file")) yield DetailRef(ref, file)
 
   def value(row: ObjectRow): Option[ValueCount] =
-    row.long("value_long").orElse[Any](row.double("value_double")).orElse(row.bytes("value_binary"))
-      .map(ValueCount(_, row.long("frequency").getOrElse(0), row.long("error").getOrElse(0), filesOf(row)))
+    row.value.map { value =>
+      val (frequency, error) = (row.long("frequency").getOrElse(0L), row.long("error").getOrElse(0L))
+      ValueCount(value, frequency, error, filesOf(row))
+    }
 
   private def filesOf(row: ObjectRow): Map[Int, Long] = {
-    val dense = row.list("files_dense")(_.getLong(0, 0)).zipWithIndex.collect {
-      case (count, file) if count > 0 => file -> count
-    }
-    (row.list("files_sparse")(entry => entry.getInteger(0, 0) -> entry.getLong(1, 0)) ++ dense).toMap
+    val sparse = row.list("files_sparse")(entry => entry.getInteger(0, 0) -> entry.getLong(1, 0))
+    val counts = row.list("files_dense")(_.getLong(0, 0))
+    val dense = for ((count, file) <- counts.zipWithIndex if count > 0) yield file -> count
+    (sparse ++ dense).toMap
   }
 
   def histogram(row: ObjectRow): HistogramRow = HistogramRow(
@@ -183,12 +193,10 @@ private[statistics] object ObjectRows {
   def summary(row: ObjectRow): SummaryRow = new SummaryRow(row.fields)
 
   private def typedList(row: ObjectRow, field: String): IndexedSeq[Any] = {
-    def items(encoding: String)(item: Group => Any): IndexedSeq[Any] = row.list(s"${field}_$encoding")(item)
-    Seq(
-      items("long")(_.getLong(0, 0)),
-      items("double")(_.getDouble(0, 0)),
-      items("binary")(_.getBinary(0, 0).getBytes))
-      .find(_.nonEmpty).getOrElse(IndexedSeq.empty)
+    val longs = row.list[Any](s"${field}_long")(_.getLong(0, 0))
+    val doubles = row.list[Any](s"${field}_double")(_.getDouble(0, 0))
+    val binaries = row.list[Any](s"${field}_binary")(_.getBinary(0, 0).getBytes)
+    if (longs.nonEmpty) longs else if (doubles.nonEmpty) doubles else binaries
   }
 }
 
@@ -280,17 +288,17 @@ final class SummaryRow(stored: String => Option[Any]) {
   /** A field as it is stored: contract/statistics.json has those that statistics compute. */
   def get[T](field: String): Option[T] = stored(field).map(_.asInstanceOf[T])
 
+  /** The same with these percentiles, of which there are some. */
   def withPercentiles(values: IndexedSeq[Any]): SummaryRow = {
-    val field = values.headOption.map(value => s"percentiles_${SummaryRow.encodingOf(value)}")
-    new SummaryRow(name => if (field.contains(name)) Some(values) else stored(name))
+    val field = s"percentiles_${SummaryRow.encodingOf(values.head)}"
+    new SummaryRow(name => if (name == field) Some(values) else stored(name))
   }
 
   private def encoded(field: String): Option[Any] =
-    SummaryRow.Encodings.iterator.map(encoding => stored(s"${field}_$encoding")).find(_.isDefined).flatten
+    stored(s"${field}_long").orElse(stored(s"${field}_double")).orElse(stored(s"${field}_binary"))
 }
 
 object SummaryRow {
-  private val Encodings = Seq("long", "double", "binary")
 
   /** How fields for values of this kind end. */
   def encodingOf(value: Any): String = value match {
@@ -298,6 +306,9 @@ object SummaryRow {
     case _: Double => "double"
     case _ => "binary"
   }
+
+  /** A column of which nothing is known, in no data file. */
+  val Unknown: SummaryRow = new SummaryRow(Map[String, Any]("column" -> -1, "files" -> 0).get)
 
   /** What is known of a column in a table without rows. */
   def ofNoRows(column: Int): SummaryRow = new SummaryRow(Map[String, Any](

@@ -2,13 +2,7 @@ package org.metastore.spark.statistics.objects
 
 /** The rows of one column in a row group of a summary. */
 private[statistics] final class ColumnRows(val from: Int, val until: Int, ordinals: Array[Long], files: Int) {
-  private val dense = until - from == files && isCount()
-
-  private def isCount(): Boolean = {
-    var row = from
-    while (row < until && ordinals(row) == row - from) row += 1
-    row == until
-  }
+  private val dense = until - from == files && ColumnRows.areConsecutive(ordinals, from, until)
 
   /** Values by file, `missing` where a file has no row. */
   def scatter(values: Array[Long], missing: Long): Array[Long] = byFile(values, Fill.longs(files, missing))
@@ -44,6 +38,16 @@ private[statistics] final class ColumnRows(val from: Int, val until: Int, ordina
       }
       found
     }
+}
+
+private[statistics] object ColumnRows {
+
+  /** Whether the ordinals in these rows count from 0. */
+  def areConsecutive(ordinals: Array[Long], from: Int, until: Int): Boolean = {
+    var row = from
+    while (row < until && ordinals(row) == row - from) row += 1
+    row == until
+  }
 }
 
 /** Some fields of one row group of a summary, or of some of its rows, decoded when asked. */

@@ -9,7 +9,6 @@ import org.metastore.spark.statistics.objects.{HistogramRow, SummaryRow}
  * @param above how many values are Infinity: they have the last ranks
  */
 final case class Histogram(
-    kind: String,
     edges: IndexedSeq[Any],
     counts: IndexedSeq[Long],
     distincts: IndexedSeq[Long],
@@ -36,16 +35,14 @@ final case class Histogram(
   def coarsen(bins: Int): Histogram =
     if (bins >= counts.length) this
     else {
-      val starts =
-        (if (kind == Histogram.EquiHeight) byRank(bins)
-         else (0 to bins).map(i => (i.toLong * counts.length / bins).toInt)).distinct
+      val starts = startsByRank(bins).distinct
       val spans = starts.zip(starts.tail)
-      def joined(of: IndexedSeq[Long]) =
-        if (of.isEmpty) of else spans.map { case (from, until) => of.slice(from, until).sum }
+      def sumSpans(values: IndexedSeq[Long]) =
+        if (values.isEmpty) values else for ((from, until) <- spans) yield values.slice(from, until).sum
       copy(
         edges = starts.map(edges),
-        counts = joined(counts),
-        distincts = joined(distincts),
+        counts = sumSpans(counts),
+        distincts = sumSpans(distincts),
         errors = if (errors.isEmpty) errors else starts.map(errors))
     }
 
@@ -71,19 +68,19 @@ final case class Histogram(
   }
 
   /** About how many distinct values there are up to a rank of the finite ones: spread evenly over each bin. */
-  def distinctUpTo(rank: Long): Double =
-    counts.indices.iterator.map { bin =>
+  def distinctUpTo(rank: Long): Double = {
+    var distinct = 0.0
+    for (bin <- counts.indices) {
       val inside = math.min(math.max(rank - (ends(bin) - counts(bin)), 0L), counts(bin))
-      if (inside == 0) 0.0 else distincts.lift(bin).getOrElse(counts(bin)).toDouble * inside / counts(bin)
-    }.sum
+      val distinctOfBin = distincts.lift(bin).getOrElse(counts(bin))
+      if (inside > 0) distinct += distinctOfBin.toDouble * inside / counts(bin)
+    }
+    distinct
+  }
 
   /** The values of the ranks at each hundredth. */
   def percentiles: IndexedSeq[Any] =
     (0 to Histogram.Percent).map(i => at(Histogram.rankOf(i, number)).value)
-
-  /** What tells ranks of its column: bins of equal width do not where percentiles were kept. */
-  def forRanks(row: SummaryRow): Histogram =
-    if (kind == Histogram.EquiHeight) this else Histogram.fromPercentiles(row).getOrElse(this)
 
   private def error(place: Int, inside: Long, count: Long): Long = {
     val (below, above) = (errors(place), errors(place + 1))
@@ -104,14 +101,12 @@ final case class Histogram(
 
   /** Whether a bin holds its upper edge alone. */
   private[statistics] def isLone(place: Int): Boolean =
-    kind == Histogram.EquiHeight && (distincts.lift(place).contains(1L) || ((
-      edges(place),
-      edges(place + 1)) match {
+    distincts.lift(place).contains(1L) || ((edges(place), edges(place + 1)) match {
       case (lo: Array[Byte], hi: Array[Byte]) => lo.sameElements(hi)
       case (lo, hi) => lo == hi
-    }))
+    })
 
-  private def byRank(bins: Int): IndexedSeq[Int] = {
+  private def startsByRank(bins: Int): IndexedSeq[Int] = {
     val sums = counts.scanLeft(0L)(_ + _)
     (0 until bins).map(i => sums.indexWhere(_ >= BigInt(i) * finite / bins)) :+ counts.length
   }
@@ -122,34 +117,24 @@ final case class Quantile(value: Any, error: Option[Long])
 
 object Histogram {
   private val Percent = 100
+
+  /** The only kind of histograms that the format has. */
   val EquiHeight = "equi_height"
 
-  /** The bins of a stored histogram of a column, with what the format leaves out. */
+  /** A stored histogram of a column, with the infinite values that no bin holds; None if it is of another kind. */
   def fromRow(stored: HistogramRow, row: SummaryRow): Option[Histogram] = {
-    val (below, above) = row.infinities.getOrElse((0L, 0L))
-    val finite = row.numbers.getOrElse(0L) - below - above
-    val edges = if (stored.edges.nonEmpty) stored.edges else equalWidths(row, stored.counts.length)
-    if (edges.length < 2) None
+    val bins = stored.counts.length
+    if (stored.kind != EquiHeight || bins == 0 || stored.edges.length != bins + 1) None
     else {
-      val bins = edges.length - 1
-      val implied = (0 to bins).map(i => (BigInt(i) * finite / bins).toLong)
-      val counts = if (stored.counts.nonEmpty) stored.counts
-      else implied.zip(implied.tail).map { case (from, to) => to - from }
-      Some(Histogram(stored.kind, edges, counts, stored.distincts, stored.errors, below, above))
+      val (below, above) = row.infinities.getOrElse((0L, 0L))
+      Some(Histogram(stored.edges, stored.counts, stored.distincts, stored.errors, below, above))
     }
   }
 
   /** The histogram of a column of which all values are infinite: it has no bins. */
   def fromInfinities(row: SummaryRow): Option[Histogram] = row.infinities.collect {
     case (below, above) if below + above > 0 && row.numbers.contains(below + above) =>
-      Histogram(
-        EquiHeight,
-        IndexedSeq.empty,
-        IndexedSeq.empty,
-        IndexedSeq.empty,
-        IndexedSeq.empty,
-        below,
-        above)
+      Histogram(IndexedSeq.empty, IndexedSeq.empty, IndexedSeq.empty, IndexedSeq.empty, below, above)
   }
 
   /** The percentiles of a column as bins: infinite values are in these. */
@@ -157,18 +142,10 @@ object Histogram {
     if (row.percentiles.length < 2) None
     else {
       val ranks = 0L +: (1 to Percent).map(rankOf(_, row.numbers.getOrElse(0L)))
-      val counts = ranks.zip(ranks.tail).map { case (from, to) => to - from }
-      Some(Histogram(EquiHeight, row.percentiles, counts, IndexedSeq.empty, IndexedSeq.empty))
+      val counts = for ((from, to) <- ranks.zip(ranks.tail)) yield to - from
+      Some(Histogram(row.percentiles, counts, IndexedSeq.empty, IndexedSeq.empty))
     }
 
   private def rankOf(percent: Int, number: Long): Long =
     math.max(1L, ((BigInt(percent) * number + Percent - 1) / Percent).toLong)
-
-  private def equalWidths(row: SummaryRow, bins: Int): IndexedSeq[Any] = (row.lo, row.hi) match {
-    case (Some(lo: Long), Some(hi: Long)) if bins > 0 =>
-      (0 to bins).map(i => (BigInt(lo) + (BigInt(hi) - lo) * i / bins).toLong)
-    case (Some(lo: Double), Some(hi: Double)) if bins > 0 =>
-      (0 to bins).map(i => if (i == 0) lo else if (i == bins) hi else lo + (hi / bins - lo / bins) * i)
-    case _ => IndexedSeq.empty
-  }
 }

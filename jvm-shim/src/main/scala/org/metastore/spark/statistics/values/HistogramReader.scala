@@ -4,7 +4,7 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.statistics.cache.CacheEntry
 import org.metastore.spark.statistics.objects.{
-  ObjectReader, ObjectRef, ObjectRows, RowGroup, RowReader, Snapshot, SummaryRow, ValueCount
+  ObjectReader, ObjectRef, ObjectRow, ObjectRows, RowGroup, RowReader, Snapshot, SummaryRow, ValueCount
 }
 
 /** Reads how the values of a column are spread over the rows of an analyzed snapshot. */
@@ -22,24 +22,25 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
     CacheEntry[Option[ColumnHistogram]](
       s"histogram:${summary.name}:${summary.footerSha256}:$column:${dataType.catalogString}",
       _.fold(16L)(_.weight)) {
-      val row = rows.rows(summary, _.groupsOf(Set(column))) { row =>
-        if (row.int("column").contains(column)) Some(ObjectRows.summary(row)) else None
-      }.headOption
-      row.flatMap(known =>
-        ColumnHistogram.fromSummary(
-          dataType,
-          known,
-          readValues(snapshot, column, known, dataType),
-          bins(snapshot, column, known)))
+      for {
+        row <- rowOf(summary, column)(ObjectRows.summary)
+        listed = readValues(snapshot, column, row, dataType)
+        histogram <- ColumnHistogram.fromSummary(dataType, row, listed, bins(snapshot, column, row))
+      } yield histogram
     }
+
+  /** The row of a column in an object that has one a column. */
+  private def rowOf[T](ref: ObjectRef, column: Int)(make: ObjectRow => T): Option[T] =
+    rows.rows(ref, _.groupsOf(Set(column))) { row =>
+      if (row.int("column").contains(column)) Some(make(row)) else None
+    }.headOption
 
   private def bins(snapshot: Snapshot, column: Int, row: SummaryRow): Option[Histogram] =
     if (row.frequencies.contains("complete") && row.distinct.exists(_ <= MostValues)) None
-    else snapshot.histograms.flatMap { ref =>
-      rows.rows(ref, _.groupsOf(Set(column))) { stored =>
-        if (stored.int("column").contains(column)) Some(ObjectRows.histogram(stored)) else None
-      }.headOption
-    }.flatMap(Histogram.fromRow(_, row)).orElse(Histogram.fromPercentiles(row))
+    else {
+      val stored = snapshot.histograms.flatMap(rowOf(_, column)(ObjectRows.histogram))
+      stored.flatMap(Histogram.fromRow(_, row)).orElse(Histogram.fromPercentiles(row))
+    }
 
   /** The values whose counts are kept: of very many the most frequent ones, of lists that are cut by hashes the first ten. */
   private def readValues(
@@ -49,12 +50,12 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
       dataType: DataType): IndexedSeq[ValueCount] =
     if (!row.frequencies.exists(_ != "none")) IndexedSeq.empty
     else {
-      val all = snapshot.frequencies.filter(_.columns.contains(column)).map(_.ref)
       val isShort = row.distinct.exists(_ <= MostValues) || !snapshot.distribution.contains(column)
-      if (isShort)
-        all.iterator.flatMap(values(_, column, dataType, few = false)).take(MostValues).toIndexedSeq
-      else snapshot.frequencies.headOption.toIndexedSeq.flatMap(head =>
-        values(head.ref, column, dataType, few = true))
+      val lists =
+        if (isShort) snapshot.frequencies.filter(_.columns.contains(column)) else snapshot.frequencies.take(1)
+      val all = for (list <- lists.iterator; value <- values(list.ref, column, dataType, few = !isShort))
+        yield value
+      all.take(MostValues).toIndexedSeq
     }
 
   private def values(
@@ -70,20 +71,15 @@ private[statistics] final class HistogramReader(objects: ObjectReader) {
       else RowGroup.read(objects, ref, group, Seq("column", field, "frequency", "error")) { part =>
         val (columns, counts, errors) =
           (part.longs("column", -1), part.longs("frequency", 0), part.longs("error", 0))
-        val value: Int => Any = field match {
-          case "value_binary" =>
-            val bytes = part.bytes(field)
-            i => bytes(i)
-          case "value_double" =>
-            val doubles = part.doubles(field)
-            i => doubles(i)
-          case _ =>
-            val longs = part.longs(field, 0)
-            i => longs(i)
+        val values: Int => Any = field match {
+          case "value_binary" => part.bytes(field)
+          case "value_double" => part.doubles(field)
+          case _ => part.longs(field, 0)
         }
         val places = columns.indices.filter(i => columns(i) == column).take(MostValues - found)
         found += places.length
-        places.map(i => ValueCount(value(i), counts(i), errors(i), Map.empty)).filter(_.value != null)
+        val filled = places.filter(values(_) != null)
+        filled.map(i => ValueCount(values(i), counts(i), errors(i), Map.empty))
       }
     }.toIndexedSeq
   }

@@ -7,17 +7,22 @@ private[statistics] final class RankReader(objects: ObjectReader, rows: RowReade
 
   /** See [[StatisticsStore.quantiles]]. */
   def quantiles(all: Seq[RanksRef], column: Int, probabilities: Seq[Double]): Option[Seq[Option[Any]]] = {
-    val parts = all.filter(_.columns.contains(column)).sortBy(_.valuesBefore(column))
-    parts.lastOption.map { last =>
-      val number = lastRank(last.ref, column)
-      probabilities.map(p =>
-        number.flatMap(n => atRank(parts, column, math.max(1L, math.ceil(p * n).toLong))))
+    val parts = partsOf(all, column)
+    if (parts.isEmpty) None
+    else {
+      val number = lastRank(parts.last.ref, column)
+      def quantile(p: Double) =
+        number.flatMap(n => atRank(parts, column, math.max(1L, math.ceil(p * n).toLong)))
+      Some(probabilities.map(quantile))
     }
   }
 
+  private def partsOf(all: Seq[RanksRef], column: Int): Seq[RanksRef] =
+    all.filter(_.columns.contains(column)).sortBy(_.valuesBefore(column))
+
   /** See [[StatisticsStore.listRanks]]. */
   def all(parts: Seq[RanksRef], column: Int): Seq[(Any, Long)] = for {
-    part <- parts.filter(_.columns.contains(column)).sortBy(_.valuesBefore(column))
+    part <- partsOf(parts, column)
     group <- groups(part.ref, column)
     (rank, value) <- read(part.ref, column, group)
   } yield value -> rank
@@ -32,20 +37,19 @@ private[statistics] final class RankReader(objects: ObjectReader, rows: RowReade
     if (groups.isEmpty) None
     else {
       val (before, from) = groups.splitAt((groups.size - 1) / 2)
-      val found = read(ref, column, from.head)
-      if (found.lastOption.forall(_._1 < rank)) firstFrom(ref, column, rank, from.tail)
-      else if (found.head._1 < rank) found.find(_._1 >= rank).map(_._2)
-      else firstFrom(ref, column, rank, before).orElse(Some(found.head._2))
+      val ranks = read(ref, column, from.head)
+      if (ranks.isEmpty || ranks.last._1 < rank) firstFrom(ref, column, rank, from.tail)
+      else if (ranks.head._1 < rank) Some(ranks.dropWhile(_._1 < rank).head._2)
+      else firstFrom(ref, column, rank, before).orElse(Some(ranks.head._2))
     }
 
   private def lastRank(ref: ObjectRef, column: Int): Option[Long] =
-    groups(ref, column).lastOption.flatMap(group => read(ref, column, group).lastOption.map(_._1))
+    for (group <- groups(ref, column).lastOption; (rank, _) <- read(ref, column, group).lastOption) yield rank
 
   private def read(ref: ObjectRef, column: Int, group: Int): IndexedSeq[(Long, Any)] =
     rows.rows(ref, _ => Seq(group)) { row =>
-      val value =
-        row.long("value_long").orElse[Any](row.double("value_double")).orElse(row.bytes("value_binary"))
-      value.filter(_ => row.int("column").contains(column)).flatMap(v => row.long("rank").map(_ -> v))
+      for (value <- row.value; rank <- row.long("rank") if row.int("column").contains(column))
+        yield rank -> value
     }
 
   private def groups(ref: ObjectRef, column: Int): IndexedSeq[Int] =
