@@ -1,7 +1,5 @@
 package org.metastore.spark.auto
 
-import java.util.Locale
-
 import scala.collection.JavaConverters._
 import scala.util.Try
 
@@ -22,7 +20,7 @@ import org.apache.spark.sql.execution.datasources.{
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, V2CommandExec}
 import org.apache.spark.sql.metastore.RowLevelTarget
 
-import org.metastore.spark.reason.SqlName
+import org.metastore.spark.reason.{Indexed, SqlName}
 import org.metastore.spark.tables.{LakeTable, Reflection, TableFormat, TableFormats}
 
 /**
@@ -47,8 +45,8 @@ private[auto] object WrittenTable {
   private def fromCommand(command: LogicalPlan): Option[WrittenTable] = command match {
     case write: V2WriteCommand => fromTarget(write.table)
     case stream if stream.nodeName == "WriteToDataSourceV2" => // deprecated, but for streams
-      stream.productIterator.collectFirst { case Some(relation: DataSourceV2Relation) => relation }.flatMap(
-        fromTarget)
+      val targets = stream.productIterator.collect { case Some(target: DataSourceV2Relation) => target }
+      Indexed.first(targets).flatMap(fromTarget)
     case create: CreateTableAsSelect => fromCreated(create.name, create.tableSpec)
     case create: ReplaceTableAsSelect => fromCreated(create.name, create.tableSpec)
     case insert: InsertIntoHadoopFsRelationCommand => insert.catalogTable.flatMap(fromCatalog)
@@ -60,21 +58,26 @@ private[auto] object WrittenTable {
 
   /** The table that a stored procedure writes. */
   def fromCall(call: LogicalPlan): Option[WrittenTable] =
-    TableFormats.all.iterator.flatMap(_.writtenBy(call)).flatMap { case (catalog, identifier) =>
-      fromTable(catalog.loadTable(identifier), catalog, identifier)
-    }.toSeq.headOption
+    Indexed.firstAnswer(TableFormats.all) { format =>
+      format.writtenBy(call).flatMap { case (catalog, identifier) =>
+        fromTable(catalog.loadTable(identifier), catalog, identifier)
+      }
+    }
 
   /** The table that a stream writes into a sink which describes itself so. */
   def fromSink(session: SparkSession, description: String): Option[WrittenTable] = {
-    val format = TableFormats.all.find(_.sink.exists(sink => description.startsWith(s"$sink[")))
-    format.map(at(session, _, new Path(description.dropWhile(_ != '[').drop(1).stripSuffix("]")), Map.empty))
+    val (sink, path) = description.span(_ != '[')
+    val format = if (path.isEmpty) None else TableFormats.all.find(_.sink.contains(sink))
+    format.map(at(session, _, new Path(path.drop(1).stripSuffix("]")), Map.empty))
   }
 
   private def fromTarget(target: LogicalPlan): Option[WrittenTable] = target match {
     case relation: DataSourceV2Relation =>
-      relation.catalog.zip(relation.identifier).headOption.flatMap { case (catalog, identifier) =>
-        fromTable(relation.table, catalog, identifier)
-      }
+      for {
+        catalog <- relation.catalog
+        identifier <- relation.identifier
+        table <- fromTable(relation.table, catalog, identifier)
+      } yield table
     case resolved: ResolvedTable => fromTable(resolved.table, resolved.catalog, resolved.identifier)
     case relation: LogicalRelation =>
       relation.catalogTable.flatMap(fromCatalog).orElse(TableFormats.open(relation).map(fromFiles))
@@ -87,17 +90,16 @@ private[auto] object WrittenTable {
   // A format's own commands call their target so, or have it in their catalog's words; what they read has another place.
   private def fromParts(command: Command): Option[WrittenTable] = {
     val parts = command.productIterator.toSeq
-    val told = parts.collect {
+    val tables = parts.collect {
       case table: CatalogTable => fromCatalog(table)
       case Some(table: CatalogTable) => fromCatalog(table)
       case table: Table => TableFormats.open(table).map(fromLake(table, _))
       case own: AnyRef if own.getClass.getSimpleName == "HoodieCatalogTable" =>
         fromCatalog(Reflection.call[CatalogTable](own, "table"))
     }
-    told.headOption.flatten
-      .orElse(Try(Reflection.value[LogicalPlan](command, "target")).toOption.flatMap(fromTarget))
-      .orElse(parts.iterator.collect { case plan: LogicalPlan => plan }.flatMap(fromTarget(
-        _)).toSeq.headOption)
+    def target = Try(Reflection.value[LogicalPlan](command, "target")).toOption
+    val plans = parts.iterator.collect { case plan: LogicalPlan => plan }
+    Indexed.first(tables.take(1).iterator.flatten ++ (target.iterator ++ plans).flatMap(fromTarget(_)))
   }
 
   private def fromTable(
@@ -105,26 +107,24 @@ private[auto] object WrittenTable {
       catalog: CatalogPlugin,
       identifier: Identifier): Option[WrittenTable] = {
     val own = RowLevelTarget.tableOf(table)
-    val isTemporary = TableFormats.all.exists(_.isTemporary(catalog))
-    val format = if (isTemporary) None else TableFormats.format(own)
-    format.map(WrittenTable(nameOf(catalog, identifier), _, propertiesOf(own)))
+    if (TableFormats.all.exists(_.isTemporary(catalog))) None
+    else TableFormats.format(own).map(WrittenTable(nameOf(catalog, identifier), _, propertiesOf(own)))
   }
 
   private def fromCreated(name: LogicalPlan, spec: TableSpecBase): Option[WrittenTable] = name match {
     case ResolvedIdentifier(catalog, identifier) =>
-      val named = spec.provider.map(_.toLowerCase(Locale.ROOT))
       // A catalog of one format takes the provider for the format of its data files.
-      val format = TableFormats.all.find(_.isCatalog(catalog)).orElse(TableFormats.all.find(one =>
-        named.contains(one.name)))
-      format.map(one =>
-        WrittenTable(
-          nameOf(catalog, identifier),
-          one.name,
-          propertiesOf(catalog, identifier) ++ spec.properties))
+      val ofCatalog = TableFormats.all.filter(_.isCatalog(catalog))
+      val ofProvider =
+        TableFormats.all.filter(format => spec.provider.exists(_.equalsIgnoreCase(format.name)))
+      (ofCatalog ++ ofProvider).headOption.map { format =>
+        val properties = propertiesOf(catalog, identifier) ++ spec.properties
+        WrittenTable(nameOf(catalog, identifier), format.name, properties)
+      }
     case _ => None
   }
 
-  // A table that takes the place of another keeps what that was told.
+  // CREATE OR REPLACE keeps the properties of the table that it replaces.
   private def propertiesOf(catalog: CatalogPlugin, identifier: Identifier): Map[String, String] =
     Try(catalog.asInstanceOf[TableCatalog].loadTable(identifier)).fold(_ => Map.empty, propertiesOf)
 
@@ -141,8 +141,8 @@ private[auto] object WrittenTable {
 
   // A format's own commands keep the catalog's words in the format's table.
   private def fromLake(table: Table, lake: LakeTable): WrittenTable = {
-    val told = Try(Reflection.value[Option[CatalogTable]](table, "catalogTable")).toOption.flatten
-    told.fold(fromFiles(lake))(named(_, lake.format))
+    val entry = Try(Reflection.value[Option[CatalogTable]](table, "catalogTable")).toOption.flatten
+    entry.fold(fromFiles(lake))(named(_, lake.format))
   }
 
   private def named(table: CatalogTable, format: String): WrittenTable =
@@ -153,8 +153,8 @@ private[auto] object WrittenTable {
 
   private def fromPath(save: SaveIntoDataSourceCommand): Option[WrittenTable] = for {
     path <- save.options.get("path").map(new Path(_))
-    source <- Some(save.dataSource.getClass.getName)
-    format <- TableFormats.all.find(_.description.packages.exists(source.startsWith)) if format.hasPaths
+    source = save.dataSource.getClass.getName
+    format <- TableFormats.all.find(_.description.hasClass(source)) if format.hasPaths
   } yield at(SparkSession.active, format, path, save.options)
 
   private def at(

@@ -14,7 +14,7 @@ import org.apache.spark.sql.metastore.SessionCopy
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{FileDecision, ScanDecision}
-import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.reason.{Indexed, Reason, ReasonCode}
 import org.metastore.spark.scan.ScanDecisions
 import org.metastore.spark.tables.{LakeTable, QueryPermission, ReadPermission, TableFormats, TableLookup}
 
@@ -33,8 +33,8 @@ object ExplainQuery {
    */
   def decisions(session: SparkSession, query: String): Seq[FileDecision] = {
     val found = scans(session, query, ScanDecisions.fromQuery)
-    (if (found.decisions.isEmpty) Seq(found.withoutScans(query)) else found.decisions)
-      .zipWithIndex.flatMap { case (decision, scan) => decision.perFile(scan) }
+    val all = if (found.decisions.isEmpty) Seq(found.withoutScans(query)) else found.decisions
+    for ((decision, scan) <- all.zipWithIndex; file <- decision.perFile(scan)) yield file
   }
 
   /** As `decisions`, by scan that is read, with the tables. */
@@ -49,13 +49,14 @@ object ExplainQuery {
     QueryPermission.require(session, planned.analyzed)
     val shown = find(planned.executedPlan)
     val answered = MetadataAnswers.decisions(session, plan, planned, shown)
-    val decisions = shown ++ queryOfWrite(planned.analyzed).filter(_ => shown.isEmpty).toSeq.flatMap {
-      written =>
+    val ofWrite = queryOfWrite(planned.analyzed) match {
+      case Some(written) if shown.isEmpty =>
         val read = find(session.sessionState.executePlan(written).executedPlan)
         if (MetastoreConf.fromSession(session).pruneInsideWrites) read
         else read.map(_.withoutPruning(Reason(ReasonCode.InsideWrite)))
+      case _ => Nil
     }
-    new QueryScans(decisions ++ answered, planned)
+    new QueryScans(shown ++ ofWrite ++ answered, planned)
   }
 
   /** The query whose rows a table gets. */
@@ -74,12 +75,12 @@ final class QueryScans private[explain] (val decisions: Seq[ScanDecision], plann
 
   /** Why a plan has no scan. */
   private[explain] def withoutScans(query: String): ScanDecision = {
-    val statement = Some(query.trim.takeWhile(
-      _.isLetter).toUpperCase(Locale.ROOT)).filter(_.nonEmpty).getOrElse(analyzed.nodeName)
+    val firstWord = query.trim.takeWhile(_.isLetter).toUpperCase(Locale.ROOT)
+    val statement = if (firstWord.isEmpty) analyzed.nodeName else firstWord
     // A format's own command may have its target for an argument.
     val plans = analyzed +: analyzed.productIterator.collect { case part: LogicalPlan => part }.toSeq
-    val target =
-      plans.flatMap(_.collectLeaves()).find(TableFormats.open(_).isDefined).flatMap(TableLookup.sqlName)
+    val leaves = plans.flatMap(_.collectLeaves())
+    val target = leaves.find(TableFormats.open(_).isDefined).flatMap(TableLookup.sqlName)
     val why =
       if (!MetastoreConf.fromSession(planned.sparkSession).enabled)
         Reason(ReasonCode.Disabled, "setting" -> MetastoreConf.Enabled.key)
@@ -92,17 +93,20 @@ final class QueryScans private[explain] (val decisions: Seq[ScanDecision], plann
   /** The table that a scan reads, by its name where nothing was asked of its statistics. */
   def tableOf(decision: ScanDecision): Option[LakeTable] = {
     val relations = analyzed.collectWithSubqueries { case leaf: LeafNode => leaf }
-    val tables = relations.iterator.flatMap(relation => TableFormats.open(relation).map(relation -> _))
-    tables.find { case (relation, table) =>
-      decision.question.fold(isNamed(relation, table, decision.table))(_.table.uuid == table.uuid)
-    }
-      .map(_._2)
+    val tables =
+      for (relation <- relations.iterator; table <- TableFormats.open(relation)
+        if isOf(relation, table, decision))
+        yield table
+    Indexed.first(tables)
   }
 
-  private def isNamed(relation: LogicalPlan, table: LakeTable, name: String): Boolean =
-    TableLookup.sqlName(relation).fold(Seq(table.location, table.qualifiedLocation).exists(at =>
-      name == s"${table.format}.`$at`"))(
-      _ == name)
+  private def isOf(relation: LogicalPlan, table: LakeTable, decision: ScanDecision): Boolean =
+    decision.question.fold(namesOf(relation, table).contains(decision.table))(_.table.uuid == table.uuid)
+
+  private def namesOf(relation: LogicalPlan, table: LakeTable): Seq[String] =
+    TableLookup.sqlName(relation).fold {
+      Seq(table.location, table.qualifiedLocation).map(location => s"${table.format}.`$location`")
+    }(Seq(_))
 }
 
 private object QueryScans {
@@ -123,13 +127,12 @@ object MetadataAnswers {
     else {
       val reading = SessionCopy(session)
       TableFormats.all.flatMap(_.metadataAnswers).foreach(reading.conf.set(_, "false"))
-      val all =
-        ReadPermission.asActive(reading)(ScanDecisions.fromPlan(reading.sessionState.executePlan(
-          plan,
-          CommandExecutionMode.SKIP).executedPlan))
-      all.map(_.table).diff(shown.map(_.table)).map(ScanDecision.withoutPruning(
-        _,
-        Reason(ReasonCode.AnsweredByFormat)))
+      val all = ReadPermission.asActive(reading) {
+        val read = reading.sessionState.executePlan(plan, CommandExecutionMode.SKIP)
+        ScanDecisions.fromPlan(read.executedPlan)
+      }
+      val tables = all.map(_.table).diff(shown.map(_.table))
+      tables.map(ScanDecision.withoutPruning(_, Reason(ReasonCode.AnsweredByFormat)))
     }
 
   private def holds(plan: LogicalPlan)(test: LogicalPlan => Boolean): Boolean =

@@ -27,15 +27,10 @@ private[scan] final class AggregateAnswer(planner: ScanPlanner) extends Predicat
       val functions = results.flatMap(_.collect { case function: AggregateExpression => function }).distinct
       val asked = requestOf(group, functions, columns, filters, leaf)
       if (!asked.isPossible) None
-      else RelationAdapters.first(_.answer(leaf, asked, planner))
-        .map(answer =>
-          new AggregateInPlace(
-            aggregate.child,
-            group,
-            results,
-            functions,
-            asked.rows(answer.totals),
-            answer).plan)
+      else RelationAdapters.first(_.answer(leaf, asked, planner)).map { answer =>
+        val rows = asked.rows(answer.totals)
+        new AggregateInPlace(aggregate.child, group, results, functions, rows, answer).plan
+      }
     case _ => None
   }
 
@@ -108,11 +103,11 @@ private final class AggregateInPlace(
         apart.toSeq,
         computed.map(one => Alias(one, one.sql)()).toSeq,
         child.transformUp { case _: LeafNode => rest })
-      val left = values.drop(apart.size).iterator
-      val merged =
-        split.map(function =>
-          function.merged(if (function.parts.isEmpty) values.take(1)
-          else function.parts.map(_ => left.next())))
+      val remaining = values.drop(apart.size).iterator
+      val merged = split.map { function =>
+        val parts = if (function.parts.isEmpty) values.take(1) else function.parts.map(_ => remaining.next())
+        function.merged(parts)
+      }
       Aggregate(values.take(group.size), named(values, merged), Union(answered(values), open))
   }
 

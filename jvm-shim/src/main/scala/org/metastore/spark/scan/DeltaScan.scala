@@ -17,7 +17,7 @@ import org.apache.spark.sql.types.{BinaryType, DataType, TimestampType}
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{ColumnResolver, DeletedRows, LiveFiles}
-import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.reason.{Indexed, Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 import org.metastore.spark.tables.{DeltaTable, LakeTable, Reflection}
 
@@ -55,22 +55,20 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
   override def lineage: Iterator[String] = table.current.iterator.flatMap(table.lineage)
 
   override def live(index: FileIndex, name: Option[TableIdentifier]): LiveFiles = {
-    val number = Try(Reflection.call[Option[Any]](
-      Reflection.call[AnyRef](scan, "total"),
-      "files").map(_.toString.toLong)).toOption.flatten
-    new LiveFiles(
-      "Delta",
-      number,
-      () => table.current.toSeq.flatMap(table.dataFiles).map(file => file.path -> file.rows))
+    val number = Try {
+      val total = Reflection.call[AnyRef](scan, "total")
+      Reflection.call[Option[Any]](total, "files").map(_.toString.toLong)
+    }
+    def rowsByPath = table.currentFiles.map(file => file.path -> file.rows)
+    new LiveFiles("Delta", number.toOption.flatten, () => rowsByPath)
   }
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
-    listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>
-      ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None)
-    }
+    for (directory <- listed.toIndexedSeq; file <- directory.files)
+      yield ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None)
 
   override def countRows(files: IndexedSeq[ScanFile]): IndexedSeq[ScanFile] = {
-    val known = deltaFiles.map(file => (file.path, file.size) -> file).toMap
+    val known = Indexed.by(deltaFiles)(file => (file.path, file.size))
     files.map(file => known.getOrElse((file.path, file.size), file))
   }
 
@@ -98,11 +96,14 @@ private[scan] final class DeltaScan private (override val relation: HadoopFsRela
 
   private val typed = mutable.HashMap.empty[(String, String), Option[Literal]] // files share them
 
-  private def partitionOf(texts: Map[String, String]): Map[String, Literal] = partitionFields.flatMap {
-    case (name, key, dataType) =>
-      texts.get(name).flatMap(text =>
-        typed.getOrElseUpdate((name, text), DeltaScan.literal(text, dataType))).map(key -> _)
-  }.toMap
+  private def partitionOf(texts: Map[String, String]): Map[String, Literal] = {
+    val values = for {
+      (name, key, dataType) <- partitionFields
+      text <- texts.get(name)
+      literal <- typed.getOrElseUpdate((name, text), DeltaScan.literal(text, dataType))
+    } yield key -> literal
+    values.toMap
+  }
 }
 
 private[scan] object DeltaScan extends ScanFormat {
@@ -118,11 +119,10 @@ private[scan] object DeltaScan extends ScanFormat {
   /** A value of a partition column as the log has it: the empty text is null. */
   private def literal(text: String, dataType: DataType): Option[Literal] =
     if (text == null || text.isEmpty) Some(Literal(null, dataType))
-    else Option(Cast(
-      Literal(text),
-      dataType,
-      Some(SQLConf.get.sessionLocalTimeZone),
-      EvalMode.TRY).eval()).map(Literal(_, dataType))
+    else {
+      val cast = Cast(Literal(text), dataType, Some(SQLConf.get.sessionLocalTimeZone), EvalMode.TRY)
+      Option(cast.eval()).map(Literal(_, dataType))
+    }
 
   /** The Delta table behind a relation, if Delta has chosen its files. */
   override def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
@@ -130,18 +130,18 @@ private[scan] object DeltaScan extends ScanFormat {
 
   /** Whether the query is part of a write to a Delta table: MERGE, INSERT .. SELECT, CTAS. */
   private def isInsideWrite(relation: HadoopFsRelation): Boolean = {
-    val companion = Reflection.load(
-      s"$Transaction$$",
-      relation.location.getClass.getClassLoader).getField("MODULE$").get(null)
+    val loader = relation.location.getClass.getClassLoader
+    val companion = Reflection.load(s"$Transaction$$", loader).getField("MODULE$").get(null)
     Reflection.call[Option[_]](companion, "getActive").isDefined
   }
 
   /** Delta's own rule finds nothing left to do then. */
   override def prepareRelations(plan: LogicalPlan, session: SparkSession): LogicalPlan =
     if (plan.isInstanceOf[Subquery] || !plan.exists(isUnprepared)) plan
-    else
-      session.sessionState.optimizer.preCBORules.find(_.getClass.getName == PreparingRule).fold(plan)(_.apply(
-        plan))
+    else {
+      val rule = session.sessionState.optimizer.preCBORules.find(_.getClass.getName == PreparingRule)
+      rule.fold(plan)(_.apply(plan))
+    }
 
   private def isUnprepared(plan: LogicalPlan): Boolean = plan match {
     case logical: LogicalRelation => logical.relation match {

@@ -38,8 +38,9 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
     HudiTable.partitionColumns(relation.location).map(_.toLowerCase(Locale.ROOT)).toSet
 
   override def restriction(settings: MetastoreConf): Option[Reason] =
-    HudiScan.hudiQuery.orElse(
-      HudiTable.refusal(relation).map(FileScan.refuse)).orElse(FileScan.conversionRefusal(relation))
+    HudiScan.hudiQuery
+      .orElse(HudiTable.refusal(relation).map(FileScan.refuse))
+      .orElse(FileScan.conversionRefusal(relation))
 
   override def countedFiles(
       read: HadoopFsRelation,
@@ -57,9 +58,8 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
 
     override def key(root: Attribute, path: Seq[String]): Option[String] = {
       val name = root.name +: path
-      leaves.getOrElse(
-        name.map(_.toLowerCase(Locale.ROOT)),
-        Nil).filter(_.path.corresponds(name)(same)) match {
+      val sameIgnoringCase = leaves.getOrElse(name.map(_.toLowerCase(Locale.ROOT)), Nil)
+      sameIgnoringCase.filter(_.path.corresponds(name)(same)) match {
         case Seq(only) if !unknown.exists(same(_, root.name)) => Some(only.key)
         case _ => None
       }
@@ -98,26 +98,25 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
     new LiveFiles(
       "Hudi",
       HudiTable.filesInMemory(index),
-      () => files(index.listFiles(Nil, Nil)).map(file => file.path -> file.rows))
+      () => ScanFile.rowsByPath(files(index.listFiles(Nil, Nil))))
 
-  override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
-    shared.filter(_.directories eq listed).fold(filesIn(listed))(_.files)
-
-  private def filesIn(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] = listed.toIndexedSeq.flatMap {
-    partition =>
-      partition.files.map { file =>
-        val slice = HudiScan.slice(partition.values, file.getPath)
-        val base = slice.map(_.base).getOrElse(Some(HudiScan.Base(file.getPath, file.getLen)))
-        val (path, size) = base.fold(file.getPath -> file.getLen)(known => known.path -> known.size)
-        ScanFile(
-          LakeTable.pathInTable(path, root),
-          size,
-          None,
-          deletedRows = if (slice.isDefined) None else Some(0),
-          hasChanges = slice.isDefined,
-          deleted = if (slice.isEmpty) DeletedRows.Zero else DeletedRows.Unknown)
-      }
+  override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] = shared match {
+    case Some(listing) if listing.directories eq listed => listing.files
+    case _ => filesIn(listed)
   }
+
+  private def filesIn(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
+    for (partition <- listed.toIndexedSeq; file <- partition.files) yield {
+      val slice = HudiScan.slice(partition.values, file.getPath)
+      val base = slice.flatMap(_.base).getOrElse(HudiScan.Base(file.getPath, file.getLen))
+      ScanFile(
+        LakeTable.pathInTable(base.path, root),
+        base.size,
+        None,
+        deletedRows = if (slice.isDefined) None else Some(0),
+        hasChanges = slice.isDefined,
+        deleted = if (slice.isEmpty) DeletedRows.Zero else DeletedRows.Unknown)
+    }
 
   /** Without Hudi's own skipping, which in Hudi 1.2.0 loses rows. */
   override def list(
@@ -134,9 +133,9 @@ private[scan] final class HudiScan private (override val relation: HadoopFsRelat
         if (dataFilters.isEmpty) new BitSet else HudiScan.unknownFiles(decide(all), statistics, dataFilters)
       if (untold.isEmpty) all
       else {
-        val left = index.listFiles(partitionFilters, dataFilters).flatMap(_.files).map(_.getPath).toSet
-        val paths = all.iterator.flatMap(_.files).map(_.getPath).toIndexedSeq
-        FileScan.selectFiles(all)(file => !untold.get(file) || left(paths(file)))
+        val remaining = HudiScan.pathsOf(index.listFiles(partitionFilters, dataFilters)).toSet
+        val paths = HudiScan.pathsOf(all)
+        FileScan.selectFiles(all)(file => !untold.get(file) || remaining(paths(file)))
       }
     }
 }
@@ -145,12 +144,12 @@ private[scan] object HudiScan extends ScanFormat {
 
   /** Columns that Hudi stores with each row, and lets Spark hide as if they were made when a file is read. */
   private val stored = Set(
-    "commit_time",
-    "commit_seqno",
-    "record_key",
-    "partition_path",
-    "file_name",
-    "operation").map("_hoodie_" + _)
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+    "_hoodie_operation")
 
   private val PlainRows = "org.apache.spark.sql.catalyst.expressions."
   private val FileNames = "org.apache.hudi.common.fs.FSUtils"
@@ -175,16 +174,17 @@ private[scan] object HudiScan extends ScanFormat {
     else Try(sliceOf(values, listed)).getOrElse(Some(Slice(None)))
 
   private def sliceOf(mapping: AnyRef, listed: Path): Option[Slice] = {
-    val fileId = Reflection.callStatic[String](
-      Reflection.load(FileNames, mapping.getClass.getClassLoader),
-      "getFileId",
-      listed.getName)
-    Reflection.option[AnyRef](Reflection.call[AnyRef](mapping, "getSlice", fileId)).map { slice =>
-      Slice(HudiTable.baseFile(slice).map { base =>
-        Base(new Path(Reflection.call[String](base, "getPath")), Reflection.call[Long](base, "getFileSize"))
-      })
-    }
+    val fileNames = Reflection.load(FileNames, mapping.getClass.getClassLoader)
+    val fileId = Reflection.callStatic[String](fileNames, "getFileId", listed.getName)
+    val slice = Reflection.option[AnyRef](Reflection.call[AnyRef](mapping, "getSlice", fileId))
+    slice.map(found => Slice(HudiTable.baseFile(found).map(baseOf)))
   }
+
+  private def baseOf(file: AnyRef): Base =
+    Base(new Path(Reflection.call[String](file, "getPath")), Reflection.call[Long](file, "getFileSize"))
+
+  private def pathsOf(listed: Seq[PartitionDirectory]): IndexedSeq[Path] =
+    for (directory <- listed.toIndexedSeq; file <- directory.files) yield file.getPath
 
   /** Files that are read because the statistics tell nothing of them that the filters ask. */
   private def unknownFiles(decision: ScanDecision, statistics: Manifest, filters: Seq[Expression]): BitSet = {
@@ -203,10 +203,12 @@ private[scan] object HudiScan extends ScanFormat {
   private val packages = Seq("org.apache.spark.sql.hudi.command.", "org.apache.hudi.")
 
   /** Hudi's commands read their target by queries of their own, whose plans do not show what they are for: the stack does. */
-  private def hudiQuery: Option[Reason] =
-    Thread.currentThread.getStackTrace.iterator.map(_.getClassName).find(name =>
-      packages.exists(name.startsWith))
-      .map(name => Reason(ReasonCode.RowLevelCommand, "command" -> name.split('.').last.takeWhile(_ != '$')))
+  private def hudiQuery: Option[Reason] = {
+    val callers = Thread.currentThread.getStackTrace.map(_.getClassName)
+    val caller = callers.find(name => packages.exists(name.startsWith))
+    caller.map(name =>
+      Reason(ReasonCode.RowLevelCommand, "command" -> name.split('.').last.takeWhile(_ != '$')))
+  }
 }
 
 /** What a file index of Hudi lists, and the data files in it. */
@@ -243,17 +245,19 @@ private[scan] object HudiListing {
 
   /** The listing of the partitions that satisfy filters: the one that is kept, or that which `list` makes. */
   def findOrList(index: FileIndex, partitionFilters: Seq[Expression])(list: => HudiListing): HudiListing =
-    HudiTable.slicesInMemory(index).filter(_ => partitionFilters.forall(isFixed)).fold(list) { slices =>
-      val asked = ListingKey(
-        partitionFilters.map(named).toSet,
-        SQLConf.get.sessionLocalTimeZone,
-        SQLConf.get.caseSensitiveAnalysis)
-      val entry = entryOf(index, slices, asked)
-      entry.listing.getOrElse {
-        val made = list
-        if (HudiTable.slicesInMemory(index).exists(_ eq slices)) entry.keep(made)
-        made
-      }
+    HudiTable.slicesInMemory(index) match {
+      case Some(slices) if partitionFilters.forall(isFixed) =>
+        val asked = ListingKey(
+          partitionFilters.map(named).toSet,
+          SQLConf.get.sessionLocalTimeZone,
+          SQLConf.get.caseSensitiveAnalysis)
+        val entry = entryOf(index, slices, asked)
+        entry.listing.getOrElse {
+          val made = list
+          if (HudiTable.slicesInMemory(index).exists(_ eq slices)) entry.keep(made)
+          made
+        }
+      case _ => list
     }
 
   private def entryOf(index: FileIndex, slices: AnyRef, asked: ListingKey): Entry = synchronized {

@@ -56,9 +56,10 @@ private[scan] final class ParquetScan(
     val stored = resolver(statistics)
     val same = SQLConf.get.resolver
     (root, path) =>
-      relation.partitionSchema.fieldNames.find(same(_, root.name)).filter(_ => path.isEmpty).map(name =>
-        Leaf.key(Seq(name)))
-        .orElse(stored.key(root, path))
+      relation.partitionSchema.fieldNames.find(same(_, root.name)) match {
+        case Some(name) if path.isEmpty => Some(Leaf.key(Seq(name)))
+        case _ => stored.key(root, path)
+      }
   }
 
   private val readsById = ParquetUtils.hasFieldIds(relation.dataSchema)
@@ -94,7 +95,7 @@ private[scan] final class ParquetScan(
       new LiveFiles(
         "Spark",
         Some(listed.map(_.files.length.toLong).sum),
-        () => files(listed).map(file => file.path -> file.rows))
+        () => ScanFile.rowsByPath(files(listed)))
     // Of a table in a catalog Spark lists the partitions that it has chosen, and no others: these are listed where they are asked for.
     case _ =>
       name.fold(LiveFiles.Unknown)(table => new LiveFiles("Spark", None, () => listAllPartitions(table)))
@@ -105,18 +106,16 @@ private[scan] final class ParquetScan(
       val session = relation.sparkSession
       val partitions =
         new CatalogFileIndex(session, session.sessionState.catalog.getTableMetadata(name), sizeInBytes = 0L)
-      files(partitions.listFiles(Nil, Nil)).map(file => file.path -> file.rows)
+      ScanFile.rowsByPath(files(partitions.listFiles(Nil, Nil)))
     }
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
-    listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>
-      ScanFile(
-        LakeTable.pathInTable(file.getPath, root),
-        file.getLen,
-        None,
-        modified = Some(file.getModificationTime),
-        deleted = DeletedRows.Zero)
-    }
+    for (directory <- listed.toIndexedSeq; file <- directory.files) yield ScanFile(
+      LakeTable.pathInTable(file.getPath, root),
+      file.getLen,
+      None,
+      modified = Some(file.getModificationTime),
+      deleted = DeletedRows.Zero)
 
   // A file that another program writes anew under its name is read as it is then, by whoever lists it as it was.
   override def asNow(
@@ -125,12 +124,13 @@ private[scan] final class ParquetScan(
     val before = listed.flatMap(_.files)
     val folders = before.map(_.getPath.getParent).distinct
     val now = ScanPlanner.orElse(s"The listing of ${id.name}", Seq.empty[FileStatus])(listAnew(folders))
-    val versions = now.map(file => version(file.getPath, file.getLen, file.getModificationTime)).toSet
-    val changed =
+    val versions =
+      now.iterator.map(file => version(file.getPath, file.getLen, file.getModificationTime)).toSet
+    val others =
       before.filterNot(file => versions(version(file.getPath, file.getLen, file.getModificationTime)))
-    val paths = changed.map(file => LakeTable.pathInTable(file.getPath, root)).toSet
-    if (paths.isEmpty) files
-    else files.map(file => if (paths(file.path)) file.copy(modified = Some(ParquetScan.Changed)) else file)
+    val changed = others.iterator.map(file => LakeTable.pathInTable(file.getPath, root)).toSet
+    if (changed.isEmpty) files
+    else files.map(file => if (changed(file.path)) file.copy(modified = Some(ParquetScan.Changed)) else file)
   }
 
   private def version(path: Path, size: Long, modified: Long): (String, Long, Long) =
@@ -148,10 +148,11 @@ private[scan] final class ParquetScan(
   private def withPartitionValues(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
     listed.toIndexedSeq.flatMap { directory =>
       val fields = relation.partitionSchema.fields.toSeq
-      val values = fields.zip(directory.values.toSeq(fields.map(_.dataType))).map { case (field, value) =>
-        Leaf.key(Seq(field.name)) -> Literal(value, field.dataType)
-      }.toMap
-      files(Seq(directory)).map(_.copy(partition = values))
+      val values = directory.values.toSeq(fields.map(_.dataType))
+      val literals =
+        for ((field, value) <- fields.zip(values))
+          yield Leaf.key(Seq(field.name)) -> Literal(value, field.dataType)
+      files(Seq(directory)).map(_.copy(partition = literals.toMap))
     }
 }
 

@@ -26,8 +26,8 @@ object ScanDecisions {
   def fromPlan(plan: SparkPlan): Seq[ScanDecision] = plan match {
     case _: ReusedExchangeExec => Nil
     case other =>
-      ownDecision(
-        other).getOrElse(inputs(other).flatMap(fromPlan)) ++ subqueries(other).map(_.plan).flatMap(fromPlan)
+      val own = ownDecision(other).getOrElse(inputs(other).flatMap(fromPlan))
+      own ++ subqueries(other).flatMap(subquery => fromPlan(subquery.plan))
   }
 
   /** As `of`, with one decision for each scan of the query: those whose rows a plan takes from another one, too. */
@@ -39,8 +39,8 @@ object ScanDecisions {
     case reused: ReusedSubqueryExec => ofQuery(reused.child, seen)
     case other =>
       val own = ownDecision(other).getOrElse(inputs(other).flatMap(ofQuery(_, seen)))
-      own ++ subqueries(other).filter(subquery => seen.add(subquery.id)).flatMap(subquery =>
-        ofQuery(subquery.plan, seen))
+      val others = subqueries(other).filter(subquery => seen.add(subquery.id))
+      own ++ others.flatMap(subquery => ofQuery(subquery.plan, seen))
   }
 
   /** What was decided of a leaf; none of other nodes, whose inputs are to be looked at. */
@@ -78,10 +78,11 @@ object ScanDecisions {
 
   // What a filter by a join's keys shows below it is the side of the join itself, which is read once.
   private def subqueries(node: SparkPlan): Seq[PlannedSubquery] =
-    node.expressions.flatMap { root =>
-      val expressions = root.collect { case expression: PlanExpression[_] => expression }
-      expressions.flatMap(planned(_))
-    }
+    for {
+      root <- node.expressions
+      expression <- root.collect { case holder: PlanExpression[_] => holder }
+      subquery <- planned(expression)
+    } yield subquery
 
   private def planned(expression: PlanExpression[_]): Option[PlannedSubquery] = expression.plan match {
     case _: SubqueryBroadcastExec | _: SubqueryAdaptiveBroadcastExec => None
@@ -94,9 +95,11 @@ object ScanDecisions {
 
   /** Of a scan that the table format has answered, Spark's plan keeps the rows alone. */
   private def decisionOfRows(rows: LocalTableScanExec): Option[ScanDecision] =
-    rows.logicalLink.flatMap(_.collectFirst {
-      case relation: DataSourceV2ScanRelation => PrunedScan.decisionOf(relation)
-    }.flatten)
+    for {
+      plan <- rows.logicalLink
+      relation <- plan.collectFirst { case relation: DataSourceV2ScanRelation => relation }
+      decision <- PrunedScan.decisionOf(relation)
+    } yield decision
 
   /** What the optimizer was told of the one relation behind a scan: Delta's physical scan knows no row counts. */
   private def estimateOfRelation(scan: SparkPlan): Option[ScanEstimate] =

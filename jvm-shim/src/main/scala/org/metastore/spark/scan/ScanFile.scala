@@ -24,6 +24,13 @@ final case class ScanFile(
     deleted: DeletedRows = DeletedRows.Unknown,
     partition: Map[String, Literal] = Map.empty)
 
+private[scan] object ScanFile {
+
+  /** The numbers of rows that files have, where the format counts them. */
+  def rowsByPath(files: Seq[ScanFile]): Seq[(String, Option[Long])] =
+    files.map(file => file.path -> file.rows)
+}
+
 /** The data files of several scans, with the list by which their join with the statistics is found again. */
 private[scan] final class ScanFiles(files: IndexedSeq[ScanFile]) extends immutable.IndexedSeq[ScanFile] {
   override def length: Int = files.length

@@ -4,6 +4,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation}
 
+import org.metastore.spark.reason.Indexed
 import org.metastore.spark.tables.ParquetTable
 
 /** The table formats whose scans are planned: the one place in `scan` where formats are named. */
@@ -17,22 +18,15 @@ private[scan] object ScanFormats {
 
   /** The table behind a file relation; None where it is of no format that we know. */
   def findTable(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
-    firstTable(all, _.findTable(relation, label))
+    Indexed.firstAnswer(all)(_.findTable(relation, label))
 
   /** The table behind the relation of a physical scan that was marked with its root. */
   def findMarkedTable(relation: HadoopFsRelation, root: String, label: Option[String]): Option[FileScan] =
-    firstTable(all, _.findMarkedTable(relation, root, label))
+    Indexed.firstAnswer(all)(_.findMarkedTable(relation, root, label))
 
   /** The table behind a file relation, if a log says which data files it has. */
   def findTableWithLog(relation: HadoopFsRelation, label: Option[String]): Option[FileScan] =
-    firstTable(withLog, _.findTable(relation, label))
-
-  private def firstTable(
-      formats: Seq[ScanFormat],
-      find: ScanFormat => Option[FileScan]): Option[FileScan] = {
-    val tables = for (format <- formats.iterator; table <- find(format)) yield table
-    if (tables.hasNext) Some(tables.next()) else None
-  }
+    Indexed.firstAnswer(withLog)(_.findTable(relation, label))
 
   /** The name of the format of a file relation. */
   def formatName(relation: HadoopFsRelation): String =

@@ -43,11 +43,12 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
 
   override def snapshotAt(micros: Long): Option[String] = {
     val commits = call[scala.collection.Seq[AnyRef]](call[AnyRef](log, "history"), "getHistory", None)
-    val before =
-      commits.filter(commit => call[Timestamp](commit, "timestamp").getTime <= Math.floorDiv(micros, 1000L))
-    before.flatMap(call[Option[Any]](
-      _,
-      "version")).map(_.toString.toLong).reduceOption(_ max _).map(_.toString)
+    val versions = for {
+      commit <- commits
+      if call[Timestamp](commit, "timestamp").getTime <= Math.floorDiv(micros, 1000L)
+      number <- call[Option[Any]](commit, "version")
+    } yield number.toString.toLong
+    if (versions.isEmpty) None else Some(versions.max.toString)
   }
 
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
@@ -84,16 +85,19 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
 
   override def fieldIds: Map[String, Long] =
     if (!properties.get(MappingMode).exists(_.equalsIgnoreCase("id"))) Map.empty
-    else DeltaTable.walk(schema(None)).map { case (key, _, field) =>
-      Leaf.key(key) -> field.metadata.getLong(FieldId)
-    }.toMap
+    else {
+      val ids =
+        for ((key, _, field) <- DeltaTable.walk(schema(None)))
+          yield Leaf.key(key) -> field.metadata.getLong(FieldId)
+      ids.toMap
+    }
 
   private def file(added: AnyRef, names: Map[String, String]): FileFacts = {
     val path = new Path(call[java.net.URI](added, "pathAsUri"))
     val vector = Option(call[AnyRef](added, "deletionVector"))
-    val partition = call[Map[String, String]](added, "partitionValues").map { case (name, value) =>
-      names.getOrElse(name, name) -> value
-    }
+    val partition =
+      for ((name, value) <- call[Map[String, String]](added, "partitionValues"))
+        yield names.getOrElse(name, name) -> value
     val rows = DeltaRowCount.parse(call[String](added, "stats"))
     val live = DataFile(
       LakeTable.pathInTable(path, root),

@@ -23,6 +23,9 @@ final class FormatDescription private (val name: String, entry: JsonNode) {
   /** How the names of its classes begin; none of what comes with Spark. */
   val packages: Seq[String] = Contract.texts(entry, "packages")
 
+  /** Whether a class of this name is the format's. */
+  def hasClass(className: String): Boolean = packages.exists(className.startsWith)
+
   /** A class that is in every jar of the format. */
   val knownClass: Option[String] = text("shown_by")
 

@@ -2,7 +2,7 @@ package org.metastore.spark.tables
 
 import scala.util.Try
 
-import org.metastore.spark.reason.{Reason, ReasonCode, ReasonedFailure}
+import org.metastore.spark.reason.{Indexed, Reason, ReasonCode, ReasonedFailure}
 
 /** A table format as it is on the class path; `version` is None where its jar does not tell. */
 final case class Release(format: FormatDescription, version: Option[String]) {
@@ -31,9 +31,9 @@ object FormatReleases {
       // A catalog's own class may extend one of a table format.
       val found = for {
         known <- Supertypes.classesOf(c)
-        format <- formats.find(_.packages.exists(known.getName.startsWith))
+        format <- formats.find(_.hasClass(known.getName))
       } yield Release(format, versionOf(known, format).filter(numbers(_).nonEmpty))
-      found.take(1).toList.headOption
+      Indexed.first(found)
     }
   }
 
@@ -51,7 +51,7 @@ object FormatReleases {
 
   /** The release that a class of this name would belong to. */
   def releaseOfClass(name: String, loader: ClassLoader): Option[Release] =
-    formats.find(_.packages.exists(name.startsWith)).flatMap(in(loader, _))
+    formats.find(_.hasClass(name)).flatMap(in(loader, _))
 
   private def in(loader: ClassLoader, format: FormatDescription): Option[Release] =
     format.knownClass.flatMap(name => Try(Class.forName(name, false, loader)).toOption.flatMap(ofClass))

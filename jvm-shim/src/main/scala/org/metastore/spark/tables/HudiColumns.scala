@@ -19,26 +19,29 @@ import org.metastore.spark.statistics.cache.StatisticsCache
 private[spark] final class HudiColumns private (schema: StructType, history: Option[SchemaHistory]) {
 
   /** Readers look for columns by their names, or, where the table's schema was changed by schema-on-read, by their ids. */
-  lazy val leaves: IndexedSeq[Leaf] = Leaf.walk(schema, _.name).map { case (names, path, field) =>
-    Leaf.fromField(history.fold[Seq[String]](names)(_.key(path, field.dataType)), path, field)
-  }
+  lazy val leaves: IndexedSeq[Leaf] =
+    for ((names, path, field) <- Leaf.walk(schema, _.name)) yield {
+      val key = history.fold[Seq[String]](names)(_.key(path, field.dataType))
+      Leaf.fromField(key, path, field)
+    }
 
   /** Whether readers look for ids. */
   def areById: Boolean = history.isDefined
 
   /** Keys of the columns whose name tells not of every file what it holds. */
   lazy val renamed: Set[String] =
-    if (!areById) Set.empty else leaves.filter(leaf => leaf.key != Leaf.key(leaf.path)).map(_.key).toSet
+    if (!areById) Set.empty
+    else leaves.iterator.filter(leaf => leaf.key != Leaf.key(leaf.path)).map(_.key).toSet
 
   /** What the base file that an instant wrote calls those columns, as far as that is certain; none where it is null. */
   def heldIn(instant: String): Map[String, Option[String]] = {
-    val found = for {
+    val names = for {
       when <- Try(instant.toLong).toOption.toSeq
       schemas <- history.toSeq
       leaf <- leaves if leaf.path.length == 1 && renamed(leaf.key)
-      held <- schemas.held(leaf.path.head, when)
-    } yield leaf.key -> held
-    found.toMap
+      name <- schemas.held(leaf.path.head, when)
+    } yield leaf.key -> name
+    names.toMap
   }
 }
 
@@ -51,9 +54,8 @@ private[spark] object HudiColumns {
     querySchema(relation) match {
       case Some(None) => Right(byName)
       case Some(Some(schema)) if !isOld(relation) =>
-        val valid = Reflection.value[String](
-          relation.fileFormat,
-          "validCommits").split(',').map(_.takeWhile(_.isDigit)).toSet
+        val commits = Reflection.value[String](relation.fileFormat, "validCommits").split(',')
+        val valid = commits.toSet[String].map(_.takeWhile(_.isDigit))
         Right(new HudiColumns(relation.schema, Some(SchemaHistory(relation, schema, metaClient, valid))))
       case _ => if (SchemaFiles.find(relation, metaClient).isEmpty) Right(byName) else Left(Unknown)
     }
@@ -70,10 +72,10 @@ private[spark] object HudiColumns {
 
   private val Oldest = "1.2"
 
-  private def isOld(relation: HadoopFsRelation): Boolean =
-    !FormatReleases.ofClass(relation.location.getClass).flatMap(_.version).exists(!FormatReleases.isBefore(
-      _,
-      Oldest))
+  private def isOld(relation: HadoopFsRelation): Boolean = {
+    val version = FormatReleases.ofClass(relation.location.getClass).flatMap(_.version)
+    version.forall(FormatReleases.isBefore(_, Oldest))
+  }
 }
 
 /** A column at the root of a schema. */
@@ -102,20 +104,26 @@ private final class SchemaHistory(
   /** The names that make a column's key. */
   def key(path: Seq[String], dataType: DataType): Seq[String] = {
     val id = idOf(path.head)
-    val same =
-      known.flatMap(_.columns).filter(column => column.id == id || column.name.equalsIgnoreCase(path.head))
     val isPlain = path.length == 1 && !SchemaHistory.isNested(dataType)
-    if (same.nonEmpty && same.forall(c => c.id == id && c.name == path.head) && (isPlain || same.map(
-        _.kind).distinct.size == 1)) path
-    else Marker +: names(id).filter(_ => isPlain).fold(path)(_.map { case (since, name) => s"$since=$name" })
+    val all = known.flatMap(_.columns)
+    val same = all.filter(column => column.id == id || column.name.equalsIgnoreCase(path.head))
+    val hasOneName = same.nonEmpty && same.forall(column => column.id == id && column.name == path.head)
+    if (hasOneName && (isPlain || same.map(_.kind).distinct.size == 1)) path
+    else names(id) match {
+      case Some(changes) if isPlain => Marker +: (for ((since, name) <- changes) yield s"$since=$name")
+      case _ => Marker +: path
+    }
   }
 
   /** What the base file that an instant wrote calls a column; none inside where it is null in it, none where this is not certain. */
   def held(column: String, when: Long): Option[Option[String]] = {
     val id = idOf(column)
-    for (had <- names(id);
-      schema <- readers.getOrElseUpdate(when, Try(SchemaHistory.readers(metaClient, when)).toOption);
-      held <- held(id, had, had.takeWhile(_._1 <= when).lastOption.map(_._2), schema)) yield held
+    for {
+      had <- names(id)
+      schema <- readers.getOrElseUpdate(when, Try(SchemaHistory.readers(metaClient, when)).toOption)
+      nameThen = had.takeWhile(_._1 <= when).lastOption.map(_._2)
+      held <- held(id, had, nameThen, schema)
+    } yield held
   }
 
   // Readers ask the commit of a file first, as long as it is not archived, and a commit may have begun before a change.
@@ -131,9 +139,8 @@ private final class SchemaHistory(
     field(Int.box(id)) match {
       case found: Some[_] => if (found == name) Some(name) else None
       case None =>
-        if (name.isEmpty && isOthers && known.flatMap(_.columns).filter(_.id == id).forall(_.isOptional))
-          Some(None)
-        else None
+        def isOptional = known.flatMap(_.columns).forall(column => column.id != id || column.isOptional)
+        if (name.isEmpty && isOthers && isOptional) Some(None) else None
     }
   }
 
@@ -141,12 +148,14 @@ private final class SchemaHistory(
 
   /** Since when a column has had which name; empty where it had none. */
   private def names(id: Int): Option[Seq[(Long, String)]] = {
-    val all = history.map(version =>
-      version.since -> version.columns.find(_.id == id).fold("")(_.name)).dropWhile(_._2.isEmpty)
-    val changes = all.headOption.toSeq ++ all.zip(all.drop(1)).collect {
-      case ((_, before), after) if before != after._2 => after
+    val changes = Seq.newBuilder[(Long, String)]
+    var last = ""
+    for (version <- history) {
+      val name = version.columns.find(_.id == id).fold("")(_.name)
+      if (name != last) changes += version.since -> name
+      last = name
     }
-    if (changes.isEmpty) None else Some(changes)
+    if (changes.result().isEmpty) None else Some(changes.result())
   }
 
   private val readers = mutable.HashMap.empty[Long, Option[AnyRef]]
@@ -163,9 +172,11 @@ private object SchemaHistory {
       metaClient: AnyRef,
       valid: Set[String]): SchemaHistory = {
     val files = SchemaFiles.find(relation, metaClient)
-    val read = files.map(file => SchemaFiles.instant(file) -> SchemaFiles.read(file, relation.sparkSession))
-    val newest = read.filter { case (instant, _) => valid(instant) }.sortBy(_._1).lastOption
-    new SchemaHistory(query, metaClient, read.flatMap(_._2), newest.toSeq.flatMap(_._2).sortBy(_.since))
+    val read =
+      files.map(file => SchemaFiles.instant(file) -> SchemaFiles.read(file, relation.sparkSession))
+    val certain = for ((instant, versions) <- read if valid(instant)) yield instant -> versions
+    val newest = if (certain.isEmpty) Nil else certain.sortBy(_._1).last._2
+    new SchemaHistory(query, metaClient, read.flatMap(_._2), newest.sortBy(_.since))
   }
 
   private def isNested(dataType: DataType): Boolean = dataType match {
@@ -198,11 +209,13 @@ private object SchemaFiles {
       "getLatestCompletedInstant")).map(_.toString)
     // A query of an older instant may see names that were given later.
     val newest = Try(if (HudiMembers.asOf(relation.location).isEmpty) latest else None).toOption.flatten
-    val key = newest.map(instant => s"schemas:$folder:$instant") // a change makes another instant
-    key.flatMap(StatisticsCache.get[Seq[Path]](_)).getOrElse {
-      val files = HudiMembers.list(new Path(folder), relation.sparkSession).filter(_.getName.endsWith(Ending))
-      key.foreach(StatisticsCache.put(_, files, BytesOfName * (files.length + 1)))
-      files
+    def files = HudiMembers.list(new Path(folder), relation.sparkSession).filter(_.getName.endsWith(Ending))
+    newest match {
+      case None => files
+      case Some(instant) => // a change makes another instant
+        StatisticsCache.getOrLoad[Seq[Path]](
+          s"schemas:$folder:$instant",
+          found => BytesOfName * (found.length + 1))(files)
     }
   }
 
@@ -212,25 +225,26 @@ private object SchemaFiles {
   /** All schemas in a file, which never changes. */
   def read(file: Path, session: SparkSession): Seq[SchemaVersion] = {
     val key = s"schemas:$file"
-    StatisticsCache.get[Seq[SchemaVersion]](key).getOrElse {
+    StatisticsCache.getOrLoad[VersionsInFile](key, _.weight) {
       val stream = file.getFileSystem(session.sessionState.newHadoopConf()).open(file)
       val text =
         try new String(stream.readAllBytes, UTF_8)
         finally stream.close()
-      val found = mapper.readTree(text).get("schemas").asScala.map(version).toList
-      StatisticsCache.put(key, found, 4L * text.length)
-      found
-    }
+      val versions = mapper.readTree(text).get("schemas").asScala.map(version).toList
+      VersionsInFile(versions, 4L * text.length)
+    }.versions
   }
 
-  private def version(schema: JsonNode): SchemaVersion =
-    SchemaVersion(
-      schema.get("version_id").asLong,
-      schema.get("fields").asScala.map { field =>
-        RootColumn(
-          field.get("id").asInt,
-          field.get("name").asText,
-          field.get("type"),
-          field.get("optional").asBoolean)
-      }.toList)
+  private final case class VersionsInFile(versions: Seq[SchemaVersion], weight: Long)
+
+  private def version(schema: JsonNode): SchemaVersion = {
+    val columns = schema.get("fields").asScala.toList.map { field =>
+      RootColumn(
+        field.get("id").asInt,
+        field.get("name").asText,
+        field.get("type"),
+        field.get("optional").asBoolean)
+    }
+    SchemaVersion(schema.get("version_id").asLong, columns)
+  }
 }

@@ -16,7 +16,7 @@ import org.apache.spark.sql.connector.catalog.{Identifier, Table, TableCatalog}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.types.{StringType, StructField, StructType}
 
-import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.reason.{Indexed, Reason, ReasonCode}
 
 /**
  * A Hudi table at the instant that its name stands for, by reflection on Hudi's own file index: whatever Hudi reads
@@ -93,30 +93,33 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
   private def slicesOf(snapshot: String): Seq[(Map[String, String], AnyRef)] =
     HudiTable.slices(at(snapshot).location)
 
-  private def filesOf(slices: Seq[(Map[String, String], AnyRef)]): Seq[FileFacts] =
-    slices.flatMap { case (partition, slice) =>
-      HudiTable.baseFile(slice).map(file(partition, slice, _))
-    }.sortBy(_.live.path)
+  private def filesOf(slices: Seq[(Map[String, String], AnyRef)]): Seq[FileFacts] = {
+    val files =
+      for ((partition, slice) <- slices; base <- HudiTable.baseFile(slice)) yield file(partition, slice, base)
+    files.sortBy(_.live.path)
+  }
 
   private def file(partition: Map[String, String], slice: AnyRef, base: AnyRef): FileFacts = {
     val path = new Path(call[String](base, "getPath"))
-    val logs = call[java.util.stream.Stream[AnyRef]](slice, "getLogFiles").iterator.asScala.map(call[String](
-      _,
-      "getFileName")).toList
+    val logFiles = call[java.util.stream.Stream[AnyRef]](slice, "getLogFiles").iterator.asScala.toList
+    val logs = logFiles.map(call[String](_, "getFileName"))
     val deleted = if (logs.isEmpty) Some(0L) else None
     val live =
       DataFile(LakeTable.pathInTable(path, root), call[Long](base, "getFileSize"), None, deleted, partition)
     val below = new Path(root, path)
     val held = columns.fold(Map.empty[String, Option[String]])(_.heldIn(call[String](base, "getCommitTime")))
-    val nulls = held.collect { case (key, None) => key -> (null: String) }
-    val unknown = columns.toSeq.flatMap(_.renamed).filterNot(held.contains)
+    val nulls = for ((key, None) <- held) yield key -> (null: String)
+    val names = for ((key, Some(name)) <- held) yield key -> name
+    val unknown = renamed.filterNot(held.contains)
     FileFacts(
       live,
       below.toString,
-      Some(logs.sorted.mkString(",")).filter(_.nonEmpty),
+      if (logs.isEmpty) None else Some(logs.sorted.mkString(",")),
       constants = FileConstants(nulls, unknown),
-      names = held.collect { case (key, Some(name)) => key -> name })
+      names = names)
   }
+
+  private def renamed: Seq[String] = columns.toSeq.flatMap(_.renamed)
 
   override def properties: Map[String, String] =
     call[java.util.Map[String, String]](config, "propsMap").asScala.toMap
@@ -137,11 +140,8 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
           case _ => if (mayBeNull) Nil else Seq(Leaf.key(path))
         }
       }
-    below(
-      relation.sparkSession.read.format("hudi").load(location).schema,
-      Vector.empty,
-      nullable = true).toSet ++
-      columns.toSeq.flatMap(_.renamed)
+    val schema = relation.sparkSession.read.format("hudi").load(location).schema
+    (below(schema, Vector.empty, nullable = true) ++ renamed).toSet
   }
 
   private val known = mutable.HashMap.empty[String, HadoopFsRelation]
@@ -151,9 +151,8 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
     else known.getOrElseUpdate(
       snapshot, {
         val byId = columns.exists(_.areById)
-        val read = relation.sparkSession.read.format("hudi").option(
-          HudiTable.AsOf,
-          snapshot).option(HudiTable.ById, byId).load(location)
+        val reader = relation.sparkSession.read.format("hudi").option(HudiTable.AsOf, snapshot)
+        val read = reader.option(HudiTable.ById, byId).load(location)
         read.queryExecution.analyzed.collectFirst(HudiTable.relation).get
       })
 }
@@ -164,7 +163,7 @@ object HudiTable extends TableFormat {
   private val IndexClass = "org.apache.hudi.HoodieFileIndex"
   private val TableClass = "org.apache.spark.sql.hudi.catalog.HoodieInternalV2Table"
   private val RelationsWithoutIndex =
-    Set("MergeOnReadSnapshotRelation", "HoodieBootstrapMORRelation").map(name => s"org.apache.hudi.$name")
+    Set("org.apache.hudi.MergeOnReadSnapshotRelation", "org.apache.hudi.HoodieBootstrapMORRelation")
   private val AsOf = "as.of.instant"
   private val ById = "hoodie.schema.on.read.enable"
   private val InstantFormat = DateTimeFormatter.ofPattern("yyyyMMddHHmmssSSS")
@@ -201,26 +200,26 @@ object HudiTable extends TableFormat {
   override def isCommand(node: LogicalPlan): Boolean = node.getClass.getName.startsWith(CommandPackage)
 
   private val CommandPackage = "org.apache.spark.sql.hudi.command."
-  private val writes =
-    Set(
-      "InsertInto",
-      "MergeInto",
-      "Update",
-      "Delete").map(_ + "HoodieTableCommand") + "CreateHoodieTableAsSelectCommand"
+  private val writes = Set(
+    "InsertIntoHoodieTableCommand",
+    "MergeIntoHoodieTableCommand",
+    "UpdateHoodieTableCommand",
+    "DeleteHoodieTableCommand",
+    "CreateHoodieTableAsSelectCommand")
 
   override def isWrite(command: LogicalPlan): Boolean =
     isCommand(command) && writes(command.getClass.getSimpleName)
 
-  private val procedures =
-    Set("RunClustering", "RunCompaction").map(name => s"${CommandPackage}procedures.${name}Procedure")
+  private val procedures = Set(
+    s"${CommandPackage}procedures.RunClusteringProcedure",
+    s"${CommandPackage}procedures.RunCompactionProcedure")
 
   override def writtenBy(call: LogicalPlan): Option[(TableCatalog, Identifier)] =
     if (call.getClass.getName != s"${CommandPackage}CallProcedureHoodieCommand") None
     else for {
       procedure <- Some(Reflection.value[AnyRef](call, "procedure")) if procedures(procedure.getClass.getName)
-      named <- Reflection.call[Array[AnyRef]](
-        procedure,
-        "parameters").find(Reflection.call[String](_, "name") == "table")
+      parameters = Reflection.call[Array[AnyRef]](procedure, "parameters")
+      named <- parameters.find(Reflection.call[String](_, "name") == "table")
       table <- Reflection.call[Option[AnyRef]](
         procedure,
         "getArgValueOrDefault",
@@ -234,8 +233,9 @@ object HudiTable extends TableFormat {
     val state = session.sessionState
     val name = state.sqlParser.parseTableIdentifier(table)
     val namespace = Array(name.database.getOrElse(state.catalog.getCurrentDatabase))
-    Some(Catalogs(session).catalog(Catalogs.SessionCatalog)).collect { case tables: TableCatalog =>
-      (tables, Identifier.of(namespace, name.table))
+    Catalogs(session).catalog(Catalogs.SessionCatalog) match {
+      case tables: TableCatalog => Some((tables, Identifier.of(namespace, name.table)))
+      case _ => None
     }
   }
 
@@ -269,10 +269,8 @@ object HudiTable extends TableFormat {
   /** Why nothing can be said of a table's columns, or of its files. */
   def refusal(relation: HadoopFsRelation): Option[String] = {
     val metaClient = Reflection.call[AnyRef](relation.location, "metaClient")
-    val properties =
-      Reflection.call[java.util.Map[String, String]](
-        Reflection.call[AnyRef](metaClient, "getTableConfig"),
-        "propsMap").asScala
+    val config = Reflection.call[AnyRef](metaClient, "getTableConfig")
+    val properties = Reflection.call[java.util.Map[String, String]](config, "propsMap").asScala
     if (properties.get("hoodie.bootstrap.base.path").exists(_.nonEmpty))
       Some("it was bootstrapped: rows of a file lie in two places")
     else if (!properties.get("hoodie.table.base.file.format").forall(_.equalsIgnoreCase("parquet")))
@@ -292,17 +290,16 @@ object HudiTable extends TableFormat {
 
   /** The slices that an index reads, each with the values of its partition as text. */
   private def slices(index: FileIndex): Seq[(Map[String, String], AnyRef)] = {
+    val known = Indexed.by(index.partitionSchema.fields)(_.name)
     val fields =
-      partitionColumns(index).map(name =>
-        index.partitionSchema.fields.find(_.name == name).getOrElse(StructField(name, StringType)))
+      partitionColumns(index).map(name => known.getOrElse(name, StructField(name, StringType)))
     val all = Reflection.call[java.util.Map[AnyRef, java.util.List[AnyRef]]](index, "getAllInputFileSlices")
-    all.asScala.toSeq.flatMap { case (partition, slices) =>
-      val texts = LakeTable.partitionTexts(fields.zip(Reflection.value[Array[AnyRef]](
-        partition,
-        "getValues",
-        "values")))
-      slices.asScala.map(texts -> _)
-    }
+    for {
+      (partition, slices) <- all.asScala.toSeq
+      values = Reflection.value[Array[AnyRef]](partition, "getValues", "values")
+      texts = LakeTable.partitionTexts(fields.zip(values))
+      slice <- slices.asScala
+    } yield texts -> slice
   }
 
   /** What an index holds of the slices that it has listed: another object whenever it is refreshed. */
@@ -312,9 +309,10 @@ object HudiTable extends TableFormat {
   /** How many slices an index reads; `None` where it has not listed them all. */
   private[spark] def filesInMemory(index: FileIndex): Option[Long] = Try {
     if (!Reflection.call[Boolean](index, "areAllFileSlicesCached")) None
-    else slicesInMemory(index).map(_.asInstanceOf[java.util.Map[
-      _,
-      java.util.List[_]]].values.asScala.map(_.size.toLong).sum)
+    else slicesInMemory(index).map { slices =>
+      val lists = slices.asInstanceOf[java.util.Map[_, java.util.List[_]]].values.asScala
+      lists.iterator.map(_.size.toLong).sum
+    }
   }.toOption.flatten
 
   private def path(storagePath: AnyRef): Path = new Path(storagePath.toString)
@@ -339,7 +337,8 @@ object EmptyHudiTable {
 
   /** The table of a relation that is Hudi's empty one. */
   def open(relation: AnyRef, entry: Option[CatalogTable], schema: StructType): Option[LakeTable] =
-    entry.filter(_ => relation.getClass.getName == RelationClass)
-      .map(table =>
-        new EmptyHudiTable(LakeTable.qualify(new Path(table.location), SparkSession.active), schema))
+    entry.filter(_ => relation.getClass.getName == RelationClass).map { table =>
+      val root = LakeTable.qualify(new Path(table.location), SparkSession.active)
+      new EmptyHudiTable(root, schema)
+    }
 }

@@ -17,7 +17,7 @@ import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier, Table,
 import org.apache.spark.sql.types.{DataType, Decimal, DecimalType, StructField, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
-import org.metastore.spark.reason.SqlName
+import org.metastore.spark.reason.{Indexed, SqlName}
 import org.metastore.spark.statistics.objects.{NameMapping, StoreFiles}
 
 /** An Iceberg table behind Spark's `SparkTable`, by reflection. */
@@ -44,28 +44,37 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     pinned.orElse(ofBranch).orElse(head)
   }
 
-  override def lineage(snapshot: String): Iterator[String] =
-    Iterator.iterate(bySnapshotId(snapshot))(_.flatMap(s => Option(call[java.lang.Long](s, "parentId")))
-      .flatMap(parent => bySnapshotId(parent.toString))).takeWhile(_.isDefined).map(s => id(s.get))
+  override def lineage(snapshot: String): Iterator[String] = {
+    val ancestors = Iterator.iterate(bySnapshotId(snapshot))(_.flatMap(parentOf))
+    for (Some(ancestor) <- ancestors.takeWhile(_.isDefined)) yield id(ancestor)
+  }
+
+  private def parentOf(snapshot: AnyRef): Option[AnyRef] =
+    for (parent <- Option(call[java.lang.Long](snapshot, "parentId")); found <- bySnapshotId(parent.toString))
+      yield found
 
   override def hasExpired(snapshot: String): Boolean = bySnapshotId(snapshot).isEmpty
 
-  override def hasExpiredAncestors(snapshot: String): Boolean =
-    lineage(snapshot).toSeq.lastOption.flatMap(bySnapshotId)
-      .exists(oldest => call[java.lang.Long](oldest, "parentId") != null)
+  override def hasExpiredAncestors(snapshot: String): Boolean = {
+    val oldest = lineage(snapshot).toSeq.lastOption.flatMap(bySnapshotId)
+    oldest.exists(call[java.lang.Long](_, "parentId") != null)
+  }
 
   override def snapshot(text: String): Option[String] = bySnapshotId(text).map(id).orElse(reference(text))
 
   override def snapshotAt(micros: Long): Option[String] = {
-    val history = list(table, "history").filter(entry =>
+    val before = list(table, "history").filter(entry =>
       call[Long](entry, "timestampMillis") <= Math.floorDiv(micros, 1000L))
-    history.lastOption.map(entry => call[Long](entry, "snapshotId").toString)
+    before.lastOption.map(id)
   }
 
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] = {
-    val ofSnapshot = snapshot.filterNot(s => current.contains(s)).flatMap(bySnapshotId)
-      .flatMap(s => Option(call[java.lang.Integer](s, "schemaId")))
-      .flatMap(schemaId => Option(call[java.util.Map[Integer, AnyRef]](table, "schemas").get(schemaId)))
+    val ofSnapshot = for {
+      name <- snapshot if !current.contains(name)
+      entry <- bySnapshotId(name)
+      schemaId <- Option(call[java.lang.Integer](entry, "schemaId"))
+      found <- Option(call[java.util.Map[Integer, AnyRef]](table, "schemas").get(schemaId))
+    } yield found
     val shown = ofSnapshot.getOrElse(schema)
     leavesOf(Vector.empty, list(shown, "columns"), sparkSchema(shown))
   }
@@ -105,11 +114,12 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   private lazy val specs = call[java.util.Map[Integer, AnyRef]](table, "specs")
 
   private def partition(spec: AnyRef, value: AnyRef): Map[String, String] = {
-    val parts = call[String](spec, "partitionToPath", value).split('/').filter(_.contains('='))
-    parts.map { part =>
-      val at = part.indexOf('=')
-      URLDecoder.decode(part.take(at), "UTF-8") -> URLDecoder.decode(part.drop(at + 1), "UTF-8")
-    }.toMap
+    val values = for (part <- call[String](spec, "partitionToPath", value).split('/') if part.contains('='))
+      yield {
+        val at = part.indexOf('=')
+        URLDecoder.decode(part.take(at), "UTF-8") -> URLDecoder.decode(part.drop(at + 1), "UTF-8")
+      }
+    values.toMap
   }
 
   override def properties: Map[String, String] =
@@ -126,9 +136,10 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
   override def refusal: Option[TableRefusal] = {
     // Newer releases name the snapshot of every table, and keep beside it what was asked for.
-    def asked = Try(Reflection.value[AnyRef](sparkTable, "timeTravel")).getOrElse(call[AnyRef](
-      sparkTable,
-      "snapshotId"))
+    def asked =
+      Try(Reflection.value[AnyRef](sparkTable, "timeTravel")).getOrElse(call[AnyRef](
+        sparkTable,
+        "snapshotId"))
     val selected = asked != null || call[AnyRef](sparkTable, "branch") != null
     if (!selected) None
     else Some(TableRefusal(
@@ -144,7 +155,10 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
       val ofSpec = fields.getOrElseUpdate(call[Integer](file, "specId"), partitionFields(specOf(task, file)))
       fileFacts(file, TaskDeletes.deletesOf(task), deletes, ofSpec)
     })
-    val ofSnapshot = current.flatMap(bySnapshotId).map(call[Integer](_, "schemaId")).filter(_ != null)
+    val ofSnapshot = for {
+      entry <- current.flatMap(bySnapshotId)
+      schemaId <- Option(call[Integer](entry, "schemaId"))
+    } yield schemaId
     SnapshotFacts(
       current,
       planned.sortBy(_.location),
@@ -158,18 +172,15 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
       fields: Seq[PartitionField]): FileFacts = {
     val partition = call[AnyRef](file, "partition")
     val values = fields.map { field =>
-      field -> catalyst(
-        call[AnyRef](partition, "get", Integer.valueOf(field.place), classOf[Object]),
-        field.shown.dataType)
+      val value = call[AnyRef](partition, "get", Integer.valueOf(field.place), classOf[Object])
+      field -> catalyst(value, field.shown.dataType)
     }
-    val constants = values.flatMap { case (field, value) =>
-      field.decides.map(_ -> StoredText.render(value, field.shown.dataType).orNull)
-    }
+    val shown = values.map { case (field, value) => field.shown -> value }
+    val constants =
+      for ((field, value) <- values; key <- field.decides)
+        yield key -> StoredText.render(value, field.shown.dataType).orNull
     FileFacts(
-      live = liveFile(
-        file,
-        deletesOfFile,
-        LakeTable.partitionTexts(values.map { case (field, value) => field.shown -> value })),
+      live = liveFile(file, deletesOfFile, LakeTable.partitionTexts(shown)),
       location = pathOf(file),
       deletes = deletes.digest(deletesOfFile),
       hasEqualityDeletes = deletes.deleteByValue(deletesOfFile),
@@ -197,11 +208,16 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
   private lazy val topLevel = list(schema, "columns").map(call[Int](_, "fieldId")).toSet
 
-  override def defaults: Map[String, String] = leaves(None).flatMap { leaf =>
+  override def defaults: Map[String, String] = {
+    val texts = for (leaf <- leaves(None); text <- defaultOf(leaf)) yield leaf.key -> text
+    texts.toMap
+  }
+
+  private def defaultOf(leaf: Leaf): Option[String] = {
     val field = call[AnyRef](schema, "findField", Integer.valueOf(leaf.key))
-    val default = if (Reflection.has(field, "initialDefault")) call[AnyRef](field, "initialDefault") else null
-    StoredText.render(catalyst(default, leaf.dataType), leaf.dataType).map(leaf.key -> _)
-  }.toMap
+    if (!Reflection.has(field, "initialDefault")) None
+    else StoredText.render(catalyst(call[AnyRef](field, "initialDefault"), leaf.dataType), leaf.dataType)
+  }
 
   /** Whether a column holds UUIDs, which Spark shows as texts. */
   def holdsUuids(key: String): Boolean =
@@ -252,13 +268,12 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     Try(text.toLong).toOption.flatMap(snapshots.get)
 
   private lazy val snapshots: Map[Long, AnyRef] =
-    list(table, "snapshots").map(snapshot => call[Long](snapshot, "snapshotId") -> snapshot).toMap
+    Indexed.by(list(table, "snapshots"))(call[Long](_, "snapshotId"))
 
   private def reference(name: String): Option[String] =
-    Option(call[java.util.Map[String, AnyRef]](table, "refs").get(name)).map(call[Long](
-      _,
-      "snapshotId").toString)
+    Option(call[java.util.Map[String, AnyRef]](table, "refs").get(name)).map(id)
 
+  /** The id of a snapshot, or of that to which a reference or an entry of the history points. */
   private def id(snapshot: AnyRef): String = call[Long](snapshot, "snapshotId").toString
 }
 
@@ -306,8 +321,9 @@ object IcebergTable extends TableFormat {
 
   // Those whose data files may be new to us; each names its table first.
   private val procedures =
-    Set("RewriteDataFiles", "AddFiles", "CherrypickSnapshot", "PublishChanges", "FastForwardBranch")
-      .map(name => s"org.apache.iceberg.spark.procedures.${name}Procedure")
+    for (name <-
+        Set("RewriteDataFiles", "AddFiles", "CherrypickSnapshot", "PublishChanges", "FastForwardBranch"))
+      yield s"org.apache.iceberg.spark.procedures.${name}Procedure"
 
   override def writtenBy(call: LogicalPlan): Option[(TableCatalog, Identifier)] =
     for {

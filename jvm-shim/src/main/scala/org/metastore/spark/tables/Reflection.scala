@@ -7,6 +7,8 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.collection.JavaConverters._
 import scala.reflect.ClassTag
 
+import org.metastore.spark.reason.Indexed
+
 /**
  * Members of a table format's objects by name: the shim is compiled without any table format, and the formats' classes are often
  * not public where their interfaces are. Releases rename members and give them other types: a member is asked for by every name
@@ -28,8 +30,9 @@ object Reflection {
 
   /** Makes an object of a public class, as `call` calls a method. */
   def create(owner: Class[_], arguments: AnyRef*): AnyRef = {
-    val constructor = owner.getConstructors.find(one => accepts(one.getParameterTypes, classes(arguments)))
-    try constructor.getOrElse(throw missing(owner, "<init>")).newInstance(arguments: _*).asInstanceOf[AnyRef]
+    val constructors = owner.getConstructors.find(one => accepts(one.getParameterTypes, classes(arguments)))
+    val constructor = required(owner, "<init>", constructors)
+    try constructor.newInstance(arguments: _*).asInstanceOf[AnyRef]
     catch { case e: InvocationTargetException if e.getCause != null => throw e.getCause }
   }
 
@@ -37,8 +40,9 @@ object Reflection {
   def callWithDefaults[T: ClassTag](target: AnyRef, name: String, arguments: AnyRef*): T = {
     val overloads = target.getClass.getMethods.filter(_.getName == name)
     if (overloads.isEmpty) throw missing(target.getClass, name)
-    val defaults = (arguments.length + 1 to overloads.map(_.getParameterCount).min).map(i =>
-      call[AnyRef](target, s"$name$$default$$$i"))
+    val defaults =
+      (arguments.length + 1 to overloads.map(_.getParameterCount).min)
+        .map(i => call[AnyRef](target, s"$name$$default$$$i"))
     call[T](target, name, arguments ++ defaults: _*)
   }
 
@@ -49,8 +53,8 @@ object Reflection {
    */
   def value[T: ClassTag](target: AnyRef, names: String*): T = {
     val owner = target.getClass
-    names.iterator.flatMap(valueOf(owner, target, _)).take(1).toList.headOption match {
-      case Some((name, found)) => as[T](owner, name, found)
+    Indexed.first(names.iterator.flatMap(valueOf(owner, target, _))) match {
+      case Some((name, member)) => as[T](owner, name, member)
       case None => throw missing(owner, names.head)
     }
   }
@@ -74,9 +78,7 @@ object Reflection {
    * @throws UnsupportedRelease where this release has none of them
    */
   def method(owner: Class[_], names: String*): Method =
-    names.iterator.flatMap(find(owner, _, Nil)).take(1).toList.headOption.getOrElse(throw missing(
-      owner,
-      names.head))
+    required(owner, names.head, Indexed.first(names.iterator.flatMap(find(owner, _, Nil))))
 
   /**
    * A class of a table format.
@@ -91,7 +93,7 @@ object Reflection {
     }
 
   private def method(owner: Class[_], name: String, arguments: Seq[AnyRef]): Method =
-    find(owner, name, classes(arguments)).getOrElse(throw missing(owner, name))
+    required(owner, name, find(owner, name, classes(arguments)))
 
   private def classes(arguments: Seq[AnyRef]): Seq[Class[_]] =
     arguments.map(argument => if (argument == null) classOf[Void] else argument.getClass)
@@ -101,10 +103,13 @@ object Reflection {
     catch { case e: InvocationTargetException if e.getCause != null => throw e.getCause }
 
   private def valueOf(owner: Class[_], target: AnyRef, name: String): Option[(String, AnyRef)] =
-    find(
-      owner,
-      name,
-      Nil).map(name -> invoke(_, target, Nil)).orElse(field(owner, name).map(name -> _.get(target)))
+    find(owner, name, Nil) match {
+      case Some(method) => Some(name -> invoke(method, target, Nil))
+      case None => field(owner, name).map(name -> _.get(target))
+    }
+
+  private def required[T](owner: Class[_], name: String, member: Option[T]): T =
+    member.getOrElse(throw missing(owner, name))
 
   private def missing(owner: Class[_], member: String) =
     UnsupportedRelease(FormatReleases.ofClass(owner), s"${owner.getSimpleName}.$member")
@@ -125,14 +130,14 @@ object Reflection {
     methods.get(owner).computeIfAbsent(
       (name, arguments),
       _ => {
-        def named(among: Array[Method]) =
-          among.iterator.filter(m => m.getName == name && accepts(m.getParameterTypes, arguments))
+        def named(methods: Array[Method]) =
+          methods.iterator.filter(m => m.getName == name && accepts(m.getParameterTypes, arguments))
         // A public class shows what it inherits from one that is not public as bridges only.
-        val found = named(owner.getMethods).toSeq.sortBy(_.isBridge).headOption
-          .orElse(Supertypes.classesOf(
-            owner).flatMap(c => named(c.getDeclaredMethods)).take(1).toList.headOption)
-        found.foreach(_.setAccessible(true))
-        found
+        val (bridges, others) = named(owner.getMethods).toSeq.partition(_.isBridge)
+        def declared = Supertypes.classesOf(owner).flatMap(c => named(c.getDeclaredMethods))
+        val method = Indexed.first(others.iterator ++ bridges ++ declared)
+        method.foreach(_.setAccessible(true))
+        method
       })
 
   private def accepts(parameters: Array[Class[_]], arguments: Seq[Class[_]]): Boolean =

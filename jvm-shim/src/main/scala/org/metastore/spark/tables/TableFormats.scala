@@ -12,6 +12,7 @@ import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRela
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, FileTable}
 import org.apache.spark.sql.sources.DataSourceRegister
 
+import org.metastore.spark.reason.Indexed
 import org.metastore.spark.statistics.objects.TableIdentity
 
 /** Finds the table format behind what Spark knows of a table. */
@@ -38,10 +39,7 @@ object TableFormats {
   /** The name of the reader of a table that is of one of the formats, but that we cannot open. */
   def otherReader(table: Table): Option[String] = first(_.otherReader(table))
 
-  private def first[T](ask: TableFormat => Option[T]): Option[T] = {
-    val answers = for (format <- all.iterator; answer <- ask(format)) yield answer
-    if (answers.hasNext) Some(answers.next()) else None
-  }
+  private def first[T](ask: TableFormat => Option[T]): Option[T] = Indexed.firstAnswer(all)(ask)
 
   /** Which table it is that a catalog loads, without listing its files. */
   def identity(session: SparkSession, table: Table): Option[TableIdentity] = open(table) match {
