@@ -66,20 +66,18 @@ private[statistics] final class BlockStatistics(
   override def load(wanted: Seq[Column]): Unit = {
     val missing = wanted.distinct.filterNot(column => summaries.containsKey(column) || isAligned(column))
     if (few) paged.load(missing) else columns.bounds.load(joined.blocks.map(_.block), missing)
-    val parts = missing.map(column =>
-      column -> (if (few) paged.parts(column) else columns.bounds.parts(joined.blocks, column)))
-    parts.foreach { case (column, why) =>
-      why.left.foreach(reason => summaries.put(column, Left(joined.failure.getOrElse(reason))))
+    val parts = missing.map { column =>
+      column -> (if (few) paged.parts(column) else columns.bounds.parts(joined.blocks, column))
     }
-    val found = parts.collect { case (column, Right(all)) => column -> all }
-    val assemblies = found.map { case ((key, dataType), all) =>
-      () => new SummaryAssembler(key, dataType, files.length).assemble(all)
-    }
+    for ((column, Left(reason)) <- parts) summaries.put(column, Left(joined.failure.getOrElse(reason)))
+    val found = for ((column, Right(all)) <- parts) yield column -> all
+    val assemblies = for (((key, dataType), all) <- found)
+      yield () => new SummaryAssembler(key, dataType, files.length).assemble(all)
     // Other threads take longer to begin than a few thousand values to be copied.
     val inPool = found.size > 1 && found.size.toLong * files.length > BlockStatistics.Few
     val assembled =
       if (inPool) PlanningPool.run(assemblies, budget) else PlanningPool.here(assemblies, budget)
-    found.zip(assembled).foreach { case ((column, _), aligned) =>
+    for (((column, _), aligned) <- found.zip(assembled)) {
       summaries.put(column, aligned)
       if (!few && columns.bounds.complete(joined.blocks, column))
         aligned.foreach(joined.keepAligned(column, _))
@@ -107,13 +105,15 @@ private[statistics] final class BlockStatistics(
   private def aligned[B <: CacheWeight, A <: CacheWeight: ClassTag](
       column: Column,
       loader: ColumnLoader[B])(assemble: Seq[BlockPart[B]] => A): Either[Reason, A] =
-    joined.findAligned[A](column).map(Right(_)).getOrElse {
-      loader.load(joined.blocks.map(_.block), Seq(column))
-      loader.parts(joined.blocks, column).map { parts =>
-        val found = assemble(parts)
-        if (!few && loader.complete(joined.blocks, column)) joined.keepAligned(column, found)
-        found
-      }
+    joined.findAligned[A](column) match {
+      case Some(found) => Right(found)
+      case None =>
+        loader.load(joined.blocks.map(_.block), Seq(column))
+        loader.parts(joined.blocks, column).map { parts =>
+          val found = assemble(parts)
+          if (!few && loader.complete(joined.blocks, column)) joined.keepAligned(column, found)
+          found
+        }
     }
 
   override def values(
@@ -125,9 +125,10 @@ private[statistics] final class BlockStatistics(
     try {
       def listed(open: Array[Int]): ColumnValues =
         if (open.isEmpty) ColumnValues.Unknown
-        else new ListValues(
-          dataType,
-          new ValueCountLoader(valueReader, joined.blocks, budget, most).load(key, dataType, open, filters))
+        else {
+          val loader = new ValueCountLoader(valueReader, joined.blocks, budget, most)
+          new ListValues(dataType, loader.load(key, dataType, open, filters))
+        }
       placedOf(key, dataType, among).fold(listed(among))(new IndexValues(_, among, listed(_)))
     } catch {
       case Recoverable(e) =>
@@ -142,9 +143,10 @@ private[statistics] final class BlockStatistics(
     try {
       val loader =
         new ValueCountLoader(valueReader, joined.blocks, budget, most = Long.MaxValue, counted = true)
-      loader.load(key, dataType, among, filters = false).flatMap { case (file, found) =>
-        found.counted.map(file -> _)
-      }
+      for {
+        (file, values) <- loader.load(key, dataType, among, filters = false)
+        counted <- values.counted
+      } yield file -> counted
     } catch {
       case Recoverable(e) =>
         PlanningPool.explain(e, budget)
@@ -152,9 +154,10 @@ private[statistics] final class BlockStatistics(
     }
 
   override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] = {
-    val summary = column(key, dataType).toOption
-    def counted(counts: ColumnSummary => Array[Long]): Array[Long] =
-      among.map(i => summary.filter(_.hasStatistics(i)).fold(-1L)(counts(_)(i)))
+    def counted(counts: ColumnSummary => Array[Long]): Array[Long] = column(key, dataType) match {
+      case Right(summary) => among.map(i => if (summary.hasStatistics(i)) counts(summary)(i) else -1L)
+      case Left(_) => Fill.longs(among.length, -1)
+    }
     value match {
       case null => counted(_.nulls)
       case number: Double if number.isNaN => counted(_.nans)
@@ -164,10 +167,13 @@ private[statistics] final class BlockStatistics(
   }
 
   private def frequencies(key: String, dataType: DataType, point: Values, among: Array[Int]): Array[Long] = {
-    val found = placedOf(key, dataType, among)
-      .flatMap(placed =>
-        placed.rows(point).map(rows => among.map(file => if (placed.tells(file)) rows(file) else -1L)))
-      .getOrElse(Fill.longs(among.length, -1))
+    val found = Fill.longs(among.length, -1)
+    for {
+      placed <- placedOf(key, dataType, among)
+      rows <- placed.rows(point)
+      i <- among.indices
+      if placed.tells(among(i))
+    } found(i) = rows(among(i))
     val open = among.indices.filter(found(_) < 0).toArray
     val listed =
       new ValueFrequencies(valueReader, joined.blocks, budget).load(key, dataType, point, open.map(among(_)))

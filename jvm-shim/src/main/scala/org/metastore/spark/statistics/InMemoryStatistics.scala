@@ -1,5 +1,7 @@
 package org.metastore.spark.statistics
 
+import scala.reflect.ClassTag
+
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.reason.{Reason, ReasonCode}
@@ -34,29 +36,34 @@ final class InMemoryStatistics(
 
   override def groups(columns: Seq[(String, DataType)]): Seq[FileGroupStatistics] = Nil
 
-  override def among(files: Array[Int]): FileSetStatistics =
-    new InMemoryStatistics(
-      files.map(rows(_)),
-      columns.map { case (column, of) => column -> files.toSeq.map(of(_)) },
-      listed.map { case (column, of) => column -> files.toSeq.map(of(_)) })
+  override def among(files: Array[Int]): FileSetStatistics = {
+    def select[T](all: Map[(String, DataType), Seq[T]]) =
+      for ((column, values) <- all) yield column -> files.toSeq.map(values(_))
+    new InMemoryStatistics(files.map(rows(_)), select(columns), select(listed))
+  }
 
   override def column(key: String, dataType: DataType): Either[Reason, ColumnSummary] =
-    columns.get((key, dataType)).map(assembled(key, dataType, _)).toRight(Reason(
-      ReasonCode.UnknownColumn,
-      "column" -> key))
+    summariesOf(key, dataType).map(assembled(key, dataType, _))
 
   override def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes] =
-    columns.get((key, dataType)).map { summaries =>
-      def collect[T](missing: T)(get: FileSummary => Option[T]): Seq[T] =
-        summaries.map(_.flatMap(get).getOrElse(missing))
+    summariesOf(key, dataType).map { summaries =>
       new ColumnSizes(
-        collect(-1L)(_.distinct).toArray,
-        collect(Double.NaN)(_.avgLen).toArray,
-        collect(-1L)(_.maxLen).toArray)
-    }.toRight(Reason(ReasonCode.UnknownColumn, "column" -> key))
+        valuesOf(summaries, -1L)(_.distinct),
+        valuesOf(summaries, Double.NaN)(_.avgLen),
+        valuesOf(summaries, -1L)(_.maxLen))
+    }
 
-  override def sums(key: String, dataType: DataType): Either[Reason, ColumnSums] =
-    Left(Reason(ReasonCode.UnknownColumn, "column" -> key))
+  private def summariesOf(key: String, dataType: DataType): Either[Reason, Seq[Option[FileSummary]]] =
+    columns.get((key, dataType)).toRight(unknown(key))
+
+  private def unknown(key: String): Reason = Reason(ReasonCode.UnknownColumn, "column" -> key)
+
+  /** A value of each file's summary, `missing` where it has none. */
+  private def valuesOf[T: ClassTag](summaries: Seq[Option[FileSummary]], missing: T)(
+      get: FileSummary => Option[T]): Array[T] =
+    summaries.map(_.flatMap(get).getOrElse(missing)).toArray
+
+  override def sums(key: String, dataType: DataType): Either[Reason, ColumnSums] = Left(unknown(key))
 
   override def valueCounts(
       key: String,
@@ -70,10 +77,11 @@ final class InMemoryStatistics(
       among: Array[Int],
       filters: Boolean,
       most: Long): ColumnValues =
-    listed.get((key, dataType)).fold[ColumnValues](ColumnValues.Unknown) { of =>
-      new ListValues(
-        dataType,
-        among.iterator.flatMap(file => of(file).map(file -> new FileValues.Sorted(_))).toMap)
+    listed.get((key, dataType)) match {
+      case None => ColumnValues.Unknown
+      case Some(lists) =>
+        val values = for (file <- among.toSeq; list <- lists(file)) yield file -> new FileValues.Sorted(list)
+        new ListValues(dataType, values.toMap)
     }
 
   override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] =
@@ -86,38 +94,36 @@ final class InMemoryStatistics(
     val block = Block("given", "full", IndexedSeq.empty, InMemoryStatistics.NoObject, Nil)
     val joined = new BlockJoin(block, new BlockRows(rows), ordinals)
     val served = if (TypePromotion.hasBounds(dataType)) TypePromotion.Full else TypePromotion.Counts
-    new SummaryAssembler(
-      key,
-      dataType,
-      length).assemble(Seq(BlockPart(joined, served, stored(dataType, summaries))))
+    val part = BlockPart(joined, served, stored(dataType, summaries))
+    new SummaryAssembler(key, dataType, length).assemble(Seq(part))
   }
 
   private def stored(dataType: DataType, summaries: Seq[Option[FileSummary]]): BlockColumn = {
-    def counts(get: FileSummary => Option[Long]): Array[Long] =
-      summaries.map(_.flatMap(get).getOrElse(-1L)).toArray
-    def longs(get: FileSummary => Option[Any], missing: Long): Array[Long] =
-      summaries.map(_.flatMap(get).fold(missing)(CatalystValue.orderedLong(_, dataType))).toArray
-    def bytes(get: FileSummary => Option[Any]): Array[Array[Byte]] =
-      summaries.map(_.flatMap(get).fold[Array[Byte]](null)(CatalystValue.orderedBytes(_, dataType))).toArray
+    def longs(bound: FileSummary => Option[Any], missing: Long): Array[Long] =
+      valuesOf(summaries, missing)(summary => bound(summary).map(CatalystValue.orderedLong(_, dataType)))
+    def bytes(bound: FileSummary => Option[Any]): Array[Array[Byte]] =
+      valuesOf[Array[Byte]](summaries, null)(summary =>
+        bound(summary).map(CatalystValue.orderedBytes(_, dataType)))
     val encoding = TypePromotion.encoding(dataType)
     val isBytes = encoding.contains(Encoding.BinaryValues)
     val isNumber = encoding.isDefined && !isBytes
     new BlockColumn(
       summaries.map(_.isDefined).toArray,
-      counts(summary => Some(summary.rows)),
-      counts(_.nulls),
-      counts(_.nans),
+      valuesOf(summaries, -1L)(summary => Some(summary.rows)),
+      valuesOf(summaries, -1L)(_.nulls),
+      valuesOf(summaries, -1L)(_.nans),
       if (isNumber) longs(_.lo, Long.MinValue) else null,
       if (isNumber) longs(_.hi, Long.MaxValue) else null,
       if (isBytes) bytes(_.lo) else null,
       if (isBytes) bytes(_.hi) else null,
-      summaries.map(_.fold(0.toByte)(flags)).toArray)
+      valuesOf(summaries, 0.toByte)(summary => Some(flags(summary))))
   }
 
-  private def flags(summary: FileSummary): Byte = (
-    (if (summary.lo.isDefined) Bounds.HasLo else 0) | (if (summary.hi.isDefined) Bounds.HasHi else 0) |
-      (if (summary.lo.isDefined && summary.loExact) Bounds.LoExact else 0) |
-      (if (summary.hi.isDefined && summary.hiExact) Bounds.HiExact else 0)).toByte
+  private def flags(summary: FileSummary): Byte = {
+    val ofLo: Int = if (summary.loExact) Bounds.HasLo | Bounds.LoExact else Bounds.HasLo
+    val ofHi: Int = if (summary.hiExact) Bounds.HasHi | Bounds.HiExact else Bounds.HasHi
+    (summary.lo.fold(0)(_ => ofLo) | summary.hi.fold(0)(_ => ofHi)).toByte
+  }
 }
 
 private object InMemoryStatistics {

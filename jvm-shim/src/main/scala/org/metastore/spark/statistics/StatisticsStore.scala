@@ -133,11 +133,14 @@ final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles) 
    * @param columns ordinals in the block's columns; `None`: all
    * @param files   ordinals of data files; `None`: all
    */
-  def summary(block: Block, columns: Option[Set[Int]], files: Option[Set[Int]]): IndexedSeq[SummaryRow] =
-    block.summary.toIndexedSeq
-      .filter(part => columns.forall(wanted => part.columns.exists(wanted)))
-      .flatMap(part => rowReader.rows(part.ref, groupsOf(columns))(row => wanted(row, columns, files)))
-      .sortBy(row => (row.column, row.file))
+  def summary(block: Block, columns: Option[Set[Int]], files: Option[Set[Int]]): IndexedSeq[SummaryRow] = {
+    val rows = for {
+      part <- block.summary.toIndexedSeq
+      if columns.forall(wanted => part.columns.exists(wanted))
+      row <- rowReader.rows(part.ref, groupsOf(columns))(row => wanted(row, columns, files))
+    } yield row
+    rows.sortBy(row => (row.column, row.file))
+  }
 
   /**
    * Values of a column in a `frequencies` or `table-frequencies` object, most frequent first; in the object's order those of

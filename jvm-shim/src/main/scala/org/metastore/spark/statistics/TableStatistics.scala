@@ -7,7 +7,7 @@ import org.metastore.spark.statistics.cache.{Budget, CacheEntry, PlanningPool}
 import org.metastore.spark.statistics.columns.{
   BlockJoin, BlockReader, FileJoin, FileList, FileSetStatistics, TableDistinct, TypePromotion
 }
-import org.metastore.spark.statistics.objects.{Manifest, Snapshot}
+import org.metastore.spark.statistics.objects.{Block, Manifest, Snapshot}
 import org.metastore.spark.statistics.values.ColumnHistogram
 import org.metastore.spark.statistics.zones.{Zone, ZoneJoin, ZoneReader}
 
@@ -33,13 +33,14 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
 
   /** Columns of an analyzed snapshot whose distinct values were counted over the table, by key. Never throws. */
   def distinct(snapshot: Snapshot): Either[Reason, Map[String, TableDistinct]] = {
-    val found = snapshot.summary.map { ref =>
-      PlanningPool.run(Seq(() => reader.tableDistinct(ref)), budget).head.map { counts =>
-        counts.filter { case (column, _) => snapshot.columns.indices.contains(column) }
-          .map { case (column, count) => snapshot.columns(column).key -> count }
-      }
+    snapshot.summary match {
+      case None => Right(Map.empty)
+      case Some(ref) =>
+        PlanningPool.run(Seq(() => reader.tableDistinct(ref)), budget).head.map { counts =>
+          for ((column, count) <- counts if snapshot.columns.isDefinedAt(column))
+            yield snapshot.columns(column).key -> count
+        }
     }
-    found.getOrElse(Right(Map.empty))
   }
 
   /**
@@ -50,14 +51,15 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
   def histograms(
       snapshot: Snapshot,
       columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] = {
-    val wanted = for {
+    val (wanted, entries) = (for {
       summary <- snapshot.summary.toSeq
       (key, dataType) <- columns.distinct
-      (entry, ordinal) <- snapshot.columns.iterator.zipWithIndex.find(_._1.key == key).toSeq
-      if TypePromotion.fromEntry(entry, dataType) == TypePromotion.Full
-    } yield (key, dataType) -> readers.histograms.histogram(snapshot, ordinal, summary, dataType)
-    val found = CacheEntry.all(wanted.map(_._2), budget.ofEstimates)
-    wanted.map(_._1).zip(found).collect { case (column, Right(Some(histogram))) => column -> histogram }.toMap
+      ordinal = snapshot.columns.indexWhere(_.key == key)
+      if ordinal >= 0 && TypePromotion.fromEntry(snapshot.columns(ordinal), dataType) == TypePromotion.Full
+    } yield (key, dataType) -> readers.histograms.histogram(snapshot, ordinal, summary, dataType)).unzip
+    val read = CacheEntry.all(entries, budget.ofEstimates)
+    val histograms = for ((column, Right(Some(histogram))) <- wanted.zip(read)) yield column -> histogram
+    histograms.toMap
   }
 
   /**
@@ -70,8 +72,8 @@ final class TableStatistics private[statistics] (readers: StatisticsReaders) {
     val joined = files.findJoin(fingerprint).getOrElse {
       val joining = new FileJoiner(reader, readers.zones, manifest, files, budget).begin()
       // Of other blocks only few of the files may be known, if any: they are read once that is certain.
-      val (zoned, others) =
-        manifest.blocks.filter(_.files.rows <= 2L * files.length).partition(_.zones.nonEmpty)
+      val small = manifest.blocks.filter(_.files.rows <= 2L * files.length)
+      val (zoned, others) = small.partition(_.zones.nonEmpty)
       query.zones.load(zoned, columns)
       query.bounds.load(others, columns)
       val known = joining().cachedOrSelf
@@ -99,33 +101,29 @@ private[statistics] final class FileJoiner(
   /** Begins; what it gives waits for the end. */
   def begin(): () => FileJoin = {
     val zoned = byZones
-    val checks = zoned.flatMap { case (place, join) => join.checks.map(place -> _) }
+    val checks = for ((place, join) <- zoned; check <- join.checks) yield place -> check
     val checked = PlanningPool.start(checks.map(_._2), budget)
-    val counted =
-      PlanningPool.start(zoned.map { case (place, _) => () => reader.rows(blocks(place)) }, budget)
+    val counted = PlanningPool.start(for ((place, _) <- zoned) yield () => reader.rows(blocks(place)), budget)
     val others = blocks.indices.diff(zoned.map(_._1))
     val listed = byPaths(others)
     () => {
-      val found = checks.map(_._1).zip(checked()).collect { case (place, Right(some)) => place -> some }
-        .groupBy(_._1).map { case (place, some) => place -> some.flatMap(_._2) }.withDefaultValue(Nil)
+      val results = checks.zip(checked())
+      def passed(place: Int) = for (((`place`, _), Right(zones)) <- results; zone <- zones) yield zone
       val (whole, parts) = zoned.zip(counted()).partition { case ((place, join), _) =>
-        join.isComplete(found(place))
+        join.isComplete(passed(place))
       }
+      val joinedByZones = for (((place, join), rows) <- whole)
+        yield place -> rows.map(new BlockJoin(blocks(place), _, join.ordinals(passed(place))))
       val again = parts.map(_._1._1)
-      val joined = whole.map { case ((place, join), rows) =>
-        place -> rows.map(new BlockJoin(blocks(place), _, join.ordinals(found(place))))
-      } ++ others.zip(listed()) ++ again.zip(byPaths(again)())
+      val joined = joinedByZones ++ others.zip(listed()) ++ again.zip(byPaths(again)())
       result(joined.sortBy(_._1).map(_._2))
     }
   }
 
   private def result(joined: Seq[Either[Reason, BlockJoin]]): FileJoin = {
-    val known = joined.collect { case Right(block) if block.matches > 0 => block }
-    new FileJoin(
-      manifest.fingerprint,
-      files.length,
-      known.toIndexedSeq,
-      joined.collectFirst { case Left(reason) => reason })
+    val known = for (Right(block) <- joined if block.matches > 0) yield block
+    val failures = for (Left(reason) <- joined) yield reason
+    new FileJoin(manifest.fingerprint, files.length, known.toIndexedSeq, failures.headOption)
   }
 
   /** Large blocks of which zones may be in the scan, by their places. */
@@ -133,20 +131,18 @@ private[statistics] final class FileJoiner(
     val large =
       blocks.indices.filter(place =>
         blocks(place).zones.nonEmpty && math.min(blocks(place).files.rows, Zone.Files) <= files.length)
-    large.zip(PlanningPool.run(large.map(place => () => zones.identities(blocks(place))), budget)).collect {
-      case (place, Right(Some(identities))) =>
-        place -> new ZoneJoin(identities, files, blocks(place).files.rows.toInt)
-    }
+    val read = PlanningPool.run(large.map(place => () => zones.identities(blocks(place))), budget)
+    for ((place, Right(Some(identities))) <- large.zip(read))
+      yield place -> new ZoneJoin(identities, files, blocks(place).files.rows.toInt)
   }
 
   private def byPaths(places: Seq[Int]): () => Seq[Either[Reason, BlockJoin]] =
-    PlanningPool.start(
-      places.map(place =>
-        () => {
-          val known = reader.files(blocks(place))
-          val found = new BlockJoin(blocks(place), known.rows, known.join(files))
-          if (found.matches > 0) budget.reserve(known.weight + files.length * 4L)
-          found
-        }),
-      budget)
+    PlanningPool.start(places.map(place => () => byPaths(blocks(place))), budget)
+
+  private def byPaths(block: Block): BlockJoin = {
+    val known = reader.files(block)
+    val join = new BlockJoin(block, known.rows, known.join(files))
+    if (join.matches > 0) budget.reserve(known.weight + files.length * 4L)
+    join
+  }
 }

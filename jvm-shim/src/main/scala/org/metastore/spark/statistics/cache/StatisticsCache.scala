@@ -51,7 +51,7 @@ object StatisticsCache {
     synchronized(Option(entries.remove(key)).foreach(used -= _.weight))
 
   /** Threads that miss at the same time each load; the values are equal. */
-  private[statistics] def getOrLoad[T <: AnyRef](key: String, weight: T => Long)(load: => T): T =
+  private[spark] def getOrLoad[T <: AnyRef](key: String, weight: T => Long)(load: => T): T =
     get[T](key).getOrElse {
       val value = load
       put(key, value, weight(value))
