@@ -107,8 +107,10 @@ private[statistics] final class FileJoiner(
     val others = blocks.indices.diff(zoned.map(_._1))
     val listed = byPaths(others)
     () => {
-      val results = checks.zip(checked())
-      def passed(place: Int) = for (((`place`, _), Right(zones)) <- results; zone <- zones) yield zone
+      val results =
+        for (((place, _), Right(zones)) <- checks.zip(checked()); zone <- zones) yield place -> zone
+      val zonesByPlace = results.groupBy(_._1) // a table may have thousands of blocks
+      def passed(place: Int) = zonesByPlace.getOrElse(place, Nil).map(_._2)
       val (whole, parts) = zoned.zip(counted()).partition { case ((place, join), _) =>
         join.isComplete(passed(place))
       }
