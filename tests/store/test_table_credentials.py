@@ -104,6 +104,8 @@ def test_local_tables_need_no_keys():
             {"endpoint": "https://minio", "virtual_hosted_style_request": True},
         ),
         ({"AWS_SKIP_SIGNATURE": "true"}, {"skip_signature": True}),
+        ({"aws_token": "t"}, {"session_token": "t"}),
+        ({"AZURE_STORAGE_TOKEN": "t", "AZURE_STORAGE_ACCESS_KEY": "k"}, {"account_key": "k"}),
     ],
 )
 def test_options_of_deltalake(options, expected):

@@ -37,7 +37,8 @@ _OBJECT_STORE_PREFIXES = ("aws_", "google_", "azure_storage_", "azure_")
 _OBJECT_STORE_NAMES = {
     "endpoint_url": "endpoint",
     "default_region": "region",
-    "token": "session_token",
+    "aws_token": "session_token",
+    "access_key": "account_key",
     "service_account_path": "service_account",
     "sas_token": "sas_key",
     "account_client_id": "client_id",
@@ -181,7 +182,7 @@ def find_object_store_credentials(uri: str, options: Mapping[str, str]) -> Crede
 
 
 def _normalize_name(spelling: str) -> str:
-    name = spelling.lower()
-    prefix = next(filter(name.startswith, _OBJECT_STORE_PREFIXES), "")
-    name = name.removeprefix(prefix)
-    return _OBJECT_STORE_NAMES.get(name, name)
+    spelling = spelling.lower()
+    prefix = next(filter(spelling.startswith, _OBJECT_STORE_PREFIXES), "")
+    name = spelling.removeprefix(prefix)
+    return _OBJECT_STORE_NAMES.get(spelling) or _OBJECT_STORE_NAMES.get(name, name)
