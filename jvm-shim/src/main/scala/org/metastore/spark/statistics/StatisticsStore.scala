@@ -207,25 +207,27 @@ object StatisticsStore {
   private val BytesOfVersion = 16L << 10
 
   /**
-   * Opens the statistics kept in the folder `root`; reads nothing yet.
+   * Opens the statistics kept in the folder `root`, any URI that Hadoop reads; reads nothing yet.
    *
    * {{{
    * StatisticsStore.open("/warehouse/db/t/_metastore", spark.sessionState.newHadoopConf()).manifest()
    * }}}
-   *
-   * @param root  any URI that Hadoop reads, or the given files
-   * @param conf  Hadoop's settings
-   * @param files how the folder is read, where not through Hadoop
    */
-  def open(root: String, conf: => Configuration, files: Option[StoreFiles] = None): StatisticsStore = {
-    StatisticsCache.limit(new MetastoreConf(SQLConf.get).cacheBytes)
+  def open(root: String, conf: Configuration): StatisticsStore = {
     val folder = new Path(root)
-    new StatisticsStore(folder, () => files.getOrElse(new HadoopFiles(folder.getFileSystem(conf))))
+    open(folder, () => new HadoopFiles(folder.getFileSystem(conf)))
   }
 
   /** Opens the statistics of a table, in the store that `spark.metastore.store` names or beside the table. */
-  def open(table: TableIdentity, store: Option[String], conf: => Configuration): StatisticsStore =
-    open(table.folder(store), conf, table.filesOf(store))
+  def open(table: TableIdentity, store: Option[String], conf: => Configuration): StatisticsStore = {
+    val folder = new Path(table.folder(store))
+    open(folder, () => table.filesOf(store).getOrElse(new HadoopFiles(folder.getFileSystem(conf))))
+  }
+
+  private def open(folder: Path, files: () => StoreFiles): StatisticsStore = {
+    StatisticsCache.limit(new MetastoreConf(SQLConf.get).cacheBytes)
+    new StatisticsStore(folder, files)
+  }
 
   /** The classes that read statistics, for who loads them before the first query. */
   private[spark] def readingClasses: Seq[Class[_]] = Seq(

@@ -109,8 +109,9 @@ private[statistics] final class FileJoiner(
     () => {
       val results =
         for (((place, _), Right(zones)) <- checks.zip(checked()); zone <- zones) yield place -> zone
-      val zonesByPlace = results.groupBy(_._1) // a table may have thousands of blocks
-      def passed(place: Int) = zonesByPlace.getOrElse(place, Nil).map(_._2)
+      // A table may have thousands of blocks: none of them searches all.
+      val zonesByPlace = results.groupBy(_._1).withDefaultValue(Nil)
+      def passed(place: Int) = for ((_, zone) <- zonesByPlace(place)) yield zone
       val (whole, parts) = zoned.zip(counted()).partition { case ((place, join), _) =>
         join.isComplete(passed(place))
       }
