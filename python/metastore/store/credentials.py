@@ -14,7 +14,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from metastore.errors import UnsupportedTable
-from metastore.store.location import local_path, remote_url
+from metastore.store.location import local_path, remote_url, split_scheme_and_host
 from metastore.store.s3_address import find_region, resolve_address
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def find_credentials(uri: str, lookup: Lookup) -> Credentials:
     """Find the access to a location in Hadoop's settings."""
     if local_path(uri) is not None:
         return FROM_ENVIRONMENT
-    scheme, host = _split_scheme_and_host(uri)
+    scheme, host = split_scheme_and_host(uri)
     if scheme == "s3":
         of_bucket = _prefer_bucket(host, lookup)
         providers = set(_list_s3_providers(of_bucket))
@@ -124,19 +124,13 @@ def find_credentials(uri: str, lookup: Lookup) -> Credentials:
     return Credentials(_find_azure_options(host, lookup))
 
 
-def _split_scheme_and_host(uri: str) -> tuple[str, str]:
-    scheme, _, path = remote_url(uri).partition("://")
-    host, _, _ = path.partition("/")
-    return scheme, host
-
-
 def make_store_options(uri: str, access: Credentials) -> dict[str, Any]:
     """Make the settings of obstore's store for a location: the address of its server, and the access to it.
 
     An endpoint with `http://` means it, without a second setting (`AWS_ALLOW_HTTP`).
     """
     options = dict(access.options)
-    scheme, host = _split_scheme_and_host(uri)
+    scheme, host = split_scheme_and_host(uri)
     if scheme == "s3":
         options |= resolve_address(host, options).to_obstore()
     keys = _take_keys(options)
@@ -152,7 +146,7 @@ def open_file_system(uri: str, access: Credentials) -> tuple[fs.FileSystem, str]
     """Open the file system of pyarrow that reaches a location, and return it with the path of the location in it."""
     from pyarrow import fs  # noqa: PLC0415 - slow to import, and only workers write through it
 
-    scheme, _ = _split_scheme_and_host(uri)
+    scheme, _ = split_scheme_and_host(uri)
     options = access.options
     _, _, path = uri.partition("://")
     path = path.rstrip("/")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from metastore.errors import StoreNotReadable
-from metastore.store.location import remote_url
+from metastore.store.location import split_scheme_and_host
 
 if TYPE_CHECKING:
     from metastore.store.credentials import Credentials
@@ -94,7 +94,7 @@ def require_keys(uri: str, access: Credentials) -> None:
     """
     if access.has_keys or access.asks_instance:
         return
-    scheme, _, _ = remote_url(uri).partition("://")
+    scheme, _ = split_scheme_and_host(uri)
     cloud = _CLOUDS.get(scheme, _CLOUDS["azure"])
     if any(map(os.environ.get, cloud.variables)) or cloud.has_key_file() or _is_instance_of(cloud):
         return

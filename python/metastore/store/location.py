@@ -78,6 +78,13 @@ def remote_url(uri: str) -> str:
     return f"{_REMOTE_SCHEMES[scheme]}://{host}{quote(path)}"
 
 
+def split_scheme_and_host(uri: str) -> tuple[str, str]:
+    """Split a location on an object store into the scheme of its URL and its bucket, or container and account."""
+    scheme, _, path = remote_url(uri).partition("://")
+    host, _, _ = path.partition("/")
+    return scheme, host
+
+
 def split_remote(uri: str) -> tuple[str, str]:
     """Split a location on an object store into the URL of its bucket and its key, which is empty at the root."""
     root = "/".join(remote_url(uri).split("/", 3)[:3])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from metastore.errors import UnsupportedTable
 from metastore.store.credentials import Credentials
-from metastore.store.location import local_path, remote_url
+from metastore.store.location import local_path, split_scheme_and_host
 from metastore.store.s3_address import find_region, remove_bucket
 
 if TYPE_CHECKING:
@@ -69,13 +69,12 @@ def find_file_io_credentials(uri: str, properties: Mapping[str, str], *, bucket_
     """
     if local_path(uri) is not None:
         return Credentials()
-    scheme, _, path = remote_url(uri).partition("://")
+    scheme, host = split_scheme_and_host(uri)
     if scheme == "s3":
         options = _find_s3_options(uri, properties, bucket_in_host=bucket_in_host)
         return Credentials(options, expires=_read_expiry(properties, "s3.session-token-expires-at-ms"))
     if scheme == "gs":
         return Credentials(_find_google_options(properties), expires=_read_expiry(properties, _GOOGLE_TOKEN_EXPIRES))
-    host, _, _ = path.partition("/")
     ends = [name.replace(_SAS_TOKEN, _SAS_END) for name in _name_sas_tokens(host)]
     return Credentials(_find_azure_options(host, properties), expires=_read_expiry(properties, *ends))
 
@@ -175,8 +174,7 @@ def find_object_store_credentials(uri: str, options: Mapping[str, str]) -> Crede
         elif name in _OBJECT_STORE_OPTIONS:
             access[name] = value
     if "endpoint" in access and access.get("virtual_hosted_style_request"):
-        _, _, path = remote_url(uri).partition("://")
-        bucket, _, _ = path.partition("/")
+        _, bucket = split_scheme_and_host(uri)
         access["endpoint"] = remove_bucket(str(access["endpoint"]), bucket)
     return Credentials(access)
 
