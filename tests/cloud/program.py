@@ -1,4 +1,4 @@
-"""A Spark of its own that works on tables of a REST catalog, and tells what it found as JSON on its last line."""
+"""A Spark of its own that works on tables of catalogs, and tells what it found as JSON on its last line."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ def label(spark: SparkSession, query: str) -> str:
 def analyze(spark: SparkSession, catalog: str) -> dict[str, object]:
     """Go through what people do with tables of a catalog, and return what each step found."""
     table, other_table = f"{catalog}.db.keys", f"{catalog}.db.other"
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog}.db")
     create(spark, table)
     create(spark, other_table)
     point = f"SELECT name FROM {table} WHERE id = 6"
@@ -63,7 +64,8 @@ def analyze(spark: SparkSession, catalog: str) -> dict[str, object]:
         "files": spark.sql(f"SELECT * FROM metastore.files('{table}') WHERE analyzed").count(),
         "source": spark.read.format("metastore").load(table).count(),
         "verified": {finding["state"] for finding in metastore.verify(spark, table)} == {"ok"},
-        "renewed": keys.has_keys and new_keys(spark, *place) != keys,
+        "has_keys": keys.has_keys,
+        "renewed": new_keys(spark, *place) != keys,
         "garbage": len(metastore.gc(spark, table)),
         "without": spark.sql(f"ANALYZE TABLE {other_table} COMPUTE STATISTICS").first()["files_read"],
     }

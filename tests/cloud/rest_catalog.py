@@ -17,7 +17,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from pyarrow.fs import FileSelector
 from pyiceberg.catalog import load_file_io
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
@@ -27,7 +26,6 @@ from pyiceberg.table.metadata import new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.table.update import update_table_metadata
 
-from metastore.store.credentials import open_file_system
 from store import s3
 
 if TYPE_CHECKING:
@@ -201,13 +199,6 @@ class RestCatalog(ThreadingHTTPServer):
         """Answer with new keys of a table."""
         prefix, keys = self._vend(self._read(name).location)
         return {"storage-credentials": [{"prefix": prefix, "config": keys}]}
-
-    def read_all(self, part: str) -> dict[str, bytes]:
-        """Read all objects of the catalog's tables with this in their path."""
-        system, root = open_file_system(f"s3a://{s3.BUCKET}", s3.access(self.behind))
-        files = system.get_file_info(FileSelector(f"{root}/{self.name}", recursive=True))
-        paths = [file.path for file in files if file.is_file and part in file.path]
-        return {path: system.open_input_file(path).readall() for path in paths}
 
     def _vend(self, location: str) -> tuple[str, dict[str, str]]:
         key = f"VENDED{uuid.uuid4().hex[:12].upper()}"

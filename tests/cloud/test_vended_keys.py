@@ -1,19 +1,23 @@
-"""Tables of a catalog that hands out keys: these alone open the place of a table, nobody else has any."""
+"""Tables of Iceberg catalogs that have the keys: these alone open the place of a table, nobody else has any.
+
+A REST catalog hands keys out with each table; a JDBC catalog has them among its own settings.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 import metastore
-from cloud.rest_catalog import Guard, RestCatalog
+from cloud.rest_catalog import Guard, RestCatalog, VendedKey
 from store import s3
 from versions.environments import fetch_locked
 
@@ -23,35 +27,93 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).resolve().parent
+LOCKS = ("iceberg-aws.lock", "sqlite-jdbc.lock")
+REST = ("settings", "prefix")
 BY_KEYS = {"AWS_METADATA_ENDPOINT": "http://127.0.0.1:9", "AWS_EC2_METADATA_DISABLED": "true"}
+KEY = "CATALOGKEY"
+
+
+class Catalog(NamedTuple):
+    """A catalog, and what guards the place of its tables.
+
+    Attributes:
+        name: The name, and the folder of its tables.
+        behind: The address of the server behind the guard.
+        guard: The guard.
+        settings: The catalog's properties in Spark.
+        python: The properties by which pyiceberg finds it.
+    """
+
+    name: str
+    behind: str
+    guard: Guard
+    settings: dict[str, str]
+    python: dict[str, str]
+
+    def read_all(self, part: str) -> dict[str, bytes]:
+        """Read all objects of the catalog's tables with this in their path."""
+        return s3.read_all(self.behind, self.name, part)
+
+
+def name_rest_catalog(catalog: RestCatalog) -> Catalog:
+    """Describe a REST catalog."""
+    properties = {"type": "rest", "uri": catalog.address}
+    return Catalog(catalog.name, catalog.behind, catalog.guard, properties, properties)
+
+
+def name_jdbc_catalog(behind: str, guard: Guard, folder: Path) -> Catalog:
+    """Describe a catalog in a database, whose properties have the keys."""
+    guard.keys[KEY] = VendedKey(f"{s3.BUCKET}/jdbc", math.inf)
+    properties = {
+        "s3.access-key-id": KEY,
+        "s3.secret-access-key": f"vended/secret+of={KEY}",
+        "s3.endpoint": guard.address,
+        "s3.path-style-access": "true",
+        "client.region": "us-east-1",
+        "warehouse": f"s3://{s3.BUCKET}/jdbc",
+    }
+    settings = {
+        **properties,
+        "type": "jdbc",
+        "uri": f"jdbc:sqlite:{folder / 'catalog.db'}",
+        "jdbc.schema-version": "V1",
+        "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+    }
+    return Catalog(
+        "jdbc", behind, guard, settings, {**properties, "type": "sql", "uri": f"sqlite:///{folder / 'catalog.db'}"}
+    )
 
 
 @pytest.fixture(scope="module")
-def catalogs() -> Iterator[dict[str, RestCatalog]]:
-    """Catalogs by name: keys come in a table's settings, or as credentials of a prefix."""
+def catalogs(tmp_path_factory) -> Iterator[dict[str, Catalog]]:
+    """Catalogs by name: keys come in a table's settings, as credentials of a prefix, or in the catalog's settings."""
     with ExitStack() as stack:
         behind = stack.enter_context(s3.running())
         running = {}
-        for name in ("settings", "prefix"):
+        for name in REST:
             guard = stack.enter_context(Guard(behind))
-            running[name] = stack.enter_context(RestCatalog(behind, guard, name))
-        running["prefix"].vending.as_storage_credentials = True
+            rest = stack.enter_context(RestCatalog(behind, guard, name))
+            rest.vending.as_storage_credentials = name == "prefix"
+            running[name] = name_rest_catalog(rest)
+        guard = stack.enter_context(Guard(behind))
+        running["jdbc"] = name_jdbc_catalog(behind, guard, tmp_path_factory.mktemp("jdbc"))
         yield running
 
 
 @pytest.fixture(scope="module")
-def driver(catalogs, tmp_path_factory, spark_conf) -> dict[str, object]:
+def driver(catalogs, tmp_path_factory, spark_conf) -> dict[str, Any]:
     """What Spark found of each catalog, and what it wrote for people."""
     folder = tmp_path_factory.mktemp("driver")
+    jars = [str(jar) for lock in LOCKS for jar in fetch_locked(HERE / lock)]
     settings = {
         **spark_conf,
         "spark.driver.memory": "1g",
-        "spark.jars": ",".join([spark_conf["spark.jars"], *map(str, fetch_locked(HERE / "iceberg-aws.lock"))]),
+        "spark.jars": ",".join([spark_conf["spark.jars"], *jars]),
     }
     for name, catalog in catalogs.items():
         settings[f"spark.sql.catalog.{name}"] = "org.apache.iceberg.spark.SparkCatalog"
-        settings[f"spark.sql.catalog.{name}.type"] = "rest"
-        settings[f"spark.sql.catalog.{name}.uri"] = catalog.address
+        for key, value in catalog.settings.items():
+            settings[f"spark.sql.catalog.{name}.{key}"] = value
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     done = subprocess.run(
         [sys.executable, str(HERE / "program.py"), json.dumps(settings), *catalogs],
@@ -61,13 +123,13 @@ def driver(catalogs, tmp_path_factory, spark_conf) -> dict[str, object]:
     return {**json.loads(done.stdout.splitlines()[-1]), "texts": done.stdout + done.stderr}
 
 
-@pytest.fixture(params=["settings", "prefix"])
-def catalog(request, catalogs) -> RestCatalog:
+@pytest.fixture(params=[*REST, "jdbc"])
+def catalog(request, catalogs) -> Catalog:
     return catalogs[request.param]
 
 
 @pytest.fixture
-def told(driver, catalog) -> dict[str, object]:
+def told(driver, catalog) -> dict[str, Any]:
     return driver[catalog.name]
 
 
@@ -85,8 +147,9 @@ def test_planning_and_functions_read_by_the_tables_keys(told):
     assert (told["files"], told["source"], told["verified"], told["garbage"]) == (4, 2, True, 0)
 
 
-def test_keys_that_end_are_asked_for_again(told):
-    assert told["renewed"]
+def test_keys_are_the_tables_and_asked_for_again_if_they_end(told, catalog):
+    assert told["has_keys"]
+    assert told["renewed"] == (catalog.name in REST)
 
 
 def test_each_request_had_a_key_of_its_own_table(told, catalog):
@@ -115,7 +178,7 @@ def test_pyiceberg_tables_are_opened_by_their_keys(told, catalog, monkeypatch):
     for name, value in BY_KEYS.items():
         monkeypatch.setenv(name, value)
     pyiceberg = pytest.importorskip("pyiceberg.catalog")
-    table = pyiceberg.load_catalog("rest", type="rest", uri=catalog.address).load_table("db.keys")
+    table = pyiceberg.load_catalog(catalog.name, **catalog.python).load_table("db.keys")
     opened = metastore.open(table)
     assert opened.summary().column("id")["max"] == 399
     assert len(opened.files()) == 4

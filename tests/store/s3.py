@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from metastore.store.credentials import Credentials
+from pyarrow.fs import FileSelector
+
+from metastore.store.credentials import Credentials, open_file_system
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,6 +65,14 @@ def access(address: str) -> Credentials:
             "client_options": {"allow_http": True, "timeout": "5s"},
         }
     )
+
+
+def read_all(address: str, folder: str, part: str) -> dict[str, bytes]:
+    """Read all objects of a folder with this in their path."""
+    system, root = open_file_system(f"s3a://{BUCKET}", access(address))
+    files = system.get_file_info(FileSelector(f"{root}/{folder}", recursive=True))
+    paths = [file.path for file in files if file.is_file and part in file.path]
+    return {path: system.open_input_file(path).readall() for path in paths}
 
 
 class Proxy(ThreadingHTTPServer):
