@@ -66,6 +66,25 @@ def test_parameters_are_bound_beside_the_parsers_of_others(spark, query, args):
     assert spark.sql(query, args=args).collect()[0]["x"] == 3
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "OPTIMIZE delta.`{location}`",
+        "VACUUM delta.`{location}`",
+        "RESTORE TABLE delta.`{location}` TO VERSION AS OF 0",
+        "CREATE OR REPLACE TABLE delta.`{location}-clone` SHALLOW CLONE delta.`{location}` VERSION AS OF 0",
+        "ALTER TABLE ice.db.sql_marks CREATE OR REPLACE TAG `is it 12:00?`",
+        "ALTER TABLE ice.db.sql_marks WRITE ORDERED BY id, `what:time?`",
+    ],
+)
+def test_statements_of_other_grammars_may_hold_marks(spark, statement, tmp_path):
+    """Spark's own grammar reads a statement with `:` or `?` in search of parameters, and knows none of these."""
+    location = (tmp_path / "table").as_uri()
+    spark.sql(f"CREATE TABLE delta.`{location}` USING delta AS SELECT id FROM range(10)")
+    spark.sql("CREATE OR REPLACE TABLE ice.db.sql_marks USING iceberg AS SELECT id, id AS `what:time?` FROM range(10)")
+    spark.sql(statement.format(location=location)).collect()
+
+
 def test_sql_functions_can_be_created_beside_iceberg(spark):
     spark.sql("CREATE TEMPORARY FUNCTION plus_one(x INT) RETURNS INT RETURN x + 1")
     assert spark.sql("SELECT plus_one(1) AS x").collect()[0]["x"] == 2

@@ -1,7 +1,7 @@
 package org.metastore.spark.sql
 
 import org.apache.spark.sql.catalyst.parser.{
-  AbstractSqlParser, CatalystSqlParser, ParameterContext, ParameterHandler, ParserInterface
+  AbstractSqlParser, CatalystSqlParser, ParameterContext, ParameterHandler, ParseException, ParserInterface
 }
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.StructType
@@ -17,9 +17,17 @@ final class MetastoreParser(delegate: ParserInterface, early: LogicalPlan => Log
     parseStatement(sqlText) { text =>
       delegate match {
         case spark: AbstractSqlParser => spark.parsePlanWithParameters(text, parameters)
-        case other => other.parsePlan(ParameterHandler.substituteParameters(text, parameters)._1)
+        case other => other.parsePlan(substitute(text, parameters))
       }
     }
+
+  /**
+   * The statement with values for its parameter markers. Spark reads it with its own grammar to find them: a statement that
+   * only another extension's grammar has, such as Delta's RESTORE, stays as it is.
+   */
+  private def substitute(text: String, parameters: ParameterContext): String =
+    try ParameterHandler.substituteParameters(text, parameters)._1
+    catch { case _: ParseException => text }
 
   /** Parsers of other extensions leave it out (Iceberg 1.12.0), and no extension adds to it: Spark's own answers. */
   override def parseRoutineParam(sqlText: String): StructType = CatalystSqlParser.parseRoutineParam(sqlText)
