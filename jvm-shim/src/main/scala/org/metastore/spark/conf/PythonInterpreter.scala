@@ -1,14 +1,20 @@
 package org.metastore.spark.conf
 
 import java.io.File
+import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path, Paths}
 
 import scala.util.Try
 
 import org.apache.spark.SparkContext
 
-/** The Python that runs ANALYZE on the driver's host, and the environment that it gets. */
-final case class PythonInterpreter(command: String)
+/**
+ * A Python of the driver's host that can run ANALYZE.
+ *
+ * @param command its path, or a name of the PATH
+ * @param workersCommand the Python that its jobs run on the executors' hosts
+ */
+final case class PythonInterpreter(command: String, workersCommand: String)
 
 object PythonInterpreter {
 
@@ -22,21 +28,33 @@ object PythonInterpreter {
     "PYSPARK_DRIVER_PYTHON",
     "PYTHONSTARTUP")
 
+  private val DefaultPython = "python3"
+
   /**
-   * Finds it: `spark.metastore.python`, `spark.pyspark.python`, `PYSPARK_PYTHON`, the one beside a Spark that pip installed,
-   * `python3`. Not `PYSPARK_DRIVER_PYTHON`, which is often jupyter.
+   * Lists the Pythons of the driver's host in the order in which they are tried: `spark.metastore.python` alone where it
+   * is set; else the one that started this driver, the one beside a Spark that pip installed, and the workers'.
    */
-  def fromContext(context: SparkContext): PythonInterpreter = {
-    val conf = context.getConf
-    val commands = Seq(
-      conf.get(MetastoreConf.Python.key, ""),
-      environment(MetastoreConf.Python.environment),
-      conf.get("spark.pyspark.python", ""),
-      environment("PYSPARK_PYTHON"),
-      besideSpark.getOrElse(""),
-      "python3")
-    PythonInterpreter(commands.find(_.nonEmpty).get)
+  def candidates(context: SparkContext): Seq[PythonInterpreter] = {
+    val configured = setting(context, MetastoreConf.Python.key, MetastoreConf.Python.environment)
+    val workersPython = setting(context, "spark.pyspark.python", "PYSPARK_PYTHON", DefaultPython)
+    val commands = if (configured.nonEmpty) Seq(configured)
+    else searchDriverHost(context) :+ workersPython :+ DefaultPython
+    // A path of the driver's host may not exist on the executors' hosts.
+    commands.distinct.map(command =>
+      PythonInterpreter(command, if (context.isLocal) command else workersPython))
   }
+
+  private def searchDriverHost(context: SparkContext): Seq[String] = {
+    val drivers = setting(context, "spark.pyspark.driver.python", "PYSPARK_DRIVER_PYTHON")
+    Seq(drivers, ParentProcess.command).filter(isPython) ++ besideSpark // a driver of Jupyter names `jupyter`
+  }
+
+  private def isPython(command: String): Boolean =
+    Paths.get(command).getFileName.toString.matches("i?python[0-9.]*")
+
+  /** A setting of the context, else a variable of the environment, else the default. */
+  private def setting(context: SparkContext, key: String, variable: String, default: String = ""): String =
+    Seq(context.getConf.get(key, ""), environment(variable)).find(_.nonEmpty).getOrElse(default)
 
   private def environment(name: String): String = sys.env.getOrElse(name, "")
 
@@ -45,7 +63,7 @@ object PythonInterpreter {
     val ofProcess = Map(
       "PYSPARK_GATEWAY_PORT" -> port.toString,
       "PYSPARK_GATEWAY_SECRET" -> secret,
-      "PYSPARK_PYTHON" -> interpreter.command,
+      "PYSPARK_PYTHON" -> interpreter.workersCommand,
       "PYSPARK_PIN_THREAD" -> "true")
     val ofSpark = sparkHome.map("SPARK_HOME" -> _.toString)
     val folders = environment("PYTHONPATH") +: sparkHome.toSeq.flatMap(pythonOf)
@@ -74,5 +92,26 @@ object PythonInterpreter {
   private def sparkHome: Option[Path] = {
     def ofJars = Paths.get(classOf[SparkContext].getProtectionDomain.getCodeSource.getLocation.toURI)
     sys.env.get("SPARK_HOME").map(Paths.get(_)).orElse(Try(ofJars.getParent.getParent).toOption)
+  }
+}
+
+/** The program that started this JVM: of `python job.py`, a shell or a notebook it is the driver's Python. */
+private object ParentProcess {
+
+  /**
+   * Its command, or empty if unknown. Java knows the file that runs, which is the system's Python where an environment's is
+   * a link to it: Linux knows the name by which it was started.
+   */
+  lazy val command: String = {
+    val parent = ProcessHandle.current.parent
+    if (!parent.isPresent) ""
+    else Try(startName(parent.get.pid)).getOrElse(parent.get.info.command.orElse(""))
+  }
+
+  private def startName(pid: Long): String = {
+    val process = Paths.get("/proc", pid.toString)
+    val words = new String(Files.readAllBytes(process.resolve("cmdline")), UTF_8)
+    val name = words.takeWhile(_ != '\u0000')
+    if (name.contains('/')) process.resolve("cwd").toRealPath().resolve(name).toString else name
   }
 }

@@ -59,7 +59,8 @@ private final class PythonPool(most: Int) {
         try process.ask(session, statement)
         finally giveBack(process)
       } catch {
-        case e: PythonUnavailable => throw unavailable(session.sparkContext, statement, e)
+        case e: PythonUnavailable =>
+          throw MetastoreException.analyzeFailed(statement.table, e.getMessage, Some(e))
         case e @ (_: PythonLost | _: PythonSilent) =>
           throw MetastoreException.analyzeFailed(statement.table, e.getMessage, Some(e))
       } finally turns.release()
@@ -70,10 +71,10 @@ private final class PythonPool(most: Int) {
   /** An idle process, or a new one. */
   private def take(session: SparkSession, statement: PythonStatement): PythonProcess = {
     val context = session.sparkContext
-    val wanted = PythonInterpreter.fromContext(context)
+    val candidates = PythonInterpreter.candidates(context)
     val usable = synchronized {
       val (usable, gone) = idle.partition(process =>
-        process.isAlive && process.interpreter == wanted && (process.context eq context))
+        process.isAlive && candidates.contains(process.interpreter) && (process.context eq context))
       gone.foreach(remove)
       val first = usable.headOption
       first.foreach(idle -= _)
@@ -81,7 +82,7 @@ private final class PythonPool(most: Int) {
     }
     usable.getOrElse {
       if (ProgressConsole.isFor(statement, context)) ProgressConsole.print("ANALYZE: starting Python\n")
-      val process = new PythonProcess(wanted, context)
+      val process = DriverPython.start(context, candidates)
       synchronized {
         processes += process
         follow(context)
@@ -117,16 +118,24 @@ private final class PythonPool(most: Int) {
       error.path("message").asText.stripPrefix(s"[$code] "),
       Map("table" -> statement.table))
   }
+}
 
-  private def unavailable(
-      context: SparkContext,
-      statement: PythonStatement,
-      cause: PythonUnavailable): MetastoreException = {
-    val python = PythonInterpreter.fromContext(context).command
-    MetastoreException.analyzeFailed(
-      statement.table,
-      s"${cause.getMessage}. Start Spark with spark.metastore.python set to an interpreter of the driver's host " +
-        s"with the package (now it is $python), after: pip install pyspark-metastore",
-      Some(cause))
+private object DriverPython {
+
+  /** Starts a process of the first Python that has the package; [[PythonUnavailable]] names every one that was tried. */
+  def start(context: SparkContext, candidates: Seq[PythonInterpreter]): PythonProcess = {
+    val problems = mutable.ListBuffer.empty[PythonUnavailable]
+    val remaining = candidates.iterator
+    var process = Option.empty[PythonProcess]
+    while (process.isEmpty && remaining.hasNext) {
+      try process = Some(new PythonProcess(remaining.next(), context))
+      catch { case problem: PythonUnavailable => problems += problem }
+    }
+    process.getOrElse(throw allUnavailable(problems.toList))
   }
+
+  private def allUnavailable(problems: Seq[PythonUnavailable]): PythonUnavailable = new PythonUnavailable(
+    s"${problems.map(_.getMessage).mkString("; ")}. Start Spark with spark.metastore.python set to an interpreter of " +
+      "the driver's host with the package, after: pip install pyspark-metastore",
+    problems.last)
 }

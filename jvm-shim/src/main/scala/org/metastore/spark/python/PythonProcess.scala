@@ -131,8 +131,8 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
         isReady = ready.await(PythonProcess.PollMillis, TimeUnit.MILLISECONDS)
         if (!isReady && !process.isAlive) throw deathCause()
         if (!isReady && System.nanoTime > deadline) {
-          throw new PythonUnavailable(
-            s"${interpreter.command} did not attach within ${PythonProcess.StartLimit.toSeconds} s")
+          throw PythonLost.ended(
+            s"did not attach within ${PythonProcess.StartLimit.toSeconds} s: ${interpreter.command}")
         }
       }
     } finally if (!isReady) stop()
@@ -199,7 +199,7 @@ object PythonProcess {
   }
 }
 
-/** There is no Python that can analyze. */
+/** A Python, or each of them, cannot be started or lacks the package. */
 final class PythonUnavailable(message: String, cause: Throwable = None.orNull)
   extends Exception(message, cause)
 

@@ -176,15 +176,18 @@ object MetastoreException {
       Map("setting" -> setting, "value" -> value))
 
   /** The Python that Spark asks for data sources does not have ours. */
-  def sourceNotFound(interpreter: String, cause: Throwable): MetastoreException = {
-    val variable = Seq("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON").find(sys.env.contains) // Spark's own order
-    val named =
-      variable.fold("python3 of the PATH, for PYSPARK_PYTHON is not set")(name => s"$name=${sys.env(name)}")
+  def sourceNotFound(driverPythons: Seq[String], cause: Throwable): MetastoreException = {
+    val variable =
+      if (sys.env.contains("PYSPARK_DRIVER_PYTHON")) "PYSPARK_DRIVER_PYTHON" else "PYSPARK_PYTHON"
+    val asked = sys.env.getOrElse(variable, "python3")
+    val origin =
+      if (sys.env.contains(variable)) s"$variable=$asked" else s"$asked of the PATH, for $variable is not set"
+    val other = driverPythons.find(_ != asked).getOrElse("python3")
     new MetastoreException(
       "METASTORE_INVALID_SETTING",
-      s"Spark finds no data source metastore: it asks the Python of its workers ($named), which does not have pyspark-metastore. " +
-        s"Before Spark starts: export ${variable.getOrElse("PYSPARK_PYTHON")}=$interpreter, or another Python that has it.",
-      Map("setting" -> variable.getOrElse("PYSPARK_PYTHON")),
+      s"Spark finds no data source metastore: it asks the Python of its workers ($origin), which does not have pyspark-metastore. " +
+        s"Before Spark starts: export $variable=$other, or another Python that has it.",
+      Map("setting" -> variable),
       Some(cause))
   }
 

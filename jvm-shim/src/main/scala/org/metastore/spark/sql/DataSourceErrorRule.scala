@@ -47,7 +47,7 @@ final class DataSourceErrorRule(session: SparkSession) extends Rule[LogicalPlan]
     catch {
       case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
         throw MetastoreException.sourceNotFound(
-          PythonInterpreter.fromContext(session.sparkContext).command,
+          PythonInterpreter.candidates(session.sparkContext).map(_.command),
           e)
       case e: Exception => throw MetastoreException.fromPython(e).getOrElse(e)
     }
