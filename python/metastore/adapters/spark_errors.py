@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from contextlib import contextmanager
+from socket import gethostname
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it has no types
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from metastore.adapters.table_facts import Refusal
@@ -39,7 +42,11 @@ _OURS = re.compile(r"\[METASTORE_[A-Z_]+\] [^\n]+")
 _JAVA = re.compile(r"^: [\w.$]+: ([^\n]+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 _UNREADABLE = re.compile(r"(?:reading file|footer for file:?) (?:FileStatus\{path=)?([^\n]+)")
 _ROOT = re.compile(r"^Caused by: [\w.$]+: ([^\n]+)$", re.MULTILINE)
-_NO_MODULE = "Executors need Python with numpy and pyarrow: set spark.pyspark.python to one."
+_WRONG_PYTHON = re.compile(
+    r'Cannot run program "[^"\n]+"[^\n]*?No such file or directory|No module named \S+'
+    r"|Python in worker(?: \S+)? has different version[^\n]+"
+)
+_EXECUTOR_HOST = re.compile(r"\(TID \d+\) \((\S+) executor")
 _MOST_UNREADABLE = 64
 _PYTHON = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Refused|Exit)(?:: [^\n]+)?)$", re.MULTILINE)
 
@@ -50,6 +57,9 @@ def find_cause(failure: Exception) -> str:
     ours = _OURS.search(text)
     if ours is not None:
         return ours.group().rstrip(".")
+    wrong_python = _WRONG_PYTHON.search(text)
+    if wrong_python is not None:
+        return wrong_python.group()
     if _LOST.search(text):
         return _MEMORY
     unreadable = _UNREADABLE.search(text)
@@ -85,10 +95,22 @@ def raise_as_ours(table: str) -> Iterator[None]:
     try:
         yield
     except SPARK_JOB_ERRORS as failure:
-        cause = find_cause(failure)
-        if "No module named" in cause:
-            raise AnalyzeFailed(table, cause, _NO_MODULE) from failure
-        raise AnalyzeFailed(table, cause) from failure
+        raise AnalyzeFailed(table, find_cause(failure), _find_hint(str(failure))) from failure
+
+
+def _find_hint(text: str) -> str:
+    """Say which Pythons a job ran, if that is why it failed."""
+    if not _WRONG_PYTHON.search(text):
+        return ""
+    context = SparkContext._active_spark_context  # noqa: SLF001 - PySpark has no public name for it
+    executors_python = "another Python" if context is None else context.pythonExec
+    host = _EXECUTOR_HOST.search(text)
+    place = "executors run" if host is None else f"the executor on {host[1]} runs"
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    return (
+        f"The driver on {gethostname()} runs {sys.executable}, {place} {executors_python}. Set spark.pyspark.python to "
+        f"a Python {version} of the executors' hosts with numpy and pyarrow."
+    )
 
 
 def leave_out_unreadable(
