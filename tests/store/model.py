@@ -234,7 +234,7 @@ class Reader(Actor):
         super().__init__(world, self._read())
 
     def _read(self):
-        head = yield from commit_log.find_head()
+        head = yield from commit_log.find_newest()
         names = [ref.name for ref in iterate_objects(head.manifest)] if head.manifest else []
         return (yield ReadObjects((*names, *(name_of(name, "sketches") for name in names))))
 

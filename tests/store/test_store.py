@@ -193,7 +193,7 @@ def test_of_many_objects_the_folder_is_listed_once(store, monkeypatch):
     (folder / refs[0].name).unlink()
     (folder / refs[1].name).write_bytes(b"cut")
     asked, size = [], LocalBlobs.size
-    monkeypatch.setattr(table_store, "_MOST_SINGLE_REQUESTS", 4)
+    monkeypatch.setattr(table_store, "_MOST_LOCAL_REQUESTS", 4)
     monkeypatch.setattr(LocalBlobs, "size", lambda self, path: asked.append(path) or size(self, path))
     assert store.find_absent({ref.name: ref.length for ref in refs}) == {refs[0].name, refs[1].name}
     assert sorted(asked) == sorted(f"objects/{ref.name}" for ref in refs[:2])

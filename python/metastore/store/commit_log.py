@@ -125,8 +125,21 @@ def find_head() -> Steps[Head]:
     top = max(numbers, default=0)
     while (yield ReadLog(top + 1)) is not None:  # a listing may be older than the log
         top += 1
+    return (yield from _find_intact({*numbers, top} - {0}))
+
+
+def find_newest() -> Steps[Head]:
+    """Find the newest manifest for a reader, in steps; one that is not listed yet may be left out."""
+    numbers = yield ListLog()
+    if not numbers:  # perhaps of another bucket: what is missing in it shows that
+        yield ReadLog(1)
+    return (yield from _find_intact(set(numbers)))
+
+
+def _find_intact(numbers: set[int]) -> Steps[Head]:
+    top = max(numbers, default=0)
     damage = None
-    for number in sorted({*numbers, top} - {0}, reverse=True):
+    for number in sorted(numbers, reverse=True):
         try:
             data = yield ReadLog(number)
             return Head(top, _parse(number, data), damage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import time
@@ -27,7 +28,7 @@ from metastore.format.objects import (
 from metastore.store import commit_log, retention
 from metastore.store.compaction import shrink_to_limits
 from metastore.store.credentials import FROM_ENVIRONMENT, Credentials
-from metastore.store.local_blobs import CreateReply
+from metastore.store.local_blobs import BlobEntry, CreateReply
 from metastore.store.location import local_path
 from metastore.store.obstore_blobs import open_blobs
 from metastore.visible_text import get_logger
@@ -51,7 +52,9 @@ KEEP_SNAPSHOTS = 10
 _PAUSE_SECONDS = 0.01
 _LONGEST_PAUSE = 2.0
 _REQUESTS = 16
-_MOST_SINGLE_REQUESTS = 1000  # a request for a listing returns as many objects
+_MOST_SINGLE_REQUESTS = 2  # a listing returns 1,000 objects by one request
+_MOST_LOCAL_REQUESTS = 1000
+_LISTING_SECONDS = 5.0  # nobody deletes objects in use that soon
 _MOST_PARTS = 64
 _SMALL_FOOTER = 1 << 17
 _FOLDERS = ("log", "objects")
@@ -74,6 +77,13 @@ class Store:
         self._present: set[str] = set()
         """Names of objects that need no check: written here, or named by a manifest in the log."""
         self._parts: dict[ObjectRef, ObjectPart] = {}
+        self._is_local = local_path(uri) is not None
+        self._listed: dict[str, int] = {}
+        """Names and bytes of the objects that a listing had a moment ago."""
+        self._listed_at = -math.inf
+        self._listed_log: dict[int, BlobEntry] = {}
+        self._last_read: tuple[int, BlobEntry, bytes] | None = None
+        """The last manifest that was read, with its number and its entry in the listing."""
 
     @classmethod
     def open(cls, uri: str, *, access: Credentials = FROM_ENVIRONMENT, writable: bool = False) -> Store:
@@ -93,7 +103,7 @@ class Store:
 
     def read(self) -> Manifest | None:
         """Read the newest manifest; None if there are no statistics."""
-        head = self.run(commit_log.find_head())
+        head = self.run(commit_log.find_newest())
         if head.manifest is None and head.damage is not None:
             raise head.damage
         manifest: Manifest | None = head.manifest
@@ -135,8 +145,14 @@ class Store:
     def list_objects(self, kind: str) -> dict[str, Any]:
         """List the names of all objects of a kind, referenced or not, with the times of their writing."""
         pattern = re.compile(rf"{kind}-[0-9a-f-]{{36}}\.parquet")
-        entries = self._blobs().list_folder("objects")
+        entries = self._list_objects()
         return {name: entry.modified for name, entry in entries.items() if pattern.fullmatch(name)}
+
+    def _list_objects(self) -> Mapping[str, BlobEntry]:
+        entries = self._blobs().list_folder("objects")
+        self._listed = {name: entry.size for name, entry in entries.items()}
+        self._listed_at = time.monotonic()
+        return entries
 
     def list_entries(self) -> dict[str, int | str]:
         """List the entries of the store's folders by path: the bytes of a plain file, or the kind of another entry."""
@@ -150,13 +166,19 @@ class Store:
         """Find the objects that are missing or not of the stated length."""
         blobs = self._blobs()
         doubtful = dict(lengths)
-        if len(doubtful) > _MOST_SINGLE_REQUESTS:
-            for name, entry in blobs.list_folder("objects").items():
-                if doubtful.get(name) == entry.size:
-                    del doubtful[name]
+        if not self._is_local and time.monotonic() - self._listed_at < _LISTING_SECONDS:
+            doubtful = self._leave_out_listed(doubtful)
+        most = _MOST_LOCAL_REQUESTS if self._is_local else _MOST_SINGLE_REQUESTS
+        if len(doubtful) > most:
+            self._list_objects()
+            doubtful = self._leave_out_listed(doubtful)
         with ThreadPoolExecutor(_REQUESTS) as pool:
             sizes = pool.map(lambda name: blobs.size(f"objects/{name}"), doubtful)
             return {name for name, size in zip(doubtful, sizes, strict=True) if size != lengths[name]}
+
+    def _leave_out_listed(self, lengths: Mapping[str, int]) -> dict[str, int]:
+        """Leave out the objects that the last listing has in this length."""
+        return {name: length for name, length in lengths.items() if self._listed.get(name) != length}
 
     def put(
         self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
@@ -295,15 +317,23 @@ class Store:
         self.ensure_writable().delete(request.path)
 
     def _list_log(self, _: commit_log.ListLog) -> list[int]:
-        names = self._blobs().list_folder("log")
-        return list(commit_log.parse_log_names(names))
+        entries = self._blobs().list_folder("log")
+        numbers = commit_log.parse_log_names(entries)
+        self._listed_log = {number: entries[name] for number, name in numbers.items()}
+        return list(numbers)
 
     def _read_log(self, request: commit_log.ReadLog) -> bytes | DamagedObject | None:
         name = commit_log.log_name(request.sequence)
+        entry = self._listed_log.get(request.sequence)
+        if self._last_read is not None and (request.sequence, entry) == self._last_read[:2]:
+            return self._last_read[2]
         try:
-            return self._blobs().get(f"log/{name}", MAX_READ_BYTES)
+            data = self._blobs().get(f"log/{name}", MAX_READ_BYTES)
         except DamagedObject as damage:  # no manifest, and its number is in use
             return DamagedObject(name, damage.reason)
+        if data is not None and entry is not None and not self._is_local:
+            self._last_read = (request.sequence, entry, data)
+        return data
 
     def _create_log(self, request: commit_log.CreateLog) -> tuple[CreateReply, str]:
         name = commit_log.log_name(request.sequence)
