@@ -7,7 +7,7 @@ import scala.util.Try
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.{Dataset, SparkSession}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
@@ -64,9 +64,13 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
 
   private def filesOf(snapshot: String): Seq[FileFacts] = {
     val names = partitionNames(schema(Some(snapshot)))
-    val added = call[AnyRef](call[AnyRef](at(snapshot), "allFiles"), "collect").asInstanceOf[Array[AnyRef]]
+    val added = collect(call[Dataset[AnyRef]](at(snapshot), "allFiles"))
     added.toSeq.map(file(_, names)).sortBy(_.live.path)
   }
+
+  /** Delta spreads the state of the smallest table over 50 partitions: a task for each core reads all of them. */
+  private def collect(state: Dataset[AnyRef]): Array[AnyRef] =
+    state.coalesce(state.sparkSession.sparkContext.defaultParallelism).collect()
 
   /** Entries of Delta's log as data files. */
   def files(added: scala.collection.Seq[AnyRef]): Seq[DataFile] = {
