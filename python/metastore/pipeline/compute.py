@@ -23,6 +23,7 @@ from metastore.kernel.parquet_file import find_spark_only_reason
 from metastore.pipeline.block_task import BlockDestination, BlockTask, BlockTaskResult, run_block_task
 from metastore.pipeline.row_task import analyze_spark_rows
 from metastore.pipeline.settled_files import find_unsettled
+from metastore.spark_jobs.archive_imports import forget_archives
 from metastore.spark_jobs.progress import Progress, StageProgress
 from metastore.spark_jobs.session_jobs import pack_files, run_cancellable, ship_package, weigh_files
 
@@ -228,6 +229,7 @@ class BlockComputation:
         weight = context.accumulator(0)
 
         def run(task: BlockTask) -> BlockTaskResult:
+            forget_archives()
             result = run_block_task(destination, task)
             files.add(len(task.files))
             rows.add(sum(file.physical_rows for file in task.files))

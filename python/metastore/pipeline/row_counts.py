@@ -12,6 +12,7 @@ from metastore.adapters.identifiers import LOCATION, escape_glob
 from metastore.adapters.spark_errors import leave_out_unreadable
 from metastore.format.data_files import leave_out_files, read_file_keys
 from metastore.kernel.parquet_file import count_rows_of_file, find_spark_only_reason
+from metastore.spark_jobs.archive_imports import forget_archives
 from metastore.spark_jobs.session_jobs import run_cancellable, ship_package
 from metastore.store.block_files import BlockDamageError, BlockFiles, BlockFilesCache
 
@@ -85,9 +86,13 @@ def _count_by_footers(spark: SparkSession, files: Sequence[DataFile], access: Da
         return {}
     context = spark.sparkContext
     ship_package(context)
+
+    def count(location: str) -> tuple[str, int | None]:
+        forget_archives()
+        return location, count_rows_of_file(location, access)
+
     slices = min(len(locations), _SLICES_OF_A_CORE * context.defaultParallelism)
-    job = context.parallelize(locations, slices).map(lambda location: (location, count_rows_of_file(location, access)))
-    counts = run_cancellable(spark, job.collect)
+    counts = run_cancellable(spark, context.parallelize(locations, slices).map(count).collect)
     return {location: rows for location, rows in counts if rows is not None}
 
 

@@ -9,6 +9,7 @@ from metastore.adapters.spark_rows import find_read_columns
 from metastore.adapters.table_facts import Refusal
 from metastore.kernel.parquet_file import find_spark_only_reason, list_plain_columns, open_data_file
 from metastore.kernel.parquet_schema import FileColumn, UnsupportedDataFile
+from metastore.spark_jobs.archive_imports import forget_archives
 from metastore.spark_jobs.session_jobs import run_cancellable
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def _list_columns(
     """Open data files by tasks, and list the columns that each has in the table's type."""
 
     def open_file(file: DataFile) -> tuple[str, _Content]:
+        forget_archives()
         try:
             return file.path, list_plain_columns(open_data_file(file, access), columns)
         except UnsupportedDataFile as error:
