@@ -137,8 +137,8 @@ def test_what_a_damaged_entry_has_is_wanted_too(lake):
     facts = lake.inputs().facts
     ranks = RanksExtra(facts, lake.store, frozenset(), {}, Sort())
     index = ValueIndexExtra(facts, lake.store, frozenset({0}), {})
-    assert ranks.with_lost(entry).ordinals == {1}
-    assert index.with_lost(entry).ordinals == {0, 2}
+    assert ranks.with_columns_of(entry).ordinals == {1}
+    assert index.with_columns_of(entry).ordinals == {0, 2}
     assert (ranks.is_current(entry), index.is_current(entry)) == (True, False)
 
 

@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt
-_FREE_BYTES, _LARGEST = 256 << 20, 32 << 20  # glibc takes no more for the second
+_FREE_BYTES, _LARGEST_MMAP_THRESHOLD = 256 << 20, 32 << 20  # the second is the largest that glibc accepts
 
 
 @contextmanager
 def use_system_allocator() -> Iterator[None]:
     """Let Arrow and numpy share the system's allocator, so that memory that one of them frees serves the other."""
-    _keep_freed()
+    _keep_freed_memory()
     before = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
     try:
@@ -60,17 +60,17 @@ def use_system_allocator() -> Iterator[None]:
         pa.set_memory_pool(before)
 
 
-@cache  # it is a setting of the process
-def _keep_freed() -> None:
-    """Let glibc keep freed memory for the next column: new pages of the system take as long as reading.
+@cache  # once is enough: it is a setting of the process
+def _keep_freed_memory() -> None:
+    """Let glibc keep freed memory for the next column: getting new pages from the system takes as long as reading.
 
     The setting outlives the task: Spark ends workers that have been idle for a minute.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # another C library, which has its own ways
+    except (AttributeError, OSError, TypeError):  # another C library, without this setting
         return
-    mallopt(_MMAP_THRESHOLD, _LARGEST)
+    mallopt(_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
     mallopt(_TRIM_THRESHOLD, _FREE_BYTES)
 
 
@@ -95,7 +95,7 @@ class BlockDestination:
     access: DataFileAccess = LOCAL_FILES
 
     def detail(self, file: DataFile) -> DetailLimits:
-        """The limits that the settings put on the details of a data file."""
+        """Limits for the histogram and the value counts of a data file, from the settings."""
         return DetailLimits(
             bins=int(self.settings["histogram_bins"]),
             top=int(self.settings["frequencies_top"]),
@@ -112,6 +112,8 @@ class BlockTask:
         depth: `full` or `footer`.
         defaults: Column key to the value in files without the column.
         absent_is_null: Whether a column absent from a file with field ids is null in all its rows.
+        field_ids: Column key to field id, in a table whose files are read by field ids.
+        nameless_is_null: Keys of columns that are null in files without a column of that name in any case.
         name_mapping: The names of columns in files without field ids, if there may be such files.
     """
 
@@ -187,7 +189,7 @@ class BlockBuilder:
 
     def add(self, file: DataFile, statistics: Iterable[tuple[int, ColumnStatistics]]) -> None:
         """Add a file with the statistics of its columns by ordinal."""
-        if self.depth != FULL:  # lists of constants are known then, and no object holds them
+        if self.depth != FULL:  # the value counts of constants are known, but this block has no object for them
             statistics = _without_value_counts(statistics)
         detail = self.destination.detail(file)
         fitted = fit_to_file_size(statistics, file.size, detail.top, self.destination.allowance)
@@ -307,14 +309,14 @@ def _read_columns(
     access: DataFileAccess,
 ) -> list[tuple[int, ColumnStatistics]]:
     """Open a file, and compute the statistics of columns, by ordinal."""
-    _require_same(file, access)
+    _require_unchanged(file, access)
     source = open_data_file(file, access)
     file_columns = [FileColumn.of(column, task.field_ids, file.names) for _, column in columns]
     if task.depth == FULL:
         contents = analyze_parquet(source, file_columns, budget, statistics, detail)
     else:
         contents = analyze_footer(source, file_columns)
-    _require_same(file, access)
+    _require_unchanged(file, access)
     if contents.rows != file.rows:
         raise UnsupportedDataFile(refusals.ROWS_DIFFER)
     read_schema = cache(partial(pq.read_schema, source))
@@ -325,8 +327,8 @@ def _read_columns(
     return results
 
 
-def _require_same(file: DataFile, access: DataFileAccess) -> None:
-    """Refuse a file of a directory that is no longer the one that was listed."""
+def _require_unchanged(file: DataFile, access: DataFileAccess) -> None:
+    """Refuse a file of a Parquet directory that was replaced after it was listed."""
     if file.modified is None:
         return
     with translate_arrow_errors():
@@ -336,7 +338,7 @@ def _require_same(file: DataFile, access: DataFileAccess) -> None:
 
 
 def metadata_statistics(column: Column, file: DataFile, statistics: Sequence[Statistic]) -> ColumnStatistics | None:
-    """The statistics of a column whose values the table's metadata decides, or None if the file has to be read."""
+    """Return a column's statistics if the table's metadata decides its values; None if the file has to be read."""
     if column.key in file.constants:
         return _constant(column, file.constants[column.key], file.physical_rows, statistics)
     if column.key in file.unknown:
@@ -351,7 +353,7 @@ def _constant(column: Column, value: Any, rows: int, statistics: Sequence[Statis
 def _absent(
     task: BlockTask, column: Column, rows: int, read_schema: Callable[[], pa.Schema], statistics: Sequence[Statistic]
 ) -> ColumnStatistics:
-    """The statistics of a column that the file does not have."""
+    """Return the statistics of a column that the file does not have."""
     if column.key in task.defaults:
         if len(column.path) > 1:
             raise UnsupportedDataFile(refusals.NESTED_DEFAULT)

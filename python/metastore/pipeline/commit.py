@@ -36,9 +36,9 @@ class ManifestChange:
 
     Attributes:
         blocks: New blocks.
-        replacements: The blocks that replace others, by the ids of these; None removes a block.
+        replacements: Id of an old block to the block that replaces it; None removes the old block.
         damaged: Names of damaged objects.
-        base: Ids of the blocks in the manifest that was changed last.
+        base: Ids of the blocks in the manifest to which the change was applied last.
     """
 
     identity: TableIdentity
@@ -119,7 +119,7 @@ def commit_plan(
         nodes=level.nodes,
         damaged=damage.findings.objects,
     )
-    inputs.store.commit(change.identity, change, keep=inputs.keep, replaceable=state.replaceable)
+    inputs.store.commit(change.identity, change, keep=inputs.snapshots_to_keep, replaceable=state.replaceable)
     return replace(
         state,
         damage=damage,
@@ -151,7 +151,7 @@ def _write_level(inputs: PlanInputs, plan: Plan, state: RoundState, coverage: Co
 
 
 def _list_expressions(inputs: PlanInputs, manifest: Manifest) -> tuple[Column, ...]:
-    """Return the requested expressions, and others that are stored for the same snapshot and columns."""
+    """Return the requested expressions, and others that are stored for this snapshot."""
     expressions = inputs.request.expressions
     requested: set[str] = set()
     for column in expressions:

@@ -1,4 +1,4 @@
-"""Computes missing statistics by Spark jobs: tasks open data files; Spark reads the files that Python cannot."""
+"""Computes missing statistics in Spark jobs: tasks read data files by Python; Spark reads those that Python cannot."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from metastore.store import Store
 
 _TASKS_WITH_SAME_KEYS = 4
-"""Tasks of a core that begin with the same keys, if keys end."""
+"""The number of tasks per core in a job if the storage's keys expire: each job gets fresh keys."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def compute_missing(
     if not work:
         return ComputeResult()
     inputs.store.ensure_writable()
-    at_once = spark.sparkContext.defaultParallelism if inputs.is_unasked else None
+    tasks_per_job = spark.sparkContext.defaultParallelism if inputs.is_automatic else None
 
     def compute(part: MissingStatistics) -> ComputeResult:
         destination = _choose_destination(inputs, part.columns)
@@ -88,7 +88,7 @@ def compute_missing(
             store=inputs.store,
             destination=destination,
             progress=progress,
-            at_once=at_once,
+            tasks_per_job=tasks_per_job,
         )
         return computation.run(part)
 
@@ -119,7 +119,8 @@ class BlockComputation:
     Attributes:
         store: Where the driver writes.
         destination: Where tasks write.
-        at_once: The number of tasks in a job, so that other jobs of the session run between; None: all in one.
+        tasks_per_job: The number of tasks in a job, so that other jobs of the session can run between two jobs; None
+            runs all tasks in one job.
     """
 
     spark: SparkSession
@@ -127,22 +128,22 @@ class BlockComputation:
     store: Store
     destination: BlockDestination
     progress: Progress
-    at_once: int | None = None
+    tasks_per_job: int | None = None
 
     def run(self, work: MissingStatistics) -> ComputeResult:
         """Compute the missing statistics of files."""
         if any(column.is_expression for column in work.columns):
             return ExpressionComputation(self, work).run()
         if not work.columns:
-            return ComputeResult((self._list(work.files),), objects=1)
+            return ComputeResult((self._list_files(work.files),), objects=1)
         return self._read(work)
 
-    def _list(self, files: tuple[DataFile, ...]) -> Block:
+    def _list_files(self, files: tuple[DataFile, ...]) -> Block:
         content = BlockContent("files", (), files)
         return write_block(self.store.put, content, self.destination.table, self.destination.settings)
 
     def _read(self, work: MissingStatistics) -> ComputeResult:
-        """Read data files by the kernel, and those that it cannot read by Spark."""
+        """Read data files by the kernel; Spark reads the files that the kernel cannot."""
         reasons = self._find_spark_only_reasons(work.files)
         result = ComputeResult()
         kernel_files = leave_out_files(work.files, reasons)
@@ -157,13 +158,13 @@ class BlockComputation:
         return result
 
     def _read_remaining(self, work: MissingStatistics, reasons: Mapping[str, str]) -> ComputeResult:
-        """Read by Spark the data files that the kernel cannot read; if only values serve, list the files alone."""
+        """Read data files by Spark; if Spark cannot give the requested statistics, only list the files."""
         if work.depth == FULL and not self.facts.field_ids:
             return self._read_by_spark(work, reasons)
         refused = tuple(Refusal(path, reason) for path, reason in reasons.items())
         if work.is_listed:
             return ComputeResult(refused=refused)
-        return ComputeResult((self._list(work.files),), refused=refused, objects=1)
+        return ComputeResult((self._list_files(work.files),), refused=refused, objects=1)
 
     def _find_spark_only_reasons(self, files: Sequence[DataFile]) -> dict[str, str]:
         """Return by path the reasons that the kernel cannot read data files."""
@@ -202,7 +203,8 @@ class BlockComputation:
         results = run_cancellable(self.spark, lambda: analyze_spark_rows(rows, self.destination, task))
         result = _join_results(results)
         unread = _list_unread(results)
-        gone = _refuse_gone_files(work.files, result.read.union(refusal.subject for refusal in unread))
+        seen_paths = result.read.union(refusal.subject for refusal in unread)
+        gone = _refuse_gone_files(work.files, seen_paths)
         return replace(result, refused=(*result.refused, *cast_columns, *unread, *gone))
 
     def make_task(self, work: MissingStatistics, files: tuple[DataFile, ...]) -> BlockTask:
@@ -243,18 +245,18 @@ class BlockComputation:
             return StageProgress(files.value, total, rows.value, weight.value / total_weight)
 
         self.progress.begin("reading", read_progress)
-        step = self._choose_wave(len(tasks))
+        wave_size = self._choose_wave_size(len(tasks))
         results: list[BlockTaskResult] = []
-        for first in range(0, len(tasks), step):
-            wave = tasks[first : first + step]
+        for first in range(0, len(tasks), wave_size):
+            wave = tasks[first : first + wave_size]
             job = context.parallelize(wave, len(wave)).map(run)
             results += run_cancellable(self.spark, partial(destination.store.collect, job))
         return results
 
-    def _choose_wave(self, tasks: int) -> int:
-        """Choose how many tasks run in one job: they keep the keys with which it began."""
-        if self.at_once:
-            return self.at_once
+    def _choose_wave_size(self, tasks: int) -> int:
+        """Choose how many tasks run in one job: its tasks use the storage keys that it began with."""
+        if self.tasks_per_job:
+            return self.tasks_per_job
         if math.isinf(self.destination.access.expires):
             return tasks
         return _TASKS_WITH_SAME_KEYS * self.spark.sparkContext.defaultParallelism
@@ -288,25 +290,25 @@ class ExpressionComputation:
         return sum(map(self._compute_settled, self.work.columns, unsettled), ComputeResult())
 
     def _compute_settled(self, expression: Column, unsettled: Sequence[Refusal]) -> ComputeResult:
-        """Compute an expression of the files whose values are the same for every reader."""
+        """Compute an expression over the settled files, and refuse the others."""
         unsettled_paths = {refusal.subject for refusal in unsettled}
         settled = leave_out_files(self.work.files, unsettled_paths)
         work = replace(self.work, columns=(expression,), files=settled)
         result = self._compute(work) if settled else ComputeResult()
-        return result + ComputeResult(refused=self._name_files(work, unsettled))
+        return result + ComputeResult(refused=self._refuse_expressions(work, unsettled))
 
     def _compute(self, work: MissingStatistics) -> ComputeResult:
         facts = self.blocks.facts
         spark = self.blocks.spark
         destination = self.blocks.destination
-        # Of an expression null is what Spark has computed.
+        # Spark computed the nulls of an expression: they do not mean that a column is absent.
         task = replace(self.blocks.make_task(work, work.files), absent_is_null=True)
         rows = read_expressions_by_spark(spark, facts, work.columns, work.files)
         try:
             results = run_cancellable(spark, lambda: analyze_spark_rows(rows, destination, task))
         except SPARK_JOB_ERRORS as failure:
             return self._divide(work, failure)
-        return _join_results(results) + ComputeResult(refused=self._name_files(work, _list_unread(results)))
+        return _join_results(results) + ComputeResult(refused=self._refuse_expressions(work, _list_unread(results)))
 
     def _divide(self, work: MissingStatistics, failure: Exception) -> ComputeResult:
         """Compute parts of the work that failed: each expression by itself, then half of the files."""
@@ -316,27 +318,27 @@ class ExpressionComputation:
         if self.attempts < 0:
             reason = f"jobs over its rows fail too often: {find_cause(failure)}"
             refusal = Refusal(f"{len(work.files)} data files", reason)
-            return ComputeResult(refused=self._name_files(work, (refusal,)))
+            return ComputeResult(refused=self._refuse_expressions(work, (refusal,)))
         parts = _split(work)
         if not parts:
             return self._note_failure(work, Refusal(work.files[0].path, find_cause(failure)))
         return sum(map(self._compute, parts), ComputeResult())
 
     def _note_failure(self, work: MissingStatistics, refusal: Refusal) -> ComputeResult:
-        """Store that an expression fails on a row of a file: else every ANALYZE would try again."""
+        """Store that an expression fails on a row of a file, so that the next ANALYZE does not try again."""
         keys = frozenset(column.key for column in work.columns)
         files = tuple(replace(file, unknown=file.unknown | keys) for file in work.files)
         noted = _join_results(self.blocks.run_job(work, files))
-        return replace(noted, read=frozenset()) + ComputeResult(refused=self._name_files(work, (refusal,)))
+        return replace(noted, read=frozenset()) + ComputeResult(refused=self._refuse_expressions(work, (refusal,)))
 
-    def _name_files(self, work: MissingStatistics, refused: Sequence[Refusal]) -> tuple[Refusal, ...]:
+    def _refuse_expressions(self, work: MissingStatistics, refused: Sequence[Refusal]) -> tuple[Refusal, ...]:
         subject = f"expression {', '.join(column.path[0] for column in work.columns)}"
         return tuple(Refusal(subject, f"{refusal.subject}: {refusal.reason}") for refusal in refused)
 
 
-def _refuse_gone_files(files: Sequence[DataFile], paths: Collection[str]) -> list[Refusal]:
-    """Refuse the files that are not at one of the paths: they have left the table."""
-    return [Refusal(file.path, refusals.CHANGED_MEANWHILE) for file in leave_out_files(files, paths)]
+def _refuse_gone_files(files: Sequence[DataFile], seen_paths: Collection[str]) -> list[Refusal]:
+    """Refuse the files that nothing was read of: they have left the table."""
+    return [Refusal(file.path, refusals.CHANGED_MEANWHILE) for file in leave_out_files(files, seen_paths)]
 
 
 def _split(work: MissingStatistics) -> list[MissingStatistics]:
@@ -352,7 +354,7 @@ def _split(work: MissingStatistics) -> list[MissingStatistics]:
 
 
 def _split_unread(results: Sequence[BlockTaskResult]) -> tuple[tuple[Refusal, ...], dict[str, str]]:
-    """Split refusals: files that were replaced while they were read, and by path the reasons of other files."""
+    """Split the unread files into those that were replaced meanwhile, and the reasons of all others by path."""
     replaced = []
     reasons = {}
     for refusal in _list_unread(results):
@@ -391,7 +393,7 @@ def _join_results(results: Sequence[BlockTaskResult]) -> ComputeResult:
 
 
 def _refuse_cast_columns(results: Sequence[BlockTaskResult]) -> list[Refusal]:
-    """Name each column that files have in another type, once for all files with that type."""
+    """Refuse columns that files have in another type: one refusal for each column and type."""
     paths_by_type: dict[tuple[Column, str, str], list[str]] = defaultdict(list)
     for result in results:
         for cast in result.cast_columns:

@@ -82,7 +82,7 @@ def _find_uncounted(facts: TableFacts) -> list[DataFile]:
 def _read_counts(
     store: Store, snapshots: Sequence[Snapshot], files: Iterable[tuple[FileKey, str | None]]
 ) -> dict[DeletedFile, int]:
-    """The stored numbers of these files, from the newest snapshot that has them."""
+    """Read the stored numbers of these files, each from the newest snapshot that has it."""
     missing = set(files)
     counts: dict[DeletedFile, int] = {}
     for snapshot in reversed(snapshots):
@@ -103,7 +103,7 @@ def _read_snapshot_counts(store: Store, snapshot: Snapshot) -> dict[DeletedFile,
 
 
 def _list_counts(listed: pa.Table) -> dict[DeletedFile, int]:
-    """The numbers of deleted rows in a list of data files, as far as they are known."""
+    """Read the known numbers of deleted rows from a list of data files."""
     is_counted = pc.and_(pc.is_valid(listed["delete_files"]), pc.is_valid(listed["deleted_rows"]))
     counted = listed.filter(is_counted)
     files = zip(read_file_keys(counted), counted["delete_files"].to_pylist(), strict=True)
@@ -117,7 +117,7 @@ def _with_counts(facts: TableFacts, counts: Mapping[DeletedFile, int]) -> TableF
 
 def _with_count(file: DataFile, counts: Mapping[DeletedFile, int]) -> DataFile:
     deleted = counts.get(_identify(file))
-    if deleted is None:  # it was known before, or still is not
+    if deleted is None:  # the file has its number already, or none is stored
         return file
     deletes = file.delete_files if deleted else None
     return replace(file, deletes=deletes, deleted_rows=deleted)

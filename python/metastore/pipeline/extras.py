@@ -1,4 +1,4 @@
-"""Exact ranks and value indexes: what a snapshot may have of chosen columns besides their statistics."""
+"""Exact ranks and value indexes: additions to a snapshot for chosen columns."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class Extra(ABC):
 
     @abstractmethod
     def stored_ordinals(self, entry: Snapshot) -> frozenset[int]:
-        """The columns of an entry that have it."""
+        """The ordinals of the columns that have it in an entry."""
 
     def is_current(self, entry: Snapshot) -> bool:
         """Return whether a snapshot's entry has all chosen columns."""
         return self.ordinals <= self.stored_ordinals(entry)
 
-    def with_lost(self, entry: Snapshot) -> Extra:
-        """Choose the columns of a damaged entry, too: they have to be computed again."""
+    def with_columns_of(self, entry: Snapshot) -> Extra:
+        """Choose the columns of a damaged entry as well: their ranks or indexes have to be computed again."""
         present = self._present_ordinals(entry).values()
         return replace(self, ordinals=self.ordinals.union(present))
 
@@ -70,14 +70,14 @@ class Extra(ABC):
 
     @abstractmethod
     def finish(self, made: Snapshot, stored: Sequence[Snapshot]) -> Extra:
-        """Compute what the jobs left to do for a new entry, and note the columns that failed."""
+        """Finish after the jobs of the table level have made a new entry, and note the columns that failed."""
 
     def add_to(self, entry: Snapshot) -> Snapshot:
-        """Put the result into a snapshot's entry, where the jobs did not."""
+        """Add the result to a snapshot's entry, unless the jobs did."""
         return entry
 
     def _present_ordinals(self, entry: Snapshot) -> dict[int, int]:
-        """Map the stored ordinals of an entry to today's; columns that the table has lost are left out."""
+        """Map the ordinals in an entry to the table's ordinals now; columns that were dropped are left out."""
         ordinals = {_identity(column): ordinal for ordinal, column in enumerate(self.facts.columns)}
         columns = self.facts.resolve_snapshot(entry).columns
         present = {}
@@ -109,7 +109,7 @@ class ValueIndexExtra(Extra):
         return entry.placed is not None and super().is_current(entry)
 
     def extend_jobs(self, jobs: ValueJobs, stored: Sequence[Snapshot]) -> ValueJobs:
-        """Have the jobs index the chosen columns, and those that stored entries of the same snapshot index."""
+        """Make the jobs index the chosen columns, and the columns that stored entries of this snapshot have indexed."""
         ordinals = set(self.ordinals)
         for entry in stored:
             if entry.id == snapshot_id(self.facts):
@@ -128,7 +128,7 @@ class ValueIndexExtra(Extra):
         """Find the newest stored indexes of these columns that cover live data files."""
         for entry in reversed(stored):
             present = self._present_ordinals(entry)
-            columns = {then: now for then, now in present.items() if now in ordinals}
+            columns = {stored_ordinal: now for stored_ordinal, now in present.items() if now in ordinals}
             indexes = self._select_indexes(entry, columns) if columns else ()
             if indexes:
                 return indexes
@@ -156,11 +156,11 @@ class ValueIndexExtra(Extra):
 
 @dataclass(frozen=True)
 class RanksExtra(Extra):
-    """Exact ranks: from the stored ones, where only data files were added since.
+    """Exact ranks; if only data files were added since, the stored ranks are extended.
 
     Attributes:
         sort: The jobs that make them.
-        made: The ranks of this run, or None before they are sorted.
+        made: The ranks that this run computed, or None before it did.
     """
 
     sort: RankSort
@@ -174,20 +174,21 @@ class RanksExtra(Extra):
         if self.made is not None:
             return self
         failed = dict(self.failed)
-        return replace(self, made=self._make(stored, failed), failed=failed)
+        made_ranks = self._compute_ranks(stored, failed)
+        return replace(self, made=made_ranks, failed=failed)
 
     def add_to(self, entry: Snapshot) -> Snapshot:
         return replace(entry, ranks=self.made or ())
 
-    def _make(self, entries: Sequence[Snapshot], failed: dict[str, str]) -> tuple[RanksRef, ...]:
+    def _compute_ranks(self, entries: Sequence[Snapshot], failed: dict[str, str]) -> tuple[RanksRef, ...]:
         base, ranked_files = self._find_base(entries, frozenset(map(_identify_file, self.facts.files)))
         added = [file for file in self.facts.files if _identify_file(file) not in ranked_files]
         stored = _ranked_ordinals(base)
         if added:
             to_extend = sorted(self.ordinals & stored)
             base = self._sort(to_extend, added, base, failed)
-        to_begin = sorted(self.ordinals - stored)
-        return base + self._sort(to_begin, self.facts.files, (), failed)
+        to_create = sorted(self.ordinals - stored)
+        return base + self._sort(to_create, self.facts.files, (), failed)
 
     def _find_base(
         self, entries: Sequence[Snapshot], live: frozenset[_File]

@@ -63,7 +63,7 @@ class RoundState:
         damage: The damage of the stored statistics.
         extras: The ranks and value indexes to make besides statistics.
         replaceable: Ids of the tables whose statistics may be replaced; None before the first manifest was read.
-        is_stale: Whether the newest manifest lacks something, whatever it says.
+        is_stale: Whether another round has to commit: blocks are damaged, or another writer committed blocks meanwhile.
         result: The results of the tasks.
         failed: User-defined statistics that failed, and why.
         objects: The number of objects of the table level that were written.
@@ -85,7 +85,7 @@ class RoundState:
     def of(cls, inputs: PlanInputs) -> RoundState:
         """The state before the first round."""
         return cls(
-            damage=KnownDamage(is_looked_for=inputs.is_repair),
+            damage=KnownDamage(is_repair=inputs.is_repair),
             extras=inputs.extras,
             failed=inputs.user_statistics.failed,
         )
@@ -119,7 +119,7 @@ class Plan:
 
 
 def make_plan(inputs: PlanInputs, state: RoundState, manifest: Manifest | None) -> Plan:
-    """Decide what to do about a manifest: nothing is written, and no job started."""
+    """Decide what has to be computed and committed; this writes nothing and starts no job."""
     stored = inputs.facts.own_manifest(manifest)
     state = _examine(inputs, state, stored)
     sound = drop_damaged_parts(state.damage, stored)
@@ -136,7 +136,7 @@ def make_plan(inputs: PlanInputs, state: RoundState, manifest: Manifest | None) 
             return make_plan(inputs, state.with_damage(broken), manifest)
         reason = _find_missing_objects(inputs, sound)
     repairs = make_repair_requests(damage, inputs.store, inputs.facts, sound, inputs.request)
-    requests = [inputs.request, *inputs.request.of_expressions(), *repairs]
+    requests = [inputs.request, *inputs.request.expression_requests(), *repairs]
     return Plan(
         manifest=sound,
         base=base,
@@ -149,13 +149,13 @@ def make_plan(inputs: PlanInputs, state: RoundState, manifest: Manifest | None) 
 
 
 def _examine(inputs: PlanInputs, state: RoundState, manifest: Manifest) -> RoundState:
-    """Look for damage; extras that this snapshot's entry lost are made again."""
+    """Look for damage; if this snapshot's entry is damaged, its ranks and value indexes are computed again."""
     snapshot = snapshot_id(inputs.facts)
     damage = examine_manifest(state.damage, inputs.store, manifest, snapshot)
     entry = find_damaged_entry(damage, manifest, snapshot)
     if entry is None:
         return replace(state, damage=damage)
-    extras = tuple(extra.with_lost(entry) for extra in state.extras)
+    extras = tuple(extra.with_columns_of(entry) for extra in state.extras)
     return replace(state, damage=damage, extras=extras)
 
 
@@ -167,7 +167,7 @@ def _find_adoptable_blocks(
     inputs: PlanInputs, damage: KnownDamage, manifest: Manifest, coverage: Coverage
 ) -> tuple[Block, ...]:
     """Find blocks that a killed ANALYZE finished and nobody has committed."""
-    if damage.is_looked_for:  # they may name the details that are damaged
+    if damage.is_repair:  # these blocks may refer to the damaged details
         return ()
 
     def is_useful(block: Block, files: pa.Table) -> bool:
@@ -220,7 +220,7 @@ def _has_all_extras(inputs: PlanInputs, state: RoundState, entry: Snapshot) -> b
 
 
 def _find_broken_blocks(inputs: PlanInputs, coverage: Coverage) -> set[str]:
-    """Name the blocks of live files whose objects are missing or have another length."""
+    """Return the ids of the blocks of live files whose objects are missing or have another length."""
     objects = {block_files.block.id: list_block_objects(block_files) for block_files in coverage.live_blocks}
     lengths: dict[str, int] = {}
     for block_objects in objects.values():
@@ -254,15 +254,15 @@ def plan_work(coverage: Coverage, requests: Sequence[AnalyzeRequest]) -> tuple[M
 def find_missing(
     knowledge: Mapping[FileKey, tuple[FileKnowledge, ...]], request: AnalyzeRequest
 ) -> list[MissingStatistics]:
-    """Find the requested statistics that are not known, together for the files that miss the same columns."""
-    work: dict[tuple[tuple[Column, ...], bool], list[DataFile]] = defaultdict(list)
+    """Find the requested statistics that no block has; files that miss the same columns are one item."""
+    groups: dict[tuple[tuple[Column, ...], bool], list[DataFile]] = defaultdict(list)
     for file_knowledge, files in _group_by_knowledge(knowledge, request.files).items():
         columns = _find_unknown_columns(file_knowledge, request)
         is_listed = bool(file_knowledge)
         if columns or not is_listed:
-            work[columns, is_listed] += files
+            groups[columns, is_listed] += files
     missing = []
-    for (columns, is_listed), files in work.items():
+    for (columns, is_listed), files in groups.items():
         depth = request.depth if columns else FILES
         missing.append(MissingStatistics(depth, columns, tuple(files), is_listed))
     return missing

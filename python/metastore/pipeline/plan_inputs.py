@@ -57,7 +57,7 @@ class UserStatistics:
     failed: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, expression: str | None) -> frozenset[tuple[str, int]]:
-        """The names and versions of the statistics of an expression, by its key; None selects those of columns."""
+        """Return names and versions of the statistics of an expression, by its key; None selects those of columns."""
         selected = [statistic for statistic in self.statistics if statistic.expression == expression]
         return frozenset((statistic.name, statistic.version) for statistic in selected)
 
@@ -73,16 +73,16 @@ class PlanInputs:
 
     Attributes:
         task_store: The store as tasks reach it.
-        keep: The number of snapshots to keep.
+        snapshots_to_keep: The number of snapshots to keep.
         access: How tasks open data files.
         is_repair: Whether all stored statistics are read first to find damage.
         extras: The ranks and value indexes to make besides statistics.
         jobs: The jobs that the table level is made with.
         failed_expressions: Expressions that have no statistics, and why.
         is_publishing: Whether the columns' distinct counts are published for other engines in the table's metadata.
-        is_unasked: Whether nobody typed the statement: people's queries do not wait for all of its tasks.
+        is_automatic: Whether nobody typed the statement: queries of people must not wait for all its tasks.
         newly_counted: Paths of the data files whose deleted rows this run counted.
-        read_for_deletes: Paths of the data files that it read to count them.
+        read_for_deletes: Paths of the data files that this run read to count deleted rows.
         wrong_names: Table properties and settings of the session that have no effect, and why.
     """
 
@@ -92,7 +92,7 @@ class PlanInputs:
     task_store: TaskStore
     block_files: BlockFilesCache
     options: TableLevelOptions
-    keep: int
+    snapshots_to_keep: int
     access: DataFileAccess = LOCAL_FILES
     is_repair: bool = False
     user_statistics: UserStatistics = field(default_factory=UserStatistics)
@@ -100,7 +100,7 @@ class PlanInputs:
     jobs: ValueJobs | None = None
     failed_expressions: Mapping[str, str] = field(default_factory=dict)
     is_publishing: bool = False
-    is_unasked: bool = False
+    is_automatic: bool = False
     newly_counted: frozenset[str] = frozenset()
     read_for_deletes: frozenset[str] = frozenset()
     wrong_names: Mapping[str, str] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class PlanInputs:
         return describe_block_settings(self.options)
 
     def cover(self, blocks: Sequence[Block]) -> Coverage:
-        """The statistics that blocks have of the table's data files."""
+        """Return which statistics of the table's data files these blocks have."""
         resolved = [self.facts.resolve_block(block) for block in blocks]
         return Coverage(self.block_files.read(resolved), self.facts.files)
 
@@ -126,7 +126,7 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
     block_files = BlockFilesCache(store)
     facts = count_rows(spark, facts, store, block_files, access)
     facts = recall_deleted_rows(facts, store)
-    # A list of files is made without reading any.
+    # ANALYZE at depth `files` opens no data file.
     deleted = DeletedRows(facts) if statement.depth == FILES else count_deleted_rows(spark, facts)
     facts = deleted.facts
     case_sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
@@ -158,7 +158,7 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
         access=access,
         block_files=block_files,
         options=choose_options(values),
-        keep=values["spark.metastore.snapshots.keep"],
+        snapshots_to_keep=values["spark.metastore.snapshots.keep"],
         is_repair=statement.repair,
         user_statistics=users,
         failed_expressions=expressions.failed,
@@ -199,7 +199,7 @@ def _with_statistics(request: AnalyzeRequest, users: UserStatistics, expressions
 
 
 def _find_wrong_names(spark: SparkSession, facts: TableFacts) -> dict[str, str]:
-    """Find table properties and settings that begin like ours and have no effect."""
+    """Find table properties and settings with our prefix that have no effect, and log them."""
     properties = configuration.find_wrong_properties(facts.properties)
     settings = configuration.find_unknown_settings(spark)
     problems = {f"table property {name}": problem for name, problem in properties.items()}
@@ -227,7 +227,7 @@ def _resolve_expressions(
     settings: Mapping[str, Any],
     statistics: Sequence[Statistic],
 ) -> TableExpressions:
-    """Look up the expressions that arguments, statistics, a setting and a property of the table name."""
+    """Resolve the expressions that the statement, statistics, a setting and a table property name."""
     if statement.depth != FULL or not facts.files:
         return TableExpressions()
     texts = (
@@ -263,7 +263,7 @@ def _list_statistics(statement: AnalyzeStatement) -> tuple[tuple[Statistic, ...]
 def _load_user_statistics(
     declared: Sequence[Statistic], expressions: TableExpressions, unusable: Mapping[str, str]
 ) -> UserStatistics:
-    """Pack statistics for the job, with the table's keys in place of the texts of expressions."""
+    """Pickle statistics for the job; the keys of expressions replace their texts."""
     statistics = [_with_expression_key(statistic, expressions.keys) for statistic in declared]
     pickles, failed = pickle_statistics(statistics)
     usable = tuple(statistic for statistic in statistics if statistic.name not in failed)

@@ -44,7 +44,7 @@ class CompleteColumns:
 
     Attributes:
         sketches: Sketches by the keys of their columns.
-        without_sketch: Columns that only something else than a sketch counts.
+        without_sketch: Columns whose distinct values are counted without a sketch.
     """
 
     sketches: Mapping[str, EncodedSketch] = field(default_factory=dict)
@@ -58,13 +58,13 @@ def publish_sketches(spark: SparkSession, inputs: PlanInputs) -> tuple[Refusal, 
         return ()
     try:
         problem = _publish(spark, inputs)
-    except Exception as failure:  # noqa: BLE001 - the statistics are committed: whatever others do with theirs
+    except Exception as failure:  # noqa: BLE001 - the statistics are committed: no error may hide that
         problem = f"they could not be published: {find_cause(failure)}"
     return () if problem is None else (Refusal(SUBJECT, problem),)
 
 
 def _publish(spark: SparkSession, inputs: PlanInputs) -> str | None:
-    """Publish the sketches; return the reason that the sketch of a column is left out."""
+    """Publish the sketches; return why sketches of columns are left out, or None."""
     facts = inputs.facts
     if not facts.is_physical:
         return _DELETED
@@ -89,8 +89,8 @@ def _read_columns(inputs: PlanInputs) -> CompleteColumns:
     snapshot = _find_snapshot(inputs)
     if snapshot is None or snapshot.summary is None:
         return CompleteColumns()
-    described = inputs.facts.resolve_snapshot(snapshot)
-    columns = dict(enumerate(described.columns))  # expressions come behind them
+    resolved = inputs.facts.resolve_snapshot(snapshot)
+    columns = dict(enumerate(resolved.columns))  # ordinals of expressions follow those of columns
     counted = _list_counted_ordinals(inputs.store, snapshot.summary, snapshot.files_total) & columns.keys()
     sketches = {} if snapshot.sketches is None else _read_sketches(inputs.store, snapshot.sketches, counted)
     return CompleteColumns(
@@ -114,8 +114,8 @@ def _find_snapshot(inputs: PlanInputs) -> Snapshot | None:
     return snapshots.get(snapshot_id(inputs.facts))
 
 
-def _list_counted_ordinals(store: Store, summary: ObjectRef, files: int) -> set[int]:
-    """The ordinals of the columns and expressions whose distinct values are counted in so many data files."""
+def _list_counted_ordinals(store: Store, summary: ObjectRef, files_total: int) -> set[int]:
+    """List the ordinals of columns and expressions whose distinct values are counted in all data files."""
     rows = store.get(summary, ["column", "files", "distinct"])
-    is_counted = pc.and_(pc.equal(rows["files"], files), pc.is_valid(rows["distinct"]))
+    is_counted = pc.and_(pc.equal(rows["files"], files_total), pc.is_valid(rows["distinct"]))
     return set(rows["column"].filter(is_counted).to_pylist())

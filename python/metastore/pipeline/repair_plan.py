@@ -34,17 +34,17 @@ class KnownDamage:
     """Damage of the stored statistics, as far as this ANALYZE knows it, and the repairs so far.
 
     Attributes:
-        is_looked_for: Whether all objects are read to find damage, and computed again as deep as they were.
+        is_repair: Whether all objects are read to find damage, and damaged blocks computed again at their own depth.
         findings: The result of that examination.
         examined: Digests of the manifests that were examined.
         blocks: Ids of the damaged blocks.
         skipped: Ids of the damaged blocks that are not computed again.
         entries: The lost parts of snapshots' entries by snapshot id; None if all of the entry is lost.
-        lost: The statistics of damaged blocks that nobody computes again, by block id.
-        rewritten: New blocks by the ids of those of which only zones were damaged.
+        lost: Statistics in damaged blocks that are not computed again, such as those of removed files, by block id.
+        rewritten: New blocks that replace blocks whose zones were damaged, by the ids of the old ones.
     """
 
-    is_looked_for: bool = False
+    is_repair: bool = False
     findings: Damage = field(default_factory=Damage)
     examined: frozenset[str] = frozenset()
     blocks: frozenset[str] = frozenset()
@@ -58,14 +58,14 @@ class KnownDamage:
         return replace(self, blocks=self.blocks.union(blocks))
 
     def list_lost_blocks(self, manifest: Manifest) -> list[Block]:
-        """The damaged blocks of a manifest that have to be computed again."""
+        """List the damaged blocks of a manifest that have to be computed again."""
         lost = self.blocks - self.skipped
         return [block for block in manifest.blocks if block.id in lost]
 
 
 def examine_manifest(damage: KnownDamage, store: Store, manifest: Manifest, snapshot: str) -> KnownDamage:
-    """Look for damage if the statement asks for it, once in every manifest."""
-    if not damage.is_looked_for or manifest.digest in damage.examined:
+    """Find the damage of a manifest, once, if the statement is a repair."""
+    if not damage.is_repair or manifest.digest in damage.examined:
         return damage
     findings = find_damage(store, manifest)
     entries = dict(damage.entries)
@@ -84,22 +84,22 @@ def examine_manifest(damage: KnownDamage, store: Store, manifest: Manifest, snap
 
 def drop_damaged_parts(damage: KnownDamage, manifest: Manifest) -> Manifest:
     """Return the manifest without damaged objects of its snapshots and groups."""
-    wrong = damage.findings.objects
+    damaged = damage.findings.objects
     return replace(
         manifest,
-        snapshots=repair_entries(manifest.snapshots, wrong),
-        nodes=tuple(ref for ref in manifest.nodes if ref.name not in wrong),
+        snapshots=repair_entries(manifest.snapshots, damaged),
+        nodes=tuple(ref for ref in manifest.nodes if ref.name not in damaged),
     )
 
 
-def repair_entries(entries: Sequence[Snapshot], wrong: Collection[str]) -> tuple[Snapshot, ...]:
-    """Return the entries without damaged objects; an entry of which nothing remains is left out."""
-    repaired = [repair_snapshot(entry, wrong) for entry in entries]
+def repair_entries(entries: Sequence[Snapshot], damaged: Collection[str]) -> tuple[Snapshot, ...]:
+    """Remove damaged objects from entries, and entries of which nothing remains."""
+    repaired = [repair_snapshot(entry, damaged) for entry in entries]
     return tuple(filter(None, repaired))
 
 
 def find_damaged_entry(damage: KnownDamage, manifest: Manifest, snapshot: str) -> Snapshot | None:
-    """The entry of a snapshot if objects of it are damaged, else None."""
+    """Return a snapshot's entry if some of its objects are damaged, else None."""
     for entry in manifest.snapshots:
         if entry.id == snapshot and repair_snapshot(entry, damage.findings.objects) != entry:
             return entry
@@ -107,8 +107,8 @@ def find_damaged_entry(damage: KnownDamage, manifest: Manifest, snapshot: str) -
 
 
 def skip_deeper_blocks(damage: KnownDamage, manifest: Manifest, depth: str) -> KnownDamage:
-    """Skip damaged blocks that need deeper reading than the statement, unless it looks for damage."""
-    if damage.is_looked_for:
+    """Skip damaged blocks that need deeper reading than the statement, unless the statement is a repair."""
+    if damage.is_repair:
         return replace(damage, skipped=frozenset())
     deeper = [block.id for block in manifest.blocks if DEPTHS[block.computed] > DEPTHS[depth]]
     return replace(damage, skipped=damage.blocks.intersection(deeper))
@@ -142,7 +142,7 @@ def _select_files(store: Store, facts: TableFacts, block: Block) -> tuple[DataFi
 
 
 def rewrite_zones(damage: KnownDamage, store: Store, manifest: Manifest, blocks: Sequence[Block]) -> KnownDamage:
-    """Write blocks again of which only zones are damaged."""
+    """Write new blocks in place of those whose zones are damaged."""
     rewritten = dict(damage.rewritten)
     for block in blocks:
         if block.id in damage.findings.zones:
@@ -153,7 +153,7 @@ def rewrite_zones(damage: KnownDamage, store: Store, manifest: Manifest, blocks:
 def note_lost_statistics(
     damage: KnownDamage, store: Store, facts: TableFacts, manifest: Manifest, coverage: Coverage
 ) -> KnownDamage:
-    """Note the statistics that go with the damaged blocks of a manifest."""
+    """Note the statistics that are lost with the damaged blocks of a manifest."""
     lost_by_block = dict(damage.lost)
     for block in damage.list_lost_blocks(manifest):
         lost = find_lost_statistics(store, manifest, facts.resolve_block(block), coverage)

@@ -59,7 +59,7 @@ class AnalyzeStatement:
 
 @dataclass(frozen=True)
 class ExtraColumns:
-    """Ordinals of the columns that get ranks or a distribution, and the reasons that chosen columns cannot."""
+    """Ordinals of the columns that get ranks or a distribution, and why other chosen columns cannot have it."""
 
     ordinals: frozenset[int] = frozenset()
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -87,8 +87,8 @@ class AnalyzeRequest:
     expressions: tuple[Column, ...] = ()
     expression_statistics: Mapping[str, frozenset[tuple[str, int]]] = field(default_factory=dict)
 
-    def of_expressions(self) -> list[AnalyzeRequest]:
-        """Return requests for the expressions as columns: one request per set of user-defined statistics."""
+    def expression_requests(self) -> list[AnalyzeRequest]:
+        """Make requests that treat expressions as columns: one for each set of user-defined statistics."""
         groups: dict[frozenset[tuple[str, int]], list[Column]] = defaultdict(list)
         for column in self.expressions:
             statistics = self.expression_statistics.get(column.key, frozenset())
@@ -104,10 +104,10 @@ def resolve_request(
 ) -> AnalyzeRequest:
     """Check a statement against the table."""
     fold = str if case_sensitive else str.casefold
-    columns = facts.columns if statement.columns is None else _columns(facts, statement.columns, fold)
+    columns = facts.columns if statement.columns is None else _resolve_columns(facts, statement.columns, fold)
     for name in statement.partition_columns:
         _require_partition_column(facts, name, fold)
-    files = _files(facts, statement.partition, fold, zone)
+    files = _select_files(facts, statement.partition, fold, zone)
     request = AnalyzeRequest(statement.depth, () if statement.depth == FILES else columns, files)
     if statement.depth != FULL:
         return request
@@ -146,10 +146,10 @@ def _find_extra_columns(
 
 
 def _choose_columns(facts: TableFacts, request: AnalyzeRequest, choice: ColumnChoice, fold: Any) -> set[Column]:
-    """The columns that an argument of the statement chooses."""
+    """Return the columns that an argument of the statement chooses."""
     if choice is True:
         return {column for column in request.columns if column.encoding is not None}
-    return set(_columns(facts, choice or (), fold))
+    return set(_resolve_columns(facts, choice or (), fold))
 
 
 def _find_configured_columns(
@@ -158,23 +158,23 @@ def _find_configured_columns(
     """Find the columns that the setting and the table's property name, and the names that fail."""
     columns: set[Column] = set()
     failed: dict[str, str] = {}
-    for name in _configured_names(statistic, facts, settings):
+    for name in _list_configured_names(statistic, facts, settings):
         try:
-            columns.update(_columns(facts, [name], fold))
+            columns.update(_resolve_columns(facts, [name], fold))
         except ColumnNotFound as error:
             failed[f"{statistic} of {name}"] = error.message
     return columns, failed
 
 
-def _configured_names(statistic: str, facts: TableFacts, settings: Mapping[str, Any]) -> list[str]:
-    """The names of columns in the setting and in the table's property."""
+def _list_configured_names(statistic: str, facts: TableFacts, settings: Mapping[str, Any]) -> list[str]:
+    """List the names of columns in the setting and in the table's property."""
     in_property = facts.properties.get(f"metastore.{statistic}.columns", "").split(",")
     names = [*settings[f"spark.metastore.{statistic}.columns"], *map(str.strip, in_property)]
     return list(filter(None, names))
 
 
 def _refuse_column(statistic: str, column: Column, facts: TableFacts, request: AnalyzeRequest) -> str | None:
-    """The reason that a column cannot have ranks or a distribution, or None."""
+    """Return the reason that a column cannot have ranks or a distribution, or None."""
     if len(request.files) < len(facts.files):
         return PARTITION_REFUSAL
     if statistic != "ranks":
@@ -186,8 +186,8 @@ def _refuse_column(statistic: str, column: Column, facts: TableFacts, request: A
     return None
 
 
-def _columns(facts: TableFacts, names: Sequence[str], fold: Any) -> tuple[Column, ...]:
-    """Return the leaves that names of columns or structs mean."""
+def _resolve_columns(facts: TableFacts, names: Sequence[str], fold: Any) -> tuple[Column, ...]:
+    """Resolve names of columns or structs to columns; a struct stands for all its fields."""
     keys: set[str] = set()
     for name in names:
         keys.update(_find_leaf_keys(facts, name, fold))
@@ -196,7 +196,7 @@ def _columns(facts: TableFacts, names: Sequence[str], fold: Any) -> tuple[Column
 
 def _find_leaf_keys(facts: TableFacts, name: str, fold: Any) -> list[str]:
     # SQL hands over single identifiers without their quotes: a dot may belong to the name.
-    leaves = _leaf_keys(facts, (name,), fold) or _leaf_keys(facts, split_leniently(name), fold)
+    leaves = _match_leaf_keys(facts, (name,), fold) or _match_leaf_keys(facts, split_leniently(name), fold)
     if not leaves:
         column_names = [column.name for column in facts.columns]
         similar = find_similar_names(name, column_names)
@@ -204,7 +204,7 @@ def _find_leaf_keys(facts: TableFacts, name: str, fold: Any) -> list[str]:
     return leaves
 
 
-def _leaf_keys(facts: TableFacts, path: tuple[str, ...], fold: Any) -> list[str]:
+def _match_leaf_keys(facts: TableFacts, path: tuple[str, ...], fold: Any) -> list[str]:
     folded = list(map(fold, path))
     keys = []
     for column in facts.columns:
@@ -214,8 +214,8 @@ def _leaf_keys(facts: TableFacts, path: tuple[str, ...], fold: Any) -> list[str]
     return keys
 
 
-def _files(facts: TableFacts, partition: Mapping[str, Any], fold: Any, zone: str) -> tuple[DataFile, ...]:
-    """Return the data files of a partition; all of the table if it names no column."""
+def _select_files(facts: TableFacts, partition: Mapping[str, Any], fold: Any, zone: str) -> tuple[DataFile, ...]:
+    """Select the data files of a partition; an empty partition selects all files."""
     columns = {fold(column.path[0]): column for column in facts.columns if len(column.path) == 1}
     files = facts.files
     for name, value in partition.items():

@@ -56,7 +56,7 @@ def run_in_turn(spark: SparkSession, statement: AnalyzeStatement, progress: bool
     """Run a statement that nobody typed; return None if another driver already runs the same one."""
     started = time.monotonic()
     with _running(spark, statement, progress) as running_progress:
-        inputs = replace(read_inputs(spark, statement), is_unasked=True)
+        inputs = replace(read_inputs(spark, statement), is_automatic=True)
         with claim(inputs.store, statement.depth) as is_ours:
             if not is_ours:
                 return None
@@ -68,7 +68,7 @@ def run_in_turn(spark: SparkSession, statement: AnalyzeStatement, progress: bool
 
 @contextmanager
 def _running(spark: SparkSession, statement: AnalyzeStatement, progress: bool | Progress) -> Iterator[Progress]:  # noqa: FBT001 - passed on
-    """Show progress, have workers run the right Python, and raise errors of our own."""
+    """Show progress, make workers run the driver's Python, and raise errors as `MetastoreError`."""
     with (
         raise_as_ours(statement.table),
         use_driver_python(spark.sparkContext),
@@ -78,7 +78,7 @@ def _running(spark: SparkSession, statement: AnalyzeStatement, progress: bool | 
 
 
 def _tidy(store: Store) -> None:
-    """Delete now and then objects that were unused for a day: each commit adds manifests, and queries list them."""
+    """Delete objects that were unused for a day, after every hundredth commit: queries list all manifests."""
     try:
         manifest = store.read()
         if manifest is not None and manifest.sequence % _TIDY_EVERY == 0:
@@ -118,7 +118,7 @@ def _run_rounds(spark: SparkSession, inputs: PlanInputs, progress: Progress) -> 
             state = state.with_damage([damage.block])
         if not state.is_stale:
             return state
-    if state.is_committed:  # of this snapshot; others go on writing
+    if state.is_committed:  # other writers go on, but this snapshot has its statistics
         return state
     raise AnalyzeFailed(inputs.facts.name, "other writers kept changing its statistics", "Try again later.")
 
@@ -164,8 +164,9 @@ def _report(inputs: PlanInputs, state: RoundState, unpublished: tuple[Refusal, .
 
 
 def _list_failures(inputs: PlanInputs, state: RoundState) -> tuple[Refusal, ...]:
-    """List failed user-defined statistics, each with its first failure in a task, and then other failures."""
-    statistics = {**dict(reversed(state.result.failed)), **state.failed}
+    """List user-defined statistics that failed, each with its first failure, and then other failures."""
+    first_failures = dict(reversed(state.result.failed))
+    statistics = {**first_failures, **state.failed}
     failures: dict[str, str] = {}
     for extra in state.extras:
         failures.update(extra.failed)

@@ -34,8 +34,8 @@ def count_rows(
 ) -> TableFacts:
     """Count the rows of the data files whose number of rows is unknown.
 
-    Statistics remember it; tasks read the footers of the remaining files. What they cannot read is read by Spark; a
-    file that it cannot read either is refused.
+    Numbers that statistics already store are used first. Tasks read the footers of the other files, and Spark reads the
+    files that Python cannot. A file that Spark cannot read either is refused.
     """
     if all(file.rows is not None for file in facts.files):
         return facts
@@ -48,7 +48,7 @@ def count_rows(
 
 
 def _count_by_spark(spark: SparkSession, files: Sequence[DataFile]) -> tuple[tuple[DataFile, ...], tuple[Refusal, ...]]:
-    """Count unknown numbers of rows; files that Spark cannot read are refused."""
+    """Count the rows of the remaining files by Spark; files that Spark cannot read are refused."""
     uncounted = [file for file in files if file.rows is None]
     counts, unreadable = leave_out_unreadable(uncounted, partial(_count_all_rows, spark))
     refused_paths = {refusal.subject for refusal in unreadable}

@@ -40,7 +40,7 @@ def analyze_spark_rows(rows: DataFrame, destination: BlockDestination, task: Blo
     analyze_partition = partial(analyze_row_batches, destination=destination, task=task)
 
     def analyze(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        # The result is computed when the store asks for it: only then it gathers the objects that are written.
+        # `map` is lazy: the store has to collect the written objects from the moment the result is computed.
         results = map(analyze_partition, [batches])
         for record in store.pack_results(results):
             yield _record_batch(record)
@@ -101,7 +101,7 @@ def _with_constants(
     file: DataFile,
     user_defined: Sequence[Statistic],
 ) -> Iterator[tuple[int, ColumnStatistics]]:
-    """Replace statistics by those that the table's metadata decides: a file that is read alone does not hold them."""
+    """Replace the statistics of columns whose values the table's metadata decides: they are not in the file itself."""
     for ordinal, statistics in column_statistics:
         yield ordinal, _apply_metadata(task.columns[ordinal], statistics, file, user_defined)
 
@@ -145,7 +145,7 @@ class _RowAggregator:
     def finish(self, *, absent_is_null: bool) -> list[tuple[int, ColumnStatistics]]:
         column_statistics = [kernel.finish(self.rows) for kernel in self._kernels]
         if not absent_is_null:
-            # A column of nulls may be absent, and a name mapping may change what that means.
+            # A column of nulls may be absent from the file, and then a name mapping may decide its values.
             for ordinal, column in enumerate(self._columns):
                 if column_statistics[ordinal].nulls == self.rows:
                     column_statistics[ordinal] = unknown_statistics(column, self.rows)

@@ -33,7 +33,7 @@ def find_unsettled(
     files: Sequence[DataFile],
     access: DataFileAccess,
 ) -> list[list[Refusal]]:
-    """Find for each expression the data files of which a reader may show other values, each with the reason.
+    """Find for each expression the data files whose values may differ between readers, each with the reason.
 
     A file is settled if it has no log file, and has each column that the expression reads in the table's type. Hudi's
     readers treat a column that is missing, or that is cast, in different ways.
@@ -47,7 +47,7 @@ def find_unsettled(
 def _find_contents(
     spark: SparkSession, facts: TableFacts, keys: frozenset[str], files: Sequence[DataFile], access: DataFileAccess
 ) -> dict[str, _Content]:
-    """Find for each data file, by its path, which of the columns it has."""
+    """Map the paths of data files to the columns that they have, or to why that is unknown."""
     read_columns = [column for column in facts.columns if column.key in keys]
     columns = [FileColumn.of(column, facts.field_ids) for column in read_columns]
     contents: dict[str, _Content] = {}

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 _SECOND = 1000  # all times here are milliseconds
 _NANOSECONDS = 1_000_000
 _COARSE_AGE = 2 * _SECOND
-"""No file system in use has a clock that is coarser, and clocks of two machines are mostly nearer to each other."""
+"""No file system in use has a coarser clock, and clocks of two machines mostly differ by less."""
 _FINE_AGE = 100
-"""Where a time has parts of a second the file system's clock ticks at least every 10 ms."""
+"""A file system that stores parts of a second has a clock that ticks at least every 10 ms."""
 _LONGEST_WAIT = _COARSE_AGE + 100
 _TICK = 20
 """A file system's clock may lag behind the time by one tick, of 10 ms at most: a wait ends two ticks late."""
@@ -56,7 +56,7 @@ def wait_for_young_files(facts: TableFacts, store: Store, load: Callable[[], Tab
 
 
 def _find_waits(facts: TableFacts, store: Store) -> dict[str, int]:
-    """Map the paths of data files that are still too young to the milliseconds until they are not."""
+    """Map the paths of data files that are still too young to the milliseconds until they are old enough."""
     young = select_files(facts.files, facts.unsettled)
     if not young:
         return {}
@@ -100,12 +100,12 @@ def _read_common_clock(files: Sequence[DataFile], store: Store) -> int | None:
 def _find_device(path: str) -> int | None:
     try:
         return Path(path).stat().st_dev
-    except OSError:  # it is gone: the task that is to read it says so
+    except OSError:  # the file is gone: the task that reads it will report that
         return None
 
 
 def _leave_out(facts: TableFacts, young: Collection[str]) -> TableFacts:
-    """Return the table without some data files, under the snapshot name of the other files."""
+    """Leave young data files out of the table; a snapshot that is named by its files gets another name."""
     if not young:
         return replace(facts, unsettled=frozenset())
     files = leave_out_files(facts.files, young)
