@@ -197,7 +197,7 @@ def test_nothing_is_left_out_silently(kind, width):
     shown = on_terminal(metastore.Answer(kind, "db.t", names, (values,)), width)
     assert max(map(len, shown.splitlines())) <= width
     told = " ".join(shown.split())
-    unsaid = columns.SAID_ELSEWHERE.get(kind, ())
+    unsaid = columns.IN_CAPTION.get(kind, ())
     assert [name for name in names if columns.column_heading(name) not in told and name not in unsaid] == []
 
 

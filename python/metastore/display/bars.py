@@ -21,57 +21,58 @@ if TYPE_CHECKING:
 
 
 WIDTH = 24
-_SHAPE = 120
+"""The characters of the longest bar."""
+_MOST_EVEN_BINS = 120
 _BLOCK = "\u2588"
-_PARTS = " \u258f\u258e\u258d\u258c\u258b\u258a\u2589"
+_PARTIAL_BLOCKS = " \u258f\u258e\u258d\u258c\u258b\u258a\u2589"
 DAY = "day"
-EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - in the answer's zone: its texts name none
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the times of an answer name no zone either
 _FIRST_DAY = date.min.toordinal() - EPOCH.toordinal()
 _LAST_DAY = date.max.toordinal() - EPOCH.toordinal()
 DENSITY, BARS = "density", "bars"
-"""Names of columns that only people see."""
+"""Names of columns that are displayed only; the answer itself does not have them."""
 
 
 @dataclass(frozen=True)
-class Measure:
+class Bars:
     """The bars of an answer.
 
     Attributes:
-        beside: The column of the answer to the left of the bars.
+        column: The column of the answer to whose right the bars are drawn.
         shares: The length of each row's bar, from 0 to 1.
-        head: The heading of the numbers behind the bars, if no column of the answer has them.
-        cells: These numbers as texts, one a row.
+        heading: The heading of the numbers that the bars show, if these are not the column's.
+        numbers: These numbers as texts, one a row.
     """
 
-    beside: str
+    column: str
     shares: tuple[float, ...]
-    head: str = ""
-    cells: tuple[str, ...] = ()
+    heading: str = ""
+    numbers: tuple[str, ...] = ()
 
 
-def measure_bars(answer: Answer) -> Measure | None:
+def measure_bars(answer: Answer) -> Bars | None:
     """The bars of frequencies and histograms; other answers have none."""
     if answer.kind == "frequencies":
         frequencies = _read_counts(answer, "frequency")
-        return Measure(beside="frequency", shares=_shares(frequencies))
+        return Bars(column="frequency", shares=_shares(frequencies))
     if answer.kind == "histogram":
         return _measure_bins(answer)
     return None
 
 
-def _measure_bins(answer: Answer) -> Measure:
-    """The density of each bin, if bins differ in width: bins of equal height have equal counts."""
+def _measure_bins(answer: Answer) -> Bars:
+    """Bars of the count of each bin, or of its density if bins differ in width: such bins often have equal counts."""
     counts = _read_counts(answer, "count")
     edges, unit = read_edges(answer.rows)
     widths = _measure_widths(edges)
-    if not _differ(widths):
-        return Measure(beside="count", shares=_shares(counts))
+    if not _have_unequal_widths(widths):
+        return Bars(column="count", shares=_shares(counts))
     densities = list(map(truediv, counts, widths))
-    return Measure(
-        beside="count",
+    return Bars(
+        column="count",
         shares=_shares(densities),
-        head=f"per {unit}",
-        cells=tuple(map(format_number, densities)),
+        heading=f"per {unit}",
+        numbers=tuple(map(format_number, densities)),
     )
 
 
@@ -80,10 +81,10 @@ def _measure_widths(edges: Sequence[float]) -> list[float]:
     return list(map(sub, edges[1::2], edges[::2]))
 
 
-def _differ(widths: Sequence[float]) -> bool:
-    """Whether bins differ in width, and all widths are positive and finite."""
-    are_widths = all(0 < width < math.inf for width in widths)
-    return are_widths and len(set(widths)) > 1
+def _have_unequal_widths(widths: Sequence[float]) -> bool:
+    """Whether bins differ in width; False if a width is not positive and finite, since it has no density."""
+    have_densities = all(0 < width < math.inf for width in widths)
+    return have_densities and len(set(widths)) > 1
 
 
 def _read_counts(answer: Answer, column: str) -> list[float]:
@@ -91,7 +92,7 @@ def _read_counts(answer: Answer, column: str) -> list[float]:
 
 
 def read_edges(bins: Sequence[Mapping[str, Any]]) -> tuple[list[float], str]:
-    """The positions of the lower and the upper edge of each bin, and their unit; empty for texts."""
+    """The lower and the upper edge of each bin as numbers, one after the other, and their unit; empty for texts."""
     edges: list[str | None] = []
     for row in bins:
         edges += [row["lo"], row["hi"]]
@@ -99,13 +100,13 @@ def read_edges(bins: Sequence[Mapping[str, Any]]) -> tuple[list[float], str]:
 
 
 @dataclass(frozen=True)
-class Shape:
+class EvenHistogram:
     """A histogram with bins of equal width.
 
     Attributes:
         edges: The edges of the bins.
         counts: The number of values of each bin.
-        unit: The unit of `edges`: `day` stands for days since 1970.
+        unit: The unit of `edges`; `day` means days since 1970.
     """
 
     edges: tuple[float, ...]
@@ -113,33 +114,35 @@ class Shape:
     unit: str
 
 
-def measure_shape(answer: Answer) -> Shape | None:
-    """The histogram of an answer with many bins of equal width; None for values without a distance."""
+def even_histogram(answer: Answer) -> EvenHistogram | None:
+    """The histogram of an answer, divided into bins of equal width; None for values without a distance."""
     edges, unit = read_edges(answer.rows)
     if not edges or not _are_on_axis(edges):
         return None
     are_integers = all(map(float.is_integer, edges))
     ends, sums = _accumulate_counts(answer, edges, step=1.0 if are_integers else 0.0)
-    counts = count_evenly(ends, sums, _SHAPE, integers=are_integers)
+    counts = count_evenly(ends, sums, _MOST_EVEN_BINS, integers=are_integers)
     if len(counts) < 2:
         return None
     start = ends[0]
     width = (ends[-1] - start) / len(counts)
-    numbers = range(len(counts) + 1)
-    return Shape(
-        edges=tuple(start + width * number for number in numbers),
+    return EvenHistogram(
+        edges=tuple(start + width * number for number in range(len(counts) + 1)),
         counts=tuple(counts),
         unit=unit,
     )
 
 
 def _are_on_axis(edges: list[float]) -> bool:
-    """Whether edges are finite and ascend; those of texts that look like numbers do not."""
+    """Whether edges are finite and ascend; edges that are texts may look like numbers, but are in another order."""
     return edges == sorted(edges) and all(map(math.isfinite, edges))
 
 
 def _accumulate_counts(answer: Answer, edges: Sequence[float], step: float) -> tuple[list[float], list[float]]:
-    """Positions in ascending order, and the number of values below each; each value takes a range of length `step`."""
+    """The cumulative counts: positions in ascending order, and the number of values below each.
+
+    A value of the length `step`, such as an integer, ends that much above its own position.
+    """
     ends = [edges[0]]
     sums = [0.0]
     for row, high in zip(answer.rows, edges[1::2], strict=True):
@@ -152,9 +155,9 @@ def _accumulate_counts(answer: Answer, edges: Sequence[float], step: float) -> t
 
 
 def read_positions(texts: Sequence[str | None]) -> tuple[list[float], str]:
-    """The positions of values and their unit: numbers are units, dates and timestamps days since 1970.
+    """The values as numbers, and their unit; dates and timestamps become days since 1970.
 
-    Empty if any value is neither.
+    Empty if a value is neither a number nor a date.
     """
     for unit, read in _UNITS:
         with suppress(ValueError, TypeError, OverflowError):
@@ -171,7 +174,7 @@ def read_moment(days: float) -> datetime:
 def draw_bar(share: float, width: int = WIDTH) -> str:
     """A bar of block characters, `width` long where the share is 1."""
     eighths = round(share * width * 8)
-    return _BLOCK * (eighths // 8) + _PARTS[eighths % 8].strip()
+    return _BLOCK * (eighths // 8) + _PARTIAL_BLOCKS[eighths % 8].strip()
 
 
 def _shares(heights: Sequence[float]) -> tuple[float, ...]:

@@ -27,7 +27,7 @@ def build_caption(answer: Answer) -> str:
 
 
 def list_caption_parts(answer: Answer) -> list[str]:
-    """The parts of the caption, each of one source: a name may be written from right to left."""
+    """The parts of the caption; HTML isolates each, because a name may be written from right to left."""
     parts = [
         answer.subject,
         _describe_column(answer),
@@ -57,7 +57,7 @@ def _describe_analysis(answer: Answer) -> str:
 
 
 def _list_row_counts(answer: Answer) -> list[str]:
-    """The numbers of rows and data files behind a summary: all of its rows have the same."""
+    """The numbers of rows and data files behind a summary, which are the same in all its rows."""
     if not is_summary(answer) or not answer.rows:
         return []
     row = answer.rows[0]

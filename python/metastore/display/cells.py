@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 _SIZES = ("size", "size_bytes", "live_size_bytes")
 _LONGEST = 40
 QUARTILES = ("q25", "q50", "q75")
-OF_ALL_ROWS = ("avg", "std", *QUARTILES)
-"""Numbers in which deleted rows count, where there are any."""
+WITH_DELETED_ROWS = ("avg", "std", *QUARTILES)
+"""Statistics that include deleted rows."""
 _NO_ERRORS: Mapping[str, float | None] = MappingProxyType({})
-MOST_YEARS = 9999
-"""The greatest number of as many digits as years have."""
+LATEST_YEAR = 9999
+"""Numbers up to this one may be years: their digits are not grouped."""
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _TIMES = ("date", "timestamp")
 _MICROSECONDS = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d+$")
@@ -48,7 +48,7 @@ def rank_errors(answer: Answer) -> Mapping[str, float | None]:
 
 
 def format_cell(name: str, value: Any) -> str:
-    """A value as people read it: digits in groups of three, sizes in kB and MB, four significant digits."""
+    """A value as it is displayed: digits in groups of three, sizes in kB and MB, four significant digits."""
     if name in _SIZES and isinstance(value, int):
         return format_bytes(value)
     return make_visible(_write(value))
@@ -106,7 +106,7 @@ def displayed_value(row: Mapping[str, Any], name: str) -> Any:
 
 
 def _displayed_mean(row: Mapping[str, Any], name: str) -> Any:
-    """The mean; of times with a zone it is not shown."""
+    """The mean; empty for timestamps with a time zone."""
     column_type = _column_type(row)
     if not column_type.startswith(_TIMES):
         return _displayed_moment(row, name)
@@ -155,16 +155,16 @@ def _column_type(row: Mapping[str, Any]) -> str:
 
 
 def are_grouped(row: Mapping[str, Any]) -> bool:
-    """Whether the digits of a column's values stand in groups: of years, and ids as short, they do not."""
+    """Whether the digits of a column's values are grouped by commas; those of years, and ids as short, are not."""
     if row["column_type"] not in _WHOLE:
         return True
     bounds = (str(row["min"]), str(row["max"]))
     longest = max(len(bound.lstrip("-")) for bound in bounds)
-    return longest > len(str(MOST_YEARS))
+    return longest > len(str(LATEST_YEAR))
 
 
 def format_value(text: str, row: Mapping[str, Any]) -> str:
-    """A value of a column for people, numbers as all numbers of the column."""
+    """A value of a column as it is displayed; numbers are rounded, and grouped as all numbers of the column."""
     if not is_numeric(_column_type(row)):
         return text
     number = round_text(text)
@@ -179,7 +179,7 @@ def format_marked_cell(
     rank_errors: Mapping[str, float | None] = _NO_ERRORS,
     write: Callable[[str, Any], str] = format_brief_cell,
 ) -> str:
-    """The text of a cell, marked if the number may be off; of quartiles by the ranks of the column."""
+    """The text of a cell, marked if the number is approximate; for quartiles `rank_errors` decides that."""
     text = write(name, displayed_value(row, name))
     if name == "top_value":
         return _append_share(text, top_share(row))
@@ -212,7 +212,7 @@ def _has_uncertain_rank(row: Mapping[str, Any], name: str, rank_errors: Mapping[
 
 
 def is_approximate(row: Mapping[str, Any], name: str) -> bool:
-    """Whether a number of a summary may be off."""
+    """Whether a number of a summary is approximate."""
     if row[name] is None or name not in _UNCERTAIN:
         return False
     return _UNCERTAIN[name](row)
@@ -227,7 +227,7 @@ def _counts_deleted_rows(row: Mapping[str, Any]) -> bool:
 
 
 def _has_wide_bounds(row: Mapping[str, Any]) -> bool:
-    """Whether bounds may be off; one that was cut ends in an ellipsis, and needs no other mark."""
+    """Whether bounds are inexact without an ellipsis that says so."""
     if row.get("exact") is not False:
         return False
     return not is_cut(row["min"]) and not is_cut(row["max"])
@@ -235,6 +235,6 @@ def _has_wide_bounds(row: Mapping[str, Any]) -> bool:
 
 _UNCERTAIN: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
     "approx_unique": _is_estimated,
-    **dict.fromkeys(OF_ALL_ROWS, _counts_deleted_rows),
+    **dict.fromkeys(WITH_DELETED_ROWS, _counts_deleted_rows),
     **dict.fromkeys(("min", "max"), _has_wide_bounds),
 }

@@ -1,4 +1,4 @@
-"""The columns of an answer that people see, and their values."""
+"""The columns of an answer that are displayed, and their values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SUMMARY = (
     "q50",
     "q75",
 )
-_SHOWN = {
+_DISPLAYED = {
     "files": ("path", "size", "rows", "deleted_rows", "partition", "analyzed", "columns_analyzed"),
     "columns": ("path", "column_name", "min", "max", "rows", "null_count", "nan_count", "distinct"),
     "settings": ("name", "value", "source", "problem"),
@@ -49,7 +49,7 @@ _HEADS = {
     "size_bytes": "size",
     "live_size_bytes": "live size",
 }
-_LAST_OF_SUMMARY = "analyzed_at"
+_LAST_BUILT_IN = "analyzed_at"
 _ALWAYS_SHOWN = ("min", "max")
 _OF_ALL_COLUMNS = (
     "count",
@@ -64,10 +64,10 @@ _OF_ALL_COLUMNS = (
     "rows_total",
     "inf_count",
 )
-SAID_ELSEWHERE = {"summary": _OF_ALL_COLUMNS, "filtered_summary": _OF_ALL_COLUMNS}
-"""Columns that people do not see, because caption and remarks say the same."""
-_OF_ONE_COLUMN = {"histogram": ("lo", "hi"), "quantiles": ("value",)}
-"""Texts that are all numbers where the column's values are."""
+IN_CAPTION = {"summary": _OF_ALL_COLUMNS, "filtered_summary": _OF_ALL_COLUMNS}
+"""Columns that are not displayed, because the caption and the remarks have the same numbers."""
+_VALUE_TEXTS = {"histogram": ("lo", "hi"), "quantiles": ("value",)}
+"""Columns with values of the described column as texts: they are numbers if that column has numbers."""
 
 
 def is_summary(answer: Answer) -> bool:
@@ -91,10 +91,10 @@ def has_values(answer: Answer, name: str) -> bool:
 
 
 def choose_columns(answer: Answer) -> list[str]:
-    """The columns that people see, without empty ones; `to_dict()` and `--json` have all."""
+    """The names of the columns that are displayed; empty ones are not, but `to_dict()` and `--json` have all."""
     if is_summary(answer):
         return _choose_columns_of_summary(answer)
-    visible = _SHOWN.get(answer.kind, answer.columns)
+    visible = _DISPLAYED.get(answer.kind, answer.columns)
     columns = [name for name in visible if name in answer.columns]
     if answer.kind == "settings" and not has_values(answer, "problem"):
         columns.remove("problem")
@@ -102,8 +102,8 @@ def choose_columns(answer: Answer) -> list[str]:
 
 
 def _choose_columns_of_summary(answer: Answer) -> list[str]:
-    user_defined = answer.columns[answer.columns.index(_LAST_OF_SUMMARY) + 1 :]
-    visible = set(answer.columns).difference(SAID_ELSEWHERE[answer.kind])
+    user_defined = answer.columns[answer.columns.index(_LAST_BUILT_IN) + 1 :]
+    visible = set(answer.columns).difference(IN_CAPTION[answer.kind])
     columns = [name for name in dict.fromkeys((*_SUMMARY, *user_defined)) if name in visible]
     if not answer.rows:
         return columns
@@ -116,11 +116,11 @@ def column_heading(name: str) -> str:
 
 
 def is_number(answer: Answer, name: str) -> bool:
-    """Whether all values of a column are numbers: they are aligned to the right."""
+    """Whether all values of a column are numbers: such a column is aligned to the right."""
     values = read_known_values(answer, name)
     if not values:
         return False
-    if name in _OF_ONE_COLUMN.get(answer.kind, ()):
+    if name in _VALUE_TEXTS.get(answer.kind, ()):
         return all(map(is_number_text, values))
     return all(map(_is_number, values))
 

@@ -1,8 +1,8 @@
 """Answers in a notebook: one HTML table with its style and its drawings inside, no script.
 
-Nothing is fetched, so it looks the same offline and in a saved notebook. Colours are those of the notebook's theme
-where it says them (JupyterLab, VS Code), else those that the browser is set to. Selectors are long enough to win over
-JupyterLab's own rules for tables.
+Nothing is fetched, so it looks the same offline and in a saved notebook. Colours follow the theme of the notebook
+(JupyterLab, VS Code), else the browser's setting. Selectors are long because they have to override JupyterLab's own
+rules for tables.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from jinja2 import Environment, Template
 
-from metastore.display.bars import measure_shape
+from metastore.display.bars import even_histogram
 from metastore.display.caption import list_caption_parts
 from metastore.display.cells import format_brief_cell
 from metastore.display.layout import fit_columns
@@ -77,11 +77,12 @@ def render(answer: Answer) -> str:
     """The answer as HTML; shares of nulls, frequencies and bins get a bar behind them, histograms are drawn."""
     layout = fit_columns(answer, _ROWS)
     columns = [column for column in layout.columns if not column.is_bar]
+    visible_rows = answer[:_ROWS]
     return _template().render(
         style=STYLE,
         height=_HEIGHT,
-        columns=list(map(_head, columns)),
-        rows=[_row(columns, number) for number in range(len(answer[:_ROWS]))],
+        columns=list(map(_heading, columns)),
+        rows=[_row(columns, number) for number in range(len(visible_rows))],
         caption=list_caption_parts(answer),
         remarks=layout.remarks,
         **_histogram(answer),
@@ -89,17 +90,19 @@ def render(answer: Answer) -> str:
 
 
 def _histogram(answer: Answer) -> dict[str, object]:
-    """The bars of a histogram and the texts at its ends, for the template; empty for other answers."""
-    shape = measure_shape(answer) if answer.kind == "histogram" else None
-    if shape is None:
+    """The drawing of a histogram and the texts at its ends, for the template; empty for other answers."""
+    if answer.kind != "histogram":
+        return {}
+    histogram = even_histogram(answer)
+    if histogram is None:
         return {}
     lowest = format_brief_cell("lo", answer[0]["lo"])
     highest = format_brief_cell("hi", answer[-1]["hi"])
-    return {"shape": _bars(shape.counts), "ends": [lowest, highest]}
+    return {"shape": _bars(histogram.counts), "ends": [lowest, highest]}
 
 
-def _head(column: DisplayColumn) -> dict[str, object]:
-    return {"text": column.head, "kind": " ".join(_classes(column))}
+def _heading(column: DisplayColumn) -> dict[str, object]:
+    return {"text": column.heading, "kind": " ".join(_classes(column))}
 
 
 def _row(columns: Sequence[DisplayColumn], row: int) -> list[dict[str, object]]:
@@ -131,7 +134,7 @@ def _classes(column: DisplayColumn) -> list[str]:
 
 
 def _bars(heights: Sequence[float]) -> dict[str, object]:
-    """Bars beside each other, as the path of an SVG."""
+    """A row of bars as the path of an SVG."""
     highest = max(heights) or 1
     steps = []
     for height in heights:

@@ -21,14 +21,13 @@ if TYPE_CHECKING:
 
 
 GAP = 2
-_READABLE = 17
-_READABLE_KEY = 24
-_READABLE_BAR = 8
+_READABLE, _READABLE_KEY, _READABLE_BAR = 17, 24, 8
+"""The least widths in characters of a text, of a text that names the row, and of a bar."""
 _KEYS = ("column_name", "path", "name", "value", "table")
-_OF_SUMMARY = ("std", "q25", "q75", "avg", "q50", "top_value", "column_type", "sparkline")
-_FIRST_TO_GO = {
-    "summary": _OF_SUMMARY,
-    "filtered_summary": _OF_SUMMARY,
+_REMOVED_FROM_SUMMARY = ("std", "q25", "q75", "avg", "q50", "top_value", "column_type", "sparkline")
+_REMOVED_FIRST = {
+    "summary": _REMOVED_FROM_SUMMARY,
+    "filtered_summary": _REMOVED_FROM_SUMMARY,
     "files": ("deleted_rows", "partition", "columns_analyzed"),
     "columns": ("nan_count", "distinct", "null_count"),
     "snapshots": ("live_size_bytes", "size_bytes", "columns"),
@@ -51,20 +50,19 @@ _FIRST_TO_GO = {
 
 @dataclass(frozen=True)
 class DisplayColumn:
-    """A column as it is drawn.
+    """A column as it is displayed.
 
     Attributes:
-        head: Its heading.
         cells: Its texts, one a row, cut to `width`.
-        width: In characters.
-        is_number: Whether it is set to the right.
+        width: Its width in characters.
+        is_number: Whether it is aligned to the right.
         is_key: Whether it names the subject of the row.
         is_bar: Whether it is a bar of block characters; HTML draws bars behind the numbers to its left instead.
         is_sparkline: Whether its cells are small histograms.
         shares: The length of each row's bar, from 0 to 1; empty for no bars.
     """
 
-    head: str
+    heading: str
     cells: tuple[str, ...]
     width: int
     is_number: bool = False
@@ -97,7 +95,8 @@ def fit_columns(answer: Answer, rows: int, width: int | None = None) -> Layout:
     names = list(columns)
     if width is not None:
         names = _select_columns(answer, columns, width)
-        columns = _narrowed({name: columns[name] for name in names}, width)
+        selected = {name: columns[name] for name in names}
+        columns = _narrow_columns(selected, width)
     return Layout(
         columns=tuple(columns.values()),
         remarks=tuple(list_remarks(answer, names, rows)),
@@ -105,14 +104,14 @@ def fit_columns(answer: Answer, rows: int, width: int | None = None) -> Layout:
 
 
 def _make_columns(answer: Answer, rows: int) -> dict[str, DisplayColumn]:
-    columns = {name: _column(answer, name, rows) for name in choose_columns(answer)}
-    measure = bars.measure_bars(answer)
-    if measure is None:
+    columns = {name: _make_column(answer, name, rows) for name in choose_columns(answer)}
+    measured = bars.measure_bars(answer)
+    if measured is None:
         return columns
-    return _with_bars(columns, measure, rows)
+    return _with_bars(columns, measured, rows)
 
 
-def _column(answer: Answer, name: str, rows: int) -> DisplayColumn:
+def _make_column(answer: Answer, name: str, rows: int) -> DisplayColumn:
     visible_rows = answer.rows[:rows]
     cells = [format_marked_cell(row, name, rank_errors(answer)) for row in visible_rows]
     is_numeric = is_number(answer, name)
@@ -121,7 +120,7 @@ def _column(answer: Answer, name: str, rows: int) -> DisplayColumn:
     heading = column_heading(name)
     read_share = _SHARES.get(name)
     return DisplayColumn(
-        head=heading,
+        heading=heading,
         cells=tuple(cells),
         width=max(map(cell_len, [heading, *cells])),
         is_number=is_numeric,
@@ -143,69 +142,69 @@ def _null_share(row: Mapping[str, Any]) -> float | None:
 _SHARES = {"null_percentage": _null_share, "top_value": top_share}
 
 
-def _with_bars(columns: dict[str, DisplayColumn], measure: bars.Measure, rows: int) -> dict[str, DisplayColumn]:
+def _with_bars(columns: dict[str, DisplayColumn], measured: bars.Bars, rows: int) -> dict[str, DisplayColumn]:
     """The same columns, with bars to the right of their numbers."""
     with_bars = {}
     for name, column in columns.items():
         with_bars[name] = column
-        if name == measure.beside:
-            with_bars.update(_bar_columns(name, column, measure, rows))
+        if name == measured.column:
+            with_bars.update(_bar_columns(name, column, measured, rows))
     return with_bars
 
 
-def _bar_columns(name: str, column: DisplayColumn, measure: bars.Measure, rows: int) -> dict[str, DisplayColumn]:
-    """A column of counts with its bars; densities, if bars show these, have a column between both."""
-    shares = measure.shares[:rows]
-    cells = measure.cells[:rows]
+def _bar_columns(name: str, column: DisplayColumn, measured: bars.Bars, rows: int) -> dict[str, DisplayColumn]:
+    """A column of counts and the bars to its right; if the bars show densities, these get a column in between."""
+    shares = measured.shares[:rows]
+    numbers = measured.numbers[:rows]
     blocks = tuple(map(bars.draw_bar, shares))
     bar = DisplayColumn("", blocks, bars.WIDTH, is_bar=True, shares=shares)
-    if not cells:
+    if not numbers:
         return {name: replace(column, shares=shares), bars.BARS: bar}
-    width = max(map(len, [measure.head, *cells]))
-    density = DisplayColumn(measure.head, cells, width, is_number=True, shares=shares)
+    width = max(map(len, [measured.heading, *numbers]))
+    density = DisplayColumn(measured.heading, numbers, width, is_number=True, shares=shares)
     return {name: column, bars.DENSITY: density, bars.BARS: bar}
 
 
 def _select_columns(answer: Answer, columns: dict[str, DisplayColumn], width: int) -> list[str]:
     """The names of the columns that fit a width."""
-    narrowest = {name: _narrowest(column) for name, column in columns.items()}
+    least_widths = {name: _least_width(column) for name, column in columns.items()}
     for name in _removal_order(answer, columns):
-        if _total(narrowest.values()) <= width:
+        if _total_width(least_widths.values()) <= width:
             break
-        del narrowest[name]
-    return list(narrowest)
+        del least_widths[name]
+    return list(least_widths)
 
 
 def _removal_order(answer: Answer, columns: dict[str, DisplayColumn]) -> list[str]:
-    """The columns in the order in which they are left out; the first column and keys always stay, unless listed."""
-    listed = [name for name in _FIRST_TO_GO.get(answer.kind, ()) if name in columns]
+    """The names of the columns in the order of removal; the first column and keys stay, unless they are listed."""
+    listed = [name for name in _REMOVED_FIRST.get(answer.kind, ()) if name in columns]
     names = list(columns)[1:]
     removable = [name for name in reversed(names) if not columns[name].is_key]
     return list(dict.fromkeys([*listed, *removable]))
 
 
-def _narrowest(column: DisplayColumn) -> int:
+def _least_width(column: DisplayColumn) -> int:
     if column.is_bar:
         return _READABLE_BAR
     if column.is_number or column.is_sparkline:
         return column.width
     readable = _READABLE_KEY if column.is_key else _READABLE
-    return max(len(column.head), min(column.width, readable))
+    return max(len(column.heading), min(column.width, readable))
 
 
-def _narrowed(columns: dict[str, DisplayColumn], width: int) -> dict[str, DisplayColumn]:
-    """The same columns with shorter texts, the longest first, until all fit."""
+def _narrow_columns(columns: dict[str, DisplayColumn], width: int) -> dict[str, DisplayColumn]:
+    """The same columns, narrowed from the widest one on until all fit."""
     widths = [column.width for column in columns.values()]
-    narrowest = list(map(_narrowest, columns.values()))
-    _narrow_widths(widths, narrowest, width)
+    least_widths = list(map(_least_width, columns.values()))
+    _narrow_widths(widths, least_widths, width)
     cut_columns = map(_cut, columns.values(), widths)
     return dict(zip(columns, cut_columns, strict=True))
 
 
-def _narrow_widths(widths: list[int], narrowest: Sequence[int], total: int) -> None:
+def _narrow_widths(widths: list[int], least_widths: Sequence[int], total: int) -> None:
     """Reduce the greatest width, one character at a time, until all fit a total."""
-    while _total(widths) > total:
-        reducible = [i for i, width in enumerate(widths) if width > narrowest[i]]
+    while _total_width(widths) > total:
+        reducible = [i for i, width in enumerate(widths) if width > least_widths[i]]
         if not reducible:
             return
         widest = max(reducible, key=widths.__getitem__)
@@ -217,10 +216,10 @@ def _cut(column: DisplayColumn, width: int) -> DisplayColumn:
     if column.is_bar:
         cells = [bars.draw_bar(share or 0.0, width) for share in column.shares]
         return replace(column, cells=tuple(cells), width=width)
-    cut = shorten_inside if column.head == "path" else shorten
+    cut = shorten_inside if column.heading == "path" else shorten
     cells = [cut(cell, width) for cell in column.cells]
     return replace(column, cells=tuple(cells), width=width)
 
 
-def _total(sizes: Collection[int]) -> int:
-    return sum(sizes) + GAP * (len(sizes) - 1)
+def _total_width(widths: Collection[int]) -> int:
+    return sum(widths) + GAP * (len(widths) - 1)

@@ -1,4 +1,4 @@
-"""Numbers as people read them: few digits, in groups of three."""
+"""Formats of numbers for people: few digits, in groups of three."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from decimal import Decimal
 
 NUMERIC_TYPES = ("tinyint", "smallint", "int", "bigint", "float", "double")
 APPROXIMATE = "~"
-"""The mark before a number that may be off."""
+"""The mark before an approximate number."""
 _DIGITS = 12
 _DECIMALS = 4
 _FINITE = re.compile(r"^-?(0|[1-9]\d*)(\.\d+)?(E-?\d+)?$")
@@ -25,12 +25,12 @@ def is_number_text(text: str) -> bool:
 
 
 def mark_approximate(text: str, *, is_approximate: bool) -> str:
-    """The text of a number, with a mark if it may be off."""
+    """The text of a number, with a mark if it is approximate."""
     return APPROXIMATE + text if is_approximate else text
 
 
 def ungroup(number: str) -> str:
-    """A number without marks between its digits."""
+    """A number without commas between its digits."""
     return number.replace(",", "")
 
 
@@ -45,7 +45,7 @@ def format_number(value: float) -> str:
 
 
 def format_bytes(value: int) -> str:
-    """A number of bytes."""
+    """A size as B, kB, MB, GB or TB."""
     if abs(value) < 1000:
         return f"{value} B"
     scaled = value / 1000
@@ -57,7 +57,7 @@ def format_bytes(value: int) -> str:
 
 
 def round_text(text: str) -> str:
-    """A number short enough to be read, digits in groups of three; no other text changes."""
+    """Round the text of a number to few digits, in groups of three; other texts stay."""
     if not _FINITE.match(text):
         return text
     if "E" in text:

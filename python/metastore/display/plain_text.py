@@ -25,13 +25,13 @@ _ROWS_OF_REPR = 50
 def render(answer: Answer, width: int | None = None) -> str:
     """The answer as aligned columns, shortened for a screen."""
     layout = fit_columns(answer, _ROWS_OF_REPR, width)
-    columns = [AlignedColumn([column.head, *column.cells], column.is_number) for column in layout.columns]
+    columns = [AlignedColumn([column.heading, *column.cells], column.is_number) for column in layout.columns]
     lines = [build_caption(answer), *align_columns(columns), *layout.remarks]
     return "\n".join(filter(None, lines))
 
 
 def render_complete(answer: Answer) -> str:
-    """The answer as aligned columns, every row and value in full, and the meaning of marks."""
+    """The answer as aligned columns with every row and value in full, and a legend of marks."""
     names = choose_columns(answer)
     columns = [_complete_column(answer, name) for name in names]
     return "\n".join([*align_columns(columns), *list_approximations(answer, names)])
@@ -45,13 +45,13 @@ def _complete_column(answer: Answer, name: str) -> AlignedColumn:
 
 @dataclass(frozen=True)
 class AlignedColumn:
-    """A heading with the texts below it, numbers to the right."""
+    """A heading and the texts below it; numbers are aligned to the right."""
 
     texts: Sequence[str]
     is_number: bool = False
 
     def pad(self) -> list[str]:
-        """The texts, all as wide as the widest."""
+        """The texts, padded to the width of the widest."""
         width = max(map(cell_len, self.texts))
         return [self._pad_text(text, width) for text in self.texts]
 
@@ -61,6 +61,6 @@ class AlignedColumn:
 
 
 def align_columns(columns: Sequence[AlignedColumn]) -> list[str]:
-    """Lines of cells under each other, two blanks apart."""
+    """The lines of a table, with two blanks between columns."""
     lines = zip(*[column.pad() for column in columns], strict=True)
     return [(" " * GAP).join(cells).rstrip() for cells in lines]

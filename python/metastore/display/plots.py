@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from metastore.answers import require_library
-from metastore.display.bars import DAY, measure_shape, read_moment, read_positions
+from metastore.display.bars import DAY, even_histogram, read_moment, read_positions
 from metastore.display.cells import format_brief_cell
 from metastore.display.columns import read_column
 from metastore.errors import InvalidArgument, LibraryNotFound
@@ -25,7 +25,7 @@ STEPS = "steps"
 BARS = "bars"
 LINE = "line"
 _MOST_BARS = 40
-"""The number of bars whose names can be read beside each other."""
+"""More bars than these would leave no room for their names."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Drawing:
     """A plot, independent of the library that draws it.
 
     Attributes:
-        form: `steps` (between the first of `x` and the last), `bars` (horizontal, one a name) or `line`.
+        form: `steps` (one between two values of `x`), `bars` (a horizontal one for each name) or `line`.
         x: Values of the column: numbers, times or names.
-        y: A number for each of `x`; for `steps` one between each two.
-        x_label: The column.
+        y: A number for each of `x`; for `steps` a number for each two neighbours in `x`.
+        x_label: The name of the column.
         y_label: The name of the numbers.
-        title: The table.
+        title: The name of the table.
     """
 
     form: str
@@ -50,7 +50,7 @@ class Drawing:
 
     @property
     def scale(self) -> str:
-        """Altair's name for the kind of `x`."""
+        """The type of `x` in the words of Altair."""
         if not self.x:
             return "nominal"
         kinds = {float: "quantitative", datetime: "temporal"}
@@ -102,15 +102,15 @@ def _quantile_drawing(answer: Answer) -> Drawing:
 
 
 def _histogram_drawing(answer: Answer) -> Drawing:
-    """A histogram along an axis, or of texts as bars."""
-    shape = measure_shape(answer)
-    if shape is None:
+    """A histogram along an axis; for texts, a bar for each group of bins."""
+    histogram = even_histogram(answer)
+    if histogram is None:
         bars = [_join_bins(bins) for bins in _group_bins(answer.rows)]
         return _bar_drawing(answer, bars, make_visible(answer.subject))
     return Drawing(
         form=STEPS,
-        x=_in_unit(shape.edges, shape.unit),
-        y=shape.counts,
+        x=_convert_unit(histogram.edges, histogram.unit),
+        y=histogram.counts,
         x_label=_column_label(answer),
         y_label="values",
         title=make_visible(answer.subject),
@@ -149,7 +149,7 @@ def _column_label(answer: Answer) -> str:
 
 
 def _group_bins(rows: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[str, Any]]]:
-    """Groups of consecutive bins, as many as there can be bars."""
+    """Consecutive bins in groups, so that there are not too many bars."""
     step = max(1, math.ceil(len(rows) / _MOST_BARS))
     return [rows[start : start + step] for start in range(0, len(rows), step)]
 
@@ -163,14 +163,15 @@ def _join_bins(bins: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
 
 
 def _read_values(texts: Sequence[str]) -> Sequence[Any]:
-    """Numbers or times, else the texts themselves."""
+    """Texts as numbers or times if they all are, else the texts themselves."""
     positions, unit = read_positions(texts)
     if positions:
-        return _in_unit(positions, unit)
+        return _convert_unit(positions, unit)
     return [format_brief_cell("value", text) for text in texts]
 
 
-def _in_unit(positions: Sequence[float], unit: str) -> Sequence[Any]:
+def _convert_unit(positions: Sequence[float], unit: str) -> Sequence[Any]:
+    """Times for days since 1970; other numbers stay."""
     if unit != DAY:
         return positions
     return [read_moment(position) for position in positions]
@@ -205,7 +206,7 @@ def _draw_with_altair(drawing: Drawing) -> Any:
     starts = list(map(_write_time, drawing.x))
     ends = [*starts[1:], None]
     rows = []
-    for start, end, y in zip(starts, ends, drawing.y, strict=False):
+    for start, end, y in zip(starts, ends, drawing.y, strict=False):  # `steps` have one number less
         rows.append({"x": start, "to": end, "y": y})
     chart = alt.Chart(alt.Data(values=rows), title=drawing.title)
     if drawing.form == BARS:

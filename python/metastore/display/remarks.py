@@ -1,11 +1,11 @@
-"""Remarks under an answer: the meaning of marks, what is not shown."""
+"""Remarks under an answer: the meaning of marks, and the columns and rows that are not displayed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from metastore.display.cells import OF_ALL_ROWS, QUARTILES, is_approximate, rank_errors
-from metastore.display.columns import SAID_ELSEWHERE, column_heading, has_values, is_summary, read_column
+from metastore.display.cells import QUARTILES, WITH_DELETED_ROWS, is_approximate, rank_errors
+from metastore.display.columns import IN_CAPTION, column_heading, has_values, is_summary, read_column
 from metastore.display.numbers import APPROXIMATE, format_number
 from metastore.visible_text import make_visible
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from metastore.answers import Answer
 
 _MOST_NAMED = 5
-_MEANING = "(two of three are nearer, 19 of 20 within twice that)"
+_MEANING_OF_ERROR = "(two of three are nearer, 19 of 20 within twice that)"
 
 
 def list_remarks(answer: Answer, names: Sequence[str], rows: int) -> list[str]:
-    """Remarks under the first rows of an answer, of which the named columns are shown."""
+    """Remarks under an answer, of which the named columns and the first rows are displayed."""
     remarks = list_approximations(answer, names)
     missing = _list_missing_columns(answer, names)
     if missing:
@@ -30,14 +30,14 @@ def list_remarks(answer: Answer, names: Sequence[str], rows: int) -> list[str]:
 
 
 def _list_missing_columns(answer: Answer, names: Sequence[str]) -> list[str]:
-    """The headings of columns with values that are neither shown nor said in the caption."""
-    visible = {*names, *SAID_ELSEWHERE.get(answer.kind, ())}
+    """The headings of columns with values that are neither displayed nor in the caption."""
+    visible = {*names, *IN_CAPTION.get(answer.kind, ())}
     hidden = [name for name in answer.columns if name not in visible]
     return [column_heading(name) for name in hidden if has_values(answer, name)]
 
 
 def list_approximations(answer: Answer, names: Sequence[str]) -> list[str]:
-    """Remarks on a summary: the meaning of the mark of approximate numbers, infinite values, the time zone."""
+    """Remarks on a summary: why numbers are approximate, which columns have infinite values, the time zone."""
     if not is_summary(answer):
         return []
     remarks = []
@@ -54,7 +54,7 @@ def _list_reasons(answer: Answer, names: Sequence[str]) -> list[str]:
         reasons += _rank_errors(answer)
     if _has_approximate(answer, ("min", "max")):
         reasons.append("bounds hold for more than the live rows of this snapshot")
-    if _has_approximate(answer, OF_ALL_ROWS):
+    if _has_approximate(answer, WITH_DELETED_ROWS):
         reasons.append("means, quantiles and distinct values are those of all rows in the data files, deleted ones too")
     return reasons
 
@@ -64,7 +64,7 @@ def _distinct_errors(answer: Answer) -> list[str]:
     error = _greatest(read_column(answer, "distinct_error"))
     if not error:
         return []
-    return [f"distinct values have a standard error of at most {format_number(100 * error)} % {_MEANING}"]
+    return [f"distinct values have a standard error of at most {format_number(100 * error)} % {_MEANING_OF_ERROR}"]
 
 
 def _rank_errors(answer: Answer) -> list[str]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 ELLIPSIS = "…"
 _CONTEXT = 12
-"""The characters of a common beginning that stay before the first difference."""
+"""The characters of a common beginning that are kept before the first difference."""
 _TIME = re.compile(r"^(~?\d{4}-\d\d-\d\d \d\d:\d\d):\d\d$")
 
 
@@ -23,7 +23,7 @@ def is_cut(value: Any) -> bool:
 
 
 def shorten(text: str, length: int) -> str:
-    """A text at most that wide, its end replaced by an ellipsis; a time loses its seconds first."""
+    """Cut a text to a width: its end becomes an ellipsis; a time loses its seconds first."""
     if cell_len(text) <= length:
         return text
     without_seconds = _TIME.sub(r"\1", text)
@@ -33,7 +33,7 @@ def shorten(text: str, length: int) -> str:
 
 
 def shorten_alike(texts: Sequence[str], length: int) -> list[str]:
-    """Texts at most that wide; if they would be cut to the same, their common beginning is cut instead."""
+    """Cut texts to a width; if all would be cut to the same text, their common beginning is cut instead."""
     common = len(commonprefix(texts))  # noqa: RUF071 - of any texts, not of paths
     longest = max(map(len, texts), default=0)
     if longest > length and common + _CONTEXT >= length:
@@ -44,7 +44,7 @@ def shorten_alike(texts: Sequence[str], length: int) -> list[str]:
 
 
 def shorten_inside(text: str, length: int) -> str:
-    """A text at most that wide, its middle replaced by an ellipsis: names of data files differ at their ends."""
+    """Cut a text to a width: its middle becomes an ellipsis, because names of data files differ at their ends."""
     if cell_len(text) <= length:
         return text
     end = text[-(length // 2) :]

@@ -1,4 +1,4 @@
-"""Answers in a terminal, through rich. All texts are `Text`: the values of a table are no markup."""
+"""Answers in a terminal, by rich. All texts are `Text`, so that no value of a table is taken for markup."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _make_table(columns: Sequence[DisplayColumn]) -> Table:
     table = Table(header_style="bold", box=None, padding=(0, GAP, 0, 0), pad_edge=False)
     for column in columns:
         table.add_column(
-            Text(column.head),
+            Text(column.heading),
             justify="right" if column.is_number else "left",
             style=_style(column),
             no_wrap=True,

@@ -1,5 +1,5 @@
 """A table's statistics as one HTML page for people: it needs no server, no network and no other file.
 
-Every number comes from answers that the reading verbs give (`contents`); here they are made into what a page shows of a
-column (`cards`), drawn (`charts`), judged (`alerts`) and written (`page`, with `page.html`, `page.css` and `page.js`).
+`contents` collects the answers that hold its numbers. `alerts` finds what deserves attention, `charts` draws
+histograms, `cards` makes a card of each column, and `page` writes them into `page.html`, with `page.css` and `page.js`.
 """

@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from metastore.display.report.contents import Contents
 
 
-MANY_NULLS, MOST_ROWS, ALL_BUT_FEW = 0.5, 0.9, 0.99
-"""The shares of the rows from which nulls, one value and values that occur once are worth a remark."""
+MANY_NULLS, SKEWED, KEY_LIKE = 0.5, 0.9, 0.99
+"""The least shares, for an alert, of nulls, of the most frequent value, and of distinct values."""
 FEW_ROWS = 100
-"""In smaller columns, values that are all different mean nothing."""
+"""In a column with fewer values, it means nothing that all differ."""
 MANY_FILES, MOST_FILES = 4, 0.5
-"""A look-up that reads so large a share of so many data files is poorly served by the table's order."""
+"""A look-up that reads at least this share of at least this many data files shows bad clustering."""
 DRIFT = 0.2
-"""The population stability index from which a distribution counts as changed; from 0.1 on it is said to have moved."""
+"""The least population stability index of a changed distribution; 0.1 to 0.2 is usually called a slight change."""
 _PROBLEMS = ("all null", "NaN", "drifted", "gone", "other type")
 _KEYS = ("tinyint", "smallint", "int", "bigint", "string", "decimal", "binary")
 
 
 @dataclass(frozen=True)
 class Alert:
-    """Something about a column that deserves a look.
+    """A property of a column that deserves attention.
 
     Attributes:
         column: The column.
-        kind: One or two words for it; alerts of one kind stand together.
+        kind: Its kind in one or two words; the page groups alerts by kind.
         text: A sentence with its numbers.
     """
 
@@ -45,12 +45,12 @@ class Alert:
 
     @property
     def name(self) -> str:
-        """The column's name as it is shown."""
+        """The column's name as the page shows it."""
         return make_visible(self.column)
 
     @property
     def is_problem(self) -> bool:
-        """Whether it is rather a mistake than a property."""
+        """Whether it is probably a mistake in the data."""
         return self.kind in _PROBLEMS
 
 
@@ -129,7 +129,7 @@ def _constant(row: Mapping[str, Any]) -> Alert | None:
 def _key_like(row: Mapping[str, Any]) -> Alert | None:
     values = count_values(row)
     share = _share(row["approx_unique"], values)
-    if values < FEW_ROWS or share < ALL_BUT_FEW:
+    if values < FEW_ROWS or share < KEY_LIKE:
         return None
     if not str(row["column_type"]).startswith(_KEYS):
         return None
@@ -147,7 +147,7 @@ def _skewed(row: Mapping[str, Any]) -> Alert | None:
     if row["approx_unique"] == 1 or row["column_type"] == "boolean":
         return None
     share = top_share(row) or 0.0
-    if share < MOST_ROWS:
+    if share < SKEWED:
         return None
     return Alert(
         column=row["column_name"],

@@ -1,4 +1,4 @@
-"""Records of a page: a card is everything that it shows of one column, as text that is ready to be written."""
+"""Records of the page: a card has everything that the page shows of one column, as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Fact:
 
     Attributes:
         note: A remark on the value, such as its standard error.
-        is_number: Whether the value is written in one line.
+        is_number: Whether the value is a number, which is never broken into two lines.
     """
 
     name: str
@@ -46,10 +46,10 @@ class Picture:
     Attributes:
         path: The bars.
         before: The outline of the earlier histogram; empty without a comparison.
-        lo: The begin of the axis, as text.
+        lo: The start of the axis, as text.
         hi: The end of the axis, as text.
         description: The histogram in a sentence.
-        bars: Values and share of each bar, with separators between, as the page's script reads them.
+        bars: The values and the share of each bar, separated by tabs and line breaks for the page's script.
         highest: The share of the values that a bar of full height stands for.
     """
 
@@ -91,7 +91,7 @@ class Card:
         remark: The reason why histogram or values are missing.
         alerts: Its alerts.
         changes: Its differences from the earlier snapshot.
-        drift: How far its distribution has moved; empty if unknown.
+        drift: The population stability index since the earlier snapshot, as text; empty if unknown.
     """
 
     position: int

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 _LONGEST = 48
 DISTANCES = ("psi", "js_distance")
-"""Measures of `diff` that compare distributions, and are no difference of two numbers."""
+"""Measures of `diff` that compare distributions, so that their change has no sign."""
 _FEW = 12
-"""A column with fewer distinct values is shown by them, even if it has a histogram."""
+"""A column with fewer distinct values gets a list of them beside its histogram."""
 
 
 def make_cards(contents: Contents, alerts: Sequence[Alert]) -> list[Card]:
@@ -114,7 +114,7 @@ def _are_quantiles_shown(row: Mapping[str, Any], chart: Chart | None) -> bool:
 
 
 def _frequent_values(column: ColumnContents, chart: Chart | None) -> tuple[Value, ...]:
-    """The most frequent values; beside a chart only if they are few, or the first one has a share of 1 %."""
+    """The most frequent values; beside a chart only if there are few, or the first one has a share of 1 %."""
     if column.values is None:
         return ()
     values = tuple(_value(row, column.summary) for row in column.values.rows)
@@ -218,7 +218,7 @@ def _picture(chart: Chart | None, earlier: Chart | None) -> Picture | None:
 
 
 def _changes(rows: Iterable[Mapping[str, Any]]) -> tuple[Change, ...]:
-    """The differences, those of distributions first."""
+    """The differences, with those of distributions first."""
     ordered = sorted(rows, key=lambda row: row["measure"] not in DISTANCES)
     return tuple(map(_change, ordered))
 

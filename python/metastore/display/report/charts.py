@@ -1,4 +1,4 @@
-"""Histograms as people read them: bars of equal width, drawn from bins of any width."""
+"""Charts of histograms: bars of equal width, drawn from bins of any width."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from metastore.display.bars import read_edges, read_moment
-from metastore.display.cells import MOST_YEARS
+from metastore.display.cells import LATEST_YEAR
 from metastore.display.numbers import format_number, ungroup
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 BARS = 30
 WIDTH = 300
 HEIGHT = 60
-_TAIL, _STRETCH = 0.01, 4.0
-"""The share of values at an end that is drawn in its last bar if it would make the axis four times as long."""
+_TAIL, _LONGEST_TAIL = 0.01, 4.0
+"""A tail with this share of the values is cut if it is this many times as long as the range of all other values."""
 _WHOLE = ("tinyint", "smallint", "int", "bigint", "date")
 _DRAWN = (*_WHOLE, "float", "double", "timestamp", "timestamp_ntz", "decimal")
 
@@ -42,7 +42,7 @@ class Axis:
     is_grouped: bool = True
 
     def label(self, bar: int) -> str:
-        """The values of a bar: one, or from one to another."""
+        """The value of a bar, or the range of its values, as text."""
         lo, hi = self.edges[bar : bar + 2]
         if self.kind not in _WHOLE:
             return f"{self.text(lo)} to {self.text(hi)}"
@@ -53,7 +53,7 @@ class Axis:
         return f"{self.text(first)} to {self.text(last)}"
 
     def text(self, value: float) -> str:
-        """A value of the axis."""
+        """A value of the axis as text."""
         if self.kind in ("timestamp", "timestamp_ntz"):
             return read_moment(value).isoformat(" ", "minutes")[:16]
         if self.kind == "date":
@@ -141,7 +141,7 @@ class Chart:
 
 
 def _height(share: float, full_share: float) -> float:
-    """The height of a bar; one with values is at least one unit high, to be visible."""
+    """The height of a bar; a bar with values is at least one unit high, to be visible."""
     if not share:
         return 0.0
     return max(share / full_share * HEIGHT, 1.0)
@@ -175,7 +175,7 @@ def _count_values(bins: Sequence[_Bin], edges: Sequence[float]) -> list[float]:
     """The number of values of each bar."""
     counts = [0.0] * (len(edges) - 1)
     for source in bins:
-        for bar, share in _spread(source, edges):
+        for bar, share in _spread_bin(source, edges):
             counts[bar] += share * source.count
     return counts
 
@@ -208,20 +208,20 @@ def _make_bin(row: Mapping[str, Any], lo: float, hi: float, half: float) -> _Bin
 
 
 def _choose_axis(bins: Sequence[_Bin], kind: str) -> Axis:
-    """An axis over the values; a few values far out do not stretch it."""
+    """Choose an axis over the values without long tails."""
     lo, hi = _cut_tails(bins)
     if kind not in _WHOLE:
         return Axis(tuple(_equal_edges(lo, hi)), kind)
-    # In a long range nobody notices that a bar stands for one value more than the next.
+    # In a long range it does not matter that a bar has one integer more than the next.
     edges = _equal_edges(lo, hi) if hi - lo > 4 * BARS else _whole_edges(lo, hi)
     first = math.ceil(bins[0].lo)
     last = math.floor(bins[-1].hi)
     longest = max(-first, last)
-    return Axis(tuple(edges), kind, is_grouped=longest > MOST_YEARS)
+    return Axis(tuple(edges), kind, is_grouped=longest > LATEST_YEAR)
 
 
 def _whole_edges(lo: float, hi: float) -> list[float]:
-    """Edges at distances of a whole number."""
+    """Edges whose distance is an integer."""
     step = max(math.ceil((hi - lo) / BARS), 1)
     bars = max(math.ceil((hi - lo) / step), 1)
     return [lo + step * edge for edge in range(bars + 1)]
@@ -241,7 +241,7 @@ def _cut_tails(bins: Sequence[_Bin]) -> tuple[float, float]:
     hi = bins[-1].hi
     inner_lo = _bin_at_rank(bins, _TAIL).lo
     inner_hi = _bin_at_rank(bins, 1 - _TAIL).hi
-    longest_tail = _STRETCH * (inner_hi - inner_lo)
+    longest_tail = _LONGEST_TAIL * (inner_hi - inner_lo)
     if longest_tail <= 0:
         return lo, hi
     if inner_lo - lo > longest_tail:
@@ -252,14 +252,14 @@ def _cut_tails(bins: Sequence[_Bin]) -> tuple[float, float]:
 
 
 def _bin_at_rank(bins: Sequence[_Bin], share: float) -> _Bin:
-    """The bin of the value with a share of all values up to it."""
+    """The bin with the value at a rank, which is a share of all values."""
     sums = list(accumulate(source.count for source in bins))
     position = bisect_left(sums, share * sums[-1])
     return bins[min(position, len(bins) - 1)]
 
 
-def _spread(source: _Bin, edges: Sequence[float]) -> list[tuple[int, float]]:
-    """The bars over which the values of a bin are spread evenly, each with its share of them."""
+def _spread_bin(source: _Bin, edges: Sequence[float]) -> list[tuple[int, float]]:
+    """Spread the values of a bin evenly over bars: pairs of a bar and its share of the values."""
     bars = len(edges) - 1
     width = (edges[-1] - edges[0]) / bars or 1.0
 

@@ -1,4 +1,4 @@
-"""The answers that a report is made of."""
+"""Collects the answers that a report shows."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 BINS = 200
 VALUES = 8
-_NOT_KEPT = (NoStatistics, InvalidArgument, ColumnNotFound)
-"""Errors of a column without details, of a type with counts only, and of a column that was renamed since."""
+_MISSING_DETAILS = (NoStatistics, InvalidArgument, ColumnNotFound)
+"""Errors for a column without details, for a type with counts only, and for a column that was renamed since."""
 PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
 class ColumnVerbs(Protocol):
-    """The questions about a column that a report asks; the result of `metastore.open` answers them."""
+    """The methods of `metastore.open(...)` that a report calls for each column."""
 
     def histogram(self, column: str, bins: int | None = None, *, at: str | None = None) -> Answer:
-        """The distribution of its values."""
+        """The histogram of a column."""
 
     def frequencies(self, column: str, top: int | None = None, *, at: str | None = None) -> Answer:
-        """Its most frequent values."""
+        """The most frequent values of a column."""
 
     def quantiles(self, column: str, probabilities: Sequence[float], at: str | None = None) -> Answer:
-        """The values at some shares of all."""
+        """The quantiles of a column."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Contents:
 
     Attributes:
         summary: One row per column.
-        columns: The same columns, each with all answers about it.
+        columns: The columns of the summary, each with all answers about it.
         layout: How columns are spread over the data files, if the report includes it.
         history: The savings by pruning, if the report includes them.
         is_recorded: Whether the session records a history.
@@ -82,8 +82,9 @@ def collect_columns(verbs: ColumnVerbs, summary: Summary) -> tuple[ColumnContent
 def _collect_column(verbs: ColumnVerbs, row: Mapping[str, Any], at: str | None) -> ColumnContents:
     name = row["column_name"]
     bins = values = quantiles = None
-    with suppress(*_NOT_KEPT):
+    with suppress(*_MISSING_DETAILS):
         values = verbs.frequencies(name, VALUES, at=at)
-    with suppress(*_NOT_KEPT):
-        bins, quantiles = verbs.histogram(name, BINS, at=at), verbs.quantiles(name, PROBABILITIES, at=at)
+    with suppress(*_MISSING_DETAILS):
+        bins = verbs.histogram(name, BINS, at=at)
+        quantiles = verbs.quantiles(name, PROBABILITIES, at=at)
     return ColumnContents(row, bins, values, quantiles)

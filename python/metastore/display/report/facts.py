@@ -42,12 +42,12 @@ _WIDTHS = (
     (15, "wide"),
     (21, "wider"),
 )
-"""Numbers of digits, and the classes of the page's style that have room for them."""
+"""Numbers of digits, and the CSS classes that have room for them."""
 
 
 def list_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
     """The facts of a row of `summary`, in the order in which the page shows them."""
-    if row["column_type"] != "boolean":  # its two values, with their counts, say all of this
+    if row["column_type"] != "boolean":  # its two values are listed with their counts
         yield from _bound_facts(row)
         yield from _moment_facts(row)
     yield from _distinct_facts(row)
@@ -83,7 +83,7 @@ def _number_facts(row: Mapping[str, Any], name: str, heading: str, text: str) ->
 
 
 def format_bounds(row: Mapping[str, Any]) -> list[str]:
-    """Minimum and maximum as texts, long ones cut such that they differ."""
+    """Minimum and maximum as texts; long ones are cut so that they still differ."""
     minimum = format_cell("", displayed_value(row, "min"))
     maximum = format_cell("", displayed_value(row, "max"))
     return _shorten_alike([minimum, maximum])
@@ -104,7 +104,7 @@ def _distinct_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def _count_facts(row: Mapping[str, Any]) -> Iterator[Fact]:
-    """Nulls, even if there are none, and NaN and infinite values."""
+    """Nulls, also if their number is 0, and NaN and infinite values if there are any."""
     if row["null_count"] == 0:
         yield Fact("nulls", "0")
     for name, heading in _COUNTS.items():
@@ -182,7 +182,7 @@ def _quantile_name(quantile: Mapping[str, Any]) -> str:
 
 
 def _is_approximate_quantile(quantile: Mapping[str, Any]) -> bool:
-    """Whether the rank may be off, or the value, unless its ellipsis says so."""
+    """Whether the rank may be off, or the value without an ellipsis that says so."""
     if quantile["error"] != 0:
         return True
     return not quantile["exact"] and not is_cut(quantile["value"])
@@ -203,7 +203,7 @@ def describe_precision(answer: Answer | None) -> str:
 
 
 def fit_width(facts: Iterable[Fact]) -> str:
-    """The class of the page's style for the width of the longest number."""
+    """The CSS class for the width of the longest number."""
     digits_of_numbers = [_count_digits(fact.text) for fact in facts if fact.is_number]
     longest = max(digits_of_numbers, default=0.0)
     for digits, style in _WIDTHS:
@@ -213,6 +213,6 @@ def fit_width(facts: Iterable[Fact]) -> str:
 
 
 def _count_digits(text: str) -> float:
-    """The width of a number in digits: a comma or point is half as wide, the mark before it half wider."""
+    """The width of a number in digits: a comma or point is half as wide, the mark of approximate numbers half wider."""
     punctuation = text.count(",") + text.count(".")
     return len(text) - punctuation / 2 + text.count(APPROXIMATE) / 2

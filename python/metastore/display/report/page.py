@@ -53,7 +53,7 @@ class _Group:
 
 
 @dataclass(frozen=True)
-class _Head:
+class _Heading:
     name: str
     head: str
     is_number: bool
@@ -64,12 +64,12 @@ class _Table:
     id: str
     title: str
     text: str
-    columns: tuple[_Head, ...] = ()
-    rows: tuple[tuple[tuple[_Head, str], ...], ...] = ()
+    columns: tuple[_Heading, ...] = ()
+    rows: tuple[tuple[tuple[_Heading, str], ...], ...] = ()
 
 
 def render_page(contents: Contents) -> str:
-    """The whole page. Its policy lets no script and no style run but its own."""
+    """The whole page. Its security policy allows only its own script and style."""
     alerts = find_alerts(contents)
     cards = make_cards(contents, alerts)
     tables = _list_tables(contents)
@@ -83,24 +83,33 @@ def render_page(contents: Contents) -> str:
         ("about", "How to read this"),
     ]
     caption = list_caption_parts(contents.summary)
-    former = list_caption_parts(contents.before.summary) if contents.before else []
     return _template().render(
         title=caption[0],
         caption=caption[1:],
-        former=former[former[:1] == caption[:1] :],
+        former=_list_earlier_parts(contents.before, caption[0]),
         warnings=[_STALE] if contents.summary.current is False else [],
         policy=policy,
         style=style,
         script=script,
         sections=sections,
         tiles=_list_tiles(contents, alerts),
-        groups=_group(alerts, cards),
+        groups=_group_alerts(alerts, cards),
         cards=cards,
         tables=tables,
         notes=_NOTES,
         width=WIDTH,
         height=HEIGHT,
     )
+
+
+def _list_earlier_parts(before: Contents | None, subject: str) -> list[str]:
+    """The caption of the earlier snapshot, without its table if that is the same."""
+    if before is None:
+        return []
+    parts = list_caption_parts(before.summary)
+    if parts[0] == subject:
+        return parts[1:]
+    return parts
 
 
 def _list_tiles(contents: Contents, alerts: Sequence[Alert]) -> list[Fact]:
@@ -121,8 +130,8 @@ def _list_tiles(contents: Contents, alerts: Sequence[Alert]) -> list[Fact]:
     return tiles
 
 
-def _group(alerts: Sequence[Alert], cards: Sequence[Card]) -> list[_Group]:
-    """Alerts by their kind: problems first, then what is most frequent."""
+def _group_alerts(alerts: Sequence[Alert], cards: Sequence[Card]) -> list[_Group]:
+    """Group alerts by kind: problems first, then the most frequent kinds."""
     positions = {}
     for card in cards:
         for alert in card.alerts:
@@ -171,13 +180,13 @@ def _table(section: str, title: str, text: str, answer: Answer) -> _Table:
         return _Table(section, title, text)
     heads = []
     for name in answer.columns:
-        head = _Head(name, column_heading(name), is_number(answer, name))
+        head = _Heading(name, column_heading(name), is_number(answer, name))
         heads.append(head)
     rows = [_format_row(row, heads) for row in answer.rows]
     return _Table(section, title, text, tuple(heads), tuple(rows))
 
 
-def _format_row(row: Mapping[str, Any], heads: Sequence[_Head]) -> tuple[tuple[_Head, str], ...]:
+def _format_row(row: Mapping[str, Any], heads: Sequence[_Heading]) -> tuple[tuple[_Heading, str], ...]:
     return tuple((head, format_cell(head.name, row[head.name])) for head in heads)
 
 
