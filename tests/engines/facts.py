@@ -72,7 +72,7 @@ class _ListedValues:
     def __init__(self, column: Column, values: list[str], time_zone: str) -> None:
         self._column, self._values, self._time_zone = column, values, time_zone
 
-    def listed(self, file: int) -> list[Any]:
+    def list_values(self, file: int) -> list[Any]:
         return [_key(value, self._column, self._time_zone) for value in self._values]
 
     def has_filter(self, file: int) -> bool:

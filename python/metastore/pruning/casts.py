@@ -12,9 +12,9 @@ from metastore.errors import InvalidArgument
 from metastore.format.table_column import INTEGERS, decimal_type
 from metastore.format.time_zones import parse_time_zone
 from metastore.pruning.conditions import NoRuleError, require_rule
-from metastore.pruning.functions import DAY, LONGEST
+from metastore.pruning.functions import DAY, GREATEST_INT
 from metastore.pruning.keys import key_of_double
-from metastore.pruning.preimages import of_linear, of_nearly_same, of_rising
+from metastore.pruning.preimages import invert_linear, invert_nearly_same, invert_rising
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from metastore.pruning.preimages import Limits, Preimage
     from metastore.pruning.terms import Term
 
-INT_LIMITS = (-(1 << 31), LONGEST)
+INT_LIMITS = (-(1 << 31), GREATEST_INT)
 LONG_LIMITS = (-(1 << 63), (1 << 63) - 1)
 _BITS = dict(zip(INTEGERS, (8, 16, 32, 64), strict=True))
 _DIGITS = dict(zip(INTEGERS, (3, 5, 10, 19), strict=True))
 _MICROSECOND = timedelta(microseconds=1)
 _DATES = (1 << 63) // DAY
-"""Days before and after 1970 that are timestamps."""
-_DAY_OF = of_rising(lambda moment: moment // DAY, LONG_LIMITS)
-_MIDNIGHT = of_rising(lambda day: day * DAY, (-_DATES + 1, _DATES - 1))
+"""The number of days before and after 1970 that timestamps cover."""
+_DAY_OF = invert_rising(lambda moment: moment // DAY, LONG_LIMITS)
+_MIDNIGHT = invert_rising(lambda day: day * DAY, (-_DATES + 1, _DATES - 1))
 
 
 class Casts:
@@ -77,16 +77,16 @@ class Casts:
         return clock.to("timestamp", *self._shift(-1))
 
     def _shift(self, sign: int) -> tuple[Preimage, ...]:
-        """Return the steps between instants and the zone's clocks, which are near where clocks jump."""
+        """Return the steps between instants and the zone's clocks; if these jump, results are only known to a day."""
         try:
             zone = parse_time_zone(self._zone)
-        except InvalidArgument:  # Spark may know more of them
+        except InvalidArgument:  # Spark may know more zones
             zone = None
         if not isinstance(zone, timezone):
-            return (of_nearly_same(DAY),)
+            return (invert_nearly_same(DAY),)
         offset = sign * (zone.utcoffset(None) // _MICROSECOND)
         if offset:
-            return (of_linear(1, offset, LONG_LIMITS),)
+            return (invert_linear(1, offset, LONG_LIMITS),)
         return ()
 
 
@@ -103,9 +103,9 @@ def _widen_number(term: Term, target: str) -> Term:
         require_rule(applies=INTEGERS.index(target) > INTEGERS.index(term.type))
         return term.to(target)
     if target == "double":
-        return term.to(target, of_rising(_key_as_double, limits_of(term.type)))
+        return term.to(target, invert_rising(_key_as_double, limits_of(term.type)))
     if target == "float":
-        return term.to(target, of_rising(_key_as_float, limits_of(term.type)))
+        return term.to(target, invert_rising(_key_as_float, limits_of(term.type)))
     return _widen_decimal(term, target, (_DIGITS[term.type], 0))
 
 
@@ -130,4 +130,4 @@ def _widen_decimal(term: Term, target: str, source_size: tuple[int, int] | None)
     if more_digits == 0:
         return term.to(target)
     limit = 10**precision
-    return term.to(target, of_linear(10**more_digits, 0, (-limit, limit)))
+    return term.to(target, invert_linear(10**more_digits, 0, (-limit, limit)))

@@ -1,4 +1,4 @@
-"""Conditions in negation normal form: NOT is gone, because it was pushed into the leaves when a filter was parsed."""
+"""Conditions in negation normal form: the parser of filters pushes NOT into the leaves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Member:
-    """The value of a column is in a set, which may take more values than the condition is true of."""
+    """A column's value is in a set. The set may have more values than those for which the filter is true."""
 
     column: Column
     values: ValueSet
@@ -24,7 +24,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Related:
-    """One column against another one of the same row.
+    """A comparison of two columns in the same row.
 
     Attributes:
         relation: `<`, `<=`, `=`, `<>` or `<=>`.
@@ -37,7 +37,7 @@ class Related:
 
 @dataclass(frozen=True)
 class Unknown:
-    """Nothing can be said.
+    """An expression that statistics cannot decide.
 
     Attributes:
         reason: Its name in `contract/reasons.json`.
@@ -61,10 +61,10 @@ class NoRuleError(Exception):
 
 
 def require_rule(*, applies: bool) -> None:
-    """Go on if a rule applies.
+    """Raise an error unless a rule applies.
 
     Raises:
-        NoRuleError: It does not.
+        NoRuleError: It does not apply.
     """
     if not applies:
         raise NoRuleError
@@ -72,14 +72,14 @@ def require_rule(*, applies: bool) -> None:
 
 @dataclass(frozen=True)
 class AllOf:
-    """All parts hold; without any, of every row."""
+    """True if all parts are true; without parts it is true for every row."""
 
     parts: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True)
 class AnyOf:
-    """A part holds; without any, of no row."""
+    """True if any part is true; without parts it is true for no row."""
 
     parts: tuple[Condition, ...] = ()
 
@@ -105,16 +105,16 @@ class Conjunct:
 
 def all_of(conditions: Iterable[Condition]) -> Condition:
     """AND of conditions; conditions on the same column become one value set."""
-    return _joined(AllOf, conditions, and_)
+    return _join(AllOf, conditions, and_)
 
 
 def any_of(conditions: Iterable[Condition]) -> Condition:
     """OR of conditions; conditions on the same column become one value set."""
-    return _joined(AnyOf, conditions, or_)
+    return _join(AnyOf, conditions, or_)
 
 
 def iterate_leaves(condition: Condition) -> Iterator[Member | Related | Unknown]:
-    """The conditions that AND and OR join."""
+    """Iterate over the conditions that AND and OR join."""
     if isinstance(condition, AllOf | AnyOf):
         for part in condition.parts:
             yield from iterate_leaves(part)
@@ -133,19 +133,19 @@ def list_columns(condition: Condition) -> tuple[Column, ...]:
     return tuple(dict.fromkeys(columns))
 
 
-def _joined(
+def _join(
     kind: type[AllOf | AnyOf], conditions: Iterable[Condition], join: Callable[[ValueSet, ValueSet], ValueSet]
 ) -> Condition:
-    """The conditions as parts of one; parts of the same kind are flattened, value sets of a column joined."""
+    """Join conditions to one: nested conditions of the same kind are flattened, and value sets of a column joined."""
     sets: dict[Column, list[ValueSet]] = {}
-    further: list[Condition] = []
+    other_parts: list[Condition] = []
     for part in _flatten(kind, conditions):
         if isinstance(part, Member):
             sets.setdefault(part.column, []).append(part.values)
         else:
-            further.append(part)
+            other_parts.append(part)
     members = [Member(column, join_sets(values, join)) for column, values in sets.items()]
-    parts = (*members, *further)
+    parts = (*members, *other_parts)
     if len(parts) == 1:
         return parts[0]
     return kind(parts)

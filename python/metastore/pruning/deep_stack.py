@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _MOST_CALLS = 100_000
-"""The deepest nesting of calls; a pair of parentheses takes about twenty."""
+"""The limit of nested calls; a pair of parentheses takes about twenty."""
 _STACK = 512 << 20
-"""Bytes of address space; the system takes memory for those in use."""
+"""Bytes of address space; only used ones take memory."""
 _ONE_AT_A_TIME = threading.Lock()
-"""One thread at a time: the limit of calls is that of the process."""
+"""The recursion limit belongs to the process, so only one thread at a time may change it."""
 
 
 def with_deep_stack(function: Callable[[], _T]) -> _T:
@@ -38,14 +38,14 @@ def with_deep_stack(function: Callable[[], _T]) -> _T:
     except RecursionError:
         pass
     try:
-        return _start(function).result()
+        return _run_in_thread(function).result()
     except RecursionError:
         raise InvalidArgument(
             "filter", "it is nested too deeply", "Join its parts by AND and OR without parentheses, or use IN."
         ) from None
 
 
-def _start(function: Callable[[], _T]) -> Future[_T]:
+def _run_in_thread(function: Callable[[], _T]) -> Future[_T]:
     future: Future[_T] = Future()
 
     def run() -> None:
@@ -63,7 +63,7 @@ def _start(function: Callable[[], _T]) -> Future[_T]:
     size = threading.stack_size(_STACK)
     try:
         threading.Thread(target=run, daemon=True).start()
-    except RuntimeError as error:  # there is no room for it
+    except RuntimeError as error:  # there is no memory for its stack
         _ONE_AT_A_TIME.release()
         future.set_exception(RecursionError(str(error)))
     finally:

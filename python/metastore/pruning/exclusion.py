@@ -1,4 +1,4 @@
-"""Data files that hold no row for which a condition is true."""
+"""Finds the data files that have no row for which a condition is true."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     Counts = NDArray[np.int64]
 
 MOST_LOOKED_UP = 1_000
-"""Most single values that are looked up in a file's filter."""
+"""At most this many single values are looked up in a file's filter."""
 _CACHE_SIZE = 1 << 18
-"""Most results of a condition's test that are cached: data files list many of the same values."""
+"""At most this many results of a test are cached: many data files list the same values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class ColumnFacts:
 
     Attributes:
         column: The column.
-        analyzed: Whether the file has statistics: every row of another file may match.
+        analyzed: Whether a file has statistics; without these, every row may match.
         nulls: The number of null values, -1 if unknown.
         nans: The number of NaN values, -1 if unknown.
         empty: Whether all values are null or NaN.
@@ -83,18 +83,18 @@ class ColumnFacts:
 class SingleValues(Protocol):
     """A look-up of single values of a column in a file."""
 
-    def listed(self, file: int) -> Sequence[Key] | None:
-        """All values but null and NaN; None if the file has no list."""
+    def list_values(self, file: int) -> Sequence[Key] | None:
+        """All values except null and NaN; None if the file has no list."""
 
     def has_filter(self, file: int) -> bool:
         """Whether the file has a filter of its values."""
 
     def may_hold(self, file: int, keys: Sequence[Key]) -> bool:
-        """Whether the file may have any of the keys, by its filter."""
+        """Whether the file's filter allows any of the keys."""
 
 
 def exclude_by_bounds(condition: Condition, facts: Mapping[Column, ColumnFacts], files: int) -> Mask:
-    """The files in which no row makes a condition true, as counts and bounds prove.
+    """Find the files in which no row can make a condition true, by counts and bounds.
 
     Args:
         condition: The condition.
@@ -118,22 +118,22 @@ def _exclude_leaf_by_bounds(leaf: Member | Related | Unknown, facts: Mapping[Col
     if not facts.keys() >= set(list_columns(leaf)):
         return np.zeros(files, bool)
     if isinstance(leaf, Member):
-        return _without_member(leaf, facts[leaf.column])
+        return _exclude_member(leaf, facts[leaf.column])
     if isinstance(leaf, Related):
-        return _unrelated(leaf.relation, facts[leaf.left], facts[leaf.right])
+        return _exclude_related(leaf.relation, facts[leaf.left], facts[leaf.right])
     return np.zeros(files, bool)
 
 
 def exclude_by_values(
     condition: Condition, facts: Mapping[Column, ColumnFacts], values: Mapping[Column, SingleValues], files: Mask
 ) -> Mask:
-    """The files in which no row makes a condition true, as bounds or single values prove.
+    """Find the files in which no row can make a condition true, by bounds or single values.
 
     Args:
         condition: The condition.
         facts: The facts of each column.
         values: The single values of each column.
-        files: The files to decide: others are not excluded.
+        files: The files to decide; no other file is excluded.
     """
     if isinstance(condition, AllOf):
         excluded = np.zeros(len(files), bool)
@@ -141,7 +141,7 @@ def exclude_by_values(
             excluded |= exclude_by_values(part, facts, values, files & ~excluded)
         return excluded
     if isinstance(condition, AnyOf):
-        excluded = files
+        excluded = files  # those that all parts so far exclude; parts without a look-up come first
         for part in sorted(condition.parts, key=_is_looked_up):
             excluded = exclude_by_values(part, facts, values, excluded)
         return excluded
@@ -153,7 +153,7 @@ def exclude_by_values(
     if column_facts is None or single_values is None:
         return excluded
     undecided = files & ~excluded
-    return excluded | _without_listed_member(condition.values, column_facts, single_values, undecided)
+    return excluded | _exclude_member_by_values(condition.values, column_facts, single_values, undecided)
 
 
 def _is_looked_up(condition: Condition) -> bool:
@@ -161,8 +161,8 @@ def _is_looked_up(condition: Condition) -> bool:
     return Member in leaf_types
 
 
-def _without_member(condition: Member, facts: ColumnFacts) -> Mask:
-    """The files in which no value is in a set, as counts and bounds prove."""
+def _exclude_member(condition: Member, facts: ColumnFacts) -> Mask:
+    """Find the files in which no value is in a set, by counts and bounds."""
     values = condition.values
     may_match = ~facts.empty & values.meets(facts.lo, facts.hi, facts.has_lo, facts.has_hi, facts.exact)
     may_match |= _may_match_null_or_nan(values, facts)
@@ -179,15 +179,15 @@ def _may_match_null_or_nan(values: ValueSet, facts: ColumnFacts) -> Mask:
     return may_match
 
 
-def _without_listed_member(values: ValueSet, facts: ColumnFacts, single_values: SingleValues, files: Mask) -> Mask:
-    """The files in which no value is in a set, as lists and filters prove."""
+def _exclude_member_by_values(values: ValueSet, facts: ColumnFacts, single_values: SingleValues, files: Mask) -> Mask:
+    """Find the files in which no value is in a set, by lists and filters."""
     excluded = np.zeros(len(files), bool)
     contains: Callable[[Key], bool] = values.__contains__
     if values.test is not None:
         contains = lru_cache(_CACHE_SIZE)(contains)
     may_be_excluded = files & facts.analyzed & ~_may_match_null_or_nan(values, facts)
     for file in np.flatnonzero(may_be_excluded).tolist():
-        listed = single_values.listed(file)
+        listed = single_values.list_values(file)
         if listed is not None:
             excluded[file] = not any(map(contains, listed))
         elif single_values.has_filter(file):
@@ -204,22 +204,22 @@ def _is_excluded_by_filter(values: ValueSet, facts: ColumnFacts, single_values: 
     return not single_values.may_hold(file, list(without_nan))
 
 
-def _unrelated(relation: str, left: ColumnFacts, right: ColumnFacts) -> Mask:
-    """The files in which no row has two columns in a relation."""
-    left_hull = _Hull.of(left)
-    right_hull = _Hull.of(right)
-    is_apart = left_hull.below(right_hull) | right_hull.below(left_hull)
-    are_single = left_hull.is_single & right_hull.is_single
+def _exclude_related(relation: str, left: ColumnFacts, right: ColumnFacts) -> Mask:
+    """Find the files in which two columns are in a relation in no row."""
+    left_range = _Range.of(left)
+    right_range = _Range.of(right)
+    is_apart = left_range.below(right_range) | right_range.below(left_range)
+    are_single = left_range.is_single & right_range.is_single
     has_no_pair = {
-        "<": right_hull.below(left_hull, touching=True),
-        "<=": right_hull.below(left_hull),
+        "<": right_range.below(left_range, touching=True),
+        "<=": right_range.below(left_range),
         "=": is_apart,
         "<=>": is_apart,
-        "<>": are_single & np.asarray(left_hull.lo == right_hull.lo, bool),
+        "<>": are_single & np.asarray(left_range.lo == right_range.lo, bool),
     }[relation]
     are_analyzed = left.analyzed & right.analyzed
     excluded: Mask = are_analyzed & (has_no_pair | _all_null(left) | _all_null(right))
-    if relation == "<=>":  # It also holds where both are null.
+    if relation == "<=>":  # it is also true if both are null
         excluded &= ~left.may_be_null | ~right.may_be_null
     return excluded
 
@@ -229,8 +229,8 @@ def _all_null(facts: ColumnFacts) -> Mask:
 
 
 @dataclass(frozen=True)
-class _Hull:
-    """The bounds of values including NaN."""
+class _Range:
+    """The bounds of a column, in which NaN counts as the greatest value."""
 
     lo: NDArray[Any]
     hi: NDArray[Any]
@@ -239,7 +239,7 @@ class _Hull:
     is_single: Mask
 
     @classmethod
-    def of(cls, facts: ColumnFacts) -> _Hull:
+    def of(cls, facts: ColumnFacts) -> _Range:
         lo = facts.lo
         hi = facts.hi
         has_lo = facts.has_lo
@@ -254,8 +254,8 @@ class _Hull:
         is_single = has_lo & has_hi & facts.exact & np.asarray(lo == hi, bool)
         return cls(lo, hi, has_lo, has_hi, is_single)
 
-    def below(self, other: _Hull, *, touching: bool = False) -> Mask:
-        """Whether all values are below all of the other column, or with `touching` at most equal."""
+    def below(self, other: _Range, *, touching: bool = False) -> Mask:
+        """Whether all values are less than all values of the other column; with `touching`, not greater."""
         is_below = self.hi <= other.lo if touching else self.hi < other.lo
         below: Mask = self.has_hi & other.has_lo & np.asarray(is_below, bool)
         return below

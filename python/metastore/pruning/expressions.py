@@ -1,4 +1,4 @@
-"""Finds the expressions of a filter that have statistics: both are compared in one spelling."""
+"""Finds the expressions of a filter that have statistics: both are written in a normal form and compared."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _CELLS = re.compile(r"^(?:array<|map<\w+,)")
 _NUMBER, _TEXT = _ALL_KINDS = ("number", "text")
 _KINDS = {**dict.fromkeys((*INTEGERS, "double"), _NUMBER), "string": _TEXT, "varchar": _TEXT}
-"""The kinds of types; a float is of none, because ANSI mode decides its type beside whole numbers."""
+"""The kinds of types; a float has no kind, because ANSI mode decides its type beside integers."""
 _FUNCTIONS: dict[type[exp.Expr], tuple[str, str]] = {
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Floor, exp.Ceil), (_NUMBER, _NUMBER)),
     **dict.fromkeys((exp.Lower, exp.Upper, exp.Trim, exp.Concat, exp.DPipe), (_TEXT, _TEXT)),
@@ -33,7 +33,7 @@ _FUNCTIONS: dict[type[exp.Expr], tuple[str, str]] = {
 
 
 def index_expressions(expressions: Iterable[Column], columns: Sequence[Column]) -> dict[str, Column]:
-    """Return expressions that have statistics, by their spelling, without those that depend on the session.
+    """Return expressions with statistics by their normal form, without those that depend on the session.
 
     Args:
         expressions: The expressions.
@@ -47,11 +47,11 @@ def index_expressions(expressions: Iterable[Column], columns: Sequence[Column]) 
         True
     """
     names = ColumnNames(columns, "the table")
-    by_spelling = {}
+    by_normal_form = {}
     for expression in expressions:
-        with suppress(MetastoreError, NoRuleError, RecursionError):  # this parser knows less, and columns are renamed
-            by_spelling[_spell_stored(expression, names)] = expression
-    return by_spelling
+        with suppress(MetastoreError, NoRuleError, RecursionError):  # Spark parses more; columns may be renamed
+            by_normal_form[_normalize_stored(expression, names)] = expression
+    return by_normal_form
 
 
 def find_expression(expressions: Mapping[str, Column], names: ColumnNames, tree: exp.Expr) -> Column | None:
@@ -59,52 +59,52 @@ def find_expression(expressions: Mapping[str, Column], names: ColumnNames, tree:
     if not expressions:
         return None
     try:
-        return expressions.get(_spell(tree, names, _ALL_KINDS))
-    except (MetastoreError, NoRuleError):  # beside sub-queries and lambdas, names that are no column are not reported
+        return expressions.get(_normalize(tree, names, _ALL_KINDS))
+    except (MetastoreError, NoRuleError):  # `explain` reports unknown names, except in sub-queries and lambdas
         return None
 
 
-def _spell_stored(expression: Column, names: ColumnNames) -> str:
+def _normalize_stored(expression: Column, names: ColumnNames) -> str:
     require_rule(applies=decimal_type(expression.type) is None)
-    return _spell(parse_condition(expression.name), names, _ALL_KINDS)
+    return _normalize(parse_condition(expression.name), names, _ALL_KINDS)
 
 
-def _spell(tree: exp.Expr, names: ColumnNames, kinds: Sequence[str]) -> str:
-    """Write an expression in one spelling.
+def _normalize(tree: exp.Expr, names: ColumnNames, kinds: Sequence[str]) -> str:
+    """Write an expression in the normal form.
 
     Raises:
         ColumnNotFound: It names a column that the table does not have.
-        NoRuleError: Its value depends on more than columns, or is of another kind.
+        NoRuleError: It has no normal form, or is of another kind.
     """
     tree = unwrap(tree)
     if isinstance(tree, exp.Literal):
         require_rule(applies=_TEXT in kinds or not tree.is_string)
         return repr((tree.this, tree.is_string))
     if is_name(tree) or isinstance(tree, exp.Bracket):
-        return _spell_value(tree, names, kinds)
-    return _spell_function(tree, names, kinds)
+        return _normalize_value(tree, names, kinds)
+    return _normalize_function(tree, names, kinds)
 
 
-def _spell_function(tree: exp.Expr, names: ColumnNames, kinds: Sequence[str]) -> str:
+def _normalize_function(tree: exp.Expr, names: ColumnNames, kinds: Sequence[str]) -> str:
     require_rule(applies=type(tree) in _FUNCTIONS)
     argument_kind, result_kind = _FUNCTIONS[type(tree)]
     require_rule(applies=result_kind in kinds)
     arguments = {}
     for name, argument in sorted(tree.args.items()):
         if argument:
-            arguments[name] = _spell_argument(argument, names, argument_kind)
+            arguments[name] = _normalize_argument(argument, names, argument_kind)
     return f"{type(tree).__name__}{arguments}"
 
 
-def _spell_argument(argument: Any, names: ColumnNames, kind: str) -> str:
+def _normalize_argument(argument: Any, names: ColumnNames, kind: str) -> str:
     if isinstance(argument, list):
-        return repr([_spell_argument(element, names, kind) for element in argument])
+        return repr([_normalize_argument(element, names, kind) for element in argument])
     if isinstance(argument, exp.Expr):
-        return _spell(argument, names, (kind,))
+        return _normalize(argument, names, (kind,))
     return repr(argument)
 
 
-def _spell_value(tree: exp.Expr, names: ColumnNames, kinds: Sequence[str]) -> str:
+def _normalize_value(tree: exp.Expr, names: ColumnNames, kinds: Sequence[str]) -> str:
     """Write a column, or a cell of a map or an array."""
     cell = _literal_indexes(tree)
     column = names.find(tree.this if cell else tree)

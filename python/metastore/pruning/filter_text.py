@@ -1,4 +1,4 @@
-"""The text of a filter as the tree that sqlglot makes of it."""
+"""Parses the text of a filter into a tree of sqlglot."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _EXCERPT_LENGTH = 500
 """The most characters of a filter in an error."""
 _SPARK = Dialect.get_or_raise("spark")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([01][0-7]{2})|(.))", re.DOTALL)
-_AS_WRITTEN = ("DATE_TRUNC", "TRUNC", "DATE_ADD", "DATE_SUB")
-"""Calls whose units sqlglot would spell out: to Spark some of these units mean nothing, or are columns.
+_RENAMED_CALLS = ("DATE_TRUNC", "TRUNC", "DATE_ADD", "DATE_SUB")
+"""Calls whose units sqlglot would change, although they may mean something else in Spark, such as a column.
 
-They are renamed before they are parsed: no class can inherit from the compiled parser of `sqlglot[c]`.
+They are renamed before they are parsed, because no class can inherit from the compiled parser of `sqlglot[c]`.
 """
 _ARGUMENTS_WITHOUT_UNIT = 2
 _MARK = "AS_WRITTEN_"
@@ -48,7 +48,7 @@ def parse_condition(text: str) -> exp.Expr:
         trees = SparkParser(dialect=_SPARK).parse_into(exp.Condition, _tokenize(text), text)
     except RecursionError:
         raise
-    except Exception as error:  # of arguments that sqlglot does not expect it raises more than its own errors
+    except Exception as error:  # unexpected arguments make sqlglot raise other errors than its own
         hint = _describe_position(error)
         raise InvalidArgument("filter", f"{_shorten(text)!r} is no condition of Spark's SQL", hint) from error
     if len(trees) != 1 or isinstance(trees[0], exp.Command | exp.Query | None):
@@ -63,7 +63,7 @@ def _shorten(text: str) -> str:
 
 
 def _restore_call(node: exp.Expr) -> exp.Expr:
-    """Give a renamed call its name; if it has a unit as an argument, it becomes the node that sqlglot has for it."""
+    """Give a renamed call its name again; with a unit as a third argument, it becomes sqlglot's node."""
     if not isinstance(node, exp.Anonymous):
         return node
     name = str(node.this)
@@ -78,20 +78,20 @@ def _restore_call(node: exp.Expr) -> exp.Expr:
 
 
 def _tokenize(text: str) -> list[Token]:
-    """Split a text into tokens: strings are read as Spark does, calls renamed that sqlglot would change."""
+    """Split a text into tokens, with strings as Spark reads them, and with some calls renamed."""
     tokens = _SPARK.tokenize(text)
     for token in tokens:
         if token.token_type == TokenType.STRING:
             token.text = _ESCAPE.sub(_unescape, text[token.start + 1 : token.end])
     for token, following in pairwise(tokens):
         is_call = token.token_type != TokenType.STRING and following.token_type == TokenType.L_PAREN
-        if is_call and token.text.upper() in _AS_WRITTEN:
+        if is_call and token.text.upper() in _RENAMED_CALLS:
             token.text = f"{_MARK}{token.text.upper()}"
     return tokens
 
 
 def _describe_position(error: Exception) -> str:
-    """Say where the parser stopped, if the error knows it."""
+    """Describe where the parser stopped, if the error has the position."""
     for position in getattr(error, "errors", ()):
         if position.get("line"):
             return f"It stops at {position['highlight']!r} (line {position['line']}, column {position['col']})."
@@ -117,15 +117,15 @@ def unwrap(tree: exp.Expr) -> exp.Expr:
 
 
 def has_only(tree: exp.Expr, *names: str) -> bool:
-    """Return whether a node says nothing but the parts that a rule looks at: parsers learn new words."""
+    """Return whether a node has only the parts that a rule handles: newer parsers may add parts."""
     parts = {name for name, value in tree.args.items() if value not in (None, False, [])}
     return parts <= set(names)
 
 
 def require_only(tree: exp.Expr, *names: str) -> None:
-    """Go on if a node says nothing but the parts that a rule looks at.
+    """Raise an error unless a node has only the parts that a rule handles.
 
     Raises:
-        NoRuleError: It says more.
+        NoRuleError: It has more parts.
     """
     require_rule(applies=has_only(tree, *names))

@@ -30,7 +30,7 @@ from metastore.pruning.conditions import (
 from metastore.pruning.expressions import find_expression
 from metastore.pruning.filter_text import has_only, parse_condition, require_only, unwrap
 from metastore.pruning.keys import NAN
-from metastore.pruning.like_patterns import texts_from, texts_like, texts_to, texts_with
+from metastore.pruning.like_patterns import texts_containing, texts_ending_with, texts_like, texts_starting_with
 from metastore.pruning.literal_cuts import Reading, equal_to, is_plain_text, read_literals
 from metastore.pruning.sql_literals import find_literal, read_literal
 from metastore.pruning.term_reader import TermReader, require_term
@@ -54,9 +54,9 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _TEXTS_WITH_PART: dict[type[exp.Expr], Callable[[bytes], ValueSet]] = {
-    exp.StartsWith: texts_from,
-    exp.EndsWith: texts_to,
-    exp.Contains: texts_with,
+    exp.StartsWith: texts_starting_with,
+    exp.EndsWith: texts_ending_with,
+    exp.Contains: texts_containing,
 }
 _BACKSLASH = exp.Literal.string("\\")
 
@@ -148,7 +148,7 @@ class _Compiler:
         }
 
     def _comparison(self, operator: str, tree: exp.Expr, *, negated: bool) -> Condition:
-        """A comparison of a term with a literal on either side, or of two columns."""
+        """Compile a comparison of a term with a literal on either side, or of two columns."""
         require_only(tree, "this", "expression")
         left = unwrap(tree.this)
         right = unwrap(tree.expression)
@@ -183,10 +183,10 @@ class _Compiler:
         try:
             return read_literals(values, term.result, self._zone)
         except NoRuleError:
-            raise NoRuleError(_of_other_type(values, term)) from None
+            raise NoRuleError(_explain_other_type(values, term)) from None
 
     def _comparison_of_columns(self, left: exp.Expr, operator: str, right: exp.Expr, *, negated: bool) -> Condition:
-        # Both are read, whatever the other is: a name that is no column is an error.
+        # Both sides are read, because a name that is no column is an error.
         terms = [self._terms.read_or_explain(left), self._terms.read_or_explain(right)]
         left_term, right_term = map(require_term, terms)
         left_column = _require_column(left_term)
@@ -201,7 +201,7 @@ class _Compiler:
         return Related(left_column, relation, right_column)
 
     def _is(self, tree: exp.Is, *, negated: bool) -> Condition:
-        """IS NULL of any column, also of those without bounds; IS TRUE and IS FALSE of boolean ones."""
+        """Compile IS NULL of any column, also of one without bounds, and IS TRUE and IS FALSE of a boolean column."""
         require_only(tree, "this", "expression")
         column = self._names.find(unwrap(tree.this))
         term = Term.of(column) if column else self._terms.read(tree.this)
@@ -212,7 +212,7 @@ class _Compiler:
         return _where_never_null(term, ValueSet.of([int(tree.expression.this)]), negated=negated)
 
     def _in(self, tree: exp.In, *, negated: bool) -> Condition:
-        """Membership in a list of literals."""
+        """Compile membership in a list of literals."""
         require_only(tree, "this", "expressions")
         term = self._terms.read(tree.this)
         listed = [read_literal(unwrap(element)) for element in tree.expressions]
@@ -253,7 +253,7 @@ class _Compiler:
         return self._like(tree.this, negated=negated, escape=tree.expression)
 
     def _part_of_text(self, tree: exp.Expr, *, negated: bool) -> Condition:
-        """The beginning, the end or any part of a text."""
+        """Compile a test for the beginning, the end or a part of a text."""
         term = self._terms.read(tree.this)
         require_only(tree, "this", "expression")
         require_rule(applies=is_plain_text(term.result))
@@ -295,8 +295,8 @@ def _where_never_null(term: Term, values: ValueSet, *, negated: bool) -> Conditi
     return term.where(values)
 
 
-def _of_other_type(values: Sequence[Literal], term: Term) -> Unknown | None:
-    """The reason that a text is no value of the type that it is compared with."""
+def _explain_other_type(values: Sequence[Literal], term: Term) -> Unknown | None:
+    """Return the reason if a text cannot be a value of the term's type, else None."""
     for literal in values:
         if literals.is_of_other_type(literal, term.type):
             return Unknown("UNSUPPORTED_EXPRESSION", f"{literal.value!r}, which is no {term.type}")
@@ -317,11 +317,11 @@ def _read_text(tree: exp.Expr) -> str:
 
 
 def _any_reading(operator: str, readings: tuple[Reading, ...]) -> ValueSet:
-    """The values for which a comparison is true by any reading of its literals."""
-    return join_sets([_accepted(operator, cuts) for cuts in readings], or_)
+    """Find the values for which a comparison is true in any reading of its literals."""
+    return join_sets([_find_accepted(operator, cuts) for cuts in readings], or_)
 
 
-def _accepted(operator: str, cuts: Reading) -> ValueSet:
+def _find_accepted(operator: str, cuts: Reading) -> ValueSet:
     if operator == "=":
         return equal_to(cuts)
     if operator == "<>":

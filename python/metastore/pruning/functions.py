@@ -1,4 +1,4 @@
-"""Spark's functions of single values, given as keys (`metastore.pruning.keys`); the result None is a doubt."""
+"""Spark's functions of single values, as keys (`metastore.pruning.keys`); the result None means unknown."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DAY = 86_400_000_000
-"""In microseconds."""
-LONGEST = (1 << 31) - 1
+"""A day in microseconds."""
+GREATEST_INT = (1 << 31) - 1
 """The greatest int."""
 _MICROSECONDS = {
     "MICROSECOND": 1,

@@ -1,7 +1,8 @@
 """Values as keys: integers or byte strings whose order is that of the values in Spark.
 
-Integers, dates, timestamps and booleans are as the format stores them, decimals unscaled integers, texts their bytes.
-Of doubles the key is an integer in the order of IEEE 754, with one NaN above all numbers and one zero.
+The keys of integers, dates, timestamps and booleans are their stored values; those of decimals are unscaled integers,
+and those of texts are their bytes. The key of a double is an integer in the order of IEEE 754, with a single zero, and
+a single NaN above all numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from metastore.pruning.value_sets import Key
 
 NAN = 0x7FF8 << 48
-_MOST = (1 << 63) - 1
+_GREATEST_LONG = (1 << 63) - 1
 
 
 def key_of_double(value: float) -> int:
@@ -40,7 +41,7 @@ def key_of_double(value: float) -> int:
     bits: int = struct.unpack(">q", struct.pack(">d", value + 0.0))[0]
     if bits >= 0:
         return bits
-    return -(bits & _MOST)
+    return -(bits & _GREATEST_LONG)
 
 
 def double_of_key(key: int) -> float:
@@ -51,9 +52,9 @@ def double_of_key(key: int) -> float:
 
 
 def keys_of_doubles(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The keys of doubles that are no NaN."""
+    """The keys of doubles other than NaN."""
     bits = (values + 0.0).view(np.int64)
-    return np.where(bits >= 0, bits, -(bits & _MOST))
+    return np.where(bits >= 0, bits, -(bits & _GREATEST_LONG))
 
 
 def key_of_stored(value: Any, column: Column) -> Key:
@@ -67,7 +68,7 @@ def key_of_stored(value: Any, column: Column) -> Key:
 
 
 def encode_keys(keys: Sequence[Key], column: Column) -> pa.Array:
-    """Values as the format stores them, from their keys; none may be NaN."""
+    """Convert keys, of which none is NaN, to values as the format stores them."""
     values: Iterable[Any] = keys
     if column.encoding == "double":
         values = map(double_of_key, map(int, keys))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from metastore.pruning.value_sets import Key
 
 _WILDCARDS = {"%": ".*", "_": "."}
-"""Each with its regular expression."""
+"""Wildcards with their regular expressions."""
 
 
 class _Character(NamedTuple):
@@ -48,11 +48,11 @@ def texts_like(pattern: str, escape: str, *, negated: bool = False) -> ValueSet:
     if not remaining:
         return _complement_if(ValueSet.of([prefix]), negated=negated)
     if remaining == {_ANY_TEXT}:
-        return _complement_if(texts_from(prefix), negated=negated)
+        return _complement_if(texts_starting_with(prefix), negated=negated)
     matching = ValueSet(begins_inside=True, test=_PatternTest(characters, negated=negated))
     if negated:
         return matching
-    return texts_from(prefix) & matching
+    return texts_starting_with(prefix) & matching
 
 
 def _complement_if(values: ValueSet, *, negated: bool) -> ValueSet:
@@ -61,7 +61,7 @@ def _complement_if(values: ValueSet, *, negated: bool) -> ValueSet:
     return values
 
 
-def texts_from(prefix: bytes) -> ValueSet:
+def texts_starting_with(prefix: bytes) -> ValueSet:
     """Return the byte strings that begin with a prefix."""
     increasable = prefix.rstrip(b"\xff")
     if not increasable:
@@ -69,12 +69,12 @@ def texts_from(prefix: bytes) -> ValueSet:
     return ValueSet.between(prefix, increasable[:-1] + bytes([increasable[-1] + 1]))
 
 
-def texts_to(suffix: bytes) -> ValueSet:
+def texts_ending_with(suffix: bytes) -> ValueSet:
     """Return the byte strings that end with a suffix."""
     return ValueSet(begins_inside=True, test=lambda key: key.endswith(suffix))
 
 
-def texts_with(part: bytes) -> ValueSet:
+def texts_containing(part: bytes) -> ValueSet:
     """Return the byte strings that contain a part."""
     return ValueSet(begins_inside=True, test=lambda key: part in key)
 
@@ -110,7 +110,7 @@ def _to_regex(character: _Character) -> str:
 
 
 class _PatternTest:
-    """Test whether a text matches, or does not; bytes that are no UTF-8 pass."""
+    """A test whether a text matches, or does not match; bytes that are not UTF-8 pass it."""
 
     def __init__(self, characters: list[_Character], *, negated: bool) -> None:
         self._negated = negated

@@ -47,7 +47,7 @@ _INTEGER_SIZES = {"tinyint": (10, 0), "smallint": (10, 0), "int": (10, 0), "bigi
 def read_literals(literals: Sequence[Literal], column: Column, zone: str) -> tuple[Reading, ...]:
     """Return the cuts of literals that a column is compared with.
 
-    There are two readings where engines compare in different ways: a condition may hold by either.
+    There are two readings if engines compare in different ways; a condition may be true in either.
 
     Raises:
         NoRuleError: Spark's comparison is unknown.
@@ -138,7 +138,7 @@ def _find_integer_cut(literal: Literal, column: Column) -> Cut:
 
 
 def _require_one_decimal_type(literals: Sequence[Literal], column: Column) -> None:
-    """Go on if one decimal type holds the column and all literals: else Spark rounds."""
+    """Raise an error unless one decimal type can represent the column and all literals: else Spark rounds."""
     size = decimal_type(column.type) or _INTEGER_SIZES.get(column.type)
     if size is None:
         raise NoRuleError

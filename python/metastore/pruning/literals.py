@@ -23,7 +23,7 @@ NUMBERS = (INTEGER, DECIMAL, DOUBLE, FLOAT)
 MOST_DIGITS = 38
 """The digits of the longest decimal."""
 NOT_UTF8 = "\ufffd"
-"""Stands for bytes that are no text: Spark and Python may disagree about them."""
+"""A character for bytes that are not UTF-8: Spark and Python may treat them in different ways."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Literal:
     """A constant of a filter.
 
     Attributes:
-        kind: The type that Spark gives it: one of the names above.
-        value: An `int`, `Decimal`, `float`, `str`, `bool` or `bytes`; times and dates as text; None of NULL.
+        kind: Its type in Spark, one of the names above.
+        value: An `int`, `Decimal`, `float`, `str`, `bool` or `bytes`; times and dates as text; None for NULL.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class Literal:
 
 
 def is_of_other_type(literal: Literal, type_: str) -> bool:
-    """Return whether a literal is a text that is certainly no number or time, as the type it is compared with.
+    """Return whether a literal is a text that cannot be a value of the type, which is a number or a time.
 
     Example:
         >>> is_of_other_type(Literal(STRING, "x"), "bigint"), is_of_other_type(Literal(STRING, " 7"), "bigint")

@@ -1,6 +1,6 @@
 """Preimages of functions: the values whose results are in a set.
 
-A value whose result is not certain, because the function may overflow, is in every preimage.
+A value whose result is unknown, because the function may overflow, is in every preimage.
 """
 
 from __future__ import annotations
@@ -8,25 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import or_
 
-from metastore.pruning.like_patterns import texts_from
+from metastore.pruning.like_patterns import texts_starting_with
 from metastore.pruning.value_sets import ALL_VALUES, NO_VALUE, Key, ValueSet, add_boundary, join_sets
 
 Preimage = Callable[[ValueSet], ValueSet]
-"""From a set of results to the set of values that have them; NULL has the result NULL."""
+"""Maps a set of results to the set of values with these results; the result of NULL is NULL."""
 Limits = tuple[int, int]
 """The least and the greatest of some integers."""
 
 _MOST_PREFIXES = 1_000
 
 
-def of_rising(function: Callable[[int], int], within: Limits) -> Preimage:
+def invert_rising(function: Callable[[int], int], within: Limits) -> Preimage:
     """Return the preimage of a function that never decreases within limits; other values have unknown results.
 
     Example:
-        >>> values = of_rising(lambda key: key // 10, (0, 99))(ValueSet.of([3]))
+        >>> values = invert_rising(lambda key: key // 10, (0, 99))(ValueSet.of([3]))
         >>> [key for key in range(-2, 102) if key in values]
         [-2, -1, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 100, 101]
-        >>> 5 in of_rising(lambda key: key, (1, 0))(ValueSet.of([7]))  # no value is within empty limits
+        >>> 5 in invert_rising(lambda key: key, (1, 0))(ValueSet.of([7]))  # no value is within empty limits
         True
     """
     lo, hi = within
@@ -47,26 +47,26 @@ def of_rising(function: Callable[[int], int], within: Limits) -> Preimage:
     return preimage
 
 
-def of_linear(factor: int, offset: int, limits: Limits) -> Preimage:
+def invert_linear(factor: int, offset: int, limits: Limits) -> Preimage:
     """Return the preimage of `factor * value + offset`; beyond the limits of the type Spark wraps around or fails.
 
     Example:
-        >>> [key for key in range(-60, 71) if key in of_linear(-2, 10, (-128, 127))(ValueSet.of([4]))]
+        >>> [key for key in range(-60, 71) if key in invert_linear(-2, 10, (-128, 127))(ValueSet.of([4]))]
         [-60, -59, 3, 70]
     """
     size = abs(factor)
     within = -((offset - limits[0]) // size), (limits[1] - offset) // size
-    rising = of_rising(lambda key: size * key + offset, within)
+    rising = invert_rising(lambda key: size * key + offset, within)
     if factor > 0:
         return rising
     return lambda results: _mirrored(rising(results))
 
 
-def of_nearly_same(distance: int) -> Preimage:
+def invert_nearly_same(distance: int) -> Preimage:
     """Return the preimage of a function whose results are at most `distance` from their values.
 
     Example:
-        >>> [key for key in range(9) if key in of_nearly_same(1)(ValueSet.between(3, 5))]
+        >>> [key for key in range(9) if key in invert_nearly_same(1)(ValueSet.between(3, 5))]
         [2, 3, 4, 5]
     """
 
@@ -86,11 +86,11 @@ def of_nearly_same(distance: int) -> Preimage:
     return preimage
 
 
-def of_any(function: Callable[[Key], Key | None]) -> Preimage:
-    """Return the preimage of any function, which is called for single values; its result None may be any.
+def invert_any(function: Callable[[Key], Key | None]) -> Preimage:
+    """Return the preimage of any function: it is called for single values, and its result None means unknown.
 
     Example:
-        >>> b"AB" in of_any(bytes.lower)(ValueSet.of([b"ab"]))
+        >>> b"AB" in invert_any(bytes.lower)(ValueSet.of([b"ab"]))
         True
     """
 
@@ -104,15 +104,15 @@ def of_any(function: Callable[[Key], Key | None]) -> Preimage:
     return preimage
 
 
-def of_prefix(function: Callable[[Key], Key | None]) -> Preimage:
+def invert_prefix(function: Callable[[Key], Key | None]) -> Preimage:
     """Return the preimage of a function whose result is the beginning of its text."""
-    exact_preimage = of_any(function)
+    exact_preimage = invert_any(function)
 
     def preimage(results: ValueSet) -> ValueSet:
         prefixes = results.points(None, None, _MOST_PREFIXES)
         values = ALL_VALUES
         if prefixes is not None:
-            values = join_sets([NO_VALUE, *map(texts_from, prefixes)], or_)
+            values = join_sets([NO_VALUE, *map(texts_starting_with, prefixes)], or_)
         if results.null:
             values = values.with_null()
         return exact_preimage(results) & values

@@ -15,9 +15,9 @@ from metastore.pruning.casts import INT_LIMITS, Casts, limits_of
 from metastore.pruning.column_names import ColumnNames, is_name
 from metastore.pruning.conditions import NoRuleError, Unknown, require_rule
 from metastore.pruning.filter_text import require_only, unwrap
-from metastore.pruning.functions import DAY, LONGEST
+from metastore.pruning.functions import DAY, GREATEST_INT
 from metastore.pruning.literal_cuts import is_plain_text
-from metastore.pruning.preimages import of_any, of_linear, of_prefix, of_rising
+from metastore.pruning.preimages import invert_any, invert_linear, invert_prefix, invert_rising
 from metastore.pruning.sql_literals import read_literal, read_type
 from metastore.pruning.terms import Term
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from metastore.format.table_column import Column
 
 _MOMENTS = -(1 << 63) + 400 * DAY, (1 << 63) - 1
-"""Timestamps whose year begins with a timestamp, too."""
+"""Timestamps of years whose first moment is a timestamp as well."""
 _TRIMMED = {None: functions.trim, "LEADING": functions.trim_start, "TRAILING": functions.trim_end}
 _PARTS_OF_DATES: dict[type[exp.Expr], Callable[[int], int]] = {
     exp.Month: functions.month,
@@ -128,11 +128,11 @@ class TermReader:
 
     def _year(self, tree: exp.Year) -> Term:
         require_only(tree, "this")
-        return self._read_as("date", tree.this).to("int", of_rising(functions.year, INT_LIMITS))
+        return self._read_as("date", tree.this).to("int", invert_rising(functions.year, INT_LIMITS))
 
     def _part_of_date(self, tree: exp.Expr) -> Term:
         require_only(tree, "this")
-        return self._read_as("date", tree.this).to("int", of_any(_PARTS_OF_DATES[type(tree)]))
+        return self._read_as("date", tree.this).to("int", invert_any(_PARTS_OF_DATES[type(tree)]))
 
     def _call(self, tree: exp.Anonymous) -> Term:
         rules: dict[str, Callable[[exp.Expr, exp.Expr], Term]] = {
@@ -151,7 +151,7 @@ class TermReader:
         truncate = functions.truncate_day(_text_of(unit))
         if truncate is None:
             raise NoRuleError
-        return term.to("date", of_rising(truncate, INT_LIMITS))
+        return term.to("date", invert_rising(truncate, INT_LIMITS))
 
     def _date_trunc(self, unit: exp.Expr, moment: exp.Expr) -> Term:
         term = self._read_as("timestamp", moment)
@@ -159,10 +159,10 @@ class TermReader:
         if truncate is None:
             raise NoRuleError
         clock = self._casts.to_clock(term)
-        return self._casts.to_instant(clock.to("timestamp_ntz", of_rising(truncate, _MOMENTS)))
+        return self._casts.to_instant(clock.to("timestamp_ntz", invert_rising(truncate, _MOMENTS)))
 
     def _arithmetic(self, tree: exp.Binary) -> Term:
-        """Read arithmetic of a term and a whole number, on either side."""
+        """Read arithmetic of a term with an integer on either side."""
         constant = _find_integer(tree.right)
         if constant is not None:
             return self._arithmetic_with_right(tree, constant)
@@ -180,7 +180,7 @@ class TermReader:
         require_rule(applies=constant.value != 0)
         if isinstance(tree, exp.Mul):
             return _linear(term, constant, constant.value, 0)
-        return term.to(_wider(term, constant), of_any(functions.remainder(constant.value)))
+        return term.to(_wider(term, constant), invert_any(functions.remainder(constant.value)))
 
     def _arithmetic_with_left(self, tree: exp.Binary, constant: _Integer) -> Term:
         term = self._read_integers(tree.right)
@@ -194,7 +194,7 @@ class TermReader:
 
     def _negative(self, tree: exp.Expr) -> Term:
         term = self._read_integers(tree.this)
-        return term.to(term.type, of_linear(-1, 0, limits_of(term.type)))
+        return term.to(term.type, invert_linear(-1, 0, limits_of(term.type)))
 
     def _read_integers(self, tree: exp.Expr) -> Term:
         term = self.read(tree)
@@ -207,7 +207,7 @@ class TermReader:
         return term
 
     def _text(self, tree: exp.Expr, function: Callable[[bytes], bytes | None]) -> Term:
-        return self._read_text(tree.this).to("string", of_any(function))
+        return self._read_text(tree.this).to("string", invert_any(function))
 
     def _trim(self, tree: exp.Trim) -> Term:
         require_only(tree, "this", "position")
@@ -220,9 +220,9 @@ class TermReader:
         term = self.read(tree.this)
         require_only(tree, "this")
         if term.type == "binary":
-            return term.to("int", of_any(len))
+            return term.to("int", invert_any(len))
         require_rule(applies=is_plain_text(term.result))
-        return term.to("int", of_any(functions.count_characters))
+        return term.to("int", invert_any(functions.count_characters))
 
     def _substring(self, tree: exp.Substring) -> Term:
         require_only(tree, "this", "start", "length")
@@ -230,7 +230,7 @@ class TermReader:
         length = tree.args.get("length")
         if start is None:
             raise NoRuleError
-        characters = _read_integer(length).value if length else LONGEST
+        characters = _read_integer(length).value if length else GREATEST_INT
         return self._part(tree.this, _read_integer(start).value, characters)
 
     def _left(self, tree: exp.Left) -> Term:
@@ -242,21 +242,21 @@ class TermReader:
         length = _read_integer(tree.expression).value
         if length <= 0:
             return self._part(tree.this, 0, 0)
-        return self._part(tree.this, -length, LONGEST)
+        return self._part(tree.this, -length, GREATEST_INT)
 
     def _part(self, text: exp.Expr, start: int, length: int) -> Term:
         term = self._read_text(text)
         cut = functions.substring(start, length)
         if start in (0, 1):
-            return term.to("string", of_prefix(cut))
-        return term.to("string", of_any(cut))
+            return term.to("string", invert_prefix(cut))
+        return term.to("string", invert_any(cut))
 
 
 def require_term(term: Term | Unknown) -> Term:
-    """Return a term that was read.
+    """Return a term, or raise an error with the reason that there is none.
 
     Raises:
-        NoRuleError: There is a reason that it has no rule.
+        NoRuleError: The expression has no rule.
     """
     if isinstance(term, Unknown):
         raise NoRuleError(term)
@@ -264,7 +264,7 @@ def require_term(term: Term | Unknown) -> Term:
 
 
 def _prefer_stored(stored: Column, computed: Term | Unknown) -> Term:
-    """Return the term of an expression with statistics; if its rule gives the same type, columns bound it, too."""
+    """Return the term of an expression with statistics; its columns bound it as well if the type is the same."""
     term = Term.of(stored)
     if isinstance(computed, Unknown) or computed.type != term.type:
         return term
@@ -278,16 +278,16 @@ def _require_integers(term: Term) -> None:
 def _add_days(date: Term, number: exp.Expr, sign: int) -> Term:
     days = _read_integer(number)
     require_rule(applies=days.type != "bigint")
-    return date.to("date", of_linear(1, sign * days.value, INT_LIMITS))
+    return date.to("date", invert_linear(1, sign * days.value, INT_LIMITS))
 
 
 def _linear(term: Term, constant: _Integer, factor: int, offset: int) -> Term:
     result_type = _wider(term, constant)
-    return term.to(result_type, of_linear(factor, offset, limits_of(result_type)))
+    return term.to(result_type, invert_linear(factor, offset, limits_of(result_type)))
 
 
 def _wider(term: Term, constant: _Integer) -> str:
-    """Return the type in which Spark computes with a whole number."""
+    """Return the type in which Spark computes a term and an integer."""
     return max(constant.type, term.type, key=INTEGERS.index)
 
 
@@ -299,7 +299,7 @@ def _text_of(tree: exp.Expr) -> str:
 
 
 class _Integer(NamedTuple):
-    """A whole number in a filter and its type in Spark."""
+    """An integer in a filter and its type in Spark."""
 
     value: int
     type: str

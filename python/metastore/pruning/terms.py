@@ -1,7 +1,7 @@
 """A column or a function of one, as the operand of a condition.
 
-The shim computes a function's results of bounds. Here a set of results becomes the set of the column's values that
-have them, so that bounds, value lists and filters of the column answer conditions on the function, too.
+The shim computes the results of a function for bounds. Here a set of results becomes the set of the column's values
+with these results, so that the column's bounds, value lists and filters answer conditions on the function.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Source:
 
     Attributes:
         column: The column, or an expression that has statistics.
-        steps: Preimages of the functions that make the term of the column, in the order in which they apply.
+        steps: Preimages of the functions that are applied to the column, in their order.
     """
 
     column: Column

@@ -38,7 +38,7 @@ def read_time(literal: Literal, column_type: str, zone: str) -> int:
     text = literal.value.strip()
     try:
         return _read_key(text, literal.kind, column_type, zone)
-    except (ValueError, OverflowError, InvalidArgument):  # no day, or none that Python knows
+    except (ValueError, OverflowError, InvalidArgument):  # no date, or one that Python does not support
         raise NoRuleError from None
 
 
@@ -66,14 +66,14 @@ def _read_moment(text: str, kind: str, column_type: str, zone: str) -> datetime:
         require_rule(applies=kind != TIMESTAMP_NTZ)
         return _read_instant(text, parse_time_zone(zone))
     require_rule(applies=column_type == "timestamp_ntz")
-    # An instant is compared in the session's zone, whose clocks must not jump.
+    # Spark converts an instant by the session's zone, which must not have clock changes.
     has_fixed_offset = isinstance(parse_time_zone(zone), timezone)
     require_rule(applies=kind != TIMESTAMP or has_fixed_offset)
     return _read_wall_clock(text)
 
 
 def _read_wall_clock(text: str) -> datetime:
-    """Return a time without a zone, as if it were of UTC."""
+    """Read a time without a zone as if it were in UTC."""
     match = _MOMENT.fullmatch(text)
     if match is None or match[6]:
         raise NoRuleError
@@ -91,7 +91,7 @@ def _read_instant(text: str, zone: tzinfo) -> datetime:
         zone = parse_time_zone(match[6])
         text = text[: match.start(6)].rstrip()
     local = _read_wall_clock(text).replace(tzinfo=zone)
-    # Where clocks jump, a time may come twice or not at all.
+    # Near a clock change, a time may occur twice or not at all.
     offset_before = (local - _DAY).utcoffset()
     offset_after = (local + _DAY).utcoffset()
     require_rule(applies=offset_before == offset_after)

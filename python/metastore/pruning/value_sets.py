@@ -36,7 +36,7 @@ def following(key: Key) -> Key:
 
 
 def add_boundary(boundaries: list[Key], key: Key) -> None:
-    """Add a boundary to ascending ones; it cancels an equal one, as the interval between them is empty."""
+    """Append a boundary; two equal boundaries cancel each other, because the interval between them is empty."""
     if boundaries[-1:] == [key]:
         boundaries.pop()
     else:
@@ -66,7 +66,7 @@ class ValueSet:
 
     @classmethod
     def between(cls, start: Key | None, end: Key | None) -> ValueSet:
-        """Return the keys from `start` up to but without `end`; None is no limit."""
+        """Return the set of the keys from `start` to before `end`; None means no limit."""
         if start is None:
             return ALL_VALUES if end is None else cls((end,), begins_inside=True)
         if end is None:
@@ -91,7 +91,7 @@ class ValueSet:
         return self.test(key)
 
     def _is_inside_after(self, number: int) -> bool:
-        """Return whether keys behind this number of boundaries are in the set."""
+        """Return whether keys after this number of boundaries are in the set."""
         return self.begins_inside != (number % 2 == 1)
 
     def __or__(self, other: ValueSet) -> ValueSet:
@@ -113,7 +113,7 @@ class ValueSet:
     def meets(self, lo: NDArray[Any], hi: NDArray[Any], has_lo: Mask, has_hi: Mask, exact: Mask) -> Mask:
         """Return whether a key from `lo` to `hi`, both included, may be in the set.
 
-        Where bounds that are not exact are equal, other values than the bound may lie between two boundaries.
+        Equal bounds that are not exact stand for values near them, which may lie between two boundaries.
         """
         boundaries, begins_inside = self._comparable_boundaries(lo.dtype)
         first = np.where(has_lo, np.searchsorted(boundaries, lo, "right"), 0)
@@ -125,7 +125,7 @@ class ValueSet:
         return np.asarray(starts_inside | crosses_boundary | (lies_between & is_rounded_point), bool)
 
     def points(self, lo: Key | None, hi: Key | None, most: int) -> list[Key] | None:
-        """Return the keys of the set from `lo` to `hi`; None if they are too many, or cannot be listed."""
+        """List the keys of the set from `lo` to `hi`; None if there are more than `most`, or they cannot be listed."""
         intervals = self._list_intervals(lo, hi)
         if intervals is None:
             return None
@@ -179,7 +179,7 @@ class ValueSet:
     def _comparable_boundaries(self, dtype: np.dtype[Any]) -> tuple[NDArray[Any], bool]:
         """Return the boundaries as an array of this type, and whether the keys before the first are in the set."""
         if dtype == np.int64:
-            # No 64-bit integer reaches the other boundaries.
+            # All 64-bit integers lie between the other boundaries.
             below = bisect_right(self.boundaries, int(_INT64.min))
             above = bisect_right(self.boundaries, int(_INT64.max))
             return np.array(self.boundaries[below:above], np.int64), self._is_inside_after(below)
@@ -189,7 +189,7 @@ class ValueSet:
 
 
 def _list_interval(start: Key, end: Key, most: int) -> Sequence[Key] | None:
-    """Return the keys from `start` up to but without `end`; None if they are too many."""
+    """Return the keys from `start` to before `end`; None if there are too many."""
     if following(start) == end:
         return [start]
     if isinstance(start, int) and end - start <= most:
@@ -198,7 +198,7 @@ def _list_interval(start: Key, end: Key, most: int) -> Sequence[Key] | None:
 
 
 def join_sets(sets: list[ValueSet], join: Callable[[ValueSet, ValueSet], ValueSet]) -> ValueSet:
-    """Join one or more sets, pair by pair: the tests of a thousand joined in a row would call each other."""
+    """Join one or more sets pair by pair; joined one after the other, their tests would be nested too deeply."""
     while len(sets) > 1:
         sets = [reduce(join, sets[first : first + 2]) for first in range(0, len(sets), 2)]
     return sets[0]

@@ -1,4 +1,4 @@
-"""Statistics of a column in the form of conditions: bounds as keys, and single values in lists and filters."""
+"""Converts the statistics of a column for conditions: bounds become keys, lists and filters `SingleValues`."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from metastore.store import Store
 
 _MOST_LISTED = 4_000_000
-"""Values up to which the lists of a column are read."""
+"""The lists of a column are read if they have at most this many values."""
 _MOST_FILTERED = 12_000_000
-"""Values up to which the filters of a column are read: they take up to 32 MB."""
+"""The filters of a column are read if they have at most this many values: they take up to 32 MB."""
 
 
 def build_column_facts(evidence: ColumnEvidence) -> ColumnFacts:
@@ -35,12 +35,12 @@ def build_column_facts(evidence: ColumnEvidence) -> ColumnFacts:
     lo = _to_keys(evidence.lo, evidence.column)
     hi = _to_keys(evidence.hi, evidence.column)
     if is_text(evidence.column):
-        # The rest of an upper bound that is cut, or ends in zeros, is unknown.
+        # The rest of an upper bound that was cut, or that ends in zeros, is unknown: zeros take its place.
         for file in np.flatnonzero(~evidence.hi_exact).tolist():
             hi[file] = hi[file].ljust(CUT_BYTES, b"\0")
     return ColumnFacts(
         column=evidence.column,
-        analyzed=evidence.known,
+        analyzed=evidence.analyzed,
         nulls=evidence.nulls,
         nans=evidence.nans,
         empty=evidence.empty,
@@ -53,7 +53,7 @@ def build_column_facts(evidence: ColumnEvidence) -> ColumnFacts:
 
 
 class StoredValues:
-    """The single values of a column in each data file: `metastore.pruning.exclusion.SingleValues`."""
+    """The lists and filters of a column in each data file, as `metastore.pruning.exclusion.SingleValues`."""
 
     def __init__(self, store: Store, evidence: ColumnEvidence) -> None:
         self._column: Column = evidence.column
@@ -61,8 +61,8 @@ class StoredValues:
         self._candidates = ColumnCandidates(evidence, partial(read_sound_rows, store.open_part), with_frequencies=True)
         self._keys: dict[int, Sequence[Key] | None] = {}
 
-    def listed(self, file: int) -> Sequence[Key] | None:
-        """All values of a file but null and NaN, or None if unknown."""
+    def list_values(self, file: int) -> Sequence[Key] | None:
+        """All values of a file except null and NaN, or None if unknown."""
         if file not in self._keys:
             self._keys[file] = self._read_keys(file)
         return self._keys[file]
@@ -83,14 +83,14 @@ class StoredValues:
 
 
 def limit_look_ups(evidence: ColumnEvidence) -> ColumnEvidence:
-    """Leave out lists, or filters, of more values than are worth reading."""
+    """Remove the lists, or the filters, if they have more values than are worth reading."""
     distinct = np.maximum(evidence.distinct, 0)
     has_filter = evidence.filters.object_index >= 0
     if distinct[evidence.complete].sum() > _MOST_LISTED:
         evidence = replace(evidence, complete=np.zeros_like(evidence.complete))
     if distinct[has_filter].sum() > _MOST_FILTERED:
-        nowhere = np.full_like(evidence.filters.object_index, -1)
-        evidence = replace(evidence, filters=replace(evidence.filters, object_index=nowhere))
+        no_objects = np.full_like(evidence.filters.object_index, -1)
+        evidence = replace(evidence, filters=replace(evidence.filters, object_index=no_objects))
     return evidence
 
 
