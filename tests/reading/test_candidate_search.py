@@ -83,7 +83,7 @@ def search(store, kinds, keys):
     evidences, columns = known(store, kinds)
     one = CandidateSearch(evidences, store[0].open_part)
     one.add(KeyBatch.from_table(asked(kinds, keys), columns))
-    return one.found.tolist()
+    return one.candidates.tolist()
 
 
 def sampled(kinds, step):
@@ -133,7 +133,7 @@ def test_batches_add_up(store):
     one = CandidateSearch(evidences, store[0].open_part)
     for key in keys:
         one.add(KeyBatch.from_table(asked(["string"], [key]), columns))
-    assert one.found.tolist() == search(store, ["string"], keys)
+    assert one.candidates.tolist() == search(store, ["string"], keys)
 
 
 def test_more_keys_than_filters_tell_apart_are_not_looked_for(store):
@@ -146,11 +146,11 @@ def test_more_keys_than_filters_tell_apart_are_not_looked_for(store):
         one.add_crowded_files(
             KeyBatch.from_table(asked(["bigint"], [(value,) for value in range(0, SPAN, step)]), columns)
         )
-        assert one.found.tolist() == [found] * FILES
+        assert one.candidates.tolist() == [found] * FILES
     two, columns = known(store, ["bigint", "date"])
     one = CandidateSearch(two, opened)
     one.add_crowded_files(KeyBatch.from_table(asked(["bigint", "date"], sampled(["bigint", "date"], 1)), columns))
-    assert not one.found.any()
+    assert not one.candidates.any()
 
 
 def test_what_is_unknown_damaged_or_contradictory_keeps_the_file(store):
@@ -161,7 +161,7 @@ def test_what_is_unknown_damaged_or_contradictory_keeps_the_file(store):
     evidences, columns = known(store, ["bigint"], [*others, *facts.files[4:]])
     one = CandidateSearch(evidences, store[0].open_part)
     one.add(KeyBatch.from_table(nowhere, columns))
-    assert one.found.tolist() == [True] * 4 + [False] * 2
+    assert one.candidates.tolist() == [True] * 4 + [False] * 2
 
     def damaged(ref):
         raise DamagedObject(ref.name, "it is gone")
@@ -170,14 +170,14 @@ def test_what_is_unknown_damaged_or_contradictory_keeps_the_file(store):
     evidences, columns = known(store, ["bigint"])
     one = CandidateSearch(evidences, damaged)
     one.add(KeyBatch.from_table(inside, columns))
-    assert one.found.all()
+    assert one.candidates.all()
 
 
 def test_no_keys_no_files(store):
     evidences, columns = known(store, ["bigint"])
     one = CandidateSearch(evidences, store[0].open_part)
     one.add(KeyBatch.from_table(asked(["bigint"], [(1,)]).slice(1), columns))
-    assert not one.found.any()
+    assert not one.candidates.any()
 
 
 def test_prefixes_order_as_the_strings_do():

@@ -18,7 +18,7 @@ def answers(store, manifest):
     stored = match_data_files(store, manifest, FILES)
     rows = [read_statistics(store, stored, LEAVES, wanted) for wanted in (LEAVES[20:21], LEAVES[15:17], LEAVES)]
     evidence = gather_evidence(store, stored, LEAVES[20:21])
-    return rows, [(one.known.tolist(), one.lo.tolist(), one.rows.tolist()) for one in evidence]
+    return rows, [(one.analyzed.tolist(), one.lo.tolist(), one.rows.tolist()) for one in evidence]
 
 
 def test_parts_of_objects_say_the_same(tmp_path, monkeypatch):

@@ -57,4 +57,4 @@ def test_a_value_may_be_where_statistics_are_wrong(statistics):
     search.add(
         KeyBatch.from_table(pa.table({"k": pa.array([value], pa.int32() if column == ID else pa.float64())}), [column])
     )
-    assert search.found.tolist() == [False, True]
+    assert search.candidates.tolist() == [False, True]

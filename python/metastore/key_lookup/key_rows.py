@@ -58,23 +58,23 @@ PATH = "path"
 POSITION = "position"
 _FILE = "file"
 _DRIVER_KEYS = 10_000
-"""More keys than these are looked for by tasks."""
-_DRIVER_NUMBERS = 250_000
-"""The same for keys of whole numbers, which take less memory."""
+"""The driver compares up to this many keys with the statistics; tasks compare more."""
+_DRIVER_INTEGERS = 250_000
+"""The same limit for integer keys, which take less memory."""
 _DRIVER_BYTES = 256 << 20
-"""The driver reads value lists and filters of at most these bytes."""
+"""The driver reads at most this many bytes of value lists and bloom filters."""
 _TASK_BYTES = 64 << 20
 _TASK_FILES = 16
 _SAMPLE_KEYS = 1_000
 _NEARLY_ALL = 0.9
-"""Where the files with keys have this share of the rows, leaving the others out costs more than it saves."""
+"""If the candidates have this share of the rows, leaving out the other files costs more than it saves."""
 _QUICK_BYTES = 250 << 20
-"""A core reads these bytes in about the time that choosing files takes."""
+"""The bytes that a core reads in about the time that choosing files takes."""
 
 
 @dataclass(frozen=True)
 class _KeyColumn:
-    """A column of the key, whose values are `c0` in the table's rows and `k0` in the keys if it is the first.
+    """A column of the key. In SQL, the first one is `c0` in rows of the table and `k0` in rows of the keys.
 
     Attributes:
         number: Its position in the key.
@@ -87,24 +87,24 @@ class _KeyColumn:
     char_length: int | None
 
     @property
-    def selected(self) -> str:
-        """SQL of the column in the table."""
+    def select_sql(self) -> str:
+        """SQL that selects the column from the table."""
         return f"{quote_name(self.column.path)} AS c{self.number}"
 
     @property
-    def renamed(self) -> str:
-        """SQL of the column in the result."""
+    def result_sql(self) -> str:
+        """SQL of the column in the result, under its own name."""
         return f"c{self.number} AS {quote_name([self.column.name])}"
 
     @property
-    def compared(self) -> str:
-        """SQL of a value as keys are written."""
+    def comparison_sql(self) -> str:
+        """SQL of a row's value as it is compared with a key."""
         if self.char_length is None:
             return f"c{self.number}"
         return pad_char(f"c{self.number}", self.char_length)
 
-    def write_key(self, value: str) -> str:
-        """Write SQL of a key that was cast to the column's type."""
+    def key_sql(self, value: str) -> str:
+        """SQL of a key, given SQL of its value in the column's type."""
         if self.char_length is not None:
             value = pad_char(f"rtrim({value})", self.char_length)
         return f"{value} AS k{self.number}"
@@ -135,7 +135,7 @@ class _KeyTable:
     @property
     def select_list(self) -> list[str]:
         """SQL of the key's columns, then of the location."""
-        return [*map(attrgetter("selected"), self.key), *self.location]
+        return [*map(attrgetter("select_sql"), self.key), *self.location]
 
     def read_rows(self, condition: str = "true") -> DataFrame:
         """Return the live rows at the newest snapshot; planning skips files by the condition."""
@@ -179,7 +179,7 @@ def locate_rows(spark: SparkSession, table: str, columns: Sequence[str], keys: D
 
 
 def _read_chosen_files(key_table: _KeyTable, names: Sequence[str], keys: _CollectedKeys, *, pruned: bool) -> DataFrame:
-    """Return the rows of the data files that may hold a key; of all files if not pruned."""
+    """Return the rows of the data files that may have a key, or of all files if not pruned."""
     facts = load_entry_facts(key_table.spark, key_table.entry)
     columns = [_find_key_column(facts.columns, name, facts.name) for name in names]
     candidates = None
@@ -238,7 +238,7 @@ def _convert_keys(keys: DataFrame, names: Sequence[str], key_table: _KeyTable) -
         value, is_exact = convert_key(quote_name([field]), key_type, key_column.column)
         if is_exact != "true":
             frame = frame.where(is_exact)
-        expressions.append(key_column.write_key(value))
+        expressions.append(key_column.key_sql(value))
     return frame.selectExpr(*expressions)
 
 
@@ -256,11 +256,11 @@ def _find_key_field(keys: DataFrame, name: str, column: Column) -> str:
 
 
 def _collect_keys(spark: SparkSession, key_frame: DataFrame, columns: Sequence[Column]) -> _CollectedKeys:
-    """Collect distinct keys, at most as many as the driver looks for."""
+    """Collect distinct keys, at most as many as the driver compares with the statistics."""
     encodings = {column.encoding for column in columns}
-    limit = _DRIVER_NUMBERS if encodings == {"long"} else _DRIVER_KEYS
+    limit = _DRIVER_INTEGERS if encodings == {"long"} else _DRIVER_KEYS
     frame = key_frame
-    if "double" in encodings:  # only Spark knows which are equal: it takes 0.0 and -0.0 for one, and all NaN
+    if "double" in encodings:  # for Spark 0.0 equals -0.0, and NaN equals NaN; for Arrow not
         frame = key_frame.distinct()
     keys = collect_arrow(frame.limit(limit + 1))
     distinct_keys = keys.group_by(keys.column_names).aggregate([])
@@ -282,7 +282,7 @@ def _narrow_nullability(schema: StructType, keys: pa.Table) -> StructType:
 
 
 def _is_analyzed(spark: SparkSession, entry: CatalogEntry) -> bool:
-    """Return whether the planner has statistics of the table."""
+    """Return whether the table has statistics for the planner."""
     try:
         snapshots = session.call_function(spark, "snapshots", entry.identifier, {}, Answer)
     except JarNotFound:
@@ -292,7 +292,7 @@ def _is_analyzed(spark: SparkSession, entry: CatalogEntry) -> bool:
 
 def _has_many_rows(keys: DataFrame) -> bool:
     """Return whether Spark estimates more keys than the planner looks for; nothing is read."""
-    own_plan = keys.select("*")  # the plan of `keys` itself might be cached later
+    own_plan = keys.select("*")  # estimating `keys` itself would fix its plan, which the user may cache later
     _, rows = jvm_session.estimate_size(own_plan)
     return rows is not None and rows > PLANNED_KEYS
 
@@ -312,40 +312,41 @@ def _location_sql(spark: SparkSession, entry: CatalogEntry, table_format: TableF
 
 
 def _hides_positions(spark: SparkSession, entry: CatalogEntry, table_format: TableFormat) -> bool:
-    """Return whether rows of the table have no position; formats that may hide it are tried."""
+    """Return whether rows of the table have no position; for some formats, Spark has to resolve it."""
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - not needed to import this module
 
     if not table_format.may_hide_positions:
         return table_format.position_sql is None
     try:
-        return not spark.table(entry.identifier).selectExpr(str(table_format.position_sql)).columns
+        spark.table(entry.identifier).selectExpr(str(table_format.position_sql))
     except AnalysisException:
         return True
+    return False
 
 
 def _find_candidates(
     facts: TableFacts, key_table: _KeyTable, columns: Sequence[Column], keys: _CollectedKeys
 ) -> Mask | None:
-    """Find the data files that may hold a key.
+    """Find the data files that may have a key.
 
-    None means all files: there are no statistics, or nearly all files have keys.
+    None means all files: there are no statistics, or the files with keys have nearly all rows.
     """
     store, task_store = open_table_store(key_table.spark, facts.identity, facts.identifier, writable=False)
-    known_columns, stored_keys = _stored_keys(key_table.key, keys)
-    if not known_columns:
+    numbers, stored_keys = _stored_keys(key_table.key, keys)
+    if not numbers:
         return None
-    columns = [columns[number] for number in known_columns]
+    columns = [columns[number] for number in numbers]
     evidence = _read_evidence(store, facts, columns)
     if evidence is None:
         return None
     batch = KeyBatch.from_table(stored_keys, columns)
     sample = KeyBatch.from_table(_sample(stored_keys), columns)
     search = _begin_search(store, evidence, batch, sample)
-    if _has_nearly_all_rows(search.found, evidence):
+    if _has_nearly_all_rows(search.candidates, evidence):
         return None
     if keys.are_all and _fits_driver(evidence):
         search.add(batch)
-        return _unless_nearly_all(search.found, evidence)
+        return _unless_nearly_all(search.candidates, evidence)
     frame = _select_keys(key_table.spark, stored_keys, keys)
     return _unless_nearly_all(_search_by_tasks(key_table.spark, frame, task_store, evidence), evidence)
 
@@ -353,10 +354,10 @@ def _find_candidates(
 def _begin_search(
     store: Store, evidence: Sequence[ColumnEvidence], keys: KeyBatch, sample: KeyBatch
 ) -> CandidateSearch:
-    """Find the files that are crowded with keys, and those that may hold one of a sample."""
+    """Begin with the files in which many keys lie, and those that may have a key of a sample."""
     search = CandidateSearch(evidence, store.open_part)
     search.add_crowded_files(keys)
-    if _fits_driver(evidence) and not _has_nearly_all_rows(search.found, evidence):
+    if _fits_driver(evidence) and not _has_nearly_all_rows(search.candidates, evidence):
         search.add(sample)
     return search
 
@@ -374,14 +375,14 @@ def _unless_nearly_all(candidates: Mask | None, evidence: Sequence[ColumnEvidenc
 
 
 def _select_keys(spark: SparkSession, stored_keys: pa.Table, keys: _CollectedKeys) -> DataFrame:
-    """Return all keys as data files may hold them."""
+    """Return all keys in the forms in which data files may have them."""
     if keys.are_all:
         return create_frame(spark, stored_keys)
     return keys.frame.select(stored_keys.column_names)
 
 
 def _read_evidence(store: Store, facts: TableFacts, columns: Sequence[Column]) -> list[ColumnEvidence] | None:
-    """Read what statistics say of the columns in each data file; None if the table has none."""
+    """Read the statistics of the columns in each data file; None if the table has none."""
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
         return None
@@ -391,8 +392,8 @@ def _read_evidence(store: Store, facts: TableFacts, columns: Sequence[Column]) -
 
 
 def _stored_keys(key: Sequence[_KeyColumn], keys: _CollectedKeys) -> tuple[list[int], pa.Table]:
-    """Return the columns whose statistics are read, and the keys as data files may hold them."""
-    # CHAR beside other columns is compared where rows are read.
+    """Return the numbers of the columns whose statistics are read, and the keys as data files may have them."""
+    # In a key of several columns, CHAR is only compared when rows are read.
     columns = [key_column.number for key_column in key if key_column.char_length is None]
     char_length = key[0].char_length
     if len(key) > 1 or char_length is None or not keys.are_all:
@@ -404,7 +405,7 @@ def _stored_keys(key: Sequence[_KeyColumn], keys: _CollectedKeys) -> tuple[list[
 
 
 def _sample(keys: pa.Table) -> pa.Table:
-    """Return a few keys at even distances."""
+    """Return evenly spaced keys, so many that the search is short."""
     number = min(keys.num_rows, _SAMPLE_KEYS)
     positions = np.linspace(0, keys.num_rows - 1, number)
     return keys.take(positions.astype(np.int64))
@@ -428,7 +429,7 @@ def _count_bytes(evidence: Sequence[ColumnEvidence]) -> int:
 def _search_by_tasks(
     spark: SparkSession, keys: DataFrame, task_store: TaskStore, evidence: Sequence[ColumnEvidence]
 ) -> Mask | None:
-    """Find candidates by tasks: each compares all keys with one slice of the files, and returns a bit a file.
+    """Find candidates by tasks: each compares all keys with one slice of the files, and returns one bit for each file.
 
     None means all files: tasks cannot read parts of objects in Hadoop's file systems.
     """
@@ -444,11 +445,11 @@ def _search_by_tasks(
     slice_numbers = spark.range(len(slices)).withColumnRenamed("id", SLICE)
     key_slices = keys.crossJoin(F.broadcast(slice_numbers)).repartition(len(slices), SLICE)
     results = collect_arrow(key_slices.mapInArrow(search, f"{SLICE} bigint, found binary"))
-    return _unite_results(results, slices, len(evidence[0].known))
+    return _combine_results(results, slices, len(evidence[0].analyzed))
 
 
-def _unite_results(results: pa.Table, slices: Sequence[Places], count: int) -> Mask:
-    """Unite the bits that tasks return of the files in their slices."""
+def _combine_results(results: pa.Table, slices: Sequence[Places], count: int) -> Mask:
+    """Combine the bits of all slices: true for each file that may have a key."""
     candidates = np.zeros(count, bool)
     for row in results.to_pylist():
         files = slices[row[SLICE]]
@@ -459,7 +460,7 @@ def _unite_results(results: pa.Table, slices: Sequence[Places], count: int) -> M
 
 def _slice_files(evidence: Sequence[ColumnEvidence], cores: int) -> list[Places]:
     """Divide the files among tasks; files of one object stay together, so that it is read once."""
-    files = len(evidence[0].known)
+    files = len(evidence[0].analyzed)
     slices_of_files = min(cores, math.ceil(files / _TASK_FILES))
     slices_of_bytes = math.ceil(_count_bytes(evidence) / _TASK_BYTES)
     order = np.lexsort((evidence[0].lists.object_index, evidence[0].filters.object_index))
@@ -467,7 +468,7 @@ def _slice_files(evidence: Sequence[ColumnEvidence], cores: int) -> list[Places]
 
 
 def _read_candidates(facts: TableFacts, candidates: Mask | None, key_table: _KeyTable) -> DataFrame:
-    """Return the live rows of the candidates, of all data files if None."""
+    """Return the live rows of the candidates, or of all data files if these are None."""
     rows = select_at_snapshot(key_table.spark, facts, key_table.select_list)
     if candidates is None:
         return rows
@@ -479,19 +480,19 @@ def _read_candidates(facts: TableFacts, candidates: Mask | None, key_table: _Key
 
 
 def _join_keys(rows: DataFrame, keys: DataFrame, key_table: _KeyTable) -> DataFrame:
-    """Return the rows that have one of the keys; a key may come twice."""
+    """Return the rows that have one of the keys; keys may be repeated."""
     conditions = list(map(_compare, key_table.key, keys.schema))
-    columns = map(attrgetter("renamed"), key_table.key)
-    # The path is made of the joined rows alone: it takes longer than the join.
+    columns = map(attrgetter("result_sql"), key_table.key)
+    # The path is computed after the join: computing it for every row would take longer than the join.
     path = key_table.format.location_of(_FILE)
     return rows.join(keys, conditions, "left_semi").selectExpr(*columns, f"{path} AS {PATH}", POSITION)
 
 
 def _compare(key_column: _KeyColumn, key: StructField) -> SparkColumn:
-    """Compare a value with a key; a comparison that knows nulls takes longer."""
+    """Compare a value with a key; the null-safe comparison is slower, and used only if keys may be null."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
 
-    value = F.expr(key_column.compared)
+    value = F.expr(key_column.comparison_sql)
     if key.nullable:
         return value.eqNullSafe(F.col(key.name))
     return value == F.col(key.name)

@@ -1,4 +1,4 @@
-"""Data files that came after a snapshot, as a table of their own, whose statistics are not diluted by older rows."""
+"""Data files that were added after a snapshot, as a table of their own."""
 
 from __future__ import annotations
 
@@ -33,40 +33,40 @@ class UnknownAddedFilesError(Exception):
 
 
 def find_added_files(store: Store, snapshots: Sequence[Snapshot]) -> list[FileKey]:
-    """Find the data files of the last of several analyzed snapshots that hold rows which came after the first.
+    """Find the data files of the last snapshot with rows that were added after the first.
 
-    Files that others were rewritten to hold no added rows: in a step between two of the snapshots as many rows came as
-    went. Where rows were changed or deleted in a step, or rows that were there before are written together with added
-    ones, it is not known.
+    If as many rows were removed as were added between two snapshots, data files were only rewritten, and the new files
+    have no added rows. If rows were changed or deleted, or old and added rows were rewritten together, the answer is
+    unknown.
 
     Args:
         store: The store with their lists of files.
         snapshots: The snapshots in the order in which they were made.
 
     Raises:
-        UnknownAddedFilesError: It is unknown which files hold them.
+        UnknownAddedFilesError: The answer is unknown.
     """
     files = _read_files(store, snapshots[0])
     added: set[FileKey] = set()
     for snapshot in snapshots[1:]:
-        later = _read_files(store, snapshot)
-        gone = files.keys() - later.keys()
-        came = later.keys() - files.keys()
-        if not gone:
-            added |= came
-        elif not _are_as_many(files, gone, later, came):
+        later_files = _read_files(store, snapshot)
+        removed = files.keys() - later_files.keys()
+        new = later_files.keys() - files.keys()
+        if not removed:
+            added |= new
+        elif not _have_equally_many_rows(files, removed, later_files, new):
             raise UnknownAddedFilesError(
-                f"until snapshot {snapshot.id} {len(gone)} data files went and {len(came)} came with other rows: "
+                f"until snapshot {snapshot.id} {len(removed)} data files went and {len(new)} came with other rows: "
                 "which of these are added is not known. ANALYZE right after the load tells"
             )
-        elif gone <= added:
-            added = (added - gone) | came
-        elif gone & added:
+        elif removed <= added:
+            added = (added - removed) | new
+        elif removed & added:
             raise UnknownAddedFilesError(
                 f"until snapshot {snapshot.id} data files were rewritten together with added ones: "
                 "ANALYZE before rewriting tells"
             )
-        files = later
+        files = later_files
     return sorted(added, key=lambda key: key.path)
 
 
@@ -75,11 +75,11 @@ def _read_files(store: Store, snapshot: Snapshot) -> dict[FileKey, Mapping[str, 
     return dict(zip(read_file_keys(rows), rows.to_pylist(), strict=True))
 
 
-def _are_as_many(before: Files, gone: set[FileKey], after: Files, came: set[FileKey]) -> bool:
-    """Whether as many live rows went as came."""
-    gone_rows = _count_rows(before, gone)
-    new_rows = _count_rows(after, came)
-    return gone_rows is not None and gone_rows == new_rows
+def _have_equally_many_rows(before: Files, removed: set[FileKey], after: Files, new: set[FileKey]) -> bool:
+    """Whether the removed and the new files have equally many live rows."""
+    removed_rows = _count_rows(before, removed)
+    new_rows = _count_rows(after, new)
+    return removed_rows is not None and removed_rows == new_rows
 
 
 def _count_rows(files: Files, keys: Iterable[FileKey]) -> int | None:
@@ -118,7 +118,7 @@ class AddedFiles:
 def reduce_added_files(
     store: Store, manifest: Manifest, snapshot: Snapshot, added: Sequence[FileKey], table: str
 ) -> AddedFiles:
-    """Merge the statistics of data files of a snapshot as ANALYZE merges those of all."""
+    """Merge the statistics of the added data files, as ANALYZE does for all files of a table."""
     listed = _read_files(store, snapshot)
     files = tuple(_to_data_file(listed[key]) for key in added)
     identity = manifest.table

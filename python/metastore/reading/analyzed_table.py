@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _MOST_LISTED = 5
 _MOST_COMPARED = 1000
-"""Data files up to which a mistyped path is compared with all of them."""
+"""A mistyped path is compared with at most this many data files."""
 
 
 class AnalyzedTable:
@@ -120,7 +120,7 @@ class AnalyzedTable:
         return descriptor.read_lineage(Folder(self.location, self.discovery.access))
 
     def at(self, at: Moment | None, argument: str = "at") -> SnapshotAnswer:
-        """The analyzed snapshot that answers for the columns of a requested one.
+        """Find the analyzed snapshot whose column statistics answer for a requested snapshot.
 
         Args:
             at: A snapshot id, version or instant; the current one if None.
@@ -140,7 +140,7 @@ class AnalyzedTable:
         return answer
 
     def find(self, at: Moment | None = None) -> SnapshotAnswer | None:
-        """The analyzed snapshot that answers for the data files of a requested one, or None."""
+        """Find the analyzed snapshot whose list of data files answers for a requested snapshot, or None."""
         return self._answer(at, self.snapshots)
 
     def _answer(self, at: Moment | None, analyzed: Sequence[Snapshot]) -> SnapshotAnswer | None:
@@ -177,7 +177,7 @@ class AnalyzedTable:
         raise InvalidArgument("at", f"{at} was not analyzed", _list_analyzed(_list_ids(self.snapshots)))
 
     def _explain_missing(self, at: Moment | None, analyzed: Sequence[str]) -> MetastoreError:
-        """The error that no snapshot answers: ANALYZE can mend it for the current one, else it names analyzed ones."""
+        """The error that no snapshot answers: its hint is ANALYZE or, for an earlier snapshot, the analyzed ones."""
         if not self.snapshots:
             return self.discovery.explain_missing(self.name)
         if at is None or not analyzed:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 SLICE = "slice"
 """The column that names a slice of the data files."""
 _KEYS_AT_ONCE = 1 << 18
-"""Keys that are collected before they are looked for: each batch costs a step a file."""
+"""The number of keys that are collected for one search: every search visits each file."""
 _BATCH = 1 << 14
-"""Keys that are looked for in a file at once."""
+"""The number of keys that are compared with a file at once."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class CandidateFiles:
 
     Attributes:
         files: Their numbers in the snapshot's list.
-        frequencies: The rows of each file with the value, deleted ones included; -1 if unknown, perhaps none.
+        frequencies: The number of rows with the value in each file, deleted rows included; -1 if unknown.
     """
 
     files: Places
@@ -49,16 +49,16 @@ class CandidateFiles:
 
 
 def find_candidate_files(store: Store, stored: SnapshotFiles, column: Column, value: Any) -> CandidateFiles:
-    """Find the data files that may hold a value, those without statistics among them."""
+    """Find the data files that may hold a value; files without statistics may."""
     (evidence,) = gather_evidence(store, stored, [column])
     key = KeyColumn.from_stored(value, column)
     if key.plain[0]:
         read_rows = partial(read_object_rows, store.open_part)
         counts = ColumnCandidates(evidence, read_rows, with_frequencies=True).count(key)
     elif key.null[0]:
-        counts = np.where(evidence.known, evidence.nulls, UNKNOWN)
+        counts = np.where(evidence.analyzed, evidence.nulls, UNKNOWN)
     else:
-        counts = np.where(evidence.known, evidence.nans, UNKNOWN)
+        counts = np.where(evidence.analyzed, evidence.nans, UNKNOWN)
     files = np.flatnonzero(counts)
     return CandidateFiles(files, counts[files])
 
@@ -67,35 +67,35 @@ class CandidateSearch:
     """A search for the data files that may hold any of some keys.
 
     Attributes:
-        found: Whether each of the files may.
+        candidates: Whether each file may.
     """
 
     def __init__(self, evidence: Sequence[ColumnEvidence], open_object: OpenObject) -> None:
         read_rows = partial(read_sound_rows, open_object)
         self._columns = [ColumnCandidates(column_evidence, read_rows) for column_evidence in evidence]
         self._key_columns = [column_evidence.column for column_evidence in evidence]
-        self.found = np.zeros(len(evidence[0].known), bool)
+        self.candidates = np.zeros(len(evidence[0].analyzed), bool)
 
     def add_crowded_files(self, keys: KeyBatch) -> None:
-        """Take the files within whose bounds are so many keys that looking closer would hardly leave them out."""
-        if len(self._columns) > 1:  # several columns leave out files together
+        """Add files whose bounds contain so many keys that their list or filter would hardly exclude them."""
+        if len(self._columns) > 1:  # a key of several columns may be excluded by another column
             return
         (column,) = self._columns
         within = column.find_keys_within_bounds(keys)
-        self.found |= within.counts > column.most_keys
+        self.candidates |= within.counts > column.most_keys
 
     def add_table(self, keys: pa.Table) -> None:
-        """Look for keys that a table holds, a column for each column of the search."""
+        """Search for the keys in a table, which has a column for each column of the search."""
         self.add(KeyBatch.from_table(keys, self._key_columns))
 
     def add(self, keys: KeyBatch) -> None:
-        """Look for more keys in the files that were not found yet."""
+        """Search for more keys in the files that are not candidates yet."""
         self.add_crowded_files(keys)
         within = self._columns[0].find_keys_within_bounds(keys)
         unordered = np.arange(keys.ordered, len(keys))
-        for file in np.flatnonzero(~self.found).tolist():
+        for file in np.flatnonzero(~self.candidates).tolist():
             batches = _cut_batches(within.starts[file], within.ends[file], unordered)
-            self.found[file] = any(map(partial(self._may_hold, file, keys), batches))
+            self.candidates[file] = any(map(partial(self._may_hold, file, keys), batches))
 
     def _may_hold(self, file: int, keys: KeyBatch, positions: Places) -> bool:
         """Whether a file may hold any of the keys at some positions."""
@@ -108,7 +108,7 @@ class CandidateSearch:
 
 
 def _cut_batches(start: int, end: int, unordered: Places) -> Iterator[Places]:
-    """The positions of ordered keys from start to end, then of the others."""
+    """Cut into batches the positions of the ordered keys from start to end, then those of the unordered keys."""
     for first in range(start, end, _BATCH):
         yield np.arange(first, min(first + _BATCH, end))
     for first in range(0, len(unordered), _BATCH):
@@ -118,7 +118,7 @@ def _cut_batches(start: int, end: int, unordered: Places) -> Iterator[Places]:
 def search_slices(
     open_object: OpenObject, slices: Sequence[Sequence[ColumnEvidence]], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Look for keys in slices of the data files, in a task, which has numpy and pyarrow alone."""
+    """Search for keys in slices of the data files; this runs in a task, which has only numpy and pyarrow."""
     searches: dict[int, CandidateSearch] = {}
     for keys in _combine_batches(batches):
         for number in keys[SLICE].unique().to_pylist():
@@ -126,13 +126,13 @@ def search_slices(
                 searches[number] = CandidateSearch(slices[number], open_object)
             slice_keys = keys.filter(pc.equal(keys[SLICE], number)).drop_columns([SLICE])
             searches[number].add_table(slice_keys)
-    masks = [np.packbits(search.found).tobytes() for search in searches.values()]
+    masks = [np.packbits(search.candidates).tobytes() for search in searches.values()]
     numbers = pa.array(list(searches), pa.int64())
     yield pa.record_batch([numbers, pa.array(masks, pa.binary())], [SLICE, "found"])
 
 
 def _combine_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Combine batches to fewer and larger ones."""
+    """Combine batches into fewer and larger ones."""
     collected: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:

@@ -1,4 +1,4 @@
-"""Answers about the values of a column."""
+"""Answers about the values of one column."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ColumnAnswers:
         return self._build_answer("locate", rows, answer, column)
 
     def _locate_rows(self, column: Column, value: Any, answer: SnapshotAnswer) -> list[Row]:
-        """One row for each data file that may hold a stored value."""
+        """Make one row for each data file that may hold a value."""
         stored = self._table.read_files(answer.snapshot)
         located = self._look_up(answer.snapshot, column, value)
         if located is None:
@@ -94,7 +94,7 @@ class ColumnAnswers:
         ]
 
     def _look_up(self, snapshot: Snapshot, column: Column, value: Any) -> candidates.CandidateFiles | None:
-        """The data files that hold a value by lists of the table, or None if these do not name files."""
+        """Look up the data files of a value in the value index; None if the column has none."""
         if not snapshot.distribution:
             return None
         details = read_table_details(self._table.store, snapshot, column)
@@ -105,8 +105,8 @@ class ColumnAnswers:
             snapshot,
             column,
             value,
-            distinct=details.summary.get("distinct"),
-            number=details.value_count,
+            distinct_count=details.summary.get("distinct"),
+            value_count=details.value_count,
         )
 
     def _build_answer(self, verb: str, rows: Sequence[Row], answer: SnapshotAnswer, column: Column) -> Answer:

@@ -1,4 +1,4 @@
-"""Keys that data files may hold, by the statistics of one column."""
+"""Comparison of keys with the statistics of one column in each data file."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
     OpenObject = Callable[[ObjectRef], ObjectPart]
     ReadRows = Callable[[ObjectRef, int, Sequence[str]], pa.Table]
-    """Reads fields of the rows of a column in an object; without rows if the object cannot be read."""
+    """Reads fields of the rows of a column in an object; no rows if the object cannot be read."""
 
 
 _LOG = get_logger(__name__)
 _EXPECTED_ERRORS = 1
-"""Errors of a filter that are expected for as many keys as are looked for; for more keys it hardly helps."""
-_ROWS_A_VALUE = 8
-"""A list is short if it has one value for so many rows; a longer one takes as long to read as the rows."""
+"""With more keys, a filter is expected to make more errors than these, and hardly excludes a file."""
+_ROWS_PER_VALUE = 8
+"""A list is short if the file has at least this many rows for each value of it; reading a longer list does not pay."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class KeysWithinBounds:
 
 
 class ColumnCandidates:
-    """The keys that data files may hold by the evidence of one column.
+    """Decides by the statistics of one column which keys data files may hold.
 
-    The lists and filters of all files in an object are read when one is needed.
+    An object with the lists or filters of several files is read when one of them is needed.
 
     Attributes:
-        most_keys: For each file, the number of keys up to which its list or filter is asked.
+        most_keys: For each file, the greatest number of keys that are compared with its list or filter.
     """
 
     def __init__(self, evidence: ColumnEvidence, read_rows: ReadRows, *, with_frequencies: bool = False) -> None:
@@ -74,17 +74,17 @@ class ColumnCandidates:
         ordered = keys.columns[0].values[: keys.ordered]
         first = np.searchsorted(ordered, evidence.lo, "left")
         behind_last = np.searchsorted(ordered, evidence.hi, "right")
-        starts = np.where(evidence.known & evidence.has_lo, first, 0)
-        ends = np.where(evidence.known & evidence.has_hi, behind_last, keys.ordered)
-        ends = np.where(evidence.known & evidence.empty, starts, ends)
+        starts = np.where(evidence.analyzed & evidence.has_lo, first, 0)
+        ends = np.where(evidence.analyzed & evidence.has_hi, behind_last, keys.ordered)
+        ends = np.where(evidence.analyzed & evidence.empty, starts, ends)
         return KeysWithinBounds(starts, ends)
 
-    def select_by_bounds(self, file: int, part: KeyColumn, positions: Places) -> Mask:
-        """Select the keys that counts and bounds of a file allow."""
+    def select_by_bounds(self, file: int, keys: KeyColumn, positions: Places) -> Mask:
+        """Select the keys that counts and bounds of a file do not exclude."""
         evidence = self._evidence
-        if not evidence.known[file]:
+        if not evidence.analyzed[file]:
             return np.ones(len(positions), bool)
-        values = part.values[positions]
+        values = keys.values[positions]
         within = np.full(len(positions), not evidence.empty[file])
         if evidence.has_lo[file]:
             within &= values >= evidence.lo[file]
@@ -92,16 +92,16 @@ class ColumnCandidates:
             within &= values <= evidence.hi[file]
         may_have_nulls = evidence.nulls[file] != 0
         may_have_nans = evidence.nans[file] != 0
-        counted = np.where(part.null[positions], may_have_nulls, may_have_nans)
-        return np.where(part.plain[positions], within, counted)
+        counted = np.where(keys.null[positions], may_have_nulls, may_have_nans)
+        return np.where(keys.plain[positions], within, counted)
 
-    def select_by_values(self, file: int, part: KeyColumn, positions: Places) -> Mask:
-        """Select the keys that the complete list of a file's values, or else its filter, allows."""
+    def select_by_values(self, file: int, keys: KeyColumn, positions: Places) -> Mask:
+        """Select the keys that a file's complete list of values, or else its filter, does not exclude."""
         selected = np.ones(len(positions), bool)
-        plain = part.plain[positions]
-        if not self._evidence.known[file] or not plain.any():
+        plain = keys.plain[positions]
+        if not self._evidence.analyzed[file] or not plain.any():
             return selected
-        hashes = part.hashes[positions[plain]]
+        hashes = keys.hashes[positions[plain]]
         values = self._find_complete_list(file)
         if values is None:
             selected[plain] = self._filter_hashes(file, hashes)
@@ -110,8 +110,8 @@ class ColumnCandidates:
         return selected
 
     def list_values(self, file: int) -> pa.Array | None:
-        """The stored values of a file without null and NaN, or None if unknown; only with frequencies."""
-        if not self._evidence.known[file]:
+        """The stored values of a file without null and NaN, or None if unknown; needs `with_frequencies`."""
+        if not self._evidence.analyzed[file]:
             return None
         values = self._find_complete_list(file)
         if values is None or values.rows is None:
@@ -119,8 +119,8 @@ class ColumnCandidates:
         return values.rows["value"].combine_chunks()
 
     def may_hold(self, file: int, values: pa.Array) -> bool:
-        """Whether the filter of a file allows any of some stored values."""
-        if not self._evidence.known[file]:
+        """Whether a file's filter allows any of some stored values."""
+        if not self._evidence.analyzed[file]:
             return True
         allowed = self._filter_hashes(file, bloom_hashes(values))
         return bool(allowed.any())
@@ -129,7 +129,7 @@ class ColumnCandidates:
         """Count the rows of each file with a single plain value: 0 if it has none, -1 if unknown."""
         is_within = self.find_keys_within_bounds(KeyBatch((key,), 1)).counts > 0
         counts = np.where(is_within, UNKNOWN, 0)
-        for file in np.flatnonzero(is_within & self._evidence.known).tolist():
+        for file in np.flatnonzero(is_within & self._evidence.analyzed).tolist():
             values = self._read_list(file)
             if values is not None:
                 counts[file] = values.count(key)
@@ -177,7 +177,7 @@ class ColumnCandidates:
         return self._lists.get(file)
 
     def _read_details(self, details: DetailObjects, file: int, names: list[str]) -> _ObjectRows | None:
-        """The rows of the column in a data file's object; None if there is no object, or if it was read before."""
+        """Read the column's rows in the object of a data file; None if there is no object, or if it was read before."""
         number = details.object_index[file]
         column = int(details.column[file])
         if number < 0:
@@ -201,7 +201,7 @@ class ColumnCandidates:
         for number, file in files.items():
             start, end = np.searchsorted(numbers, [number, number + 1])
             count = end - start
-            # As many values as were counted: a list that lost some proves nothing.
+            # A list with fewer values than were counted has lost some, and proves nothing.
             has_all = count == self._evidence.distinct[file]
             is_complete = bool(self._evidence.complete[file] and has_all)
             list_rows = None if ordered_rows is None else ordered_rows.slice(start, count)
@@ -234,7 +234,7 @@ class _ValueList:
     rows: pa.Table | None
 
     def has_hashes(self, hashes: UInt64Array) -> Mask:
-        """Whether each hash is that of a value."""
+        """Whether each hash is the hash of a listed value."""
         if not len(self.hashes):
             return np.zeros(len(hashes), bool)
         positions = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
@@ -242,7 +242,7 @@ class _ValueList:
         return is_hit
 
     def count(self, key: KeyColumn) -> int:
-        """The frequency of a single value: another value may have the same hash."""
+        """The frequency of a single value; the value itself is compared, since another may have the same hash."""
         if self.rows is not None:
             start = int(np.searchsorted(self.hashes, key.hashes[0], "left"))
             end = int(np.searchsorted(self.hashes, key.hashes[0], "right"))
@@ -256,14 +256,14 @@ class _ValueList:
 
 
 def _limit_keys(evidence: ColumnEvidence) -> NDArray[np.float64]:
-    """For each file, the number of keys of which its filter hardly takes one for present by mistake.
+    """For each file, the greatest number of keys that its filter can exclude without an error.
 
-    A short list of its values is right for any number of keys.
+    A short list makes no errors: it can be compared with any number of keys.
     """
     errors = np.maximum(error_rate(np.maximum(evidence.distinct, 0)), np.finfo(float).tiny)
-    most = _EXPECTED_ERRORS / errors
-    has_short_list = evidence.complete & (evidence.distinct * _ROWS_A_VALUE <= evidence.rows)
-    return np.where(has_short_list, np.maximum(most, evidence.rows), most)
+    most_keys = _EXPECTED_ERRORS / errors
+    has_short_list = evidence.complete & (evidence.distinct * _ROWS_PER_VALUE <= evidence.rows)
+    return np.where(has_short_list, np.maximum(most_keys, evidence.rows), most_keys)
 
 
 def read_object_rows(open_object: OpenObject, ref: ObjectRef, column: int, names: Sequence[str]) -> pa.Table:
@@ -274,7 +274,7 @@ def read_object_rows(open_object: OpenObject, ref: ObjectRef, column: int, names
 
 
 def read_sound_rows(open_object: OpenObject, ref: ObjectRef, column: int, names: Sequence[str]) -> pa.Table:
-    """Read fields of the rows of a column in an object; without rows if the object cannot be read."""
+    """Read fields of the rows of a column in an object; no rows if the object cannot be read."""
     try:
         return read_object_rows(open_object, ref, column, names)
     except (DamagedObject, StoreNotReadable) as e:

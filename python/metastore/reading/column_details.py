@@ -40,7 +40,7 @@ class ColumnDetails:
         heads: The object whose row group 0 has the most frequent values.
         lists: The objects with all listed values.
         histograms: The object with the histogram.
-        table_files: The object that lists the data files, if the lists say which files hold each value.
+        table_files: The object that lists the data files, if the column has a value index.
     """
 
     store: Store
@@ -70,18 +70,18 @@ class ColumnDetails:
 
     @property
     def has_value_list(self) -> bool:
-        """Whether there is a list of values, be it empty."""
+        """Whether there is a list of values, which may be empty."""
         return self.summary.get("frequencies") not in _NOT_LISTED
 
-    def read_value_list(self, top: int | None, more: Sequence[str] = ()) -> pa.Table:
+    def read_value_list(self, top: int | None, more_fields: Sequence[str] = ()) -> pa.Table:
         """Read the most frequent values: `value`, `frequency`, `error` and more fields."""
         if not self.has_value_list:
             return _make_empty_list()
         if top is not None and top <= HEADS:
-            return self._read_heads(more).slice(0, top)
+            return self._read_heads(more_fields).slice(0, top)
         if not self.lists:
             return _make_empty_list()
-        values = pa.concat_tables(self._read_list(ref, top, more) for ref in self.lists)
+        values = pa.concat_tables(self._read_list(ref, top, more_fields) for ref in self.lists)
         if len(self.lists) == 1 and self._is_ranked:
             return values.slice(0, top)
         order = pc.sort_indices(values, [("frequency", "descending"), ("value", "ascending")])
@@ -89,38 +89,38 @@ class ColumnDetails:
 
     @property
     def _is_ranked(self) -> bool:
-        """Whether a list is in the order of frequencies; one that says which files hold a value is not."""
+        """Whether lists are in the order of frequencies; those of a value index are not."""
         return self.table_files is None
 
-    def _read_heads(self, more: Sequence[str]) -> pa.Table:
+    def _read_heads(self, more_fields: Sequence[str]) -> pa.Table:
         if self.heads is None:
             return _make_empty_list()
         part = self.store.open_part(self.heads)
         groups = {0}.intersection(part.groups_of_column(self.ordinal))
-        return self._read_values(part, list(groups), more)
+        return self._read_values(part, list(groups), more_fields)
 
-    def _read_list(self, ref: ObjectRef, top: int | None, more: Sequence[str]) -> pa.Table:
-        """The values of one object, of a ranked list no more row groups than hold `top` values."""
+    def _read_list(self, ref: ObjectRef, top: int | None, more_fields: Sequence[str]) -> pa.Table:
+        """Read the values in one object; of a ranked list, only the row groups that hold the first `top` values."""
         part = self.store.open_part(ref)
-        most = top if self._is_ranked else None
-        tables = [self._read_values(part, [], more)]
+        limit = top if self._is_ranked else None
+        tables = [self._read_values(part, [], more_fields)]
         count = 0
         for group in part.groups_of_column(self.ordinal):
-            table = self._read_values(part, [group], more)
+            table = self._read_values(part, [group], more_fields)
             tables.append(table)
             count += table.num_rows
-            if most is not None and count >= most:
+            if limit is not None and count >= limit:
                 break
         return pa.concat_tables(tables)
 
-    def _read_values(self, part: ObjectPart, groups: Sequence[int], more: Sequence[str]) -> pa.Table:
+    def _read_values(self, part: ObjectPart, groups: Sequence[int], more_fields: Sequence[str]) -> pa.Table:
         value = f"value_{self.column.encoding}"
-        fields = ["frequency", *self._table_fields("error"), *more]
+        fields = ["frequency", *self._table_fields("error"), *more_fields]
         rows = self._read_rows(part, groups, [value, *fields])
         return rows.rename_columns({value: "value"}).select(["value", *fields])
 
     def read_value_files(self) -> list[dict[str, int] | None]:
-        """Read how often each listed value occurs in each data file that holds it; None for a value if unknown."""
+        """Read the frequency of each listed value by the path of each data file; None for a value if unknown."""
         if self.table_files is None:
             return [None] * self.read_value_list(None).num_rows
         rows = self.read_value_list(None, POSTING_COLUMNS)
@@ -164,13 +164,13 @@ class ColumnDetails:
         return restore_histogram(self.column, self.summary, rows[0])
 
     def _table_fields(self, *names: str) -> tuple[str, ...]:
-        """The names of fields that only objects of the table have."""
+        """Return these names for a table, and none for a data file, whose objects do not have such fields."""
         if self.file is not None:
             return ()
         return names
 
     def _read_rows(self, part: ObjectPart, groups: Sequence[int], names: Sequence[str]) -> pa.Table:
-        """The rows of this column, of this data file if there is one."""
+        """Read the rows of this column; for a data file, only those of the file."""
         if self.file is None:
             rows = part.read_rows(groups, ["column", *names])
             return rows.filter(pc.equal(rows["column"], self.ordinal))
@@ -185,7 +185,7 @@ def _make_empty_list() -> pa.Table:
 
 
 def count_infinities(summary: Mapping[str, Any]) -> tuple[int, int]:
-    """Count the values -Infinity and Infinity of a column; 0 if unknown, as bins then hold them."""
+    """Count the values -Infinity and Infinity of a column; 0 if unknown, because bins include them then."""
     return count_or_zero(summary, "negative_infinities"), count_or_zero(summary, "positive_infinities")
 
 

@@ -1,4 +1,4 @@
-"""Value lists and histograms of a table's columns as answers need them."""
+"""Reads the value lists and histograms of columns, of a table or of one of its data files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ColumnDistribution:
     """Value list and histogram of a column.
 
     Attributes:
-        exact: Whether they describe the live rows of the requested snapshot, and no others.
+        exact: Whether they describe exactly the live rows of the requested snapshot.
     """
 
     details: ColumnDetails
@@ -31,7 +31,7 @@ class ColumnDistribution:
 
 
 class DistributionReader:
-    """Reads the distributions of columns; the last one is remembered, as several questions about one are common."""
+    """Reads the distributions of columns, and caches the last one: users often ask several questions about a column."""
 
     def __init__(self, table: AnalyzedTable) -> None:
         self._table = table
@@ -82,7 +82,7 @@ class DistributionReader:
         return ColumnDistribution(details, answer.is_requested and not has_deletes)
 
     def require_list(self, distribution: ColumnDistribution, name: str) -> None:
-        """Refuse a column without a list of values, unless it has no values.
+        """Raise if a column with values has no list of them.
 
         Raises:
             NoStatistics: The column has no list.
@@ -108,7 +108,7 @@ class DistributionReader:
 
 
 def require_values(column: Column) -> None:
-    """Refuse a column of a type of which only counts are stored.
+    """Raise if only counts are stored for the type of a column.
 
     Raises:
         InvalidArgument: The column has such a type.

@@ -71,7 +71,7 @@ def _read_summary(part: ObjectPart, column: Column, ordinal: int) -> dict[str, A
 
 
 def find_ordinal(columns: Sequence[Column], column: Column) -> int | None:
-    """Find the number of the analyzed column whose statistics hold for a column."""
+    """Find the ordinal of the analyzed column whose statistics are valid for a column, or None."""
     for ordinal, analyzed in enumerate(columns):
         if is_compatible(analyzed, column):
             return ordinal
@@ -87,7 +87,7 @@ def make_empty_details(store: Store, column: Column) -> ColumnDetails:
 def read_file_details(
     store: Store, stored: SnapshotFiles, summary: Mapping[str, Any], file: int, column: Column
 ) -> ColumnDetails:
-    """Read the details of a column in one data file: those of the first block that has the file and the column."""
+    """Read the details of a column in one data file from the first block that has both."""
     details = ColumnDetails(store=store, column=column, summary=summary, ordinal=0, file=0)
     for files, ordinal in stored.sources(column):
         number = files.find_file(file)
@@ -98,7 +98,7 @@ def read_file_details(
 
 
 def _add_objects(details: ColumnDetails, objects: Mapping[str, DetailObject]) -> ColumnDetails:
-    """Add the objects with a data file's details, as far as they give the file the same number."""
+    """Add the objects with a data file's details; the histogram is dropped if it has another number for the file."""
     lists = objects.get("frequencies")
     histograms = objects.get("histograms")
     if histograms is not None:

@@ -1,4 +1,4 @@
-"""The snapshot of a table that is a directory: what lies there now is all that tells which one it is."""
+"""The snapshot of a table that is a directory: the listing of its files identifies it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _LOG = get_logger(__name__)
 
 
 def read_directory_lineage(directory: Discovery) -> Lineage | None:
-    """Read the listing of a directory as the table's one snapshot; None where a listing does not tell it.
+    """Read the listing of a directory as the table's only snapshot; None if the listing cannot decide it.
 
-    The partitions of a table of a catalog may be others than the folders that are there: such a table is at the
-    analyzed snapshot where the listing is the same, and where it is not nothing is certain.
+    A table of a catalog may have other partitions than the folders in its directory. If the listing is the analyzed
+    one, so is the snapshot; if it is another, the snapshot is unknown.
     """
     manifest = directory.manifest
     files = _list_files(directory)
@@ -32,7 +32,7 @@ def read_directory_lineage(directory: Discovery) -> Lineage | None:
         return None
     current = _name_snapshot(manifest.table.format, files)
     analyzed = {snapshot.id for snapshot in manifest.snapshots}
-    if current not in analyzed and not _is_certain(directory, files):
+    if current not in analyzed and not _shows_change(directory, files):
         return None
     return Lineage(manifest.table.uuid, current, parents={}, log=(), files={current: len(files)}, listed=files)
 
@@ -52,8 +52,8 @@ def _name_snapshot(table_format: str, files: Sequence[DataFile]) -> str:
     return name_snapshot(files)
 
 
-def _is_certain(directory: Discovery, files: Sequence[DataFile]) -> bool:
-    """Whether a listing that is another than the analyzed one says that the table has changed."""
+def _shows_change(directory: Discovery, files: Sequence[DataFile]) -> bool:
+    """Whether a listing that differs from the analyzed one proves that the table has changed."""
     if not files:
         return not directory.has_moved
     has_folders = any("/" in file.path for file in files)

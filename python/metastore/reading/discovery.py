@@ -73,7 +73,7 @@ class Discovery:
 
     @property
     def is_named_by_path(self) -> bool:
-        """Whether it is a table of no catalog."""
+        """Whether the table was analyzed by its path, and not by a name in a catalog."""
         return "/" in self.catalog_name
 
     @property
@@ -82,7 +82,7 @@ class Discovery:
         return ()
 
     def is_called(self, table: str) -> bool:  # noqa: ARG002 - see `FoundStatistics`
-        """Whether a table is meant by its name, the end of its name, its uuid or its location."""
+        """Whether this table has the name, or a name that ends in it, or the uuid or location."""
         return False
 
     def was_analyzed_at(self, location: str) -> bool:  # noqa: ARG002 - see `FoundStatistics`
@@ -156,7 +156,7 @@ class FoundStatistics(Discovery):
         return self.manifest.snapshots
 
     def is_called(self, table: str) -> bool:
-        """Whether a table is meant by its name, the end of its name, its uuid or its location."""
+        """Whether this table has the name, or a name that ends in it, or the uuid or location."""
         identity = self.manifest.table
         names = (identity.name, identity.uuid, identity.location)
         return table in names or identity.name.endswith(f".{table}")
@@ -189,7 +189,7 @@ class FoundStatistics(Discovery):
 
 
 def discover(location: str, table: str | None = None, access: Credentials = FROM_ENVIRONMENT) -> Discovery:
-    """Finds the statistics of a table's location, of a store, or of one table in a root of stores.
+    """Find the statistics of a table's location, of a store, or of one table in a root of stores.
 
     Args:
         location: The location.
@@ -233,7 +233,7 @@ def report_missing(location: str) -> TableNotFound:
 
 
 def discover_all(root: Folder) -> list[Discovery]:
-    """Finds all tables with statistics under a root of stores, or the one table at this location."""
+    """Find all tables with statistics under a root of stores, or the one table at this location."""
     names = root.names()
     store = _find_store(root, names)
     if store is not None:
@@ -243,7 +243,7 @@ def discover_all(root: Folder) -> list[Discovery]:
 
 
 def _find_store(folder: Folder, names: Collection[str]) -> Folder | None:
-    """The store that a folder with these names is or holds."""
+    """Find the store: a folder with these names is one, or has one in it."""
     if FOLDER in names:
         return folder / FOLDER
     if "log" in names and "objects" in names:
@@ -262,7 +262,7 @@ def _read_store(subject: str, folder: Folder) -> Discovery:
 
 
 def _choose_table(location: str, discoveries: Sequence[Discovery], table: str | None) -> Discovery:
-    """The one of several tables that has a name, or the only one."""
+    """Choose the table with a name, or the only table if no name is given."""
     chosen = discoveries
     if table is not None:
         chosen = [discovery for discovery in discoveries if discovery.is_called(table)]

@@ -1,24 +1,23 @@
-"""Distances between two distributions of a column's values, or drift, computed from stored statistics.
+"""Distances between two distributions of a column's values (drift), computed from stored statistics.
 
-Two measures of the same shares p (before) and q (after) of the values in some bins:
+Both measures compare the shares p (before) and q (after) of the values in the same bins:
 
-- `psi`, the population stability index, the sum of (q - p) ln(q / p) (Siddiqi, Credit Risk Scorecards, 2006). What
-  credit scoring takes it for: below 0.1 nothing has changed, from 0.2 or 0.25 on much has. A bin that one side has no
-  value in counts there as a share of 0.0001, so that the index is a number.
-- `js_distance`, the Jensen-Shannon distance: the square root of half of KL(p | m) + KL(q | m) with m = (p + q) / 2 and
-  logarithms to the base 2 (Lin, Divergence measures based on the Shannon entropy, 1991): 0 for equal shares, 1 for
-  values that have none in common. It is a metric (Endres and Schindelin, 2003).
+- `psi`, the population stability index, is the sum of (q - p) ln(q / p) (Siddiqi, Credit Risk Scorecards, 2006). In
+  credit scoring, less than 0.1 means no change, and more than 0.2 or 0.25 a large one. A share of 0 counts as 0.0001,
+  so that the index is finite.
+- `js_distance`, the Jensen-Shannon distance, is the square root of half of KL(p | m) + KL(q | m) with m = (p + q) / 2
+  and logarithms to the base 2 (Lin, Divergence measures based on the Shannon entropy, 1991): 0 for equal shares, 1 if
+  no value is on both sides. It is a metric (Endres and Schindelin, 2003).
 
-The bins, of values that are neither null nor NaN:
+The bins are of values that are neither null nor NaN:
 
-- Where all values of both sides are listed: one bin a value if they are at most 20 (`VALUES`); of texts, as long as
-  either side has no more than 10,000 (`LISTED`), the 19 that are most frequent on both sides together, and one for the
-  others. These shares are exact.
-- Else the deciles of the earlier distribution, fewer where a frequent value fills several: as both histograms tell, in
-  which the values of a bin are taken to be spread evenly, those of texts half-way.
+- If all values of both sides are listed, each value is a bin, up to 20 values (`VALUES`). Texts may have up to 10,000
+  values a side (`LISTED`): the 19 most frequent ones are bins, and the others share one. These shares are exact.
+- Else the bins lie between the deciles of the earlier distribution; there are fewer if a frequent value fills several.
+  The shares are estimates from both histograms: numbers lie evenly in a bin, and of texts half lies on each side.
 
-Where one side tells neither, both measures are null and say why, never 0. They describe all rows of the data files, as
-all that tells of a distribution does.
+If one side has neither a list nor a histogram, both measures are null, never 0, and the row says why. Deleted rows in
+data files count, as in all statistics of distributions.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ VALUES = 20
 LISTED = 10_000
 DECILES = 10
 EMPTY = 0.0001
-"""The share that the index takes for a bin without values."""
+"""The share of a bin without values in the index."""
 PSI = "psi"
 JS_DISTANCE = "js_distance"
 MEASURES = (PSI, JS_DISTANCE)
@@ -161,7 +160,7 @@ class _Side:
 
     @property
     def is_listed(self) -> bool:
-        """Whether all of its values are listed, and they are not too many."""
+        """Whether all of its values are listed, and there are not too many."""
         if not self.details.has_value_list or self.details.summary.get("frequencies") != COMPLETE:
             return False
         distinct = self.details.summary.get("distinct")
@@ -215,8 +214,8 @@ class _BinCounts:
 def _count_bins(before: _Side, after: _Side) -> _BinCounts:
     old = before.details.column
     new = after.details.column
-    same_key = replace(old, key=new.key)
-    if not is_compatible(same_key, new) and not is_compatible(new, same_key):
+    old_with_new_key = replace(old, key=new.key)  # a column that was made again is compared, too
+    if not is_compatible(old_with_new_key, new) and not is_compatible(new, old_with_new_key):
         raise _UnknownDistributionError(f"the type was {old.type} and is {new.type}")
     if before.is_listed and after.is_listed:
         counts = _count_listed_values(before.read_values(), after.read_values(), are_texts=is_text(new))
@@ -226,7 +225,7 @@ def _count_bins(before: _Side, after: _Side) -> _BinCounts:
 
 
 def _count_listed_values(before: Counter[Any], after: Counter[Any], *, are_texts: bool) -> _BinCounts | None:
-    """Count one bin a value; None if there are too many values, unless they are texts."""
+    """Count each value as a bin; None for too many values, unless they are texts, of which the rest shares a bin."""
     both = before + after
     values = sorted(both, key=lambda value: (-both[value], value))
     if len(values) <= VALUES:
@@ -240,14 +239,14 @@ def _count_listed_values(before: Counter[Any], after: Counter[Any], *, are_texts
 
 
 def _count_each(values: Sequence[Any], before: Counter[Any], after: Counter[Any]) -> _BinCounts:
-    """Count one bin a value."""
+    """Count each value as a bin."""
     return _BinCounts([before[value] for value in values], [after[value] for value in values])
 
 
 def _count_deciles(before: Histogram, after: Histogram, column: Column, encoding: str) -> _BinCounts:
     """Count the values between the deciles of the earlier histogram."""
     number = before.number
-    ranks = [-(-decile * number // DECILES) for decile in range(1, DECILES)]
+    ranks = [(decile * number + DECILES - 1) // DECILES for decile in range(1, DECILES)]  # rounded up
     to_key = make_comparison_key(column)
     edges = sorted({to_key(quantile.value) for quantile in find_quantiles(before, ranks, encoding)})
     return _BinCounts(
@@ -257,7 +256,7 @@ def _count_deciles(before: Histogram, after: Histogram, column: Column, encoding
 
 
 def _count_between(bins: _CumulatedBins, edges: Sequence[Any]) -> list[float]:
-    """The number of values in each bin between edges, and above the last; infinite values are in the first and last."""
+    """The number of values below the first edge, between edges, and above the last."""
     counts = [0.0, *(bins.count_up_to(edge) for edge in edges), bins.number]
     differences: list[float] = np.diff(counts).tolist()
     return differences
@@ -265,12 +264,12 @@ def _count_between(bins: _CumulatedBins, edges: Sequence[Any]) -> list[float]:
 
 @dataclass(frozen=True)
 class _CumulatedBins:
-    """The bins of a histogram by the number of values up to their ends.
+    """The cumulative counts of a histogram.
 
     Attributes:
-        ends: The edges as values that compare.
+        ends: The edges as values that can be compared.
         counts: The number of values up to each edge.
-        hold_one_value: Whether each bin holds its upper edge alone.
+        hold_one_value: Whether each bin has only its upper edge as a value.
         number: The number of values.
     """
 
@@ -297,7 +296,7 @@ class _CumulatedBins:
         """The number of values up to an edge."""
         if edge == np.inf:
             return self.number
-        upper = bisect_left(self.ends, edge, 1)  # the first upper edge that is not below
+        upper = bisect_left(self.ends, edge, 1)  # the first bin whose upper edge is not below
         if upper >= len(self.ends):
             return self.counts[-1]
         if edge == self.ends[upper]:

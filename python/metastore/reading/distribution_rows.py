@@ -1,4 +1,4 @@
-"""Rows about how the values of a column are distributed."""
+"""Builds the rows of `frequencies`, `histogram` and `quantiles`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def build_frequency_rows(details: ColumnDetails, top: int | None, zone: str, *, 
 def build_histogram_rows(
     details: ColumnDetails, histogram: Histogram, bins: int | None, zone: str, *, exact: bool
 ) -> list[Row]:
-    """Build one row for each bin; infinite values are in none."""
+    """Build one row for each bin; bins have no infinite values."""
     _require_positive("bins", bins)
     if bins is not None:
         histogram = coarsen(histogram, bins)
@@ -72,9 +72,10 @@ def build_histogram_rows(
 def build_quantile_rows(
     details: ColumnDetails, histogram: Histogram | None, probabilities: Sequence[float], zone: str, *, exact: bool
 ) -> list[Row]:
-    """Build one row for each probability: the value of rank ceil(p n), and the share by which its rank may be off.
+    """Build one row for each probability p: the value of rank ceil(p n), and the error of its rank.
 
-    The share is null if deleted rows or later changes make it unknown; the value is null for a column without values.
+    The error is a share of the values; it is null if deleted rows or later changes make it unknown. A column without
+    values has null for each value.
     """
     if histogram is None:
         return _build_null_rows(probabilities, exact=exact)
@@ -103,7 +104,7 @@ class _RankedValue:
 
     Attributes:
         error: The number of values by which its rank may be off, or None if unknown.
-        is_complete: Whether nothing of the value was cut off.
+        is_complete: Whether the text has the whole value, and not only its beginning.
     """
 
     text: str | None

@@ -1,4 +1,4 @@
-"""Statistics of columns in each data file, as arrays that are sent to tasks."""
+"""Statistics of columns in each data file, as arrays that can be sent to tasks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ARRAY_TYPES = {
     "binary": "S64",
     None: "i8",
 }
-"""NumPy's types of bounds, by the encoding of the column; without an encoding there are none."""
+"""NumPy's type of bounds by the encoding of the column; a column without an encoding has no bounds."""
 _NO_OBJECT = -1
 _WITH_LIST = ("top", "duplicates", "complete")
 _FIELDS = [
@@ -81,17 +81,17 @@ class ColumnEvidence:
     """Statistics of a column in every data file.
 
     Attributes:
-        known: Whether there are any: otherwise the file may hold every key.
-        rows: Physical rows, -1 if neither the table nor its statistics say how many.
+        analyzed: Whether a file has statistics that can be trusted; without these it may hold every key.
+        rows: Physical rows, -1 if unknown.
         nulls: Null values, -1 if unknown.
         nans: NaN values, -1 if unknown.
         empty: Whether all values are null or NaN.
-        lo: Lower bounds in the form of `KeyColumn.values`; the lowest of all for a file without one.
-        hi: Upper bounds, likewise.
+        lo: Lower bounds in the form of `KeyColumn.values`; 0 or an empty text for a file without one.
+        hi: Upper bounds in the same form.
         has_lo: Whether there is a lower bound.
         has_hi: Whether there is an upper bound.
-        lo_exact: Whether the lower bound is a value of the file, and `lo` has all of it.
-        hi_exact: Whether the upper bound is, likewise.
+        lo_exact: Whether `lo` is a value of the file, neither cut nor less than all values.
+        hi_exact: Whether `hi` is a value of the file.
         distinct: Distinct values, estimated, or exact if the list is complete; -1 if unknown.
         complete: Whether the list of values is complete.
         lists: The objects with value lists.
@@ -99,7 +99,7 @@ class ColumnEvidence:
     """
 
     column: Column
-    known: Mask
+    analyzed: Mask
     rows: Places
     nulls: Places
     nans: Places
@@ -145,7 +145,7 @@ class BlockEvidence:
 def gather_evidence(store: Store, stored: SnapshotFiles, columns: Sequence[Column]) -> list[ColumnEvidence]:
     """Gather the statistics of columns in each data file."""
     rows = stored.files["rows"].fill_null(UNKNOWN).to_numpy().astype(np.int64)
-    read = cache(store.get)  # the lists of files that have the details of all columns
+    read = cache(store.get)  # all columns need the same lists of files
     evidence = []
     for column in columns:
         parts = list(_iterate_block_evidence(store, stored, column))
@@ -154,33 +154,33 @@ def gather_evidence(store: Store, stored: SnapshotFiles, columns: Sequence[Colum
 
 
 def _iterate_block_evidence(store: Store, stored: SnapshotFiles, column: Column) -> Iterator[BlockEvidence]:
-    """The statistics of the column in each block, each data file once."""
-    is_taken = np.zeros(stored.files.num_rows, dtype=bool)
+    """Read the statistics of the column in each block; each data file counts in the first block that has it."""
+    is_covered = np.zeros(stored.files.num_rows, dtype=bool)
     for covered, ordinal in stored.sources(column):
         block = covered.block
-        live = covered.live
+        positions = covered.positions
         for ref in block.summary:
             if ordinal not in ref.columns:
                 continue
             rows = read_column_rows(store, ref, [ordinal], _FIELDS)
             rows = rows.filter(pc.equal(rows["column"], ordinal))
-            rows = rows.filter(pa.array(~find_contradictory_rows(rows, block.columns, len(live))))
-            files = live[rows["file"].to_numpy()]
-            is_new = (files >= 0) & ~is_taken[files]
-            is_taken[files[is_new]] = True
+            rows = rows.filter(pa.array(~find_contradictory_rows(rows, block.columns, len(positions))))
+            files = positions[rows["file"].to_numpy()]
+            is_new = (files >= 0) & ~is_covered[files]
+            is_covered[files[is_new]] = True
             yield BlockEvidence(block, ordinal, rows.filter(pa.array(is_new)), files[is_new])
 
 
 def _combine(
     read: Callable[[ObjectRef], pa.Table], column: Column, parts: Sequence[BlockEvidence], rows: Places
 ) -> ColumnEvidence:
-    """Combine the statistics of several blocks.
+    """Combine the statistics of a column in several blocks.
 
     Args:
         read: Reads an object.
         column: The column.
         parts: The statistics in each block.
-        rows: The rows of each data file by the table, -1 if unknown.
+        rows: The number of rows of each data file in the table's metadata, -1 if unknown.
     """
     counts = _Counts(rows)
     lower = _Bounds(column, "lo", len(rows))
@@ -195,7 +195,7 @@ def _combine(
     list_index = np.where(counts.has_list, lists.object_index, _NO_OBJECT)
     return ColumnEvidence(
         column=column,
-        known=counts.known & ~is_inverted,
+        analyzed=counts.analyzed & ~is_inverted,
         rows=counts.rows,
         nulls=counts.nulls,
         nans=counts.nans,
@@ -214,13 +214,13 @@ def _combine(
 
 
 class _Counts:
-    """Counts of a column in every data file, and whether they can be trusted; attributes as of `ColumnEvidence`."""
+    """Counts of a column in every data file; attributes as of `ColumnEvidence`."""
 
     def __init__(self, rows: Places) -> None:
         files = len(rows)
         self._table_rows = rows
         self.rows = rows.copy()
-        self.known = np.zeros(files, bool)
+        self.analyzed = np.zeros(files, bool)
         self.nulls = np.full(files, UNKNOWN)
         self.nans = np.full(files, UNKNOWN)
         self.empty = np.zeros(files, bool)
@@ -229,7 +229,7 @@ class _Counts:
         self.has_list = np.zeros(files, bool)
 
     def add(self, part: BlockEvidence, block_files: pa.Table) -> None:
-        """Add the counts of a block, which lists its data files."""
+        """Add the counts of a block, given its list of data files."""
         files = part.files
         rows = part.counts("rows")
         nulls = part.counts("nulls")
@@ -239,7 +239,7 @@ class _Counts:
         agrees_with_table = (table_rows < 0) | (table_rows == rows)
         agrees_with_block = _agree_with_list(block_files, part.rows["file"].to_numpy(), rows)
         frequencies = part.rows["frequencies"]
-        self.known[files] = agrees_with_table & agrees_with_block & (nulls_and_nans <= rows)
+        self.analyzed[files] = agrees_with_table & agrees_with_block & (nulls_and_nans <= rows)
         self.rows[files] = np.where(table_rows < 0, rows, table_rows)
         self.nulls[files] = nulls
         self.nans[files] = nans
@@ -253,7 +253,7 @@ class _Bounds:
     """The lower or upper bounds of a column in every data file.
 
     Attributes:
-        values: The bounds; the lowest value of all for a file without one.
+        values: The bounds; 0 or an empty text for a file without one.
         is_set: Whether there is a bound.
         is_exact: Whether the bound is a value of the file.
     """
@@ -283,7 +283,7 @@ class _Bounds:
 
 
 def _agree_with_list(files: pa.Table, ordinals: Places, rows: Places) -> Mask:
-    """Whether rows of a summary count as many rows as their block's list of files."""
+    """Whether the numbers of rows in a summary are those in the list of files of its block."""
     expected = np.full(pc.max(files["file"]).as_py() + 1, UNKNOWN)
     expected[files["file"].to_numpy()] = files["rows"].fill_null(UNKNOWN).to_numpy()
     agree: Mask = (expected[ordinals] < 0) | (expected[ordinals] == rows)
@@ -315,11 +315,11 @@ def _find_detail_objects(
         by_block_file = np.full(pc.max(block_files["file"]).as_py() + 1, _NO_OBJECT)
         by_block_file[part.rows["file"].to_numpy()] = part.files
         for ref, block_numbers, object_numbers in find_detail_files(block_files, kind):
-            of_block = by_block_file[block_numbers]
-            is_listed = of_block != _NO_OBJECT
-            if is_listed.any():
-                chosen = of_block[is_listed]
+            positions = by_block_file[block_numbers]
+            is_in_part = positions != _NO_OBJECT
+            if is_in_part.any():
+                chosen = positions[is_in_part]
                 object_index[chosen] = objects.setdefault(ref, len(objects))
-                numbers[chosen] = object_numbers[is_listed]
+                numbers[chosen] = object_numbers[is_in_part]
                 ordinals[chosen] = part.ordinal
     return DetailObjects(tuple(objects), object_index, numbers, ordinals)

@@ -1,4 +1,4 @@
-"""Exact ranks: the value at each position among all values of a column in order."""
+"""Exact ranks: the position of each value among the ordered values of a column."""
 
 from __future__ import annotations
 

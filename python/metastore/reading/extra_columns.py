@@ -1,4 +1,4 @@
-"""User-defined statistics as answers show them: values of the store, as columns beside the others."""
+"""User-defined statistics as columns of answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LOG = get_logger(__name__)
 
 COLUMN = "user_defined"
-"""The column of the SQL function: a map from name to the value as JSON."""
+"""The column of the SQL function with all of them: a map from name to JSON."""
 
 _NUMBERS_AS_TEXT = ("NaN", "Infinity", "-Infinity")
 
@@ -57,11 +57,13 @@ def _from_json(text: str) -> Any:
 
 
 def infer_fields(rows: Sequence[Values], reserved: Iterable[str]) -> list[pa.Field]:
-    """Infer the columns of user-defined statistics: of their common type, or text if they have none."""
+    """Infer the columns of user-defined statistics; values without a common type become texts."""
     types: dict[str, set[pa.DataType]] = defaultdict(set)
     for row in rows:
         for name, value in row.items():
-            types[name].update([value.type] if value.is_valid else ())
+            types_of_name = types[name]
+            if value.is_valid:
+                types_of_name.add(value.type)
     names = sorted(types.keys() - set(reserved))
     return [pa.field(name, _find_common_type(types[name])) for name in names]
 

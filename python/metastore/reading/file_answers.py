@@ -1,4 +1,4 @@
-"""Answers about the data files of a table: which of them a filter needs, and how values are spread over them."""
+"""Answers about the data files of a table: which of them a filter has to read, and how values are spread over them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from metastore.adapters.identifiers import narrow_columns
 from metastore.pruning.deep_stack import with_deep_stack
 from metastore.reading.answer_shapes import build_table_answer
 from metastore.reading.detail_objects import read_table_details
-from metastore.reading.file_pruning import FilePruner, FilteredColumns, Judged, ListedFiles
+from metastore.reading.file_pruning import FilePruner, FilteredColumns, ListedFiles, Verdicts
 from metastore.reading.parquet_listing import list_parquet_files
 from metastore.reading.pruned_files import PrunedFiles, phrase_reason
 from metastore.reading.table_layout import describe_layout
@@ -62,19 +62,19 @@ class FileAnswers:
         table = self._table
         files = self._find_files()
 
-        def judge() -> Judged:
+        def decide() -> Verdicts:
             conjuncts = files.columns.parse(filter_, table.name, table.zone)
-            return files.pruner.judge(conjuncts)
+            return files.pruner.decide(conjuncts)
 
-        judged = with_deep_stack(judge)
+        result = with_deep_stack(decide)
         return PrunedFiles(
             table=table.name,
             filter=filter_,
-            verdicts=judged.verdicts,
+            verdicts=result.verdicts,
             snapshot=files.snapshot,
             current=files.current,
-            analyzed=judged.analyzed,
-            unused={**files.unused, **judged.unused},
+            analyzed=result.analyzed,
+            unused={**files.unused, **result.unused},
         )
 
     def layout(self, column: str | None) -> Answer:
@@ -135,7 +135,7 @@ class FileAnswers:
 
     @cached_property
     def _opened_files(self) -> _FilterableFiles | None:
-        """The files that another library lists; without statistics if these are not of the opened table."""
+        """The files that another library lists; without statistics if these belong to another table."""
         opened = self._table.opened
         if opened is None:
             return None
@@ -159,15 +159,15 @@ class FileAnswers:
         )
 
     def _explain_no_use(self, opened: CurrentTable) -> str | None:
-        """The reason why the stored statistics are not of an opened table, or None."""
+        """The reason why the stored statistics cannot be used for an opened table, or None."""
         manifest = self._table.discovery.manifest
         if manifest is None:
             return phrase_reason("NO_STATISTICS", table=self._table.name)
-        analyzed = manifest.table.uuid
-        read = opened.lineage.uuid
-        if analyzed == read:
+        analyzed_uuid = manifest.table.uuid
+        opened_uuid = opened.lineage.uuid
+        if analyzed_uuid == opened_uuid:
             return None
-        return phrase_reason("OTHER_TABLE", written=analyzed, read=read)
+        return phrase_reason("OTHER_TABLE", written=analyzed_uuid, read=opened_uuid)
 
     def _name_columns(self, columns: Sequence[Column]) -> FilteredColumns:
         """The names that filters may use.

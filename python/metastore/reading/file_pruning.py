@@ -1,4 +1,4 @@
-"""The data files of a table that have to be read for a filter."""
+"""Decides which data files of a table have to be read for a filter."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MOST_LOOKED_UP = 16_384
 """Single values are looked up if bounds keep at most this many data files."""
 _BEYOND_ASCII = re.compile(r"([^/=]+)=[^/]*%(?:25)?[89A-Fa-f][0-9A-Fa-f]")
 """The column of a partition folder whose value has bytes beyond ASCII."""
-_KEPT = -1
+_NOT_EXCLUDED = -1
 _UNREADABLE = (DamagedObject, StoreNotReadable, FormatTooNew)
 
 
@@ -65,7 +65,7 @@ class ListedFiles:
 
     @classmethod
     def of_files(cls, table_format: str, location: str, files: Sequence[DataFile], discovery: Discovery) -> ListedFiles:
-        """The current data files of a table; without a store if none can be read."""
+        """List the current data files of a table; without a store if this cannot be read."""
         manifest = discovery.manifest
         store = discovery.store
         if manifest is not None and store is not None:
@@ -77,8 +77,8 @@ class ListedFiles:
 
 
 @dataclass(frozen=True)
-class Judged:
-    """The verdicts on the data files of a table.
+class Verdicts:
+    """The verdicts on all data files of a table.
 
     Attributes:
         verdicts: The verdict on each file.
@@ -106,7 +106,7 @@ class FilteredColumns:
     analyzed: Sequence[Column] = ()
 
     def parse(self, filter_: str, table: str, zone: str) -> tuple[Conjunct, ...]:
-        """The conjuncts of a filter: see `metastore.pruning.filters.parse_filter`.
+        """Parse a filter into conjuncts: see `metastore.pruning.filters.parse_filter`.
 
         Raises:
             LibraryNotFound: sqlglot is not installed.
@@ -133,38 +133,38 @@ class FilePruner:
         self._facts: dict[Column, ColumnFacts] = {}
         self._evidence: dict[Column, ColumnEvidence] = {}
         self._values: dict[Column, StoredValues] = {}
-        self._unread: dict[Column, str] = {}
+        self._unreadable: dict[Column, str] = {}
         self._deletes: Mask = self._files["deletes"].is_valid().to_numpy()
-        self._open: Mask = self._covered
+        self._skippable: Mask = self._covered
         if listed.format in WITH_LOG_FILES:  # a log file may change any row
-            self._open = self._covered & ~self._deletes
+            self._skippable = self._covered & ~self._deletes
 
     @cached_property
     def _paths(self) -> list[str]:
         return [openable_path(path, self.listed.location) for path in self._files["path"].to_pylist()]
 
     def read_evidence(self, column: Column) -> tuple[ColumnEvidence | None, Mask]:
-        """The evidence about a column, and the data files that it covers."""
+        """Read the statistics of a column; also return which data files these allow to skip."""
         if column.encoding is not None:
             self._load(column)
         if column not in self._facts:
-            return None, np.zeros(len(self._open), bool)
-        return self._evidence[column], self._open & self._facts[column].analyzed
+            return None, np.zeros(len(self._skippable), bool)
+        return self._evidence[column], self._skippable & self._facts[column].analyzed
 
     def count_kept(self, condition: Condition) -> int:
-        """The number of data files with statistics that a condition on one column keeps."""
+        """Count the data files with statistics that a condition on one column keeps."""
         (column,) = list_columns(condition)
         _, covered = self.read_evidence(column)
         excluded = self._exclude([Conjunct("", condition)], covered)
         return int((covered & excluded.is_kept).sum())
 
-    def judge(self, conjuncts: Sequence[Conjunct]) -> Judged:
+    def decide(self, conjuncts: Sequence[Conjunct]) -> Verdicts:
         """Decide for each data file whether it has to be read; a file without statistics is kept."""
         conditions = _with_conjunction(conjuncts)
         columns = list_columns(conditions[-1].condition) if conditions else ()
         for column in columns:
             self._load(column)
-        excluded = self._exclude(conditions, self._open)
+        excluded = self._exclude(conditions, self._skippable)
         rows = _count_rows(self._files["rows"].to_pylist(), self._evidence.values())
         reasons = self._choose_reasons(excluded, rows, self._has_statistics(columns))
         verdicts = []
@@ -180,15 +180,15 @@ class FilePruner:
             elif reason == "KEPT_COLUMN_UNKNOWN":
                 verdict = replace(verdict, statistic=_join_names(columns))
             verdicts.append(verdict)
-        unread = {column.name: self._unread[column] for column in columns if column in self._unread}
-        return Judged(tuple(verdicts), int(self._covered.sum()), _explain_unused(conjuncts) | unread)
+        unreadable = {column.name: self._unreadable[column] for column in columns if column in self._unreadable}
+        return Verdicts(tuple(verdicts), int(self._covered.sum()), _explain_unused(conjuncts) | unreadable)
 
     def _choose_reasons(self, excluded: _Excluded, rows: Sequence[int | None], has_statistics: Mask) -> list[str]:
         """The first reason that holds for each file."""
         is_empty = np.array([count == 0 for count in rows], bool)
         reasons = {
             "KEPT_FILE_UNKNOWN": ~self._covered,
-            "KEPT_LOG_FILES": ~self._open,
+            "KEPT_LOG_FILES": ~self._skippable,
             "SKIPPED_EMPTY": is_empty,
             "SKIPPED_BY_VALUES": excluded.by_values,
             "SKIPPED": ~excluded.is_kept,
@@ -209,25 +209,25 @@ class FilePruner:
     def _load(self, column: Column) -> None:
         """Read the statistics of a column, once."""
         store = self.listed.store
-        if store is None or column in self._facts or column in self._unread:
+        if store is None or column in self._facts or column in self._unreadable:
             return
         try:
             (evidence,) = gather_evidence(store, self.listed.stored, [column])
         except _UNREADABLE as error:
             _LOG.warning("files are kept without the statistics of %s: %s", column.name, error)
-            self._unread[column] = phrase_reason("STORE_UNREADABLE", error=error.message)
+            self._unreadable[column] = phrase_reason("STORE_UNREADABLE", error=error.message)
             return
         self._evidence[column] = evidence
         self._values[column] = StoredValues(store, limit_look_ups(evidence))
-        is_usable = evidence.known.copy()
+        is_usable = evidence.analyzed.copy()
         is_usable[self._ambiguous_files[column.name.lower()]] = False
-        self._facts[column] = build_column_facts(replace(evidence, known=is_usable))
+        self._facts[column] = build_column_facts(replace(evidence, analyzed=is_usable))
 
     @cached_property
     def _ambiguous_files(self) -> Mapping[str, list[int]]:
-        """By column, files whose folder names its value with bytes beyond ASCII.
+        """Files with a partition value beyond ASCII in their path, by the partition column.
 
-        Spark reads each of these bytes as a character, other engines read them as UTF-8.
+        Spark reads each byte of it as a character, and other engines read it as UTF-8.
         """
         files: dict[str, list[int]] = defaultdict(list)
         if self.listed.format != "parquet":
@@ -240,13 +240,13 @@ class FilePruner:
                 files[column.name.lower()].append(file)
         return files
 
-    def _exclude(self, conditions: Sequence[Conjunct], open_files: Mask) -> _Excluded:
-        """Find the files that a condition excludes: by bounds first, then by single values."""
-        conjuncts = np.full(len(open_files), _KEPT)
-        by_values = np.zeros(len(open_files), bool)
-        remaining = open_files.copy()
+    def _exclude(self, conditions: Sequence[Conjunct], files: Mask) -> _Excluded:
+        """Find which of these files a condition excludes: by bounds first, then by single values."""
+        conjuncts = np.full(len(files), _NOT_EXCLUDED)
+        by_values = np.zeros(len(files), bool)
+        remaining = files.copy()
         for i, conjunct in enumerate(conditions):
-            excluded = remaining & exclude_by_bounds(conjunct.condition, self._facts, len(open_files))
+            excluded = remaining & exclude_by_bounds(conjunct.condition, self._facts, len(files))
             conjuncts[excluded] = i
             remaining &= ~excluded
         if remaining.sum() > MOST_LOOKED_UP:
@@ -264,8 +264,8 @@ class _Excluded:
     """The files that conditions exclude.
 
     Attributes:
-        conjuncts: For each file the index of the condition that excludes it.
-        by_values: Whether it does so by single values.
+        conjuncts: For each file the index of the condition that excludes it, or -1.
+        by_values: Whether single values exclude it, and not bounds.
     """
 
     conjuncts: NDArray[np.int64]
@@ -273,8 +273,8 @@ class _Excluded:
 
     @cached_property
     def is_kept(self) -> Mask:
-        """Whether no condition excludes the file."""
-        mask: Mask = self.conjuncts == _KEPT
+        """For each file, whether no condition excludes it."""
+        mask: Mask = self.conjuncts == _NOT_EXCLUDED
         return mask
 
 
@@ -289,7 +289,7 @@ def _join_names(columns: Sequence[Column]) -> str:
 
 
 def _with_conjunction(conjuncts: Sequence[Conjunct]) -> list[Conjunct]:
-    """The conjuncts, and their conjunction: several on one column may exclude more than each alone."""
+    """Add the conjunction of all conjuncts: several conjuncts on one column may exclude more than each alone."""
     if len(conjuncts) < 2:
         return list(conjuncts)
     text = " AND ".join(conjunct.text for conjunct in conjuncts)
@@ -297,19 +297,19 @@ def _with_conjunction(conjuncts: Sequence[Conjunct]) -> list[Conjunct]:
 
 
 def _count_rows(rows: list[int | None], evidence: Iterable[ColumnEvidence]) -> list[int | None]:
-    """The rows of each file, by the table, or else by the statistics of any column."""
+    """Count the rows of each file, by the table's metadata, or else by the statistics of any column."""
     for column in evidence:
-        counted = np.where(column.known, column.rows, UNKNOWN).tolist()
-        rows = [_first_known(row, count) for row, count in zip(rows, counted, strict=True)]
+        counted = np.where(column.analyzed, column.rows, UNKNOWN).tolist()
+        rows = [_fill_unknown(row, count) for row, count in zip(rows, counted, strict=True)]
     return rows
 
 
-def _first_known(rows: int | None, count: int) -> int | None:
+def _fill_unknown(rows: int | None, count: int) -> int | None:
     return count if rows is None and count >= 0 else rows
 
 
 def _explain_unused(conjuncts: Sequence[Conjunct]) -> dict[str, str]:
-    """The reasons that conjuncts have no rule."""
+    """The reasons why conjuncts can skip no file."""
     reasons = {}
     for conjunct in conjuncts:
         condition = conjunct.condition

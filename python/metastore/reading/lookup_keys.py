@@ -38,10 +38,10 @@ class KeyColumn:
     """The values of one column in a batch of keys.
 
     Attributes:
-        values: An order-preserving form: int64, float64, or the first bytes as `S`; any value for null and NaN.
+        values: Values that sort as the keys do: int64, float64, or the first bytes as `S`; any value for null and NaN.
         stored: The plain values as the format stores them.
-        plain: Whether the value is neither null nor NaN: bounds, lists and filters are of such values.
-        null: Whether the value is null; one that is neither plain nor null is NaN.
+        plain: Whether the value is neither null nor NaN: bounds, lists and filters only have such values.
+        null: Whether the value is null; a value that is neither plain nor null is NaN.
     """
 
     column: Column
@@ -52,7 +52,7 @@ class KeyColumn:
 
     @classmethod
     def from_values(cls, values: pa.Array, column: Column) -> KeyColumn:
-        """Take over values of the column's type."""
+        """Convert values of the column's type."""
         null: Mask = values.is_null().to_numpy(zero_copy_only=False)
         present = values.drop_null()
         if is_text(column):
@@ -68,7 +68,7 @@ class KeyColumn:
 
     @classmethod
     def from_stored(cls, value: Any, column: Column) -> KeyColumn:
-        """Take over a single value that the format stores."""
+        """Convert a single value in the form in which the format stores it."""
         plain = np.array([value is not None and value == value])  # noqa: PLR0124 - NaN
         stored = pa.array([value] if plain[0] else [], _STORED_TYPES[str(column.encoding)])
         sortable = take_prefixes(stored) if is_text(column) else stored_to_sortable(stored.to_pylist(), column)
@@ -82,7 +82,7 @@ class KeyColumn:
 
     @cached_property
     def hashes(self) -> NDArray[np.uint64]:
-        """The hashes of plain values, 0 elsewhere."""
+        """The hashes of plain values; 0 for other values."""
         return _spread(bloom_hashes(self.stored), self.plain)
 
 
@@ -99,7 +99,7 @@ class KeyBatch:
 
     @classmethod
     def from_table(cls, batch: pa.Table, columns: Sequence[Column]) -> KeyBatch:
-        """Take over keys."""
+        """Convert and order the keys in a table."""
         parts = []
         for values, column in zip(batch.columns, columns, strict=True):
             parts.append(KeyColumn.from_values(values.combine_chunks(), column))
@@ -114,9 +114,9 @@ class KeyBatch:
 
 
 def take_prefixes(values: pa.Array) -> NDArray[Any]:
-    """The first bytes of byte strings, as many as bounds have, in an array that orders as they do.
+    """Take the first bytes of byte strings, as many as bounds have, in an array that sorts as they do.
 
-    What is shorter is filled up with zeros: two different strings may look equal, never the wrong way round.
+    Shorter strings are filled up with zeros. Different strings may become equal, but never change their order.
     """
     all_bounds = np.frombuffer(values.buffers()[1], np.int64)
     bounds = all_bounds[values.offset : values.offset + len(values) + 1]
@@ -135,6 +135,7 @@ def take_prefixes(values: pa.Array) -> NDArray[Any]:
 
 
 def _spread(values: NDArray[Any], where: Mask) -> NDArray[Any]:
+    """Put values where the mask is true, and zeros elsewhere."""
     out = np.zeros(len(where), values.dtype)
     out[where] = values
     return out

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 _NANOSECONDS_A_MILLISECOND = 1_000_000
 _VISIBLE_PREFIXES = ("_metadata", "_common_metadata")
-"""Beginnings of hidden names that Spark lists all the same: it looks into folders of such names."""
+"""Prefixes of hidden names that Spark does not ignore: it lists folders with such names."""
 _NO_TARGET = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
 FolderNames = tuple[str, ...]
-"""A folder by the names on the way from the root."""
+"""A folder, as the names of the folders from the root to it."""
 Identity = tuple[int, int]
 """Device and inode of a folder."""
 
@@ -32,8 +32,8 @@ Identity = tuple[int, int]
 def list_parquet_files(location: str, *, by_path: bool = True) -> tuple[DataFile, ...] | None:
     """List the data files of a local folder as Spark reads them.
 
-    These are the files in the folder itself or, if it has partitions, those of the partitions. A table of a catalog may
-    say itself where its partitions are: all files are listed if these rules find none.
+    These are the files in the folder itself or, if it has partitions, those of the partitions. The partitions of a
+    table in a catalog may lie elsewhere: all files are listed if these rules find no file.
 
     Returns:
         The files, or None if the location is no local folder.
@@ -100,7 +100,7 @@ class _Listing:
 
     Attributes:
         folders: The data files of each folder that has any, empty files included.
-        loops: Links to a folder that they lie in, which Spark follows some forty times.
+        loops: Links to a folder above them, which Spark follows some forty times.
     """
 
     folders: dict[FolderNames, list[DataFile]] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class _Listing:
                 self.folders.setdefault(names, []).append(_make_data_file((*names, name), entry))
 
     def find_conflict(self) -> str | None:
-        """The reason why Spark does not take the folders for partitions of one table, or None."""
+        """The reason why Spark refuses the folders as partitions of one table, or None."""
         partitions = self._list_partitions()
         if not partitions:
             return None
@@ -135,18 +135,18 @@ class _Listing:
 
     def list_files(self) -> tuple[DataFile, ...]:
         """The data files of the partitions, or of the root if there are no partitions."""
-        return self._take_files(self._list_partitions() or [()])
+        return self._select_files(self._list_partitions() or [()])
 
     def list_all_files(self) -> tuple[DataFile, ...]:
         """The data files of all folders."""
-        return self._take_files(self.folders)
+        return self._select_files(self.folders)
 
     def _list_partitions(self) -> list[FolderNames]:
         """The folders in partitions that have data files."""
         return [names for names in self.folders if _Partitioning.of_folder(names).columns]
 
-    def _take_files(self, folders: Iterable[FolderNames]) -> tuple[DataFile, ...]:
-        """The files that are not empty."""
+    def _select_files(self, folders: Iterable[FolderNames]) -> tuple[DataFile, ...]:
+        """The files in these folders that are not empty."""
         files = chain.from_iterable(self.folders.get(names, ()) for names in folders)
         return tuple(file for file in files if file.size)
 
@@ -162,7 +162,7 @@ def _make_data_file(names: FolderNames, status: os.stat_result) -> DataFile:
 
 
 def _scan_folder(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """List a folder by name; links are followed, and those without a target are left out, as are deleted files."""
+    """List a folder by name and follow links; those without a target and deleted files are left out."""
     with os.scandir(folder) as scan:
         entries = sorted(scan, key=lambda entry: entry.name)
     for entry in entries:
@@ -178,6 +178,6 @@ def _scan_folder(folder: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _is_hidden(name: str) -> bool:
-    # A folder of a partition may begin with an underscore.
+    # The name of a partition column may begin with an underscore.
     is_internal = name.startswith("_") and "=" not in name
     return is_internal or name.startswith(".") or name.endswith("._COPYING_")

@@ -35,11 +35,11 @@ _STATES = {
     False: "no longer current: newer data files are not here",
     None: "perhaps not current",
 }
-"""Whether the table is at the snapshot of the files, as a text."""
+"""Texts for whether the table is still at the snapshot of the files."""
 _MOST_SHOWN = 5
-"""Unused parts of a filter in the text of an answer."""
+"""At most this many unused parts of the filter are in the text of an answer."""
 _MOST_COMPARED = 1000
-"""Data files with which a mistyped path is compared."""
+"""A mistyped path is compared with at most this many data files."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class FileVerdict:
     Attributes:
         path: The path as engines open it.
         reason: A name in `contract/reasons.json`: `SKIPPED...` or `KEPT...`.
-        conjunct: The part of the filter that no row of it fulfils.
-        statistic: The columns whose statistics prove it; for a kept file those without statistics.
+        conjunct: The part of the filter that no row of the file fulfils.
+        statistic: The columns whose statistics prove that; for a kept file, the columns without statistics.
         rows: Rows, deleted ones included, or None if unknown.
-        has_deletes: Whether the table's metadata deletes rows of it, or may.
+        has_deletes: Whether the table's metadata deletes rows of the file, or may do so.
     """
 
     path: str
@@ -64,7 +64,7 @@ class FileVerdict:
 
     @property
     def kept(self) -> bool:
-        """Whether it has to be read."""
+        """Whether the file has to be read."""
         return not self.reason.startswith("SKIPPED")
 
     @property
@@ -76,9 +76,9 @@ class FileVerdict:
 
 @dataclass(frozen=True, repr=False)
 class PrunedFiles(Sequence[str]):
-    """The paths of the data files that have to be read for a filter; rows have to be filtered all the same.
+    """The paths of the data files that have to be read for a filter; their rows still have to be filtered.
 
-    A sequence of paths. Engines that want a list of at least one take `scan_paths`.
+    This is a sequence of paths. `scan_paths` is for engines that need at least one.
 
     Attributes:
         table: The table.
@@ -87,7 +87,7 @@ class PrunedFiles(Sequence[str]):
         snapshot: The snapshot that the files are of.
         current: Whether the table is at that snapshot, or None if unknown: newer files may be missing.
         analyzed: The number of files with statistics.
-        unused: Parts of the filter that can skip no file, and why: a sentence each.
+        unused: Parts of the filter that can skip no file, each with the reason as a sentence.
 
     Example:
         >>> skipped = FileVerdict("/t/b.parquet", "SKIPPED", "a > 1", "a")
@@ -114,7 +114,7 @@ class PrunedFiles(Sequence[str]):
 
     @property
     def scan_paths(self) -> list[str]:
-        """The files that have to be read, or else any one file: engines take the columns from it; no row matches."""
+        """The files that have to be read, or else one file without a matching row: engines read the columns from it."""
         return self.paths or [verdict.path for verdict in self.verdicts[:1]]
 
     @property
@@ -124,7 +124,7 @@ class PrunedFiles(Sequence[str]):
 
     @property
     def with_deletes(self) -> list[str]:
-        """Files to be read of which the table deletes rows: whoever reads them by their paths sees these rows, too."""
+        """The files to be read that have deleted rows: engines that read them by their paths see these rows, too."""
         return [verdict.path for verdict in self.verdicts if verdict.kept and verdict.has_deletes]
 
     def why(self, path: str) -> FileVerdict:

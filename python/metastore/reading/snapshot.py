@@ -1,4 +1,4 @@
-"""The subject of an answer: which analyzed snapshot answers for which requested one."""
+"""The snapshots of an answer: the requested one, and the analyzed one whose statistics answer."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SnapshotAnswer:
-    """The subject of an answer: a requested snapshot, and the analyzed one that answers for it.
+    """A requested snapshot, and the analyzed one whose statistics answer for it.
 
     Attributes:
         snapshot: The analyzed snapshot.
         current: Whether the table is still at this snapshot, or None if unknown.
         columns: The columns of the requested snapshot, whose schema may differ.
-        is_requested: Whether both snapshots are the same: the numbers of an ancestor are only close.
+        is_requested: Whether both snapshots are the same; the numbers of an ancestor are only approximate.
         files: The numbers of data files of both snapshots.
     """
 
@@ -38,7 +38,7 @@ class SnapshotAnswer:
 
     @property
     def described(self) -> tuple[Column, ...]:
-        """The subjects of a summary's rows: the columns, then the expressions that have statistics."""
+        """The columns, then the expressions that have statistics: a summary has one row for each."""
         return self.columns + self.snapshot.expressions
 
     @property

@@ -34,15 +34,15 @@ class CoveredFiles:
 
     Attributes:
         block: The block.
-        live: For each file of the block its number in the snapshot's list, -1 if it is not there.
+        positions: For each file of the block its position in the snapshot's list, or -1.
     """
 
     block: Block
-    live: np.ndarray
+    positions: np.ndarray
 
     def find_file(self, file: int) -> int | None:
         """The number in the block of a file of the snapshot, or None."""
-        numbers = np.flatnonzero(self.live == file)
+        numbers = np.flatnonzero(self.positions == file)
         if not len(numbers):
             return None
         return int(numbers[0])
@@ -50,7 +50,7 @@ class CoveredFiles:
 
 @dataclass(frozen=True)
 class SnapshotFiles:
-    """The data files of a snapshot and the blocks that know them.
+    """The data files of a snapshot, and the blocks with their statistics.
 
     Attributes:
         files: The snapshot's `table-files`.
@@ -66,23 +66,23 @@ class SnapshotFiles:
         """Leave out the statistics of all other files."""
         covered = []
         for files in self.covered:
-            live = np.where(files.live == file, files.live, -1)
-            if (live >= 0).any():
-                covered.append(CoveredFiles(files.block, live))
+            positions = np.where(files.positions == file, files.positions, -1)
+            if (positions >= 0).any():
+                covered.append(CoveredFiles(files.block, positions))
         return SnapshotFiles(self.files, self.partitions, tuple(covered))
 
     def sources(self, column: Column) -> Iterator[tuple[CoveredFiles, int]]:
-        """The files of each block that has a column, in order of preference, and the column's number in the block."""
+        """Find the blocks that have a column, in order of preference: their files, and the column's ordinal."""
         for files in self.covered:
             for ordinal, analyzed in enumerate(files.block.columns):
                 if is_compatible(analyzed, column):
                     yield files, ordinal
 
     def is_covered(self) -> np.ndarray:
-        """Whether a block knows each file."""
+        """For each file, whether a block has statistics of it."""
         covered = np.zeros(self.files.num_rows, dtype=bool)
         for files in self.covered:
-            covered[files.live[files.live >= 0]] = True
+            covered[files.positions[files.positions >= 0]] = True
         return covered
 
 
@@ -103,15 +103,15 @@ def match_no_files(files: Sequence[DataFile]) -> SnapshotFiles:
 
 def match_files(store: Store, manifest: Manifest, files: pa.Table) -> SnapshotFiles:
     """Find the blocks that cover data files."""
-    numbers = {key: number for number, key in enumerate(read_file_keys(files))}
+    positions = {key: position for position, key in enumerate(read_file_keys(files))}
     partitions: list[Partition] = [None] * files.num_rows
     covered = []
     for block in _sort_by_preference(manifest.blocks):
         block_files = store.get(block.files)
-        live = _match_block(block_files, numbers)
-        if (live >= 0).any():
-            covered.append(CoveredFiles(block, live))
-            _add_partitions(block_files, live, partitions)
+        file_positions = _match_block(block_files, positions)
+        if (file_positions >= 0).any():
+            covered.append(CoveredFiles(block, file_positions))
+            _add_partitions(block_files, file_positions, partitions)
     return SnapshotFiles(files, tuple(partitions), tuple(covered))
 
 
@@ -123,7 +123,7 @@ def read_statistics(
     Args:
         store: The store.
         stored: The data files.
-        columns: The columns that the rows number.
+        columns: The columns of the table, whose positions the rows contain.
         selected: The columns whose rows are read.
     """
     ordinals = {column.key: number for number, column in enumerate(columns) if column in selected}
@@ -141,7 +141,7 @@ def read_statistics(
 
 
 def read_column_rows(store: Store, ref: SummaryRef, columns: Sequence[int], names: Sequence[str]) -> pa.Table:
-    """Read fields of the rows of columns, and maybe of more columns: of a large object only the row groups needed."""
+    """Read fields of the rows of columns, and perhaps of others; of a large object, only the row groups needed."""
     if ref.object.length <= _WHOLE_BYTES or len(columns) == len(ref.columns):
         return store.get(ref.object, names)
     part = store.open_part(ref.object)
@@ -155,8 +155,8 @@ def count_known_columns(stored: SnapshotFiles, columns: Sequence[Column]) -> np.
     for files in stored.covered:
         keys = _list_analyzed_keys(files.block)
         ordinals = [number for number, column in enumerate(columns) if column.key in keys]
-        live = files.live[files.live >= 0]
-        is_analyzed[np.ix_(live, np.array(ordinals, dtype=np.int64))] = True
+        positions = files.positions[files.positions >= 0]
+        is_analyzed[np.ix_(positions, np.array(ordinals, dtype=np.int64))] = True
     counts: np.ndarray = is_analyzed.sum(axis=1)
     return counts
 
@@ -173,25 +173,25 @@ def _list_files(files: Sequence[DataFile]) -> pa.Table:
 
 
 def _sort_by_preference(blocks: Sequence[Block]) -> list[Block]:
-    """The deepest blocks first, of equal depth the newest."""
+    """Sort the deepest blocks first, and the newest first among those of equal depth."""
     newest_first = reversed(blocks)
     return sorted(newest_first, key=lambda block: DEPTHS[block.computed], reverse=True)
 
 
-def _match_block(block_files: pa.Table, numbers: Mapping[FileKey, int]) -> np.ndarray:
-    """The number in a list of files of each file of a block, -1 if it is not there."""
+def _match_block(block_files: pa.Table, positions: Mapping[FileKey, int]) -> np.ndarray:
+    """The position of each file of a block in the snapshot's list, or -1."""
     ordinals = block_files.column("file").to_numpy()
     count = ordinals.max(initial=-1) + 1
-    live = np.full(count, -1, dtype=np.int64)
-    live[ordinals] = [numbers.get(key, -1) for key in read_file_keys(block_files)]
-    return live
+    block_positions = np.full(count, -1, dtype=np.int64)
+    block_positions[ordinals] = [positions.get(key, -1) for key in read_file_keys(block_files)]
+    return block_positions
 
 
-def _add_partitions(block_files: pa.Table, live: np.ndarray, partitions: list[Partition]) -> None:
-    """Add the partitions of a block's live files that are not known yet."""
+def _add_partitions(block_files: pa.Table, positions: np.ndarray, partitions: list[Partition]) -> None:
+    """Add the partitions of a block's files that no earlier block has given."""
     ordinals = block_files.column("file").to_pylist()
     for ordinal, partition in zip(ordinals, block_files.column("partition").to_pylist(), strict=True):
-        file = live[ordinal]
+        file = positions[ordinal]
         if file >= 0 and partitions[file] is None:
             partitions[file] = partition
 
@@ -199,7 +199,7 @@ def _add_partitions(block_files: pa.Table, live: np.ndarray, partitions: list[Pa
 def _read_block_rows(
     store: Store, files: CoveredFiles, columns: Sequence[Column], ordinals: Mapping[str, int]
 ) -> Iterator[pa.Table]:
-    """The rows of a block with the snapshot's numbers of files and columns."""
+    """Read the rows of a block, with the snapshot's positions of files and columns."""
     numbers = _match_columns(files.block, columns, ordinals)
     for ref in files.block.summary:
         selected = [ordinal for ordinal in ref.columns if numbers[ordinal] >= 0]
@@ -207,14 +207,14 @@ def _read_block_rows(
             continue
         rows = read_column_rows(store, ref, selected, SUMMARY.names)
         column = numbers[rows.column("column").to_numpy()]
-        file = files.live[rows.column("file").to_numpy()]
+        file = files.positions[rows.column("file").to_numpy()]
         rows = rows.set_column(0, "column", pa.array(column))
         rows = rows.set_column(1, "file", pa.array(file))
         yield rows.filter(pa.array((column >= 0) & (file >= 0)))
 
 
 def _match_columns(block: Block, columns: Sequence[Column], ordinals: Mapping[str, int]) -> np.ndarray:
-    """The number of each column of a block, -1 if its statistics do not hold for a selected column."""
+    """The position of each column of a block in the snapshot, or -1 if it is no selected column."""
     numbers = np.full(len(block.columns), -1, dtype=np.int64)
     for number, analyzed in enumerate(block.columns):
         ordinal = ordinals.get(analyzed.key)

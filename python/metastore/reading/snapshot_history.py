@@ -25,11 +25,11 @@ NEVER_WRITTEN = "none"
 
 
 class ManifestHistory:
-    """The history of a table whose own metadata cannot be read: the analyzed snapshots are all that is known.
+    """The history of a table whose own metadata cannot be read: only analyzed snapshots are known.
 
     Attributes:
-        current: The id of the snapshot that is taken for the current one; None for a table without snapshots.
-        listed: The data files of the current snapshot, if they are all that is known of it.
+        current: The id of the newest analyzed snapshot, which counts as the current one; None if there is none.
+        listed: The data files of a folder as it is listed now; empty for tables with metadata.
     """
 
     current: str | None
@@ -38,15 +38,15 @@ class ManifestHistory:
     def __init__(self, snapshots: Sequence[Snapshot]) -> None:
         self.current = snapshots[-1].id if snapshots else None
 
-    def has(self, snapshot: str | None) -> bool:  # noqa: ARG002 - the same for all
+    def has(self, snapshot: str | None) -> bool:  # noqa: ARG002 - `TableHistory` needs it
         """Whether the table has a snapshot."""
         return False
 
-    def is_current(self, snapshot: Snapshot) -> bool | None:  # noqa: ARG002 - the same for all
+    def is_current(self, snapshot: Snapshot) -> bool | None:  # noqa: ARG002 - `TableHistory` needs it
         """Whether the table is at a snapshot, or None if unknown."""
         return None
 
-    def is_earlier(self, snapshot: str) -> bool:  # noqa: ARG002 - the same for all
+    def is_earlier(self, snapshot: str) -> bool:  # noqa: ARG002 - `TableHistory` needs it
         """Whether a snapshot is certainly not the current one."""
         return False
 
@@ -70,22 +70,22 @@ class ManifestHistory:
             return name
         return self.find_at(instant)
 
-    def find_reference(self, name: str) -> str | None:  # noqa: ARG002 - the same for all
+    def find_reference(self, name: str) -> str | None:  # noqa: ARG002 - `TableHistory` needs it
         """The snapshot of a branch or tag, or None."""
         return None
 
-    def find_at(self, instant: datetime) -> str | None:  # noqa: ARG002 - the same for all
+    def find_at(self, instant: datetime) -> str | None:  # noqa: ARG002 - `TableHistory` needs it
         """The snapshot that was current at an instant."""
         raise InvalidArgument(
             "at", "without the table's own metadata no instant is known", "Give a snapshot: see snapshots()."
         )
 
-    def list_columns(self, snapshot: str | None) -> tuple[Column, ...]:  # noqa: ARG002 - the same for all
+    def list_columns(self, snapshot: str | None) -> tuple[Column, ...]:  # noqa: ARG002 - `TableHistory` needs it
         """The columns of a snapshot; empty if unknown."""
         return ()
 
-    def list_ancestors(self, snapshot: str | None) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
-        """A snapshot and those that it was made from, newest first; empty if unknown."""
+    def list_ancestors(self, snapshot: str | None) -> tuple[str, ...]:  # noqa: ARG002 - `TableHistory` needs it
+        """A snapshot and its ancestors, newest first; empty if unknown."""
         return ()
 
     def find_analyzed(self, requested: str | None, analyzed: Mapping[str, Snapshot]) -> Snapshot | None:
@@ -97,7 +97,7 @@ class ManifestHistory:
         """
         return analyzed.get(requested or NEVER_WRITTEN)
 
-    def count_files(self, snapshot: Snapshot, requested: str | None, list_keys: ListFileKeys) -> FileCounts:  # noqa: ARG002 - the same for all
+    def count_files(self, snapshot: Snapshot, requested: str | None, list_keys: ListFileKeys) -> FileCounts:  # noqa: ARG002 - `TableHistory` needs it
         """Count the data files of an analyzed snapshot, and those that a descendant still has."""
         return FileCounts.of_same_files(snapshot.files_total)
 
@@ -135,7 +135,7 @@ class TableHistory(ManifestHistory):
         return self._lineage.columns(snapshot)
 
     def list_ancestors(self, snapshot: str | None) -> tuple[str, ...]:
-        """A snapshot and those that it was made from, newest first."""
+        """A snapshot and its ancestors, newest first."""
         return self._lineage.ancestors(snapshot)
 
     def find_analyzed(self, requested: str | None, analyzed: Mapping[str, Snapshot]) -> Snapshot | None:
@@ -148,7 +148,7 @@ class TableHistory(ManifestHistory):
         return self._find_expired(requested, analyzed)
 
     def _find_expired(self, requested: str, analyzed: Mapping[str, Snapshot]) -> Snapshot | None:
-        """The newest analyzed snapshot that has expired: the manifest alone knows ancestors that have."""
+        """Find the newest analyzed snapshot that has expired: only the manifest still lists such ancestors."""
         if self._lineage.has_expired_ancestors(requested):
             for snapshot in reversed(list(analyzed.values())):
                 if not self.has(snapshot.id):

@@ -27,9 +27,9 @@ _NUMBER_TYPES = re.compile(r"tinyint|smallint|int|bigint|float|double|decimal\(.
 _NUMBER_MEASURES = ("min", "q25", "q50", "q75", "max", "avg", "std")
 _DOUBLE = Column("", ("",), "double", "double")
 _SUM_MEASURES = ("avg", "std", "avg_len")
-"""Measures that are made of floating-point sums: another order of the same rows changes their last digits."""
+"""Measures computed from floating-point sums, whose last digits depend on the order of the rows."""
 _NOISE = 1e-9
-"""Relative difference of such a measure up to which it counts as unchanged."""
+"""The largest relative difference at which such a measure counts as unchanged."""
 
 _ColumnRow = Mapping[str, Any]
 _N = TypeVar("_N", int, float)
@@ -55,7 +55,7 @@ class _SummaryPair:
         return _require_both(old, new)
 
     def compare(self, name: str, measure: str) -> Row | None:
-        """The row of a measure that differs, else None."""
+        """Make the row of a measure if it differs, else None."""
         before = self.before.get(name, {})
         after = self.after.get(name, {})
         old = _render(measure, before, self.zone)
@@ -71,7 +71,7 @@ class _SummaryPair:
 
 
 def compare_summaries(before: Iterable[Row], after: Iterable[Row], zone: str = "UTC") -> list[Row]:
-    """List the measures that differ, the largest change first; those of the table come once, without a column.
+    """List the measures that differ, the largest change first; measures of the table have one row, without a column.
 
     Example:
         >>> old = [{"column_name": "id", "column_type": "int", "min": "1", "count": 2}]
@@ -121,7 +121,7 @@ def _repeats_table(row: Row, table_values: tuple[int, int] | None) -> bool:
 
 
 def sort_by_change(rows: Sequence[Row]) -> list[Row]:
-    """Sort the rows of the table first, then the largest changes, then those without a number."""
+    """Sort rows: those of the table, then the largest changes, then changes without a number."""
     table_rows = []
     numbers = []
     texts = []
@@ -137,7 +137,7 @@ def sort_by_change(rows: Sequence[Row]) -> list[Row]:
 
 
 def _share_of_change(row: Row) -> float:
-    """A change as a share of the larger value; without values, as of a distribution, the change itself."""
+    """A change as a share of the larger value; the change itself if the row has no values, as for distributions."""
     change: float = abs(row["change"])
     largest = max(_parse_size(row["before"]), _parse_size(row["after"]))
     if largest == 0:
@@ -153,7 +153,7 @@ def _parse_size(text: str | None) -> float:
 
 
 def has_measure(measure: str, row: _ColumnRow) -> bool:
-    """Whether a measure of a column is a number if everything is known; with few values or none, some are not."""
+    """Whether a column has a measure as a number: some need a type, rows, or two values."""
     applies = _APPLIES.get(measure, _never)
     return applies(row)
 
@@ -192,7 +192,7 @@ _APPLIES: Mapping[str, Callable[[_ColumnRow], bool]] = {
     **dict.fromkeys(_NUMBER_MEASURES, _may_have_numbers),
     "std": partial(_may_have_numbers, fewest=2),
 }
-"""Whether a measure of a column, by its name, is a number if everything is known."""
+"""Functions that decide whether a column has a measure as a number, by the measure's name."""
 
 
 def _make_row(name: str | None, measure: str, before: str | None, after: str | None, change: float | None) -> Row:
@@ -207,7 +207,7 @@ def _make_row(name: str | None, measure: str, before: str | None, after: str | N
 
 
 def _is_noise(measure: str, numbers: tuple[float, float], rows: tuple[_ColumnRow, _ColumnRow]) -> bool:
-    """Whether a sum differs by no more than it may for the same rows in another order."""
+    """Whether the same rows in another order may give the difference."""
     tolerance = 0.0
     if measure == "avg":  # around 0 a relative tolerance is too small
         deviations = [_parse_number(row, "std") or 0 for row in rows]
@@ -245,7 +245,7 @@ def _parse_number(row: _ColumnRow, measure: str) -> float | None:
         return None
     try:
         number = float(value)
-    except (TypeError, ValueError):  # unknown, a type, or a value that another type wrote
+    except (TypeError, ValueError):  # unknown, the name of a type, or a value of another type
         return None
     if math.isfinite(number):
         return number

@@ -1,4 +1,4 @@
-"""Details that a summary shows of every column: most frequent values, percentiles, and how exact quartiles are."""
+"""Details of columns in a summary: most frequent values, percentiles, and the errors of quartiles."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _VALUE_FIELDS = ("value_long", "value_double", "value_binary")
 
 
 def measure_rank_errors(store: Store, snapshot: Snapshot, shares: Sequence[float]) -> dict[str, float | None]:
-    """Measure by what share of a column's values the ranks of some of the table's quantiles may be off.
+    """Compute the largest error of the ranks of quantiles, as a share of the column's values.
 
     Returns:
         The largest error by the column's key, or None if unknown.
@@ -88,7 +88,7 @@ def _take_tops(rows: pa.Table) -> dict[int, TopValue]:
     """The first value of each column."""
     columns, first_rows = np.unique(rows["column"].to_numpy(), return_index=True)
     tops = {}
-    # Not taken by an array: to make one Arrow imports pandas, half a second.
+    # `rows.take` is avoided: for its array of indices Arrow would import pandas, which takes half a second.
     for column, number in zip(columns.tolist(), first_rows.tolist(), strict=True):
         (row,) = rows.slice(number, 1).to_pylist()
         value = next(row[name] for name in _VALUE_FIELDS if row[name] is not None)
@@ -130,7 +130,7 @@ class _BlockDetails:
     """Details of a data file in one block.
 
     Attributes:
-        columns: The columns that the object numbers.
+        columns: The columns whose positions the object contains.
     """
 
     columns: Sequence[Column]

@@ -1,4 +1,4 @@
-"""Rows of `summary` and `columns`, read for the snapshot that answers."""
+"""Reads the rows of `summary` and `columns` for a snapshot."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class SummaryReader:
         }
 
     def measure_quartiles(self, answer: SnapshotAnswer) -> Mapping[str, float | None]:
-        """Measure by what share of a column's values its quartiles' ranks may be off, by name; empty if unreadable."""
+        """Compute the errors of the ranks of quartiles by column name, as shares of the values; empty if unreadable."""
         snapshot = answer.snapshot
         if not answer.is_requested or not snapshot.exact:
             return {}

@@ -1,4 +1,4 @@
-"""Rows of `summary` and `files`, made of rows of statistics."""
+"""Builds rows of `summary` and `files` from rows of statistics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 QUARTILES = (25, 50, 75)
 _QUARTILE_NAMES = ("q25", "q50", "q75")
 TOP = "top"
-"""In a row of statistics: the most frequent value and how often it occurs."""
+"""The field of a row of statistics with the most frequent value and its frequency."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Scope:
 
     Attributes:
         rows: Physical rows of the described files, or None if unknown.
-        live: Rows of these that nothing deletes; None if unknown, or if other files change them.
-        exact: Whether nothing was deleted or changed since.
+        live: Rows that are not deleted; None if unknown, or if log files change them.
+        exact: Whether no row was deleted or changed after the analysis.
         current: Whether the table is still at this snapshot, or None if unknown.
     """
 
@@ -68,12 +68,12 @@ class Scope:
     analyzed_at: datetime | None
 
     def covers(self, statistics: Mapping[str, Any]) -> bool:
-        """Whether a row of statistics is of all described rows."""
+        """Whether statistics cover all rows of the described files."""
         return self.rows is not None and statistics.get("rows") == self.rows
 
 
 def scale_to_live(part: int | None, total: int, live: int | None) -> int | None:
-    """Count how many of `part` of `total` things are among the `live` ones; None if that is not certain."""
+    """Count the live ones among `part` of `total` rows or files; None unless all or none of either count."""
     if part is None or live is None:
         return None
     if {part, live}.isdisjoint((0, total)):
@@ -82,9 +82,9 @@ def scale_to_live(part: int | None, total: int, live: int | None) -> int | None:
 
 
 def build_summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scope, zone: str) -> Row:
-    """Build the row of one column; what its statistics do not say is null.
+    """Build the row of one column; unknown fields are null.
 
-    Counts are of live rows, or null; bounds, mean and distribution describe physical rows.
+    Counts are of live rows, or null; bounds, mean and distribution are of physical rows.
     """
     statistics: Mapping[str, Any] = row or {}
     covers_all_rows = scope.covers(statistics)
@@ -125,14 +125,14 @@ def build_summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scop
 
 
 def _limit_distinct(distinct: int | None, live: int | None, nulls: int | None) -> int | None:
-    """Distinct values, at most as many as there are live values."""
+    """Limit the number of distinct values to the number of live values."""
     if distinct is None or live is None:
         return distinct
     return min(distinct, live - (nulls or 0))
 
 
 def _find_top(row: Mapping[str, Any]) -> tuple[Any, int | None]:
-    """The most frequent value and its frequency; None if a value that is not listed may be more frequent."""
+    """Find the most frequent value and its frequency; None if a value that is not listed may be more frequent."""
     value, count = row.get(TOP) or (None, 0)
     if count < max(1, count_or_zero(row, "frequencies_floor")):
         return None, None
@@ -150,12 +150,12 @@ def render_bounds(column: Column, row: Mapping[str, Any], zone: str) -> Row:
 
 
 def render_edge(column: Column, row: Mapping[str, Any], value: Any, zone: str) -> str | None:
-    """Render an edge of a bin or a quantile; one that may be the beginning of longer values ends in an ellipsis."""
+    """Render an edge of a bin or a quantile; a text that may be the beginning of a longer value ends in an ellipsis."""
     return render_value(value, column, exact=not is_edge_cut(row, value), zone=zone)
 
 
 def is_edge_cut(row: Mapping[str, Any], value: Any) -> bool:
-    """Whether an edge of a bin or a quantile may be the beginning of longer values of a column with this summary."""
+    """Whether an edge of a bin or a quantile may be only the beginning of a value."""
     are_bounds_exact = bool(row.get("lo_exact") and row.get("hi_exact"))
     return may_be_cut(value, are_bounds_exact=are_bounds_exact)
 

@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
 
 class Statistics:
-    """The statistics of one table, as `metastore.open` gives them: no Spark, no JVM.
+    """The statistics of one table, as `metastore.open` returns them: no Spark, no JVM.
 
-    They are those of the moment when they were opened; open again to see later ones.
+    They are read once; open the table again to see later statistics.
     """
 
     def __init__(
@@ -131,13 +131,13 @@ class Statistics:
     def frequencies(
         self, column: str, top: int | None = None, file: str | None = None, at: str | int | datetime | None = None
     ) -> Answer:
-        """One row per value of a column, most frequent first; null is none, NaN is one."""
+        """One row per value of a column, most frequent first; null is no value, NaN is one."""
         return self._columns.frequencies(column, top, file, self._table.at(at))
 
     def histogram(
         self, column: str, bins: int | None = None, file: str | None = None, at: str | int | datetime | None = None
     ) -> Answer:
-        """One row per bin of a column; null, NaN and infinite values are in none."""
+        """One row per bin of a column; null, NaN and infinite values are in no bin."""
         return self._columns.histogram(column, bins, file, self._table.at(at))
 
     def quantiles(
@@ -146,26 +146,26 @@ class Statistics:
         probabilities: float | Sequence[float] = PROBABILITIES,
         at: str | int | datetime | None = None,
     ) -> Answer:
-        """One row per probability: the value that so large a share of the values does not exceed.
+        """One row per probability: the smallest value that at least this share of the values does not exceed.
 
-        Exact where the column has ranks, else from the histogram, as the quartiles of `summary` are: `error` says by
-        what share of the values its rank may be off at most. A column without values has null for each.
+        The value is exact if the column has ranks. Else it comes from the histogram, and `error` is the largest
+        possible error of its rank, as a share of the values. A column without values has nulls.
         """
         return self._columns.quantiles(column, check_probabilities(probabilities), self._table.at(at))
 
     def locate(self, column: str, value: Any, at: str | int | datetime | None = None) -> Answer:
         """One row per data file that may hold a value: found by bounds, lists of values and bloom filters.
 
-        Where the column has a distribution (`metastore.analyze(..., distribution=True)`), just the files that hold it.
+        If the column has a distribution (`metastore.analyze(..., distribution=True)`), exactly these files hold it.
         """
         return self._columns.locate(column, value, self._table.at(at))
 
     def prune(self, filter: str) -> PrunedFiles:  # noqa: A002 - as in SQL
-        """The data files that have to be read for a filter: of all others it is proven that no row matches.
+        """The data files that have to be read for a filter: no row of any other file can match.
 
-        The filter means what it means in Spark, whoever reads the files. What has no rule skips nothing, and a data
-        file without statistics is read. Deletes are not looked at: a file is told by its data, and rows have to be
-        filtered and deletes applied by whoever reads it (`with_deletes`).
+        The filter means what it means in Spark. A part of it without a rule skips nothing, and a data file without
+        statistics is read. The engine that reads the files still has to filter rows and to apply deletes
+        (`with_deletes`).
 
         Args:
             filter: A condition in Spark's SQL, as after WHERE: `amount > 100 AND country = 'CH'`.
@@ -173,7 +173,7 @@ class Statistics:
         Raises:
             InvalidArgument: It is no condition, or nested deeper than some thousand parentheses.
             ColumnNotFound: It names a column that the table does not have.
-            NoStatistics: Nothing was ever analyzed, and a location does not tell which files a table has.
+            NoStatistics: The table was never analyzed: a location alone does not say which files it has.
             UnsupportedTable: A directory of Parquet files is partitioned in different ways, so that Spark refuses it.
             AccessDenied: A folder of it cannot be listed.
             LibraryNotFound: sqlglot is not installed: `pip install pyspark-metastore[prune]`.
@@ -187,16 +187,16 @@ class Statistics:
     def layout(self, column: str | None = None) -> Answer:
         """One row per column: how its values are spread over the data files, and how many of these a look-up reads.
 
-        `files_per_lookup` is how many of them may hold the value of a row, by all that is known: the mean of up to 32
-        values, `lookup_error` its standard error; `overlap_depth` the average number of files, itself
-        included, whose bounds share a value with a file's; `sorted` the share that overlaps with no other.
-        The statement that would help, `advice`, is known where Spark is asked: `metastore.layout(spark, "db.sales")`.
+        `files_per_lookup` is the number of files that may hold the value of a row: the mean of up to 32 values, with
+        its standard error `lookup_error`. `overlap_depth` is the average number of files whose bounds overlap those of
+        a file, itself included; `sorted` is the share of files that overlap no other. `advice`, the statement that
+        would help, needs Spark: `metastore.layout(spark, "db.sales")`.
 
         Args:
             column: Its name; all columns if None.
 
         Raises:
-            NoStatistics: Nothing was ever analyzed, and a location does not tell which files a table has.
+            NoStatistics: The table was never analyzed: a location alone does not say which files it has.
             ColumnNotFound: There is no such column.
 
         Example:
@@ -216,11 +216,11 @@ class Statistics:
         """One row per column and measure of the summary that differs between two snapshots, the largest change first.
 
         Args:
-            before: A snapshot, or a time.
-            after: The other one; the current snapshot if None.
-            distributions: Whether two more rows for each column of both tell how far its distribution has moved.
-            added: Whether the data files that came after the first are compared with the table at the first. Files that
-                others were rewritten to do not count; where it is not known which came, `reason` says why.
+            before: The earlier snapshot, or a time.
+            after: The later snapshot; the current one if None.
+            distributions: Whether two more rows for each column measure how much its distribution has changed.
+            added: Whether only the data files that were added after the earlier snapshot are compared with it.
+                Rewritten files do not count; if the added files are unknown, `reason` says why.
         """
         new = self._table.at(after, "after")
         old = self._table.at(before, "before")
@@ -259,7 +259,7 @@ class Statistics:
         return build_table_answer(self._table, "snapshots", rows)
 
     def view(self, name: str, column: str | None = None, file: str | None = None) -> pa.Table:
-        """A view as the data source shows it: the answer's columns and the typed ones of docs/format.md."""
+        """A view of the data source: the columns of the answer, and the typed columns of docs/format.md."""
         _check_narrowing(name, column, file)
         builders: Mapping[str, BuildView] = {
             "files": self._view_files,
@@ -348,9 +348,9 @@ class Statistics:
             "analyzed_at": facts.get("analyzed_at"),
         }
 
-    def describe_columns(self, shown: SnapshotAnswer) -> list[Row]:
-        """The rows of a summary of the snapshot that answers."""
-        return self._summary.read_table(shown)
+    def describe_columns(self, answer: SnapshotAnswer) -> list[Row]:
+        """The rows of a summary at a snapshot."""
+        return self._summary.read_table(answer)
 
 
 def add_distributions(diff: Answer, before: str | None, after: str | None, statistics: Sequence[Statistics]) -> Answer:

@@ -1,4 +1,4 @@
-"""Layout of columns: how values are spread over data files, and how many files a look-up reads, as in the shim."""
+"""Layout of columns, as the shim computes it: how data files overlap, and how many of them a look-up reads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST_LOOK_UPS = 32
 _STEPS = 1 << 16
 _STRIDE = 40_503  # the golden section of _STEPS
 _MOST_FILE_TESTS = 100_000
-"""Most tests of files for single values by all look-ups of all columns, but one look-up a column is always made."""
+"""The most comparisons of a file with a single value, for all columns; each column gets at least one look-up."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class ColumnLayout:
     """The overlap of data files, by the bounds of a column.
 
     Attributes:
-        overlap_depth: The average number of files, itself included, whose bounds share a value with a file's.
-        sorted_share: Share of the files whose values no other file's bounds enclose: at most their ends are another's.
+        overlap_depth: The average number of files whose bounds overlap those of a file, itself included.
+        sorted_share: The share of files whose bounds overlap no other file's, except at their ends.
     """
 
     overlap_depth: float
@@ -61,22 +61,23 @@ class ColumnLayout:
         if not len(los):
             return None
         count = len(los)
-        order = np.argsort(los)  # neighbours are found near to each other
-        begins = los[order]
+        order = np.argsort(los)  # searches for neighbouring values are faster
+        starts = los[order]
         ends = his[order]
         sorted_ends = np.sort(his)
-        begun_by_its_end = np.searchsorted(begins, ends, "right")
-        ended_before_it = np.searchsorted(sorted_ends, begins, "left")
-        depth = begun_by_its_end - ended_before_it
-        ended_by_its_begin = np.searchsorted(sorted_ends, begins, "right")
-        begun_from_its_end_on = count - np.searchsorted(begins, ends, "left")
-        apart = ended_by_its_begin + begun_from_its_end_on
-        is_point = begins == ends
-        points = begins[is_point]  # these, itself among them, lie before a file of that one value and after it
-        twice = np.searchsorted(points, begins, "right") - np.searchsorted(points, begins, "left")
-        all_others = np.where(is_point, count + twice, count - 1)
-        alone = apart == all_others
-        return cls(float(depth.mean()), float(alone.mean()))
+        starting_by_end = np.searchsorted(starts, ends, "right")
+        ending_before_start = np.searchsorted(sorted_ends, starts, "left")
+        overlapping = starting_by_end - ending_before_start
+        ending_by_start = np.searchsorted(sorted_ends, starts, "right")
+        starting_from_end = count - np.searchsorted(starts, ends, "left")
+        outside = ending_by_start + starting_from_end
+        # A file with a single value, and all files with just this value, count at its start and at its end.
+        is_single = starts == ends
+        single_values = starts[is_single]
+        same_value = np.searchsorted(single_values, starts, "right") - np.searchsorted(single_values, starts, "left")
+        all_outside = np.where(is_single, count + same_value, count - 1)
+        is_sorted = outside == all_outside
+        return cls(float(overlapping.mean()), float(is_sorted.mean()))
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ class LookUps:
 
     Attributes:
         values: The values as the format stores them.
-        rows: The number of rows that each value stands for: rows of a sample, or of the column.
-        is_whole: Whether these are all values.
+        rows: The number of rows with each value, in the sample or in the column.
+        is_whole: Whether these are all values of the column.
     """
 
     values: tuple[Any, ...]
@@ -95,9 +96,9 @@ class LookUps:
 
     @classmethod
     def of_rows(cls, details: ColumnDetails) -> LookUps | None:
-        """Choose all values if they are few, else one row of each of equal parts of the ordered rows.
+        """Choose all values if there are few, else a sample of the rows.
 
-        A value that may be the beginning of longer ones is left out.
+        Texts that may be only the beginning of a value are left out.
 
         Returns:
             The look-ups, or None without a histogram.
@@ -114,7 +115,7 @@ class LookUps:
 
     @classmethod
     def of_bounds(cls, evidence: ColumnEvidence, files: Mask) -> LookUps | None:
-        """Choose the least and the greatest values of some files, if no values are stored."""
+        """Choose the exact bounds of some files."""
         numbers = np.flatnonzero(files & evidence.lo_exact & evidence.hi_exact)
         numbers = numbers[np.lexsort((evidence.hi[numbers], evidence.lo[numbers]))]
         most = min(_MOST_LOOK_UPS // 2, len(numbers))
@@ -146,7 +147,7 @@ class LookUps:
 
 
 def _sample_values(histogram: Histogram) -> Counter[Any]:
-    """The values of one row of each of equal parts of the ordered rows."""
+    """Divide the ordered rows into equal parts, and take the value of one row of each."""
     ends, counts = zip(*histogram.upper_ends, strict=True)
     ranks = [_choose_rank(draw, histogram.number) for draw in range(_MOST_LOOK_UPS)]
     bins = np.searchsorted(np.cumsum(counts), ranks, "left")
@@ -154,7 +155,7 @@ def _sample_values(histogram: Histogram) -> Counter[Any]:
 
 
 def _choose_rank(draw: int, rows: int) -> int:
-    """A rank in one of the parts: at even ranks ends of files with equally many rows would be met never, or always."""
+    """Choose a rank in one part, at irregular distances: files of equally many rows end at regular ranks."""
     step = (draw * _STRIDE + _STEPS // 2) % _STEPS
     return (draw * _STEPS + step) * rows // (_MOST_LOOK_UPS * _STEPS) + 1
 
@@ -162,7 +163,7 @@ def _choose_rank(draw: int, rows: int) -> int:
 def describe_layout(
     listed: ListedFiles, columns: Sequence[Column], read_details: Callable[[Column], ColumnDetails | None]
 ) -> Iterator[Row]:
-    """Describe one column a row; without bounds a row has nulls.
+    """Make one row for each column, with nulls for a column without bounds.
 
     Args:
         listed: The data files.
@@ -199,8 +200,8 @@ def _measure_layout(
 
 
 def _choose_look_ups(files: _FilesOfColumn, details: ColumnDetails | None) -> LookUps | None:
-    by_rows = details and LookUps.of_rows(details)
-    return by_rows or LookUps.of_bounds(files.evidence, files.bounded)
+    look_ups = LookUps.of_rows(details) if details else None
+    return look_ups or LookUps.of_bounds(files.evidence, files.bounded)
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,7 @@ class _FilesOfColumn:
 
     Attributes:
         bounded: Whether both bounds of a file are known.
-        unbounded: The number of other files that may have any value.
+        unbounded: The number of files without both bounds, which may have any value.
     """
 
     pruner: FilePruner
@@ -238,12 +239,12 @@ class _FilesOfColumn:
     def count(self, look_ups: LookUps, most: int) -> NDArray[np.float64]:
         """Count the files that may hold each value.
 
-        If these are very many, single values are tested for a part of the look-ups, and the others are estimated by
-        bounds.
+        Bounds are always compared. Lists and filters are read for as many values as `most` allows; the effect on the
+        other values is estimated.
 
         Args:
             look_ups: The values.
-            most: Most files that are tested for single values, but those of one look-up always are.
+            most: The most files whose lists and filters are read; for one value they are read in any case.
         """
         column = self.evidence.column
         values = look_ups.values
@@ -268,14 +269,15 @@ class _FilesOfColumn:
     def _count_by_bounds(self, values: tuple[Any, ...]) -> NDArray[np.float64]:
         column = self.evidence.column
         sortable = np.array(values, "S64") if is_text(column) else stored_to_sortable(values, column)
-        begun = np.searchsorted(np.sort(self.los), sortable, "right")
-        ended = np.searchsorted(np.sort(self.his), sortable)
-        counts: NDArray[np.float64] = (begun - ended + self.unbounded).astype(np.float64)
+        starting_by_value = np.searchsorted(np.sort(self.los), sortable, "right")
+        ending_before_value = np.searchsorted(np.sort(self.his), sortable)
+        within = starting_by_value - ending_before_value
+        counts: NDArray[np.float64] = (within + self.unbounded).astype(np.float64)
         return counts
 
 
 def _choose_tested(files: NDArray[np.float64], most: int) -> NDArray[np.int64]:
-    """Choose look-ups evenly that test no more files than `most` together, or only the middle one."""
+    """Choose evenly spaced look-ups that test at most `most` files together, or only the middle one."""
     number = len(files)
     while number:
         chosen = (2 * np.arange(number) + 1) * len(files) // (2 * number)

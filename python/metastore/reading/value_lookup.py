@@ -1,4 +1,4 @@
-"""The data files that hold a value, by lists of the table that name the files of each value."""
+"""Looks up the data files that hold a value in a value index: table-level lists with the files of each value."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NO_FILES = np.empty((2, 0), np.int64)
 
 
 def look_up_value(
-    store: Store, snapshot: Snapshot, column: Column, value: Any, distinct: int | None, number: int | None
+    store: Store, snapshot: Snapshot, column: Column, value: Any, distinct_count: int | None, value_count: int | None
 ) -> CandidateFiles | None:
     """Find the data files that hold a value, and no others.
 
@@ -46,11 +46,11 @@ def look_up_value(
         snapshot: The analyzed snapshot.
         column: The column.
         value: The value as the format stores it.
-        distinct: The column's number of different values.
-        number: The column's number of values without nulls.
+        distinct_count: The number of distinct values of the column.
+        value_count: The number of values of the column, without nulls.
 
     Returns:
-        The files, or None if the lists are not of as many values or rows as the column has.
+        The files, or None if the column has no value index, or one of another number of values.
     """
     ordinal = _find_indexed_column(snapshot, column)
     if ordinal is None or value is None:
@@ -58,7 +58,7 @@ def look_up_value(
     hashes = None
     if snapshot.placed is not None:
         hashes = _hash_value(value, column)
-        if _count_indexed_rows(store.open_part(snapshot.placed), ordinal) != number:
+        if _count_indexed_rows(store.open_part(snapshot.placed), ordinal) != value_count:
             return None
     search = _ValueSearch(store, column, ordinal, value, hashes)
     listed_values = 0
@@ -66,14 +66,14 @@ def look_up_value(
     for hits in search.read_lists(snapshot.frequencies):
         listed_values += hits.listed_values
         parts.append(hits.files)
-    if snapshot.placed is None and listed_values != distinct:
+    if snapshot.placed is None and listed_values != distinct_count:
         return None
     files, frequencies = np.concatenate(parts, axis=1)
     return CandidateFiles(files, frequencies)
 
 
 def _find_indexed_column(snapshot: Snapshot, column: Column) -> int | None:
-    """The number of the column, if lists name the files of its values."""
+    """The ordinal of a column if it has a value index, else None."""
     ordinal = find_ordinal(snapshot.columns, column)
     return ordinal if ordinal in snapshot.distribution else None
 
@@ -83,7 +83,7 @@ def _hash_value(value: Any, column: Column) -> UInt64Array:
 
 
 def _count_indexed_rows(part: ObjectPart, ordinal: int) -> int:
-    """The number of rows that the lists of a column name files of."""
+    """Count the rows of a column in its value index."""
     rows = part.read_rows(part.groups_of_column(ordinal), ["column", "rows"])
     counts = rows["rows"].filter(pc.equal(rows["column"], ordinal))
     return int(pc.sum(counts).as_py() or 0)

@@ -1,6 +1,6 @@
-"""Views and SQL functions: their columns as the contract lists them, and rows of the views about distributions.
+"""Views and SQL functions: their columns by the contract, and the rows of views about distributions.
 
-Typed values stand beside their texts, as docs/format.md stores them.
+Views have each value as a text and in its stored type (docs/format.md).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _ARROW = {
 }
 _CONTRACT = read_contract("functions")
 
-_UNSHOWN = ("column", "files", "frequencies")
-"""Stored fields that a text of the same row says better."""
+_LEFT_OUT = ("column", "files", "frequencies")
+"""Stored fields for which the view has a more readable column."""
 
 
 def _make_schema(columns: Iterable[str]) -> pa.Schema:
@@ -68,7 +68,7 @@ def _make_view_schema(view: Mapping[str, Any]) -> pa.Schema:
     """The columns of a view: those of its function, then the typed ones of its object."""
     schema = FUNCTIONS.get(view.get("function", ""), _make_schema(view.get("columns", ())))
     stored = SCHEMAS.get(view.get("object", ""), ())
-    left_out = {*_UNSHOWN, *schema.names}
+    left_out = {*_LEFT_OUT, *schema.names}
     return pa.schema([*schema, *(field for field in stored if field.name not in left_out)])
 
 
