@@ -135,7 +135,7 @@ def test_nan_null_and_both_zeros_are_keys(spark, table):
     "columns", [["id"], *(pytest.param(c, marks=pytest.mark.slow) for c in (["name", "few"], ["x"]))], ids="-".join
 )
 def test_many_keys_are_looked_for_by_tasks(spark, table, columns, monkeypatch):
-    settings = {"_DRIVER_KEYS": 3, "_DRIVER_NUMBERS": 3, "_TASK_FILES": 2, "_TASK_BYTES": 20_000, "_NEARLY_ALL": 1}
+    settings = {"_DRIVER_KEYS": 3, "_DRIVER_INTEGERS": 3, "_TASK_FILES": 2, "_TASK_BYTES": 20_000, "_NEARLY_ALL": 1}
     for name, value in settings.items():
         monkeypatch.setattr(key_rows, name, value)
     check(spark, table, columns, some(spark, table, columns))
@@ -191,7 +191,7 @@ def test_only_files_that_may_have_the_key_are_read(spark, table, monkeypatch):
     found = metastore.locate(spark, table, ["few", "id"], key)
     assert len(found.collect()) == 1
     assert files_read(found)[0] < FILES / 2
-    monkeypatch.setattr(key_rows, "_DRIVER_NUMBERS", 0)
+    monkeypatch.setattr(key_rows, "_DRIVER_INTEGERS", 0)
     assert files_read(_collected(metastore.locate(spark, table, "id", key)))[0] < FILES / 2
 
 

@@ -1,1 +1,1 @@
-"""Bulk location of keys: bounds, value lists and bloom filters say in which data files to look, Spark looks there."""
+"""Locates many keys at once: statistics choose the data files that may have them, and Spark reads these files."""

@@ -1,4 +1,4 @@
-"""Write a few keys as a condition in SQL, by which the planner skips data files."""
+"""Writes a few keys as an SQL condition, by which the planner skips data files."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 
 MOST_KEYS = 1_000
-"""The planner compares no more values with value lists and filters."""
+"""The planner compares at most this many values with value lists and bloom filters."""
 MOST_BYTES = 1 << 16
-"""Keys of more bytes make a condition that takes long to parse."""
+"""A condition with more bytes of keys takes long to parse."""
 PLANNED_KEYS = 100
-"""Comparing more keys with every remaining row takes longer than choosing the files without the planner."""
+"""With more keys, comparing each row with them takes longer than choosing the files without the planner."""
 
-_NUMBERS = {"date": pa.int32(), "timestamp": pa.int64()}
+_INTEGERS = {"date": pa.int32(), "timestamp": pa.int64()}
 
 
-def build_condition(keys: pa.Table, columns: Sequence[Column], most: int) -> str | None:
+def build_condition(keys: pa.Table, columns: Sequence[Column], max_keys: int) -> str | None:
     """Write an SQL condition that every row with one of the keys meets; None if it would be too long."""
-    if not _is_short(keys, most) or not all(map(_has_literals, columns)):
+    if not _is_short(keys, max_keys) or not all(map(_has_literals, columns)):
         return None
     names = [quote_name(column.path) for column in columns]
     literals = list(map(_write_literals, keys, columns))
@@ -41,16 +41,16 @@ def build_condition(keys: pa.Table, columns: Sequence[Column], most: int) -> str
     return f"({' OR '.join(rows)})"
 
 
-def _is_short(keys: pa.Table, most: int) -> bool:
-    """Return whether there are few enough keys for a condition; a row of several columns is a longer one."""
-    most_keys = MOST_KEYS if keys.num_columns == 1 else MOST_KEYS // 32
-    if not 0 < keys.num_rows <= min(most, most_keys):
+def _is_short(keys: pa.Table, max_keys: int) -> bool:
+    """Return whether there are few enough keys for a condition: fewer if a key has several columns."""
+    planner_limit = MOST_KEYS if keys.num_columns == 1 else MOST_KEYS // 32
+    if not 0 < keys.num_rows <= min(max_keys, planner_limit):
         return False
     return bool(keys.nbytes <= MOST_BYTES)
 
 
 def _write_row(names: Sequence[str], literals: Sequence[str | None]) -> str:
-    """Write that each column has its value."""
+    """Write the condition that each column has its value of a key."""
     conditions = map(_write_equality, names, literals)
     return f"({' AND '.join(conditions)})"
 
@@ -60,7 +60,7 @@ def _write_equality(name: str, literal: str | None) -> str:
 
 
 def text_literal(value: str) -> str:
-    """Write a text in SQL as bytes: no setting changes how they are read."""
+    """Write a text in SQL as bytes: no setting of Spark changes how these are parsed."""
     return f"CAST(X'{value.encode().hex()}' AS STRING)"
 
 
@@ -70,14 +70,14 @@ def _has_literals(column: Column) -> bool:
 
 def _write_literals(values: pa.ChunkedArray, column: Column) -> list[str | None]:
     """Write values in SQL; None stands for NULL."""
-    numbers = values.cast(_NUMBERS.get(column.type, values.type))
+    numbers = values.cast(_INTEGERS.get(column.type, values.type))
     write_decimal = f"CAST('{{:f}}' AS {column.type})".format
     write = _LITERALS.get(column.type, write_decimal)
     return [None if value is None else write(value) for value in numbers.to_pylist()]
 
 
 def _write_in(name: str, literals: Sequence[str | None]) -> str:
-    """Write that a column has one of these values; None stands for NULL."""
+    """Write the condition that a column has one of these values; None stands for NULL."""
     values = list(filter(None, literals))
     if not values:
         return f"{name} IS NULL"
@@ -108,11 +108,11 @@ _FAMILIES = {
     "double": "fraction",
     "string": "text",
 }
-NOTHING = "void"
+NULL_TYPE = "void"
 
 
 def convert_key(name: str, key_type: str, column: Column) -> tuple[str, str]:
-    """Write SQL of a key as a value of the column, and SQL of whether the value is exact.
+    """Write SQL that casts a key to the column's type, and SQL of whether the cast is exact.
 
     A key that no value of the column's type equals, such as 3000000000 for an int, is in no row.
     """
@@ -120,7 +120,7 @@ def convert_key(name: str, key_type: str, column: Column) -> tuple[str, str]:
     if key_type == column_type:
         return name, "true"
     value = f"try_cast({name} AS {column_type})"
-    if key_type == NOTHING:
+    if key_type == NULL_TYPE:
         return value, "true"
     family = _family(column_type)
     if _family(key_type) != family:
@@ -137,7 +137,7 @@ def pad_char(value: str, length: int) -> str:
 
 
 def list_stored_forms(keys: pa.Table, length: int) -> pa.Table:
-    """List all values of a CHAR column in data files that Spark shows as one of the keys: some writers do not pad."""
+    """List all stored forms of CHAR values that Spark pads to one of the keys: some writers do not pad."""
     values = keys[0]
     texts = pc.utf8_rtrim(values.drop_null(), characters=" ").unique()
     forms: list[str | None] = []
@@ -159,12 +159,12 @@ def _family(spark_type: str) -> str:
     return _FAMILIES.get(spark_type, spark_type)
 
 
-_PADDED = "__CHAR_VARCHAR_TYPE_STRING"
-"""Spark's own mark of a column of CHAR or VARCHAR, whose type it shows as string."""
+_DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+"""The key of the metadata in which Spark keeps CHAR and VARCHAR; the type itself is string."""
 
 
 def read_spark_columns(schema: StructType, parent: tuple[str, ...] = ()) -> tuple[Column, ...]:
-    """Return the leaves of a schema."""
+    """Return the columns of a schema; fields of structs are columns of their own."""
     columns: list[Column] = []
     for field in schema.fields:
         path = (*parent, field.name)
@@ -179,8 +179,8 @@ def read_spark_columns(schema: StructType, parent: tuple[str, ...] = ()) -> tupl
 
 
 def has_char_column(schema: StructType, columns: Sequence[Column]) -> bool:
-    """Return whether a column is of CHAR or VARCHAR: Spark pads values where it compares them."""
-    return any(_PADDED in schema[column.path[0]].json() for column in columns)
+    """Return whether a column is of CHAR or VARCHAR, whose values Spark pads before it compares them."""
+    return any(_DECLARED_TYPE in schema[column.path[0]].json() for column in columns)
 
 
 def find_char_length(schema: StructType, column: Column) -> int | None:
@@ -204,7 +204,7 @@ def _field_type(data_type: Any, name: str) -> Any:
 
 def _declared_type(schema: StructType, name: str) -> Any:
     """Return the type that a column was declared with if Spark marks it as CHAR or VARCHAR, else None."""
-    declared_type = schema[name].metadata.get(_PADDED)
+    declared_type = schema[name].metadata.get(_DECLARED_TYPE)
     return _parse_type(declared_type) if declared_type else None
 
 
