@@ -50,6 +50,12 @@ object StatisticsCache {
   private[spark] def remove(key: String): Unit =
     synchronized(Option(entries.remove(key)).foreach(used -= _.weight))
 
+  /** Drops all values whose keys begin so. */
+  private[spark] def removeAll(prefix: String): Unit = synchronized {
+    val keys = entries.keySet.toArray(Array.empty[String])
+    keys.filter(_.startsWith(prefix)).foreach(remove)
+  }
+
   /** Threads that miss at the same time each load; the values are equal. */
   private[spark] def getOrLoad[T <: AnyRef](key: String, weight: T => Long)(load: => T): T =
     get[T](key).getOrElse {

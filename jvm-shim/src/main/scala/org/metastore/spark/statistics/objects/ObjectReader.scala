@@ -33,7 +33,7 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
     asDamage(ref) {
       read(ref, leaves.map(leaf => leaf -> footer.chunk(rowGroup, leaf))).map { piece =>
         if (!footer.verify(rowGroup, piece.leaf, piece.bytes, piece.offset, piece.chunk.length.toInt))
-          throw damaged(ref, "a column's digest does not agree")
+          throw unlike(ref, "a column's digest does not agree")
         piece.leaf -> piece.pages(ref, footer)
       }.toMap
     }
@@ -51,7 +51,7 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
         digest.update(pieces(leaf).bytes, pieces(leaf).offset, chunk.length.toInt)
       }
       if (!java.util.Arrays.equals(digest.digest(), 0, expected.length, expected, 0, expected.length))
-        throw damaged(ref, "a page's digest does not agree")
+        throw unlike(ref, "a page's digest does not agree")
       pieces.map { case (leaf, piece) => leaf -> piece.pages(ref, footer) }
     }
 
@@ -62,25 +62,38 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
         throw damaged(ref, "a column lies outside of it")
     }
     val byLeaf = chunks.toMap
-    val source = new ObjectFile(ref)
-    try spans(wanted).flatMap { span =>
+    withBytes(ref) { source =>
+      spans(wanted).flatMap { span =>
         val start = span.head.start
         val length = span.map(_.end).max - start
-        val bytes = source.read(start, length.toInt)
-        span.map(range => ChunkBytes(range.leaf, byLeaf(range.leaf), bytes, (range.start - start).toInt))
+        val part = source.read(start, length.toInt)
+        span.map { range =>
+          ChunkBytes(range.leaf, byLeaf(range.leaf), part.bytes, (range.start - part.start).toInt)
+        }
       }
-    finally source.close()
+    }
   }
 
   private def readFooter(ref: ObjectRef): ParquetFooter = {
-    val source = new ObjectFile(ref)
-    val bytes =
-      try source.read(ref.length - ref.footerLength, ref.footerLength)
-      finally source.close()
-    val digest = Hex.encodeHexString(Sha256.digest(bytes, 0, bytes.length))
+    val start = ref.length - ref.footerLength
+    val part = withBytes(ref)(_.read(start, ref.footerLength))
+    val offset = (start - part.start).toInt
+    val digest = Hex.encodeHexString(Sha256.digest(part.bytes, offset, ref.footerLength))
     if (!MessageDigest.isEqual(digest.getBytes, ref.footerSha256.getBytes))
-      throw damaged(ref, "its footer's digest does not agree")
-    ParquetFooter.read(bytes)
+      throw unlike(ref, "its footer's digest does not agree")
+    ParquetFooter.read(part.bytes, offset, ref.footerLength)
+  }
+
+  private def withBytes[T](ref: ObjectRef)(use: ObjectBytes => T): T = {
+    val bytes = if (objects.isLocal) new LocalBytes(objects, ref) else new RemoteBytes(objects, ref)
+    try use(bytes)
+    finally bytes.close()
+  }
+
+  /** Damage that the bytes themselves show: they are read again at the next question. */
+  private def unlike(ref: ObjectRef, what: String): DamagedObjectException = {
+    if (!objects.isLocal) RemoteBytes.forget(objects, ref)
+    damaged(ref, what)
   }
 
   /** What goes wrong below is damage of that object, except that the storage cannot be read. */
@@ -93,20 +106,6 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
       case e: StatisticsException => throw e
       case e: RuntimeException => throw new DamagedObjectException(ref.name, String.valueOf(e.getMessage), e)
     }
-
-  /** One open file; opened at the first read, without asking the storage for its length. */
-  private final class ObjectFile(ref: ObjectRef) {
-    private var file: Option[OpenFile] = None
-
-    def read(start: Long, length: Int): Array[Byte] = {
-      val bytes = new Array[Byte](length)
-      file = file.orElse(Some(objects.open(ref.name, ref.length)))
-      file.get.readFully(start, bytes)
-      bytes
-    }
-
-    def close(): Unit = file.foreach(_.close())
-  }
 }
 
 private[statistics] object ObjectReader {

@@ -88,8 +88,8 @@ private[statistics] object ParquetFooter {
   private val Tail = 8 // length of the footer, magic number
 
   /** Reads a footer that was verified. */
-  def read(bytes: Array[Byte]): ParquetFooter = {
-    val stored = inMemory(Util.readFileMetaData(new ByteArrayInputStream(bytes, 0, bytes.length - Tail)))
+  def read(bytes: Array[Byte], offset: Int, length: Int): ParquetFooter = {
+    val stored = inMemory(Util.readFileMetaData(new ByteArrayInputStream(bytes, offset, length - Tail)))
     val groups = stored.getRow_groups.asScala.map(rowGroup).toIndexedSeq
     val texts = stored.getKey_value_metadata.asScala.map(pair => pair.getKey -> pair.getValue).toMap
     val digests = Base64.getDecoder.decode(
