@@ -5,10 +5,12 @@ Through Connect there is no such JVM: then each function raises `AttributeError`
 
 from __future__ import annotations
 
+from contextlib import suppress
 from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any
 
 from metastore import jars
+from metastore.errors import JarNotFound
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
@@ -50,6 +52,12 @@ def read_storage_properties(spark: SparkSession, table: str, uuid: str, location
     """
     shim = load_shim_class(spark, "TableStorage")
     return dict(shim.properties(to_jvm_session(spark), table, uuid, location))
+
+
+def note_new_statistics(spark: SparkSession) -> None:
+    """Make the next query of this driver look for statistics that were written just now."""
+    with suppress(JarNotFound):  # without the shim nobody reads them here
+        load_shim_class(spark, "TableStorage").noteChange()
 
 
 def load_shim_class(spark: SparkSession | SparkContext, name: str) -> Any:

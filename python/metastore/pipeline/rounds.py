@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from metastore import jvm_session
 from metastore.adapters.spark_errors import raise_as_ours
 from metastore.adapters.table_facts import Refusal
 from metastore.errors import AnalyzeFailed, MetastoreError
@@ -95,6 +96,8 @@ def _begin(statement: AnalyzeStatement, progress: bool | Progress) -> Progress: 
 
 def _run(spark: SparkSession, inputs: PlanInputs, progress: Progress, started: float) -> AnalyzeReport:
     state = _run_rounds(spark, inputs, progress)
+    if state.is_committed:
+        jvm_session.note_new_statistics(spark)
     unpublished = publish_sketches(spark, inputs)
     return _report(inputs, state, unpublished, time.monotonic() - started)
 

@@ -6,6 +6,7 @@ import scala.collection.JavaConverters._
 
 import org.apache.spark.sql.SparkSession
 
+import org.metastore.spark.statistics.objects.LatestLookups
 import org.metastore.spark.tables.{ReadPermission, TableLookup}
 
 /** Tells Python how a table reaches its files, over py4j: SQL would show the keys to people. */
@@ -26,4 +27,7 @@ object TableStorage {
       if (table.uuid != uuid) throw new IllegalStateException(s"$name is another table now")
       table.storageProperties(location).asJava
     }
+
+  /** Makes the next query look for statistics that were written just now. */
+  def noteChange(): Unit = LatestLookups.noteChange()
 }

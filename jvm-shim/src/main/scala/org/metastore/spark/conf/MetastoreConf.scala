@@ -41,6 +41,7 @@ final class MetastoreConf(conf: SQLConf) {
   def cacheBytes: Long = get(CacheSize)
   def planningTimeoutMillis: Long = get(PlanningTimeout)
   def readTimeoutMillis: Long = get(ReadTimeout)
+  def refreshMillis: Long = get(Refresh)
 
   /** The text of a setting and its source. */
   def resolve(setting: Setting[_]): SettingValue = {
@@ -128,6 +129,7 @@ object MetastoreConf extends Logging {
   val CacheSize: Setting[Long] = find("cache.size")
   val PlanningTimeout: Setting[Long] = find("planning.timeout")
   val ReadTimeout: Setting[Long] = find("read.timeout")
+  val Refresh: Setting[Long] = find("refresh")
 
   private def find[T](name: String): Setting[T] =
     all.find(_.key == Prefix + name).get.asInstanceOf[Setting[T]]

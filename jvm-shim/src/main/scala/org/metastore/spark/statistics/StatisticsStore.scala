@@ -1,11 +1,8 @@
 package org.metastore.spark.statistics
 
-import java.security.PrivilegedExceptionAction
-
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
-import org.apache.hadoop.security.UserGroupInformation
 import org.apache.parquet.column.page.DataPageV1
 import org.apache.parquet.format.{FileMetaData, PageHeader}
 
@@ -17,9 +14,9 @@ import org.metastore.spark.statistics.cache.{Budget, PlanningPool, StatisticsCac
 import org.metastore.spark.statistics.columns.{BlockColumnLoader, BlockReader, ColumnLoader, SummaryAssembler}
 import org.metastore.spark.statistics.objects.{
   Block, ChunkPages, ColumnDecoder, DataFileRow, HistogramRow, HadoopFiles, Manifest, ManifestLog,
-  ManifestReader, ObjectReader, ObjectRef, ObjectRow, ObjectRows, PackedBytes, PackedIntegers, ParquetFooter,
-  RanksRef, RowGroup, RowReader, Snapshot, StoreFiles, StoreFolder, SummaryRow, TableFileRow, TableIdentity,
-  ValueCount
+  ManifestLookup, ManifestReader, ObjectReader, ObjectRef, ObjectRow, ObjectRows, PackedBytes, PackedIntegers,
+  ParquetFooter, RanksRef, RowGroup, RowReader, Snapshot, StoreFiles, StoreFolder, SummaryRow, TableFileRow,
+  TableIdentity, ValueCount
 }
 import org.metastore.spark.statistics.values.{HistogramReader, RankReader, ValueCountReader, ValueIndexReader}
 import org.metastore.spark.statistics.zones.ZoneReader
@@ -31,8 +28,9 @@ import org.metastore.spark.statistics.zones.ZoneReader
  * cache. Methods without `Either` raise a [[StatisticsException]] for damaged or too new statistics, and `IOException` where the
  * storage cannot be read: SQL functions let the user see it. Planning uses [[planning]], which never throws.
  */
-final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles) {
+final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles, refreshMillis: Long) {
   private lazy val files = openFiles()
+  private val lookup = new ManifestLookup(folder, files, refreshMillis)
   private lazy val objects = new ObjectReader(new StoreFolder(files, folder, "objects"))
   private lazy val rowReader = new RowReader(objects)
   private lazy val rankReader = new RankReader(objects, rowReader)
@@ -40,8 +38,8 @@ final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles) 
   /** Folder of the statistics, for messages. */
   def root: String = folder.toString
 
-  /** The newest manifest; `None` where the table was never analyzed. */
-  def manifest(): Option[Manifest] = new ManifestLog(new StoreFolder(files, folder, "log")).newest()
+  /** The newest manifest, or that of a moment ago; `None` where the table was never analyzed. */
+  def manifest(): Option[Manifest] = lookup.find()
 
   /**
    * The statistics for planning a scan of the table `uuid`.
@@ -98,13 +96,10 @@ final class StatisticsStore private (folder: Path, openFiles: () => StoreFiles) 
       }
     } catch { case Recoverable(e) => Left(PlanningPool.explain(e, budget)) }
 
-  /** The newest manifest, by a thread that may hang, and with the rights of this one. */
   private def newest(limitMillis: Long): Budget => Either[Reason, Manifest] = {
-    val user = UserGroupInformation.getCurrentUser
-    val reading: PrivilegedExceptionAction[Option[Manifest]] = () => manifest()
-    val begun = PlanningPool.begin(Seq(() => user.doAs(reading)), root, limitMillis)
+    val begun = lookup.begin(limitMillis)
     budget =>
-      begun(budget).head.flatMap {
+      begun(budget).flatMap {
         case None => Left(Reason(ReasonCode.NoStatistics, "table" -> folder.getParent.toString))
         case Some(found) =>
           StatisticsCache.put(versionKey(found.fingerprint), found, StatisticsStore.BytesOfVersion)
@@ -225,8 +220,9 @@ object StatisticsStore {
   }
 
   private def open(folder: Path, files: () => StoreFiles): StatisticsStore = {
-    StatisticsCache.limit(new MetastoreConf(SQLConf.get).cacheBytes)
-    new StatisticsStore(folder, files)
+    val conf = new MetastoreConf(SQLConf.get)
+    StatisticsCache.limit(conf.cacheBytes)
+    new StatisticsStore(folder, files, conf.refreshMillis)
   }
 
   /** The classes that read statistics, for who loads them before the first query. */

@@ -20,6 +20,7 @@ private[tables] final class IcebergFileIo private (table: AnyRef) extends StoreF
   import Reflection.{call, list => listOf}
 
   override val areLocal: Boolean = false
+  override def owner: AnyRef = io
 
   override def list(folder: Path): Seq[StoreFile] = asIOException {
     val below = listOf(io, "listPrefix", s"$folder/").map { file =>
@@ -35,13 +36,6 @@ private[tables] final class IcebergFileIo private (table: AnyRef) extends StoreF
   private def pathOf(location: String, folder: Path): Path =
     if (location.contains("://")) new Path(location)
     else new Path(folder.toUri.getScheme, folder.toUri.getAuthority, s"/${location.stripPrefix("/")}")
-
-  override def find(path: Path): Option[StoreFile] = asIOException {
-    val file = call[AnyRef](io, "newInputFile", path.toString)
-    // FileIO tells no time of change.
-    if (call[Boolean](file, "exists")) Some(StoreFile(path, call[Long](file, "getLength"), modified = 0))
-    else None
-  }
 
   override def open(path: Path, length: Long): OpenFile = asIOException {
     val file = call[AnyRef](io, "newInputFile", path.toString, java.lang.Long.valueOf(length))

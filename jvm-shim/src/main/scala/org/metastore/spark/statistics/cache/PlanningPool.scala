@@ -29,6 +29,13 @@ private[spark] final class Budget(leftMillis: Long, limitMillis: Long, val store
     finally left.addAndGet(started - System.nanoTime())
   }
 
+  /** Waits with half of what is left, where something else will do. */
+  def half[T](await: Budget => T): T = {
+    val started = System.nanoTime()
+    try await(new Budget(TimeUnit.NANOSECONDS.toMillis(left.get) / 2, limitMillis, store))
+    finally left.addAndGet(started - System.nanoTime())
+  }
+
   /** Counts bytes that are kept until the query is planned. */
   def reserve(bytes: Long): Unit =
     if (room.addAndGet(-bytes) < 0)
@@ -53,7 +60,7 @@ private[statistics] object Budget {
  */
 private[spark] object PlanningPool {
   private val log = LoggerFactory.getLogger("org.metastore.spark.statistics")
-  private val Threads = math.max(2, math.min(8, Runtime.getRuntime.availableProcessors))
+  private val Threads = 8 // most of the time they wait for storage
   private val MaxGivenUp = 64 // threads that may hang at a time; beyond, reads wait for one to end
   private val KeepAliveSeconds = 60L
   private val counter = new AtomicInteger()
@@ -109,7 +116,7 @@ private[spark] object PlanningPool {
   private def startOf[T](
       reads: Seq[() => T],
       store: String): (Seq[Read[T]], Budget => Seq[Either[Reason, T]]) =
-    if (givenUp.containsKey(store)) (Nil, budget => reads.map(_ => Left(budget.timeout)))
+    if (givenUp.containsKey(store)) (Nil, budget => reads.map(fromMemory(_, budget)))
     else {
       val started = reads.map(read => new Read(read, store))
       started.foreach(executor.execute(_))
@@ -132,6 +139,10 @@ private[spark] object PlanningPool {
         })
     }
 
+  private def fromMemory[T](read: () => T, budget: Budget): Either[Reason, T] =
+    try Right(MemoryOnly.run(read()))
+    catch { case Recoverable(e) => Left(reason(e, budget)) }
+
   /** As `run`, in this thread: for what reads no storage and takes no time. */
   def here[T](tasks: Seq[() => T], budget: Budget): Seq[Either[Reason, T]] = tasks.map { task =>
     try Right(task())
@@ -142,7 +153,7 @@ private[spark] object PlanningPool {
   def explain(failure: Throwable, budget: Budget): Reason = logReason(reason(failure, budget))
 
   private def reason(failure: Throwable, budget: Budget): Reason = failure match {
-    case _: TimeoutException => budget.timeout
+    case _: TimeoutException | _: StoreNotAskedException => budget.timeout
     case e: ExecutionException => reason(e.getCause, budget)
     case e: StatisticsException => e.reason
     case e: IOException => Reason(ReasonCode.StoreUnreadable, "error" -> e.toString)

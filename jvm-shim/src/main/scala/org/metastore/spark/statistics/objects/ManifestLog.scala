@@ -11,11 +11,7 @@ private[statistics] final class ManifestLog(folder: StoreFolder) {
   import ManifestLog._
 
   /** The newest manifest that is whole; `None` where there is none. */
-  def newest(): Option[Manifest] = {
-    val found = listManifests()
-    val later = found.headOption.map(beyond).getOrElse(Nil)
-    firstWhole((later ++ found).toList, None)
-  }
+  def newest(): Option[Manifest] = firstWhole(listManifests().toList, None)
 
   private def firstWhole(
       candidates: List[StoreFile],
@@ -42,12 +38,6 @@ private[statistics] final class ManifestLog(folder: StoreFolder) {
       folder.files().filter(file => Name.matcher(file.name).matches && numberOf(file) > 0).sortBy(numberOf)
     val before = BigInt(0) +: found.map(numberOf)
     found.zip(before).takeWhile { case (file, last) => numberOf(file) - last <= Farthest }.map(_._1).reverse
-  }
-
-  /** Manifests of higher numbers, the newest first: a listing may lag behind on some storages. */
-  private def beyond(file: StoreFile): Seq[StoreFile] = {
-    val next = f"${(numberOf(file) + 1).bigInteger}%020d.json"
-    folder.file(next).fold(Seq.empty[StoreFile])(found => beyond(found) :+ found)
   }
 
   private def read(file: StoreFile): Manifest = {

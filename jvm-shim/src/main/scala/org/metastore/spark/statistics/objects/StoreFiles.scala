@@ -11,11 +11,11 @@ trait StoreFiles {
   /** Whether the files lie on this machine's disk, so that links and devices may lie among them. */
   def areLocal: Boolean
 
+  /** What reads the files, with its credentials: what another one reads may differ. */
+  def owner: AnyRef
+
   /** The files directly in a folder; none where there is no folder. */
   def list(folder: Path): Seq[StoreFile]
-
-  /** The file at a path. */
-  def find(path: Path): Option[StoreFile]
 
   /** Opens a file whose length is known. */
   def open(path: Path, length: Long): OpenFile
@@ -36,6 +36,7 @@ trait OpenFile extends Closeable {
 /** The files of a store as Hadoop's file systems read them. */
 private[statistics] final class HadoopFiles(system: FileSystem) extends StoreFiles {
   override val areLocal: Boolean = system.getUri.getScheme == "file"
+  override def owner: AnyRef = system
 
   override def list(folder: Path): Seq[StoreFile] = {
     val entries =
@@ -43,12 +44,6 @@ private[statistics] final class HadoopFiles(system: FileSystem) extends StoreFil
       catch { case _: FileNotFoundException => Array.empty[FileStatus] }
     for (entry <- entries.toSeq if entry.isFile) yield toStoreFile(entry)
   }
-
-  override def find(path: Path): Option[StoreFile] =
-    try {
-      val status = system.getFileStatus(path)
-      if (status.isFile) Some(toStoreFile(status)) else None
-    } catch { case _: FileNotFoundException => None }
 
   override def open(path: Path, length: Long): OpenFile =
     try {

@@ -7,6 +7,7 @@ import java.nio.file.attribute.BasicFileAttributes
 import org.apache.hadoop.fs.Path
 
 import org.metastore.spark.reason.DamagedObjectException
+import org.metastore.spark.statistics.cache.MemoryOnly
 
 /** A folder within a store, and the plain files in it; nothing else there is ever opened. */
 private[statistics] final class StoreFolder(storeFiles: StoreFiles, store: Path, name: String) {
@@ -14,17 +15,22 @@ private[statistics] final class StoreFolder(storeFiles: StoreFiles, store: Path,
 
   private val folder = new Path(store, name)
 
+  /** Where it is. */
+  def uri: String = folder.toString
+
+  /** Whether it is on this machine's disk, where a request costs little. */
+  def isLocal: Boolean = storeFiles.areLocal
+
   /** What lists as files, none where there is no folder; whether one is plain is asked when it is opened. */
   def files(): Seq[StoreFile] = {
+    MemoryOnly.requireStore()
     requireFolders()
     storeFiles.list(folder)
   }
 
-  /** The same of one name. */
-  def file(name: String): Option[StoreFile] = storeFiles.find(new Path(folder, name))
-
   /** Opens a plain file whose length is known. */
   def open(name: String, length: Long): OpenFile = {
+    MemoryOnly.requireStore()
     requireFolders()
     val path = new Path(folder, name)
     if (storeFiles.areLocal) attributes(path).filterNot(_.isRegularFile).foreach { found =>

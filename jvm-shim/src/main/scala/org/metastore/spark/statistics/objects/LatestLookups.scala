@@ -1,0 +1,65 @@
+package org.metastore.spark.statistics.objects
+
+import java.lang.ref.WeakReference
+import java.util.concurrent.TimeUnit
+import java.util.concurrent.atomic.AtomicLong
+
+import org.metastore.spark.statistics.cache.StatisticsCache
+
+/**
+ * What a look-up in a store found, for who plans shortly after it.
+ *
+ * @param owner    what read it: with other credentials it may not be read
+ * @param manifest the newest one at that time; `None` where there was none
+ * @param change   the last change of statistics by this driver that it may know of
+ */
+private[statistics] final case class LatestLookup(
+    owner: WeakReference[AnyRef],
+    manifest: Option[Manifest],
+    change: Long,
+    begunNanos: Long,
+    tookNanos: Long) {
+
+  /** Whether it knows of all changes of this driver, and is not older than so many milliseconds. */
+  def isRecent(refreshMillis: Long): Boolean = isCurrent && sinceMillis(begunNanos) < refreshMillis
+
+  /**
+   * Whether it serves queries while a look-up goes on, because the store is slow. A manifest is never wrong, only old: it tells
+   * of files that do not change.
+   */
+  def servesMeanwhile(limitMillis: Long): Boolean =
+    isCurrent && manifest.isDefined && TimeUnit.NANOSECONDS.toMillis(tookNanos) >= limitMillis / 2
+
+  private def isCurrent: Boolean = change == LatestLookups.lastChange
+
+  private def sinceMillis(nanos: Long): Long = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - nanos)
+}
+
+/** The latest look-up in each store, by its folder. */
+private[spark] object LatestLookups {
+  private val Bytes = 16L << 10 // the manifest itself counts with the log
+  private val changes = new AtomicLong
+
+  private[statistics] def lastChange: Long = changes.get
+
+  /** Makes the next query look for what this driver wrote. */
+  def noteChange(): Unit = changes.incrementAndGet()
+
+  private[statistics] def find(root: String, owner: => AnyRef): Option[LatestLookup] =
+    StatisticsCache.get[LatestLookup](keyOf(root)).filter(_.owner.get eq owner)
+
+  private[statistics] def keep(root: String, lookup: LatestLookup): Unit = synchronized {
+    val earlier = StatisticsCache.get[LatestLookup](keyOf(root))
+    if (earlier.forall(_.begunNanos - lookup.begunNanos < 0)) StatisticsCache.put(keyOf(root), lookup, Bytes)
+  }
+
+  /** Notes that a store has not answered in so many milliseconds. */
+  private[statistics] def noteTimeout(root: String, limitMillis: Long): Unit = synchronized {
+    val waited = TimeUnit.MILLISECONDS.toNanos(limitMillis)
+    StatisticsCache.get[LatestLookup](keyOf(root)).filter(_.tookNanos < waited).foreach { known =>
+      StatisticsCache.put(keyOf(root), known.copy(tookNanos = waited), Bytes)
+    }
+  }
+
+  private def keyOf(root: String): String = s"lookup:$root"
+}

@@ -1,0 +1,72 @@
+package org.metastore.spark.statistics.objects
+
+import java.lang.ref.WeakReference
+import java.security.PrivilegedExceptionAction
+
+import org.apache.hadoop.fs.Path
+import org.apache.hadoop.security.UserGroupInformation
+
+import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
+
+/**
+ * Looks for the newest manifest of a store; on stores where each request takes its time seldom.
+ *
+ * @param refreshMillis for how long what was found serves further queries
+ */
+private[statistics] final class ManifestLookup(store: Path, openFiles: => StoreFiles, refreshMillis: Long) {
+  private lazy val files = openFiles
+  private val root = store.toString
+
+  /** The newest manifest, or that of a moment ago; `None` where there is none. */
+  def find(): Option[Manifest] = latest match {
+    case Some(last) if last.isRecent(refreshMillis) => last.manifest
+    case _ => read()
+  }
+
+  /**
+   * As `find`, beside the planning thread: begins, and returns what waits for the end. Where the store is slow an earlier
+   * manifest serves, and the look-up goes on for the next query.
+   */
+  def begin(limitMillis: Long): Budget => Either[Reason, Option[Manifest]] = latest match {
+    case Some(last) if last.isRecent(refreshMillis) => _ => Right(last.manifest)
+    case Some(last) if last.servesMeanwhile(limitMillis) =>
+      beginReading(limitMillis)
+      _ => Right(last.manifest)
+    case Some(last) if last.manifest.isDefined =>
+      val newest = beginReading(limitMillis)
+      budget =>
+        budget.half(newest).left.flatMap { why =>
+          if (isLate(why, limitMillis)) Right(last.manifest) else Left(why)
+        }
+    case _ => beginReading(limitMillis)
+  }
+
+  private def isLate(why: Reason, limitMillis: Long): Boolean = {
+    val late = why.code == ReasonCode.PlanningTimeout
+    if (late) LatestLookups.noteTimeout(root, limitMillis)
+    late
+  }
+
+  private def latest: Option[LatestLookup] = LatestLookups.find(root, files.owner)
+
+  /** By a thread that may hang, and with the rights of this one. */
+  private def beginReading(limitMillis: Long): Budget => Either[Reason, Option[Manifest]] = {
+    val user = UserGroupInformation.getCurrentUser
+    val reading: PrivilegedExceptionAction[Option[Manifest]] = () => read()
+    val begun = PlanningPool.begin(Seq(() => user.doAs(reading)), root, limitMillis)
+    begun(_).head
+  }
+
+  private def read(): Option[Manifest] = {
+    val change = LatestLookups.lastChange
+    val begun = System.nanoTime()
+    val found = new ManifestLog(new StoreFolder(files, store, "log")).newest()
+    // A local disk answers at once.
+    if (!files.areLocal) {
+      val owner = new WeakReference(files.owner)
+      LatestLookups.keep(root, LatestLookup(owner, found, change, begun, System.nanoTime() - begun))
+    }
+    found
+  }
+}
