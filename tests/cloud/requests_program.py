@@ -1,0 +1,149 @@
+"""A Spark of its own on a table on S3: its last line tells, as JSON, what each step asked the store."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import metastore
+from cloud.counting import SLOW_SECONDS, CountingProxy, Request, count_rounds
+from cloud.program import label, start
+from metastore import jvm_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FILES = 8
+ROWS = 8_000
+FUNCTIONS = {
+    "summary": "summary('{table}')",
+    "frequencies": "frequencies('{table}', 'mode')",
+    "histogram": "histogram('{table}', 'id')",
+    "quantiles": "quantiles('{table}', 'id')",
+    "layout": "layout('{table}')",
+}
+TIMEOUT = 1.0
+"""Seconds that planning may take."""
+
+
+def create(spark: SparkSession, table: str) -> None:
+    """Create a table of 8 files of 16 columns; Iceberg's bounds do not tell in which file an id is."""
+    columns = ["id", "id % 7 AS n1", "id % 100 AS n2", "concat('mode', id % 5) AS mode", "concat('text ', id) AS text"]
+    ids = f"id % {ROWS // FILES} * {FILES} + CAST(id / {ROWS // FILES} AS INT) AS id"
+    columns += ["CAST(id % 50 AS DECIMAL(9, 2)) AS price", "date_add(DATE'2020-01-01', CAST(id / 100 AS INT)) AS day"]
+    columns += [f"hash(id, {number}) AS h{number}" for number in range(9)]
+    spark.range(0, ROWS, 1, FILES).selectExpr(ids).selectExpr(*columns).writeTo(table).create()
+
+
+class Driver:
+    """What people do in a driver, and what it asks the store."""
+
+    def __init__(self, spark: SparkSession, table: str, proxy: CountingProxy) -> None:
+        self.spark = spark
+        self.table = table
+        self.proxy = proxy
+        self.cache = jvm_session.find_shim_package(spark).statistics.cache.StatisticsCache
+
+    def forget(self) -> None:
+        """Make the driver one that has read no statistics yet."""
+        self.cache.clear()
+
+    def plan(self, condition: str) -> str:
+        """Plan a query, and return the scan's remark."""
+        return label(self.spark, f"SELECT * FROM {self.table} WHERE {condition}")
+
+    def ask(self, function: str) -> None:
+        """Ask a table function."""
+        self.spark.sql(f"SELECT * FROM metastore.{FUNCTIONS[function].format(table=self.table)}").collect()
+
+    def count_requests(self) -> dict[str, list[Request]]:
+        """Go through all steps, and return the requests of each."""
+        record = self.proxy.record
+        found = {"analyze": record(partial(metastore.analyze, self.spark, self.table, progress=False))}
+        found["analyze again"] = record(partial(metastore.analyze, self.spark, self.table, progress=False))
+        self.plan("id = 4000")
+        self.proxy.delay = 0.03
+        self.spark.conf.set("spark.metastore.refresh", "1min")
+        for what, condition in (("by bounds", "id > 9000"), ("by values", "id = 5001")):
+            self.forget()
+            found[f"plan {what}"] = record(partial(self.plan, condition))
+            found[f"plan {what} at once"] = record(partial(self.plan, condition))
+        self.spark.conf.unset("spark.metastore.refresh")
+        time.sleep(1.0)
+        found["plan later"] = record(partial(self.plan, "id = 6001"))
+        for function in FUNCTIONS:
+            self.forget()
+            found[function] = record(partial(self.ask, function))
+            time.sleep(1.0)
+            found[f"{function} later"] = record(partial(self.ask, function))
+        self.proxy.delay = 0.0
+        return found
+
+    def query(self) -> dict[str, Any]:
+        """Run a query, and return its rows, the remark of its plan and its seconds."""
+        begin = time.monotonic()
+        remark = self.plan("id = 5001")
+        seconds = time.monotonic() - begin
+        rows = self.spark.sql(f"SELECT text FROM {self.table} WHERE id = 5001").collect()
+        return {"rows": [row.text for row in rows], "label": remark, "seconds": seconds}
+
+    def query_until_pruned(self) -> int:
+        """Repeat a query until the store's answer serves it; return how often it was run, 0 if it never did."""
+        for number in range(1, 40):
+            if self.plan("id = 5001").startswith("8 -> 1 files"):
+                return number
+            time.sleep(0.5)
+        return 0
+
+    def try_fault(self, fault: str) -> dict[str, Any]:
+        """Query while the store misbehaves: as a new driver, and as one that has read it before."""
+        self.forget()
+        self.proxy.begin_fault(fault)
+        first = self.query()
+        if fault == "silent":
+            second = self.query()
+            self.proxy.end_fault()
+            return {"queries": [first, second], "served": self.query_until_pruned()}
+        served = self.query_until_pruned()
+        queries = [first, self.query()]
+        time.sleep(SLOW_SECONDS)  # what was given up has ended
+        self.proxy.end_fault()
+        return {"queries": queries, "served": served}
+
+    def query_from_memory(self) -> dict[str, Any]:
+        """Query a store that answered before and now is silent."""
+        self.query_until_pruned()
+        time.sleep(1.0)
+        self.proxy.begin_fault("silent")
+        return {"queries": [self.query(), self.query()], "served": self.query_until_pruned()}
+
+
+def main() -> None:
+    """Work on a table, and print what was found."""
+    settings, server, table = json.loads(sys.argv[1]), *sys.argv[2:]
+    with CountingProxy(server) as proxy:
+        spark = start({**settings, "spark.hadoop.fs.s3a.endpoint": proxy.address})
+        create(spark, table)
+        driver = Driver(spark, table, proxy)
+        requests = driver.count_requests()
+        spark.conf.set("spark.metastore.planning.timeout", f"{TIMEOUT}s".replace(".0", ""))
+        faults = {fault: driver.try_fault(fault) for fault in ("errors", "slow", "silent")}
+        faults["memory"] = driver.query_from_memory()
+        begin = time.monotonic()
+        spark.stop()
+        found = {
+            "requests": {step: [asdict(one) for one in asked] for step, asked in requests.items()},
+            "rounds": {step: count_rounds(asked) for step, asked in requests.items()},
+            "faults": faults,
+            "stop": time.monotonic() - begin,
+            "exit": time.time(),
+        }
+        print(json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""What a driver asks an object store for statistics, and what it does where the store is slow, broken or silent."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import metastore
+from cloud.counting import CountingProxy
+from store import s3
+from versions.environments import fetch_locked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).resolve().parent
+WAREHOUSE = f"s3a://{s3.BUCKET}/requests"
+ON_S3 = {
+    "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+    "spark.sql.catalog.lake.type": "hadoop",
+    "spark.sql.catalog.lake.warehouse": WAREHOUSE,
+    "spark.hadoop.fs.s3a.path.style.access": "true",
+    "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
+    "spark.hadoop.fs.s3a.access.key": s3.KEY,
+    "spark.hadoop.fs.s3a.secret.key": s3.SECRET,
+}
+PATIENCE = 15.0
+"""Seconds beyond all limits that a busy machine may take."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with s3.running() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def driver(server, tmp_path_factory, spark_conf) -> dict[str, Any]:
+    """What Spark asked and found."""
+    jars = ",".join([spark_conf["spark.jars"], *map(str, fetch_locked(HERE / "hadoop-aws.lock"))])
+    settings = {**spark_conf, **ON_S3, "spark.driver.memory": "1g", "spark.jars": jars}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    done = subprocess.run(
+        [sys.executable, str(HERE / "requests_program.py"), json.dumps(settings), server, "lake.db.t"],
+        capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path_factory.mktemp("driver"),
+        env={**environment, "AWS_EC2_METADATA_DISABLED": "true", "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    ended = time.time()
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    return {**found, "exit": ended - found["exit"]}
+
+
+def list_requests(driver: dict[str, Any], step: str) -> list[str]:
+    return [f"{one['method']} {one['key']} {one['bytes']}" for one in driver["requests"][step]]
+
+
+@pytest.mark.parametrize(
+    ("step", "most", "rounds"),
+    [
+        ("plan by bounds", 6, 3),
+        ("plan by values", 9, 4),
+        ("plan by bounds at once", 0, 0),
+        ("plan by values at once", 0, 0),
+        ("plan later", 1, 1),
+        ("summary", 6, 6),
+        ("summary later", 1, 1),
+        ("frequencies", 6, 6),
+        ("frequencies later", 1, 1),
+        ("histogram", 6, 6),
+        ("histogram later", 1, 1),
+        ("quantiles", 6, 6),
+        ("quantiles later", 1, 1),
+        ("layout", 20, 8),
+        ("layout later", 1, 1),
+        ("analyze again", 4, 4),
+    ],
+)
+def test_a_driver_asks_the_store_seldom(driver, step, most, rounds):
+    requests = list_requests(driver, step)
+    assert len(requests) <= most, requests
+    assert driver["rounds"][step] <= rounds, requests
+
+
+def test_nothing_is_read_twice(driver):
+    for step in driver["requests"]:
+        requests = list_requests(driver, step)
+        assert len(requests) == len(set(requests)) or step.startswith("analyze"), requests
+
+
+def test_an_object_is_written_by_one_request(driver):
+    written = [one for one in driver["requests"]["analyze"] if "/objects/" in one["key"] and one["method"] != "GET"]
+    puts = [one["key"] for one in written if one["method"] == "PUT"]
+    assert len(puts) == len(set(puts)) > 5
+    assert not [one for one in written if one["method"] == "POST"]
+
+
+@pytest.mark.parametrize("fault", ["errors", "slow", "silent", "memory"])
+def test_a_store_that_misbehaves_costs_a_query_its_time_limit_at_most(driver, fault):
+    found = driver["faults"][fault]
+    assert [query["rows"] for query in found["queries"]] == [["text 5001"]] * 2
+    assert max(query["seconds"] for query in found["queries"]) < PATIENCE
+    assert found["served"] > 0
+
+
+def test_explain_says_that_statistics_came_too_late(driver):
+    silent = driver["faults"]["silent"]["queries"]
+    assert "took longer than 1000 ms" in silent[0]["label"], silent
+    assert "took longer than 1000 ms" in silent[1]["label"], silent
+
+
+def test_what_was_read_before_serves_while_the_store_is_silent(driver):
+    assert all(query["label"].startswith("8 -> 1 files") for query in driver["faults"]["memory"]["queries"])
+
+
+def test_a_silent_store_does_not_delay_the_end(driver):
+    assert driver["stop"] < PATIENCE
+    assert driver["exit"] < PATIENCE
+
+
+def test_open_reads_a_summary_by_few_requests(driver, server, monkeypatch):
+    with CountingProxy(server, delay=0.02) as proxy:
+        keys = {"AWS_ACCESS_KEY_ID": s3.KEY, "AWS_SECRET_ACCESS_KEY": s3.SECRET, "AWS_ENDPOINT_URL": proxy.address}
+        for name, value in {**keys, "AWS_REGION": "us-east-1", "AWS_ALLOW_HTTP": "true"}.items():
+            monkeypatch.setenv(name, value)
+        requests = proxy.record(lambda: metastore.open(f"{WAREHOUSE}/db/t").summary())
+    assert len(requests) <= 5, requests
