@@ -12,11 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from metastore.errors import UnsupportedTable
 from metastore.format.data_files import DataFile
 from metastore.format.manifest import FOOTER, FULL, TableIdentity
 from metastore.format.table_column import Column
 from metastore.kernel.parquet_file import find_spark_only_reason
 from metastore.pipeline.block_task import BlockDestination, BlockTask, run_block_task
+from metastore.spark_jobs import table_access
 from metastore.spark_jobs.table_access import find_data_file_access
 from metastore.spark_jobs.task_store import TaskStore
 from metastore.store.credentials import Credentials, open_file_system
@@ -135,6 +137,18 @@ def test_python_opens_files_of_known_buckets_alone(location, is_opened):
     access = DataFileAccess(buckets={BUCKET: Credentials({"access_key_id": "k", "secret_access_key": "s"})})
     file = DataFile("a", 1, 1, "parquet", open_location=location)
     assert (find_spark_only_reason(file, access) is None) == is_opened
+
+
+def test_files_of_a_catalog_that_signs_are_not_opened_by_keys_of_the_session(monkeypatch):
+    def refuse(*_):
+        raise UnsupportedTable("t", "its catalog signs each request")
+
+    monkeypatch.setattr(table_access, "find_table_credentials", refuse)
+    files = [DataFile("a", 1, 1, "parquet", open_location="s3://lake/db/t/a")]
+    facts = SimpleNamespace(identity=TABLE, identifier="t", local=True, files=files)
+    keys = Credentials({"access_key_id": "session", "secret_access_key": "s"})
+    access = find_data_file_access(None, facts, TaskStore("s3://lake/statistics/iceberg-1", keys))
+    assert not access.reaches("s3://lake/db/t/a")
 
 
 def test_a_bare_path_is_not_always_local():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -12,7 +13,7 @@ from metastore import jvm_session
 from metastore.adapters.descriptors import describe_format
 from metastore.adapters.spark_errors import raise_as_ours
 from metastore.errors import UnsupportedTable
-from metastore.store.credentials import FROM_ENVIRONMENT, Credentials, find_credentials
+from metastore.store.credentials import Credentials, find_credentials
 from metastore.store.data_file_access import DataFileAccess, find_bucket
 from metastore.store.table_credentials import find_file_io_credentials
 from metastore.visible_text import get_logger
@@ -122,11 +123,12 @@ def find_data_file_access(spark: SparkSession, facts: TableFacts, store: TaskSto
     store_bucket = find_bucket(store.uri)
     buckets = {}
     for bucket, location in _find_buckets(facts.files).items():
-        credentials = _find_keys(spark, facts, location)
-        if credentials.has_keys:
-            buckets[bucket] = credentials
-        elif bucket == store_bucket:
-            buckets[bucket] = store.access
+        with suppress(UnsupportedTable):  # only the JVM opens these
+            credentials = find_table_credentials(spark, facts.identity, facts.identifier, location)
+            if credentials.has_keys:
+                buckets[bucket] = credentials
+            elif bucket == store_bucket:
+                buckets[bucket] = store.access
     return DataFileAccess(has_local_paths=facts.local, buckets=buckets)
 
 
@@ -139,11 +141,3 @@ def _find_buckets(files: Sequence[DataFile]) -> dict[str, str]:
         if bucket is not None:
             buckets[bucket] = location
     return buckets
-
-
-def _find_keys(spark: SparkSession, facts: TableFacts, location: str) -> Credentials:
-    """The credentials of a data file; without keys if only the JVM has them."""
-    try:
-        return find_table_credentials(spark, facts.identity, facts.identifier, location)
-    except UnsupportedTable:
-        return FROM_ENVIRONMENT
