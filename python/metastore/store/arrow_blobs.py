@@ -1,4 +1,4 @@
-"""Objects that executors write and read: these have pyarrow and numpy, no more."""
+"""Reads and writes objects in executors, which have only pyarrow and numpy."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def read_object(uri: str, name: str, *, access: Credentials = FROM_ENVIRONMENT) 
 
 
 def open_object_part(uri: str, ref: ObjectRef, *, access: Credentials = FROM_ENVIRONMENT) -> ObjectPart:
-    """Open an object of which only some columns and row groups are read and verified."""
+    """Open an object to read and verify some of its columns and row groups."""
     object_kind(ref.name)
     folder = local_path(uri)
     if folder is not None:

@@ -1,8 +1,8 @@
 """Claims: drivers that analyze the same table automatically do not compute the same statistics twice.
 
 A claim is a file in the store. Its owner writes it again and again, for some hours at most, so that its age by the
-store's clock says whether the owner still works. It spares work and protects nothing: statistics that two writers
-compute at once are right, too.
+store's clock shows whether the owner still works. A claim only saves work: statistics stay correct if two writers
+compute them at the same time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 LEASE_SECONDS = 60.0
-_RENEWALS = 6  # a lease; some of them may fail
+_RENEWALS = 6  # per lease, as some of them may fail
 LONGEST_SECONDS = 6 * 3600.0
 
 
@@ -31,7 +31,7 @@ def claim(
 ) -> Iterator[bool]:
     """Try to claim statistics of a depth until the end of the context, without waiting; yield whether it succeeded.
 
-    After `longest` seconds others may take the claim, as if this process hung.
+    After `longest` seconds the claim is no longer renewed, because this process may hang.
     """
     path = f"log/claim-{depth}"
     if not _take(store, path, lease):
@@ -52,7 +52,7 @@ def claim(
 
 
 def _take(store: Store, path: str, lease: float) -> bool:
-    """Create the claim, in place of one that is too old; a store that gives no clear answer does not stop anybody."""
+    """Create the claim, or replace one that is too old; an unclear answer of the store counts as success."""
     blobs = store.ensure_writable()
     reply, _ = blobs.create(path, b"")
     if reply is not CreateReply.EXISTS:

@@ -32,10 +32,10 @@ _LOG = get_logger(__name__)
 CONFLICTS = 64
 RESENDS = 5
 FARTHEST: int = read_contract("limits")["manifests_ahead"]
-"""The most by which a manifest's number may exceed the previous one; it exceeds it by one unless some were lost."""
+"""The largest difference of the numbers of two successive manifests; it is 1 unless manifests were lost."""
 
 _LOG_FILE = re.compile(r"(?!0{20})(\d{20})\.json", re.ASCII)
-"""Numbers begin with 1."""
+"""The name of a manifest: its number, which is at least 1, in 20 digits."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Head:
     Attributes:
         sequence: The highest number in use, 0 for an empty log.
         manifest: The highest manifest that is intact.
-        damage: The damage of the one of the highest number, if any.
+        damage: The damage of the manifest with the highest number, or None.
     """
 
     sequence: int
@@ -98,7 +98,7 @@ def log_name(sequence: int) -> str:
 def parse_log_names(names: Iterable[str]) -> dict[int, str]:
     """Find the numbers of the manifests among names, ascending.
 
-    Numbers after a gap that no log can have are left out: a single odd name must not end the numbers.
+    Numbers after a gap that no log can have are ignored: a single wrong name must not use up the numbers.
     """
     log: dict[int, str] = {}
     previous = 0
@@ -208,9 +208,10 @@ def _publish(store: str, sequence: int, data: bytes) -> Steps[bool]:
 
 
 def _refuse_a_gap(store: str, manifest: Manifest) -> Steps[None]:
-    """Raise an error if later manifests do not follow ours.
+    """Raise an error if the next manifest does not name ours as the previous one.
 
-    A writer that slept may fill the number of a manifest that was collected: nobody would ever read it.
+    A writer that was suspended may take the number of a manifest that garbage collection deleted; no reader would use
+    it.
     """
     following = manifest.sequence + 1
     try:

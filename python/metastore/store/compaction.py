@@ -1,4 +1,4 @@
-"""Keeps a manifest small: few blocks, few snapshots, one megabyte."""
+"""Keeps a manifest small: it limits the blocks, the snapshots and the bytes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Compaction:
 def compact_store(store: Store) -> Compaction:
     """Rewrite `files` and `summary` objects so that few blocks remain, and commit that.
 
-    Data files in no analyzed snapshot of the manifest are left out. Nothing is deleted: `gc` does that. Analyzers may
-    commit meanwhile; the compaction is then made again on top.
+    Data files in no analyzed snapshot of the manifest are left out. Nothing is deleted: `gc` does that. If
+    another writer commits meanwhile, the compaction starts again from the new manifest.
     """
     manifests: list[Manifest] = []
 
@@ -89,7 +89,7 @@ def shrink_to_limits(manifest: Manifest, store: Store, keep: int) -> Manifest:
 
 
 def _keep_last_snapshots(manifest: Manifest, keep: int) -> Manifest:
-    """Keep the last entry of each snapshot, and of these the last ones."""
+    """Keep the last entry of each snapshot, and only the last `keep` of these entries."""
     last_entries: dict[str, Snapshot] = {}
     for snapshot in manifest.snapshots:
         last_entries.pop(snapshot.id, None)
@@ -99,7 +99,7 @@ def _keep_last_snapshots(manifest: Manifest, keep: int) -> Manifest:
 
 
 def _shrink_once(manifest: Manifest, store: Store) -> Manifest:
-    """Merge half of the blocks or drop the oldest snapshot of a manifest that is too large, if either can be done."""
+    """Merge half of the blocks, or drop the oldest snapshot, if a manifest is too large and this is possible."""
     has_many_bytes = len(manifest.to_bytes()) > MAX_MANIFEST_BYTES
     count = len(manifest.blocks)
     if count <= MAX_BLOCKS and not has_many_bytes:

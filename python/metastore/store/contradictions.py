@@ -1,4 +1,4 @@
-"""Contradictions: statistics that cannot be true of any data file, and that every reader ignores."""
+"""Finds contradictions: statistics that cannot be true for any data file, and that readers ignore."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _describe_masks(masks: Mapping[str, Any]) -> list[str]:
 
 
 def find_contradictory_rows(rows: pa.Table, columns: Sequence[Column], files: int) -> NDArray[np.bool_]:
-    """Find rows of a `summary` that contradict themselves: for lookups their data files are unknown."""
+    """Find rows of a `summary` with contradictions: for look-ups their data files have no statistics."""
     ordinals = rows["file"].to_numpy()
     is_wrong: NDArray[np.bool_] = (ordinals < 0) | (ordinals >= files)
     is_wrong |= _find_negative(rows, ("rows", "nulls", "nans"))
@@ -89,7 +89,7 @@ def check_identities(written: str | None, files: pa.Table) -> list[str]:
 
 
 def check_zones(zones: pa.Table, expected: Sequence[pa.Table]) -> list[str]:
-    """List contradictions between the rows of `zones` and those that follow from the summaries of the block."""
+    """List contradictions between the rows of `zones` and the summaries of the block, which give the expected rows."""
     expected_rows = {}
     for table in expected:
         for row in table.to_pylist():
@@ -146,7 +146,7 @@ def _check_against_files(rows: pa.Table, files: pa.Table) -> dict[str, Any]:
 
 
 def _read_row_counts(files: pa.Table) -> NDArray[np.int64]:
-    """Read the number of rows of each data file by its ordinal; -1 if it is unknown, and behind the last ordinal."""
+    """Read the number of rows of each data file by its ordinal, and one more -1 at the end; -1 means unknown."""
     count = files.num_rows
     ordinals = files["file"].to_numpy()
     is_sound = (ordinals >= 0) & (ordinals < count)
@@ -157,7 +157,7 @@ def _read_row_counts(files: pa.Table) -> NDArray[np.int64]:
 
 
 def _find_absent_lists(rows: pa.Table, files: pa.Table) -> Any:
-    """Find rows that say their value list is complete, of data files that name no object with lists."""
+    """Find rows that promise a complete value list although their data file names no object with lists."""
     files_without_lists = files["file"].filter(pc.is_null(files["frequencies_name"])).to_numpy()
     is_complete = _to_mask(pc.equal(rows["frequencies"], "complete"))
     has_values = _to_mask(pc.greater(rows["distinct"], 0))

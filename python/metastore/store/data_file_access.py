@@ -31,7 +31,7 @@ class DataFileAccess:
 
     @property
     def expires(self) -> float:
-        """When the first of the keys ends, in seconds since 1970; infinite if none does."""
+        """The time when the first of the keys expires, in seconds since 1970; infinite if none does."""
         return min((credentials.expires for credentials in self.buckets.values()), default=math.inf)
 
     def reaches(self, location: str) -> bool:
@@ -41,7 +41,7 @@ class DataFileAccess:
         return local_path(location) is not None or find_bucket(location) in self.buckets
 
     def open(self, location: str) -> str | NativeFile:
-        """Open a data file for pyarrow: the path of a local file, or a file of which ranges are read.
+        """Return a data file in a form that pyarrow reads: the path of a local file, or an open remote file.
 
         Raises:
             OSError: The object store does not give the file.
@@ -69,7 +69,7 @@ class DataFileAccess:
         return info.size, info.mtime_ns // 1_000_000
 
     def _open_bucket(self, location: str) -> tuple[FileSystem, str]:
-        """The file system of a location, and its path there."""
+        """Open the file system of a location; also return its path there."""
         bucket, _ = split_remote(location)
         return open_file_system(location, self.buckets[bucket])
 

@@ -1,4 +1,4 @@
-"""Detail objects of merged blocks that have different columns of the same data files: one object of each kind."""
+"""Merges the detail objects of blocks that have different columns of the same data files: one object of each kind."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class BlockMapping:
     Attributes:
         block: The block.
         files: The rows of its `files` object that remain.
-        ordinals: Its data files' new ordinals, by the old ones; -1 of those that do not remain.
-        columns: Its columns' new ordinals, by the old ones.
+        ordinals: Old ordinals of its data files to the new ones; -1 for removed files.
+        columns: Old ordinals of its columns to the new ones.
     """
 
     block: Block
@@ -44,7 +44,7 @@ class BlockMapping:
 
     @property
     def is_renumbered(self) -> bool:
-        """Whether ordinals of columns in its detail objects are not those of the merged block."""
+        """Whether the ordinals of its columns change in the merged block."""
         return not np.array_equal(self.columns, np.arange(len(self.columns)))
 
     def files_with_details(self, kind: str) -> pa.Table:
@@ -79,10 +79,10 @@ def _map_ordinals(
 def merge_details(
     files: pa.Table, parts: Sequence[BlockMapping], winners: Callable[[], NDArray[np.int16]], store: Store
 ) -> pa.Table:
-    """Make the data files of a merged block name detail objects of all of its columns.
+    """Let the data files of a merged block name detail objects with all of its columns.
 
-    Detail objects are written again, to one of each kind, if several parts name different ones of a data file, or if
-    the ordinals of columns in them change. The others stay.
+    Detail objects are written again if parts name different objects for a data file, or if ordinals of columns change.
+    There is one new object of each kind. Other detail objects stay.
 
     Args:
         files: The data files of the merged block.
@@ -135,7 +135,7 @@ class _ObjectRows(NamedTuple):
         kind: The kind of the object.
         rows: The rows.
         columns: The ordinal of the column of each row.
-        files: The ordinal of the data file of each row; -1 of one that does not remain.
+        files: The ordinal of the data file of each row; -1 for a removed file.
     """
 
     kind: str
@@ -175,7 +175,7 @@ def _write(kind: str, rows: pa.Table, store: Store) -> ObjectRef | None:
 
 
 def _describe_details(kind: str, ref: ObjectRef | None, ordinals: NDArray[np.int32]) -> pa.Table:
-    """Build the fields of `files` about details of a kind; null for data files without details, of ordinal -1."""
+    """Build the fields of `files` about details of a kind; null for ordinal -1, a data file without details."""
     if ref is None:
         return pa.table({field.name: pa.nulls(len(ordinals), field.type) for field in list_detail_fields(kind)})
     has_details = pa.array(ordinals >= 0)

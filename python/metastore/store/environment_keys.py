@@ -1,7 +1,7 @@
 """Keys of the environment, found without a request to the network.
 
-Libraries of object stores ask an address of the cloud for keys if they find none: for seconds, and from any laptop. So
-they are used only where the environment has keys, or where the machine's vendor is the cloud of the store.
+If libraries of object stores find no keys, they ask an address of the cloud, which takes seconds outside of the cloud.
+So they are only used if the environment has keys, or if the machine belongs to the cloud of the store.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from metastore.store.credentials import Credentials
 
 _VENDOR = Path("/sys/devices/virtual/dmi/id/sys_vendor")
-"""What Linux calls the maker of the machine: clouds name themselves there, in containers, too."""
+"""The maker of the machine by Linux: clouds have their own names there, in containers as well."""
 _NO_INSTANCE = "AWS_EC2_METADATA_DISABLED"
 
 
@@ -25,10 +25,10 @@ class _Cloud(NamedTuple):
     """The keys of a kind of object store.
 
     Attributes:
-        variables: Variables of the environment of which one is enough.
+        variables: Environment variables; one of them is enough.
         settings: Settings of Spark that would help, for the error.
         vendor: The beginning of the vendor's name on the cloud's own machines.
-        key_file: A file below the home folder where the cloud's own tools leave keys, if the libraries read it.
+        key_file: A file below the home folder with keys of the cloud's own tools, if the libraries read it.
     """
 
     variables: tuple[str, ...]
@@ -37,7 +37,7 @@ class _Cloud(NamedTuple):
     key_file: str = ""
 
     def has_key_file(self) -> bool:
-        """Whether the cloud's own tools left keys."""
+        """Whether there is a key file of the cloud's own tools."""
         return bool(self.key_file) and (Path.home() / self.key_file).exists()
 
 
@@ -87,7 +87,7 @@ _CLOUDS = {
 
 
 def require_keys(uri: str, access: Credentials) -> None:
-    """Make sure that something has keys for a location on an object store.
+    """Require that keys for a location on an object store can be found.
 
     Raises:
         StoreNotReadable: Neither settings nor environment have keys, and the machine does not belong to the cloud.
@@ -105,7 +105,7 @@ def require_keys(uri: str, access: Credentials) -> None:
 
 
 def _is_instance_of(cloud: _Cloud) -> bool:
-    """Whether this machine belongs to a cloud, which gives keys to its own machines."""
+    """Whether this machine belongs to the cloud, which gives keys to its own machines."""
     if os.environ.get(_NO_INSTANCE, "").lower() == "true":
         return False
     try:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class CreateReply(enum.Enum):
-    """An answer to a put-if-absent; only CREATED is certain."""
+    """The answer to a put-if-absent; only CREATED is certain."""
 
     CREATED = "created"
     EXISTS = "exists"
@@ -152,13 +152,13 @@ class LocalBlobs:
 
     @contextmanager
     def _open(self, path: str) -> Iterator[tuple[int | None, int]]:
-        """Open a file; yield its descriptor and its size, or None if there is no file."""
+        """Open a file; yield its descriptor, or None if there is no file, and its size."""
         with self._open_folder(path) as (folder, name):
             status = _read_status(name, folder)
             if status is None:
                 yield None, 0
                 return
-            _require_plain_file(path, status)  # before it is opened: to open a device may do something
+            _require_plain_file(path, status)  # before it is opened, because opening a device may have an effect
             file = os.open(name, _READ, dir_fd=folder)
             try:
                 status = os.fstat(file)
@@ -215,7 +215,7 @@ class LocalBlobs:
 
 
 class _OddFolderError(Exception):
-    """A path of a folder that is something else."""
+    """An entry in the place of a folder that is no plain folder."""
 
 
 @contextmanager
@@ -250,7 +250,7 @@ def _describe_kind(status: os.stat_result) -> str:
 
 
 def _read_bytes(file: int, start: int, length: int) -> bytes:
-    """Read so many bytes from a position on, or fewer if the file ends before."""
+    """Read `length` bytes from a position on, or fewer at the end of the file."""
     parts = []
     while length > 0:
         part = os.pread(file, min(length, _READ_BYTES), start)

@@ -1,4 +1,4 @@
-"""The operations of a disk or an object store that a store needs."""
+"""The operations that a store needs from a disk or an object store."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Blobs(Protocol):
         """
 
     def list_odd_entries(self, folder: str) -> dict[str, str]:
-        """List the entries of a folder that are no blobs, by name, with their kinds.
+        """List the entries of a folder that are not blobs: their kinds by name.
 
         Raises:
             StoreNotReadable: If the store does not answer.
@@ -52,7 +52,7 @@ class Blobs(Protocol):
         """Return the bytes at a path, None if there are none.
 
         Raises:
-            DamagedObject: If there are more of them than `most`; they are not read then.
+            DamagedObject: If there are more than `most` bytes, which are then not read.
             StoreNotReadable: If the store does not answer.
         """
 
@@ -67,7 +67,7 @@ class Blobs(Protocol):
         """Return the number of bytes at a path, None if there are none."""
 
     def put(self, path: str, data: bytes) -> None:
-        """Write bytes at a path that nobody else uses; to repeat it does no harm."""
+        """Write bytes at a path that no other writer uses; repeating this is harmless."""
 
     def create(self, path: str, data: bytes) -> tuple[CreateReply, str]:
         """Write bytes at a path if there are none, and return the store's answer with a reason."""

@@ -1,4 +1,4 @@
-"""A store with more objects in memory, for an answer that only this process sees."""
+"""A store with additional objects in memory, for an answer that is not stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class OverlayStore(Store):
-    """The objects of a store and those that were put here; nothing is written to the store."""
+    """The objects of a store, and new ones in memory; nothing is written to the store."""
 
     def __init__(self, below: Store) -> None:
         super().__init__(below.uri, below.open_blobs, writable=False)

@@ -1,4 +1,4 @@
-"""Detail objects that are decoded ahead, while callers still choose their rows."""
+"""Reads and decodes objects in threads, ahead of their use."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def prefetch(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
             yield waiting.popleft().result()
 
 
-_MOST_BYTES = 16 << 20  # more bytes are read a few objects at a time
+_MOST_BYTES = 16 << 20  # larger objects are not read ahead: they would take much memory
 _KINDS = ("frequencies", "histograms")
 
 
 class DetailPrefetch:
-    """The lists and histograms of blocks, read ahead if they are small enough to be in memory together."""
+    """The lists and histograms of blocks, read ahead if all of them fit in memory."""
 
     def __init__(self, store: Store, blocks: Sequence[BlockFiles], threads: Executor) -> None:
         objects: set[ObjectRef] = set()

@@ -1,7 +1,7 @@
-"""Folders of object stores, whose answers must be about the bucket and the keys of the request.
+"""Folders of object stores, with a check that answers are for the requested bucket and keys.
 
-A server that takes the first folder of a path for the bucket (one for virtual hosting that does not know its own name)
-answers a listing with nothing, and a read from whatever bucket has that name.
+A server for virtual hosting that does not know its own name takes the first folder of a path for the bucket. It would
+answer a listing with nothing, and a read with an object of another bucket.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 ERRORS = (BaseError, OSError)
-"""Of their texts only the first line is shown: obstore appends a debug dump, which may contain credentials."""
+"""Errors of obstore; only the first line of their texts is used, because a debug dump with credentials may follow."""
 _RETRIES: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
 _ABSENT = "absent"
 _NO_BUCKET = re.compile(r"<Code>(NoSuchBucket|ContainerNotFound)</Code>")
@@ -61,7 +61,7 @@ class RemoteFolder:
 
     @property
     def store(self) -> ObjectStore:
-        """Obstore's store of the bucket, so that keys are the server's own; with new keys if the last ones end."""
+        """Obstore's store of the bucket, opened again if its credentials were renewed."""
         current = self._access.renewed()
         if current is not self._access:
             self._access = current
@@ -101,7 +101,7 @@ class RemoteFolder:
         return [key.rstrip("/").rpartition("/")[2] for key in keys]
 
     def check_missing(self, path: str, error: Exception) -> None:
-        """Make sure that a server that has no such object looked for it in this bucket.
+        """Check that a server without an object looked for it in the right bucket.
 
         Raises:
             StoreNotReadable: If it looked elsewhere.

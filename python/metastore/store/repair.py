@@ -1,4 +1,4 @@
-"""Repair: what damaged statistics lose, and the blocks of an ANALYZE that was killed."""
+"""Repair: finds the statistics that are lost with damaged objects, and the blocks of an ANALYZE that was killed."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ R = TypeVar("R", "SummaryRef", "RanksRef")
 
 _LOG = get_logger(__name__)
 _OPTIONAL = ("summary", "sketches", "histograms", "placed")
-"""The single objects that an entry may lack."""
+"""The parts of an entry that are one object, or None."""
 
 
 @dataclass(frozen=True)
 class LostStatistics:
-    """Statistics of a damaged block that nobody computes again.
+    """Statistics of a damaged block that cannot be computed again.
 
     Attributes:
         files: The paths of their data files; None if the block's list of files was damaged, so that they are unknown.
@@ -47,7 +47,7 @@ class LostStatistics:
 
 
 def find_lost_statistics(store: Store, manifest: Manifest, block: Block, coverage: Coverage) -> LostStatistics | None:
-    """Find the statistics that only a damaged block has: of data files or columns that the table does not have now.
+    """Find the statistics that only a damaged block has, for data files or columns that the table no longer has.
 
     Args:
         store: The store.
@@ -147,7 +147,7 @@ def _remove_columns(ref: RanksRef, lost: set[int]) -> RanksRef:
 
 NEWEST = 256
 OLDEST = timedelta(days=1)
-"""Garbage collection deletes older blocks: it must not meet a commit that names them again."""
+"""Older blocks are not used again, because garbage collection may delete them at the same time."""
 
 
 def find_orphan_blocks(

@@ -1,7 +1,7 @@
-"""Addresses of S3 buckets: every request names its bucket, in the host's name or as the first folder of the path.
+"""Addresses of S3 buckets: a request has the bucket in the name of the host, or as the first folder of the path.
 
-obstore takes an endpoint for virtual hosting as it is and never adds the bucket; pyarrow adds it. Both read endpoints
-of the environment, each in its own way. So the address is settled here, and both are told all of it.
+For virtual hosting pyarrow adds the bucket to an endpoint, and obstore does not. Both read endpoints of the
+environment, each in its own way. So the address is computed here, and passed to both completely.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 _PREFERRED = "AWS_ENDPOINT_URL_S3"
-"""The variable of the environment that obstore prefers to its own options."""
+"""The environment variable that obstore prefers to its own options."""
 _UNSET = f"Unset {_PREFERRED} where the driver runs, or set it to the same."
 _ENDPOINTS = (_PREFERRED, "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _BUCKET_IN_HOST = "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"
 _TRUE = {"true", "1", "on", "y", "yes"}
 _HOST_LABEL = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
-"""A bucket's name that can be the first label of a host: with a dot in it no certificate covers the host."""
+"""The name of a bucket that can be the first label of a host; no certificate covers a name with a dot."""
 _NUMBER = re.compile(r"\d+|0x[0-9a-f]*")
 _REGION = re.compile(
     r"(?:^|\.)s3(?:-fips)?(?:\.dualstack)?[.-]([a-z]{2,}(?:-[a-z]+)+-\d+)\.(?:vpce\.)?amazonaws\.com(?:\.cn)?$"
@@ -51,7 +51,7 @@ class BucketAddress:
         """Return the options with which obstore sends requests to this address.
 
         Raises:
-            UnsupportedTable: If the environment names another one, which obstore would use whatever its options are.
+            UnsupportedTable: If the environment names another endpoint, which obstore would prefer to its options.
         """
         options: dict[str, Any] = {"virtual_hosted_style_request": self.bucket_in_host}
         if not self.endpoint:
@@ -80,8 +80,8 @@ class BucketAddress:
 def resolve_address(bucket: str, options: Mapping[str, Any]) -> BucketAddress:
     """Find the address for requests for a bucket.
 
-    The source of an endpoint also says its style: Hadoop's settings by `fs.s3a.path.style.access`, the environment by
-    `AWS_VIRTUAL_HOSTED_STYLE_REQUEST`. An IP address has no names below it: there the bucket is in the path.
+    The position of the bucket comes from the source of the endpoint: `fs.s3a.path.style.access` in Hadoop's settings,
+    or `AWS_VIRTUAL_HOSTED_STYLE_REQUEST` in the environment. For an IP address, the bucket is always in the path.
 
     Args:
         bucket: The bucket's name.
@@ -108,7 +108,7 @@ def find_region(endpoint: str) -> str | None:
 
 
 def _read_environment() -> str:
-    """Return the endpoint that the environment names, as obstore orders its names."""
+    """Return the endpoint of the environment, with the variables in the order of obstore."""
     for name in _ENDPOINTS:
         endpoint = os.environ.get(name, "").strip()
         if not endpoint:
@@ -120,7 +120,7 @@ def _read_environment() -> str:
 
 
 def remove_bucket(endpoint: str, bucket: str) -> str:
-    """Remove the bucket with which obstore needs the host's name of an endpoint to begin."""
+    """Remove the bucket at the beginning of an endpoint's host, which obstore needs there."""
     scheme, _, host = endpoint.partition("://")
     return f"{scheme}://{host.removeprefix(f'{bucket}.')}"
 

@@ -1,4 +1,4 @@
-"""Credentials that a table brings along: the properties of Iceberg's FileIO, and the options of deltalake.
+"""Credentials of a table itself: the properties of Iceberg's FileIO, and the options of deltalake.
 
 Catalogs hand out keys with a table. The names are those of Iceberg's S3FileIO, GCSFileIO and ADLSFileIO, which
 pyiceberg shares: https://iceberg.apache.org/docs/latest/aws/#s3-fileio and
@@ -61,8 +61,8 @@ def find_file_io_credentials(uri: str, properties: Mapping[str, str], *, bucket_
     Args:
         uri: The location.
         properties: The properties, with the keys that the catalog handed out.
-        bucket_in_host: Whether the reader takes the bucket to begin the host's name of an endpoint if the properties
-            do not say so: Java does, pyiceberg does not.
+        bucket_in_host: Whether the bucket begins the name of an endpoint's host if the properties do not say so: in
+            Java it does, in pyiceberg it does not.
 
     Raises:
         UnsupportedTable: The catalog signs each request itself.
@@ -148,7 +148,7 @@ def _find_azure_options(host: str, properties: Mapping[str, str]) -> dict[str, A
 
 
 def _name_sas_tokens(host: str) -> tuple[str, ...]:
-    """Name the properties that may have the token of an account: with its server, with its name, for all."""
+    """Name the properties that may have the token: for the account's server, for its name, for all accounts."""
     _, _, server = host.partition("@")
     account, _, _ = server.partition(".")
     return f"{_SAS_TOKEN}.{server}", f"{_SAS_TOKEN}.{account}", _SAS_TOKEN
@@ -161,8 +161,8 @@ def _is_true(properties: Mapping[str, str], name: str) -> bool:
 def find_object_store_credentials(uri: str, options: Mapping[str, str]) -> Credentials:
     """Find the access to a location in the options of deltalake.
 
-    Rust's object_store, which reads them, has several spellings for each: `AWS_ACCESS_KEY_ID`, `access_key_id`. Options
-    that are no access, such as those of the client, are left out.
+    Rust's object_store has several spellings of each option, such as `AWS_ACCESS_KEY_ID` and `access_key_id`. Options
+    of the client are left out.
     """
     if local_path(uri) is not None:
         return Credentials()

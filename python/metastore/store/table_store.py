@@ -65,7 +65,7 @@ class Store:
 
     Any number of processes may read and commit at the same time. Objects and manifests are created by `put` and
     `commit`, never overwritten, and only the collection of garbage deletes them. Other files in `log`, probes and
-    claims, come and go; a probe also when garbage is only searched, for the time of the store's clock.
+    claims, come and go. Even a search for garbage writes a probe, to read the store's clock.
     """
 
     def __init__(self, uri: str, open_blobs: Callable[..., Blobs], *, writable: bool) -> None:
@@ -123,7 +123,7 @@ class Store:
         return data
 
     def open_part(self, ref: ObjectRef) -> ObjectPart:
-        """Open an object of which only some columns and row groups are read; the last few footers are cached."""
+        """Open an object to read some of its columns and row groups; the last few footers are cached."""
         cached = self._parts.get(ref)
         if cached is not None:
             return cached
@@ -223,7 +223,7 @@ class Store:
         return manifest
 
     def ensure_writable(self) -> Blobs:
-        """Make sure, once, that the folder can be written and really refuses to create twice."""
+        """Check once that the folder can be written, and that it refuses to create a file twice."""
         if self._writing is None:
             if not self._writable:
                 raise StoreNotWritable(self.uri, "it was opened for reading", "Open it with writable=True.")

@@ -47,7 +47,7 @@ MISSING = "missing"
 DAMAGED = "damaged"
 CONTRADICTORY = "contradictory"
 UNKNOWN = "unknown"
-"""The state of things that readers pass over, such as a kind of a later version: nothing is wrong with them."""
+"""The state of entries that readers ignore, such as objects of a later version; they are no damage."""
 LATER = "a later version writes objects of this kind; this one passes over it"
 
 
@@ -58,7 +58,7 @@ class Damage:
     Attributes:
         objects: Their names.
         blocks: Ids of blocks with such an object other than zones.
-        zones: Ids of blocks with such zones alone: these can be computed again from summaries.
+        zones: Ids of blocks of which only zones are damaged: these can be computed again from summaries.
     """
 
     objects: frozenset[str] = frozenset()
@@ -126,7 +126,7 @@ def find_damage(store: Store, manifest: Manifest) -> Damage:
 
 
 def _list_wrong_kinds(store: Store, block: Block, wrong: Mapping[str, str]) -> set[str]:
-    """List the kinds of a block's wrong objects; without its details if its list of files is wrong itself."""
+    """List the kinds of a block's damaged objects; details are unknown if its list of files is damaged."""
     objects = [*iterate_objects(block)]
     if block.files.name not in wrong:
         objects += list_detail_references(store.get(block.files))
@@ -154,7 +154,7 @@ class _VerifiedObject(NamedTuple):
 
 
 def _verify_block(store: Store, block: Block, details: set[ObjectRef]) -> Iterator[ObjectFinding]:
-    """Verify the objects that a block names, except those of details: these are added to `details`."""
+    """Verify the objects that a block names, except detail objects, which are added to `details`."""
     listed = _verify_file_list(store, block)
     yield listed.finding
     files = listed.rows
@@ -172,7 +172,7 @@ def _verify_block(store: Store, block: Block, details: set[ObjectRef]) -> Iterat
 
 
 def _verify_zones(store: Store, block: Block, expected: Sequence[pa.Table] | None) -> Iterator[ObjectFinding]:
-    """Verify the zones of a block; what they say only if the expected ones are known."""
+    """Verify the zones of a block; their content is only checked if the expected zones are known."""
     for ref in block.zones:
         zones = _read(store, ref.object)
         if expected is not None:
@@ -214,7 +214,7 @@ def _check_snapshot_rows(kind: str, snapshot: Snapshot, rows: pa.Table) -> list[
 
 
 def _read(store: Store, ref: ObjectRef) -> _VerifiedObject:
-    """Verify an object that is named with all its digests."""
+    """Verify an object by a complete reference."""
     finding = ObjectFinding(ref.name, ref.kind, ref.length, ref.rows, OK)
     try:
         data = store.read_bytes(ref.name, ref.length)
@@ -229,7 +229,7 @@ def _read(store: Store, ref: ObjectRef) -> _VerifiedObject:
 
 
 def _verify_detail(store: Store, detail: ObjectRef) -> ObjectFinding:
-    """Verify an object that rows of `files` name by its name, which is made of its bytes, and by its digest there."""
+    """Verify a detail object by its name, which depends on its bytes, and by its digest in rows of `files`."""
     kind = detail.name.rsplit("-", 5)[0]
     finding = ObjectFinding(detail.name, kind, detail.length, None, OK)
     try:
@@ -246,7 +246,7 @@ def _verify_detail(store: Store, detail: ObjectRef) -> ObjectFinding:
 
 
 def _check_footer(ref: ObjectRef, data: bytes) -> None:
-    """Check the parts of a footer that only partial reads use: the object may be sound and its footer not."""
+    """Check the parts of a footer that only partial reads use: reading the whole object does not check them."""
     footer = verify_chunks(ref, data)
     if footer.texts.get(KIND_KEY) != ref.kind:
         raise DamagedObject(ref.name, "its footer names another kind")
