@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _LOCK = Lock()
 _originals: dict[SparkContext, tuple[str, int]] = {}
-"""Contexts whose interpreter is replaced: its original name, and the number of callers that replaced it."""
+"""By context whose interpreter is replaced: the original name, and the number of callers that use the replacement."""
 
 
 @contextmanager

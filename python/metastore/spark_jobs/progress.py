@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-_TICK = 0.2
+_TICK = 0.2  # seconds, as the next two
 _FIRST_LINE = 0.5
 _LINE_EVERY = 10.0
 _BAR = 20
@@ -126,14 +126,14 @@ class ProgressLine:
         self._written = len(line)
 
     def _write(self, text: str) -> None:
-        with suppress(Exception):  # nobody listens any more: the job goes on
+        with suppress(Exception):  # the stream may be closed: the job goes on
             self._stream.write(text)
             self._stream.flush()
 
 
 @contextmanager
 def show_stage(progress: Progress, stage: str) -> Iterator[None]:
-    """Show the one stage of a job while it runs."""
+    """Show the stage of a job that has only one."""
     progress.begin(stage)
     try:
         yield
