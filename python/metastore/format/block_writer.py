@@ -94,7 +94,7 @@ class BlockWriter:
         )
 
     def _put_zones(self) -> tuple[SummaryRef, ...]:
-        """Write the zones, those of several summary objects into one object."""
+        """Write the zones; an object has the zones of several summary objects."""
         parts = [zones for zones in self._zones if zones.rows.num_rows]
         step = max(1, object_layout.ZONED_COLUMNS // self.width)
         references = []
@@ -131,10 +131,10 @@ class BlockContent:
 
     Attributes:
         computed: `full`, `footer` or `files`.
-        columns: The columns that ordinals mean.
+        columns: The columns to which ordinals refer.
         files: The data files, in the order of their ordinals.
-        rows: Rows of `summary` and of detail objects, by kind; none of `frequencies` if values were not counted.
-        statistics: User-defined statistics that were computed, or tried: name to version.
+        rows: Rows of `summary` and of detail objects, by kind; without `frequencies` if values were not counted.
+        statistics: User-defined statistics that were computed or failed: name to version.
     """
 
     computed: str
@@ -166,7 +166,7 @@ def write_block(
 
 
 def write_detail(put: PutObject, kind: str, rows: pa.Table) -> ObjectRef | None:
-    """Write a detail object if it has rows; a `frequencies` object without rows says that values were counted."""
+    """Write a detail object if it has rows; an empty `frequencies` object records that values were counted."""
     if not rows.num_rows and kind != "frequencies":
         return None
     ordered, row_groups = DETAIL_LAYOUTS[kind](rows)

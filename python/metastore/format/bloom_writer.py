@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _OPTION = "bloom_filter_options"
 _AT_ONCE = 16 << 20
 _BITS_PER_VALUE = 796
-"""The writer gives every expected value so many bits for that share of errors, and rounds up to a power of two."""
+"""The bits that the writer reserves for each expected value at this error rate; it rounds up to a power of two."""
 _ERRORS = 1e-16
 """An error rate so low that a filter is not folded to half its size, unless it is nearly empty."""
 _MOST_HEADER = 64

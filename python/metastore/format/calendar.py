@@ -23,7 +23,7 @@ _UNITS = {"day": _DAY_MICROS, "hour": 3_600_000_000, "minute": 60_000_000, "seco
 
 
 def to_date(days: int) -> dt.date | np.datetime64:
-    """Return the date so many days after 1970-01-01."""
+    """Return the date that is this many days after 1970-01-01."""
     ordinal = days + _EPOCH_DAY
     if 1 <= ordinal <= dt.date.max.toordinal():
         return dt.date.fromordinal(ordinal)
@@ -31,7 +31,7 @@ def to_date(days: int) -> dt.date | np.datetime64:
 
 
 def to_datetime(micros: int, *, utc: bool) -> dt.datetime | np.datetime64 | int:
-    """Return the instant (or, without a zone, the wall clock) so many microseconds after 1970-01-01T00:00:00."""
+    """Return the instant, or the wall clock without a zone, of microseconds since 1970-01-01T00:00:00."""
     epoch = _EPOCH_UTC if utc else _EPOCH
     try:
         return epoch + dt.timedelta(microseconds=micros)
@@ -55,7 +55,7 @@ def to_interval(value: int, kind: str) -> dt.timedelta | np.timedelta64 | int:
 
 def render_date(days: int) -> str:
     """Write a date as text, e.g. 2026-01-31, +10000-01-01, -0001-12-31."""
-    # The calendar repeats every 400 years: any day has a twin in a year that datetime knows.
+    # The calendar repeats every 400 years: each day corresponds to one in a year that datetime supports.
     cycles, day = divmod(days, _CYCLE_DAYS)
     date = dt.date.fromordinal(day + _EPOCH_DAY)
     year = _render_year(date.year + cycles * _CYCLE_YEARS)
@@ -97,7 +97,7 @@ def _find_offset_micros(micros: int, zone: tzinfo) -> int:
     try:
         offset = _find_offset(micros, zone)
     except OverflowError:
-        # Far before the first rule the first one holds, far after the last one the rules of a like year.
+        # Before all rules of a zone, the first one applies; after all of them, the rules of a similar year do.
         cycles = 4 if micros > 0 else -4
         offset = _find_offset(micros % _CYCLE_MICROS + cycles * _CYCLE_MICROS, zone)
     return int(offset / dt.timedelta(microseconds=1))
@@ -127,7 +127,7 @@ def _render_months(months: int, first: str, last: str) -> str:
 
 
 def _render_day_time(micros: int, first: str, last: str) -> str:
-    """Write days, and the other units as a clock; a fraction of the last unit is cut, unless this is the second."""
+    """Write days, and the other units as a clock; fractions are cut, except those of seconds."""
     units = list(_UNITS)
     days = []
     clock = []

@@ -43,20 +43,20 @@ class DataFile:
     Attributes:
         path: Its path as statistics name it: docs/format.md, "Identity".
         size: Bytes.
-        rows: Physical rows, deleted ones included; None where the table's metadata does not tell.
+        rows: Physical rows, deleted ones included; None if the table's metadata does not have their number.
         format: `parquet`, `orc` or `avro`.
         partition: Partition field to value as text, of the file's own partitioning.
-        constants: Column key to stored value, where the table's metadata decides the value of all rows.
-        unknown: Keys of the columns whose values the table's metadata decides in a way that is not known.
-        encrypted: Whether only the engine holds the key.
-        deletes: Digest of what deletes rows of the file; None when nothing does.
+        constants: Column key to stored value, for columns whose value in all rows the table's metadata decides.
+        unknown: Keys of columns whose values the table's metadata decides, but which are unknown.
+        encrypted: Whether the file is encrypted, and only the engine has the key.
+        deletes: Digest of the deletes of rows of the file; None without any.
         deleted_rows: Number of deleted rows; None if unknown.
-        delete_files: Digest of the files that may delete rows of the file, whether or not they do; None without such
-            files, and where the table's metadata counts the rows that they delete.
-        has_equality_deletes: Whether rows may be deleted by their values: who counts these reads the data file.
-        open_location: URI by which it is opened, where `path` is not one.
-        modified: Modification time in milliseconds, where a file may be replaced under its path.
-        names: Column key to the file's own name of the column, where the key does not say it.
+        delete_files: Digest of the files that may delete rows of the file; None without such files, and if the table's
+            metadata has the number of deleted rows.
+        has_equality_deletes: Whether rows may be deleted by their values; to count these, the data file is read.
+        open_location: URI by which the file is opened, if `path` is not one.
+        modified: Modification time in milliseconds, if a file may be replaced under its path.
+        names: Column key to the column's name in the file, if it differs from the name in the key.
     """
 
     path: str
@@ -82,12 +82,12 @@ class DataFile:
 
     @property
     def live_rows(self) -> int | None:
-        """Rows that nothing deletes; None where not known."""
+        """Rows that are not deleted; None if unknown."""
         return subtract(self.rows, self.deleted_rows)
 
     @property
     def physical_rows(self) -> int:
-        """`rows`, of a file whose rows were counted: of others ANALYZE counts them first."""
+        """The number of rows, which ANALYZE counts first if it is unknown."""
         if self.rows is None:
             raise ValueError(f"the rows of {self.path} were not counted")
         return self.rows
@@ -105,12 +105,12 @@ def read_file_keys(rows: pa.Table) -> list[FileKey]:
 
 
 def select_files(files: Iterable[DataFile], paths: Container[str]) -> tuple[DataFile, ...]:
-    """The data files at some paths."""
+    """Select the data files at some paths."""
     return tuple(file for file in files if file.path in paths)
 
 
 def leave_out_files(files: Iterable[DataFile], paths: Container[str]) -> tuple[DataFile, ...]:
-    """The data files that are not at some paths."""
+    """Select the data files that are not at some paths."""
     return tuple(file for file in files if file.path not in paths)
 
 
@@ -134,7 +134,7 @@ class DetailFiles(NamedTuple):
 
 
 def list_detail_references(files: pa.Table, kinds: Iterable[str] = DETAILS) -> set[ObjectRef]:
-    """List the references to the detail objects of some kinds that a list of data files names."""
+    """List the references to detail objects of some kinds in a list of data files."""
     references = set()
     for kind in kinds:
         named = files.filter(pc.is_valid(files[f"{kind}_name"]))

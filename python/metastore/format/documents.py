@@ -1,6 +1,6 @@
-"""Frozen dataclasses as JSON documents and back: every field by its name, and of exactly the type that it declares.
+"""Converts frozen dataclasses to JSON documents and back; each field has its name, and exactly its declared type.
 
-Executors read and write these too, and have numpy and pyarrow alone: no library of the field binds dataclasses there.
+This runs in executors as well, which have only numpy and pyarrow, and no library for it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 _LONGS = range(-(1 << 63), 1 << 63)
 
 UNSTORED = {"unstored": True}
-"""Metadata of a field that no document has."""
+"""Metadata of a field that is not in documents."""
 FLAT = {"flat": True}
-"""Metadata of a field whose own fields stand in the document of its owner."""
+"""Metadata of a field whose own fields are part of its owner's document."""
 BRIEF = {"brief": True}
-"""Metadata of a field that documents leave out where it is empty."""
+"""Metadata of a field that is left out of documents if it is empty."""
 REQUIRED = {"required": True}
 """Metadata of a field that every document has, although it has a default."""
 
@@ -93,7 +93,7 @@ def _bind_optional(bind: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _bind_list(bind: Callable[[Any], Any], value: Any) -> Any:
-    if isinstance(value, tuple):  # JSON has none: it was bound before
+    if isinstance(value, tuple):  # JSON has no tuples: the value was bound before
         return value
     require_type(list, value)
     return tuple(map(bind, value))
@@ -131,8 +131,8 @@ class _StoredField:
     Attributes:
         name: Its name in the class.
         stored_name: Its name in documents.
-        is_flat: Whether its own fields stand in the document of its owner.
-        is_brief: Whether documents leave it out where it is empty.
+        is_flat: Whether its own fields are part of its owner's document.
+        is_brief: Whether it is left out of documents if it is empty.
         is_optional: Whether documents may lack it.
     """
 

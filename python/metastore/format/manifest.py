@@ -1,4 +1,4 @@
-"""The manifest: the whole state of one table's statistics, in one small file that is replaced as a whole."""
+"""The manifest: the state of a table's statistics in one small file; each change writes a new one."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class SummaryRef:
 
     Attributes:
         object: The object.
-        columns: Their ordinals, of its block or snapshot.
-        part: Number of this part, from 0, and of all parts of lists that are cut by their values' hashes.
+        columns: The ordinals of the columns in their block or snapshot.
+        part: The number of this part, from 0, and the number of all parts, if lists are divided by hashes.
     """
 
     object: ObjectRef = field(metadata=FLAT)
@@ -37,7 +37,7 @@ class SummaryRef:
     part: tuple[int, int] | None = field(default=None, metadata=BRIEF)
 
     def check(self) -> None:
-        """Raise a TypeError for a part that cannot be."""
+        """Raise a TypeError for an impossible part."""
         if self.part is None:
             return
         number, parts = self.part
@@ -111,11 +111,11 @@ class Block:
     Attributes:
         id: A uuid.
         computed: "full", "footer" or "files".
-        columns: The columns that ordinals in the block's objects mean.
+        columns: The columns to which ordinals in the block's objects refer.
         files: The object that lists the data files.
         summary: The objects with their statistics.
-        statistics: User-defined statistics that were computed, or tried and failed: name to version.
-        zones: The objects with statistics of consecutive data files together; none in small blocks.
+        statistics: User-defined statistics that were computed or failed: name to version.
+        zones: The objects with joint statistics of consecutive data files; none in small blocks.
     """
 
     id: str
@@ -156,12 +156,11 @@ class Snapshot:
         sketches: The object with the columns' sketches, if any.
         frequencies: The objects with the columns' most frequent values; the first has the ten of every column.
         histograms: The object with the columns' histograms, if any.
-        frequencies_asked: The requested way to make lists of values: a value of
-            `spark.metastore.frequencies.algorithm`.
+        frequencies_asked: The value of `spark.metastore.frequencies.algorithm` at the ANALYZE.
         ranks: The objects with columns' exact ranks, for each column in the order of its ranks.
-        distribution: The columns of which `frequencies` have the data files of each value, ascending.
-        placed: The object with the number of rows of each data file that these cover, if any.
-        expressions: Expressions over the columns that have statistics, too.
+        distribution: The columns for which `frequencies` have the data files of each value, ascending.
+        placed: The object with the number of rows that these lists cover in each data file, if any.
+        expressions: Expressions over the columns that have statistics as well.
     """
 
     id: str
@@ -188,7 +187,7 @@ class Snapshot:
 
     @property
     def described(self) -> tuple[Column, ...]:
-        """The columns, then the expressions, as its objects number them."""
+        """The columns, then the expressions, in the order of their ordinals in objects."""
         return self.columns + self.expressions
 
     def check(self) -> None:
@@ -265,7 +264,7 @@ class Manifest:
 
 
 def iterate_objects(part: Any) -> Iterator[ObjectRef]:
-    """List all objects that a manifest, or a part of one, names; detail objects stand in the rows of `files`."""
+    """List all objects that a manifest or a part of it names; detail objects are named in the rows of `files`."""
     if isinstance(part, ObjectRef):
         yield part
     elif isinstance(part, Column):

@@ -1,4 +1,4 @@
-"""Iceberg's name mapping: under which names a data file without field ids has the table's columns."""
+"""Iceberg's name mapping: the names of the table's columns in data files without field ids."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class NameMapping:
     """A table's name mapping.
 
     Attributes:
-        text: The JSON of the table property; None if the table has none: readers then match columns by position.
+        text: The JSON of the table property; None if the table has none, and readers match columns by position.
     """
 
     text: str | None = None
@@ -44,17 +44,17 @@ class NameMapping:
         return tuple(replace(column, key=self.mapped_key(column.key)) for column in columns)
 
     def resolve_block(self, block: Block) -> Block:
-        """Give a block's columns of unchanged meaning the table's keys."""
+        """Give the columns of a block the table's keys, if the mapping has not changed them."""
         return replace(block, columns=self._resolve(block.columns))
 
     def resolve_snapshot(self, snapshot: Snapshot) -> Snapshot:
-        """Give a snapshot's columns of unchanged meaning the table's keys."""
+        """Give the columns of a snapshot the table's keys, if the mapping has not changed them."""
         columns = self._resolve(snapshot.columns)
         expressions = self._resolve(snapshot.expressions)
         return replace(snapshot, columns=columns, expressions=expressions)
 
     def resolve_manifest(self, manifest: Manifest) -> Manifest:
-        """Give a manifest's columns of unchanged meaning the table's keys."""
+        """Give the columns of a manifest the table's keys, if the mapping has not changed them."""
         blocks = tuple(map(self.resolve_block, manifest.blocks))
         snapshots = tuple(map(self.resolve_snapshot, manifest.snapshots))
         return replace(manifest, blocks=blocks, snapshots=snapshots)
@@ -63,7 +63,7 @@ class NameMapping:
         resolved = _resolve_columns(columns, self.mapped_key)
         if self.text is None:
             return resolved
-        # The data files of which an expression was computed are not stored: a mapping may have changed any of them.
+        # It is not stored which data files an expression was computed from: the mapping may have changed some of them.
         return tuple(map(_without_table_key, resolved))
 
     @cached_property
@@ -82,7 +82,7 @@ def has_mapped_columns(manifest: Manifest) -> bool:
 
 
 def resolve_as_analyzed(manifest: Manifest) -> Manifest:
-    """Resolve a manifest's columns as the newest analyzed snapshot has them, where no table is at hand."""
+    """Resolve a manifest's columns by the newest analyzed snapshot, if the table itself cannot be read."""
     keys_by_field_id: dict[str | None, str] = {}
     for snapshot in manifest.snapshots[-1:]:
         keys_by_field_id = {_parse_field_id(column.key): column.key for column in snapshot.columns}
@@ -105,7 +105,7 @@ def _without_table_key(column: Column) -> Column:
 
 
 def _parse_field_id(key: str) -> str | None:
-    """Return the field id in a key of a column in data files without field ids; None of any other key."""
+    """Return the field id in the key of a column in data files without field ids; None for any other key."""
     match = _MAPPED_KEY.fullmatch(key)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Parts of objects: some columns of some row groups, by two requests, and verified as a complete object is."""
+"""Reads parts of objects: some columns of some row groups, in two requests, and verified like a whole object."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _DIGEST_BYTES = 16
 ANY_ROWS = -1
-"""The number of rows in a reference that does not say it."""
+"""The number of rows in a reference without one."""
 
 
 class ObjectPart:
@@ -93,7 +93,7 @@ class ObjectPart:
             data[chunk.start : chunk.end] = np.frombuffer(chunk_bytes, np.uint8)
 
     def _verify(self, chunk: bytes, number: int) -> None:
-        """Compare a column chunk with its digest, that of this number in the footer."""
+        """Compare a column chunk with the digest of its number in the footer."""
         start = number * _DIGEST_BYTES
         digest = hashlib.sha256(chunk).digest()[:_DIGEST_BYTES]
         if digest != self._digests[start : start + _DIGEST_BYTES]:

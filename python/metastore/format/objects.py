@@ -1,4 +1,4 @@
-"""Objects: immutable Parquet files whose every byte is vouched for by whoever names them."""
+"""Objects: immutable Parquet files. A reference to an object has the digest of all its bytes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KIND_KEY = "metastore.kind"
 DIGESTS_KEY = "metastore.digests"
 BLOCK_KEY = "metastore.block"
 WRITE_KEY = "metastore.write"
-"""A footer key with a fresh uuid: equal rows written twice are two objects, so that one may be deleted for good."""
+"""A footer key with a new uuid: the same rows written twice are two objects, so that one of them can be deleted."""
 
 MAX_OBJECT_BYTES = MAX_BYTES
 """The most bytes that are read of an object at once."""
@@ -56,7 +56,7 @@ _BATCH_ROWS = 16_384
 
 @dataclass(frozen=True)
 class ObjectRef:
-    """The name of an object and all that is needed to trust its bytes.
+    """The name of an object, and the digests that verify its bytes.
 
     Attributes:
         name: `<kind>-<uuid>.parquet`.
@@ -98,7 +98,7 @@ class ObjectRef:
 def content_name(kind: str, data: bytes) -> str:
     """Name an object by its bytes: its uuid (version 8) is the start of their SHA-256.
 
-    So a name alone vouches for an object that no manifest names yet.
+    So the name alone verifies an object that no manifest names yet.
     """
     value = int.from_bytes(hashlib.sha256(data).digest()[:16], "big")
     value = value & ~(0xF << 76) | 8 << 76  # version
@@ -120,7 +120,7 @@ def find_object_names(data: bytes) -> set[str]:
 
 
 def mark_unique(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Add the mark to the key-values of an object's footer that makes the object the only one of its name."""
+    """Add a new uuid to the key-values of an object's footer, so that the object gets a name of its own."""
     texts = dict(extra or {})
     texts[WRITE_KEY] = str(uuid.uuid4())
     return texts
@@ -155,7 +155,7 @@ def _encode_without_pages(kind: str, table: pa.Table, row_groups: Sequence[int],
 def _encode_with_pages(
     kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str], page_rows: int
 ) -> bytes | None:
-    """Write pages of so many rows with their digests; None if there are so many rows that pages are cut by bytes."""
+    """Write pages of `page_rows` rows with their digests; None if pages would be cut by bytes before."""
     digests = _placeholder_for_digests(table.schema, row_groups)
     pages = _placeholder(summary_pages.PAGES_KEY, summary_pages.page_table_bytes(row_groups, page_rows))
     texts = {**extra, KIND_KEY: kind, DIGESTS_KEY: digests, summary_pages.PAGES_KEY: pages}
@@ -244,7 +244,7 @@ def read_rows(
 def _read_groups(
     name: str, file: pq.ParquetFile, columns: Sequence[str], groups: Sequence[int], most_bytes: int
 ) -> pa.Table:
-    """Read those of the columns that the file has."""
+    """Read the columns, as far as the file has them."""
     present = [column for column in columns if column in file.schema_arrow.names]
     schema = pa.schema(list(map(file.schema_arrow.field, present)))
     if not groups:
@@ -279,7 +279,7 @@ def chunk_digests(footer: ParquetFooter, data: bytes | memoryview) -> bytes:
 
 
 def verify_chunks(ref: ObjectRef, data: bytes) -> ParquetFooter:
-    """Check the digests of partial reads: the footer's in the reference, and the chunks' and pages' in the footer."""
+    """Check the digests for partial reads: that of the footer, and those of chunks and pages in the footer."""
     tail = data[len(data) - ref.footer_length :]
     if len(tail) != footer_length(ref.name, data) or _hex_digest(tail) != ref.footer_sha256:
         raise DamagedObject(ref.name, "its footer has another digest than the manifest names")
@@ -301,7 +301,7 @@ def _verify_pages(ref: ObjectRef, footer: ParquetFooter, data: bytes) -> None:
 def _replace_in_footer(data: memoryview, values: Mapping[str, bytes]) -> bytes:
     """Replace placeholders in an object's footer by values of the same length.
 
-    Digests are known only when the chunks are written, and then the footer is written too.
+    Digests are only known after the chunks are written, and by then the footer is written as well.
     """
     body = len(data) - footer_length("object", data)
     footer = bytes(data[body:])
@@ -325,7 +325,7 @@ def _placeholder_for_digests(schema: pa.Schema, row_groups: Sequence[int]) -> st
 
 
 def _placeholder(key: str, length: int) -> str:
-    """Make a text that stands nowhere else, as long as so many bytes in base64."""
+    """Make a text that occurs nowhere else, with the length of `length` bytes in base64."""
     pattern = bytearray()
     while len(pattern) < length:
         number = len(pattern) // _SHA256_BYTES
@@ -345,7 +345,7 @@ def _writer_options(schema: pa.Schema) -> dict[str, Any]:
     encodings: dict[str, str] = {}
     for field in schema:
         encodings.update(_list_encodings(field))
-    # Row groups are chosen by `column` and `rank`; nothing else is looked up, and it would double the footer.
+    # Readers choose row groups only by `column` and `rank`; more statistics would double the footer.
     with_statistics = [name for name in ("column", "rank") if name in schema.names]
     return {
         "compression": "zstd",
@@ -358,7 +358,7 @@ def _writer_options(schema: pa.Schema) -> dict[str, Any]:
 
 
 def _list_encodings(field: pa.Field) -> Iterator[tuple[str, str]]:
-    """List the path of each leaf of a field that has an encoding of its own, and the encoding."""
+    """List the path and the encoding of each leaf of a field whose encoding is not the default."""
     for path, kind in _leaf_types(field):
         if pa.types.is_integer(kind):
             yield path, "DELTA_BINARY_PACKED"

@@ -1,6 +1,6 @@
-"""Footers of objects as pyarrow reads them, and the one bound on what an object may become when decoded.
+"""Footers of objects, and the limit for the size of a decoded object.
 
-Callers have checked the digest of the footer: its content is what a writer of statistics wrote.
+Callers have verified the digest of the footer, so that its content is that of a writer of statistics.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class ParquetFooter:
 
 
 def decoded_limit(length: int) -> int:
-    """Return the most bytes that an object of that length may become when decoded."""
+    """Return the most bytes that a decoded object of this length may have."""
     return min(MAX_BYTES, FEW_BYTES + MOST_EXPANSION * length)
 
 
@@ -95,7 +95,7 @@ def footer_length(name: str, data: bytes | memoryview) -> int:
 
 
 def read_footer(name: str, data: bytes | memoryview, length: int | None = None) -> ParquetFooter:
-    """Read the footer of an object of that length (None: that of the data) from data with at least its end."""
+    """Read the footer from data with at least the end of an object; `length` is the object's, None means the data's."""
     try:
         metadata = pq.read_metadata(pa.BufferReader(pa.py_buffer(data)))
         texts = {key.decode(): text.decode() for key, text in (metadata.metadata or {}).items()}

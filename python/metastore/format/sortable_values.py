@@ -1,4 +1,4 @@
-"""Arrow arrays as the stored values of the format: 64-bit integers, doubles, or 16 bytes for wide decimals."""
+"""Sortable values: stored values as NumPy integers, doubles, or 16 bytes for wide decimals, in the right order."""
 
 from __future__ import annotations
 

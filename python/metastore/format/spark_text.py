@@ -1,4 +1,4 @@
-"""Typed values of the texts that Spark renders."""
+"""Parses the texts with which Spark renders values."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _WIDER = {"tinyint": ("smallint", "int", "bigint"), "smallint": ("int", "bigint"
 
 
 def decimal_type(spark_type: str) -> tuple[int, int] | None:
-    """Return precision and scale of a decimal type, None of any other type."""
+    """Return precision and scale of a decimal type; None for any other type."""
     match = _DECIMAL.fullmatch(spark_type)
     if match is None:
         return None
@@ -62,13 +62,13 @@ class Column:
     Attributes:
         key: Its identity: Iceberg's field id as text, the JSON array of (physical) names, or the shim's key of an
             expression over columns.
-        path: Its names from the root of the schema; of an expression its SQL alone.
+        path: Its names from the root of the schema; for an expression, only its SQL.
         type: Spark's `simpleString` at the time of writing.
         encoding: "long", "double", "binary", or None if it has counts only.
-        collation: The collation of a string column that has another than the binary one.
-        casts: Whether readers of the table cast the values of a file with another type, a float through its text, as
-            Hudi's do; the table's format decides.
-        mapped_key: The key under which it is stored, if that says how data files without field ids name it.
+        collation: The collation of a string column, if it is not the binary one.
+        casts: Whether readers of the table cast the values of a file with another type, and floats by their texts, as
+            in Hudi; the table's format decides this.
+        mapped_key: The key under which it is stored, if that contains its names in data files without field ids.
     """
 
     key: str
@@ -81,7 +81,7 @@ class Column:
 
     @property
     def name(self) -> str:
-        """The dotted name; parts that hold a dot or a back-quote are back-quoted. Of an expression its SQL."""
+        """The dotted name, with parts in back-quotes that have a dot or a back-quote; for an expression, its SQL."""
         if self.is_expression:
             return self.path[0]
         return ".".join(map(_quote_if_needed, self.path))
@@ -98,7 +98,7 @@ class Column:
 
 
 def is_compatible(stored: Column, current: Column) -> bool:
-    """Whether values stored for one column are values of another: the same column, its type equal or widened."""
+    """Whether values stored for a column are valid for another one: the same column, with an equal or wider type."""
     if (stored.key, stored.encoding, stored.collation) != (current.key, current.encoding, current.collation):
         return False
     if stored.type == current.type:
@@ -109,7 +109,7 @@ def is_compatible(stored: Column, current: Column) -> bool:
 
 
 def _is_wider_decimal(stored_type: str, current_type: str) -> bool:
-    """Whether both types are decimals of one scale, and the current one has no fewer digits."""
+    """Whether both types are decimals of the same scale, and the current one has at least as many digits."""
     stored = decimal_type(stored_type)
     current = decimal_type(current_type)
     if stored is None or current is None:

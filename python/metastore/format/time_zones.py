@@ -1,4 +1,4 @@
-"""Time zones as Spark's settings name them."""
+"""Parses names and offsets of time zones in the spellings of Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrow and Python values as they are stored in statistics."""
+"""Converts Arrow and Python values to stored values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ARROW_TYPES = {
     "timestamp_ntz": pa.timestamp("us"),
     "binary": pa.binary(),
 }
-"""The Arrow type of a Spark type that takes no parameters and is no text."""
+"""The Arrow types of Spark types without parameters, except texts."""
 _EXACT = Context(prec=76)
 
 

@@ -1,6 +1,6 @@
-"""The data files of each value, as `table-frequencies` stores them: a map or a list of frequencies by data file.
+"""Postings: the data files of each value, which `table-frequencies` stores as a map or a list of frequencies.
 
-Objects and their row groups are cut by the values' hashes: a value is looked for in one row group of one object.
+Values are divided among objects and row groups by their hashes: a look-up reads one row group of one object.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _STARTS = np.dtype(">u8")
 
 
 def hash_column_values(rows: pa.Table, column: Column) -> UInt64Array:
-    """Hash each value of a column as bloom filters do; its list is cut by these hashes."""
+    """Hash each value of a column as bloom filters do; lists are divided by these hashes."""
     return bloom_hashes(unify_doubles(rows[f"value_{column.encoding}"]))
 
 
 def choose_part(hashes: UInt64Array, parts: int) -> Longs:
-    """Choose the part of so many that has the values with these hashes."""
+    """Choose the part of a divided list that has the values with these hashes."""
     return choose_hash_range(hashes, parts)
 
 
 def encode_hash_starts(starts: UInt64Array) -> str:
-    """Write the least hash of each row group as the footer has it."""
+    """Write the least hash of each row group for the footer."""
     return base64.b64encode(starts.astype(_STARTS).tobytes()).decode()
 
 

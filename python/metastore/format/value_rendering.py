@@ -1,4 +1,4 @@
-"""Values: cut bounds, stored wide decimals, and stored values as people and programs see them."""
+"""Cuts bounds, encodes wide decimals, and converts stored values to Python values and texts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ELLIPSIS = "…"
 
 _PLAIN_FROM = 1e-3
 _PLAIN_BELOW = 1e7
-"""Java writes numbers from `_PLAIN_FROM` on and below `_PLAIN_BELOW` without an exponent."""
+"""Java writes numbers in this range without an exponent."""
 
 
 def cut_lower(value: bytes) -> tuple[bytes, bool]:
@@ -33,7 +33,7 @@ def cut_lower(value: bytes) -> tuple[bytes, bool]:
 
 
 def cut_upper(value: bytes) -> tuple[bytes | None, bool]:
-    r"""Return an upper bound of at most 64 bytes (None: there is none so short), and whether it is the value itself."""
+    r"""Return an upper bound of at most 64 bytes, or None if there is none, and whether it is the value itself."""
     if len(value) <= CUT_BYTES:
         return value, True
     prefix = value[:CUT_BYTES].rstrip(b"\xff")
@@ -43,7 +43,7 @@ def cut_upper(value: bytes) -> tuple[bytes | None, bool]:
 
 
 def may_be_cut(value: Any, *, are_bounds_exact: bool) -> bool:
-    """Whether a text or byte string within a column's values may be the beginning of longer ones."""
+    """Whether a text or byte string may be only the beginning of a value."""
     return not are_bounds_exact and isinstance(value, bytes) and len(value) >= CUT_BYTES
 
 
@@ -73,8 +73,8 @@ def to_python_value(value: Any, column: Column) -> Any:
 def render_value(value: Any, column: Column, *, exact: bool = True, zone: str = "UTC") -> str | None:
     """Render a stored value as Spark's `CAST(x AS STRING)` does, bytes as `X'00FF'`; null as None.
 
-    Java 17 shows a few floating-point numbers with a digit more than is needed; here, as from Java 19 on, they are
-    shown with the fewest that tell them apart.
+    Java 17 writes a few floating-point numbers with one digit more than necessary; this function writes the shortest
+    form, as Java 19 does.
     """
     if value is None:
         return None
@@ -155,7 +155,7 @@ _CONVERTERS: dict[str, Callable[[Any, Column], Any]] = {
 
 
 def _without_torn_character(value: bytes) -> bytes:
-    """Cut the last character of a text in UTF-8 unless all its bytes are there."""
+    """Remove the last character of a text in UTF-8 if some of its bytes are missing."""
     for tail in range(1, min(4, len(value) + 1)):
         byte = value[-tail]
         if byte < 0x80:

@@ -1,4 +1,4 @@
-"""Zones: statistics of many consecutive data files together, so that a planner reads little about each file."""
+"""Zones: joint statistics of many consecutive data files, so that a planner reads less."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _MOST_ROWS = 1 << 62
 def build_zones(rows: pa.Table, columns: Sequence[Column], rows_of_files: Longs) -> pa.Table:
     """Build the rows of `zones` from rows of `summary`.
 
-    A count is known if those of all its data files are, and a bound if those of all files with a value are. A zone with
-    a data file that has no row, or one that contradicts itself, is unknown: it has no `rows`.
+    A zone has a count if all its data files have it, and a bound if all its files with values have it. If a data file
+    has no row, or a contradictory one, the zone is unknown: it has no `rows`.
     """
     ordinals = rows["column"].to_numpy()
     parts = []
@@ -60,8 +60,8 @@ def hash_identities(files: pa.Table) -> str:
 
     Zone by zone 24 bytes, all numbers little-endian: the XXH64 of the paths of its data files in UTF-16, one after the
     other; the XXH64 of three numbers of 8 bytes for each of them (UTF-16 code units of its path, size, modification
-    time or -1); the CRC-32 of its first path in UTF-8, and that of its last. Not SHA-256: a scan of a million files
-    computes them, and files are told apart, not protected.
+    time or -1); the CRC-32 of its first path in UTF-8, and that of its last. They are
+    faster than SHA-256, because a scan of a million files computes them, and need not be secure.
     """
     ordered = files.select(["file", "path", "size", "modified"]).sort_by("file")
     paths = ordered["path"].to_pylist()
@@ -97,8 +97,8 @@ class _SummaryOfFiles(NamedTuple):
         has_lo: Whether there is a lower bound.
         has_hi: Whether there is an upper bound.
         lo: Lower bounds: an Arrow array of bytes, or numbers; None for a column with counts only.
-        hi: Upper bounds, likewise.
-        sound: Whether there is exactly one row, and it does not contradict itself.
+        hi: Upper bounds in the same form.
+        sound: Whether there is exactly one row, without a contradiction.
     """
 
     rows: Longs
@@ -111,7 +111,7 @@ class _SummaryOfFiles(NamedTuple):
     sound: Flags
 
     def are_empty(self) -> Flags:
-        """A mask of the data files without a value that bounds would enclose."""
+        """A mask of the data files that have only nulls and NaNs, and so no bounds."""
         is_empty: Flags = (self.nulls >= 0) & (self.nans >= 0) & (self.rows == self.nulls + self.nans)
         return is_empty
 
@@ -144,8 +144,8 @@ def _build_zones_of_column(rows: pa.Table, column: Column, ordinal: int, rows_of
 
 
 def _are_bounded(files: _SummaryOfFiles, has_bound: Flags, starts: Longs) -> Flags:
-    """A mask of the zones that have a bound, as has each of their data files with values."""
-    # Of a data file without values a bound says nothing; one that should have a bound and has none spoils it.
+    """A mask of the zones in which every data file with values has a bound."""
+    # A data file without values needs no bound.
     have_all = np.logical_and.reduceat(has_bound | files.are_empty(), starts)
     have_any = np.logical_or.reduceat(has_bound, starts)
     is_bounded: Flags = have_all & have_any
@@ -233,7 +233,7 @@ def _number_range(kind: np.dtype[Any]) -> tuple[float, float]:
 def _reduce_bytes(
     values: pa.Array, choose: Callable[..., bytes], starts: Longs, has_bound: Flags, column: Column
 ) -> list[bytes | None]:
-    """Choose the least or the greatest of the bounds of each zone; None of a zone without a bound."""
+    """Choose the least or the greatest bound of each zone; None for a zone without one."""
     order: Callable[[bytes], Any] = decimal_from_bytes if _is_decimal(column) else bytes
     bounds: list[bytes | None] = []
     for start, is_bounded in zip(starts.tolist(), has_bound.tolist(), strict=True):
